@@ -1,0 +1,50 @@
+"""The error family. Each kind carries its values, and its message ends with the next step for the person."""
+
+from __future__ import annotations
+
+
+class MadeleineError(Exception):
+    """Root of all errors that Madeleine raises on purpose."""
+
+
+class InvalidInput(MadeleineError):
+    """An argument that cannot be used; nothing was changed."""
+
+
+class KeyConflict(MadeleineError):
+    """An idempotency key was used before, for another text."""
+
+    def __init__(self, key: str) -> None:
+        super().__init__(
+            f"The key {key!r} was used before for a different text. Nothing was stored: use a new key for new content."
+        )
+        self.key = key
+
+
+class EmbeddingUnavailable(MadeleineError):
+    """The embedding model cannot be had now; memory works by keywords until it can."""
+
+    def __init__(self, model: str, reason: str) -> None:
+        super().__init__(f"The embedding model {model} is not available: {reason}")
+        self.model = model
+        self.reason = reason
+
+
+class StorageError(MadeleineError):
+    """The ledger could not read or write; what was acknowledged before is safe."""
+
+
+class StorageBusy(StorageError):
+    """Another process owns the data directory."""
+
+
+class StorageFull(StorageError):
+    """No space is left on the disk; nothing was stored."""
+
+
+class IndexUnavailable(MadeleineError):
+    """The index cannot answer; it is derived from the ledger and can be rebuilt."""
+
+
+class IndexTorn(IndexUnavailable):
+    """Files of the index are missing, damaged, or made by another model or schema; it must be rebuilt."""

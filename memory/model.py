@@ -1,0 +1,217 @@
+"""Values: what a memory, a scene and a cluster are (spec P2 to P4)."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, date, datetime
+from typing import Any, Literal, NewType
+
+import numpy as np
+from numpy.typing import NDArray
+
+BeingId = NewType("BeingId", str)
+MemoryId = NewType("MemoryId", str)
+"""A UUID in its canonical text form; also the point id in the index."""
+ClusterId = NewType("ClusterId", str)
+NoteId = NewType("NoteId", str)
+RunId = NewType("RunId", str)
+ContentHash = NewType("ContentHash", str)
+"""SHA-256, in hex, of the text that is embedded."""
+ModelName = NewType("ModelName", str)
+
+Vector = NDArray[np.float32]
+"""float32, (dim,), unit length."""
+
+Category = Literal["working", "episodic", "semantic", "procedural", "social"]
+CATEGORIES: tuple[Category, ...] = ("working", "episodic", "semantic", "procedural", "social")
+Status = Literal["active", "dying", "dead"]
+LIVING: tuple[Status, ...] = ("active", "dying")
+
+Emotion = Literal[
+    "admiration", "amusement", "anger", "annoyance", "approval", "caring", "confusion",
+    "curiosity", "desire", "disappointment", "disapproval", "disgust", "embarrassment",
+    "excitement", "fear", "gratitude", "grief", "joy", "love", "nervousness", "optimism",
+    "pride", "realization", "relief", "remorse", "sadness", "surprise",
+]  # fmt: skip
+"""The fixed taxonomy of spec T8: the 27 labels of GoEmotions (doi:10.18653/v1/2020.acl-main.372)."""
+
+
+@dataclass(frozen=True, slots=True)
+class EmotionVector:
+    """VADSNT (spec P2): each axis in [-1, 1]."""
+
+    valence: float
+    arousal: float
+    dominance: float
+    safety: float
+    novelty: float
+    trust: float
+
+
+@dataclass(frozen=True, slots=True)
+class DatedAction:
+    """A timeline entry that keeps what happened on its day (spec P4)."""
+
+    date: str
+    action: str
+
+
+WhenItem = str | DatedAction
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scene:
+    """One event, decision, emotion or observation (spec P4)."""
+
+    action: str
+    actors: tuple[str, ...] = ()
+    when: tuple[WhenItem, ...] = ()
+    setting: str = ""
+    dialogue: tuple[str, ...] = ()
+    sensory: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Provenance:
+    """Where a memory came from: by which tool, from which client, in which session."""
+
+    tool: str
+    client: str = ""
+    session_id: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Memory:
+    """One record of a being's memory (spec P2).
+
+    `importance` is in [0, 1]; `session_count` counts patrol cycles since the last activation;
+    all times are aware, in UTC. `happened_at` is the first date of the scene that can be read
+    as one, else `created_at`. `absorbed_into` names the survivor of a consolidation.
+    """
+
+    id: MemoryId
+    being_id: BeingId
+    scene: Scene
+    provenance: Provenance
+    created_at: datetime
+    happened_at: datetime
+    feeling: str = ""
+    importance: float = 0.5
+    category: Category = "episodic"
+    themes: tuple[str, ...] = ()
+    emotions: tuple[Emotion, ...] = ()
+    emotion: EmotionVector | None = None
+    lesson: str = ""
+    key: str | None = None
+    pinned: bool = False
+    status: Status = "active"
+    fresh: bool = True
+    compressed: bool = False
+    cluster_id: ClusterId | None = None
+    absorbed_into: MemoryId | None = None
+    session_count: int = 0
+    access_count: int = 0
+    reactivation_count: int = 0
+    last_activated: datetime | None = None
+    last_accessed: datetime | None = None
+
+    @property
+    def embed_text(self) -> str:
+        return embed_text(self.scene, self.feeling)
+
+    @property
+    def content_hash(self) -> ContentHash:
+        return content_hash(self.embed_text)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cluster:
+    """A group of memories (spec P3). A root is its own parent; `vector` is the mean of its active
+    memories' vectors, float32 (dim,), unit length, or None while it has none."""
+
+    id: ClusterId
+    being_id: BeingId
+    name: str
+    parent_id: ClusterId
+    is_root: bool = False
+    vector: Vector | None = None
+    model: ModelName | None = None
+
+
+NoteState = Literal["unread", "done", "parse_failed"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Note:
+    """An entry of the notes inbox. Scene notes (`type == "scene"`) hold a scene as JSON (spec P6 ❶)."""
+
+    id: NoteId
+    being_id: BeingId
+    type: str
+    content: str
+    created_at: datetime
+    state: NoteState = "unread"
+    reason: str = ""
+
+
+def when_date(item: WhenItem) -> str:
+    """The date of a timeline entry: the day alone where it is an ISO date or time, else as written."""
+    text = item if isinstance(item, str) else item.date
+    moment = parse_moment(text)
+    return moment.date().isoformat() if moment else text
+
+
+def embed_text(scene: Scene, feeling: str) -> str:
+    """The text that is embedded: when + action + feeling (spec P4)."""
+    when = [when_date(i) if isinstance(i, str) else f"{when_date(i)} {i.action}" for i in scene.when]
+    return " ".join(part for part in (*when, scene.action, feeling) if part)
+
+
+def scene_to_text(scene: Scene, feeling: str) -> str:
+    """One readable line, `date — setting — action — "first line" — (feeling)`; empty parts are left out (spec P4)."""
+    first_line = f'"{scene.dialogue[0]}"' if scene.dialogue else ""
+    date_ = when_date(scene.when[0]) if scene.when else ""
+    parts = (date_, scene.setting, scene.action, first_line, f"({feeling})" if feeling else "")
+    return " — ".join(part for part in parts if part)
+
+
+def content_hash(text: str) -> ContentHash:
+    return ContentHash(hashlib.sha256(text.encode()).hexdigest())
+
+
+_DATE = re.compile(r"\d{4}-\d{2}-\d{2}")
+
+
+def parse_moment(text: str) -> datetime | None:
+    """An ISO date or time as an aware moment (UTC where it names no zone), or None where it is neither."""
+    if not _DATE.match(text):
+        return None
+    try:
+        moment = datetime.fromisoformat(text)
+    except ValueError:
+        return None
+    return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
+
+
+def happened_at(when: Sequence[WhenItem], default: datetime) -> datetime:
+    """The first entry that can be read as a date, else `default`."""
+    moments = (parse_moment(item if isinstance(item, str) else item.date) for item in when)
+    return next((moment for moment in moments if moment), default)
+
+
+def day(text: str) -> date | None:
+    moment = parse_moment(text)
+    return moment.date() if moment else None
+
+
+def when_to_json(when: Sequence[WhenItem]) -> list[Any]:
+    return [i if isinstance(i, str) else {"date": i.date, "action": i.action} for i in when]
+
+
+def when_as_searched(when: Sequence[WhenItem]) -> str:
+    """The `when` array as JSON text, which keyword search looks into (spec P11)."""
+    return json.dumps(when_to_json(when), ensure_ascii=False)

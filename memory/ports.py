@@ -1,0 +1,427 @@
+"""What the use cases need of the world: one narrow protocol a need. Adapters in `storage` and `inference` implement them.
+
+All methods are scoped: an adapter never returns or changes another being's rows, whatever ids it is given;
+an id of another being is treated like one that does not exist.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Literal, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from memory.model import (
+    Category,
+    Cluster,
+    ClusterId,
+    ContentHash,
+    Emotion,
+    Memory,
+    MemoryId,
+    ModelName,
+    Note,
+    NoteId,
+    RunId,
+    Status,
+    Vector,
+)
+from memory.scope import Scope
+
+# --- models -----------------------------------------------------------------------------------------------------
+
+
+class Embedder(Protocol):
+    """Text to vectors. One call is one batch; work is done in a worker thread."""
+
+    @property
+    def model(self) -> ModelName: ...
+
+    async def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        """float32, (n, dim), unit rows, in the order of `texts`. Raises `EmbeddingUnavailable`."""
+        ...
+
+    def coverage(self, text: str) -> float:
+        """Share in [0, 1] of the letters of `text` in scripts that the model was trained on; 1 for text without letters."""
+        ...
+
+
+class TokenCounter(Protocol):
+    async def count_tokens(self, texts: Sequence[str]) -> list[int]:
+        """Tokens of each text by the model's own tokenizer; an upper estimate while the model cannot be had."""
+        ...
+
+
+# --- ledger -----------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reinforcement:
+    """A scene that was stored again (spec T6): counted on `memory_id`, its own words kept beside it."""
+
+    memory_id: MemoryId
+    text: str
+    at: datetime
+    tool: str
+    client: str = ""
+    session_id: str = ""
+    key: str | None = None
+    importance: float | None = None
+    pinned: bool = False
+    themes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoreBatch:
+    """One transaction of a store: all of it is durable when `commit` returns, or none is."""
+
+    new: tuple[Memory, ...] = ()
+    reinforcements: tuple[Reinforcement, ...] = ()
+    model: ModelName
+    vectors: Mapping[ContentHash, Vector]
+
+
+@dataclass(frozen=True, slots=True)
+class KeyedEarlier:
+    """What an idempotency key has led to before: the memory, the words stored under the key, and how."""
+
+    memory_id: MemoryId
+    text: str
+    status: Literal["stored", "reinforced"]
+
+
+class StoreLedger(Protocol):
+    async def memories(self, scope: Scope, ids: Sequence[MemoryId]) -> list[Memory]:
+        """Those that exist, each once, in the order of `ids`."""
+        ...
+
+    async def keyed(self, scope: Scope, keys: Sequence[str]) -> dict[str, KeyedEarlier]: ...
+
+    async def vectors(self, model: ModelName, hashes: Sequence[ContentHash]) -> dict[ContentHash, Vector]: ...
+
+    async def commit(self, scope: Scope, batch: StoreBatch) -> None:
+        """Write memories, reinforcements, vectors and a pending index mark for each new memory, durably.
+
+        A reinforcement adds 1 to `access_count`, sets `last_accessed`, raises `importance` to the greater,
+        pins if asked, and adds new themes. Raises `KeyConflict` if a key is taken, `StorageFull`, `StorageError`.
+        """
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Traits:
+    """What ranking needs to know of a candidate beside its scores."""
+
+    id: MemoryId
+    session_id: str
+    actors: tuple[str, ...]
+    emotions: tuple[Emotion, ...]
+    words: int
+    """Words of the action."""
+
+
+@dataclass(frozen=True, slots=True)
+class Activation:
+    """A memory was recalled: `times` is added to its reactivation count; a living one's clock is rewound (ruling 2)."""
+
+    memory_id: MemoryId
+    times: int
+    at: datetime
+
+
+class RecallLedger(Protocol):
+    async def memories(self, scope: Scope, ids: Sequence[MemoryId]) -> list[Memory]: ...
+
+    async def traits(self, scope: Scope, ids: Sequence[MemoryId]) -> dict[MemoryId, Traits]: ...
+
+
+class ActivationLog(Protocol):
+    """Reactivations are written in batches off the request path, and before anything reads the counts."""
+
+    def add(self, scope: Scope, activations: Sequence[Activation]) -> None: ...
+
+    async def settle(self) -> None:
+        """Returns when all that was added is in the ledger."""
+        ...
+
+
+SearchSource = Literal["memories", "notes"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KeywordQuery:
+    """spec P11 and H1 to H4. `terms` are casefolded. `after` is the position of the last hit of the page before."""
+
+    terms: tuple[str, ...]
+    mode: Literal["or", "and"] = "or"
+    themes: tuple[str, ...] = ()
+    categories: tuple[Category, ...] = ()
+    since: datetime | None = None
+    until: datetime | None = None
+    sources: tuple[SearchSource, ...] = ("memories", "notes")
+    include_dead: bool = True
+    include_compressed: bool = False
+    limit: int = 10
+    after: tuple[int, str] | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Hit:
+    """spec H3. `position` orders hits: (microseconds since 1970, id), newest first."""
+
+    source: SearchSource
+    id: str
+    timestamp: datetime
+    text: str
+    tags: tuple[str, ...] = ()
+    status: Status | None = None
+    position: tuple[int, str]
+
+
+class SearchLedger(Protocol):
+    async def search(self, scope: Scope, query: KeywordQuery) -> list[Hit]:
+        """At most `query.limit`, newest first, equal times by id."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClusterSummary:
+    id: ClusterId
+    name: str
+    parent: str
+    is_root: bool
+    active: int
+    dying: int
+    dead: int
+
+
+class RevisitLedger(Protocol):
+    async def memories(self, scope: Scope, ids: Sequence[MemoryId]) -> list[Memory]: ...
+
+    async def cluster_memories(
+        self, scope: Scope, cluster_id: ClusterId, *, limit: int, after: str | None
+    ) -> list[Memory] | None:
+        """Newest first (`happened_at`, then id), dead ones too, those after the memory `after`; None if there is no such cluster."""
+        ...
+
+    async def cluster_summaries(self, scope: Scope) -> list[ClusterSummary]:
+        """Roots first, then by the number of active memories, then by name."""
+        ...
+
+
+# --- patrol -----------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Subject:
+    """A memory as the patrol sees it."""
+
+    id: MemoryId
+    content_hash: ContentHash
+    importance: float
+    status: Status
+    fresh: bool
+    pinned: bool
+    cluster_id: ClusterId | None
+    absorbed_into: MemoryId | None
+    session_count: int
+    reactivation_count: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PatrolChanges:
+    """What a run changes, applied in one transaction. `subjects` holds the changed ones, as they are to be;
+    every changed subject and every new memory leaves a pending index mark if its status or cluster differ."""
+
+    new: tuple[Memory, ...] = ()
+    notes: tuple[Note, ...] = ()
+    subjects: tuple[Subject, ...] = ()
+    clusters: tuple[Cluster, ...] = ()
+    """New or changed."""
+    removed_clusters: tuple[ClusterId, ...] = ()
+
+
+class PatrolTransaction(Protocol):
+    """The writer, held from reading the state to committing the changes; no model is called meanwhile."""
+
+    async def subjects(self) -> list[Subject]: ...
+
+    async def clusters(self) -> list[Cluster]: ...
+
+    async def vectors(self, model: ModelName, hashes: Sequence[ContentHash]) -> dict[ContentHash, Vector]: ...
+
+    async def memories(self, ids: Sequence[MemoryId]) -> list[Memory]: ...
+
+    async def apply(self, changes: PatrolChanges) -> None: ...
+
+    async def record_run(self, run_id: RunId, started: datetime, finished: datetime, report: Mapping[str, Any]) -> None: ...
+
+
+class PatrolLedger(Protocol):
+    async def unread_notes(self, scope: Scope, *, type: str) -> list[Note]: ...
+
+    async def add_vectors(self, model: ModelName, vectors: Mapping[ContentHash, Vector]) -> None: ...
+
+    async def vectors(self, model: ModelName, hashes: Sequence[ContentHash]) -> dict[ContentHash, Vector]: ...
+
+    def patrol(self, scope: Scope) -> AbstractAsyncContextManager[PatrolTransaction]:
+        """Commits when left without an exception, else rolls back."""
+        ...
+
+
+class NoteLedger(Protocol):
+    async def add_note(self, scope: Scope, note: Note) -> None: ...
+
+
+# --- index sync -------------------------------------------------------------------------------------------------
+
+
+class IndexSource(Protocol):
+    """What keeps the index equal to the ledger. Not scoped: it serves the store, not a caller."""
+
+    async def pending(self, *, limit: int) -> list[tuple[int, MemoryId]]:
+        """(mark, memory), oldest first."""
+        ...
+
+    async def clear_marks(self, marks: Sequence[int]) -> None: ...
+
+    async def clear_marks_of(self, ids: Sequence[MemoryId], *, up_to: int) -> None:
+        """Clear the marks `<= up_to` of these memories."""
+        ...
+
+    async def last_mark(self) -> int: ...
+
+    async def any_memories(self, ids: Sequence[MemoryId]) -> list[Memory]:
+        """By id, whosever they are."""
+        ...
+
+    async def all_memories(self, *, after: MemoryId | None, limit: int) -> list[Memory]:
+        """Every memory of every being in order of id, a page at a time."""
+        ...
+
+    async def count_memories(self) -> int: ...
+
+    async def vectors(self, model: ModelName, hashes: Sequence[ContentHash]) -> dict[ContentHash, Vector]: ...
+
+    async def add_vectors(self, model: ModelName, vectors: Mapping[ContentHash, Vector]) -> None: ...
+
+    async def without_vector(self, model: ModelName, *, limit: int) -> list[Memory]:
+        """Memories whose text has no cached vector of this model."""
+        ...
+
+    async def mark_pending(self, ids: Sequence[MemoryId]) -> None: ...
+
+    async def setting(self, name: str) -> Any: ...
+
+    async def set_setting(self, name: str, value: Any) -> None: ...
+
+
+# --- index ------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IndexPoint:
+    """A memory as the index holds it. `words` is the text for BM25 (`memory.rules.lexicon`), `vector` None while
+    the memory has not been embedded."""
+
+    memory: Memory
+    words: str
+    vector: Vector | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Question:
+    """`words` is the query's text for BM25; `vector` is None when meaning-based recall is off."""
+
+    words: str
+    vector: Vector | None
+    statuses: tuple[Status, ...]
+    categories: tuple[Category, ...] = ()
+    depth: int = 100
+    """Candidates from each channel."""
+
+
+@dataclass(frozen=True, slots=True)
+class Pool:
+    """Candidates in the engine's order (weighted RRF of the two channels), best first, with both scores for all of them.
+
+    `cosine`: float32, (n,), 0 for one without a vector. `weights`: float32, (n, terms), BM25's term-frequency part of
+    each query term in each candidate, 0 where it has not the term. `idf`: float32, (terms,), over the being's own
+    memories, also for terms that none of them has. BM25 is `weights @ idf`.
+    """
+
+    ids: tuple[MemoryId, ...]
+    cosine: NDArray[np.float32]
+    weights: NDArray[np.float32]
+    idf: NDArray[np.float32]
+
+    @property
+    def bm25(self) -> NDArray[np.float32]:
+        return (self.weights @ self.idf).astype(np.float32)
+
+
+class Index(Protocol):
+    """The derived index. It may be thrown away at any time. `upsert` is idempotent and visible to the next query."""
+
+    async def upsert(self, points: Sequence[IndexPoint]) -> None: ...
+
+    async def delete(self, ids: Sequence[MemoryId]) -> None: ...
+
+    async def candidates(self, scope: Scope, question: Question) -> Pool: ...
+
+    async def nearest(
+        self, scope: Scope, vector: Vector, *, limit: int, statuses: Sequence[Status]
+    ) -> list[tuple[MemoryId, float]]:
+        """(id, cosine), nearest first."""
+        ...
+
+    async def idf(self, scope: Scope, words: Sequence[str]) -> list[float]:
+        """BM25's IDF of each word over the being's memories; 0 for stop words; the greatest for words that none has."""
+        ...
+
+    async def count(self) -> int: ...
+
+    async def flush(self) -> None:
+        """Returns when all upserts are on disk."""
+        ...
+
+    async def optimize(self) -> bool:
+        """Build what makes search fast (HNSW). Queries and upserts go on meanwhile. True if anything was done."""
+        ...
+
+    async def close(self) -> None: ...
+
+
+class StoreIndex(Protocol):
+    """What a store needs of the index."""
+
+    async def upsert(self, points: Sequence[IndexPoint]) -> None: ...
+
+    async def nearest(
+        self, scope: Scope, vector: Vector, *, limit: int, statuses: Sequence[Status]
+    ) -> list[tuple[MemoryId, float]]: ...
+
+
+class RecallIndex(Protocol):
+    async def candidates(self, scope: Scope, question: Question) -> Pool: ...
+
+
+class WordStatistics(Protocol):
+    async def idf(self, scope: Scope, words: Sequence[str]) -> list[float]: ...
+
+
+# --- chance -----------------------------------------------------------------------------------------------------
+
+
+class RandomSource(Protocol):
+    """`random.Random` is one."""
+
+    def randrange(self, stop: int, /) -> int:
+        """Uniform in [0, stop)."""
+        ...
+
+

@@ -1,0 +1,1 @@
+"""One rule a file: pure, `now` and chance passed in."""

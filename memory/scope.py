@@ -1,0 +1,15 @@
+"""Who may see what (spec P1, ruling 12). A scope comes from the connection, never from a tool argument."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from memory.model import BeingId
+
+
+@dataclass(frozen=True, slots=True)
+class Scope:
+    """Everything that a caller does is done to this being's memories, and to no other's."""
+
+    being_id: BeingId
+    client: str = ""
