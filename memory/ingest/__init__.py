@@ -1,0 +1,1 @@
+"""How scenes become memories."""

@@ -1,0 +1,97 @@
+"""Keeps the index equal to the ledger: works off pending marks, fills in vectors, rebuilds (design: truth and index)."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Sequence
+
+from memory.errors import EmbeddingUnavailable
+from memory.model import Memory, MemoryId
+from memory.ports import Embedder, Index, IndexPoint, IndexSource
+from memory.rules.lexicon import memory_words
+
+logger = logging.getLogger(__name__)
+
+PAGE = 500
+EMBED_PAGE = 32
+"""Texts embedded in one go in the background: a recall that comes in between waits for at most one such page."""
+
+Progress = Callable[[int, int], Awaitable[None]]
+"""(done, total)"""
+
+
+class IndexKeeper:
+    """`index` may be replaced by a new one (`swap`) when the old one is torn."""
+
+    def __init__(self, source: IndexSource, index: Index, embedder: Embedder) -> None:
+        self._source = source
+        self._index = index
+        self._embedder = embedder
+        self._one_at_a_time = asyncio.Lock()
+
+    async def catch_up(self) -> int:
+        """Bring what is marked into the index, make it durable, clear the marks. The number of memories brought in."""
+        async with self._one_at_a_time:
+            done = 0
+            while marks := await self._source.pending(limit=PAGE):
+                ids = list(dict.fromkeys(id_ for _, id_ in marks))
+                await self._bring_in(await self._source.any_memories(ids), ids)
+                # Only what is on disk in the index may lose its mark.
+                await self._index.flush()
+                await self._source.clear_marks([mark for mark, _ in marks])
+                done += len(ids)
+            return done
+
+    async def fill_in_vectors(self) -> int:
+        """Embed memories that were stored while the model could not be had. Raises `EmbeddingUnavailable`."""
+        done = 0
+        while memories := await self._source.without_vector(self._embedder.model, limit=EMBED_PAGE):
+            rows = await self._embedder.embed([memory.embed_text for memory in memories])
+            vectors = {memory.content_hash: row for memory, row in zip(memories, rows, strict=True)}
+            await self._source.add_vectors(self._embedder.model, vectors)
+            await self._source.mark_pending([memory.id for memory in memories])
+            done += len(memories)
+            await self.catch_up()
+        return done
+
+    async def is_complete(self) -> bool:
+        """Every memory of the ledger is in the index, as far as counting tells."""
+        return await self._index.count() == await self._source.count_memories()
+
+    async def rebuild(self, progress: Progress | None = None) -> int:
+        """Fill an empty index from the ledger and its cached vectors. The number of memories."""
+        async with self._one_at_a_time:
+            total = await self._source.count_memories()
+            last_mark = await self._source.last_mark()
+            after: MemoryId | None = None
+            done = 0
+            while page := await self._source.all_memories(after=after, limit=PAGE):
+                await self._bring_in(page, [])
+                await self._source.clear_marks_of([memory.id for memory in page], up_to=last_mark)
+                after = page[-1].id
+                done += len(page)
+                if progress:
+                    await progress(done, total)
+            await self._index.flush()
+        return done
+
+    async def _bring_in(self, memories: Sequence[Memory], ids: Sequence[MemoryId]) -> None:
+        vectors = await self._source.vectors(self._embedder.model, [memory.content_hash for memory in memories])
+        await self._index.upsert(
+            [
+                IndexPoint(memory=memory, words=memory_words(memory), vector=vectors.get(memory.content_hash))
+                for memory in memories
+            ]
+        )
+        known = {memory.id for memory in memories}
+        if gone := [id_ for id_ in ids if id_ not in known]:
+            await self._index.delete(gone)
+
+
+async def embed_if_possible(keeper: IndexKeeper) -> int:
+    """`fill_in_vectors`, or 0 while the model cannot be had."""
+    try:
+        return await keeper.fill_in_vectors()
+    except EmbeddingUnavailable:
+        return 0

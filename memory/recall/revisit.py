@@ -1,0 +1,61 @@
+"""Going back to memories by their ids or their cluster (spec P10): whole, dead ones too."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from memory.errors import InvalidInput
+from memory.model import ClusterId, Memory, MemoryId
+from memory.ports import Activation, ActivationLog, ClusterSummary, RevisitLedger
+from memory.recall.search import DEAD_HIT, LIVING_HIT
+from memory.scope import Scope
+
+
+@dataclass(frozen=True, slots=True)
+class Revisited:
+    """`missing`: ids under which this being has no memory."""
+
+    memories: tuple[Memory, ...]
+    missing: tuple[MemoryId, ...] = ()
+    next_cursor: str = ""
+
+
+class Revisit:
+    """The use case. Each living memory that is shown gets +1 reactivation, each dead one +2."""
+
+    def __init__(self, ledger: RevisitLedger, activations: ActivationLog, *, now: Callable[[], datetime]) -> None:
+        self._ledger = ledger
+        self._activations = activations
+        self._now = now
+
+    async def by_ids(self, scope: Scope, ids: Sequence[MemoryId]) -> Revisited:
+        wanted = list(dict.fromkeys(ids))
+        await self._activations.settle()
+        memories = await self._ledger.memories(scope, wanted)
+        self._activate(scope, memories)
+        found = {memory.id for memory in memories}
+        return Revisited(tuple(memories), missing=tuple(id_ for id_ in wanted if id_ not in found))
+
+    async def by_cluster(self, scope: Scope, cluster_id: ClusterId, *, limit: int, cursor: str = "") -> Revisited:
+        """Newest first. Raises `InvalidInput` for a cluster that does not exist."""
+        await self._activations.settle()
+        found = await self._ledger.cluster_memories(scope, cluster_id, limit=limit + 1, after=cursor or None)
+        if found is None:
+            raise InvalidInput(
+                f"There is no cluster {cluster_id!r}. Call recall_memory without arguments for the list of clusters."
+            )
+        memories = found[:limit]
+        self._activate(scope, memories)
+        return Revisited(tuple(memories), next_cursor=memories[-1].id if len(found) > limit else "")
+
+    async def clusters(self, scope: Scope) -> list[ClusterSummary]:
+        return await self._ledger.cluster_summaries(scope)
+
+    def _activate(self, scope: Scope, memories: Sequence[Memory]) -> None:
+        now = self._now()
+        self._activations.add(
+            scope,
+            [Activation(memory.id, DEAD_HIT if memory.status == "dead" else LIVING_HIT, now) for memory in memories],
+        )

@@ -1,0 +1,20 @@
+"""The `<memory>` block for a prompt (spec L4)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from memory.model import Memory, when_date
+from memory.rules.fragments import quoted
+
+
+def prompt_line(memory: Memory) -> str:
+    """`[CATEGORY] content`; an episodic memory with a date begins with it, as in the spec's example."""
+    dated = f"{when_date(memory.scene.when[0])}: " if memory.category == "episodic" and memory.scene.when else ""
+    return f"[{memory.category.upper()}] {quoted(dated + memory.scene.action)}"
+
+
+def prompt_block(memories: Iterable[Memory]) -> str:
+    """One line a memory between `<memory>` and `</memory>`; "" for none."""
+    lines = [prompt_line(memory) for memory in memories]
+    return "\n".join(["<memory>", *lines, "</memory>"]) if lines else ""

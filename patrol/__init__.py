@@ -1,0 +1,1 @@
+"""What happens at night: memories are sorted, fade, come back (spec P6)."""

@@ -1,0 +1,109 @@
+"""❶ Scene notes become memories; memories without a cluster get one; groups under a root become sub-clusters.
+
+spec P6 ❶, rulings 1, 4 and 5.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from memory.model import Cluster, ClusterId, MemoryId, Vector
+from memory.ports import Subject
+from memory.rules.grouping import SIMILARITY, mutual_groups
+from memory.rules.naming import cluster_name, common_words
+from memory.rules.roots import nearest_root
+from patrol.night import Night, subject_of
+from patrol.report import StepReport
+
+
+async def assign(night: Night) -> StepReport:
+    take_in_notes(night)
+    homeless = [s for s in night.members(None) if s.status != "dead"]
+    vectors = await night.vectors(homeless)
+    ready = [subject for subject in homeless if subject.id in vectors]
+    if not night.evening.prototypes:
+        ready = []
+    night.roots()
+    matched = match_clusters(night, ready, vectors)
+    rooted = fall_back_to_roots(night, ready, vectors)
+    grouped = [made for root in night.roots() for made in await group_under(night, root, rooted)]
+    touched = {id_ for s in ready if (id_ := night.subjects[s.id].cluster_id) is not None}
+    touched |= {root.id for root in night.roots() if rooted} | {cluster.id for cluster in grouped}
+    await night.recompute(touched)
+    failed = sum(note.state == "parse_failed" for note in night.notes)
+    return StepReport(
+        "assign",
+        {
+            "notes_read": len(night.notes) - failed,
+            "notes_failed": failed,
+            "assigned": len(ready),
+            "to_clusters": matched,
+            "to_roots": len(ready) - matched,
+            "new_clusters": len(grouped),
+            "waiting_for_vectors": len(homeless) - len(ready),
+        },
+    )
+
+
+def take_in_notes(night: Night) -> None:
+    night.new, night.notes = night.evening.memories, night.evening.notes
+    for memory in night.new:
+        night.put(subject_of(memory))
+
+
+def match_clusters(night: Night, ready: Sequence[Subject], vectors: Mapping[MemoryId, Vector]) -> int:
+    """Each memory goes to the sub-cluster nearest to it, if that is near enough. How many did."""
+    targets = [(c.id, v) for c in night.sub_clusters() if (v := night.vector_of(c)) is not None]
+    if not targets or not ready:
+        return 0
+    rows = np.stack([vectors[subject.id] for subject in ready])
+    similarity = rows @ np.stack([vector for _, vector in targets]).T
+    matched = 0
+    for subject, row in zip(ready, similarity, strict=True):
+        best = int(row.argmax())
+        if row[best] >= SIMILARITY:
+            night.put(replace(subject, cluster_id=targets[best][0]))
+            matched += 1
+    return matched
+
+
+def fall_back_to_roots(
+    night: Night, ready: Sequence[Subject], vectors: Mapping[MemoryId, Vector]
+) -> dict[ClusterId, list[MemoryId]]:
+    """The others go under Business or Private (ruling 5). Those newly there, by root."""
+    rooted: dict[ClusterId, list[MemoryId]] = {}
+    for subject in ready:
+        if night.subjects[subject.id].cluster_id is None:
+            root = night.root(nearest_root(vectors[subject.id], night.evening.prototypes))
+            night.put(replace(subject, cluster_id=root.id))
+            rooted.setdefault(root.id, []).append(subject.id)
+    return rooted
+
+
+async def group_under(night: Night, root: Cluster, rooted: Mapping[ClusterId, Sequence[MemoryId]]) -> list[Cluster]:
+    """New sub-clusters of those memories directly under the root that belong together (ruling 4)."""
+    arrived = rooted.get(root.id, ())
+    if not arrived:
+        return []
+    living = [subject for subject in night.members(root.id) if subject.status != "dead"]
+    vectors = await night.vectors(living)
+    there = [subject for subject in living if subject.id in vectors]
+    rows = np.stack([vectors[subject.id] for subject in there])
+    place = {subject.id: i for i, subject in enumerate(there)}
+    made: list[Cluster] = []
+    for group in mutual_groups(rows, [place[id_] for id_ in arrived]):
+        members = [there[i] for i in group]
+        cluster = night.add_sub_cluster(await name_for(night, members), root)
+        night.move(members, cluster.id)
+        made.append(cluster)
+    return made
+
+
+async def name_for(night: Night, members: Sequence[Subject]) -> str:
+    memories = await night.whole(members)
+    words = sorted(common_words(memories))
+    idf = await night.words.idf(night.scope, words) if words else []
+    return cluster_name(memories, dict(zip(words, idf, strict=True)))

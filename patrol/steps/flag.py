@@ -1,0 +1,25 @@
+"""❸ What has faded is dying; what was dying and was recalled is active again (spec P6 ❸, ruling 2)."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from memory.rules.decay import flagged
+from patrol.night import Night
+from patrol.report import StepReport
+
+
+async def flag(night: Night) -> StepReport:
+    dying = active = 0
+    for subject in list(night.subjects.values()):
+        status = flagged(
+            subject.status,
+            importance=subject.importance,
+            session_count=subject.session_count,
+            pinned=subject.pinned,
+        )
+        if status != subject.status:
+            night.put(replace(subject, status=status))
+            dying += status == "dying"
+            active += status == "active"
+    return StepReport("flag", {"dying": dying, "active_again": active})
