@@ -137,6 +137,10 @@ class DenseEmbedder:
         every_script = self._loaded.reads_all_scripts if self._loaded else self._name != packaged.NAME
         return 1.0 if every_script else latin_share(text)
 
+    async def dimension(self) -> int:
+        """Of the vectors. Raises `InvalidInput` for a name that nobody knows."""
+        return await asyncio.to_thread(dimension, self._name)
+
     async def warm_up(self) -> None:
         """Load the model now. Raises `EmbeddingUnavailable`."""
         await self._in_worker(self._model)

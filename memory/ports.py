@@ -25,7 +25,6 @@ from memory.model import (
     MemoryId,
     ModelName,
     Note,
-    NoteId,
     RunId,
     Status,
     Vector,

@@ -20,10 +20,12 @@ from memory.scope import Scope
 @dataclass(frozen=True, slots=True)
 class Evening:
     """What was prepared before the transaction, with the model's help: memories from notes, the notes' new states,
-    and the prototypes of the roots, float32 (k, dim) each; empty while the model cannot be had."""
+    vectors of those memories, and the prototypes of the roots, float32 (k, dim) each; both empty while the model
+    cannot be had."""
 
     memories: tuple[Memory, ...] = ()
     notes: tuple[Note, ...] = ()
+    vectors: Mapping[ContentHash, Vector] = field(default_factory=dict)
     prototypes: Mapping[Root, NDArray[np.float32]] = field(default_factory=dict)
 
 
@@ -42,7 +44,7 @@ class Night:
         self.clusters: dict[ClusterId, Cluster] = {}
         self._transaction = transaction
         self._model = model
-        self._vectors: dict[ContentHash, Vector] = {}
+        self._vectors: dict[ContentHash, Vector] = dict(evening.vectors)
         self._before: dict[MemoryId, Subject] = {}
         self._clusters_before: dict[ClusterId, Cluster] = {}
         self._members: dict[ClusterId | None, dict[MemoryId, None]] = defaultdict(dict)

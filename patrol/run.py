@@ -65,12 +65,15 @@ class Patrol:
         activations: ActivationLog,
         *,
         now: Callable[[], datetime],
+        wrote: Callable[[], Awaitable[object]] | None = None,
     ) -> None:
+        """`wrote` is awaited after a run that changed something: it brings the changes into the index."""
         self._ledger = ledger
         self._words = words
         self._embedder = embedder
         self._activations = activations
         self._now = now
+        self._wrote = wrote
         self._one_at_a_time: dict[BeingId, asyncio.Lock] = defaultdict(asyncio.Lock)
 
     async def __call__(
@@ -89,7 +92,10 @@ class Patrol:
         async with self._one_at_a_time[scope.being_id]:
             await self._activations.settle()
             evening = await self._prepare(scope, dry_run=dry_run) if "assign" in chosen else Evening()
-            return await self._walk(scope, chosen, evening, dry_run=dry_run, progress=progress)
+            report = await self._walk(scope, chosen, evening, dry_run=dry_run, progress=progress)
+            if self._wrote and not dry_run:
+                await self._wrote()
+            return report
 
     async def _prepare(self, scope: Scope, *, dry_run: bool) -> Evening:
         """All that needs a model, before the writer is taken."""
@@ -103,7 +109,7 @@ class Patrol:
             return Evening(tuple(memories), tuple(notes))
         if not dry_run:
             await self._ledger.add_vectors(self._embedder.model, vectors)
-        return Evening(tuple(memories), tuple(notes), prototypes(vectors))
+        return Evening(tuple(memories), tuple(notes), vectors, prototypes(vectors))
 
     async def _embed(self, texts: Mapping[ContentHash, str]) -> dict[ContentHash, Vector]:
         known = await self._ledger.vectors(self._embedder.model, list(texts))

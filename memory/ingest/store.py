@@ -68,12 +68,20 @@ class StoreScenes:
     """The use case. One store at a time decides and commits, so that two equal scenes at once become one memory."""
 
     def __init__(
-        self, ledger: StoreLedger, index: StoreIndex, embedder: Embedder, *, now: Callable[[], datetime]
+        self,
+        ledger: StoreLedger,
+        index: StoreIndex,
+        embedder: Embedder,
+        *,
+        now: Callable[[], datetime],
+        wrote: Callable[[], None] = lambda: None,
     ) -> None:
+        """`wrote` is called after each commit that leaves index marks; it must not block."""
         self._ledger = ledger
         self._index = index
         self._embedder = embedder
         self._now = now
+        self._wrote = wrote
         self._one_at_a_time = asyncio.Lock()
 
     async def __call__(self, scope: Scope, scenes: Sequence[NewScene]) -> list[Stored]:
@@ -174,6 +182,7 @@ class StoreScenes:
         """The pending marks of the commit stay until the index is on disk; a failure here is made good from them."""
         if not memories:
             return
+        self._wrote()
         points = [
             IndexPoint(memory=memory, words=memory_words(memory), vector=vectors.get(memory.content_hash))
             for memory in memories

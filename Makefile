@@ -1,0 +1,90 @@
+# `make demo` and `make test` need CPython 3.11 to 3.13 with venv, and a package index; they set up the rest in .venv.
+# Written for GNU make 3.81 and later, and a POSIX shell.
+
+VENV := .venv
+PY := $(VENV)/bin/python
+PIP := $(PY) -m pip --disable-pip-version-check -q
+# Everything comes as a wheel: a build from source would download tools that no hash holds.
+LOCKED := $(PIP) install --require-hashes --only-binary :all: -r
+UV_VERSION := 0.13.9
+PYTEST_ARGS :=
+BENCH_ARGS :=
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test slow bench check types lint imports format lock clean
+.DELETE_ON_ERROR:
+
+help: ## show this
+	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1|\2/p' $(MAKEFILE_LIST) | awk -F'|' '{ printf "%-20s %s\n", $$1, $$2 }'
+
+demo: $(VENV)/.project ## start the server, store a conversation, recall it, run a patrol, and say how to plug it in
+	@$(PY) -m server.demo
+
+test: $(VENV)/.dev ## run the tests, without the slow ones (PYTEST_ARGS="-k recall")
+	@$(PY) -m pytest $(PYTEST_ARGS)
+
+slow: $(VENV)/.dev ## run the slow tests alone
+	@$(PY) -m pytest -m slow $(PYTEST_ARGS) || { code=$$?; \
+	  if [ $$code -eq 5 ]; then echo "There are no slow tests."; else exit $$code; fi; }
+
+bench: $(VENV)/.dev ## run the benchmarks on the data sets in a folder (DATA=folder, BENCH_ARGS=...)
+	@if [ -z "$(DATA)" ]; then echo "Say where the data sets are: make bench DATA=/path/to/folder" >&2; exit 2; fi
+	@$(PY) -m benchmarks --data "$(DATA)" $(BENCH_ARGS)
+
+check: types lint imports ## check types, lint and import contracts
+
+types: $(VENV)/.dev
+	@echo "types"; $(PY) -m mypy
+
+lint: $(VENV)/.dev
+	@echo "lint"; $(PY) -m ruff check .
+
+imports: $(VENV)/.dev
+	@echo "imports"; $(VENV)/bin/python -c 'from importlinter.cli import lint_imports_command as main; main()'
+
+format: $(VENV)/.dev ## fix what ruff can fix, and format
+	@$(PY) -m ruff check --fix .
+	@$(PY) -m ruff format .
+
+lock: $(VENV)/.lock ## pin every dependency anew, with hashes, into requirements/ (LOCK_ARGS=--upgrade)
+	@for name in runtime dev; do \
+	  groups="--group build"; if [ $$name = dev ]; then groups="$$groups --group dev -c requirements/runtime.txt"; fi; \
+	  $(VENV)/.locker/bin/uv pip compile --quiet --universal --python-version 3.11 --no-build \
+	    --generate-hashes --no-header --no-emit-index-url --no-emit-find-links \
+	    $(LOCK_ARGS) pyproject.toml $$groups -o requirements/$$name.txt || exit 1; \
+	  echo "requirements/$$name.txt: $$(grep -c '^[a-z]' requirements/$$name.txt) packages"; \
+	done
+
+clean: ## remove the environment and everything that was built or cached
+	rm -rf $(VENV) build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+# The first Python that will do; PYTHON=/path/to/python overrides it.
+$(VENV)/.python:
+	@for python in "$(PYTHON)" python3.11 python3.12 python3.13 python3 python; do \
+	  [ -n "$$python" ] || continue; \
+	  "$$python" -c 'import sys; sys.exit(not (3, 11) <= sys.version_info[:2] < (3, 14))' 2>/dev/null || continue; \
+	  if ! "$$python" -c 'import ensurepip, venv' 2>/dev/null; then without_venv=$$python; continue; fi; \
+	  echo "Setting up $(VENV) with $$("$$python" -V) and the locked packages. The first time takes a minute or two."; \
+	  "$$python" -m venv --clear $(VENV) && touch $@ && exit 0; \
+	  exit 1; \
+	done; \
+	if [ -n "$$without_venv" ]; then \
+	  echo "$$without_venv has no venv module. On Debian and Ubuntu: apt-get install python3-venv" >&2; \
+	else \
+	  echo "Madeleine needs Python 3.11, 3.12 or 3.13, and none was found. Say where one is: make demo PYTHON=/path/to/python" >&2; \
+	fi; \
+	exit 1
+
+$(VENV)/.runtime: requirements/runtime.txt $(VENV)/.python
+	@began=$$(date +%s); $(LOCKED) $< && touch $@ && echo "Packages installed in $$(($$(date +%s) - began)) s."
+
+$(VENV)/.project: pyproject.toml $(VENV)/.runtime
+	@$(PIP) install --no-deps --no-build-isolation --no-index -e . && touch $@
+
+$(VENV)/.dev: requirements/dev.txt $(VENV)/.project
+	@began=$$(date +%s); $(LOCKED) $< && touch $@ && echo "Development packages installed in $$(($$(date +%s) - began)) s."
+
+$(VENV)/.lock: $(VENV)/.python
+	@python=$$(cd $(VENV)/bin && pwd)/python; $$python -m venv --clear $(VENV)/.locker && \
+	  $(VENV)/.locker/bin/python -m pip --disable-pip-version-check -q install uv==$(UV_VERSION) && touch $@

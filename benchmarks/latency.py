@@ -1,0 +1,145 @@
+"""Speed over stdio, everything included: `python -m benchmarks.latency`.
+
+A store of N made-up memories is filled through the use cases. Then the real server is started on it, and the real MCP
+client calls `recall` and `store`, one call at a time. Beside each call, in the same minute and on the same machine, the
+bare embedding of the same text is timed in this process: the model alone, one text, no cache. The figures are
+milliseconds, and ratios to that.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import sys
+import tempfile
+import time
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from statistics import quantiles
+from typing import Any
+
+from mcp.client.client import Client
+from mcp.client.stdio import StdioServerParameters, stdio_client
+from mcp_types import CallToolResult
+from rich.console import Console
+from rich.table import Table
+
+from benchmarks.scenes import questions, scenes, texts
+from inference.dense import load
+from memory.model import BeingId
+from memory.scope import Scope
+from server.settings import Settings
+from server.wiring import open_memory
+
+BEING = "benchmark"
+FILL_BATCH = 256
+WARM_UP = 20
+RESULTS = Path(__file__).parent / "results"
+
+
+@dataclass
+class Timing:
+    """Milliseconds of each call, and of the bare embedding of the same text."""
+
+    calls: list[float] = field(default_factory=list)
+    bare: list[float] = field(default_factory=list)
+
+    def figures(self) -> dict[str, float]:
+        found: dict[str, float] = {}
+        for percent in (50, 95):
+            call, bare = (quantiles(values, n=100)[percent - 1] for values in (self.calls, self.bare))
+            found |= {f"p{percent} ms": call, f"bare p{percent} ms": bare, f"p{percent} ratio": call / bare}
+        return {name: round(value, 2) for name, value in found.items()}
+
+
+async def fill(data_dir: Path, count: int) -> float:
+    """Memories a second."""
+    wanted = list(scenes(count, seed=1))
+    async with open_memory(Settings(data_dir=data_dir, being=BEING)) as memory:
+        await memory.embedder.warm_up()
+        started = time.perf_counter()
+        for start in range(0, count, FILL_BATCH):
+            await memory.use.store(Scope(BeingId(BEING), "benchmark"), wanted[start : start + FILL_BATCH])
+        seconds = time.perf_counter() - started
+        await memory.keeper.catch_up()
+        await memory.index.optimize()
+    return count / seconds
+
+
+async def measure(
+    inputs: Sequence[str], bare: Callable[[str], object], call: Callable[[str], Awaitable[CallToolResult]]
+) -> Timing:
+    timing = Timing()
+    for number, text in enumerate(inputs):
+        started = time.perf_counter()
+        bare(text)
+        between = time.perf_counter()
+        answer = await call(text)
+        ended = time.perf_counter()
+        if answer.is_error:
+            raise RuntimeError(f"the server refused: {answer.content}")
+        if number >= WARM_UP:
+            timing.bare.append(1000 * (between - started))
+            timing.calls.append(1000 * (ended - between))
+    return timing
+
+
+async def over_stdio(data_dir: Path, model_dir: Path, calls: int) -> dict[str, Timing]:
+    engine = load(Settings().embedding_model, model_dir).engine
+
+    def bare(text: str) -> object:
+        return list(engine.embed([text]))
+
+    server = StdioServerParameters(
+        command=sys.executable,
+        args=["-m", "server.cli"],
+        env={"MADELEINE_DATA_DIR": str(data_dir), "MADELEINE_BEING": BEING, "MADELEINE_LOG_LEVEL": "warning"},
+        cwd=Path(__file__).parent.parent,
+    )
+    async with Client(stdio_client(server)) as client:
+        return {
+            "recall": await measure(
+                list(questions(calls + WARM_UP, seed=2)), bare, lambda text: client.call_tool("recall", {"query": text})
+            ),
+            "store": await measure(
+                list(texts(calls + WARM_UP, seed=3)), bare, lambda text: client.call_tool("store", {"text": text})
+            ),
+        }
+
+
+async def run(sizes: Sequence[int], calls: int) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for size in sizes:
+        with tempfile.TemporaryDirectory(prefix="madeleine-") as folder:
+            data_dir = Path(folder) / "data"
+            rate = await fill(data_dir, size)
+            timings = await over_stdio(data_dir, Path(folder), calls)
+            found[str(size)] = {"bulk memories/s": round(rate, 1)} | {k: t.figures() for k, t in timings.items()}
+    return found
+
+
+def show(found: dict[str, Any], calls: int) -> None:
+    columns = list(next(iter(found.values()))["recall"])
+    table = Table("memories", "call", *columns, title=f"Over stdio, {calls} calls each")
+    for size, of_size in found.items():
+        for call in ("recall", "store"):
+            table.add_row(size, call, *(f"{of_size[call][column]:.2f}" for column in columns))
+    Console(width=140).print(table)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--sizes", default="1000,10000", help="memories in the store, by comma")
+    parser.add_argument("--calls", type=int, default=500, help="timed calls of each tool")
+    arguments = parser.parse_args()
+    sizes = [int(size) for size in arguments.sizes.split(",")]
+    found = asyncio.run(run(sizes, arguments.calls))
+    show(found, arguments.calls)
+    RESULTS.mkdir(exist_ok=True)
+    (RESULTS / "latency.json").write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

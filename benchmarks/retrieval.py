@@ -1,0 +1,216 @@
+"""Retrieval quality through the real pipeline: `python -m benchmarks.retrieval DATA_FOLDER`.
+
+Each set is stored through the use case `StoreScenes` into a real ledger and index, one being a unit; every query goes
+through recall's candidate pipeline (`Recall.rank`), which also decides what is no match at all. BM25 alone and the
+dense vectors alone are asked of the same index. One configuration for all sets: the product's defaults.
+
+Then the questions of `benchmarks/unrelated.txt` are asked of every unit: the share that recalls nothing, and what the
+gate costs in R@10 against the same ranking without it.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import tempfile
+import time
+from collections.abc import Sequence
+from contextlib import ExitStack
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.progress import Progress, TaskID
+from rich.table import Table
+
+from benchmarks import metrics, sets
+from memory.model import LIVING, BeingId, MemoryId
+from memory.ports import Question
+from memory.recall.recall import Query, Recall, RecallConfig
+from memory.rules.matching import MatchThresholds
+from memory.scope import Scope
+from server.settings import Settings
+from server.wiring import OpenMemory, open_memory, utc_now
+
+HERE = Path(__file__).parent
+RESULTS = HERE / "results"
+STORE_BATCH = 64
+OPEN_GATE = MatchThresholds(
+    cosine=-1.0, coverage=0.0, terms=0, coverage_of_few=0.0, companion_cosine=-1.0, companion_coverage=0.0
+)
+CHANNELS = ("recall", "recall without gate", "bm25 alone", "dense alone")
+
+
+@dataclass
+class Outcome:
+    """1-based ranks of the evidence found, by query, and how much evidence there is."""
+
+    ranks: dict[str, list[int]] = field(default_factory=dict)
+    relevant: dict[str, int] = field(default_factory=dict)
+
+    def add(self, query: str, ids: Sequence[MemoryId], gold: set[MemoryId]) -> None:
+        self.ranks[query] = [rank for rank, id_ in enumerate(ids, 1) if id_ in gold]
+        self.relevant[query] = len(gold)
+
+    def figures(self) -> dict[str, float]:
+        ndcg = [metrics.ndcg(ranks, self.relevant[q], at=10) for q, ranks in self.ranks.items()]
+        found = {
+            "nDCG@10": metrics.mean_percent(ndcg),
+            "± s.e.": metrics.standard_error_percent(ndcg),
+            "R@5": metrics.mean_percent([metrics.recall(r, self.relevant[q], at=5) for q, r in self.ranks.items()]),
+            "R@10": metrics.mean_percent([metrics.recall(r, self.relevant[q], at=10) for q, r in self.ranks.items()]),
+        }
+        return {name: round(value, 2) for name, value in found.items()}
+
+
+@dataclass
+class SetResult:
+    documents: int = 0
+    queries: int = 0
+    outcomes: dict[str, Outcome] = field(default_factory=lambda: {channel: Outcome() for channel in CHANNELS})
+    unrelated_asked: int = 0
+    unrelated_empty: int = 0
+
+
+async def load(memory: OpenMemory, name: str, unit: sets.Unit) -> dict[str, MemoryId]:
+    """Store the unit's documents; by document id, the memory that holds it. A second run finds them by their keys."""
+    scope = scope_of(name, unit)
+    found: dict[str, MemoryId] = {}
+    for start in range(0, len(unit.documents), STORE_BATCH):
+        batch = unit.documents[start : start + STORE_BATCH]
+        stored = await memory.use.store(scope, [sets.scene(document) for document in batch])
+        found |= {document.id: answer.memory.id for document, answer in zip(batch, stored, strict=True)}
+    return found
+
+
+def scope_of(name: str, unit: sets.Unit) -> Scope:
+    return Scope(BeingId(f"{name}/{unit.name}"), "benchmark")
+
+
+async def ask(memory: OpenMemory, open_gate: Recall, scope: Scope, text: str) -> dict[str, Sequence[MemoryId]]:
+    """The ranking of each channel."""
+    vector = (await memory.embedder.embed([text]))[0]
+    depth = memory.use.recall.config.depth
+    words_only = Question(words=text, vector=None, statuses=LIVING, depth=depth)
+    dense_only = Question(words="", vector=vector, statuses=LIVING, depth=depth)
+    return {
+        "recall": (await memory.use.recall.rank(scope, Query(text=text))).ids,
+        "recall without gate": (await open_gate.rank(scope, Query(text=text))).ids,
+        "bm25 alone": (await memory.index.candidates(scope, words_only)).ids,
+        "dense alone": (await memory.index.candidates(scope, dense_only)).ids,
+    }
+
+
+async def measure(memory: OpenMemory, name: str, units: Sequence[sets.Unit], bar: Progress) -> SetResult:
+    result = SetResult()
+    ledger = memory.ledger
+    open_gate = Recall(
+        ledger,
+        memory.index,
+        memory.embedder,
+        memory.embedder,
+        ledger.activations,
+        now=utc_now,
+        config=RecallConfig(thresholds=OPEN_GATE),
+    )
+    unrelated = (HERE / "unrelated.txt").read_text(encoding="utf-8").splitlines()
+    task: TaskID = bar.add_task(name, total=sum(len(u.documents) + len(u.queries) + len(unrelated) for u in units))
+    of_document: dict[str, dict[str, MemoryId]] = {}
+    for unit in units:
+        of_document[unit.name] = await load(memory, name, unit)
+        bar.advance(task, len(unit.documents))
+    await memory.keeper.catch_up()
+    await memory.index.optimize()
+    for unit in units:
+        scope = scope_of(name, unit)
+        for query in unit.queries:
+            known = of_document[unit.name]
+            gold = {known[id_] for id_ in query.gold if id_ in known}
+            for channel, ids in (await ask(memory, open_gate, scope, query.text)).items():
+                result.outcomes[channel].add(query.id, ids, gold)
+            bar.advance(task)
+        for text in unrelated:
+            result.unrelated_asked += 1
+            result.unrelated_empty += not (await memory.use.recall.rank(scope, Query(text=text))).ids
+            bar.advance(task)
+        result.documents += len(unit.documents)
+        result.queries += len(unit.queries)
+    return result
+
+
+def summary(results: dict[str, SetResult], memory: OpenMemory, seconds: float) -> dict[str, Any]:
+    return {
+        "configuration": {
+            "embedding_model": memory.embedder.model,
+            "recall": asdict(memory.use.recall.config),
+        },
+        "seconds": round(seconds),
+        "sets": {
+            name: {
+                "documents": result.documents,
+                "queries": result.queries,
+                "figures": {channel: outcome.figures() for channel, outcome in result.outcomes.items()},
+                "unrelated": {
+                    "asked": result.unrelated_asked,
+                    "empty_percent": round(100 * result.unrelated_empty / max(1, result.unrelated_asked), 2),
+                },
+            }
+            for name, result in results.items()
+        },
+    }
+
+
+def show(console: Console, found: dict[str, Any]) -> None:
+    table = Table("set", "channel", "nDCG@10", "± s.e.", "R@5", "R@10", "unrelated empty", title="Retrieval")
+    for name, of_set in found["sets"].items():
+        for channel, figures in of_set["figures"].items():
+            empty = f"{of_set['unrelated']['empty_percent']:.1f} %" if channel == "recall" else ""
+            label = f"{name} ({of_set['queries']})" if channel == "recall" else ""
+            table.add_row(label, channel, *(f"{value:.1f}" for value in figures.values()), empty)
+    console.print(table)
+
+
+def write(found: dict[str, Any], results: dict[str, SetResult]) -> Path:
+    """Figures readable, ranks one query a line."""
+    RESULTS.mkdir(exist_ok=True)
+    (RESULTS / "retrieval.json").write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
+    path = RESULTS / "retrieval-ranks.jsonl"
+    with path.open("w", encoding="utf-8") as lines:
+        for name, result in results.items():
+            outcome = result.outcomes["recall"]
+            for query, ranks in outcome.ranks.items():
+                row = {"set": name, "query": query, "evidence": outcome.relevant[query], "ranks": ranks}
+                lines.write(json.dumps(row, ensure_ascii=False, separators=(",", ":")) + "\n")
+    return path
+
+
+async def run(folder: Path, wanted: Sequence[str], data_dir: Path) -> None:
+    console = Console()
+    settings = Settings(data_dir=data_dir)
+    started = time.monotonic()
+    results: dict[str, SetResult] = {}
+    async with open_memory(settings) as memory:
+        with Progress(console=console) as bar:
+            for name in wanted:
+                results[name] = await measure(memory, name, sets.read(folder, name), bar)
+        found = summary(results, memory, time.monotonic() - started)
+    show(console, found)
+    console.print(f"Per-query ranks: {write(found, results).relative_to(HERE.parent)}")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("folder", type=Path, help="where the sets are")
+    parser.add_argument("--sets", default="locomo,beam100k,jsquad", help="names, by comma; 'all' for all in the folder")
+    parser.add_argument("--data-dir", type=Path, help="keep the store here and use it again in the next run")
+    arguments = parser.parse_args()
+    wanted = sets.names(arguments.folder) if arguments.sets == "all" else arguments.sets.split(",")
+    with ExitStack() as stack:
+        data_dir = arguments.data_dir or Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="madeleine-")))
+        asyncio.run(run(arguments.folder, wanted, data_dir))
+
+
+if __name__ == "__main__":
+    main()

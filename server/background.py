@@ -1,0 +1,66 @@
+"""Work off the request path: pending index marks, missing vectors, optimisation. One task, one owner."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable
+
+from memory.errors import EmbeddingUnavailable
+from memory.ingest.index_keeper import IndexKeeper
+from memory.ports import Index
+
+logger = logging.getLogger(__name__)
+
+CATCH_UP_SECONDS = 2.0
+"""After a store: time in which more may come, before the index is made durable and the marks are cleared."""
+EMBED_RETRY_SECONDS = 60.0
+OPTIMIZE_AFTER = 2_000
+"""Memories brought in since the last optimisation from which the next one pays; fewer are searched by brute force in
+less than a millisecond."""
+
+
+class Background:
+    """`wake()` says that something was written. `run()` goes on until it is cancelled."""
+
+    def __init__(self, keeper: IndexKeeper, index: Index, warm_up: Callable[[], Awaitable[None]]) -> None:
+        self._keeper = keeper
+        self._index = index
+        self._warm_up = warm_up
+        self._written = asyncio.Event()
+        self._since_optimize = 0
+
+    def wake(self) -> None:
+        self._written.set()
+
+    async def run(self) -> None:
+        async with asyncio.TaskGroup() as tasks:
+            tasks.create_task(self._keep_index(), name="keep index")
+            tasks.create_task(self._fill_in_vectors(), name="fill in vectors")
+
+    async def _keep_index(self) -> None:
+        while True:
+            await self._written.wait()
+            await asyncio.sleep(CATCH_UP_SECONDS)
+            self._written.clear()
+            try:
+                self._since_optimize += await self._keeper.catch_up()
+                if self._since_optimize >= OPTIMIZE_AFTER:
+                    self._since_optimize = 0
+                    await self._index.optimize()
+            except Exception:  # the marks are still there: the next turn or the next start works them off
+                logger.exception("the index could not be brought up to date")
+                self._written.set()
+                await asyncio.sleep(CATCH_UP_SECONDS)
+
+    async def _fill_in_vectors(self) -> None:
+        while True:
+            try:
+                await self._warm_up()
+                await self._keeper.fill_in_vectors()
+                return
+            except EmbeddingUnavailable as error:
+                logger.info("%s; the next try is in %.0f s", error, EMBED_RETRY_SECONDS)
+            except Exception:
+                logger.exception("vectors could not be filled in")
+            await asyncio.sleep(EMBED_RETRY_SECONDS)

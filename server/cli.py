@@ -1,0 +1,110 @@
+"""The command `madeleine`. Without a subcommand it serves MCP on standard input and output."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import logging
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from memory.errors import MadeleineError
+from server import __version__
+
+if TYPE_CHECKING:
+    from server.settings import Settings
+
+logger = logging.getLogger(__name__)
+
+EXIT_USAGE = 2
+LOG_FORMAT = "%(asctime)s %(levelname)s %(name)s: %(message)s"
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    arguments = parser().parse_args(argv)
+    from server.settings import read_settings
+
+    try:
+        settings = read_settings()
+        logging.basicConfig(stream=sys.stderr, level=settings.log_level.upper(), format=LOG_FORMAT)
+        run = {"reindex": reindex, "note": add_notes, "config": show_config}.get(arguments.command, serve)
+        asyncio.run(run(settings, arguments))
+    except MadeleineError as error:
+        print(f"madeleine: {error}", file=sys.stderr)
+        return EXIT_USAGE
+    except KeyboardInterrupt:
+        return 130
+    return 0
+
+
+def parser() -> argparse.ArgumentParser:
+    found = argparse.ArgumentParser(
+        prog="madeleine",
+        description="Long-term memory for AI agents, as an MCP server. Without a command: serve MCP on stdin and stdout.",
+    )
+    found.add_argument("--version", action="version", version=f"madeleine {__version__}")
+    commands = found.add_subparsers(dest="command", metavar="command")
+    commands.add_parser("serve", help="serve MCP on standard input and output (the default)")
+    commands.add_parser("reindex", help="build the index anew from the ledger")
+    note = commands.add_parser("note", help="put scene notes into the inbox, for the next patrol")
+    note.add_argument("file", help="a file with one scene as JSON a line; - for standard input")
+    commands.add_parser("config", help="print the configuration that an MCP client needs, with this installation's path")
+    return found
+
+
+async def serve(settings: Settings, arguments: argparse.Namespace) -> None:
+    """Until standard input ends. Answers at once; the memory opens behind the first answers."""
+    from server.stdio import serve_stdio
+
+    await serve_stdio(settings)
+
+
+async def reindex(settings: Settings, arguments: argparse.Namespace) -> None:
+    from rich.console import Console
+    from rich.progress import Progress
+
+    from server.wiring import open_memory
+
+    with Progress(console=Console(stderr=True)) as bar:
+        task = bar.add_task("reindex", total=None)
+
+        async def show(done: int, total: int) -> None:
+            bar.update(task, completed=done, total=total)
+
+        async with open_memory(settings, rebuild=True, progress=show, background=False) as memory:
+            await memory.index.optimize()
+            count = await memory.index.count()
+    print(f"The index was built anew: {count} memories.")
+
+
+async def add_notes(settings: Settings, arguments: argparse.Namespace) -> None:
+    """Into the ledger only: safe beside a running server."""
+    from memory.errors import InvalidInput
+    from memory.ingest.notes import add_note
+    from memory.model import BeingId
+    from memory.scope import Scope
+    from server.wiring import LEDGER, utc_now
+    from storage.sql.ledger import open_ledger
+
+    try:
+        text = sys.stdin.read() if arguments.file == "-" else Path(arguments.file).read_text(encoding="utf-8")
+    except (OSError, ValueError) as error:
+        raise InvalidInput(f"{arguments.file} cannot be read: {error}") from error
+    lines = [line for line in text.splitlines() if line.strip()]
+    settings.data_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
+    async with open_ledger(settings.data_dir / LEDGER) as ledger:
+        for line in lines:
+            await add_note(ledger, Scope(BeingId(settings.being), "madeleine note"), line, now=utc_now())
+    print(f"{len(lines)} notes wait for the next patrol of {settings.being!r}.")
+
+
+async def show_config(settings: Settings, arguments: argparse.Namespace) -> None:
+    command = {"command": sys.executable, "args": ["-m", "server.cli"], "env": {"MADELEINE_BEING": settings.being}}
+    print(json.dumps({"mcpServers": {"madeleine": command}}, indent=2))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

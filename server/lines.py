@@ -1,0 +1,178 @@
+"""MCP over a pair of byte streams: one JSON-RPC message a line (MCP specification, stdio transport).
+
+Like the SDK's `stdio_server`, but it reads and writes without a thread hop a line, bounds the length of a line, and
+answers a line that is not a message, so that no client waits for ever. JSON that names half of a surrogate pair is let
+through: the tool that gets it says what is wrong with it.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import sys
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from typing import Any, Protocol
+
+import anyio
+import mcp_types as types
+from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
+from mcp.shared.message import SessionMessage
+from pydantic import ValidationError
+
+logger = logging.getLogger(__name__)
+
+LONGEST_LINE = 16 * 1024 * 1024
+"""Bytes; a longer line is skipped and answered with an error."""
+CHUNK = 64 * 1024
+
+
+class Reads(Protocol):
+    async def read(self, limit: int, /) -> bytes:
+        """At most `limit` bytes, b"" at the end."""
+        ...
+
+
+class Writes(Protocol):
+    async def write(self, data: bytes, /) -> None: ...
+
+
+Streams = tuple[MemoryObjectReceiveStream[SessionMessage | Exception], MemoryObjectSendStream[SessionMessage]]
+
+
+@asynccontextmanager
+async def line_transport(source: Reads, sink: Writes) -> AsyncIterator[Streams]:
+    """The two streams that `Server.run` takes. The read side ends with the source's end."""
+    to_server, read_stream = anyio.create_memory_object_stream[SessionMessage | Exception](16)
+    write_stream, from_server = anyio.create_memory_object_stream[SessionMessage](16)
+
+    async def reader() -> None:
+        async with to_server:
+            async for line in lines(source):
+                found = parse(line)
+                if isinstance(found, SessionMessage):
+                    await to_server.send(found)
+                else:
+                    await sink.write(encode(found))
+
+    async def writer() -> None:
+        async with from_server:
+            async for message in from_server:
+                await sink.write(encode(message.message))
+
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(reader)
+        tasks.start_soon(writer)
+        yield read_stream, write_stream
+        tasks.cancel_scope.cancel()
+
+
+async def lines(source: Reads) -> AsyncIterator[bytes | None]:
+    """Each line without its end; None for one that was too long."""
+    buffer = bytearray()
+    skipping = False
+    while chunk := await source.read(CHUNK):
+        start = len(buffer)
+        buffer += chunk
+        while (end := buffer.find(b"\n", start)) >= 0:
+            line, start = bytes(buffer[:end]), 0
+            del buffer[: end + 1]
+            if skipping:
+                skipping = False
+                yield None
+            elif line.strip():
+                yield line
+        if len(buffer) > LONGEST_LINE:
+            buffer.clear()
+            skipping = True
+
+
+def parse(line: bytes | None) -> SessionMessage | types.JSONRPCError:
+    """The message, or the error to answer with."""
+    if line is None:
+        return failure(types.INVALID_REQUEST, f"the message is longer than {LONGEST_LINE} bytes", None)
+    try:
+        return SessionMessage(types.jsonrpc_message_adapter.validate_json(line, by_name=False))
+    except ValidationError:
+        pass
+    try:
+        raw: Any = json.loads(line)
+    except (ValueError, RecursionError):
+        return failure(types.PARSE_ERROR, "the line is not JSON", None)
+    id_ = raw.get("id") if isinstance(raw, dict) else None
+    try:
+        return SessionMessage(types.jsonrpc_message_adapter.validate_python(raw, by_name=False))
+    except ValidationError:
+        known = id_ if isinstance(id_, (str, int)) and not isinstance(id_, bool) else None
+        return failure(types.INVALID_REQUEST, "the line is not a JSON-RPC 2.0 message", known)
+
+
+def failure(code: int, message: str, id_: str | int | None) -> types.JSONRPCError:
+    return types.JSONRPCError(jsonrpc="2.0", id=id_, error=types.ErrorData(code=code, message=message))
+
+
+def encode(message: types.JSONRPCMessage) -> bytes:
+    return message.model_dump_json(by_alias=True, exclude_unset=True).encode(errors="replace") + b"\n"
+
+
+class _StdioSource:
+    """Reads a descriptor: a pipe or socket on the event loop, a regular file (or anything on Windows) in a thread."""
+
+    def __init__(self, fd: int) -> None:
+        self._fd = fd
+
+    async def read(self, limit: int, /) -> bytes:
+        if await _ready(anyio.wait_readable, self._fd):
+            return os.read(self._fd, limit)
+        return await anyio.to_thread.run_sync(os.read, self._fd, limit, abandon_on_cancel=True)
+
+
+class _StdioSink:
+    """Writes each message whole. A client that does not read holds up its own answers only."""
+
+    def __init__(self, fd: int) -> None:
+        self._fd = fd
+        self._one_at_a_time = anyio.Lock()
+
+    async def write(self, data: bytes, /) -> None:
+        async with self._one_at_a_time:
+            view = memoryview(data)
+            while view:
+                if await _ready(anyio.wait_writable, self._fd):
+                    view = view[os.write(self._fd, view[:PIPE_BUF]) :]
+                else:
+                    view = view[await anyio.to_thread.run_sync(os.write, self._fd, view) :]
+
+
+PIPE_BUF = 4096
+"""Bytes that a pipe which is ready takes without blocking."""
+
+
+async def _ready(wait: Callable[[int], Awaitable[None]], fd: int) -> bool:
+    """True when the descriptor is ready; False if the event loop cannot watch it."""
+    try:
+        await wait(fd)
+    except (OSError, ValueError, NotImplementedError):
+        return False
+    return True
+
+
+@asynccontextmanager
+async def stdio_transport() -> AsyncIterator[Streams]:
+    """Serve standard input and output. Meanwhile nothing else can write to the wire: descriptor 1 leads to standard
+    error, and descriptor 0 reads nothing."""
+    wire_in, wire_out = os.dup(0), os.dup(1)
+    sys.stdout.flush()
+    nothing = os.open(os.devnull, os.O_RDONLY)
+    os.dup2(nothing, 0)
+    os.dup2(2, 1)
+    os.close(nothing)
+    try:
+        async with line_transport(_StdioSource(wire_in), _StdioSink(wire_out)) as streams:
+            yield streams
+    finally:
+        os.dup2(wire_in, 0)
+        os.dup2(wire_out, 1)
+        os.close(wire_in)
+        os.close(wire_out)

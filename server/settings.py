@@ -1,0 +1,65 @@
+"""Settings, from the environment (`MADELEINE_…`) and from `madeleine.toml` in the data directory; the environment wins.
+
+The only place that reads the environment.
+"""
+
+from __future__ import annotations
+
+import os
+import tomllib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import platformdirs
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from memory.errors import InvalidInput
+
+PREFIX = "MADELEINE_"
+FILE = "madeleine.toml"
+DEFAULT_MODEL = "sentence-transformers/all-MiniLM-L6-v2"
+
+
+class Settings(BaseModel):
+    """Every setting with its default. `MADELEINE_DATA_DIR` sets `data_dir`, and so on."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+
+    data_dir: Path = Field(default_factory=lambda: platformdirs.user_data_path("madeleine", appauthor=False))
+    being: Annotated[str, Field(min_length=1, max_length=200, pattern=r"^[^\x00-\x1f]+$")] = "default"
+    embedding_model: Annotated[str, Field(min_length=1)] = DEFAULT_MODEL
+    max_text_chars: Annotated[int, Field(ge=100, le=10_000_000)] = 32_000
+    recall_threshold: Annotated[float, Field(ge=0, le=1)] = 0.35
+    qdrant_url: str = ""
+    """A Qdrant server instead of the embedded index."""
+    log_level: Literal["debug", "info", "warning", "error"] = "info"
+
+
+def read_settings(environment: Mapping[str, str] | None = None) -> Settings:
+    """Raises `InvalidInput` that names what is wrong and where it stands."""
+    environment = os.environ if environment is None else environment
+    given: dict[str, Any] = {
+        name.removeprefix(PREFIX).lower(): value for name, value in environment.items() if name.startswith(PREFIX)
+    }
+    if unknown := sorted(set(given) - set(Settings.model_fields)):
+        known = ", ".join(PREFIX + name.upper() for name in Settings.model_fields)
+        raise InvalidInput(f"Unknown setting {PREFIX}{unknown[0].upper()} in the environment. Known are {known}.")
+    from_environment = _validated(given, "the environment")
+    file = from_environment.data_dir / FILE
+    try:
+        in_file = tomllib.loads(file.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        return from_environment
+    except (OSError, ValueError) as error:
+        raise InvalidInput(f"{file} cannot be read: {error}. Mend it or remove it.") from error
+    return _validated(in_file | given, str(file))
+
+
+def _validated(given: Mapping[str, Any], where: str) -> Settings:
+    try:
+        return Settings.model_validate(given)
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        name = ".".join(str(part) for part in first["loc"])
+        raise InvalidInput(f"The setting {name} in {where} cannot be used: {first['msg']}.") from error

@@ -1,0 +1,1 @@
+"""Where memories live: `sql` holds the truth, `qdrant` the index derived from it."""

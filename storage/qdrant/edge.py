@@ -1,0 +1,463 @@
+"""The index inside this process, on Qdrant Edge 0.9.0. Nothing but this module and `words` knows that package.
+
+Qdrant Edge holds the GIL in every call (measured: no other thread runs during a query, an update, a flush or an
+`optimize`, which for 40,000 points is 20 s). So a thread would not keep the event loop free, only add 0.1 ms. Hence:
+- queries (about 1 ms) are made on the loop, updates too, in slices with a turn of the loop between;
+- files are listed, copied and synced in a thread of our own, which also orders that work;
+- `optimize` runs in another process, on a copy. Writes go to the live index and are noted down; when the copy is
+  done they are repeated on it, and it takes the live one's place. So no file of a live index is ever dropped.
+
+On disk: `index.json`, the manifest, names the directory ("generation") that is the index; any other is a leftover.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import shutil
+import sys
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any, cast
+from uuid import UUID, uuid4
+
+import qdrant_edge as qe
+
+from memory.errors import IndexTorn, IndexUnavailable
+from memory.model import BeingId, MemoryId, Status, Vector
+from memory.ports import IndexPoint, Pool, Question
+from memory.scope import Scope
+from storage.qdrant import words
+from storage.qdrant.asks import (
+    EMPTY_POOL,
+    Ask,
+    Hits,
+    candidates_ask,
+    idf_asks,
+    idf_of,
+    in_order,
+    pool_of,
+    score_asks,
+)
+from storage.qdrant.copying import copy_tree
+from storage.qdrant.filters import Where, memories_of
+from storage.qdrant.manifest import Manifest
+from storage.qdrant.schema import (
+    BEING,
+    BM25,
+    DENSE,
+    HNSW_BEING_EDGES,
+    HNSW_EF_CONSTRUCT,
+    HNSW_GRAPH_EDGES,
+    KEYWORD_FIELDS,
+    RRF_K,
+    RRF_WEIGHTS,
+    SCAN_BELOW,
+    TIME,
+    Fingerprint,
+    payload,
+)
+
+_SLICE = 64
+"""Points an update: 2 to 3 ms."""
+_NEAREST_EF = 512
+_GENERATION = "generation-"
+_OPENING = "opening"
+_FLUSHING = "flushing"
+_OPTIMIZED, _NOTHING_TO_DO = 0, 3
+
+_Change = tuple[str, "qe.Point | None"]
+"""(id, the point as it is to be, None to delete it)."""
+
+
+class EdgeIndex:
+    """`memory.ports.Index`. One process, one event loop; a second one that opens the directory gets `IndexUnavailable`."""
+
+    def __init__(self, directory: Path, fingerprint: Fingerprint, generation: str, shard: qe.EdgeShard) -> None:
+        self._directory = directory
+        self._fingerprint = fingerprint
+        self._generation = generation
+        self._shard = shard
+        self._closed = False
+        self._writing = asyncio.Lock()
+        self._disk = ThreadPoolExecutor(max_workers=1, thread_name_prefix="index-disk")
+        self._documents: dict[BeingId, int] = {}
+        self._unrepeated: dict[str, qe.Point | None] | None = None
+        self._optimizing = False
+        self._builder: asyncio.subprocess.Process | None = None
+
+    @classmethod
+    async def open(cls, directory: Path, fingerprint: Fingerprint) -> EdgeIndex:
+        """Opens what is there, or makes an empty index where there is nothing.
+
+        Raises `IndexTorn` if it must be made anew, `IndexUnavailable` if another process has it open.
+        """
+        return await asyncio.to_thread(_open, cls, directory, fingerprint, SCAN_BELOW)
+
+    @classmethod
+    async def create_anew(cls, directory: Path, fingerprint: Fingerprint, *, scan_below: int = SCAN_BELOW) -> EdgeIndex:
+        """Removes whatever is there; never opens it."""
+        return await asyncio.to_thread(_create, cls, directory, fingerprint, scan_below)
+
+    async def upsert(self, points: Sequence[IndexPoint]) -> None:
+        await self._change([(point.memory.id, _edge_point(point)) for point in points])
+
+    async def delete(self, ids: Sequence[MemoryId]) -> None:
+        await self._change([(id, None) for id in ids])
+
+    async def candidates(self, scope: Scope, question: Question) -> Pool:
+        terms = words.query(question.words)
+        ask = candidates_ask(scope, question, terms)
+        if ask is None:
+            return EMPTY_POOL
+        fused, *best = self._answers([ask, *idf_asks(scope, terms[0])])
+        if not fused:
+            return EMPTY_POOL
+        found = in_order(fused)
+        idf = idf_of(best, self._documents_of(scope))
+        return pool_of(found, idf, self._answers(score_asks(scope, question, terms[0], found)))
+
+    async def nearest(
+        self, scope: Scope, vector: Vector, *, limit: int, statuses: Sequence[Status]
+    ) -> list[tuple[MemoryId, float]]:
+        where = Where(being=scope.being_id, statuses=tuple(statuses))
+        [hits] = self._answers([Ask(where=where, limit=limit, vector=vector, ef=_NEAREST_EF)])
+        return [(MemoryId(str(key)), cosine) for key, cosine in hits]
+
+    async def idf(self, scope: Scope, words_: Sequence[str]) -> list[float]:
+        terms = [words.query(word)[0] for word in words_]
+        asks = [ask for of_word in terms for ask in idf_asks(scope, of_word)]
+        values = iter(idf_of(self._answers(asks), self._documents_of(scope)) if asks else [])
+        return [max((next(values) for _ in of_word), default=0.0) for of_word in terms]
+
+    async def count(self) -> int:
+        with _engine_errors(IndexUnavailable):
+            return self._shard.count(qe.CountRequest())
+
+    async def flush(self) -> None:
+        async with self._writing:
+            await self._on_disk(self._settle)
+
+    async def optimize(self) -> bool:
+        if self._optimizing or self._closed:
+            return False
+        self._optimizing = True
+        copy = f"{_GENERATION}{uuid4().hex}"
+        try:
+            async with self._writing:
+                await self._on_disk(self._settle)
+                if not _worth_optimizing(self._directory / self._generation, self._fingerprint.dim):
+                    return False
+                await self._on_disk(copy_tree, self._directory / self._generation, self._directory / copy)
+                self._unrepeated = {}
+            if not await self._build(self._directory / copy):
+                return False
+            async with self._writing:
+                await self._replace_live_by(copy)
+            return True
+        finally:
+            self._optimizing = False
+            self._unrepeated = None
+            if copy != self._generation:
+                await self._on_disk(_remove, self._directory / copy)
+
+    async def close(self) -> None:
+        if self._closed:
+            return
+        self._closed = True
+        if self._builder is not None:
+            with suppress(ProcessLookupError):
+                self._builder.kill()
+        async with self._writing:
+            await self._on_disk(self._settle, self._shard.close)
+
+    # --- engine -----------------------------------------------------------------------------------------------
+
+    async def _change(self, changes: Sequence[_Change]) -> None:
+        """In order, also among concurrent callers."""
+        async with self._writing:
+            for start in range(0, len(changes), _SLICE):
+                part = changes[start : start + _SLICE]
+                _apply(self._shard, part)
+                self._documents.clear()
+                if self._unrepeated is not None:
+                    self._unrepeated.update(part)
+                await asyncio.sleep(0)
+
+    def _answers(self, asks: Sequence[Ask]) -> list[Hits]:
+        filters: dict[int, qe.Filter] = {}
+
+        def edge_filter(where: Where) -> qe.Filter:
+            # Built once for all queries of a batch: one with 200 ids takes 0.14 ms.
+            if id(where) not in filters:
+                filters[id(where)] = _filter(where)
+            return filters[id(where)]
+
+        with _engine_errors(IndexUnavailable):
+            batch = qe.QueryBatchRequest([_request(ask, edge_filter) for ask in asks])
+            answers = self._shard.query_batch(batch)
+            return [_hits(points, ask) for ask, points in zip(asks, answers, strict=True)]
+
+    def _documents_of(self, scope: Scope) -> int:
+        if scope.being_id not in self._documents:
+            where = _filter(memories_of(scope, vector=BM25))
+            with _engine_errors(IndexUnavailable):
+                self._documents[scope.being_id] = self._shard.count(qe.CountRequest(filter=where))
+        return self._documents[scope.being_id]
+
+    # --- disk -------------------------------------------------------------------------------------------------
+
+    async def _on_disk(self, work: Callable[..., None], *arguments: Any) -> None:
+        await asyncio.get_running_loop().run_in_executor(self._disk, work, *arguments)
+
+    def _settle(self, then: Callable[[], None] | None = None) -> None:
+        """Everything to disk, and the manifest after it."""
+        marker = self._directory / _FLUSHING
+        marker.touch()
+        with _engine_errors(IndexUnavailable):
+            self._shard.flush()
+            if then is not None:
+                then()
+        Manifest.survey(self._directory, self._fingerprint.to_json(), self._generation).write(self._directory)
+        marker.unlink(missing_ok=True)
+
+    async def _build(self, copy: Path) -> bool:
+        # The child is told where to import from, as this process may have been started in any way.
+        code = f"import sys; sys.path[:] = {sys.path!r}; from storage.qdrant.edge import optimize_files; "
+        code += f"sys.exit(optimize_files({str(copy)!r}))"
+        self._builder = await asyncio.create_subprocess_exec(
+            sys.executable, "-c", code,
+            stdin=asyncio.subprocess.DEVNULL, stdout=asyncio.subprocess.DEVNULL, stderr=asyncio.subprocess.DEVNULL,
+        )  # fmt: skip
+        try:
+            outcome = await self._builder.wait()
+        finally:
+            if self._builder.returncode is None:
+                self._builder.kill()
+                await self._builder.wait()
+            self._builder = None
+        if outcome not in (_OPTIMIZED, _NOTHING_TO_DO) and not self._closed:
+            raise IndexUnavailable(f"Optimizing the index ended with code {outcome}; it goes on unoptimized.")
+        return outcome == _OPTIMIZED and not self._closed
+
+    async def _replace_live_by(self, copy: str) -> None:
+        if self._closed:
+            return
+        with _engine_errors(IndexUnavailable):
+            shard = qe.EdgeShard.load(str(self._directory / copy))
+        missed = list((self._unrepeated or {}).items())
+        for start in range(0, len(missed), _SLICE):
+            _apply(shard, missed[start : start + _SLICE])
+            await asyncio.sleep(0)
+        old, old_generation = self._shard, self._generation
+        self._shard, self._generation = shard, copy
+        # The manifest that names the new generation is what makes it the index; until then a crash leaves the old one.
+        await self._on_disk(self._settle)
+        await self._on_disk(old.close)
+        await self._on_disk(_remove, self._directory / old_generation)
+
+
+def optimize_files(path: str) -> int:
+    """In the child process: builds the graphs of the shard at `path`, at low priority."""
+    if hasattr(os, "nice"):
+        os.nice(10)
+    shard = qe.EdgeShard.load(path)
+    done = shard.optimize()
+    shard.close()
+    return _OPTIMIZED if done else _NOTHING_TO_DO
+
+
+# --- opening ----------------------------------------------------------------------------------------------------
+
+
+def _open(cls: type[EdgeIndex], directory: Path, fingerprint: Fingerprint, scan_below: int) -> EdgeIndex:
+    if not Manifest.exists(directory) and not any(_generations(directory)):
+        return _create(cls, directory, fingerprint, scan_below)
+    manifest = Manifest.read(directory)
+    if manifest.fingerprint != fingerprint.to_json():
+        raise IndexTorn("The index was made with another model or schema.")
+    marker = directory / _OPENING
+    if marker.exists():
+        raise IndexTorn("The process died while it opened the index.")
+    if damage := manifest.damage(directory, flushing=(directory / _FLUSHING).exists()):
+        raise IndexTorn(f"The index's files are damaged: {damage}.")
+    marker.touch()
+    try:
+        with _engine_errors(IndexTorn):
+            shard = qe.EdgeShard.load(str(directory / manifest.generation))
+            _check(shard, fingerprint.dim)
+        index = cls(directory, fingerprint, manifest.generation, shard)
+        index._settle()
+    finally:
+        marker.unlink()
+    for leftover in _generations(directory):
+        if leftover.name != manifest.generation:
+            _remove(leftover)
+    return index
+
+
+def _create(cls: type[EdgeIndex], directory: Path, fingerprint: Fingerprint, scan_below: int) -> EdgeIndex:
+    _remove(directory)
+    generation = f"{_GENERATION}{uuid4().hex}"
+    path = directory / generation
+    path.mkdir(parents=True)
+    with _engine_errors(IndexUnavailable):
+        shard = qe.EdgeShard.create(str(path), _config(fingerprint.dim, scan_below))
+        for name in KEYWORD_FIELDS:
+            tenant = name == BEING
+            shard.update(
+                # A graph for each value of status or category would be built as well, and none is searched.
+                qe.UpdateOperation.create_field_index(name, qe.KeywordIndexParams(is_tenant=tenant, enable_hnsw=tenant))
+            )
+        times = qe.IntegerIndexParams(lookup=False, range=True, enable_hnsw=False)
+        shard.update(qe.UpdateOperation.create_field_index(TIME, times))
+    index = cls(directory, fingerprint, generation, shard)
+    index._settle()
+    return index
+
+
+def _config(dim: int, scan_below: int) -> qe.EdgeConfig:
+    kilobytes = max(1, scan_below * dim * 4 // 1024)
+    return qe.EdgeConfig(
+        vectors={DENSE: qe.EdgeVectorParams(dim, qe.Distance.Cosine)},
+        sparse_vectors={BM25: qe.EdgeSparseVectorParams(modifier=qe.Modifier.Idf)},
+        hnsw_config=qe.HnswIndexConfig(
+            m=HNSW_GRAPH_EDGES,
+            payload_m=HNSW_BEING_EDGES,
+            ef_construct=HNSW_EF_CONSTRUCT,
+            full_scan_threshold=kilobytes,
+            max_indexing_threads=1,
+        ),
+        optimizers=qe.EdgeOptimizersConfig(indexing_threshold=kilobytes),
+    )
+
+
+def _check(shard: qe.EdgeShard, dim: int) -> None:
+    """Makes the engine read every kind of file once. Raises `IndexTorn` if its answers do not agree."""
+    count = shard.count(qe.CountRequest())
+    sample, _ = shard.scroll(qe.ScrollRequest(limit=200, with_payload=True, with_vector=True))
+    nowhere = qe.CountRequest(filter=qe.Filter(must=[qe.IsEmptyCondition(BEING)]))
+    if len(sample) != min(count, 200) or shard.count(nowhere) or any(BEING not in (p.payload or {}) for p in sample):
+        raise IndexTorn("The index contradicts itself: points without payload.")
+    shard.query(qe.QueryRequest(limit=10, query=qe.Query.Nearest([1.0] + [0.0] * (dim - 1), using=DENSE)))
+    terms = next((v.indices for p in sample if isinstance(v := _named(p.vector, BM25), qe.SparseVector)), None)
+    if terms:
+        sparse = qe.SparseVector(terms, [1.0] * len(terms))
+        if not shard.query(qe.QueryRequest(limit=10, query=qe.Query.Nearest(sparse, using=BM25))):
+            raise IndexTorn("The index contradicts itself: words that are not found.")
+
+
+def _generations(directory: Path) -> Iterator[Path]:
+    return directory.glob(f"{_GENERATION}*")
+
+
+def _remove(path: Path) -> None:
+    # A builder whose parent was killed may still write there; what it leaves is removed at the next start.
+    shutil.rmtree(path, ignore_errors=True)
+
+
+def _worth_optimizing(generation: Path, dim: int) -> bool:
+    """Whether a copy is worth its time: enough points outside a graph, or a fifth of all places dead.
+
+    The engine's API does not tell, its files of versions do: 8 bytes a point.
+    """
+    config = json.loads((generation / "edge_config.json").read_bytes())
+    threshold_points: float = config["optimizers"]["indexing_threshold"] * 1024 / (dim * 4)
+    waiting = sum(path.stat().st_size // 8 for path in generation.glob("segments/*/mutable_id_tracker.versions"))
+    return waiting > threshold_points
+
+
+# --- translation ------------------------------------------------------------------------------------------------
+
+
+def _edge_point(point: IndexPoint) -> qe.Point:
+    vectors: dict[str, Any] = {}
+    if point.vector is not None:
+        vectors[DENSE] = point.vector.tolist()
+    indices, values = words.document(point.words)
+    # An empty sparse vector would count as a document in one kind of segment and not in the other.
+    if indices:
+        vectors[BM25] = qe.SparseVector(indices, values)
+    return qe.Point(UUID(point.memory.id), vectors, payload(point.memory))
+
+
+def _apply(shard: qe.EdgeShard, changes: Iterable[_Change]) -> None:
+    """The last change of each id counts, so upserts and deletions need no order among themselves."""
+    last: Mapping[str, qe.Point | None] = dict(changes)
+    points = [point for point in last.values() if point is not None]
+    gone: list[qe.PointId] = [UUID(id) for id, point in last.items() if point is None]
+    with _engine_errors(IndexUnavailable):
+        if points:
+            shard.update(qe.UpdateOperation.upsert_points(points))
+        if gone:
+            shard.update(qe.UpdateOperation.delete_points(gone))
+
+
+def _filter(where: Where) -> qe.Filter:
+    must: list[Any] = [
+        qe.FieldCondition(key=name, match=qe.MatchValue(values[0]) if len(values) == 1 else qe.MatchAny(list(values)))
+        for name, values in where.fields()
+    ]
+    if where.keys is not None:
+        must.append(qe.HasIdCondition(set(where.keys)))
+    if where.vector is not None:
+        must.append(qe.HasVectorCondition(where.vector))
+    return qe.Filter(must=must)
+
+
+def _request(ask: Ask, edge_filter: Callable[[Where], qe.Filter]) -> qe.QueryRequest:
+    where = edge_filter(ask.where)
+    dense = sparse = None
+    if ask.vector is not None:
+        dense = (
+            qe.Query.Nearest(ask.vector.tolist(), using=DENSE), qe.SearchParams(exact=ask.exact, hnsw_ef=ask.ef)
+        )  # fmt: skip
+    if ask.terms is not None:
+        corpus = edge_filter(ask.corpus) if ask.corpus is not None else None
+        sparse = (
+            qe.Query.Nearest(qe.SparseVector(*ask.terms), using=BM25),
+            qe.SearchParams(idf=qe.IdfParams(corpus=corpus)),
+        )
+    if dense is not None and sparse is not None:
+        channels = [
+            qe.Prefetch(limit=ask.depth, query=query, params=params, filter=where) for query, params in (dense, sparse)
+        ]
+        fusion: Any = qe.Fusion.Rrf(RRF_K, list(RRF_WEIGHTS))
+        return qe.QueryRequest(limit=ask.limit, prefetches=channels, query=fusion)
+    query, params = dense or sparse or (None, None)
+    wanted = [BM25] if ask.idf_of is not None else None
+    return qe.QueryRequest(limit=ask.limit, query=query, params=params, filter=where, with_vector=wanted)
+
+
+def _hits(points: Sequence[qe.ScoredPoint], ask: Ask) -> Hits:
+    if ask.idf_of is None:
+        return [(cast(UUID, point.id), point.score) for point in points]
+    hits = []
+    for point in points:
+        vector = _named(point.vector, BM25)
+        hits.append((cast(UUID, point.id), point.score / vector.values[vector.indices.index(ask.idf_of)]))
+    return hits
+
+
+def _named(vectors: Any, name: str) -> Any:
+    return vectors.get(name) if isinstance(vectors, dict) else None
+
+
+@contextmanager
+def _engine_errors(kind: type[IndexUnavailable]) -> Iterator[None]:
+    try:
+        yield
+    except IndexUnavailable:
+        raise
+    except Exception as error:
+        # The lock on its log is how the engine tells that another process has the index.
+        held = "WouldBlock" in str(error)
+        raise (IndexUnavailable if held else kind)(f"The index's engine failed: {error}") from error
+    except BaseException as error:
+        # A Rust panic derives from BaseException, and the package exports no name for it.
+        if type(error).__name__ != "PanicException":
+            raise
+        raise kind(f"The index's engine panicked: {error}") from error

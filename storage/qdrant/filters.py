@@ -1,0 +1,43 @@
+"""Which points are meant, in our words; each adapter has a small translator into its engine's."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from uuid import UUID
+
+from memory.model import BeingId, Category, Status
+from memory.ports import Question
+from memory.scope import Scope
+from storage.qdrant.schema import BEING, CATEGORY, STATUS
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Where:
+    """All that is given must hold; an empty tuple and None ask for nothing.
+
+    `keys` are point ids; `vector` is the name of a vector that the point has.
+    """
+
+    being: BeingId | None = None
+    statuses: tuple[Status, ...] = ()
+    categories: tuple[Category, ...] = ()
+    keys: Sequence[UUID] | None = None
+    vector: str | None = None
+
+    def fields(self) -> Iterator[tuple[str, tuple[str, ...]]]:
+        """(payload field, the values of which it has one)."""
+        if self.being is not None:
+            yield BEING, (self.being,)
+        if self.statuses:
+            yield STATUS, self.statuses
+        if self.categories:
+            yield CATEGORY, self.categories
+
+
+def memories_of(scope: Scope, *, vector: str | None = None) -> Where:
+    return Where(being=scope.being_id, vector=vector)
+
+
+def asked_for(scope: Scope, question: Question) -> Where:
+    return Where(being=scope.being_id, statuses=question.statuses, categories=question.categories)

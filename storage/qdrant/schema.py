@@ -1,0 +1,63 @@
+"""What the index holds, in words that both engines understand."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from memory.model import Memory, ModelName
+from storage.qdrant.words import WORDS_VERSION
+
+SCHEMA_VERSION = 1
+"""Raise it when vectors, payload or their indexes change: an index of another version is rebuilt."""
+
+DENSE = "dense"
+BM25 = "bm25"
+
+BEING = "being"
+STATUS = "status"
+CATEGORY = "category"
+CLUSTER = "cluster"
+SESSION = "session"
+TIME = "time"
+"""Whole seconds since 1970."""
+KEYWORD_FIELDS = (BEING, STATUS, CATEGORY, CLUSTER, SESSION)
+
+RRF_K = 2
+RRF_WEIGHTS = (1.0, 2.0)
+"""(dense, BM25). A first place counts 1/k of itself whatever its weight; the weight stretches the ranks behind it:
+1/((position + 1)/weight + k - 1). At this k the heavier channel does count more; at k = 60 it counts less."""
+
+HNSW_GRAPH_EDGES = 0
+HNSW_BEING_EDGES = 16
+HNSW_EF_CONSTRUCT = 128
+"""One graph a being and none over all of them, for no question crosses beings."""
+
+SCAN_BELOW = 5_000
+"""Points that are searched without a graph: a full scan of so many takes 0.4 ms at 384 dimensions."""
+
+
+@dataclass(frozen=True, slots=True)
+class Fingerprint:
+    """What an index was made with. One made with anything else gives wrong answers and must be rebuilt."""
+
+    model: ModelName
+    dim: int
+    words: int = WORDS_VERSION
+    schema: int = SCHEMA_VERSION
+
+    def to_json(self) -> dict[str, Any]:
+        return asdict(self)
+
+
+def payload(memory: Memory) -> dict[str, Any]:
+    fields: dict[str, Any] = {
+        BEING: memory.being_id,
+        STATUS: memory.status,
+        CATEGORY: memory.category,
+        SESSION: memory.provenance.session_id,
+        TIME: int(memory.happened_at.timestamp()),
+    }
+    if memory.cluster_id is not None:
+        fields[CLUSTER] = memory.cluster_id
+    return fields

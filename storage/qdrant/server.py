@@ -1,0 +1,269 @@
+"""The index on a Qdrant server, or in qdrant-client's local mode (`":memory:"`) where there is no Qdrant Edge.
+
+Same schema, same queries (`asks`) and same terms (`words`) as the embedded one, so the same ranking.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+from uuid import UUID
+
+from memory.errors import IndexTorn, IndexUnavailable
+from memory.model import MemoryId, Status, Vector
+from memory.ports import IndexPoint, Pool, Question
+from memory.scope import Scope
+from storage.qdrant import words
+from storage.qdrant.asks import (
+    EMPTY_POOL,
+    Ask,
+    Hit,
+    Hits,
+    candidates_ask,
+    idf_asks,
+    idf_of,
+    in_order,
+    pool_of,
+    score_asks,
+)
+from storage.qdrant.filters import Where, memories_of
+from storage.qdrant.schema import (
+    BEING,
+    BM25,
+    DENSE,
+    HNSW_BEING_EDGES,
+    HNSW_EF_CONSTRUCT,
+    HNSW_GRAPH_EDGES,
+    KEYWORD_FIELDS,
+    RRF_K,
+    RRF_WEIGHTS,
+    TIME,
+    Fingerprint,
+    payload,
+)
+
+if TYPE_CHECKING:  # qdrant-client takes 1.2 s to import
+    from qdrant_client import AsyncQdrantClient
+    from qdrant_client import models as qm
+
+_TIMEOUT_SECONDS = 10
+_NEAREST_EF = 512
+
+
+class ServerIndex:
+    """`memory.ports.Index` on one collection. A server has its own locks and disks: `flush` and `optimize` do nothing."""
+
+    def __init__(self, client: AsyncQdrantClient, collection: str, *, local: bool) -> None:
+        self._client = client
+        self._collection = collection
+        # Local mode warns of payload indexes and search parameters, which it has no use for.
+        self._local = local
+
+    @classmethod
+    async def open(
+        cls, location: str, fingerprint: Fingerprint, *, collection: str = "madeleine", api_key: str | None = None
+    ) -> ServerIndex:
+        """`location` is a URL, or a directory or `":memory:"` for local mode. Creates the collection if there is none.
+
+        Raises `IndexTorn` if it was made with another fingerprint, `IndexUnavailable` if the server does not answer.
+        """
+        index = cls(_connect(location, api_key), collection, local="://" not in location)
+        try:
+            with _client_errors():
+                if not await index._client.collection_exists(collection):
+                    await index._create(fingerprint)
+                elif await index._fingerprint() != fingerprint.to_json():
+                    raise IndexTorn("The collection was made with another model or schema.")
+        except BaseException:
+            await index._client.close()
+            raise
+        return index
+
+    @classmethod
+    async def create_anew(
+        cls, location: str, fingerprint: Fingerprint, *, collection: str = "madeleine", api_key: str | None = None
+    ) -> ServerIndex:
+        index = cls(_connect(location, api_key), collection, local="://" not in location)
+        try:
+            with _client_errors():
+                await index._client.delete_collection(collection)
+                await index._create(fingerprint)
+        except BaseException:
+            await index._client.close()
+            raise
+        return index
+
+    async def upsert(self, points: Sequence[IndexPoint]) -> None:
+        if points:
+            with _client_errors():
+                await self._client.upsert(self._collection, [_point(point) for point in points], wait=True)
+
+    async def delete(self, ids: Sequence[MemoryId]) -> None:
+        if ids:
+            with _client_errors():
+                await self._client.delete(self._collection, list(ids), wait=True)
+
+    async def candidates(self, scope: Scope, question: Question) -> Pool:
+        terms = words.query(question.words)
+        ask = candidates_ask(scope, question, terms)
+        if ask is None:
+            return EMPTY_POOL
+        fused, *best = await self._answers([ask, *idf_asks(scope, terms[0])])
+        if not fused:
+            return EMPTY_POOL
+        found = in_order(fused)
+        idf = idf_of(best, await self._documents_of(scope) if not all(best) else 0)
+        return pool_of(found, idf, await self._answers(score_asks(scope, question, terms[0], found)))
+
+    async def nearest(
+        self, scope: Scope, vector: Vector, *, limit: int, statuses: Sequence[Status]
+    ) -> list[tuple[MemoryId, float]]:
+        where = Where(being=scope.being_id, statuses=tuple(statuses))
+        [hits] = await self._answers([Ask(where=where, limit=limit, vector=vector, ef=_NEAREST_EF)])
+        return [(MemoryId(str(key)), cosine) for key, cosine in hits]
+
+    async def idf(self, scope: Scope, words_: Sequence[str]) -> list[float]:
+        terms = [words.query(word)[0] for word in words_]
+        asks = [ask for of_word in terms for ask in idf_asks(scope, of_word)]
+        values = iter(idf_of(await self._answers(asks), await self._documents_of(scope)) if asks else [])
+        return [max((next(values) for _ in of_word), default=0.0) for of_word in terms]
+
+    async def count(self) -> int:
+        with _client_errors():
+            return (await self._client.count(self._collection, exact=True)).count
+
+    async def flush(self) -> None:
+        """Nothing to do: an upsert is answered when it is in the server's log."""
+
+    async def optimize(self) -> bool:
+        return False
+
+    async def close(self) -> None:
+        with _client_errors():
+            await self._client.close()
+
+    async def _create(self, fingerprint: Fingerprint) -> None:
+        from qdrant_client import models as qm
+
+        await self._client.create_collection(
+            self._collection,
+            vectors_config={DENSE: qm.VectorParams(size=fingerprint.dim, distance=qm.Distance.COSINE)},
+            sparse_vectors_config={BM25: qm.SparseVectorParams(modifier=qm.Modifier.IDF)},
+            hnsw_config=qm.HnswConfigDiff(
+                m=HNSW_GRAPH_EDGES, payload_m=HNSW_BEING_EDGES, ef_construct=HNSW_EF_CONSTRUCT
+            ),
+            metadata={"fingerprint": fingerprint.to_json()},
+        )
+        if self._local:
+            return
+        for name in KEYWORD_FIELDS:
+            tenant = name == BEING
+            schema = qm.KeywordIndexParams(type=qm.KeywordIndexType.KEYWORD, is_tenant=tenant, enable_hnsw=tenant)
+            await self._client.create_payload_index(self._collection, name, schema)
+        times = qm.IntegerIndexParams(type=qm.IntegerIndexType.INTEGER, lookup=False, range=True, enable_hnsw=False)
+        await self._client.create_payload_index(self._collection, TIME, times)
+
+    async def _fingerprint(self) -> Any:
+        config = (await self._client.get_collection(self._collection)).config
+        return (config.metadata or {}).get("fingerprint")
+
+    async def _answers(self, asks: Sequence[Ask]) -> list[Hits]:
+        with _client_errors():
+            requests = [_request(ask, local=self._local) for ask in asks]
+            answers = await self._client.query_batch_points(self._collection, requests)
+            return [[_hit(point, ask) for point in got.points] for ask, got in zip(asks, answers, strict=True)]
+
+    async def _documents_of(self, scope: Scope) -> int:
+        # Not remembered: another server may write to the same collection.
+        with _client_errors():
+            where = _filter(memories_of(scope, vector=BM25))
+            return (await self._client.count(self._collection, count_filter=where, exact=True)).count
+
+
+def _connect(location: str, api_key: str | None) -> AsyncQdrantClient:
+    from qdrant_client import AsyncQdrantClient
+
+    with _client_errors():
+        if location == ":memory:":
+            return AsyncQdrantClient(location)
+        if "://" not in location:
+            return AsyncQdrantClient(path=location)
+        return AsyncQdrantClient(location, api_key=api_key, timeout=_TIMEOUT_SECONDS, check_compatibility=False)
+
+
+def _point(point: IndexPoint) -> qm.PointStruct:
+    from qdrant_client import models as qm
+
+    vectors: dict[str, Any] = {}
+    if point.vector is not None:
+        vectors[DENSE] = point.vector.tolist()
+    indices, values = words.document(point.words)
+    if indices:
+        vectors[BM25] = qm.SparseVector(indices=indices, values=values)
+    return qm.PointStruct(id=point.memory.id, vector=vectors, payload=payload(point.memory))
+
+
+def _filter(where: Where) -> qm.Filter:
+    from qdrant_client import models as qm
+
+    must: list[qm.Condition] = [
+        qm.FieldCondition(
+            key=name, match=qm.MatchValue(value=values[0]) if len(values) == 1 else qm.MatchAny(any=list(values))
+        )
+        for name, values in where.fields()
+    ]
+    if where.keys is not None:
+        must.append(qm.HasIdCondition(has_id=[str(key) for key in where.keys]))
+    if where.vector is not None:
+        must.append(qm.HasVectorCondition(has_vector=where.vector))
+    return qm.Filter(must=must)
+
+
+def _request(ask: Ask, *, local: bool) -> qm.QueryRequest:
+    from qdrant_client import models as qm
+
+    where = _filter(ask.where)
+    channels: list[qm.Prefetch] = []
+    if ask.vector is not None:
+        search = None if local else qm.SearchParams(exact=ask.exact, hnsw_ef=ask.ef)
+        dense = ask.vector.tolist()
+        channels.append(qm.Prefetch(query=dense, using=DENSE, params=search, filter=where, limit=ask.depth))
+    if ask.terms is not None:
+        indices, values = ask.terms
+        corpus = qm.IdfCorpusParams(corpus=_filter(ask.corpus)) if ask.corpus is not None else None
+        sparse = qm.SparseVector(indices=indices, values=values)
+        search = qm.SearchParams(idf=corpus)
+        channels.append(qm.Prefetch(query=sparse, using=BM25, params=search, filter=where, limit=ask.depth))
+    if len(channels) == 2:
+        fusion = qm.RrfQuery(rrf=qm.Rrf(k=RRF_K, weights=list(RRF_WEIGHTS)))
+        return qm.QueryRequest(prefetch=channels, query=fusion, limit=ask.limit)
+    [only] = channels
+    return qm.QueryRequest(
+        query=only.query,
+        using=only.using,
+        params=only.params,
+        filter=where,
+        limit=ask.limit,
+        with_vector=[BM25] if ask.idf_of is not None else None,
+    )
+
+
+def _hit(point: qm.ScoredPoint, ask: Ask) -> Hit:
+    key = UUID(str(point.id))
+    if ask.idf_of is None:
+        return key, point.score
+    vector: Any = point.vector[BM25] if isinstance(point.vector, dict) else None
+    return key, point.score / vector.values[vector.indices.index(ask.idf_of)]
+
+
+@contextmanager
+def _client_errors() -> Iterator[None]:
+    from httpx import HTTPError
+    from qdrant_client.common.client_exceptions import QdrantException
+    from qdrant_client.http.exceptions import ApiException
+
+    try:
+        yield
+    except (QdrantException, ApiException, HTTPError, ValueError, RuntimeError, OSError) as error:
+        raise IndexUnavailable(f"The Qdrant server did not answer as expected: {error}") from error

@@ -1,0 +1,112 @@
+"""Reactivations, counted off the request path (spec P9 to P11, ruling 2)."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+from typing import Any
+
+from sqlalchemy import bindparam, case, func, update
+
+from memory.errors import MadeleineError
+from memory.model import LIVING, BeingId, MemoryId
+from memory.ports import Activation
+from memory.scope import Scope
+from storage.sql.engine import Database, finish
+from storage.sql.query import Query
+from storage.sql.tables import memories
+from storage.sql.times import to_micros
+
+_log = logging.getLogger(__name__)
+
+GATHER_S = 0.05
+"""How long the first of a batch waits for more: a burst of recalls is one transaction."""
+RETRY_S = 30.0
+"""The longest pause between tries while the disk is full."""
+
+_m = memories.c
+_ACTIVATE = Query(
+    update(memories)
+    .where(_m.id == bindparam("target"), _m.being_id == bindparam("being"))
+    .values(
+        reactivation_count=_m.reactivation_count + bindparam("times"),
+        last_activated=func.max(func.coalesce(_m.last_activated, bindparam("at")), bindparam("at")),
+        session_count=case((_m.status.in_(LIVING), 0), else_=_m.session_count),
+    )
+)
+
+_Queue = dict[tuple[BeingId, MemoryId], tuple[int, int]]
+
+
+class Activations:
+    """An async context manager: its task writes while it is open, and what is left is written on leaving."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+        self._queue: _Queue = {}
+        self._some = asyncio.Event()
+        self._turn = asyncio.Lock()
+        self._task: asyncio.Task[None] | None = None
+
+    def add(self, scope: Scope, activations: Sequence[Activation]) -> None:
+        for one in activations:
+            self._count((scope.being_id, one.memory_id), one.times, to_micros(one.at))
+        if activations:
+            self._some.set()
+
+    async def settle(self) -> None:
+        """Raises `StorageError` if it cannot be written now; it is kept, and tried again."""
+        async with self._turn:
+            # To its end: after half a write it would not be known whether to count again.
+            await finish(self._write())
+
+    async def __aenter__(self) -> Activations:
+        self._task = asyncio.create_task(self._write_as_they_come(), name="activations")
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        if self._task:
+            self._task.cancel()
+            with suppress(asyncio.CancelledError):
+                await self._task
+        try:
+            await self.settle()
+        except MadeleineError:
+            _log.exception("%d reactivations could not be written before closing", len(self._queue))
+
+    async def _write_as_they_come(self) -> None:
+        pause = GATHER_S
+        while True:
+            await self._some.wait()
+            await asyncio.sleep(pause)
+            try:
+                await self.settle()
+                pause = GATHER_S
+            except MadeleineError:
+                pause = min(max(2 * pause, 1.0), RETRY_S)
+                _log.exception("reactivations could not be written; the next try is in %.0f s", pause)
+
+    async def _write(self) -> None:
+        batch, self._queue = self._queue, {}
+        self._some.clear()
+        if not batch:
+            return
+        try:
+            async with self._database.transaction() as transaction:
+                transaction.run(_ACTIVATE, list(_rows(batch)))
+        except BaseException:
+            for key, (times, at) in batch.items():
+                self._count(key, times, at)
+            self._some.set()
+            raise
+
+    def _count(self, key: tuple[BeingId, MemoryId], times: int, at: int) -> None:
+        before, latest = self._queue.get(key, (0, at))
+        self._queue[key] = (before + times, max(latest, at))
+
+
+def _rows(batch: Mapping[tuple[BeingId, MemoryId], tuple[int, int]]) -> Iterator[dict[str, Any]]:
+    for (being, memory_id), (times, at) in batch.items():
+        yield {"target": memory_id, "being": being, "times": times, "at": at}

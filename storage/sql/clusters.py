@@ -1,0 +1,136 @@
+"""Clusters, and the memories in them (spec P3, P10)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from sqlalchemy import BindParameter, ColumnElement, and_, bindparam, case, delete, func, or_, select
+from sqlalchemy.dialects import sqlite
+
+from memory.model import Cluster, ClusterId, Memory, Status
+from memory.ports import ClusterSummary
+from memory.scope import Scope
+from storage.sql.engine import Reads, Row, Transaction
+from storage.sql.query import Query
+from storage.sql.rows import MEMORY, scalar, to_bytes, to_memory, to_vector
+from storage.sql.tables import clusters, memories
+
+_c, _m = clusters.c, memories.c
+_parents = clusters.alias("parents")
+_BEING: BindParameter[str] = bindparam("being")
+
+
+def _number(status: Status) -> ColumnElement[int]:
+    return func.count(case((_m.status == status, 1)))
+
+
+_ALL = Query(
+    select(_c.id, _c.being_id, _c.name, _c.parent_id, _c.is_root, _c.vector, _c.model)
+    .where(_c.being_id == _BEING)
+    .order_by(_c.id)
+)
+_EXISTS = Query(select(_c.id).where(_c.id == bindparam("cluster"), _c.being_id == _BEING))
+_SUMMARIES = Query(
+    select(
+        _c.id,
+        _c.name,
+        func.coalesce(_parents.c.name, ""),
+        _c.is_root,
+        _number("active"),
+        _number("dying"),
+        _number("dead"),
+    )
+    .select_from(clusters)
+    .outerjoin(_parents, and_(_parents.c.id == _c.parent_id, _parents.c.being_id == _c.being_id))
+    .outerjoin(memories, and_(_m.being_id == _c.being_id, _m.cluster_id == _c.id))
+    .where(_c.being_id == _BEING)
+    .group_by(_c.id)
+    .order_by(_c.is_root.desc(), _number("active").desc(), _c.name, _c.id)
+)
+_members = (
+    select(*MEMORY)
+    .where(_m.being_id == _BEING, _m.cluster_id == bindparam("cluster"))
+    .order_by(_m.happened_at.desc(), _m.id)
+    .limit(bindparam("limit"))
+)
+_last = memories.alias("last")
+_last_at = (
+    select(_last.c.happened_at).where(_last.c.id == bindparam("after"), _last.c.being_id == _BEING).scalar_subquery()
+)
+_MEMBERS = Query(_members)
+_MEMBERS_AFTER = Query(
+    _members.where(or_(_m.happened_at < _last_at, and_(_m.happened_at == _last_at, _m.id > bindparam("after"))))
+)
+_insert = sqlite.insert(clusters)
+_UPSERT = Query(
+    _insert.on_conflict_do_update(
+        index_elements=[_c.id],
+        set_={name: _insert.excluded[name] for name in ("name", "parent_id", "is_root", "vector", "model")},
+        where=_c.being_id == _insert.excluded.being_id,
+    ),
+    [column.name for column in clusters.columns],
+)
+_DELETE = Query(delete(clusters).where(_c.id == bindparam("old_id"), _c.being_id == _BEING))
+
+
+async def all_of(reads: Reads, scope: Scope) -> list[Cluster]:
+    return await reads.rows(_ALL, _to_cluster, being=scope.being_id)
+
+
+def _to_cluster(row: Row) -> Cluster:
+    id_, being_id, name, parent_id, is_root, vector, model = row
+    return Cluster(
+        id=id_,
+        being_id=being_id,
+        name=name,
+        parent_id=parent_id,
+        is_root=bool(is_root),
+        vector=None if vector is None else to_vector(vector),
+        model=model,
+    )
+
+
+async def summaries(reads: Reads, scope: Scope) -> list[ClusterSummary]:
+    return await reads.rows(_SUMMARIES, _to_summary, being=scope.being_id)
+
+
+def _to_summary(row: Row) -> ClusterSummary:
+    id_, name, parent, is_root, active, dying, dead = row
+    return ClusterSummary(
+        id=id_, name=name, parent=parent, is_root=bool(is_root), active=active, dying=dying, dead=dead
+    )
+
+
+async def members(
+    reads: Reads, scope: Scope, cluster_id: ClusterId, limit: int, after: str | None
+) -> list[Memory] | None:
+    if after is None:
+        found = await reads.rows(_MEMBERS, to_memory, being=scope.being_id, cluster=cluster_id, limit=limit)
+    else:
+        # After a memory that is not the being's comes nothing: a page is never shown twice.
+        found = await reads.rows(
+            _MEMBERS_AFTER, to_memory, being=scope.being_id, cluster=cluster_id, limit=limit, after=after
+        )
+    if found or await reads.rows(_EXISTS, scalar, being=scope.being_id, cluster=cluster_id):
+        return found
+    return None
+
+
+def upsert(transaction: Transaction, scope: Scope, changed: Sequence[Cluster]) -> None:
+    rows = [
+        {
+            "id": cluster.id,
+            "being_id": scope.being_id,
+            "name": cluster.name,
+            "parent_id": cluster.parent_id,
+            "is_root": cluster.is_root,
+            "vector": None if cluster.vector is None else to_bytes(cluster.vector),
+            "model": cluster.model,
+        }
+        for cluster in changed
+    ]
+    transaction.run(_UPSERT, rows)
+
+
+def remove(transaction: Transaction, scope: Scope, ids: Sequence[ClusterId]) -> None:
+    transaction.run(_DELETE, [{"old_id": id_, "being": scope.being_id} for id_ in ids])

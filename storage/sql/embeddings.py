@@ -1,0 +1,61 @@
+"""Vectors by (model, content hash): embedding is never done twice, and a lost index is rebuilt from here."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+
+from sqlalchemy import bindparam, exists, select
+from sqlalchemy.dialects import sqlite
+
+from memory.model import ContentHash, Memory, ModelName, Vector
+from storage.sql.engine import Database, Reads, Row, Transaction
+from storage.sql.query import Query, among, as_list
+from storage.sql.rows import MEMORY, to_bytes, to_memory, to_vector
+from storage.sql.tables import embeddings, memories
+
+_e = embeddings.c
+_BY_HASHES = Query(
+    select(_e.content_hash, _e.vector).where(_e.model == bindparam("model"), among(_e.content_hash, "hashes"))
+)
+_INSERT = Query(
+    sqlite.insert(embeddings).on_conflict_do_nothing(index_elements=[_e.model, _e.content_hash]),
+    [column.name for column in embeddings.columns],
+)
+_MEMORIES_WITHOUT = Query(
+    select(*MEMORY)
+    .where(~exists().where(_e.model == bindparam("model"), _e.content_hash == memories.c.content_hash))
+    .order_by(memories.c.seq)
+    .limit(bindparam("limit"))
+)
+
+
+async def by_hashes(reads: Reads, model: ModelName, hashes: Sequence[ContentHash]) -> dict[ContentHash, Vector]:
+    if not hashes:
+        return {}
+    return dict(await reads.rows(_BY_HASHES, _to_entry, model=model, hashes=as_list(hashes)))
+
+
+def _to_entry(row: Row) -> tuple[ContentHash, Vector]:
+    return row[0], to_vector(row[1])
+
+
+def insert(transaction: Transaction, model: ModelName, vectors: Mapping[ContentHash, Vector]) -> None:
+    now = time.time_ns() // 1000
+    transaction.run(
+        _INSERT,
+        [
+            {"model": model, "content_hash": hash_, "vector": to_bytes(vector), "created_at": now}
+            for hash_, vector in vectors.items()
+        ],
+    )
+
+
+async def add(database: Database, model: ModelName, vectors: Mapping[ContentHash, Vector]) -> None:
+    if vectors:
+        async with database.transaction() as transaction:
+            insert(transaction, model, vectors)
+
+
+async def memories_without(reads: Reads, model: ModelName, limit: int) -> list[Memory]:
+    return await reads.rows(_MEMORIES_WITHOUT, to_memory, model=model, limit=limit)

@@ -1,0 +1,128 @@
+"""The ledger: every need of `memory.ports` that SQL serves, behind one object."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+from memory.model import ClusterId, ContentHash, Memory, MemoryId, ModelName, Note, Vector
+from memory.ports import (
+    ClusterSummary,
+    Hit,
+    KeyedEarlier,
+    KeywordQuery,
+    PatrolTransaction,
+    StoreBatch,
+    Traits,
+)
+from memory.scope import Scope
+from storage.sql import clusters, embeddings, memories, notes, pending, search, settings
+from storage.sql.activations import Activations
+from storage.sql.engine import Database, open_database
+from storage.sql.patrol import SqlPatrol
+
+
+@asynccontextmanager
+async def open_ledger(path: Path) -> AsyncIterator[Ledger]:
+    """Raises `StorageError` if the file cannot be used, or was written by a newer version."""
+    async with open_database(path) as database, Activations(database) as activations:
+        yield Ledger(database, activations)
+
+
+class Ledger:
+    """What it does is said by the ports; how, by the module of each concern."""
+
+    def __init__(self, database: Database, activations: Activations) -> None:
+        self._database = database
+        self.activations = activations
+
+    # memories
+
+    async def memories(self, scope: Scope, ids: Sequence[MemoryId]) -> list[Memory]:
+        return await memories.by_ids(self._database, scope, ids)
+
+    async def traits(self, scope: Scope, ids: Sequence[MemoryId]) -> dict[MemoryId, Traits]:
+        return await memories.traits(self._database, scope, ids)
+
+    async def keyed(self, scope: Scope, keys: Sequence[str]) -> dict[str, KeyedEarlier]:
+        return await memories.keyed(self._database, scope, keys)
+
+    async def commit(self, scope: Scope, batch: StoreBatch) -> None:
+        await memories.commit(self._database, scope, batch)
+
+    async def any_memories(self, ids: Sequence[MemoryId]) -> list[Memory]:
+        return await memories.any_by_ids(self._database, ids)
+
+    async def all_memories(self, *, after: MemoryId | None, limit: int) -> list[Memory]:
+        return await memories.page(self._database, after, limit)
+
+    async def count_memories(self) -> int:
+        return await memories.count(self._database)
+
+    # search and clusters
+
+    async def search(self, scope: Scope, query: KeywordQuery) -> list[Hit]:
+        return await search.search(self._database, scope, query)
+
+    async def cluster_memories(
+        self, scope: Scope, cluster_id: ClusterId, *, limit: int, after: str | None
+    ) -> list[Memory] | None:
+        return await clusters.members(self._database, scope, cluster_id, limit, after)
+
+    async def cluster_summaries(self, scope: Scope) -> list[ClusterSummary]:
+        return await clusters.summaries(self._database, scope)
+
+    # notes and the patrol
+
+    async def add_note(self, scope: Scope, note: Note) -> None:
+        await notes.add(self._database, scope, note)
+
+    async def unread_notes(self, scope: Scope, *, type: str) -> list[Note]:
+        return await notes.unread(self._database, scope, type)
+
+    @asynccontextmanager
+    async def patrol(self, scope: Scope) -> AsyncIterator[PatrolTransaction]:
+        async with self._database.transaction() as transaction:
+            yield SqlPatrol(transaction, scope)
+
+    # vectors
+
+    async def vectors(self, model: ModelName, hashes: Sequence[ContentHash]) -> dict[ContentHash, Vector]:
+        return await embeddings.by_hashes(self._database, model, hashes)
+
+    async def add_vectors(self, model: ModelName, vectors: Mapping[ContentHash, Vector]) -> None:
+        await embeddings.add(self._database, model, vectors)
+
+    async def without_vector(self, model: ModelName, *, limit: int) -> list[Memory]:
+        return await embeddings.memories_without(self._database, model, limit)
+
+    # pending index marks
+
+    async def pending(self, *, limit: int) -> list[tuple[int, MemoryId]]:
+        return await pending.oldest(self._database, limit)
+
+    async def clear_marks(self, marks: Sequence[int]) -> None:
+        await pending.clear(self._database, marks)
+
+    async def clear_marks_of(self, ids: Sequence[MemoryId], *, up_to: int) -> None:
+        await pending.clear_of(self._database, ids, up_to)
+
+    async def last_mark(self) -> int:
+        return await pending.last(self._database)
+
+    async def mark_pending(self, ids: Sequence[MemoryId]) -> None:
+        await pending.mark(self._database, ids)
+
+    # the store itself
+
+    async def setting(self, name: str) -> Any:
+        return await settings.read(self._database, name)
+
+    async def set_setting(self, name: str, value: Any) -> None:
+        await settings.write(self._database, name, value)
+
+    async def checkpoint(self) -> None:
+        """Move the write-ahead log into the database file; worth doing after a bulk import."""
+        await self._database.checkpoint()

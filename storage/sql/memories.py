@@ -1,0 +1,189 @@
+"""Memories by id, and storing them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+
+from sqlalchemy import bindparam, func, literal, select, union_all, update
+
+from memory.errors import InvalidInput, KeyConflict, StorageError
+from memory.model import Memory, MemoryId
+from memory.ports import KeyedEarlier, Reinforcement, StoreBatch, Traits
+from memory.scope import Scope
+from storage.sql import embeddings, pending
+from storage.sql.engine import Database, Reads, Row, Transaction
+from storage.sql.folding import fold, fold_themes
+from storage.sql.query import Query, among, as_list, insert_into, unindexed
+from storage.sql.rows import MEMORY, from_memory, json_texts, scalar, shared_texts, texts, to_memory
+from storage.sql.tables import memories, reinforcements
+from storage.sql.times import to_micros
+
+_m, _r = memories.c, reinforcements.c
+_OWN = (among(_m.id, "ids"), unindexed(_m.being_id) == bindparam("being"))
+
+_BY_IDS = Query(select(*MEMORY).where(*_OWN))
+_ANY_BY_IDS = Query(select(*MEMORY).where(among(_m.id, "ids")))
+_PAGE = Query(select(*MEMORY).where(_m.id > bindparam("after")).order_by(_m.id).limit(bindparam("limit")))
+_COUNT = Query(select(func.count()).select_from(memories))
+_TRAITS = Query(select(_m.id, _m.session_id, _m.actors, _m.emotions, _m.words).where(*_OWN))
+_KEYED = Query(
+    union_all(
+        select(_m.key, _m.id, _m.action, literal("stored")).where(
+            _m.being_id == bindparam("being"), among(_m.key, "keys")
+        ),
+        select(_r.key, _r.memory_id, _r.text, literal("reinforced")).where(
+            _r.being_id == bindparam("being"), among(_r.key, "keys")
+        ),
+    )
+)
+_REINFORCED = Query(select(_m.id, _m.importance, _m.pinned, _m.themes, _m.access_count).where(*_OWN))
+_REINFORCE = Query(
+    update(memories)
+    .where(_m.id == bindparam("target"))
+    .values(
+        access_count=bindparam("new_access_count"),
+        last_accessed=bindparam("new_last_accessed"),
+        importance=bindparam("new_importance"),
+        pinned=bindparam("new_pinned"),
+        themes=bindparam("new_themes"),
+        folded_themes=bindparam("new_folded_themes"),
+    )
+)
+INSERT = insert_into(memories)
+_INSERT_REINFORCEMENT = insert_into(reinforcements)
+
+
+async def by_ids(reads: Reads, scope: Scope, ids: Sequence[MemoryId]) -> list[Memory]:
+    found = await reads.rows(_BY_IDS, to_memory, ids=as_list(ids), being=scope.being_id)
+    return _in_order(found, ids)
+
+
+async def any_by_ids(reads: Reads, ids: Sequence[MemoryId]) -> list[Memory]:
+    return _in_order(await reads.rows(_ANY_BY_IDS, to_memory, ids=as_list(ids)), ids)
+
+
+def _in_order(found: Iterable[Memory], ids: Sequence[MemoryId]) -> list[Memory]:
+    by_id = {memory.id: memory for memory in found}
+    return [by_id[id_] for id_ in dict.fromkeys(ids) if id_ in by_id]
+
+
+async def page(reads: Reads, after: MemoryId | None, limit: int) -> list[Memory]:
+    return await reads.rows(_PAGE, to_memory, after=after or "", limit=limit)
+
+
+async def count(reads: Reads) -> int:
+    return int((await reads.rows(_COUNT, scalar))[0])
+
+
+async def traits(reads: Reads, scope: Scope, ids: Sequence[MemoryId]) -> dict[MemoryId, Traits]:
+    found = await reads.rows(_TRAITS, _to_traits, ids=as_list(ids), being=scope.being_id)
+    return {one.id: one for one in found}
+
+
+def _to_traits(row: Row) -> Traits:
+    id_, session_id, actors, emotions, words = row
+    return Traits(id_, session_id, shared_texts(actors), shared_texts(emotions), words)
+
+
+async def keyed(reads: Reads, scope: Scope, keys: Sequence[str]) -> dict[str, KeyedEarlier]:
+    if not keys:
+        return {}
+    found = await reads.rows(_KEYED, tuple, being=scope.being_id, keys=as_list(keys))
+    return {key: KeyedEarlier(id_, text, status) for key, id_, text, status in found}
+
+
+def insert(transaction: Transaction, scope: Scope, new: Sequence[Memory]) -> None:
+    """Also leaves a pending mark for each."""
+    if any(memory.being_id != scope.being_id for memory in new):
+        raise InvalidInput("A memory can only be stored for the being that the connection serves.")
+    transaction.run(INSERT, [from_memory(memory) for memory in new])
+    transaction.run(pending.INSERT, [{"memory_id": memory.id} for memory in new])
+
+
+async def commit(database: Database, scope: Scope, batch: StoreBatch) -> None:
+    # Sent in one hop, with the commit, unless there are keys or reinforcements to look up first.
+    async with database.transaction() as transaction:
+        await _refuse_taken_keys(transaction, scope, batch)
+        insert(transaction, scope, batch.new)
+        embeddings.insert(transaction, batch.model, batch.vectors)
+        await _reinforce(transaction, scope, batch.reinforcements)
+
+
+async def _refuse_taken_keys(transaction: Transaction, scope: Scope, batch: StoreBatch) -> None:
+    """Here and not only in the tables' constraints: a key counts for both, and the answer names it."""
+    given = [*(one.key for one in batch.new), *(one.key for one in batch.reinforcements)]
+    keys = [key for key in given if key is not None]
+    taken = await keyed(transaction, scope, keys)
+    for position, key in enumerate(keys):
+        if key in taken or key in keys[:position]:
+            raise KeyConflict(key)
+
+
+@dataclass(frozen=True, slots=True)
+class _Reinforced:
+    id: MemoryId
+    importance: float
+    pinned: bool
+    themes: tuple[str, ...]
+    access_count: int
+    last_accessed: int | None = None
+
+    def by(self, one: Reinforcement) -> _Reinforced:
+        known = {fold(theme) for theme in self.themes}
+        fresh = {fold(theme): theme for theme in reversed(one.themes) if fold(theme) not in known}
+        at = to_micros(one.at)
+        return replace(
+            self,
+            importance=max(self.importance, one.importance if one.importance is not None else 0.0),
+            pinned=self.pinned or one.pinned,
+            themes=(*self.themes, *reversed(fresh.values())),
+            access_count=self.access_count + 1,
+            last_accessed=at if self.last_accessed is None else max(self.last_accessed, at),
+        )
+
+
+def _to_reinforced(row: Row) -> _Reinforced:
+    id_, importance, pinned, themes, access_count = row
+    return _Reinforced(id_, importance, bool(pinned), texts(themes), access_count)
+
+
+async def _reinforce(transaction: Transaction, scope: Scope, given: Sequence[Reinforcement]) -> None:
+    if not given:
+        return
+    ids = as_list(one.memory_id for one in given)
+    found = await transaction.rows(_REINFORCED, _to_reinforced, ids=ids, being=scope.being_id)
+    state = {one.id: one for one in found}
+    for one in given:
+        if one.memory_id not in state:
+            raise StorageError(f"There is no memory {one.memory_id} to reinforce. Nothing was stored: store it anew.")
+        state[one.memory_id] = state[one.memory_id].by(one)
+    transaction.run(
+        _REINFORCE,
+        [
+            {
+                "target": one.id,
+                "new_access_count": one.access_count,
+                "new_last_accessed": one.last_accessed,
+                "new_importance": one.importance,
+                "new_pinned": one.pinned,
+                "new_themes": json_texts(one.themes),
+                "new_folded_themes": fold_themes(one.themes),
+            }
+            for one in state.values()
+        ],
+    )
+    transaction.run(_INSERT_REINFORCEMENT, [_reinforcement_row(scope, one) for one in given])
+
+
+def _reinforcement_row(scope: Scope, one: Reinforcement) -> dict[str, object]:
+    return {
+        "memory_id": one.memory_id,
+        "being_id": scope.being_id,
+        "text": one.text,
+        "at": to_micros(one.at),
+        "tool": one.tool,
+        "client": one.client,
+        "session_id": one.session_id,
+        "key": one.key,
+    }

@@ -1,0 +1,1 @@
+"""Alembic migrations. The newest revision is `storage.sql.schema.HEAD`."""

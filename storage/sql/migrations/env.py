@@ -1,0 +1,11 @@
+"""Run by Alembic, on the connection that `storage.sql.schema` hands over, inside its transaction."""
+
+from __future__ import annotations
+
+from alembic import context
+
+from storage.sql.tables import metadata
+
+context.configure(connection=context.config.attributes["connection"], target_metadata=metadata, transactional_ddl=True)
+with context.begin_transaction():
+    context.run_migrations()

@@ -1,0 +1,71 @@
+"""The notes inbox."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from sqlalchemy import bindparam, select, update
+
+from memory.errors import InvalidInput
+from memory.model import Note
+from memory.scope import Scope
+from storage.sql.engine import Database, Reads, Row, Transaction
+from storage.sql.folding import fold
+from storage.sql.query import Query, insert_into
+from storage.sql.tables import notes
+from storage.sql.times import from_micros, to_micros
+
+_n = notes.c
+_UNREAD = Query(
+    select(_n.id, _n.being_id, _n.type, _n.content, _n.created_at, _n.state, _n.reason)
+    .where(_n.being_id == bindparam("being"), _n.state == "unread", _n.type == bindparam("wanted"))
+    .order_by(_n.created_at, _n.seq)
+)
+_UPDATE = Query(
+    update(notes)
+    .where(_n.id == bindparam("target"), _n.being_id == bindparam("being"))
+    .values(state=bindparam("new_state"), reason=bindparam("new_reason"))
+)
+_INSERT = insert_into(notes)
+
+
+async def unread(reads: Reads, scope: Scope, type_: str) -> list[Note]:
+    return await reads.rows(_UNREAD, _to_note, being=scope.being_id, wanted=type_)
+
+
+def _to_note(row: Row) -> Note:
+    id_, being_id, type_, content, created_at, state, reason = row
+    return Note(
+        id=id_,
+        being_id=being_id,
+        type=type_,
+        content=content,
+        created_at=from_micros(created_at),
+        state=state,
+        reason=reason,
+    )
+
+
+async def add(database: Database, scope: Scope, note: Note) -> None:
+    if note.being_id != scope.being_id:
+        raise InvalidInput("A note can only be left for the being that the connection serves.")
+    row = {
+        "id": note.id,
+        "being_id": note.being_id,
+        "type": note.type,
+        "content": note.content,
+        "created_at": to_micros(note.created_at),
+        "state": note.state,
+        "reason": note.reason,
+        "folded": fold(note.content),
+    }
+    async with database.transaction() as transaction:
+        transaction.run(_INSERT, [row])
+
+
+def update_states(transaction: Transaction, scope: Scope, changed: Sequence[Note]) -> None:
+    rows = [
+        {"target": note.id, "being": scope.being_id, "new_state": note.state, "new_reason": note.reason}
+        for note in changed
+    ]
+    transaction.run(_UPDATE, rows)

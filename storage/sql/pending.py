@@ -1,0 +1,51 @@
+"""Marks of memories that the index has yet to take in (design: truth and index)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from sqlalchemy import bindparam, delete, func, insert, select
+
+from memory.model import MemoryId
+from storage.sql.engine import Database, Reads, Row
+from storage.sql.query import Query, among, as_list, insert_into
+from storage.sql.rows import scalar
+from storage.sql.tables import index_pending, memories
+
+_p = index_pending.c
+_OLDEST = Query(select(_p.mark, _p.memory_id).order_by(_p.mark).limit(bindparam("limit")))
+_LAST = Query(select(func.coalesce(func.max(_p.mark), 0)))
+_CLEAR = Query(delete(index_pending).where(_p.mark == bindparam("old_mark")))
+_CLEAR_OF = Query(delete(index_pending).where(among(_p.memory_id, "ids"), _p.mark <= bindparam("up_to")))
+_MARK = Query(
+    insert(index_pending).from_select(["memory_id"], select(memories.c.id).where(among(memories.c.id, "ids")))
+)
+INSERT = insert_into(index_pending)
+
+
+async def oldest(reads: Reads, limit: int) -> list[tuple[int, MemoryId]]:
+    return await reads.rows(_OLDEST, _to_mark, limit=limit)
+
+
+def _to_mark(row: Row) -> tuple[int, MemoryId]:
+    return row[0], row[1]
+
+
+async def last(reads: Reads) -> int:
+    return int((await reads.rows(_LAST, scalar))[0])
+
+
+async def clear(database: Database, marks: Sequence[int]) -> None:
+    # A mark that a power cut brings back costs one more upsert of the same point; a sync costs every store behind it.
+    async with database.transaction(durable=False) as transaction:
+        transaction.run(_CLEAR, [{"old_mark": mark} for mark in marks])
+
+
+async def clear_of(database: Database, ids: Sequence[MemoryId], up_to: int) -> None:
+    async with database.transaction(durable=False) as transaction:
+        transaction.run(_CLEAR_OF, [{"ids": as_list(ids), "up_to": up_to}])
+
+
+async def mark(database: Database, ids: Sequence[MemoryId]) -> None:
+    async with database.transaction() as transaction:
+        transaction.run(_MARK, [{"ids": as_list(ids)}])

@@ -1,0 +1,32 @@
+"""Facts about the store itself, by name, as JSON."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from sqlalchemy import bindparam, select
+from sqlalchemy.dialects import sqlite
+
+from storage.sql.engine import Database, Reads
+from storage.sql.query import Query
+from storage.sql.rows import scalar
+from storage.sql.tables import settings
+
+_GET = Query(select(settings.c.value).where(settings.c.name == bindparam("wanted")))
+_insert = sqlite.insert(settings)
+_SET = Query(
+    _insert.on_conflict_do_update(index_elements=[settings.c.name], set_={"value": _insert.excluded.value}),
+    ["name", "value"],
+)
+
+
+async def read(reads: Reads, name: str) -> Any:
+    """None for a name that was never set."""
+    found = await reads.rows(_GET, scalar, wanted=name)
+    return json.loads(found[0]) if found else None
+
+
+async def write(database: Database, name: str, value: Any) -> None:
+    async with database.transaction() as transaction:
+        transaction.run(_SET, [{"name": name, "value": json.dumps(value, ensure_ascii=False)}])

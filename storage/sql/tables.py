@@ -1,0 +1,163 @@
+"""The tables. Times are microseconds since 1970, UTC; lists and records are JSON text; vectors are float32 bytes.
+
+Column types are those that the driver hands over as they are (see `storage.sql.query`).
+"""
+
+from __future__ import annotations
+
+from sqlalchemy import (
+    Boolean,
+    Column,
+    Float,
+    ForeignKey,
+    Index,
+    Integer,
+    LargeBinary,
+    MetaData,
+    PrimaryKeyConstraint,
+    Table,
+    Text,
+    UniqueConstraint,
+)
+
+metadata = MetaData(
+    naming_convention={
+        "ix": "ix_%(table_name)s_%(column_0_N_name)s",
+        "uq": "uq_%(table_name)s_%(column_0_N_name)s",
+        "fk": "fk_%(table_name)s_%(column_0_N_name)s",
+        "pk": "pk_%(table_name)s",
+    }
+)
+
+memories = Table(
+    "memories",
+    metadata,
+    Column("seq", Integer, primary_key=True),
+    Column("id", Text, nullable=False, unique=True),
+    Column("being_id", Text, nullable=False),
+    Column("action", Text, nullable=False),
+    Column("actors", Text, nullable=False),
+    Column("when_", Text, nullable=False),
+    Column("setting", Text, nullable=False),
+    Column("dialogue", Text, nullable=False),
+    Column("sensory", Text, nullable=False),
+    Column("feeling", Text, nullable=False),
+    Column("importance", Float, nullable=False),
+    Column("category", Text, nullable=False),
+    Column("themes", Text, nullable=False),
+    Column("emotions", Text, nullable=False),
+    Column("emotion", Text),
+    Column("lesson", Text, nullable=False),
+    Column("key", Text),
+    Column("pinned", Boolean, nullable=False),
+    Column("status", Text, nullable=False),
+    Column("fresh", Boolean, nullable=False),
+    Column("compressed", Boolean, nullable=False),
+    Column("cluster_id", Text),
+    Column("absorbed_into", Text),
+    Column("session_count", Integer, nullable=False),
+    Column("access_count", Integer, nullable=False),
+    Column("reactivation_count", Integer, nullable=False),
+    Column("created_at", Integer, nullable=False),
+    Column("happened_at", Integer, nullable=False),
+    Column("last_activated", Integer),
+    Column("last_accessed", Integer),
+    Column("tool", Text, nullable=False),
+    Column("client", Text, nullable=False),
+    Column("session_id", Text, nullable=False),
+    Column("content_hash", Text, nullable=False),
+    # Words of the action.
+    Column("words", Integer, nullable=False),
+    # What keyword search looks into: see `storage.sql.folding`.
+    Column("folded", Text, nullable=False),
+    Column("folded_themes", Text, nullable=False),
+    UniqueConstraint("being_id", "key"),
+    sqlite_autoincrement=True,
+)
+Index("ix_memories_status", memories.c.being_id, memories.c.status)
+# With the status, so that counting a cluster's memories does not read them.
+Index("ix_memories_cluster", memories.c.being_id, memories.c.cluster_id, memories.c.status)
+Index("ix_memories_timeline", memories.c.being_id, memories.c.happened_at.desc(), memories.c.id)
+Index("ix_memories_content_hash", memories.c.content_hash)
+
+reinforcements = Table(
+    "reinforcements",
+    metadata,
+    Column("seq", Integer, primary_key=True),
+    Column("memory_id", Text, ForeignKey("memories.id"), nullable=False, index=True),
+    Column("being_id", Text, nullable=False),
+    Column("text", Text, nullable=False),
+    Column("at", Integer, nullable=False),
+    Column("tool", Text, nullable=False),
+    Column("client", Text, nullable=False),
+    Column("session_id", Text, nullable=False),
+    Column("key", Text),
+    UniqueConstraint("being_id", "key"),
+    sqlite_autoincrement=True,
+)
+
+clusters = Table(
+    "clusters",
+    metadata,
+    Column("id", Text, primary_key=True, nullable=False),
+    Column("being_id", Text, nullable=False, index=True),
+    Column("name", Text, nullable=False),
+    Column("parent_id", Text, nullable=False),
+    Column("is_root", Boolean, nullable=False),
+    Column("vector", LargeBinary),
+    Column("model", Text),
+)
+
+notes = Table(
+    "notes",
+    metadata,
+    Column("seq", Integer, primary_key=True),
+    Column("id", Text, nullable=False, unique=True),
+    Column("being_id", Text, nullable=False),
+    Column("type", Text, nullable=False),
+    Column("content", Text, nullable=False),
+    Column("created_at", Integer, nullable=False),
+    Column("state", Text, nullable=False),
+    Column("reason", Text, nullable=False),
+    Column("folded", Text, nullable=False),
+    sqlite_autoincrement=True,
+)
+Index("ix_notes_inbox", notes.c.being_id, notes.c.state, notes.c.type)
+Index("ix_notes_timeline", notes.c.being_id, notes.c.created_at.desc(), notes.c.id)
+
+embeddings = Table(
+    "embeddings",
+    metadata,
+    Column("model", Text, nullable=False),
+    Column("content_hash", Text, nullable=False),
+    Column("vector", LargeBinary, nullable=False),
+    Column("created_at", Integer, nullable=False),
+    PrimaryKeyConstraint("model", "content_hash"),
+)
+
+index_pending = Table(
+    "index_pending",
+    metadata,
+    # Numbered without reuse: a mark made later is greater, also after all have been cleared.
+    Column("mark", Integer, primary_key=True),
+    Column("memory_id", Text, ForeignKey("memories.id"), nullable=False, index=True),
+    sqlite_autoincrement=True,
+)
+
+settings = Table(
+    "settings",
+    metadata,
+    Column("name", Text, primary_key=True, nullable=False),
+    Column("value", Text, nullable=False),
+)
+
+patrol_runs = Table(
+    "patrol_runs",
+    metadata,
+    Column("id", Text, primary_key=True, nullable=False),
+    Column("being_id", Text, nullable=False),
+    Column("started", Integer, nullable=False),
+    Column("finished", Integer, nullable=False),
+    Column("report", Text, nullable=False),
+)
+Index("ix_patrol_runs_started", patrol_runs.c.being_id, patrol_runs.c.started)

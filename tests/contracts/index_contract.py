@@ -1,0 +1,291 @@
+"""What every index must do. An adapter's tests inherit `IndexContract` and give it an empty index of 8 dimensions."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import UTC, datetime
+from random import Random
+from uuid import UUID
+
+import numpy as np
+import pytest
+
+from memory.model import LIVING, BeingId, Category, ClusterId, Memory, MemoryId, ModelName, Provenance, Scene, Vector
+from memory.model import Status as MemoryStatus
+from memory.ports import Index, IndexPoint, Pool, Question
+from memory.rules.lexicon import normalize
+from memory.scope import Scope
+from storage.qdrant import words as encoder
+from storage.qdrant.schema import Fingerprint
+
+DIM = 8
+FINGERPRINT = Fingerprint(model=ModelName("tests"), dim=DIM)
+ADA = Scope(BeingId("ada"))
+BOB = Scope(BeingId("bob"))
+MOMENT = datetime(2025, 3, 1, 12, tzinfo=UTC)
+VOCABULARY = (
+    "harbor violin orchard lantern glacier saffron compass meadow thunder velvet anchor cinnamon falcon ivory juniper "
+    "kettle ladder marble nectar opal pepper quartz ribbon spruce timber umbrella walnut yarrow zephyr bridge".split()
+)
+
+
+def memory_id(number: int) -> MemoryId:
+    return MemoryId(str(UUID(int=number)))
+
+
+def unit(*values: float) -> Vector:
+    vector = np.zeros(DIM, dtype=np.float32)
+    vector[: len(values)] = values
+    return vector / np.float32(np.linalg.norm(vector))
+
+
+def point(
+    number: int,
+    words: str,
+    vector: Vector | None = None,
+    *,
+    scope: Scope = ADA,
+    status: MemoryStatus = "active",
+    category: Category = "episodic",
+    cluster: str | None = None,
+) -> IndexPoint:
+    memory = Memory(
+        id=memory_id(number),
+        being_id=scope.being_id,
+        scene=Scene(action=words),
+        provenance=Provenance(tool="store"),
+        created_at=MOMENT,
+        happened_at=MOMENT,
+        status=status,
+        category=category,
+        cluster_id=None if cluster is None else ClusterId(cluster),
+    )
+    return IndexPoint(memory=memory, words=words, vector=vector)
+
+
+def random_points(count: int, *, seed: int, scope: Scope = ADA, start: int = 1) -> list[IndexPoint]:
+    """Each of another length, so that no two have equal BM25 scores."""
+    random = Random(seed)
+    lengths = random.sample(range(3, count + 3), count)
+    return [
+        point(
+            start + number,
+            " ".join(random.choices(VOCABULARY, k=lengths[number])),
+            unit(*(random.gauss(0, 1) for _ in range(DIM))),
+            scope=scope,
+        )
+        for number in range(count)
+    ]
+
+
+def asked(words: str = "", vector: Vector | None = None, depth: int = 100) -> Question:
+    return Question(words=words, vector=vector, statuses=LIVING, depth=depth)
+
+
+def expected_idf(word: str, points: Sequence[IndexPoint]) -> float:
+    [term] = encoder.query(word)[0]
+    having = sum(term in encoder.document(point.words)[0] for point in points)
+    documents = sum(bool(encoder.document(point.words)[0]) for point in points)
+    return math.log(1 + (documents - having + 0.5) / (having + 0.5))
+
+
+def assert_scores_are_true(pool: Pool, question: Question, points: Sequence[IndexPoint]) -> None:
+    """Every cosine, weight and IDF of `pool` equals what the formulas give over `points`, all of one being."""
+    by_id = {point.memory.id: point for point in points}
+    terms = encoder.query(question.words)[0]
+    documents = {id: dict(zip(*encoder.document(by_id[id].words), strict=True)) for id in by_id}
+    filled = [document for document in documents.values() if document]
+    for column, term in enumerate(terms):
+        having = sum(term in document for document in filled)
+        assert pool.idf[column] == pytest.approx(math.log(1 + (len(filled) - having + 0.5) / (having + 0.5)), rel=1e-4)
+    for row, id in enumerate(pool.ids):
+        vector = by_id[id].vector
+        cosine = 0.0 if vector is None or question.vector is None else float(vector @ question.vector)
+        assert pool.cosine[row] == pytest.approx(cosine, abs=1e-5)
+        weights = [documents[id].get(term, 0.0) for term in terms]
+        assert pool.weights[row].tolist() == pytest.approx(weights, rel=1e-4)
+
+
+class IndexContract:
+    async def test_an_upsert_is_visible_at_once_and_repeating_it_changes_nothing(self, index: Index) -> None:
+        points = [point(1, "a walk to the harbor", unit(1)), point(2, "violin practice", unit(0, 1))]
+        await index.upsert(points)
+        once = await index.candidates(ADA, asked("harbor", unit(1)))
+        await index.upsert(points)
+        again = await index.candidates(ADA, asked("harbor", unit(1)))
+        assert once.ids == again.ids == (memory_id(1), memory_id(2))
+        assert again.idf.tolist() == once.idf.tolist()
+        assert await index.count() == 2
+
+    async def test_the_last_of_two_points_with_one_id_counts(self, index: Index) -> None:
+        await index.upsert([point(1, "harbor", unit(1)), point(1, "violin", unit(0, 1))])
+        assert (await index.candidates(ADA, asked("harbor"))).ids == ()
+        assert (await index.candidates(ADA, asked("violin"))).ids == (memory_id(1),)
+        assert await index.count() == 1
+
+    async def test_a_deleted_memory_is_not_found_and_not_counted(self, index: Index) -> None:
+        points = [point(1, "harbor", unit(1)), point(2, "harbor violin", unit(1, 1)), point(3, "orchard", unit(0, 1))]
+        await index.upsert(points)
+        await index.delete([memory_id(1), memory_id(77)])
+        question = asked("harbor", unit(1))
+        pool = await index.candidates(ADA, question)
+        assert set(pool.ids) == {memory_id(2), memory_id(3)}
+        assert_scores_are_true(pool, question, points[1:])
+        assert memory_id(1) not in dict(await index.nearest(ADA, unit(1), limit=5, statuses=LIVING))
+        assert await index.count() == 2
+
+    async def test_no_being_sees_anothers_memories(self, index: Index) -> None:
+        await index.upsert([point(1, "harbor", unit(1)), point(2, "harbor", unit(1), scope=BOB)])
+        assert (await index.candidates(ADA, asked("harbor", unit(1)))).ids == (memory_id(1),)
+        assert [id for id, _ in await index.nearest(BOB, unit(1), limit=5, statuses=LIVING)] == [memory_id(2)]
+        assert (await index.candidates(Scope(BeingId("nobody")), asked("harbor", unit(1)))).ids == ()
+
+    async def test_a_word_that_is_common_with_another_being_keeps_its_idf_with_me(self, index: Index) -> None:
+        mine = [point(1, "harbor at dawn", unit(1)), point(2, "violin practice", unit(0, 1)), point(3, "orchard")]
+        await index.upsert([*mine, *(point(n, "harbor harbor", unit(1), scope=BOB) for n in range(10, 40))])
+        assert await index.idf(ADA, ["harbor"]) == pytest.approx([expected_idf("harbor", mine)], rel=1e-4)
+        question = asked("harbor violin", unit(1))
+        assert_scores_are_true(await index.candidates(ADA, question), question, mine)
+
+    async def test_idf_is_zero_for_stop_words_and_greatest_for_unknown_ones(self, index: Index) -> None:
+        points = [point(1, "harbor"), point(2, "harbor violin"), point(3, "", unit(1))]
+        await index.upsert(points)
+        words = ["the", "harbor", "violin", "zeppelin"]
+        idf = await index.idf(ADA, words)
+        assert idf[0] == 0.0
+        assert idf[1:] == pytest.approx([expected_idf(word, points) for word in words[1:]], rel=1e-4)
+        assert idf == sorted(idf)
+        assert await index.idf(ADA, []) == []
+
+    async def test_status_and_category_are_filtered(self, index: Index) -> None:
+        await index.upsert(
+            [
+                point(1, "harbor", unit(1)),
+                point(2, "harbor", unit(1), status="dead"),
+                point(3, "harbor", unit(1), status="dying", category="semantic"),
+            ]
+        )
+        question = asked("harbor", unit(1))
+        assert set((await index.candidates(ADA, question)).ids) == {memory_id(1), memory_id(3)}
+        semantic = replace(question, categories=("semantic", "social"))
+        assert (await index.candidates(ADA, semantic)).ids == (memory_id(3),)
+        dead = replace(question, statuses=("dead",))
+        assert (await index.candidates(ADA, dead)).ids == (memory_id(2),)
+        assert [id for id, _ in await index.nearest(ADA, unit(1), limit=5, statuses=("dead",))] == [memory_id(2)]
+
+    async def test_an_upsert_with_another_status_moves_the_memory_between_filters(self, index: Index) -> None:
+        await index.upsert([point(1, "harbor", unit(1), cluster="c1")])
+        await index.upsert([point(1, "harbor", unit(1), status="dead", category="social")])
+        assert (await index.candidates(ADA, asked("harbor", unit(1)))).ids == ()
+        dead = Question(words="harbor", vector=None, statuses=("dead",), categories=("social",))
+        assert (await index.candidates(ADA, dead)).ids == (memory_id(1),)
+
+    @pytest.mark.parametrize("seed", range(4))
+    async def test_all_candidates_have_both_scores_as_the_formulas_give_them(self, index: Index, seed: int) -> None:
+        points = random_points(60, seed=seed)
+        await index.upsert([*points, *random_points(40, seed=seed + 100, scope=BOB, start=1000)])
+        question = asked("harbor violin harbor zeppelin orchard the", unit(1, -1, 0.5), depth=15)
+        pool = await index.candidates(ADA, question)
+        assert 15 <= len(pool.ids) <= 30
+        assert_scores_are_true(pool, question, points)
+
+    @pytest.mark.parametrize("seed", range(4))
+    async def test_candidates_come_in_the_order_of_weighted_rrf(self, index: Index, seed: int) -> None:
+        points = random_points(50, seed=seed)
+        await index.upsert(points)
+        question = asked("harbor violin orchard", unit(1, -1, 0.5), depth=10)
+        assert question.vector is not None
+        everything = await index.candidates(ADA, replace(question, depth=50))
+        dense = dict(zip(everything.ids, everything.cosine, strict=True))
+        sparse = {id: score for id, score in zip(everything.ids, everything.bm25, strict=True) if score > 0}
+        fused: dict[MemoryId, float] = {}
+        for scores, weight in ((dense, 1.0), (sparse, 2.0)):
+            for rank, id in enumerate(sorted(scores, key=lambda id: -scores[id])[:10]):
+                fused[id] = fused.get(id, 0.0) + 1 / ((rank + 1) / weight + 1)
+        pool = await index.candidates(ADA, question)
+        assert set(pool.ids) == set(fused)
+        assert [fused[id] for id in pool.ids] == pytest.approx(sorted(fused.values(), reverse=True))
+
+    async def test_a_memory_without_a_vector_is_found_by_its_words(self, index: Index) -> None:
+        await index.upsert([point(1, "harbor"), point(2, "violin", unit(1))])
+        pool = await index.candidates(ADA, asked("harbor", unit(1)))
+        assert set(pool.ids) == {memory_id(1), memory_id(2)}
+        assert pool.cosine[pool.ids.index(memory_id(1))] == 0.0
+        assert await index.count() == 2
+
+    async def test_a_memory_without_words_is_found_by_its_vector(self, index: Index) -> None:
+        points = [point(1, "the", unit(1)), point(2, "harbor", unit(0, 1)), point(3, "")]
+        await index.upsert(points)
+        question = asked("harbor", unit(1))
+        pool = await index.candidates(ADA, question)
+        assert memory_id(1) in pool.ids
+        assert_scores_are_true(pool, question, points)
+        assert await index.count() == 3
+
+    async def test_an_upsert_without_a_vector_takes_the_old_one_away(self, index: Index) -> None:
+        await index.upsert([point(1, "harbor", unit(1))])
+        await index.upsert([point(1, "harbor")])
+        assert await index.nearest(ADA, unit(1), limit=5, statuses=LIVING) == []
+
+    async def test_a_question_without_a_vector_goes_by_words_alone(self, index: Index) -> None:
+        points = random_points(30, seed=1)
+        await index.upsert(points)
+        pool = await index.candidates(ADA, asked("harbor velvet"))
+        assert pool.bm25.tolist() == pytest.approx(sorted(pool.bm25.tolist(), reverse=True))
+        assert pool.bm25.min() > 0
+        assert not pool.cosine.any()
+
+    async def test_a_question_of_stop_words_goes_by_the_vector_alone(self, index: Index) -> None:
+        await index.upsert([point(1, "harbor", unit(1)), point(2, "violin", unit(1, 1)), point(3, "opal")])
+        pool = await index.candidates(ADA, asked("what was it?", unit(1)))
+        assert pool.ids == (memory_id(1), memory_id(2))
+        assert pool.cosine.tolist() == pytest.approx([1.0, math.sqrt(0.5)], abs=1e-5)
+        assert pool.weights.shape == (2, 0)
+        assert pool.bm25.tolist() == [0.0, 0.0]
+
+    async def test_a_question_without_words_and_vector_finds_nothing(self, index: Index) -> None:
+        await index.upsert([point(1, "harbor", unit(1))])
+        pool = await index.candidates(ADA, asked("the"))
+        assert pool.ids == ()
+        assert pool.bm25.shape == (0,)
+
+    async def test_an_empty_index_answers(self, index: Index) -> None:
+        assert (await index.candidates(ADA, asked("harbor", unit(1)))).ids == ()
+        assert await index.nearest(ADA, unit(1), limit=3, statuses=LIVING) == []
+        assert await index.idf(ADA, ["harbor"]) == pytest.approx([math.log(2)])
+        assert await index.count() == 0
+        await index.delete([memory_id(1)])
+        await index.upsert([])
+        await index.delete([])
+        await index.flush()
+
+    async def test_nearest_gives_true_cosines_nearest_first(self, index: Index) -> None:
+        points = random_points(40, seed=7)
+        await index.upsert(points)
+        target = unit(1, 2, 3)
+        expected = sorted(
+            ((float(p.vector @ target), p.memory.id) for p in points if p.vector is not None), reverse=True
+        )
+        found = await index.nearest(ADA, target, limit=5, statuses=LIVING)
+        assert [id for id, _ in found] == [id for _, id in expected[:5]]
+        assert [cosine for _, cosine in found] == pytest.approx([cosine for cosine, _ in expected[:5]], abs=1e-5)
+
+    @pytest.mark.parametrize(
+        ("text", "query"),
+        [
+            ("東京で寿司を食べました", "寿司"),
+            ("昨日、友達と公園で桜を見た。", "桜"),
+            ("昨日、友達と公園で桜を見た。", "公園の桜"),
+            ("나는 학교에 갔다", "학교"),
+            ("ฉันชอบกินข้าวผัด", "ข้าวผัด"),
+            ("Она живёт в Москве", "москве"),
+            ("我们在北京看了长城", "长城"),
+            ("She walked the dogs", "walking dog"),
+            ("I don’t like ice", "dont ice"),
+        ],
+    )
+    async def test_words_are_found_in_any_script_and_form(self, index: Index, text: str, query: str) -> None:
+        await index.upsert([point(1, "harbor violin"), point(2, normalize(text))])
+        assert (await index.candidates(ADA, asked(query))).ids == (memory_id(2),)

@@ -1,0 +1,127 @@
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from memory.errors import IndexTorn, IndexUnavailable
+from memory.model import LIVING, ModelName
+from storage.qdrant.edge import EdgeIndex
+from storage.qdrant.schema import Fingerprint
+from tests.contracts.index_contract import (
+    ADA,
+    DIM,
+    FINGERPRINT,
+    IndexContract,
+    asked,
+    assert_scores_are_true,
+    memory_id,
+    point,
+    random_points,
+    unit,
+)
+
+
+@pytest.fixture
+async def index(tmp_path: Path) -> AsyncIterator[EdgeIndex]:
+    index = await EdgeIndex.open(tmp_path / "index", FINGERPRINT)
+    yield index
+    await index.close()
+
+
+class TestEdgeIndex(IndexContract):
+    async def test_everything_survives_close_and_reopen(self, tmp_path: Path) -> None:
+        points = random_points(80, seed=3)
+        question = asked("harbor violin orchard", unit(1, -1, 0.5))
+        first = await EdgeIndex.open(tmp_path / "i", FINGERPRINT)
+        await first.upsert(points)
+        before = await first.candidates(ADA, question)
+        await first.close()
+        second = await EdgeIndex.open(tmp_path / "i", FINGERPRINT)
+        after = await second.candidates(ADA, question)
+        assert after.ids == before.ids
+        assert after.bm25.tolist() == before.bm25.tolist()
+        assert await second.count() == 80
+        await second.close()
+
+    async def test_an_index_of_another_model_is_torn_and_made_anew(self, tmp_path: Path) -> None:
+        first = await EdgeIndex.open(tmp_path / "i", FINGERPRINT)
+        await first.upsert(random_points(5, seed=3))
+        await first.close()
+        other = Fingerprint(model=ModelName("another"), dim=DIM)
+        with pytest.raises(IndexTorn):
+            await EdgeIndex.open(tmp_path / "i", other)
+        anew = await EdgeIndex.create_anew(tmp_path / "i", other)
+        assert await anew.count() == 0
+        await anew.close()
+        await (await EdgeIndex.open(tmp_path / "i", other)).close()
+
+    async def test_a_second_opener_is_told_that_the_index_is_taken_and_does_no_harm(self, tmp_path: Path) -> None:
+        first = await EdgeIndex.open(tmp_path / "i", FINGERPRINT)
+        with pytest.raises(IndexUnavailable) as told:
+            await EdgeIndex.open(tmp_path / "i", FINGERPRINT)
+        assert not isinstance(told.value, IndexTorn)
+        await first.upsert(random_points(5, seed=3))
+        await first.close()
+        second = await EdgeIndex.open(tmp_path / "i", FINGERPRINT)
+        assert await second.count() == 5
+        await second.close()
+
+    async def test_a_closed_index_is_unavailable_and_closes_again(self, tmp_path: Path) -> None:
+        index = await EdgeIndex.open(tmp_path / "i", FINGERPRINT)
+        await index.close()
+        await index.close()
+        with pytest.raises(IndexUnavailable):
+            await index.candidates(ADA, asked("harbor", unit(1)))
+        with pytest.raises(IndexUnavailable):
+            await index.upsert([point(1, "harbor")])
+
+    async def test_optimizing_changes_no_answer_and_keeps_what_was_written_meanwhile(self, tmp_path: Path) -> None:
+        points = {p.memory.id: p for p in random_points(600, seed=5)}
+        index = await EdgeIndex.create_anew(tmp_path / "i", FINGERPRINT, scan_below=100)
+        await index.upsert(list(points.values()))
+        optimizing = asyncio.create_task(index.optimize())
+        later = random_points(300, seed=6, start=400)
+        written = 0
+        while not optimizing.done():
+            part = later[written % 300 : written % 300 + 10]
+            await index.upsert(part)
+            points.update({p.memory.id: p for p in part})
+            gone = memory_id(1 + written // 10 % 300)
+            await index.delete([gone])
+            points.pop(gone, None)
+            written += 10
+            assert await index.count() == len(points)
+            await asyncio.sleep(0.001)
+        assert await optimizing
+        assert written >= 20
+        question = asked("harbor violin orchard zeppelin", unit(1, -1, 0.5), depth=300)
+        for _ in range(2):
+            assert await index.count() == len(points)
+            pool = await index.candidates(ADA, question)
+            assert len(pool.ids) > 250
+            assert_scores_are_true(pool, question, list(points.values()))
+            await index.close()
+            index = await EdgeIndex.open(tmp_path / "i", FINGERPRINT)
+        await index.optimize()  # for what was written meanwhile
+        assert not await index.optimize()
+        assert len(list((tmp_path / "i").glob("generation-*"))) == 1
+        target = unit(1, -1, 0.5)
+        best = max(points.values(), key=lambda p: float(p.vector @ target) if p.vector is not None else -1.0)
+        assert (await index.nearest(ADA, target, limit=1, statuses=LIVING))[0][0] == best.memory.id
+        await index.close()
+
+    async def test_closing_ends_an_optimization_and_leaves_the_index_whole(self, tmp_path: Path) -> None:
+        index = await EdgeIndex.create_anew(tmp_path / "i", FINGERPRINT, scan_below=100)
+        await index.upsert(random_points(600, seed=5))
+        optimizing = asyncio.create_task(index.optimize())
+        while index._builder is None:
+            await asyncio.sleep(0)
+        await index.close()
+        assert not await optimizing
+        index = await EdgeIndex.open(tmp_path / "i", FINGERPRINT)
+        assert await index.count() == 600
+        assert len(list((tmp_path / "i").glob("generation-*"))) == 1
+        await index.close()

@@ -1,0 +1,37 @@
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from memory.errors import IndexUnavailable
+from storage.qdrant.edge import EdgeIndex
+from storage.qdrant.server import ServerIndex
+from tests.contracts.index_contract import ADA, FINGERPRINT, IndexContract, asked, random_points, unit
+
+
+@pytest.fixture
+async def index() -> AsyncIterator[ServerIndex]:
+    index = await ServerIndex.open(":memory:", FINGERPRINT)
+    yield index
+    await index.close()
+
+
+class TestServerIndex(IndexContract):
+    @pytest.mark.parametrize("seed", range(6))
+    async def test_it_ranks_as_the_embedded_index_does(self, index: ServerIndex, tmp_path: Path, seed: int) -> None:
+        points = random_points(80, seed=seed)
+        embedded = await EdgeIndex.open(tmp_path / "index", FINGERPRINT)
+        question = asked("harbor violin orchard quartz zeppelin", unit(1, -1, 0.5), depth=25)
+        await index.upsert(points)
+        await embedded.upsert(points)
+        ours, theirs = await embedded.candidates(ADA, question), await index.candidates(ADA, question)
+        await embedded.close()
+        assert theirs.ids == ours.ids
+        assert theirs.cosine.tolist() == pytest.approx(ours.cosine.tolist(), abs=1e-5)
+        assert theirs.bm25.tolist() == pytest.approx(ours.bm25.tolist(), rel=1e-4)
+
+    async def test_a_server_that_is_not_there_is_unavailable(self) -> None:
+        with pytest.raises(IndexUnavailable):
+            await ServerIndex.open("http://127.0.0.1:9", FINGERPRINT)

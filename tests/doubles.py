@@ -1,0 +1,325 @@
+"""Test doubles: small, deterministic, and true to their ports (`tests/contracts`)."""
+
+from __future__ import annotations
+
+import re
+import uuid
+import zlib
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
+from typing import Any, Unpack
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from typing_extensions import TypedDict
+
+from memory.errors import EmbeddingUnavailable
+from memory.model import (
+    BeingId,
+    Category,
+    Cluster,
+    ClusterId,
+    ContentHash,
+    Emotion,
+    EmotionVector,
+    Memory,
+    MemoryId,
+    ModelName,
+    Note,
+    NoteId,
+    Provenance,
+    RunId,
+    Scene,
+    Status,
+    Vector,
+    WhenItem,
+    happened_at,
+)
+from memory.ports import Activation, PatrolChanges, Subject
+from memory.scope import Scope
+from patrol.night import subject_of
+
+NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
+ADA = Scope(BeingId("ada"))
+BOB = Scope(BeingId("bob"))
+
+_WORD = re.compile(r"\w+")
+
+
+class Clock:
+    """`now` for the use cases: stands still until it is advanced."""
+
+    def __init__(self, at: datetime = NOW) -> None:
+        self.at = at
+
+    def __call__(self) -> datetime:
+        return self.at
+
+    def advance(self, by: timedelta) -> None:
+        self.at += by
+
+
+class ScriptedChance:
+    """`memory.ports.RandomSource` that gives the numbers it is told, in order."""
+
+    def __init__(self, picks: Iterable[int]) -> None:
+        self._picks = iter(picks)
+
+    def randrange(self, stop: int, /) -> int:
+        pick = next(self._picks)
+        assert 0 <= pick < stop
+        return pick
+
+
+class WordEmbedder:
+    """`Embedder` and `TokenCounter`: a bag of words, hashed into `dim` buckets. Texts that share words are alike."""
+
+    def __init__(self, dim: int = 64, model: str = "words") -> None:
+        self.dim = dim
+        self.available = True
+        self.batches: list[list[str]] = []
+        """The texts of each call that was answered."""
+        self._model = ModelName(model)
+
+    @property
+    def model(self) -> ModelName:
+        return self._model
+
+    async def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        if not self.available:
+            raise EmbeddingUnavailable(self._model, "it was told to be away; tell it to come back")
+        self.batches.append(list(texts))
+        rows = np.zeros((len(texts), self.dim), np.float32)
+        for row, text in zip(rows, texts, strict=True):
+            row[:] = self.vector(text)
+        return rows
+
+    def vector(self, text: str) -> Vector:
+        row = np.zeros(self.dim, np.float32)
+        for word in _WORD.findall(text.casefold()) or [""]:
+            row[zlib.crc32(word.encode()) % self.dim] += 1
+        return np.asarray(row / np.linalg.norm(row), np.float32)
+
+    def coverage(self, text: str) -> float:
+        return 1.0
+
+    async def count_tokens(self, texts: Sequence[str]) -> list[int]:
+        return [len(_WORD.findall(text)) for text in texts]
+
+
+class MemoryFields(TypedDict, total=False):
+    id: MemoryId
+    being_id: BeingId
+    feeling: str
+    importance: float
+    category: Category
+    themes: tuple[str, ...]
+    emotions: tuple[Emotion, ...]
+    emotion: EmotionVector | None
+    lesson: str
+    pinned: bool
+    status: Status
+    fresh: bool
+    compressed: bool
+    cluster_id: ClusterId | None
+    absorbed_into: MemoryId | None
+    session_count: int
+    access_count: int
+    reactivation_count: int
+    provenance: Provenance
+
+
+def a_memory(
+    action: str,
+    *,
+    when: tuple[WhenItem, ...] = (),
+    actors: tuple[str, ...] = (),
+    setting: str = "",
+    dialogue: tuple[str, ...] = (),
+    sensory: tuple[str, ...] = (),
+    **fields: Unpack[MemoryFields],
+) -> Memory:
+    """A memory of Ada's, stored now."""
+    given: dict[str, Any] = {
+        "id": MemoryId(str(uuid.uuid4())),
+        "being_id": ADA.being_id,
+        "provenance": Provenance(tool="store"),
+        **fields,
+    }
+    return Memory(
+        scene=Scene(
+            action=action, when=when, actors=actors, setting=setting, dialogue=dialogue, sensory=sensory
+        ),
+        created_at=NOW,
+        happened_at=happened_at(when, NOW),
+        **given,
+    )
+
+
+def unit(values: ArrayLike) -> Vector:
+    vector = np.asarray(values, np.float32)
+    return np.asarray(vector / np.linalg.norm(vector), np.float32)
+
+
+def at_cosine(cosine: float, dim: int = 4, axis: int = 1) -> Vector:
+    """A unit vector at that cosine to the first axis, leaning towards `axis`."""
+    row = np.zeros(dim, np.float32)
+    row[0], row[axis] = cosine, np.sqrt(1 - cosine**2)
+    return row
+
+
+# --- patrol -----------------------------------------------------------------------------------------------------
+
+
+class FakeWordStatistics:
+    """`WordStatistics`: longer words tell more, unless a test says what each is worth."""
+
+    def __init__(self, worth: Mapping[str, float] | None = None) -> None:
+        self._worth = worth or {}
+
+    async def idf(self, scope: Scope, words: Sequence[str]) -> list[float]:
+        return [self._worth.get(word, float(len(word))) for word in words]
+
+
+class FakeActivationLog:
+    def __init__(self) -> None:
+        self.added: list[tuple[Scope, Activation]] = []
+        self.settled = 0
+
+    def add(self, scope: Scope, activations: Sequence[Activation]) -> None:
+        self.added += [(scope, activation) for activation in activations]
+
+    async def settle(self) -> None:
+        self.settled += 1
+
+
+@dataclass
+class PatrolState:
+    memories: dict[MemoryId, Memory]
+    clusters: dict[ClusterId, Cluster]
+    notes: dict[NoteId, Note]
+    runs: list[tuple[RunId, datetime, datetime, Mapping[str, Any]]]
+
+    def copy(self) -> PatrolState:
+        return PatrolState(dict(self.memories), dict(self.clusters), dict(self.notes), list(self.runs))
+
+
+class FakePatrolTransaction:
+    """`PatrolTransaction` over dictionaries, for the one being of its scope."""
+
+    def __init__(self, scope: Scope, state: PatrolState, vectors: Mapping[tuple[str, str], Vector]) -> None:
+        self.applied: list[PatrolChanges] = []
+        self._being = scope.being_id
+        self._state = state
+        self._vectors = vectors
+
+    async def subjects(self) -> list[Subject]:
+        return [subject_of(m) for m in self._state.memories.values() if m.being_id == self._being]
+
+    async def clusters(self) -> list[Cluster]:
+        return [c for c in self._state.clusters.values() if c.being_id == self._being]
+
+    async def vectors(self, model: ModelName, hashes: Sequence[ContentHash]) -> dict[ContentHash, Vector]:
+        return {hash_: self._vectors[model, hash_] for hash_ in hashes if (model, hash_) in self._vectors}
+
+    async def memories(self, ids: Sequence[MemoryId]) -> list[Memory]:
+        found = (self._state.memories.get(id_) for id_ in dict.fromkeys(ids))
+        return [memory for memory in found if memory is not None and memory.being_id == self._being]
+
+    async def apply(self, changes: PatrolChanges) -> None:
+        self.applied.append(changes)
+        self._state.clusters |= {cluster.id: cluster for cluster in changes.clusters}
+        for id_ in changes.removed_clusters:
+            del self._state.clusters[id_]
+        self._state.notes |= {note.id: note for note in changes.notes}
+        self._state.memories |= {memory.id: memory for memory in changes.new}
+        for s in changes.subjects:
+            self._state.memories[s.id] = replace(
+                self._state.memories[s.id],
+                importance=s.importance,
+                status=s.status,
+                fresh=s.fresh,
+                pinned=s.pinned,
+                cluster_id=s.cluster_id,
+                absorbed_into=s.absorbed_into,
+                session_count=s.session_count,
+                reactivation_count=s.reactivation_count,
+            )
+
+    async def record_run(
+        self, run_id: RunId, started: datetime, finished: datetime, report: Mapping[str, Any]
+    ) -> None:
+        self._state.runs.append((run_id, started, finished, report))
+
+
+class FakePatrolLedger:
+    """`PatrolLedger` over dictionaries; a transaction that fails changes nothing."""
+
+    def __init__(self) -> None:
+        self.state = PatrolState({}, {}, {}, [])
+        self.cached: dict[tuple[str, str], Vector] = {}
+        """(model, content hash) → vector"""
+
+    def put(self, memory: Memory, vector: Vector | None = None, *, model: str = "words") -> Memory:
+        self.state.memories[memory.id] = memory
+        if vector is not None:
+            self.cached[model, memory.content_hash] = vector
+        return memory
+
+    def put_cluster(
+        self,
+        name: str,
+        parent: Cluster | None = None,
+        vector: Vector | None = None,
+        *,
+        model: str = "words",
+        scope: Scope = ADA,
+    ) -> Cluster:
+        """A root if it has no parent."""
+        id_ = ClusterId(str(uuid.uuid4()))
+        cluster = Cluster(
+            id=id_,
+            being_id=scope.being_id,
+            name=name,
+            parent_id=parent.id if parent else id_,
+            is_root=parent is None,
+            vector=vector,
+            model=ModelName(model) if vector is not None else None,
+        )
+        self.state.clusters[id_] = cluster
+        return cluster
+
+    def put_note(self, content: str, *, type_: str = "scene", scope: Scope = ADA) -> Note:
+        id_ = NoteId(str(uuid.uuid4()))
+        note = Note(id=id_, being_id=scope.being_id, type=type_, content=content, created_at=NOW)
+        self.state.notes[id_] = note
+        return note
+
+    def memory(self, memory: Memory) -> Memory:
+        """As it is now."""
+        return self.state.memories[memory.id]
+
+    def cluster(self, name: str) -> Cluster:
+        [found] = [cluster for cluster in self.state.clusters.values() if cluster.name == name]
+        return found
+
+    async def unread_notes(self, scope: Scope, *, type: str) -> list[Note]:  # noqa: A002 - the port's name
+        return [
+            note
+            for note in self.state.notes.values()
+            if (note.being_id, note.type, note.state) == (scope.being_id, type, "unread")
+        ]
+
+    async def add_vectors(self, model: ModelName, vectors: Mapping[ContentHash, Vector]) -> None:
+        self.cached |= {(model, hash_): vector for hash_, vector in vectors.items()}
+
+    async def vectors(self, model: ModelName, hashes: Sequence[ContentHash]) -> dict[ContentHash, Vector]:
+        return {hash_: self.cached[model, hash_] for hash_ in hashes if (model, hash_) in self.cached}
+
+    @asynccontextmanager
+    async def patrol(self, scope: Scope) -> AsyncIterator[FakePatrolTransaction]:
+        working = self.state.copy()
+        yield FakePatrolTransaction(scope, working, self.cached)
+        self.state = working

@@ -1,0 +1,62 @@
+"""A real server process over stdio, in a data directory of its own, gone afterwards."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any, Literal
+
+from mcp.client.client import Client
+from mcp.client.stdio import StdioServerParameters, stdio_client
+from mcp_types import CallToolResult, TextContent
+
+ROOT = Path(__file__).parents[2]
+Era = Literal["legacy", "2026-07-28"]
+ERAS: tuple[Era, ...] = ("legacy", "2026-07-28")
+TIMEOUT_SECONDS = 60.0
+
+
+def command() -> list[str]:
+    return [sys.executable, "-m", "server.cli"]
+
+
+def environment(data_dir: Path, being: str = "ada", **more: str) -> dict[str, str]:
+    settings = {"MADELEINE_DATA_DIR": str(data_dir), "MADELEINE_BEING": being, "MADELEINE_LOG_LEVEL": "warning"}
+    return {"PATH": os.environ.get("PATH", ""), "HOME": os.environ.get("HOME", "")} | settings | more
+
+
+@asynccontextmanager
+async def connected(
+    data_dir: Path, *, being: str = "ada", era: Era = "legacy", more: Mapping[str, str] | None = None
+) -> AsyncIterator[Client]:
+    executable, *arguments = command()
+    server = StdioServerParameters(
+        command=executable, args=arguments, env=environment(data_dir, being, **(more or {})), cwd=ROOT
+    )
+    async with Client(stdio_client(server), mode=era, read_timeout_seconds=TIMEOUT_SECONDS) as client:
+        yield client
+
+
+async def ask(client: Client, tool: str, **arguments: Any) -> dict[str, Any]:
+    """The structured answer of a call that succeeds; its text is the same."""
+    answer = await client.call_tool(tool, arguments)
+    assert not answer.is_error, said(answer)
+    assert isinstance(answer.structured_content, dict)
+    assert json.loads(said(answer)) == answer.structured_content
+    return answer.structured_content
+
+
+async def refused(client: Client, tool: str, arguments: dict[str, Any]) -> str:
+    """What is said of a call that fails."""
+    answer = await client.call_tool(tool, arguments)
+    assert answer.is_error
+    assert answer.structured_content is None
+    return said(answer)
+
+
+def said(answer: CallToolResult) -> str:
+    return "".join(part.text for part in answer.content if isinstance(part, TextContent))

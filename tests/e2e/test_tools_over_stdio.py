@@ -1,0 +1,215 @@
+"""The five tools, from a real client to the disk and back, in both protocol eras."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import jsonschema
+import pytest
+from mcp.shared.exceptions import MCPError
+
+from tests.e2e.serving import ERAS, Era, ask, connected, refused
+
+pytestmark = pytest.mark.parametrize("era", ERAS)
+
+DINNERS = (
+    "Grandmother cooked lasagne with nutmeg for the family on Sunday",
+    "We had Sunday dinner at grandmother's: lasagne and lemon cake",
+    "Uncle Pietro brought wine to the family dinner on Sunday",
+    "The family dinner was moved to Saturday because grandmother was tired",
+)
+
+
+async def test_the_tools_are_listed_with_strict_schemas_and_all_four_hints(tmp_path: Path, era: Era) -> None:
+    async with connected(tmp_path, era=era) as client:
+        tools = (await client.list_tools()).tools
+    assert {tool.name for tool in tools} == {"recall", "recall_memory", "search_memory", "store", "run_patrol"}
+    for tool in tools:
+        assert tool.input_schema["additionalProperties"] is False
+        assert tool.output_schema is not None
+        assert tool.annotations is not None
+        hints = tool.annotations
+        assert None not in (
+            hints.read_only_hint, hints.destructive_hint, hints.idempotent_hint, hints.open_world_hint,
+        )  # fmt: skip
+
+
+async def test_what_is_stored_is_recalled_at_once_in_all_three_formats(tmp_path: Path, era: Era) -> None:
+    """Ruling 1; spec P9, L4."""
+    async with connected(tmp_path, era=era) as client:
+        stored = await ask(client, "store", text=DINNERS[0], feeling="I felt at home", when="2026-03-01")
+        query = "What did grandmother cook?"
+        fragments = await ask(client, "recall", query=query)
+        precise = await ask(client, "recall", query=query, format="memories")
+        prompt = await ask(client, "recall", query=query, format="prompt")
+    assert stored["status"] == "stored"
+    body = fragments["fragments"]
+    assert body.startswith("<recall>")
+    assert body.endswith("</recall>")
+    assert set(body.removeprefix("<recall>").removesuffix("</recall>").split(" / ")) == {DINNERS[0], "I felt at home"}
+    [memory] = precise["memories"]
+    assert (memory["id"], memory["text"], memory["when"]) == (stored["id"], DINNERS[0], "2026-03-01")
+    assert memory["provenance"]["tool"] == "store"
+    assert prompt["prompt"] == f"<memory>\n[EPISODIC] 2026-03-01: {DINNERS[0]}\n</memory>"
+    assert 0 < precise["budget_used"] < 1
+
+
+async def test_an_unrelated_query_recalls_nothing_and_has_no_tag(tmp_path: Path, era: Era) -> None:
+    """Ruling 8; spec P9."""
+    async with connected(tmp_path, era=era) as client:
+        for text in DINNERS:
+            await ask(client, "store", text=text)
+        answer = await ask(client, "recall", query="the boiling point of tungsten")
+    assert (answer["fragments"], answer["count"], answer["total_tokens"]) == ("", 0, 0)
+
+
+async def test_every_schema_holds_for_the_answers(tmp_path: Path, era: Era) -> None:
+    async with connected(tmp_path, era=era) as client:
+        schemas = {tool.name: tool.output_schema for tool in (await client.list_tools()).tools}
+        answers = [("store", await ask(client, "store", text=text, themes=["family dinner"])) for text in DINNERS]
+        answers += [
+            ("recall", await ask(client, "recall", query="Sunday dinner", format="memories")),
+            ("search_memory", await ask(client, "search_memory", query="dinner", limit=2)),
+            ("run_patrol", await ask(client, "run_patrol", dry_run=True)),
+            ("run_patrol", await ask(client, "run_patrol")),
+            ("recall_memory", await ask(client, "recall_memory")),
+            ("recall_memory", await ask(client, "recall_memory", memory_ids=[answers[0][1]["id"], "nobody's"])),
+        ]
+    for name, answer in answers:
+        jsonschema.validate(answer, schemas[name] or {})
+
+
+async def test_a_patrol_sorts_memories_into_a_cluster_and_tells_its_progress(tmp_path: Path, era: Era) -> None:
+    """spec P6 ❶, P7, P12; rulings 4 and 5."""
+    seen: list[tuple[float, float | None, str | None]] = []
+
+    async def progress(done: float, total: float | None, message: str | None) -> None:
+        seen.append((done, total, message))
+
+    async with connected(tmp_path, era=era) as client:
+        for text in DINNERS:
+            await ask(client, "store", text=text, themes=["family dinner"])
+        rehearsal = await ask(client, "run_patrol", dry_run=True)
+        assert (await ask(client, "recall_memory"))["clusters"] == []
+        answer = await client.call_tool("run_patrol", {}, progress_callback=progress)
+        report = answer.structured_content
+        clusters = (await ask(client, "recall_memory"))["clusters"]
+        made = next(cluster for cluster in clusters if not cluster["is_root"])
+        inside = await ask(client, "recall_memory", cluster_id=made["id"])
+    steps = {step["name"]: step for step in report["steps"]}
+    assert rehearsal["dry_run"]
+    assert {k: v for k, v in steps["assign"].items()} == rehearsal["steps"][0]
+    assert steps["assign"]["new_clusters"] == 1
+    assert "BYOK key not set" in steps["consolidate"]["skipped"]
+    assert "BYOK key not set" in steps["split"]["skipped"]
+    assert made["name"] == "family dinner"
+    assert {cluster["name"] for cluster in clusters if cluster["is_root"]} == {"Business", "Private"}
+    assert made["active"] == len(inside["memories"]) >= 3
+    assert [(done, total) for done, total, _ in seen] == [(n, 7) for n in range(1, 8)]
+
+
+async def test_search_finds_words_newest_first_page_by_page(tmp_path: Path, era: Era) -> None:
+    """spec P11, H3, H4."""
+    async with connected(tmp_path, era=era) as client:
+        for day, text in enumerate(DINNERS, 1):
+            await ask(client, "store", text=text, when=f"2026-03-{day:02}", themes=["dinner"])
+        first = await ask(client, "search_memory", query="DINNER lasagne", limit=3)
+        second = await ask(client, "search_memory", query="DINNER lasagne", limit=3, cursor=first["next_cursor"])
+        both = await ask(client, "search_memory", query="dinner lasagne", mode="and")
+        foreign = await refused(client, "search_memory", {"query": "other", "cursor": first["next_cursor"]})
+    hits = first["hits"] + second["hits"]
+    assert [hit["snippet"] for hit in hits] == list(reversed(DINNERS))
+    assert "next_cursor" not in second
+    assert {"source", "id", "timestamp", "snippet", "tags", "status"} == set(hits[0])
+    assert {hit["snippet"] for hit in both["hits"]} == {DINNERS[0], DINNERS[1]}
+    assert "another search" in foreign
+
+
+async def test_the_same_scene_again_is_reinforced_and_a_differing_fact_is_not(tmp_path: Path, era: Era) -> None:
+    """spec T6."""
+    async with connected(tmp_path, era=era) as client:
+        first = await ask(client, "store", text="Anna paid 40 euros for the cello strings")
+        again = await ask(client, "store", text="Anna paid 40 euros for the cello strings.")
+        other = await ask(client, "store", text="Anna paid 45 euros for the cello strings")
+        whole = await ask(client, "recall_memory", memory_ids=[first["id"]])
+    assert (again["id"], again["status"], again["access_count"]) == (first["id"], "reinforced", 1)
+    assert other["status"] == "stored"
+    assert whole["memories"][0]["access_count"] == 1
+
+
+async def test_a_repeated_key_stores_nothing_again(tmp_path: Path, era: Era) -> None:
+    async with connected(tmp_path, era=era) as client:
+        first = await ask(client, "store", text="The meeting is at ten", key="k1")
+        again = await ask(client, "store", text="The meeting is at ten", key="k1")
+        other = await refused(client, "store", {"text": "The meeting is at eleven", "key": "k1"})
+    assert again == first | {"repeated": True}
+    assert "k1" in other
+
+
+async def test_recalling_activates_and_rewinds_the_clock(tmp_path: Path, era: Era) -> None:
+    """spec P9, P10; ruling 2."""
+    async with connected(tmp_path, era=era) as client:
+        stored = await ask(client, "store", text=DINNERS[0])
+        await ask(client, "run_patrol", steps=["age"])
+        before = await ask(client, "recall_memory", memory_ids=[stored["id"]])
+        await ask(client, "recall", query="grandmother's lasagne")
+        after = await ask(client, "recall_memory", memory_ids=[stored["id"]])
+    assert (before["memories"][0]["session_count"], before["memories"][0]["reactivation_count"]) == (1, 0)
+    # One for being looked at by its id, one for the recall.
+    assert (after["memories"][0]["session_count"], after["memories"][0]["reactivation_count"]) == (0, 2)
+
+
+BAD = {
+    "an unknown argument": ({"text": "x", "colour": "red"}, "colour"),
+    "a wrong type": ({"text": 5}, "text"),
+    "a number as text": ({"text": "x", "importance": "0.5"}, "importance"),
+    "null": ({"text": None}, "null"),
+    "nothing": ({}, "required"),
+    "empty text": ({"text": ""}, "empty"),
+    "blank text": ({"text": " \n\t"}, "empty"),
+    "too long a text": ({"text": "x" * 32_001}, "32,000"),
+    "out of range": ({"text": "x", "importance": 1.5}, "importance"),
+    "an unknown emotion": ({"text": "x", "emotions": ["hangry"]}, "emotions"),
+    "four emotions": ({"text": "x", "emotions": ["joy", "love", "fear", "anger"]}, "emotions"),
+    "a nested unknown": ({"text": "x", "when": [{"date": "2026-01-01", "action": "a", "b": 1}]}, "when"),
+}
+
+
+@pytest.mark.parametrize("case", BAD)
+async def test_bad_input_is_refused_with_advice_and_nothing_is_stored(tmp_path: Path, era: Era, case: str) -> None:
+    if era != "legacy" and case not in {"an unknown argument", "nothing"}:
+        pytest.skip("arguments are read in the same place in both eras")
+    arguments, named = BAD[case]
+    async with connected(tmp_path, era=era) as client:
+        message = await refused(client, "store", dict(arguments))
+        found = await ask(client, "search_memory", query="x")
+    assert named in message
+    assert "Nothing was done" in message
+    assert found["hits"] == []
+
+
+async def test_an_unknown_tool_is_a_protocol_error(tmp_path: Path, era: Era) -> None:
+    async with connected(tmp_path, era=era) as client:
+        with pytest.raises(MCPError, match="no tool"):
+            await client.call_tool("forget_everything", {})
+
+
+async def test_memory_survives_a_restart(tmp_path: Path, era: Era) -> None:
+    async with connected(tmp_path, era=era) as client:
+        stored = await ask(client, "store", text=DINNERS[2], pinned=True, lesson="Ask Pietro about wine")
+    async with connected(tmp_path, era=era) as client:
+        answer = await ask(client, "recall", query="Who brought the wine?", format="memories")
+        [whole] = (await ask(client, "recall_memory", memory_ids=[stored["id"]]))["memories"]
+    assert answer["memories"][0]["id"] == stored["id"]
+    assert (whole["pinned"], whole["lesson"], whole["status"]) == (True, "Ask Pietro about wine", "active")
+
+
+async def test_a_second_process_on_the_same_memory_says_so_and_goes_on_when_it_is_free(
+    tmp_path: Path, era: Era
+) -> None:
+    async with connected(tmp_path, era=era) as second_client_to_be:
+        await ask(second_client_to_be, "store", text=DINNERS[0])
+        async with connected(tmp_path, era=era) as other:
+            message = await refused(other, "recall", {"query": "dinner"})
+            assert "in use by another Madeleine" in message
+            assert "MADELEINE_DATA_DIR" in message

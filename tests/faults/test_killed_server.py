@@ -1,0 +1,137 @@
+"""SIGKILL in the middle of stores: what was acknowledged is there, once, and recallable."""
+
+from __future__ import annotations
+
+import json
+import random
+import shutil
+import signal
+import subprocess
+import threading
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from tests.e2e.serving import ROOT, ask, command, connected, environment
+
+FACTS = ("lamp", "kettle", "violin", "ladder", "compass", "teapot", "bicycle", "mirror", "candle", "barrel")
+ROUNDS_SLOW = 20
+ROUNDS_FAST = 3
+
+
+def store_until_killed(data_dir: Path, texts: list[str], *, kill_after: int, more_seconds: float) -> list[str]:
+    """Pipelined stores; the server is killed some time after the answer number `kill_after`. The texts acknowledged."""
+    acknowledged: list[str] = []
+    with subprocess.Popen(
+        command(), env=environment(data_dir), cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    ) as process:
+        assert process.stdin
+        assert process.stdout
+        sink = process.stdin
+
+        def send(message: dict[str, object]) -> None:
+            sink.write(json.dumps({"jsonrpc": "2.0"} | message).encode() + b"\n")
+
+        def write() -> None:
+            try:
+                info = {"name": "killer", "version": "1"}
+                params = {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": info}
+                send({"id": "init", "method": "initialize", "params": params})
+                send({"method": "notifications/initialized"})
+                for number, text in enumerate(texts):
+                    params = {"name": "store", "arguments": {"text": text, "session_id": "kill"}}
+                    send({"id": number, "method": "tools/call", "params": params})
+                sink.flush()
+            except (BrokenPipeError, ValueError):
+                pass
+
+        writer = threading.Thread(target=write)
+        writer.start()
+        for line in process.stdout:
+            answer = json.loads(line)
+            if answer["id"] == "init":
+                continue
+            assert not answer["result"]["isError"], answer
+            acknowledged.append(texts[answer["id"]])
+            if len(acknowledged) == kill_after:
+                threading.Timer(more_seconds, process.send_signal, [signal.SIGKILL]).start()
+        assert process.wait(timeout=60) == -signal.SIGKILL
+        writer.join(timeout=60)
+        try:
+            sink.close()
+        except BrokenPipeError:
+            pass
+    return acknowledged
+
+
+async def every_memory(data_dir: Path) -> Counter[str]:
+    found: Counter[str] = Counter()
+    async with connected(data_dir) as client:
+        cursor: dict[str, str] = {}
+        while True:
+            page = await ask(client, "search_memory", query="number", limit=100, **cursor)
+            found.update(hit["snippet"] for hit in page["hits"])
+            if "next_cursor" not in page:
+                return found
+            cursor = {"cursor": page["next_cursor"]}
+
+
+@pytest.mark.parametrize("rounds", [ROUNDS_FAST, pytest.param(ROUNDS_SLOW, marks=pytest.mark.slow)])
+async def test_every_acknowledged_memory_survives_rounds_of_sigkill_once_and_recallable(
+    tmp_path: Path, rounds: int
+) -> None:
+    chance = random.Random(rounds)
+    acknowledged: list[str] = []
+    for round_ in range(rounds):
+        texts = [f"Round {round_} number {n}: somebody hid a {chance.choice(FACTS)} in attic {n}" for n in range(200)]
+        acknowledged += store_until_killed(
+            tmp_path, texts, kill_after=chance.randrange(1, 40), more_seconds=chance.random() * 0.05
+        )
+        found = await every_memory(tmp_path)
+        assert [text for text in acknowledged if found[text] != 1] == []
+        assert set(found.values()) == {1}
+    async with connected(tmp_path) as client:
+        for text in chance.sample(acknowledged, 20):
+            answer = await ask(client, "recall", query=text, format="memories", limit=3)
+            assert text in [memory["text"] for memory in answer["memories"]]
+
+
+@pytest.mark.parametrize("damage", ["removed", "emptied", "halved", "nonsense"])
+async def test_a_damaged_index_is_healed_at_the_next_start(tmp_path: Path, damage: str) -> None:
+    data_dir = tmp_path / "data"
+    async with connected(data_dir) as client:
+        stored = [
+            await ask(client, "store", text=f"In room {n} there is a {fact}", key=fact) for n, fact in enumerate(FACTS)
+        ]
+    index = data_dir / "index"
+    files = [path for path in sorted(index.rglob("*")) if path.is_file()]
+    assert files
+    if damage == "removed":
+        shutil.rmtree(index)
+    for path in files if damage != "removed" else []:
+        content = path.read_bytes()
+        path.write_bytes({"emptied": b"", "halved": content[: len(content) // 2], "nonsense": b"\x00" * 17}[damage])
+    async with connected(data_dir) as client:
+        for n, fact in enumerate(FACTS):
+            answer = await ask(client, "recall", query=f"Where is the {fact}?", format="memories", limit=1)
+            assert [memory["id"] for memory in answer["memories"]] == [stored[n]["id"]]
+        again = await ask(client, "store", text="In room 0 there is a lamp", key="lamp")
+    assert again["id"] == stored[0]["id"]
+
+
+async def test_each_single_file_of_the_index_may_be_lost(tmp_path: Path) -> None:
+    data_dir = tmp_path / "data"
+    async with connected(data_dir) as client:
+        for n, fact in enumerate(FACTS):
+            await ask(client, "store", text=f"In room {n} there is a {fact}", key=fact)
+    whole = tmp_path / "whole"
+    shutil.copytree(data_dir, whole)
+    names = [path.relative_to(data_dir) for path in sorted((data_dir / "index").rglob("*")) if path.is_file()]
+    for name in random.Random(5).sample(names, min(6, len(names))):
+        shutil.rmtree(data_dir)
+        shutil.copytree(whole, data_dir)
+        (data_dir / name).unlink()
+        async with connected(data_dir) as client:
+            answer = await ask(client, "recall", query="Where is the violin?", format="memories", limit=1)
+        assert [memory["text"] for memory in answer["memories"]] == ["In room 2 there is a violin"], name

@@ -1,0 +1,116 @@
+"""No answer of any tool ever holds anything of another being (spec P1, ruling 12)."""
+
+from __future__ import annotations
+
+import json
+import random
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from memory.model import BeingId
+from memory.scope import Scope
+from server.settings import Settings
+from server.wiring import open_memory
+from tests.doubles import WordEmbedder
+from tools.tool import Call
+from tools.toolset import Toolset, default_tools
+
+CALLS = 2_000
+BEINGS = ("ada", "bo", "cyd")
+WORDS = "lake bread violin winter letter garden mother train Kyoto seven music rain office contract budget deadline".split()
+
+
+class Caller:
+    """Random calls for one being. Its own texts hold its mark; ids, cursors and clusters that anybody has seen are
+    tried by everybody."""
+
+    def __init__(self, being: str, chance: random.Random, seen: dict[str, list[str]]) -> None:
+        self.being = being
+        self.mark = f"zz{being}zz"
+        self.chance = chance
+        self.seen = seen
+
+    def words(self, count: int) -> str:
+        return " ".join(self.chance.choices(WORDS, k=count))
+
+    def some(self, kind: str) -> str:
+        return self.chance.choice(self.seen[kind] or ["none"])
+
+    def call(self) -> tuple[str, dict[str, Any]]:
+        pick: Callable[[], tuple[str, dict[str, Any]]] = self.chance.choices(
+            [self.store, self.recall, self.search, self.by_ids, self.by_cluster, self.clusters, self.patrol],
+            weights=[30, 20, 20, 10, 10, 5, 5],
+        )[0]
+        return pick()
+
+    def store(self) -> tuple[str, dict[str, Any]]:
+        number = self.chance.randrange(10_000)
+        arguments: dict[str, Any] = {"text": f"{self.words(5)} {number} {self.mark}", "themes": [self.words(1)]}
+        if self.chance.random() < 0.3:
+            arguments |= {"feeling": f"{self.words(2)} {self.mark}", "key": f"key {self.chance.randrange(50)}"}
+        if self.chance.random() < 0.3:
+            arguments |= {"session_id": "shared session", "actors": ["Anna"], "when": "2026-02-03"}
+        return "store", arguments
+
+    def recall(self) -> tuple[str, dict[str, Any]]:
+        query = self.chance.choice([self.words(2), " ".join(f"zz{being}zz" for being in BEINGS)])
+        form = self.chance.choice(["fragments", "memories", "prompt"])
+        return "recall", {"query": query, "limit": self.chance.randrange(1, 50), "format": form}
+
+    def search(self) -> tuple[str, dict[str, Any]]:
+        query = self.chance.choice([self.words(2), "zz", "%", "_", f"zz{self.chance.choice(BEINGS)}zz"])
+        arguments: dict[str, Any] = {"query": query, "limit": self.chance.randrange(1, 20)}
+        return "search_memory", arguments | ({"cursor": self.some("cursor")} if self.chance.random() < 0.3 else {})
+
+    def by_ids(self) -> tuple[str, dict[str, Any]]:
+        return "recall_memory", {"memory_ids": [self.some("memory") for _ in range(5)]}
+
+    def by_cluster(self) -> tuple[str, dict[str, Any]]:
+        arguments: dict[str, Any] = {"cluster_id": self.some("cluster"), "limit": 5}
+        return "recall_memory", arguments | ({"cursor": self.some("memory")} if self.chance.random() < 0.3 else {})
+
+    def clusters(self) -> tuple[str, dict[str, Any]]:
+        return "recall_memory", {}
+
+    def patrol(self) -> tuple[str, dict[str, Any]]:
+        return "run_patrol", {"dry_run": self.chance.random() < 0.3}
+
+
+async def test_2000_random_calls_of_three_beings_never_show_anything_of_another(tmp_path: Path) -> None:
+    chance = random.Random(20260301)
+    seen: dict[str, list[str]] = {"memory": [], "cluster": [], "cursor": []}
+    owner: dict[str, str] = {}
+    callers = [Caller(being, chance, seen) for being in BEINGS]
+    toolset = Toolset(default_tools(chance), max_text_chars=1_000)
+    succeeded = 0
+    async with open_memory(Settings(data_dir=tmp_path), embedder=WordEmbedder()) as memory:
+        for _ in range(CALLS):
+            caller = chance.choice(callers)
+            name, arguments = caller.call()
+            answer = await toolset.call(name, arguments, Call(Scope(BeingId(caller.being)), memory.use))
+            text = json.dumps(answer.structured_content) + "".join(str(part) for part in answer.content)
+            assert "inside Madeleine" not in text, text
+            asked = json.dumps(arguments)
+            for other in callers:
+                if other is not caller:
+                    assert other.mark not in text.replace(asked, ""), (caller.being, name, arguments)
+            if answer.is_error:
+                continue
+            succeeded += 1
+            remember(answer.structured_content, caller.being, seen, owner)
+    assert succeeded > CALLS * 0.8
+    assert all(len(found) > 3 for found in seen.values())
+
+
+def remember(content: dict[str, Any], being: str, seen: dict[str, list[str]], owner: dict[str, str]) -> None:
+    """Every id that is shown belongs to who is shown it, for good."""
+    shown = [("memory", m["id"]) for m in content.get("memories", []) if isinstance(m, dict)]
+    shown += [("memory", hit["id"]) for hit in content.get("hits", [])]
+    shown += [("cluster", cluster["id"]) for cluster in content.get("clusters", [])]
+    shown += [("memory", content["id"])] if "status" in content else []
+    for kind, id_ in shown:
+        assert owner.setdefault(id_, being) == being, (kind, id_)
+        seen[kind].append(id_)
+    if cursor := content.get("next_cursor"):
+        seen["cursor"].append(cursor)

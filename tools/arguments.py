@@ -1,0 +1,163 @@
+"""Strict arguments: what a tool's schema says is what is enforced.
+
+Unknown names, wrong types, text that is too long, blank or not storable, numbers that are not numbers: each is refused
+with words that say what to do, before anything happens.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Annotated, Any, TypeVar
+
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, ValidationInfo, model_validator
+from pydantic.json_schema import GenerateJsonSchema
+
+from memory.errors import InvalidInput
+
+SHORT = 200
+"""Characters of a name, a label, an identifier."""
+LINE = 2_000
+"""Characters of a line of dialogue, a setting, a lesson."""
+LONG_TEXT = "x-long-text"
+"""Marks, inside this package, a schema whose greatest length is the setting `max_text_chars`."""
+
+Context = dict[str, int]
+
+
+class Arguments(BaseModel):
+    """Base of every tool's arguments."""
+
+    model_config = ConfigDict(strict=True, extra="forbid", frozen=True, allow_inf_nan=False)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _without_nulls(cls, raw: Any) -> Any:
+        if isinstance(raw, dict) and (nulls := [str(name) for name, value in raw.items() if value is None]):
+            raise ValueError(f"must not be null, leave it out instead: {printable(', '.join(nulls))}")
+        return raw
+
+
+def _storable(value: Any) -> Any:
+    if isinstance(value, str):
+        try:
+            value.encode()
+        except UnicodeEncodeError as error:
+            raise ValueError(
+                "holds half of a surrogate pair, which is not text; send the whole character or leave it out"
+            ) from error
+        if "\x00" in value:
+            raise ValueError("holds a NUL character, which cannot be stored; leave it out")
+    return value
+
+
+def _not_blank(value: str) -> str:
+    if not value.strip():
+        raise ValueError("is empty; say something, or leave the argument out if it is optional")
+    return value
+
+
+def _not_too_long(value: str, info: ValidationInfo) -> str:
+    limit = (info.context or {}).get("max_text_chars", 32_000)
+    if len(value) > limit:
+        raise ValueError(f"has {len(value):,} characters, at most {limit:,} are taken; split it into several calls")
+    return value
+
+
+Short = Annotated[
+    str, BeforeValidator(_storable), AfterValidator(_not_blank), Field(min_length=1, max_length=SHORT)
+]
+Line = Annotated[str, BeforeValidator(_storable), AfterValidator(_not_blank), Field(min_length=1, max_length=LINE)]
+LongText = Annotated[
+    str,
+    BeforeValidator(_storable),
+    AfterValidator(_not_blank),
+    AfterValidator(_not_too_long),
+    Field(min_length=1, json_schema_extra={LONG_TEXT: True}),
+]
+Share = Annotated[float, Field(ge=0, le=1)]
+
+A = TypeVar("A", bound=Arguments)
+
+
+def read_arguments(model: type[A], raw: Mapping[str, Any], *, max_text_chars: int) -> A:
+    """Raises `InvalidInput` that names every argument that is wrong, and what to do."""
+    try:
+        return model.model_validate(dict(raw), context={"max_text_chars": max_text_chars})
+    except ValidationError as error:
+        found = error.errors(include_url=False, include_input=True)
+        complaints = dict.fromkeys(_complaint(model, dict(one)) for one in found)
+        raise InvalidInput(f"Nothing was done. {' '.join(list(complaints)[:5])}") from error
+
+
+def _complaint(model: type[Arguments], error: Mapping[str, Any]) -> str:
+    path = [part for part in error["loc"] if isinstance(part, int) or part in _field_names(model) or len(error["loc"]) == 1]
+    where = printable(".".join(str(part) for part in (path or error["loc"][:1]))) or "arguments"
+    match error["type"]:
+        case "extra_forbidden":
+            return f"Unknown argument {where!r}: leave it out. Known are {', '.join(model.model_fields)}."
+        case "missing":
+            return f"{where}: is required."
+        case "value_error":
+            return f"{where}: {error['ctx']['error']}."
+        case "finite_number":
+            return f"{where}: must be a finite number, not NaN or infinity."
+        case "string_unicode":
+            return f"{where}: holds half of a surrogate pair, which is not text; send the whole character."
+        case _ if isinstance(error.get("input"), float) and not math.isfinite(error["input"]):
+            return f"{where}: must be a finite number, not NaN or infinity."
+        case _:
+            return f"{where}: {printable(error['msg'])}."
+
+
+def _field_names(model: type[BaseModel]) -> set[str]:
+    return set(model.model_fields) | {"date", "action"}
+
+
+def printable(text: str) -> str:
+    """Short, and free of characters that cannot be sent."""
+    return text.encode(errors="replace").decode()[:300]
+
+
+class _Plain(GenerateJsonSchema):
+    """JSON Schema 2020-12 without titles."""
+
+    def field_title_should_be_set(self, schema: Any) -> bool:
+        return False
+
+
+def input_schema(model: type[Arguments], *, max_text_chars: int) -> dict[str, Any]:
+    """The schema as a client sees it: no titles, no nulls, no references, every bound in place."""
+    raw = model.model_json_schema(schema_generator=_Plain)
+    definitions: dict[str, Any] = raw.pop("$defs", {})
+    cleaned = _clean(raw, definitions, max_text_chars)
+    cleaned.pop("description", None)
+    assert isinstance(cleaned, dict)
+    return cleaned
+
+
+def _clean(schema: Any, definitions: Mapping[str, Any], max_text_chars: int) -> Any:
+    if isinstance(schema, list):
+        return [_clean(item, definitions, max_text_chars) for item in schema]
+    if not isinstance(schema, dict):
+        return schema
+    if reference := schema.get("$ref"):
+        return _clean(definitions[reference.rsplit("/", 1)[1]], definitions, max_text_chars)
+    if options := schema.get("anyOf"):
+        kept = [option for option in options if option != {"type": "null"}]
+        if len(kept) < len(options):
+            rest = {key: value for key, value in schema.items() if key not in {"anyOf", "default"}}
+            merged = kept[0] | rest if len(kept) == 1 else {"anyOf": kept} | rest
+            return _clean(merged, definitions, max_text_chars)
+    found = {
+        key: (
+            {name: _clean(sub, definitions, max_text_chars) for name, sub in value.items()}
+            if key == "properties"
+            else _clean(value, definitions, max_text_chars)
+        )
+        for key, value in schema.items()
+        if not (key == "title" and isinstance(value, str)) and key != LONG_TEXT and not (key == "default" and value in ([], None))
+    }
+    if schema.get(LONG_TEXT):
+        found["maxLength"] = max_text_chars
+    return found

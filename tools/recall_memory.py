@@ -1,0 +1,60 @@
+"""`recall_memory`: whole memories, by id or by cluster (spec P10)."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import Annotated, Any
+
+from pydantic import Field
+
+from memory.errors import InvalidInput
+from memory.model import ClusterId, MemoryId
+from memory.recall.revisit import Revisited
+from tools.arguments import Arguments, Short
+from tools.replies import present, whole
+from tools.tool import OBJECTS, TEXT, TEXTS, Call, Tool, answer_schema
+
+
+class RecallMemoryArguments(Arguments):
+    memory_ids: Annotated[list[Short], Field(min_length=1, max_length=50)] | None = None
+    cluster_id: Short | None = None
+    limit: Annotated[int, Field(ge=1, le=100, description="Of a cluster's memories, a page.")] = 20
+    cursor: Annotated[Short | None, Field(description="next_cursor of the page before.")] = None
+
+
+async def run(call: Call, arguments: RecallMemoryArguments) -> dict[str, Any]:
+    if arguments.memory_ids is not None and arguments.cluster_id is not None:
+        raise InvalidInput("Give memory_ids or cluster_id, not both.")
+    if arguments.cursor is not None and arguments.cluster_id is None:
+        raise InvalidInput("cursor: goes with cluster_id; repeat the cluster_id it came from, or leave it out.")
+    if arguments.memory_ids is not None:
+        return shown(await call.use.revisit.by_ids(call.scope, [MemoryId(id_) for id_ in arguments.memory_ids]))
+    if arguments.cluster_id is not None:
+        return shown(
+            await call.use.revisit.by_cluster(
+                call.scope, ClusterId(arguments.cluster_id), limit=arguments.limit, cursor=arguments.cursor or ""
+            )
+        )
+    return {"clusters": [asdict(cluster) for cluster in await call.use.revisit.clusters(call.scope)]}
+
+
+def shown(found: Revisited) -> dict[str, Any]:
+    rest = present({"missing": list(found.missing), "next_cursor": found.next_cursor})
+    return {"memories": [whole(memory) for memory in found.memories]} | rest
+
+
+TOOL = Tool(
+    name="recall_memory",
+    description=(
+        "Go back to whole memories with everything known of them, forgotten ones too (status dead): by memory_ids "
+        "that recall or search_memory returned, or all of a cluster_id, newest first. Without arguments: the list of "
+        "clusters. Going back to a forgotten memory makes it likelier to come back. To find memories by meaning use "
+        "recall, by words search_memory."
+    ),
+    arguments=RecallMemoryArguments,
+    answers=answer_schema((), memories=OBJECTS, clusters=OBJECTS, missing=TEXTS, next_cursor=TEXT),
+    run=run,
+    read_only=False,
+    destructive=False,
+    idempotent=False,
+)

@@ -1,0 +1,103 @@
+"""`search_memory`: by the words as they were written (spec P11, H1 to H4)."""
+
+from __future__ import annotations
+
+import unicodedata
+from datetime import datetime, timedelta
+from typing import Annotated, Any, Literal
+
+from pydantic import Field
+
+from memory.errors import InvalidInput
+from memory.model import Category, parse_moment
+from memory.ports import Hit, KeywordQuery, SearchSource
+from memory.recall.search import SNIPPET, terms_of
+from tools.arguments import Arguments, LongText, Short
+from tools.replies import moment, present
+from tools.tool import OBJECTS, TEXT, Call, Tool, answer_schema
+
+MOST_TERMS = 32
+
+
+class SearchArguments(Arguments):
+    query: Annotated[LongText, Field(description='Words, or "a phrase"; looked for in text, feeling, themes and dates.')]
+    mode: Annotated[Literal["or", "and"], Field(description="Any word, or all of them.")] = "or"
+    themes: Annotated[list[Short], Field(max_length=20, description="Only memories with all of these.")] = []
+    categories: Annotated[list[Category], Field(max_length=5)] = []
+    since: Annotated[Short | None, Field(description="ISO date or time.")] = None
+    until: Annotated[Short | None, Field(description="ISO date or time, inclusive.")] = None
+    sources: Annotated[list[SearchSource], Field(min_length=1, max_length=2)] = ["memories", "notes"]
+    include_dead: Annotated[bool, Field(description="Forgotten memories too; finding them helps them back.")] = True
+    include_compressed: bool = False
+    limit: Annotated[int, Field(ge=1, le=100)] = 10
+    cursor: Annotated[Short | None, Field(description="next_cursor of the page before.")] = None
+
+
+async def run(call: Call, arguments: SearchArguments) -> dict[str, Any]:
+    terms = terms_of(arguments.query)
+    if len(terms) > MOST_TERMS:
+        raise InvalidInput(f"query: has {len(terms)} words, at most {MOST_TERMS} are looked for. Keep the telling ones.")
+    page = await call.use.search(
+        call.scope,
+        KeywordQuery(
+            terms=terms,
+            mode=arguments.mode,
+            themes=tuple(unicodedata.normalize("NFKC", theme).casefold() for theme in arguments.themes),
+            categories=tuple(arguments.categories),
+            since=_since(arguments.since),
+            until=_until(arguments.until),
+            sources=tuple(dict.fromkeys(arguments.sources)),
+            include_dead=arguments.include_dead,
+            include_compressed=arguments.include_compressed,
+            limit=arguments.limit,
+        ),
+        cursor=arguments.cursor or "",
+    )
+    return {"hits": [hit(found) for found in page.hits]} | present({"next_cursor": page.next_cursor})
+
+
+def hit(found: Hit) -> dict[str, Any]:
+    """spec H3."""
+    shown = {
+        "source": found.source,
+        "id": found.id,
+        "timestamp": moment(found.timestamp),
+        "snippet": found.text[:SNIPPET],
+        "tags": list(found.tags),
+    }
+    return shown | ({"status": found.status} if found.status else {})
+
+
+def _since(text: str | None) -> datetime | None:
+    return _moment("since", text) if text is not None else None
+
+
+def _until(text: str | None) -> datetime | None:
+    """A date alone means to its end."""
+    if text is None:
+        return None
+    found = _moment("until", text)
+    return found + timedelta(days=1, microseconds=-1) if len(text) == len("2026-01-31") else found
+
+
+def _moment(name: str, text: str) -> datetime:
+    found = parse_moment(text)
+    if found is None:
+        raise InvalidInput(f"{name}: {text[:40]!r} is not a date; write it like 2026-03-01 or 2026-03-01T18:30.")
+    return found
+
+
+TOOL = Tool(
+    name="search_memory",
+    description=(
+        "Search by the words as they were written, newest first, page by page: names, dates, quoted phrases, themes. "
+        "Use it to look something up exactly, to list everything about a theme or a span of time, or to find what has "
+        "been forgotten (status dead). For what is similar in meaning use recall instead."
+    ),
+    arguments=SearchArguments,
+    answers=answer_schema(("hits",), hits=OBJECTS, next_cursor=TEXT),
+    run=run,
+    read_only=False,
+    destructive=False,
+    idempotent=False,
+)

@@ -1,0 +1,106 @@
+"""`store`: keep a scene (spec T4)."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from pydantic import Field
+
+from memory.ingest.store import NewScene
+from memory.model import Category, DatedAction, Emotion, Scene
+from tools.arguments import Arguments, Line, LongText, Share, Short
+from tools.replies import present
+from tools.tool import COUNT, NUMBER, TEXT, Call, Tool, answer_schema
+
+
+class DatedEntry(Arguments):
+    date: Short
+    action: Line
+
+
+class StoreArguments(Arguments):
+    text: Annotated[LongText, Field(description="What happened, in one or a few sentences that make sense alone.")]
+    when: Annotated[
+        Short | Annotated[list[Short | DatedEntry], Field(min_length=1, max_length=50)] | None,
+        Field(description="Date (YYYY-MM-DD or ISO time), or a timeline."),
+    ] = None
+    actors: Annotated[list[Short], Field(max_length=50, description="Who took part; the speaker first.")] = []
+    setting: Line | None = None
+    dialogue: Annotated[list[Line], Field(max_length=50, description="Quotes worth keeping.")] = []
+    sensory: Annotated[list[Line], Field(max_length=50)] = []
+    feeling: Annotated[Line | None, Field(description="How it felt, in the first person.")] = None
+    category: Category = "episodic"
+    importance: Annotated[Share | None, Field(description="0 noise, 0.5 default, 1 critical.")] = None
+    emotions: Annotated[list[Emotion], Field(max_length=3)] = []
+    lesson: Annotated[Line | None, Field(description="What to do differently from now on.")] = None
+    themes: Annotated[list[Short], Field(max_length=20)] = []
+    session_id: Short | None = None
+    pinned: Annotated[bool, Field(description="Never fades.")] = False
+    key: Annotated[Short | None, Field(description="Idempotency key: a repeated call stores nothing again.")] = None
+
+
+async def run(call: Call, arguments: StoreArguments) -> dict[str, Any]:
+    [stored] = await call.use.store(call.scope, [new_scene(arguments)])
+    found = {
+        "id": stored.memory.id,
+        "status": stored.status,
+        "reinforced": stored.memory.scene.action if stored.status == "reinforced" else None,
+        "category": stored.memory.category,
+        "importance": stored.memory.importance,
+        "access_count": stored.memory.access_count if stored.status == "reinforced" else None,
+        "repeated": True if stored.repeated else None,
+    }
+    if stored.unembedded:
+        found["notice"] = f"Stored; found by its words only until it can be embedded. {stored.unembedded}"
+    return present(found)
+
+
+def new_scene(arguments: StoreArguments) -> NewScene:
+    given = arguments.when
+    items = [given] if isinstance(given, str) else given or []
+    return NewScene(
+        scene=Scene(
+            action=arguments.text.strip(),
+            actors=tuple(dict.fromkeys(arguments.actors)),
+            when=tuple(item if isinstance(item, str) else DatedAction(item.date, item.action) for item in items),
+            setting=arguments.setting or "",
+            dialogue=tuple(arguments.dialogue),
+            sensory=tuple(arguments.sensory),
+        ),
+        feeling=arguments.feeling or "",
+        category=arguments.category,
+        importance=arguments.importance,
+        emotions=tuple(dict.fromkeys(arguments.emotions)),
+        lesson=arguments.lesson or "",
+        themes=tuple(dict.fromkeys(arguments.themes)),
+        session_id=arguments.session_id or "",
+        pinned=arguments.pinned,
+        key=arguments.key,
+    )
+
+
+TOOL = Tool(
+    name="store",
+    description=(
+        "Keep a scene in long-term memory, for good and at once recallable. Use it when something happened that "
+        "should be known in later conversations: an event, a decision, a preference, a feeling, a lesson. One scene "
+        "a call. If an earlier memory says the same, that one is reinforced instead and its id is returned; scenes "
+        "that differ in a number, a date, a name or a negation are always kept apart."
+    ),
+    arguments=StoreArguments,
+    answers=answer_schema(
+        ("id", "status", "category", "importance"),
+        id=TEXT,
+        status={"enum": ["stored", "reinforced"]},
+        reinforced={"type": "string", "description": "The earlier memory's text."},
+        category=TEXT,
+        importance=NUMBER,
+        access_count=COUNT,
+        repeated={"type": "boolean"},
+        notice=TEXT,
+    ),
+    run=run,
+    read_only=False,
+    destructive=False,
+    idempotent=False,
+)

@@ -1,0 +1,68 @@
+"""What a tool is, and what it is called with."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from memory.ingest.store import StoreScenes
+from memory.recall.recall import Recall
+from memory.recall.revisit import Revisit
+from memory.recall.search import Search
+from memory.scope import Scope
+from patrol.run import Patrol
+from tools.arguments import Arguments
+
+
+@dataclass(frozen=True, slots=True)
+class UseCases:
+    """What the tools can do."""
+
+    store: StoreScenes
+    recall: Recall
+    search: Search
+    revisit: Revisit
+    patrol: Patrol
+
+
+ReportProgress = Callable[[float, float, str], None]
+"""(done, total, message); returns at once."""
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """Who calls, and with what at hand. The scope is the connection's (ruling 12)."""
+
+    scope: Scope
+    use: UseCases
+    progress: ReportProgress = field(default=lambda done, total, message: None)
+
+
+Run = Callable[[Call, Any], Awaitable[dict[str, Any]]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tool:
+    """`answers` is the schema of the structured answer. The four hints are MCP's tool annotations."""
+
+    name: str
+    description: str
+    arguments: type[Arguments]
+    answers: Mapping[str, Any]
+    run: Run
+    read_only: bool
+    destructive: bool
+    idempotent: bool
+    open_world: bool = False
+
+
+def answer_schema(required: tuple[str, ...], **properties: Mapping[str, Any]) -> dict[str, Any]:
+    return {"type": "object", "properties": properties} | ({"required": list(required)} if required else {})
+
+
+TEXT: Mapping[str, Any] = {"type": "string"}
+NUMBER: Mapping[str, Any] = {"type": "number"}
+COUNT: Mapping[str, Any] = {"type": "integer"}
+OBJECTS: Mapping[str, Any] = {"type": "array", "items": {"type": "object"}}
+TEXTS: Mapping[str, Any] = {"type": "array", "items": {"type": "string"}}

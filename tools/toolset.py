@@ -1,0 +1,61 @@
+"""The tools that a client sees, and the one place where a call is made."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import mcp_types as types
+
+from memory.errors import MadeleineError
+from memory.ports import RandomSource
+from tools import recall, recall_memory, run_patrol, search_memory, store
+from tools.arguments import input_schema, read_arguments
+from tools.replies import answer, crash, refusal
+from tools.tool import Call, Tool
+
+
+class Toolset:
+    """`max_text_chars` bounds every long text, in the schemas and in what is enforced."""
+
+    def __init__(self, tools: Sequence[Tool], *, max_text_chars: int) -> None:
+        self._tools = {tool.name: tool for tool in tools}
+        self._max_text_chars = max_text_chars
+        self._listed = [listed(tool, max_text_chars) for tool in tools]
+
+    def list(self) -> list[types.Tool]:
+        return self._listed
+
+    def __contains__(self, name: str) -> bool:
+        return name in self._tools
+
+    async def call(self, name: str, arguments: Mapping[str, Any], call: Call) -> types.CallToolResult:
+        """Errors that were foreseen are answers that say what to do; others are logged. Cancellation passes."""
+        tool = self._tools[name]
+        try:
+            read = read_arguments(tool.arguments, arguments, max_text_chars=self._max_text_chars)
+            return answer(await tool.run(call, read))
+        except MadeleineError as error:
+            return refusal(error)
+        except Exception as error:  # the one place where a tool call may end unforeseen
+            return crash(name, error)
+
+
+def listed(tool: Tool, max_text_chars: int) -> types.Tool:
+    return types.Tool(
+        name=tool.name,
+        description=tool.description,
+        input_schema=input_schema(tool.arguments, max_text_chars=max_text_chars),
+        output_schema=dict(tool.answers),
+        annotations=types.ToolAnnotations(
+            read_only_hint=tool.read_only,
+            destructive_hint=tool.destructive,
+            idempotent_hint=tool.idempotent,
+            open_world_hint=tool.open_world,
+        ),
+    )
+
+
+def default_tools(chance: RandomSource) -> list[Tool]:
+    """The five tools of the product."""
+    return [recall.tool(chance), recall_memory.TOOL, search_memory.TOOL, store.TOOL, run_patrol.TOOL]
