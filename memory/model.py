@@ -192,9 +192,9 @@ def parse_moment(text: str) -> datetime | None:
         return None
     try:
         moment = datetime.fromisoformat(text)
-    except ValueError:
+        return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
+    except (ValueError, OverflowError):  # overflow: in UTC it would be before the year 1 or after 9999
         return None
-    return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
 
 
 def happened_at(when: Sequence[WhenItem], default: datetime) -> datetime:

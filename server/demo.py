@@ -17,6 +17,7 @@ from typing import Any, Literal
 
 from mcp import Client, MCPError, StdioServerParameters
 from mcp.client.stdio import stdio_client
+from mcp.shared.dispatcher import ProgressFnT
 from mcp_types import TextContent
 from rich.console import Console
 from rich.padding import Padding
@@ -50,7 +51,7 @@ QUESTIONS = (
     Question("How is Bolota, the sick cat?", "fragments", ("Bolota",)),
     Question("Is Ines going to take the job in Rotterdam?", "memories", ("declined", "turned Rotterdam down"), limit=5),
     Question("What is the Sunday dinner tradition at Avó Lurdes's?", "memories", ("Avó", "Sunday")),
-    Question("京都の桜はいつ見に行く?", "memories", ("京都",)),
+    Question("誰が京都で桜を見ようと言った?", "memories", ("京都",)),
     Question("What did the bakery agree with the flour mill?", "prompt", ("Moinho da Pedra",)),
 )
 UNRELATED = "the boiling point of tungsten"
@@ -70,8 +71,15 @@ class Demo:
     client: Client
     out: Console
 
-    async def ask(self, tool: str, arguments: Mapping[str, Any], *, timeout_s: float = CALL_TIMEOUT_S) -> Answer:
-        result = await self.client.call_tool(tool, dict(arguments), timeout_s)
+    async def ask(
+        self,
+        tool: str,
+        arguments: Mapping[str, Any],
+        *,
+        timeout_s: float = CALL_TIMEOUT_S,
+        progress: ProgressFnT | None = None,
+    ) -> Answer:
+        result = await self.client.call_tool(tool, dict(arguments), timeout_s, progress)
         text = " ".join(block.text for block in result.content if isinstance(block, TextContent))
         expect(not result.is_error, f"{tool} answered with an error: {text}")
         expect(isinstance(result.structured_content, dict), f"{tool} answered without structured content: {text[:200]}")
@@ -175,10 +183,8 @@ class Demo:
                 told += 1
                 bar.update(task, completed=progress, total=total, description=message or "patrol")
 
-            result = await self.client.call_tool("run_patrol", {}, PATROL_TIMEOUT_S, show)
+            report = await self.ask("run_patrol", {}, timeout_s=PATROL_TIMEOUT_S, progress=show)
             bar.update(task, description="done", total=1, completed=1)
-        expect(not result.is_error, f"run_patrol answered with an error: {result.content}")
-        report: Answer = dict(result.structured_content or {})
         table = Table("step", "", "outcome", box=None, padding=(0, 2), header_style="dim")
         for step in report.get("steps", []):
             rest = {key: value for key, value in step.items() if key not in ("step", "name")}

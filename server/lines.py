@@ -20,6 +20,7 @@ import mcp_types as types
 from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
 from mcp.shared.message import SessionMessage
 from pydantic import ValidationError
+from pydantic_core import PydanticSerializationError
 
 logger = logging.getLogger(__name__)
 
@@ -113,7 +114,10 @@ def failure(code: int, message: str, id_: str | int | None) -> types.JSONRPCErro
 
 
 def encode(message: types.JSONRPCMessage) -> bytes:
-    return message.model_dump_json(by_alias=True, exclude_unset=True).encode(errors="replace") + b"\n"
+    try:
+        return message.model_dump_json(by_alias=True, exclude_unset=True).encode() + b"\n"
+    except PydanticSerializationError:  # half of a surrogate pair, as in a request's id: JSON carries it escaped
+        return json.dumps(message.model_dump(by_alias=True, exclude_unset=True, mode="json")).encode() + b"\n"
 
 
 class _StdioSource:

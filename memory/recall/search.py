@@ -79,7 +79,7 @@ def read_cursor(cursor: str, query: KeywordQuery) -> tuple[int, str]:
     try:
         micros, id_, of_query = json.loads(base64.urlsafe_b64decode(cursor.encode()))
         position = (int(micros), str(id_))
-    except (ValueError, TypeError, RecursionError) as error:
+    except (ValueError, TypeError, OverflowError, RecursionError) as error:
         raise InvalidInput("cursor is not one that search_memory returned; leave it out to start again.") from error
     if of_query != _of_query(query):
         raise InvalidInput("cursor belongs to another search; repeat the arguments it came from, or leave it out.")

@@ -28,4 +28,6 @@ def quoted(text: str) -> str:
 def fragments(memories: Iterable[Memory], chance: RandomSource) -> str:
     """`<recall>fragment / fragment / …</recall>`: actions and feelings, their owners' bounds blurred; "" for none."""
     deck = [part for memory in memories for part in (memory.scene.action, memory.feeling) if part]
-    return f"<recall>{' / '.join(quoted(part) for part in shuffled(deck, chance))}</recall>" if deck else ""
+    # Quoted again as a whole: `<` at the end of one fragment and `recall>` after it would read as a tag.
+    stream = _TAG.sub("&lt;", " / ".join(quoted(part) for part in shuffled(deck, chance)))
+    return f"<recall>{stream}</recall>" if deck else ""

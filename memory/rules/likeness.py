@@ -11,7 +11,7 @@ import unicodedata
 from collections import Counter
 from dataclasses import dataclass
 
-from memory.model import Memory, when_date
+from memory.model import DatedAction, Memory, when_date
 from memory.rules.lexicon import STOP_WORDS
 
 SAME = 0.92
@@ -144,4 +144,5 @@ def _tells_more(new: Memory, old: Memory) -> bool:
         and new.lesson in {"", old.lesson}
         and new.category == old.category
         and (not new.scene.when or bool(old.scene.when))
+        and {item for item in new.scene.when if isinstance(item, DatedAction)} <= set(old.scene.when)
     )

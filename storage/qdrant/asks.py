@@ -70,6 +70,7 @@ def candidates_ask(scope: Scope, question: Question, terms: Terms) -> Ask | None
         terms=sought,
         corpus=memories_of(scope),
         depth=question.depth,
+        ef=2 * question.depth,
     )
 
 

@@ -14,7 +14,7 @@ def copy_tree(source: Path, target: Path) -> None:
 
 
 def _copy_sparse(source: str, target: str) -> None:
-    with open(source, "rb", buffering=0) as reader, open(target, "wb") as writer:
+    with Path(source).open("rb", buffering=0) as reader, Path(target).open("wb") as writer:
         size = os.fstat(reader.fileno()).st_size
         start = 0
         while start < size:

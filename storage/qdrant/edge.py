@@ -74,7 +74,7 @@ _Change = tuple[str, "qe.Point | None"]
 
 
 class EdgeIndex:
-    """`memory.ports.Index`. One process, one event loop; a second one that opens the directory gets `IndexUnavailable`."""
+    """`memory.ports.Index`. For one process and one event loop: a second opener gets `IndexUnavailable`."""
 
     def __init__(self, directory: Path, fingerprint: Fingerprint, generation: str, shard: qe.EdgeShard) -> None:
         self._directory = directory

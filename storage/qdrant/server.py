@@ -5,8 +5,8 @@ Same schema, same queries (`asks`) and same terms (`words`) as the embedded one,
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import AsyncIterator, Iterator, Sequence
+from contextlib import asynccontextmanager, contextmanager
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
@@ -52,7 +52,7 @@ _NEAREST_EF = 512
 
 
 class ServerIndex:
-    """`memory.ports.Index` on one collection. A server has its own locks and disks: `flush` and `optimize` do nothing."""
+    """`memory.ports.Index` on one collection. A server minds its own disk: `flush` and `optimize` do nothing."""
 
     def __init__(self, client: AsyncQdrantClient, collection: str, *, local: bool) -> None:
         self._client = client
@@ -69,15 +69,13 @@ class ServerIndex:
         Raises `IndexTorn` if it was made with another fingerprint, `IndexUnavailable` if the server does not answer.
         """
         index = cls(_connect(location, api_key), collection, local="://" not in location)
-        try:
-            with _client_errors():
-                if not await index._client.collection_exists(collection):
-                    await index._create(fingerprint)
-                elif await index._fingerprint() != fingerprint.to_json():
-                    raise IndexTorn("The collection was made with another model or schema.")
-        except BaseException:
-            await index._client.close()
-            raise
+        async with index._closed_on_failure():
+            if not await index._client.collection_exists(collection):
+                await index._create(fingerprint)
+            made_with = await index._fingerprint()
+        if made_with != fingerprint.to_json():
+            await index.close()
+            raise IndexTorn("The collection was made with another model or schema.")
         return index
 
     @classmethod
@@ -85,13 +83,9 @@ class ServerIndex:
         cls, location: str, fingerprint: Fingerprint, *, collection: str = "madeleine", api_key: str | None = None
     ) -> ServerIndex:
         index = cls(_connect(location, api_key), collection, local="://" not in location)
-        try:
-            with _client_errors():
-                await index._client.delete_collection(collection)
-                await index._create(fingerprint)
-        except BaseException:
-            await index._client.close()
-            raise
+        async with index._closed_on_failure():
+            await index._client.delete_collection(collection)
+            await index._create(fingerprint)
         return index
 
     async def upsert(self, points: Sequence[IndexPoint]) -> None:
@@ -142,6 +136,15 @@ class ServerIndex:
     async def close(self) -> None:
         with _client_errors():
             await self._client.close()
+
+    @asynccontextmanager
+    async def _closed_on_failure(self) -> AsyncIterator[None]:
+        try:
+            with _client_errors():
+                yield
+        except BaseException:
+            await self._client.close()
+            raise
 
     async def _create(self, fingerprint: Fingerprint) -> None:
         from qdrant_client import models as qm

@@ -53,12 +53,12 @@ def query(words: str) -> Terms:
 
 
 # Scripts that put no spaces between words are cut into pairs of signs here. The tokenizer's own word lists depend on
-# the language that it guesses from the whole text: it takes a query of kanji alone for Chinese, and so 寿司 is not found
-# in 東京で寿司を食べました.
+# the language that it guesses from the whole text: it takes a query of kanji alone for Chinese, so that 寿司 is not
+# found in 東京で寿司を食べました. JSQuAD, nDCG@10: 91.1 so, 90.8 by the tokenizer's words.
 
 
 def _pieces_of_document(run: re.Match[str]) -> str:
-    """Every pair, and each Han sign with none beside it, which in Japanese is a word (every Han sign: -0.8 on JSQuAD)."""
+    """Every pair, and each Han sign with none beside it, which in Japanese is a word (all Han signs: 90.4)."""
     signs = run.group()
     return _as_words([*_pairs(signs), *(_LONE_HAN_SIGN.findall(signs) if len(signs) > 1 else ())])
 

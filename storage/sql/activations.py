@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
-from sqlalchemy import bindparam, case, func, update
+from sqlalchemy import bindparam, case, func, or_, update
 
 from memory.errors import MadeleineError
 from memory.model import LIVING, BeingId, MemoryId
@@ -33,7 +33,7 @@ _ACTIVATE = Query(
     .values(
         reactivation_count=_m.reactivation_count + bindparam("times"),
         last_activated=func.max(func.coalesce(_m.last_activated, bindparam("at")), bindparam("at")),
-        session_count=case((_m.status.in_(LIVING), 0), else_=_m.session_count),
+        session_count=case((or_(*(_m.status == living for living in LIVING)), 0), else_=_m.session_count),
     )
 )
 
@@ -84,7 +84,7 @@ class Activations:
             try:
                 await self.settle()
                 pause = GATHER_S
-            except MadeleineError:
+            except Exception:  # whatever it is: the counts are kept, and nobody else would write them
                 pause = min(max(2 * pause, 1.0), RETRY_S)
                 _log.exception("reactivations could not be written; the next try is in %.0f s", pause)
 

@@ -175,9 +175,11 @@ class Database:
         self._turn = asyncio.Lock()
         self._idle: list[_Connection] = []
         self._free = asyncio.Semaphore(READERS)
+        self._closed = False
 
     async def rows(self, query: Query, make: Callable[[Row], T], /, **binds: Any) -> list[T]:
         async with self._free:
+            self._refuse_if_closed()
             reader = self._idle.pop() if self._idle else await _Connection.open(self._path, _READER_PRAGMAS)
             try:
                 return await reader.call(_fetch, (), query.sql, query.bind(binds), make)
@@ -196,6 +198,7 @@ class Database:
         killed process does not. For what can be done again.
         """
         async with self._turn:
+            self._refuse_if_closed()
             transaction = Transaction(self._writer, durable=durable)
             try:
                 yield transaction
@@ -207,13 +210,24 @@ class Database:
     async def checkpoint(self) -> None:
         """Move what the log holds into the database file."""
         async with self._turn:
+            self._refuse_if_closed()
             await self._writer.call(_run, [("PRAGMA wal_checkpoint(PASSIVE)", ())])
 
     async def close(self) -> None:
+        """What is under way ends first; what comes later is refused."""
         async with self._turn:
+            self._closed = True
+            for _ in range(READERS):
+                await self._free.acquire()
             for connection in (*self._idle, self._writer):
                 await connection.close()
             self._idle.clear()
+            for _ in range(READERS):
+                self._free.release()
+
+    def _refuse_if_closed(self) -> None:
+        if self._closed:
+            raise StorageError("The memory database is closed. Open it again to go on.")
 
 
 @asynccontextmanager

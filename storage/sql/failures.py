@@ -10,7 +10,6 @@ from memory.errors import InvalidInput, StorageBusy, StorageError, StorageFull
 
 _BUSY = {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED}
 _DAMAGED = {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB}
-_CLOSED = {"connection closed", "no active connection"}
 
 
 @contextmanager
@@ -22,11 +21,6 @@ def translated() -> Iterator[None]:
     except UnicodeEncodeError as error:
         message = "The text holds half of a surrogate pair, which is no character. Nothing was stored: leave it out."
         raise InvalidInput(message) from error
-    except ValueError as error:
-        # aiosqlite says so of a connection that was closed.
-        if str(error).lower() in _CLOSED:
-            raise StorageError("The memory database is closed. Open it again to go on.") from error
-        raise
 
 
 def as_ours(error: sqlite3.Error) -> StorageError:

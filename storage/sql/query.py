@@ -16,7 +16,7 @@ _DIALECT = sqlite.dialect(paramstyle="named")
 
 
 class Query:
-    """A Core statement with named binds. Compiled at its first use.
+    """A Core statement with named binds, compiled at its first use. `IN` takes a list by `among`, not literals.
 
     Executing through SQLAlchemy's engine takes four to five thread hops and its own cache lookup for each statement,
     0.4 ms here; the compiled text sent straight to the driver takes one hop of 0.08 ms. The columns are of types

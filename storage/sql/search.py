@@ -59,6 +59,7 @@ def _shape(query: KeywordQuery) -> _Shape:
 def _binds(scope: Scope, query: KeywordQuery) -> dict[str, Any]:
     until = to_micros(query.until) if query.until else _LAST
     after_at, after_id = query.after or (_LAST, "")
+    after_at = max(_FIRST, min(after_at, _LAST))  # a cursor comes from outside, and may hold any number
     binds: dict[str, Any] = {
         "being": scope.being_id,
         "since": to_micros(query.since) if query.since else _FIRST,

@@ -118,10 +118,11 @@ async def test_search_finds_words_newest_first_page_by_page(tmp_path: Path, era:
         both = await ask(client, "search_memory", query="dinner lasagne", mode="and")
         foreign = await refused(client, "search_memory", {"query": "other", "cursor": first["next_cursor"]})
     hits = first["hits"] + second["hits"]
-    assert [hit["snippet"] for hit in hits] == list(reversed(DINNERS))
+    dated = [f"2026-03-{day:02} — {text}" for day, text in enumerate(DINNERS, 1)]
+    assert [hit["snippet"] for hit in hits] == dated[::-1]
     assert "next_cursor" not in second
     assert {"source", "id", "timestamp", "snippet", "tags", "status"} == set(hits[0])
-    assert {hit["snippet"] for hit in both["hits"]} == {DINNERS[0], DINNERS[1]}
+    assert {hit["snippet"] for hit in both["hits"]} == {dated[0], dated[1]}
     assert "another search" in foreign
 
 

@@ -1,0 +1,258 @@
+from __future__ import annotations
+
+import asyncio
+import sqlite3
+from collections.abc import AsyncIterator
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, closing
+from pathlib import Path
+
+import pytest
+from alembic.autogenerate import compare_metadata
+from alembic.migration import MigrationContext
+from sqlalchemy import create_engine
+
+from memory.errors import InvalidInput, KeyConflict, StorageBusy, StorageError, StorageFull
+from memory.ports import Activation, PatrolChanges
+from storage.sql.engine import Transaction
+from storage.sql.ledger import Ledger, open_ledger
+from storage.sql.schema import HEAD
+from storage.sql.tables import metadata
+from tests.contracts.ledger_contract import (
+    ADA,
+    MODEL,
+    MOMENT,
+    AnyLedger,
+    LedgerContract,
+    batch,
+    memory,
+    note,
+    the,
+    vector,
+)
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "memory.db"
+
+
+@pytest.fixture
+async def ledger(path: Path) -> AsyncIterator[AnyLedger]:
+    async with open_ledger(path) as ledger:
+        yield ledger
+
+
+@asynccontextmanager
+async def no_room(ledger: Ledger) -> AsyncIterator[None]:
+    """The database file may not grow by a page."""
+    writer = ledger._database._writer
+    greatest = (await writer.call(lambda c: c.execute("PRAGMA max_page_count").fetchone()))[0]
+    used = (await writer.call(lambda c: c.execute("PRAGMA page_count").fetchone()))[0]
+    await writer.call(lambda c: c.execute(f"PRAGMA max_page_count = {used}").fetchone())
+    try:
+        yield
+    finally:
+        await writer.call(lambda c: c.execute(f"PRAGMA max_page_count = {greatest}").fetchone())
+
+
+class TestSqlLedger(LedgerContract):
+    async def test_everything_acknowledged_is_there_after_reopening(self, path: Path) -> None:
+        one = memory("tea", key="k")
+        async with open_ledger(path) as ledger:
+            await ledger.commit(ADA, batch(one, vectors={one.content_hash: vector(1, 0)}))
+            await ledger.add_note(ADA, waiting := note("later"))
+            await ledger.set_setting("a", [1])
+            ledger.activations.add(ADA, [Activation(one.id, 3, MOMENT)])
+        async with open_ledger(path) as ledger:
+            assert (await the(ledger, one)).reactivation_count == 3
+            assert list(await ledger.vectors(MODEL, [one.content_hash])) == [one.content_hash]
+            assert [id_ for _, id_ in await ledger.pending(limit=9)] == [one.id]
+            assert await ledger.unread_notes(ADA, type="todo") == [waiting]
+            assert await ledger.setting("a") == [1]
+            with pytest.raises(KeyConflict):
+                await ledger.commit(ADA, batch(memory(key="k")))
+
+    async def test_a_commit_that_returned_is_in_the_files_though_nobody_closed(
+        self, path: Path, tmp_path: Path
+    ) -> None:
+        one = memory()
+        async with open_ledger(path) as ledger:
+            await ledger.commit(ADA, batch(one))
+            killed = tmp_path / "killed.db"
+            for suffix in ("", "-wal"):
+                killed.with_name(killed.name + suffix).write_bytes(path.with_name(path.name + suffix).read_bytes())
+        async with open_ledger(killed) as ledger:
+            assert await the(ledger, one) == one
+
+    async def test_the_files_are_for_their_owner_alone(self, path: Path) -> None:
+        async with open_ledger(path) as ledger:
+            await ledger.commit(ADA, batch(memory()))
+            files = sorted(path.parent.glob("memory.db*"))
+            assert [file.name for file in files] == ["memory.db", "memory.db-shm", "memory.db-wal"]
+            assert {file.stat().st_mode & 0o777 for file in files} == {0o600}
+
+    async def test_the_writer_syncs_every_commit_also_after_one_that_need_not(self, path: Path) -> None:
+        async with open_ledger(path) as ledger:
+
+            async def pragma(name: str) -> object:
+                query = f"PRAGMA {name}"
+                return await ledger._database._writer.call(lambda c: c.execute(query).fetchone()[0])
+
+            await ledger.commit(ADA, batch(memory()))
+            await ledger.clear_marks([1])
+            with pytest.raises(StorageError):
+                await ledger.clear_marks(["not a number" * 2, object()])  # type: ignore[list-item]
+            assert await pragma("synchronous") == 2
+            assert await pragma("journal_mode") == "wal"
+            assert await pragma("foreign_keys") == 1
+            assert await pragma("busy_timeout") == 5000
+
+    # --- schema
+
+    async def test_the_migrations_lead_to_the_tables(self, path: Path) -> None:
+        async with open_ledger(path):
+            pass
+        with create_engine(f"sqlite:///{path}").connect() as connection:
+            context = MigrationContext.configure(connection)
+            assert compare_metadata(context, metadata) == []
+            assert context.get_current_revision() == HEAD
+        connection.engine.dispose()
+
+    async def test_a_store_of_a_newer_version_is_refused_and_left_alone(self, path: Path) -> None:
+        async with open_ledger(path) as ledger:
+            await ledger.commit(ADA, batch(memory()))
+        with closing(sqlite3.connect(path)) as connection, connection:
+            connection.execute("UPDATE alembic_version SET version_num = '9999'")
+        before = _files(path)
+        with pytest.raises(StorageError, match=r"newer Madeleine.*upgrade"):
+            await _open_and_close(open_ledger(path))
+        assert _files(path) == before
+
+    async def test_two_that_open_a_new_store_at_once_both_get_it(self, path: Path) -> None:
+        async with open_ledger(path) as first, open_ledger(path) as second:
+            await first.commit(ADA, batch(one := memory()))
+            assert await the(second, one) == one
+
+    async def test_a_file_that_is_no_database_is_refused_and_left_alone(self, path: Path) -> None:
+        _write_rubbish(path)
+        before = _files(path)
+        with pytest.raises(StorageError, match="backup"):
+            await _open_and_close(open_ledger(path))
+        assert _files(path) == before
+
+    async def test_a_directory_that_is_not_there_is_a_storage_error(self, tmp_path: Path) -> None:
+        with pytest.raises(StorageError):
+            await _open_and_close(open_ledger(tmp_path / "none" / "memory.db"))
+
+    # --- failures
+
+    async def test_two_processes_racing_for_a_key_do_not_both_get_it(self, path: Path) -> None:
+        async with open_ledger(path) as one, open_ledger(path) as other:
+            stores = [ledger.commit(ADA, batch(memory(key="k"))) for ledger in (one, other) * 4]
+            ends = await asyncio.gather(*stores, return_exceptions=True)
+            assert sum(end is None for end in ends) == 1
+            assert sum(isinstance(end, KeyConflict) for end in ends) == 7
+            assert await one.count_memories() == 1
+
+    async def test_a_full_disk_stores_nothing_and_says_so(self, path: Path) -> None:
+        async with open_ledger(path) as ledger:
+            await ledger.commit(ADA, batch(kept := memory()))
+            large = [memory("word " * 500) for _ in range(100)]
+            async with no_room(ledger):
+                with pytest.raises(StorageFull):
+                    await ledger.commit(ADA, batch(*large))
+                assert await the(ledger, kept) == kept
+            assert await ledger.count_memories() == 1
+            await ledger.commit(ADA, batch(*large))
+            assert await ledger.count_memories() == 101
+
+    async def test_a_database_locked_by_another_is_busy(self, path: Path) -> None:
+        async with open_ledger(path) as ledger:
+            await ledger._database._writer.call(lambda c: c.execute("PRAGMA busy_timeout = 1").fetchone())
+            with closing(sqlite3.connect(path, isolation_level=None)) as other:
+                other.execute("BEGIN IMMEDIATE")
+                with pytest.raises(StorageBusy):
+                    await ledger.commit(ADA, batch(memory()))
+                other.rollback()
+            await ledger.commit(ADA, batch(memory()))
+
+    async def test_text_that_cannot_be_written_is_refused(self, path: Path) -> None:
+        async with open_ledger(path) as ledger:
+            with pytest.raises(InvalidInput):
+                await ledger.add_note(ADA, note("half a \ud83d pair"))
+            assert await ledger.unread_notes(ADA, type="todo") == []
+
+    async def test_a_closed_ledger_says_so(self, path: Path) -> None:
+        async with open_ledger(path) as ledger:
+            await ledger.commit(ADA, batch(one := memory()))
+            await ledger.memories(ADA, [one.id])
+        with pytest.raises(StorageError, match="closed"):
+            await ledger.memories(ADA, [one.id])
+        with pytest.raises(StorageError, match="closed"):
+            await ledger.commit(ADA, batch(memory()))
+
+    async def test_activations_that_cannot_be_written_are_kept_and_written_later(
+        self, path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        async with open_ledger(path) as ledger:
+            await ledger.commit(ADA, batch(one := memory()))
+            failed = asyncio.Event()
+
+            @asynccontextmanager
+            async def full(**_: object) -> AsyncIterator[Transaction]:
+                failed.set()
+                raise StorageFull("The disk is full.")
+                yield
+
+            with monkeypatch.context() as patch:
+                patch.setattr(ledger._database, "transaction", full)
+                ledger.activations.add(ADA, [Activation(one.id, 1, MOMENT)])
+                await asyncio.wait_for(failed.wait(), 10)
+                with pytest.raises(StorageFull):
+                    await ledger.activations.settle()
+                ledger.activations.add(ADA, [Activation(one.id, 2, MOMENT)])
+            await ledger.activations.settle()
+            assert (await the(ledger, one)).reactivation_count == 3
+
+    async def test_a_settle_that_is_cancelled_counts_each_activation_once(self, path: Path) -> None:
+        async with open_ledger(path) as ledger:
+            await ledger.commit(ADA, batch(one := memory()))
+            for turns in range(20):
+                ledger.activations.add(ADA, [Activation(one.id, 1, MOMENT)])
+                settle = asyncio.create_task(ledger.activations.settle())
+                for _ in range(turns):
+                    await asyncio.sleep(0)
+                settle.cancel()
+                await asyncio.wait({settle})
+            await ledger.activations.settle()
+            assert (await the(ledger, one)).reactivation_count == 20
+
+    async def test_a_patrol_of_many_memories_is_applied_whole(self, path: Path) -> None:
+        async with open_ledger(path) as ledger:
+            many = [memory(f"Memory {n}") for n in range(2000)]
+            await ledger.commit(ADA, batch(*many))
+            async with ledger.patrol(ADA) as transaction:
+                read = await transaction.subjects()
+                assert [one.id for one in read] == [one.id for one in many]
+                await transaction.apply(PatrolChanges(subjects=tuple(read)))
+            assert len(await ledger.pending(limit=5000)) == 2000
+
+    async def test_a_checkpoint_moves_the_log_into_the_file(self, path: Path) -> None:
+        async with open_ledger(path) as ledger:
+            before = len(_files(path)["memory.db"])
+            await ledger.commit(ADA, batch(memory("word " * 20_000)))
+            await ledger.checkpoint()
+            assert len(_files(path)["memory.db"]) > before
+
+
+def _files(path: Path) -> dict[str, bytes]:
+    return {file.name: file.read_bytes() for file in path.parent.glob(f"{path.name}*")}
+
+
+def _write_rubbish(path: Path) -> None:
+    path.write_bytes(b"not a database" * 100)
+
+
+async def _open_and_close(ledger: AbstractAsyncContextManager[Ledger]) -> None:
+    async with ledger:
+        pass

@@ -1,0 +1,51 @@
+"""Rules of the house that no other tool checks. Who may import whom is checked by import-linter (`make imports`)."""
+
+from __future__ import annotations
+
+import ast
+import json
+import tomllib
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+PACKAGES = ("memory", "storage", "inference", "patrol", "tools", "server")
+READS_ENVIRONMENT = {"environ", "environb", "getenv", "getenvb"}
+SOURCES = [path.relative_to(ROOT) for package in PACKAGES for path in sorted((ROOT / package).rglob("*.py"))]
+
+
+def environment_reads(source: str) -> Iterator[int]:
+    """The lines that reach for `os.environ`, `os.getenv` or their likes."""
+    for node in ast.walk(ast.parse(source)):
+        match node:
+            case ast.Attribute(value=ast.Name(id="os"), attr=name) if name in READS_ENVIRONMENT:
+                yield node.lineno
+            case ast.ImportFrom(module="os", names=names) if any(alias.name in READS_ENVIRONMENT for alias in names):
+                yield node.lineno
+
+
+@pytest.mark.parametrize("path", SOURCES, ids=str)
+def test_only_the_settings_read_the_environment(path: Path) -> None:
+    if path == Path("server/settings.py"):
+        return
+    lines = list(environment_reads((ROOT / path).read_text(encoding="utf-8")))
+    assert not lines, f"{path} reads the environment on line {lines[0]}; settings belong in server/settings.py"
+
+
+def test_reading_the_environment_is_noticed_in_every_form() -> None:
+    source = "import os\nfrom os import getenv\nos.environ['A']\nos.getenv('B')\n# os.environ\n"
+    assert sorted(environment_reads(source)) == [2, 3, 4]
+
+
+def test_every_package_of_the_wheel_is_held_to_the_import_contracts() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    wheel = project["tool"]["hatch"]["build"]["targets"]["wheel"]["packages"]
+    assert sorted(wheel) == sorted(project["tool"]["importlinter"]["root_packages"]) == sorted(PACKAGES)
+
+
+def test_the_client_configuration_starts_the_command_that_is_installed() -> None:
+    entry = json.loads((ROOT / "mcp.json").read_text(encoding="utf-8"))["mcpServers"]["madeleine"]
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    assert entry["command"] in project["project"]["scripts"]
