@@ -7,11 +7,11 @@ PIP := $(PY) -m pip --disable-pip-version-check -q
 # Everything comes as a wheel: a build from source would download tools that no hash holds.
 LOCKED := $(PIP) install --require-hashes --only-binary :all: -r
 UV_VERSION := 0.13.9
-PYTEST_ARGS :=
-BENCH_ARGS :=
+PYTEST_ARGS ?=
+BENCH_ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test slow bench check types lint imports format lock clean
+.PHONY: help demo test slow bench latency check types lint imports format lock clean
 .DELETE_ON_ERROR:
 
 help: ## show this
@@ -27,9 +27,12 @@ slow: $(VENV)/.dev ## run the slow tests alone
 	@$(PY) -m pytest -m slow $(PYTEST_ARGS) || { code=$$?; \
 	  if [ $$code -eq 5 ]; then echo "There are no slow tests."; else exit $$code; fi; }
 
-bench: $(VENV)/.dev ## run the benchmarks on the data sets in a folder (DATA=folder, BENCH_ARGS=...)
+bench: $(VENV)/.dev ## measure retrieval on the data sets in a folder (DATA=folder BENCH_ARGS="--sets locomo")
 	@if [ -z "$(DATA)" ]; then echo "Say where the data sets are: make bench DATA=/path/to/folder" >&2; exit 2; fi
-	@$(PY) -m benchmarks --data "$(DATA)" $(BENCH_ARGS)
+	@$(PY) -m benchmarks.retrieval "$(DATA)" $(BENCH_ARGS)
+
+latency: $(VENV)/.dev ## measure the time of every tool over stdio (BENCH_ARGS="--sizes 1000")
+	@$(PY) -m benchmarks.latency $(BENCH_ARGS)
 
 check: types lint imports ## check types, lint and import contracts
 
@@ -40,7 +43,7 @@ lint: $(VENV)/.dev
 	@echo "lint"; $(PY) -m ruff check .
 
 imports: $(VENV)/.dev
-	@echo "imports"; $(VENV)/bin/python -c 'from importlinter.cli import lint_imports_command as main; main()'
+	@echo "imports"; $(PY) -c 'from importlinter.cli import lint_imports_command as main; main(["--no-logo"])'
 
 format: $(VENV)/.dev ## fix what ruff can fix, and format
 	@$(PY) -m ruff check --fix .

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
+import threading
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -28,6 +30,8 @@ T = TypeVar("T")
 
 BATCH_PADDING = 16
 """Texts of like length that one run of the model takes together: rows are padded to the longest of their run."""
+PATIENCE_SECONDS = 3.0
+"""How long a store or a recall waits for a model that may have to be fetched first."""
 RETRY_SECONDS = 60.0
 """After a failure to load, the next try comes no sooner: each may wait for a network."""
 BYTES_PER_TOKEN = 1
@@ -109,18 +113,28 @@ def _whole_text_tokenizer(engine: TextEmbedding) -> Tokenizer:
 class DenseEmbedder:
     """`memory.ports.Embedder` and `memory.ports.TokenCounter` over one model.
 
-    One worker thread: calls are done one after the other, so a batch never competes with a query for the core it runs on
-    longer than its current run of `BATCH_PADDING` texts.
+    It is loaded when first needed, in a thread of its own that nobody has to wait for at the end. Calls are then worked
+    off one after the other in one worker thread.
     """
 
     def __init__(
-        self, name: str, models_dir: Path, *, loader: Callable[[str, Path], LoadedModel] = load
+        self,
+        name: str,
+        models_dir: Path,
+        *,
+        loader: Callable[[str, Path], LoadedModel] = load,
+        patience: float | None = None,
     ) -> None:
+        """`patience`: seconds that a call waits for a model that is being loaded; as long as it takes for the default
+        model, which is on the disk, a few seconds for one that has to be fetched."""
         self._name = ModelName(name)
         self._models_dir = models_dir
         self._loader = loader
+        self._patience = patience if patience is not None else (None if name == packaged.NAME else PATIENCE_SECONDS)
         self._worker = ThreadPoolExecutor(max_workers=1, thread_name_prefix="embedding")
         self._loaded: LoadedModel | None = None
+        self._loading: asyncio.Future[LoadedModel] | None = None
+        self._loading_since = 0.0
         self._failure: EmbeddingUnavailable | None = None
         self._failed_at = 0.0
 
@@ -142,17 +156,20 @@ class DenseEmbedder:
         return await asyncio.to_thread(dimension, self._name)
 
     async def warm_up(self) -> None:
-        """Load the model now. Raises `EmbeddingUnavailable`."""
-        await self._in_worker(self._model)
+        """Load the model now, however long it takes. Raises `EmbeddingUnavailable`."""
+        if self._loaded is None:
+            await asyncio.shield(self._start_loading())
 
     async def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        return await self._in_worker(lambda: self._embed(list(texts)))
+        model = await self._model()
+        return await self._in_worker(lambda: _embed(model, list(texts)))
 
     async def count_tokens(self, texts: Sequence[str]) -> list[int]:
         try:
-            return await self._in_worker(lambda: self._count(list(texts)))
+            model = await self._model()
         except EmbeddingUnavailable:
             return [len(text.encode()) // BYTES_PER_TOKEN for text in texts]
+        return await self._in_worker(lambda: _count(model, list(texts)))
 
     async def close(self) -> None:
         self._worker.shutdown(wait=False, cancel_futures=True)
@@ -160,28 +177,61 @@ class DenseEmbedder:
     async def _in_worker(self, work: Callable[[], T]) -> T:
         return await asyncio.get_running_loop().run_in_executor(self._worker, work)
 
-    def _model(self) -> LoadedModel:
+    async def _model(self) -> LoadedModel:
         if self._loaded:
             return self._loaded
+        loading = self._start_loading()
+        waited = time.monotonic() - self._loading_since
+        patience = None if self._patience is None else max(0.0, self._patience - waited)
+        await asyncio.wait({loading}, timeout=patience)
+        if not loading.done():
+            raise EmbeddingUnavailable(self._name, "it is still being fetched and loaded; nothing needs to be done")
+        return loading.result()
+
+    def _start_loading(self) -> asyncio.Future[LoadedModel]:
+        """The attempt that is under way, or a new one. Raises the last failure while it is too early for a new one."""
+        if self._loading and not self._loading.done():
+            return self._loading
         if self._failure and time.monotonic() - self._failed_at < RETRY_SECONDS:
             raise self._failure
-        try:
-            self._loaded = self._loader(self._name, self._models_dir)
-        except EmbeddingUnavailable as error:
-            logger.warning("%s", error)
-            self._failure, self._failed_at = error, time.monotonic()
-            raise
-        self._failure = None
-        return self._loaded
+        loop = asyncio.get_running_loop()
+        found = self._loading = loop.create_future()
+        self._loading_since = time.monotonic()
 
-    def _embed(self, texts: list[str]) -> NDArray[np.float32]:
-        engine = self._model().engine
-        order = sorted(range(len(texts)), key=lambda i: len(texts[i]))
-        rows = list(engine.embed([texts[i] for i in order], batch_size=BATCH_PADDING))
-        found = np.empty((len(texts), engine.embedding_size), np.float32)
-        found[order] = np.asarray(rows, np.float32).reshape(len(texts), engine.embedding_size)
+        def tell(model: LoadedModel | None, error: EmbeddingUnavailable | None) -> None:
+            self._loaded, self._failure, self._failed_at = model, error, time.monotonic()
+            if found.cancelled():
+                return
+            if model:
+                found.set_result(model)
+            elif error:
+                logger.warning("%s", error)
+                found.set_exception(error)
+                found.exception()  # whoever waits is told; nobody has to
+
+        def work() -> None:
+            model, error = None, None
+            try:
+                model = self._loader(self._name, self._models_dir)
+            except EmbeddingUnavailable as unavailable:
+                error = unavailable
+            except Exception as unforeseen:  # a thread of ours: nobody else would say that it died
+                logger.exception("loading %s failed", self._name)
+                error = EmbeddingUnavailable(self._name, f"it does not load: {unforeseen}")
+            with contextlib.suppress(RuntimeError):  # the loop may have been closed meanwhile
+                loop.call_soon_threadsafe(tell, model, error)
+
+        threading.Thread(target=work, name="loading a model", daemon=True).start()
         return found
 
-    def _count(self, texts: list[str]) -> list[int]:
-        encoded = self._model().tokenizer.encode_batch(texts, add_special_tokens=False)
-        return [len(one.ids) for one in encoded]
+
+def _embed(model: LoadedModel, texts: list[str]) -> NDArray[np.float32]:
+    order = sorted(range(len(texts)), key=lambda i: len(texts[i]))
+    rows = list(model.engine.embed([texts[i] for i in order], batch_size=BATCH_PADDING))
+    found = np.empty((len(texts), model.engine.embedding_size), np.float32)
+    found[order] = np.asarray(rows, np.float32).reshape(len(texts), model.engine.embedding_size)
+    return found
+
+
+def _count(model: LoadedModel, texts: list[str]) -> list[int]:
+    return [len(one.ids) for one in model.tokenizer.encode_batch(texts, add_special_tokens=False)]

@@ -135,9 +135,7 @@ class Demo:
     async def recall(self, question: Question) -> None:
         self.heading(f"recall, as {question.format}: {question.text}")
         began = time.perf_counter()
-        answer = await self.ask(
-            "recall", {"query": question.text, "format": question.format, "limit": question.limit}
-        )
+        answer = await self.ask("recall", {"query": question.text, "format": question.format, "limit": question.limit})
         milliseconds = (time.perf_counter() - began) * 1000
         found = answer.get(question.format)
         if isinstance(found, list):
@@ -189,7 +187,9 @@ class Demo:
         for step in report.get("steps", []):
             rest = {key: value for key, value in step.items() if key not in ("step", "name")}
             table.add_row(
-                str(step.get("step", "")), str(step.get("name", "")), Text(", ".join(f"{k}: {v}" for k, v in rest.items()))
+                str(step.get("step", "")),
+                str(step.get("name", "")),
+                Text(", ".join(f"{k}: {v}" for k, v in rest.items())),
             )
         self.out.print(table)
         pending = report.get("pending") or []
@@ -200,18 +200,17 @@ class Demo:
     async def show_clusters(self, stored: int) -> None:
         self.heading("recall_memory, without arguments: the clusters that the patrol found")
         clusters: list[Answer] = (await self.ask("recall_memory", {})).get("clusters") or []
-        roots = {cluster["id"]: cluster for cluster in clusters if cluster.get("parent") in (None, "", cluster["id"])}
+        grown = [cluster for cluster in clusters if not is_root(cluster)]
         table = Table(box=None, padding=(0, 2), header_style="dim")
         for title in ("cluster", "under", "active", "dying", "dead"):
             table.add_column(title, justify="left" if title in ("cluster", "under") else "right")
         for cluster in sorted(clusters, key=lambda cluster: -int(cluster.get("active", 0))):
-            above = "" if cluster["id"] in roots else parent_name(cluster, clusters)
+            above = "" if is_root(cluster) else str(cluster.get("parent"))
             counts = [str(cluster.get(status, 0)) for status in ("active", "dying", "dead")]
             table.add_row(Text(str(cluster.get("name"))), Text(above), *counts)
         self.out.print(table)
         held = sum(int(cluster.get("active", 0)) + int(cluster.get("dying", 0)) for cluster in clusters)
         expect(held == stored, f"the clusters hold {held} memories, and {stored} were stored")
-        grown = [cluster for cluster in clusters if cluster["id"] not in roots]
         expect(bool(grown), "the patrol found no cluster of its own")
         await self.show_cluster(max(grown, key=lambda cluster: int(cluster.get("active", 0))))
 
@@ -276,10 +275,9 @@ def scene(turn: Mapping[str, Any]) -> Answer:
     }
 
 
-def parent_name(cluster: Answer, clusters: list[Answer]) -> str:
-    """`parent` may be the parent's id or its name."""
-    parent = str(cluster.get("parent", ""))
-    return next((str(other.get("name")) for other in clusters if other["id"] == parent), parent)
+def is_root(cluster: Answer) -> bool:
+    """A root is its own parent (spec P3)."""
+    return cluster.get("parent") in (cluster["id"], cluster.get("name"))
 
 
 def first_sentence(text: str) -> str:

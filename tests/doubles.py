@@ -87,6 +87,15 @@ class WordEmbedder:
     def model(self) -> ModelName:
         return self._model
 
+    async def dimension(self) -> int:
+        return self.dim
+
+    async def warm_up(self) -> None:
+        return None
+
+    async def close(self) -> None:
+        return None
+
     async def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
         if not self.available:
             raise EmbeddingUnavailable(self._model, "it was told to be away; tell it to come back")
@@ -149,9 +158,7 @@ def a_memory(
         **fields,
     }
     return Memory(
-        scene=Scene(
-            action=action, when=when, actors=actors, setting=setting, dialogue=dialogue, sensory=sensory
-        ),
+        scene=Scene(action=action, when=when, actors=actors, setting=setting, dialogue=dialogue, sensory=sensory),
         created_at=NOW,
         happened_at=happened_at(when, NOW),
         **given,
@@ -248,9 +255,7 @@ class FakePatrolTransaction:
                 reactivation_count=s.reactivation_count,
             )
 
-    async def record_run(
-        self, run_id: RunId, started: datetime, finished: datetime, report: Mapping[str, Any]
-    ) -> None:
+    async def record_run(self, run_id: RunId, started: datetime, finished: datetime, report: Mapping[str, Any]) -> None:
         self._state.runs.append((run_id, started, finished, report))
 
 
@@ -305,7 +310,7 @@ class FakePatrolLedger:
         [found] = [cluster for cluster in self.state.clusters.values() if cluster.name == name]
         return found
 
-    async def unread_notes(self, scope: Scope, *, type: str) -> list[Note]:  # noqa: A002 - the port's name
+    async def unread_notes(self, scope: Scope, *, type: str) -> list[Note]:
         return [
             note
             for note in self.state.notes.values()

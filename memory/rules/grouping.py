@@ -16,8 +16,8 @@ def mutual_groups(vectors: NDArray[np.float32], seeds: Sequence[int]) -> list[li
     """Disjoint groups of 3 or more rows, every two of a group at cosine ≥ 0.45.
 
     `vectors`: float32, (n, dim), unit rows. Each group holds at least one of `seeds` (row numbers): rows that were
-    here before and found no group need not be compared with each other again. Greedy: a seed takes its neighbours,
-    nearest first, as long as each is near to all that were taken. The same input gives the same groups.
+    here before and found no group need not be compared with each other again. Greedy, and the same input gives the
+    same groups; a group of three around a seed is never missed.
     """
     free = np.ones(len(vectors), np.bool_)
     groups: list[list[int]] = []
@@ -25,15 +25,33 @@ def mutual_groups(vectors: NDArray[np.float32], seeds: Sequence[int]) -> list[li
         if not free[seed]:
             continue
         near = vectors @ vectors[seed]
-        order = [int(i) for i in np.argsort(-near, kind="stable") if free[i] and i != seed and near[i] >= SIMILARITY]
-        group = [seed]
-        for candidate in order:
-            if float((vectors[group] @ vectors[candidate]).min()) >= SIMILARITY:
-                group.append(candidate)
+        free[seed] = False
+        around = np.flatnonzero(free & (near >= SIMILARITY))
+        around = around[np.argsort(-near[around], kind="stable")]
+        group = [seed, *(int(around[i]) for i in _largest_clique(vectors[around]))]
         if len(group) >= SMALLEST_GROUP:
             free[group] = False
             groups.append(sorted(group))
+        else:
+            free[seed] = True
     return groups
+
+
+def _largest_clique(vectors: NDArray[np.float32]) -> list[int]:
+    """Of those found by starting at each row in turn and taking, in order, whatever is near to all that were taken."""
+    similar = vectors @ vectors.T >= SIMILARITY
+    best: list[int] = []
+    for first in range(len(vectors)):
+        fitting = similar[first].copy()
+        fitting[first] = False
+        clique = [first]
+        while len(found := np.flatnonzero(fitting)):
+            clique.append(int(found[0]))
+            fitting &= similar[found[0]]
+            fitting[found[0]] = False
+        if len(clique) > len(best):
+            best = clique
+    return best
 
 
 def mean_vector(vectors: NDArray[np.float32]) -> NDArray[np.float32] | None:

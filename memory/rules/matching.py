@@ -24,7 +24,7 @@ from memory.ports import Pool
 class MatchThresholds:
     cosine: float = 0.35
     """Anchors by meaning (spec P9)."""
-    coverage: float = 0.25
+    coverage: float = 0.2
     """Anchors by words: this share of the query's IDF, when at least `terms` words match …"""
     terms: int = 3
     coverage_of_few: float = 0.45
@@ -51,5 +51,5 @@ def matches(pool: Pool, *, dense_trust: float, thresholds: MatchThresholds) -> N
         (cosine >= t.cosine) | ((coverage >= t.coverage) & (terms >= t.terms)) | (coverage >= t.coverage_of_few)
     )
     if not anchors.any():
-        return anchors
+        return np.asarray(anchors, np.bool_)
     return np.asarray(anchors | (cosine >= t.companion_cosine) | (coverage >= t.companion_coverage), np.bool_)

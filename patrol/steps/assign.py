@@ -27,6 +27,8 @@ async def assign(night: Night) -> StepReport:
     if not night.evening.prototypes:
         ready = []
     night.roots()
+    # Vectors of another model are compared with nothing, so without this such a cluster would never be touched again.
+    await night.recompute([c.id for c in night.sub_clusters() if night.vector_of(c) is None and night.active(c.id)])
     matched = match_clusters(night, ready, vectors)
     rooted = fall_back_to_roots(night, ready, vectors)
     grouped = [made for root in night.roots() for made in await group_under(night, root, rooted)]

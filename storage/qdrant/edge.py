@@ -21,7 +21,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, TypeVar, cast
 from uuid import UUID, uuid4
 
 import qdrant_edge as qe
@@ -69,6 +69,7 @@ _OPENING = "opening"
 _FLUSHING = "flushing"
 _OPTIMIZED, _NOTHING_TO_DO = 0, 3
 
+_T = TypeVar("_T")
 _Change = tuple[str, "qe.Point | None"]
 """(id, the point as it is to be, None to delete it)."""
 
@@ -103,10 +104,10 @@ class EdgeIndex:
         return await asyncio.to_thread(_create, cls, directory, fingerprint, scan_below)
 
     async def upsert(self, points: Sequence[IndexPoint]) -> None:
-        await self._change([(point.memory.id, _edge_point(point)) for point in points])
+        await self._change(points, lambda point: (point.memory.id, _edge_point(point)))
 
     async def delete(self, ids: Sequence[MemoryId]) -> None:
-        await self._change([(id, None) for id in ids])
+        await self._change(ids, lambda id: (id, None))
 
     async def candidates(self, scope: Scope, question: Question) -> Pool:
         terms = words.query(question.words)
@@ -172,15 +173,15 @@ class EdgeIndex:
             with suppress(ProcessLookupError):
                 self._builder.kill()
         async with self._writing:
-            await self._on_disk(self._settle, self._shard.close)
+            await self._on_disk(self._end)
 
     # --- engine -----------------------------------------------------------------------------------------------
 
-    async def _change(self, changes: Sequence[_Change]) -> None:
+    async def _change(self, items: Sequence[_T], change_of: Callable[[_T], _Change]) -> None:
         """In order, also among concurrent callers."""
         async with self._writing:
-            for start in range(0, len(changes), _SLICE):
-                part = changes[start : start + _SLICE]
+            for start in range(0, len(items), _SLICE):
+                part = [change_of(item) for item in items[start : start + _SLICE]]
                 _apply(self._shard, part)
                 self._documents.clear()
                 if self._unrepeated is not None:
@@ -211,18 +212,39 @@ class EdgeIndex:
     # --- disk -------------------------------------------------------------------------------------------------
 
     async def _on_disk(self, work: Callable[..., None], *arguments: Any) -> None:
-        await asyncio.get_running_loop().run_in_executor(self._disk, work, *arguments)
+        """A cancelled caller waits for the end of what was begun, so that no other work on the files overlaps it."""
+        begun = asyncio.get_running_loop().run_in_executor(self._disk, work, *arguments)
+        try:
+            await asyncio.shield(begun)
+        except asyncio.CancelledError:
+            await asyncio.wait([begun])
+            raise
 
-    def _settle(self, then: Callable[[], None] | None = None) -> None:
-        """Everything to disk, and the manifest after it."""
+    def _settle(self) -> None:
+        self._write_out(self._shard, self._generation)
+
+    def _end(self) -> None:
+        try:
+            self._settle()
+        finally:
+            self._shard.close()
+
+    def _write_out(self, shard: qe.EdgeShard, generation: str) -> None:
+        """Everything to disk, and the manifest after it; the manifest makes `generation` the index."""
         marker = self._directory / _FLUSHING
-        marker.touch()
         with _engine_errors(IndexUnavailable):
-            self._shard.flush()
-            if then is not None:
-                then()
-        Manifest.survey(self._directory, self._fingerprint.to_json(), self._generation).write(self._directory)
-        marker.unlink(missing_ok=True)
+            marker.touch()
+            shard.flush()
+            Manifest.survey(self._directory, self._fingerprint.to_json(), generation).write(self._directory)
+            marker.unlink()
+
+    def _switch_to(self, shard: qe.EdgeShard, generation: str) -> None:
+        # In this order a failure or a crash leaves the old generation as the index.
+        self._write_out(shard, generation)
+        old, old_generation = self._shard, self._generation
+        self._shard, self._generation = shard, generation
+        old.close()
+        _remove(self._directory / old_generation)
 
     async def _build(self, copy: Path) -> bool:
         # The child is told where to import from, as this process may have been started in any way.
@@ -248,16 +270,15 @@ class EdgeIndex:
             return
         with _engine_errors(IndexUnavailable):
             shard = qe.EdgeShard.load(str(self._directory / copy))
-        missed = list((self._unrepeated or {}).items())
-        for start in range(0, len(missed), _SLICE):
-            _apply(shard, missed[start : start + _SLICE])
-            await asyncio.sleep(0)
-        old, old_generation = self._shard, self._generation
-        self._shard, self._generation = shard, copy
-        # The manifest that names the new generation is what makes it the index; until then a crash leaves the old one.
-        await self._on_disk(self._settle)
-        await self._on_disk(old.close)
-        await self._on_disk(_remove, self._directory / old_generation)
+        try:
+            missed = list((self._unrepeated or {}).items())
+            for start in range(0, len(missed), _SLICE):
+                _apply(shard, missed[start : start + _SLICE])
+                await asyncio.sleep(0)
+            await self._on_disk(self._switch_to, shard, copy)
+        finally:
+            if self._shard is not shard:
+                shard.close()
 
 
 def optimize_files(path: str) -> int:
@@ -288,7 +309,11 @@ def _open(cls: type[EdgeIndex], directory: Path, fingerprint: Fingerprint, scan_
     try:
         with _engine_errors(IndexTorn):
             shard = qe.EdgeShard.load(str(directory / manifest.generation))
-            _check(shard, fingerprint.dim)
+            try:
+                _check(shard, fingerprint.dim)
+            except BaseException:
+                shard.close()
+                raise
         index = cls(directory, fingerprint, manifest.generation, shard)
         index._settle()
     finally:
@@ -360,9 +385,9 @@ def _remove(path: Path) -> None:
 
 
 def _worth_optimizing(generation: Path, dim: int) -> bool:
-    """Whether a copy is worth its time: enough points outside a graph, or a fifth of all places dead.
+    """Whether a copy is worth its time: enough points, new or changed, are outside the graph.
 
-    The engine's API does not tell, its files of versions do: 8 bytes a point.
+    The engine's API does not tell how many, its files of versions do: 8 bytes a point.
     """
     config = json.loads((generation / "edge_config.json").read_bytes())
     threshold_points: float = config["optimizers"]["indexing_threshold"] * 1024 / (dim * 4)

@@ -117,7 +117,7 @@ class TestEdgeIndex(IndexContract):
         index = await EdgeIndex.create_anew(tmp_path / "i", FINGERPRINT, scan_below=100)
         await index.upsert(random_points(600, seed=5))
         optimizing = asyncio.create_task(index.optimize())
-        while index._builder is None:
+        while index._builder is None:  # noqa: ASYNC110
             await asyncio.sleep(0)
         await index.close()
         assert not await optimizing

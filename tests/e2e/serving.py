@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import json
 import os
+import subprocess
 import sys
-from collections.abc import AsyncIterator, Mapping
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Iterator, Mapping
+from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
-from typing import Any, Literal
+from typing import IO, Any, Literal
 
 from mcp.client.client import Client
 from mcp.client.stdio import StdioServerParameters, stdio_client
@@ -60,3 +61,49 @@ async def refused(client: Client, tool: str, arguments: dict[str, Any]) -> str:
 
 def said(answer: CallToolResult) -> str:
     return "".join(part.text for part in answer.content if isinstance(part, TextContent))
+
+
+class Wire:
+    """Bytes to and from a server process, past any client."""
+
+    def __init__(self, process: subprocess.Popen[bytes]) -> None:
+        assert process.stdin
+        assert process.stdout
+        self.sink: IO[bytes] = process.stdin
+        self.source: IO[bytes] = process.stdout
+        self.call(
+            "initialize",
+            {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "raw", "version": "1"}},
+        )
+        self.send(b'{"jsonrpc":"2.0","method":"notifications/initialized"}')
+
+    def send(self, line: bytes) -> None:
+        self.sink.write(line + b"\n")
+        self.sink.flush()
+
+    def answer(self) -> Any:
+        return json.loads(self.source.readline())
+
+    def call(self, method: str, params: Any) -> Any:
+        self.send(json.dumps({"jsonrpc": "2.0", "id": 1, "method": method, "params": params}).encode())
+        return self.answer()
+
+    def store(self, arguments: bytes) -> Any:
+        self.send(
+            b'{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"store","arguments":' + arguments + b"}}"
+        )
+        return self.answer()
+
+
+@contextmanager
+def wire(data_dir: Path) -> Iterator[Wire]:
+    with subprocess.Popen(
+        command(), env=environment(data_dir), cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    ) as process:
+        try:
+            yield Wire(process)
+            assert process.stdin
+            process.stdin.close()
+            assert process.wait(timeout=30) == 0
+        finally:
+            process.kill()

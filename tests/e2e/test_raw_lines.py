@@ -2,58 +2,9 @@
 
 from __future__ import annotations
 
-import json
-import subprocess
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
-from typing import IO, Any
 
-from tests.e2e.serving import ROOT, command, environment
-
-
-class Wire:
-    def __init__(self, process: subprocess.Popen[bytes]) -> None:
-        assert process.stdin
-        assert process.stdout
-        self.sink: IO[bytes] = process.stdin
-        self.source: IO[bytes] = process.stdout
-        self.call(
-            "initialize",
-            {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "raw", "version": "1"}},
-        )
-        self.send(b'{"jsonrpc":"2.0","method":"notifications/initialized"}')
-
-    def send(self, line: bytes) -> None:
-        self.sink.write(line + b"\n")
-        self.sink.flush()
-
-    def answer(self) -> Any:
-        return json.loads(self.source.readline())
-
-    def call(self, method: str, params: Any) -> Any:
-        self.send(json.dumps({"jsonrpc": "2.0", "id": 1, "method": method, "params": params}).encode())
-        return self.answer()
-
-    def store(self, arguments: bytes) -> Any:
-        self.send(
-            b'{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"store","arguments":' + arguments + b"}}"
-        )
-        return self.answer()
-
-
-@contextmanager
-def wire(data_dir: Path) -> Iterator[Wire]:
-    with subprocess.Popen(
-        command(), env=environment(data_dir), cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE
-    ) as process:
-        try:
-            yield Wire(process)
-            assert process.stdin
-            process.stdin.close()
-            assert process.wait(timeout=30) == 0
-        finally:
-            process.kill()
+from tests.e2e.serving import wire
 
 
 def test_numbers_that_are_none_and_half_characters_are_refused_and_nothing_is_stored(tmp_path: Path) -> None:

@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
+import json
+from contextlib import ExitStack
 from pathlib import Path
 
 import jsonschema
 import pytest
 from mcp.shared.exceptions import MCPError
 
-from tests.e2e.serving import ERAS, Era, ask, connected, refused
+from tests.e2e.serving import ERAS, Era, ask, connected, refused, wire
 
 pytestmark = pytest.mark.parametrize("era", ERAS)
 
 DINNERS = (
     "Grandmother cooked lasagne with nutmeg for the family on Sunday",
     "We had Sunday dinner at grandmother's: lasagne and lemon cake",
-    "Uncle Pietro brought wine to the family dinner on Sunday",
-    "The family dinner was moved to Saturday because grandmother was tired",
+    "Uncle Pietro brought wine to the Sunday family dinner at grandmother's",
+    "The Sunday family dinner at grandmother's was moved because she was tired",
 )
 
 
@@ -160,32 +162,29 @@ async def test_recalling_activates_and_rewinds_the_clock(tmp_path: Path, era: Er
     assert (after["memories"][0]["session_count"], after["memories"][0]["reactivation_count"]) == (0, 2)
 
 
-BAD = {
-    "an unknown argument": ({"text": "x", "colour": "red"}, "colour"),
-    "a wrong type": ({"text": 5}, "text"),
-    "a number as text": ({"text": "x", "importance": "0.5"}, "importance"),
-    "null": ({"text": None}, "null"),
-    "nothing": ({}, "required"),
-    "empty text": ({"text": ""}, "empty"),
-    "blank text": ({"text": " \n\t"}, "empty"),
-    "too long a text": ({"text": "x" * 32_001}, "32,000"),
-    "out of range": ({"text": "x", "importance": 1.5}, "importance"),
-    "an unknown emotion": ({"text": "x", "emotions": ["hangry"]}, "emotions"),
-    "four emotions": ({"text": "x", "emotions": ["joy", "love", "fear", "anger"]}, "emotions"),
-    "a nested unknown": ({"text": "x", "when": [{"date": "2026-01-01", "action": "a", "b": 1}]}, "when"),
-}
+BAD: tuple[tuple[dict[str, object], str], ...] = (
+    ({"text": "x", "colour": "red"}, "Unknown argument 'colour'"),
+    ({"text": 5}, "text"),
+    ({"text": "x", "importance": "0.5"}, "importance"),
+    ({"text": None}, "null"),
+    ({}, "required"),
+    ({"text": ""}, "empty"),
+    ({"text": " \n\t"}, "empty"),
+    ({"text": "x" * 32_001}, "32,000"),
+    ({"text": "x", "importance": 1.5}, "importance"),
+    ({"text": "x", "emotions": ["hangry"]}, "emotions"),
+    ({"text": "x", "emotions": ["joy", "love", "fear", "anger"]}, "emotions"),
+    ({"text": "x", "when": [{"date": "2026-01-01", "action": "a", "b": 1}]}, "when"),
+)
 
 
-@pytest.mark.parametrize("case", BAD)
-async def test_bad_input_is_refused_with_advice_and_nothing_is_stored(tmp_path: Path, era: Era, case: str) -> None:
-    if era != "legacy" and case not in {"an unknown argument", "nothing"}:
-        pytest.skip("arguments are read in the same place in both eras")
-    arguments, named = BAD[case]
+async def test_bad_input_is_refused_with_advice_and_nothing_is_stored(tmp_path: Path, era: Era) -> None:
     async with connected(tmp_path, era=era) as client:
-        message = await refused(client, "store", dict(arguments))
+        for arguments, named in BAD:
+            message = await refused(client, "store", dict(arguments))
+            assert named in message
+            assert "Nothing was done" in message
         found = await ask(client, "search_memory", query="x")
-    assert named in message
-    assert "Nothing was done" in message
     assert found["hits"] == []
 
 
@@ -205,12 +204,16 @@ async def test_memory_survives_a_restart(tmp_path: Path, era: Era) -> None:
     assert (whole["pinned"], whole["lesson"], whole["status"]) == (True, "Ask Pietro about wine", "active")
 
 
-async def test_a_second_process_on_the_same_memory_says_so_and_goes_on_when_it_is_free(
+async def test_a_second_process_on_the_same_memory_says_so_and_serves_once_the_first_is_gone(
     tmp_path: Path, era: Era
 ) -> None:
-    async with connected(tmp_path, era=era) as second_client_to_be:
-        await ask(second_client_to_be, "store", text=DINNERS[0])
-        async with connected(tmp_path, era=era) as other:
-            message = await refused(other, "recall", {"query": "dinner"})
+    with ExitStack() as first:
+        owner = first.enter_context(wire(tmp_path))
+        owner.store(json.dumps({"text": DINNERS[0]}).encode())
+        async with connected(tmp_path, era=era) as second:
+            message = await refused(second, "recall", {"query": "dinner"})
             assert "in use by another Madeleine" in message
             assert "MADELEINE_DATA_DIR" in message
+            first.close()
+            answer = await ask(second, "recall", query="Who cooked lasagne?", format="memories")
+    assert answer["memories"][0]["text"] == DINNERS[0]

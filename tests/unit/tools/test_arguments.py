@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from random import Random
 from typing import Any
 
-import jsonschema
+import jsonschema  # type: ignore[import-untyped]
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -181,7 +181,9 @@ def test_blank_text_is_refused(tool: str, name: str, blank: str) -> None:
 
 
 @pytest.mark.parametrize(("tool", "name", "most"), TEXT_LISTS)
-@pytest.mark.parametrize("bad", ["", " ", "x" * 2_001, "\ud83d", "a\x00b"], ids=["empty", "blank", "long", "half", "nul"])
+@pytest.mark.parametrize(
+    "bad", ["", " ", "x" * 2_001, "\ud83d", "a\x00b"], ids=["empty", "blank", "long", "half", "nul"]
+)
 def test_bad_text_in_a_list_is_refused_with_its_place(tool: str, name: str, most: int, bad: str) -> None:
     assert f"{name}.1" in refused(tool, **{name: ["good", bad]})
 
@@ -211,7 +213,7 @@ def test_a_list_is_taken_up_to_its_greatest_length_and_not_beyond(tool: str, nam
     assert str(most) in refused(tool, **{name: ["x"] * (most + 1)})
 
 
-@pytest.mark.parametrize("bad", ["\ud83d", "\ude00", "a\ud800b", "\ude00\ud83d"])
+@pytest.mark.parametrize("bad", ["\ud83d", "a\ud800b", "\ude00\ud83d"], ids=["one", "inside", "the wrong way round"])
 @pytest.mark.parametrize(("tool", "name"), TEXTS)
 def test_half_of_a_surrogate_pair_is_refused_with_words_that_can_be_sent(tool: str, name: str, bad: str) -> None:
     words = refused(tool, **{name: bad})
@@ -276,14 +278,17 @@ JSON = st.recursive(
     | st.floats()
     | st.text(st.characters(categories=None), max_size=8)
     | st.sampled_from(["joy", "episodic", "assign", "memories", "or", "2026-02-27"]),
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from(["date", "action", "x"]), inner, max_size=3),
+    lambda inner: (
+        st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from(["date", "action", "x"]), inner, max_size=3)
+    ),
     max_leaves=6,
 )
 ANY_CALL = st.sampled_from(list(TOOLS)).flatmap(
     lambda name: st.tuples(
         st.just(name),
         st.dictionaries(
-            st.sampled_from(list(TOOLS[name].arguments.model_fields)) | st.text(st.characters(categories=None), max_size=5),
+            st.sampled_from(list(TOOLS[name].arguments.model_fields))
+            | st.text(st.characters(categories=None), max_size=5),
             JSON,
             max_size=5,
         ),
@@ -296,13 +301,18 @@ ANY_CALL = st.sampled_from(list(TOOLS)).flatmap(
 def test_any_json_is_read_or_refused_and_nothing_else(call: tuple[str, dict[str, Any]]) -> None:
     """Never another exception, and the refusal can be sent."""
     tool, given = call
-    try:
-        found = read_arguments(TOOLS[tool].arguments, given, max_text_chars=MAX_TEXT)
-    except InvalidInput as error:
-        assert str(error).encode()
-    else:
-        assert isinstance(found, TOOLS[tool].arguments)
+    found = read_or_refused(tool, given)
+    if isinstance(found, Arguments):
         jsonschema.validate(given, schema(tool), jsonschema.Draft202012Validator)
+    else:
+        assert found.encode()
+
+
+def read_or_refused(tool: str, given: dict[str, Any]) -> Arguments | str:
+    try:
+        return read_arguments(TOOLS[tool].arguments, given, max_text_chars=MAX_TEXT)
+    except InvalidInput as error:
+        return str(error)
 
 
 # --- schemas ----------------------------------------------------------------------------------------------------
@@ -361,12 +371,22 @@ def test_the_length_of_long_texts_follows_the_setting() -> None:
 
 
 GOOD: list[tuple[str, dict[str, Any]]] = [
-    ("recall", {"limit": 50, "categories": list(CATEGORIES), "emotions": ["joy"], "token_budget": 1, "format": "prompt"}),
+    (
+        "recall",
+        {"limit": 50, "categories": list(CATEGORIES), "emotions": ["joy"], "token_budget": 1, "format": "prompt"},
+    ),
     ("recall_memory", {"memory_ids": ["a", "b"], "limit": 1}),
     ("recall_memory", {"cluster_id": "c", "cursor": "d", "limit": 100}),
     (
         "search_memory",
-        {"mode": "and", "themes": ["a"], "since": "2026-01-01", "sources": ["notes"], "include_dead": False, "cursor": "x"},
+        {
+            "mode": "and",
+            "themes": ["a"],
+            "since": "2026-01-01",
+            "sources": ["notes"],
+            "include_dead": False,
+            "cursor": "x",
+        },
     ),
     ("store", {"when": "2026-02-27", "importance": 1, "emotions": ["joy", "love", "fear"], "pinned": True, "key": "k"}),
     ("store", {"when": ["Day7", {"date": "2026-02-27", "action": "a"}], "importance": 0.0, "category": "social"}),

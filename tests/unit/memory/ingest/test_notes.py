@@ -126,9 +126,13 @@ def test_a_note_that_cannot_be_read_says_why(content: str) -> None:
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5),
-    lambda inner: st.lists(inner, max_size=3)
-    | st.dictionaries(
-        st.sampled_from(["action", "actors", "when", "scene", "date", "importance", "emotion", "dialogue"]), inner, max_size=4
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.dictionaries(
+            st.sampled_from(["action", "actors", "when", "scene", "date", "importance", "emotion", "dialogue"]),
+            inner,
+            max_size=4,
+        )
     ),
     max_leaves=10,
 )

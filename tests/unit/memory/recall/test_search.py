@@ -53,7 +53,18 @@ def test_a_page_of_another_size_may_follow() -> None:
 
 @pytest.mark.parametrize(
     "content",
-    ["[]", "3", "null", '"x"', '{"a": 1}', '[1, "id"]', '["x", "id", "q"]', '[Infinity, "id", "q"]', '[NaN, "id", "q"]', "["],
+    [
+        "[]",
+        "3",
+        "null",
+        '"x"',
+        '{"a": 1}',
+        '[1, "id"]',
+        '["x", "id", "q"]',
+        '[Infinity, "id", "q"]',
+        '[NaN, "id", "q"]',
+        "[",
+    ],
 )
 def test_a_cursor_that_was_made_up_is_refused(content: str) -> None:
     """`Infinity` once raised OverflowError."""

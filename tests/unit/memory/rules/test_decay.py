@@ -70,9 +70,7 @@ def test_a_memory_exactly_at_the_floor_is_dying() -> None:
         ("dead", 0.0, 500, False, "dead"),
     ],
 )
-def test_the_status_after_a_patrol(
-    status: Status, importance: float, cycles: int, pinned: bool, after: Status
-) -> None:
+def test_the_status_after_a_patrol(status: Status, importance: float, cycles: int, pinned: bool, after: Status) -> None:
     """spec P6 ❸: pinned ones are excluded; ruling 2: a dying memory above the floor is active again."""
     assert flagged(status, importance=importance, session_count=cycles, pinned=pinned) == after
 

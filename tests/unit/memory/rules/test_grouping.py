@@ -57,6 +57,15 @@ def test_the_same_memories_give_the_same_groups(vectors: NDArray[np.float32], ev
     assert mutual_groups(vectors, seeds) == mutual_groups(vectors.copy(), list(seeds))
 
 
+@given(MANY)
+def test_a_group_of_three_around_the_one_that_arrived_is_never_missed(vectors: NDArray[np.float32]) -> None:
+    """ruling 4: those that hold together "become a new sub-cluster", not only the ones that are found by luck."""
+    alike = vectors @ vectors.T >= SIMILARITY + 1e-6
+    others = range(1, len(vectors))
+    there_is_one = any(alike[0, a] and alike[0, b] and alike[a, b] for a, b in combinations(others, 2))
+    assert bool(mutual_groups(vectors, [0] if len(vectors) else [])) or not there_is_one
+
+
 def test_three_that_are_alike_make_a_group_and_the_stranger_stays_out() -> None:
     """ruling 4"""
     vectors = np.stack([at_cosine(1.0), at_cosine(0.9), at_cosine(0.9, axis=2), at_cosine(0.0, axis=3)])

@@ -40,7 +40,8 @@ def test_everything_that_was_said_of_a_scene_is_among_its_words() -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "normal"), [("don't", "dont"), ("don’t", "dont"), ("Ｒａｍｅｎ", "Ramen"), ("ﬁne", "fine"), ("がが", "がが")]
+    ("text", "normal"),
+    [("don't", "dont"), ("don’t", "dont"), ("Ｒａｍｅｎ", "Ramen"), ("ﬁne", "fine"), ("か\u3099", "が")],
 )
 def test_spellings_of_one_word_are_one(text: str, normal: str) -> None:
     """NFKC, apostrophes dropped."""

@@ -130,7 +130,23 @@ KEPT_OUT_OF_CAUTION: tuple[tuple[str, str], ...] = (
 
 PARTS = st.lists(
     st.sampled_from(
-        ["Anna", "anna", "Rome", "I", "not", "don't", "3", "three", "2026-03-01", "Monday", "the", "walked", "東京", ".", "\n"]
+        [
+            "Anna",
+            "anna",
+            "Rome",
+            "I",
+            "not",
+            "don't",
+            "3",
+            "three",
+            "2026-03-01",
+            "Monday",
+            "the",
+            "walked",
+            "東京",
+            ".",
+            "\n",
+        ]
     ),
     min_size=1,
     max_size=8,

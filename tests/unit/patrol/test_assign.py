@@ -1,0 +1,242 @@
+"""spec P6 ❶, rulings 1, 4, 5."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from memory.model import Memory, MemoryId, ModelName
+from patrol.steps.assign import assign
+from tests.doubles import BOB, a_memory, unit
+from tests.unit.patrol.nights import BUSINESS, PRIVATE, World, axis, lean
+
+
+async def assigned(world: World) -> Mapping[str, int]:
+    night = await world.night()
+    report = await assign(night)
+    await world.write(night)
+    assert report.name == "assign"
+    return report.counts
+
+
+@pytest.fixture
+def world() -> World:
+    return World()
+
+
+async def test_a_memory_joins_the_sub_cluster_it_is_like(world: World) -> None:
+    """spec P6 ❶ 5: threshold 0.45."""
+    dinners = world.cluster("Dinners", axis(0))
+    memory = world.put(a_memory("ramen"), lean(0.5))
+    counts = await assigned(world)
+    assert world.now(memory).cluster_id == dinners.id
+    assert (counts["assigned"], counts["to_clusters"], counts["to_roots"]) == (1, 1, 0)
+
+
+@pytest.mark.parametrize(("cosine", "home"), [(0.46, "Dinners"), (0.44, "Private"), (-0.9, "Private")])
+async def test_a_memory_joins_from_0_45_and_not_below(world: World, cosine: float, home: str) -> None:
+    """spec P6 ❶ 5"""
+    world.cluster("Dinners", axis(0))
+    memory = world.put(a_memory("ramen"), lean(cosine, 7))
+    await assigned(world)
+    assert world.home(memory) == home
+
+
+async def test_a_memory_joins_the_nearest_of_several_sub_clusters(world: World) -> None:
+    """spec P6 ❶ 5"""
+    world.cluster("Dinners", lean(0.7))
+    world.cluster("Ramen", lean(0.9))
+    world.cluster("Lunches", lean(0.8))
+    memory = world.put(a_memory("ramen"), axis(0))
+    await assigned(world)
+    assert world.home(memory) == "Ramen"
+
+
+async def test_a_root_is_never_matched_however_near_it_is(world: World) -> None:
+    """ruling 4: ❶ matches memories to sub-clusters only."""
+    root = world.ledger.state.clusters[world.business.id]
+    world.ledger.state.clusters[root.id] = replace(root, vector=PRIVATE, model=ModelName("words"))
+    memory = world.put(a_memory("ramen"), PRIVATE)
+    assert (await assigned(world))["to_clusters"] == 0
+    assert world.home(memory) == "Private"
+
+
+@pytest.mark.parametrize(("vector", "root"), [(BUSINESS, "Business"), (PRIVATE, "Private")])
+async def test_a_memory_without_a_cluster_like_it_goes_under_the_nearer_root(
+    world: World, vector: np.typing.NDArray[np.float32], root: str
+) -> None:
+    """spec P6 ❶ 5, ruling 5"""
+    memory = world.put(a_memory("ramen"), vector)
+    assert (await assigned(world))["to_roots"] == 1
+    assert world.home(memory) == root
+
+
+async def test_the_roots_are_made_when_they_are_first_needed(world: World) -> None:
+    """spec P3: two roots, each its own parent."""
+    world.ledger.state.clusters.clear()
+    world.put(a_memory("ramen"), PRIVATE)
+    await assigned(world)
+    roots = list(world.ledger.state.clusters.values())
+    assert {root.name for root in roots} == {"Business", "Private"}
+    assert all(root.is_root and root.parent_id == root.id for root in roots)
+
+
+async def test_the_vector_of_every_affected_cluster_is_recomputed(world: World) -> None:
+    """spec P6 ❶ 6, P3: the mean of its active memories."""
+    dinners = world.cluster("Dinners", axis(0))
+    world.put(a_memory("old", fresh=False), axis(0), dinners)
+    world.put(a_memory("new"), lean(0.6))
+    world.put(a_memory("elsewhere"), PRIVATE)
+    await assigned(world)
+    found = world.ledger.cluster("Dinners")
+    assert found.vector is not None
+    assert found.vector.tolist() == pytest.approx(unit(axis(0) + lean(0.6)).tolist(), abs=1e-6)
+    private = world.ledger.cluster("Private").vector
+    assert private is not None
+    assert private.tolist() == pytest.approx(PRIVATE.tolist())
+
+
+async def test_only_active_memories_make_a_clusters_vector(world: World) -> None:
+    """spec P3: dying and dead ones do not."""
+    dinners = world.cluster("Dinners", axis(0))
+    world.put(a_memory("dying", status="dying"), axis(3), dinners)
+    world.put(a_memory("dead", status="dead"), axis(4), dinners)
+    world.put(a_memory("new"), lean(0.6))
+    await assigned(world)
+    vector = world.ledger.cluster("Dinners").vector
+    assert vector is not None
+    assert vector.tolist() == pytest.approx(lean(0.6).tolist(), abs=1e-6)
+
+
+async def test_a_memory_that_has_a_cluster_stays_there(world: World) -> None:
+    """spec P6 ❶: new memories are assigned."""
+    world.cluster("Ramen", axis(0))
+    other = world.cluster("Other", axis(3))
+    memory = world.put(a_memory("ramen"), axis(0), other)
+    assert (await assigned(world))["assigned"] == 0
+    assert world.home(memory) == "Other"
+
+
+async def test_a_dead_memory_without_a_cluster_is_not_assigned(world: World) -> None:
+    """spec P6 ❶"""
+    memory = world.put(a_memory("ramen", status="dead"), PRIVATE)
+    await assigned(world)
+    assert world.home(memory) == ""
+
+
+async def test_a_fresh_memory_stays_fresh(world: World) -> None:
+    """spec P6 ❶ 3, ruling 1: fresh until ❹ has seen it."""
+    memory = world.put(a_memory("ramen"), PRIVATE)
+    await assigned(world)
+    assert world.now(memory).fresh
+
+
+async def test_three_under_a_root_that_are_alike_become_a_sub_cluster(world: World) -> None:
+    """ruling 4: named after what they share."""
+    alike = [world.put(a_memory(f"scene {i}", themes=("food",)), lean(0.9, i)) for i in (1, 2, 3)]
+    alone = world.put(a_memory("alone"), PRIVATE)
+    counts = await assigned(world)
+    assert counts["new_clusters"] == 1
+    assert [world.home(memory) for memory in [*alike, alone]] == ["food", "food", "food", "Private"]
+    made = world.ledger.cluster("food")
+    assert not made.is_root
+    assert world.ledger.state.clusters[made.parent_id].is_root
+    assert made.vector is not None
+
+
+async def test_memories_that_were_under_the_root_before_join_the_new_group(world: World) -> None:
+    """ruling 4: among the memories that lie directly under a root."""
+    old = [world.put(a_memory(f"old {i}", themes=("food",), fresh=False), lean(0.9, i), world.private) for i in (1, 2)]
+    new = world.put(a_memory("new", themes=("food",)), unit(lean(0.9, 3) + PRIVATE * 0.1))
+    await assigned(world)
+    assert {world.home(memory) for memory in [*old, new]} == {"food"}
+
+
+async def test_two_that_are_alike_stay_under_their_root(world: World) -> None:
+    """ruling 4: groups of 3 or more."""
+    pair = [world.put(a_memory(f"scene {i}"), unit(PRIVATE + 0.1 * axis(i))) for i in (1, 2)]
+    assert (await assigned(world))["new_clusters"] == 0
+    assert {world.home(memory) for memory in pair} == {"Private"}
+
+
+async def test_memories_under_different_roots_make_no_group(world: World) -> None:
+    """ruling 4: directly under a root."""
+    vectors = [unit(axis(0) + PRIVATE), unit(axis(0) + PRIVATE), unit(axis(0) + BUSINESS)]
+    for i, vector in enumerate(vectors):
+        world.put(a_memory(f"scene {i}"), vector)
+    assert (await assigned(world))["new_clusters"] == 0
+
+
+async def test_a_new_sub_cluster_without_themes_is_named_after_its_words(world: World) -> None:
+    """ruling 4: their most telling BM25 terms."""
+    for i in (1, 2, 3):
+        world.put(a_memory(f"ramen and gyoza {'abc'[i - 1] * 3}"), lean(0.9, i))
+    await assigned(world)
+    assert "gyoza & ramen" in world.names()
+
+
+async def test_without_a_model_memories_wait_for_their_vectors(world: World) -> None:
+    """spec P6 ❶: nothing is guessed; they are recallable by their words meanwhile."""
+    waiting = world.put(a_memory("ramen"))
+    counts = await assigned(world)
+    assert world.home(waiting) == ""
+    assert counts["waiting_for_vectors"] == 1
+    assert counts["assigned"] == 0
+
+
+async def test_without_prototypes_no_memory_is_put_anywhere(world: World) -> None:
+    """ruling 5: Business or Private needs the model."""
+    memory = world.put(a_memory("ramen"), PRIVATE)
+    night = await world.night(prototypes={})
+    report = await assign(night)
+    await world.write(night)
+    assert world.home(memory) == ""
+    assert report.counts["waiting_for_vectors"] == 1
+
+
+async def test_a_cluster_of_another_model_is_not_compared(world: World) -> None:
+    """ruling 6: never silent garbage."""
+    world.ledger.put_cluster("Dinners", world.private, PRIVATE, model="another")
+    memory = world.put(a_memory("ramen"), PRIVATE)
+    await assigned(world)
+    assert world.home(memory) == "Private"
+
+
+async def test_a_cluster_is_compared_again_when_its_memories_have_vectors_of_this_model(world: World) -> None:
+    """ruling 6. Its vector was computed with the model before; no memory ever matched it again, so none was ever
+    recomputed either."""
+    dinners = world.ledger.put_cluster("Dinners", world.private, axis(3), model="another")
+    for i in range(3):
+        world.put(a_memory(f"old {i}", fresh=False), axis(0), dinners)
+    memory = world.put(a_memory("ramen"), lean(0.6))
+    await assigned(world)
+    assert world.home(memory) == "Dinners"
+    assert world.ledger.cluster("Dinners").model == "words"
+
+
+async def test_another_beings_memories_and_clusters_are_not_seen(world: World) -> None:
+    """spec P1"""
+    theirs = world.ledger.put_cluster("Theirs", scope=BOB, vector=PRIVATE)
+    world.ledger.state.clusters[theirs.id] = replace(theirs, is_root=False)
+    foreign = world.put(a_memory("ramen", being_id=BOB.being_id), PRIVATE)
+    mine = world.put(a_memory("ramen"), PRIVATE)
+    counts = await assigned(world)
+    assert (world.home(foreign), world.home(mine), counts["assigned"]) == ("", "Private", 1)
+
+
+async def test_memories_of_notes_are_assigned_like_others(world: World) -> None:
+    """spec P6 ❶ 1 to 5, ruling 1"""
+    world.cluster("Dinners", axis(0))
+    memory = a_memory("ramen", id=MemoryId("new"))
+    world.ledger.cached["words", memory.content_hash] = axis(0)
+    note = replace(world.ledger.put_note("{}"), state="done")
+    night = await world.night((memory,), (note,))
+    report = await assign(night)
+    await world.write(night)
+    stored: Memory = world.now(memory)
+    assert (world.home(stored), stored.fresh, stored.status) == ("Dinners", True, "active")
+    assert world.ledger.state.notes[note.id].state == "done"
+    assert report.counts["notes_read"] == 1

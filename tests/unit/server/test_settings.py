@@ -1,0 +1,121 @@
+"""Settings: the environment, then `madeleine.toml`, then the defaults."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import platformdirs
+import pytest
+
+from memory.errors import InvalidInput
+from server.settings import DEFAULT_MODEL, FILE, Settings, read_settings
+
+
+def environment(data_dir: Path, **given: str) -> dict[str, str]:
+    return {
+        "MADELEINE_DATA_DIR": str(data_dir),
+        **{f"MADELEINE_{name.upper()}": value for name, value in given.items()},
+    }
+
+
+def test_nothing_needs_to_be_set(tmp_path: Path) -> None:
+    """spec P9: threshold 0.35; ruling 6: the default model."""
+    found = read_settings(environment(tmp_path))
+    assert found == Settings(data_dir=tmp_path)
+    assert (found.being, found.embedding_model, found.recall_threshold) == ("default", DEFAULT_MODEL, 0.35)
+
+
+def test_without_a_setting_the_data_is_where_the_platform_keeps_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
+    assert read_settings({}).data_dir == platformdirs.user_data_path("madeleine", appauthor=False)
+
+
+def test_reading_the_settings_creates_nothing(tmp_path: Path) -> None:
+    read_settings(environment(tmp_path / "new"))
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_the_file_in_the_data_directory_is_read(tmp_path: Path) -> None:
+    (tmp_path / FILE).write_text('being = "ada"\nmax_text_chars = 500\nrecall_threshold = 0.5\n', encoding="utf-8")
+    found = read_settings(environment(tmp_path))
+    assert (found.being, found.max_text_chars, found.recall_threshold) == ("ada", 500, 0.5)
+
+
+def test_the_environment_wins_over_the_file(tmp_path: Path) -> None:
+    (tmp_path / FILE).write_text('being = "ada"\nlog_level = "debug"\n', encoding="utf-8")
+    found = read_settings(environment(tmp_path, being="bob"))
+    assert (found.being, found.log_level) == ("bob", "debug")
+
+
+def test_other_programs_variables_are_none_of_ours(tmp_path: Path) -> None:
+    assert (
+        read_settings({**environment(tmp_path), "BEING": "x", "madeleine_being": "y", "PATH": "/bin"}).being
+        == "default"
+    )
+
+
+@pytest.mark.parametrize("name", ["BEEING", "RECALL_TRESHOLD", "", "DATA-DIR"])
+def test_an_unknown_variable_is_refused_and_the_known_ones_are_told(tmp_path: Path, name: str) -> None:
+    """A misspelt setting that is passed over in silence is found months later."""
+    with pytest.raises(InvalidInput) as caught:
+        read_settings({**environment(tmp_path), f"MADELEINE_{name}": "x"})
+    words = str(caught.value)
+    assert f"MADELEINE_{name}" in words
+    assert "MADELEINE_RECALL_THRESHOLD" in words
+
+
+def test_an_unknown_name_in_the_file_is_refused_by_name_and_place(tmp_path: Path) -> None:
+    (tmp_path / FILE).write_text('beeing = "ada"\n', encoding="utf-8")
+    with pytest.raises(InvalidInput, match="beeing") as caught:
+        read_settings(environment(tmp_path))
+    assert str(tmp_path / FILE) in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("recall_threshold", "much"),
+        ("recall_threshold", "1.5"),
+        ("recall_threshold", "nan"),
+        ("recall_threshold", ""),
+        ("max_text_chars", "99"),
+        ("max_text_chars", "1.5"),
+        ("max_text_chars", "9" * 30),
+        ("being", ""),
+        ("being", "x" * 201),
+        ("being", "a\nb"),
+        ("embedding_model", ""),
+        ("log_level", "loud"),
+        ("log_level", "DEBUG!"),
+    ],
+)
+def test_a_bad_value_in_the_environment_is_named(tmp_path: Path, name: str, value: str) -> None:
+    with pytest.raises(InvalidInput, match=name) as caught:
+        read_settings(environment(tmp_path, **{name: value}))
+    assert "the environment" in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("line", "name"),
+    [("recall_threshold = 2", "recall_threshold"), ("being = 3", "being"), ("max_text_chars = nan", "max_text_chars")],
+)
+def test_a_bad_value_in_the_file_is_named_with_the_file(tmp_path: Path, line: str, name: str) -> None:
+    (tmp_path / FILE).write_text(line, encoding="utf-8")
+    with pytest.raises(InvalidInput, match=name) as caught:
+        read_settings(environment(tmp_path))
+    assert FILE in str(caught.value)
+
+
+@pytest.mark.parametrize("content", [b"being = ", b"\xff\xfe", b"being = 'a'\nbeing = 'b'"])
+def test_a_file_that_is_not_toml_is_refused_with_what_to_do(tmp_path: Path, content: bytes) -> None:
+    (tmp_path / FILE).write_bytes(content)
+    with pytest.raises(InvalidInput, match="Mend it or remove it"):
+        read_settings(environment(tmp_path))
+
+
+def test_a_data_directory_that_is_a_file_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("x", encoding="utf-8")
+    with pytest.raises(InvalidInput, match="cannot be read"):
+        read_settings(environment(tmp_path / "file"))

@@ -1,0 +1,252 @@
+"""Answers: no null, no traceback, nothing that cannot be sent."""
+
+from __future__ import annotations
+
+import json
+import logging
+from random import Random
+from typing import Any, cast
+
+import jsonschema  # type: ignore[import-untyped]
+import mcp_types as types
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from memory.errors import InvalidInput, StorageFull
+from memory.model import DatedAction, EmotionVector, Memory, Provenance
+from memory.ports import Hit
+from memory.recall.recall import Recalled
+from memory.recall.revisit import Revisited
+from server.lines import encode
+from tests.doubles import ADA, NOW, a_memory
+from tools import recall, recall_memory, search_memory
+from tools.arguments import Arguments
+from tools.replies import answer, brief, crash, meaning_notice, moment, present, refusal, when, whole
+from tools.tool import Call, Tool, UseCases
+from tools.toolset import Toolset
+
+SPARSE = a_memory("We ate.")
+FULL = a_memory(
+    "We ate.",
+    when=("2026-02-27", DatedAction("2026-02-28", "leftovers")),
+    actors=("Ada",),
+    setting="kitchen",
+    dialogue=("More?",),
+    sensory=("steam",),
+    feeling="warm",
+    lesson="cook more",
+    themes=("food",),
+    emotions=("joy",),
+    emotion=EmotionVector(1, 0, 0, 0, 0, 0),
+    pinned=True,
+    provenance=Provenance(tool="store", client="inspector", session_id="s1"),
+)
+NO_USE_CASES = cast("UseCases", None)
+
+
+def text_of(result: types.CallToolResult) -> str:
+    [content] = result.content
+    assert isinstance(content, types.TextContent)
+    return content.text
+
+
+def over_the_wire(result: types.CallToolResult) -> dict[str, Any]:
+    """As a client reads it."""
+    dumped = result.model_dump(by_alias=True, exclude_none=True, mode="json")
+    line = encode(types.JSONRPCResponse(jsonrpc="2.0", id=1, result=dumped))
+    assert line.endswith(b"\n")
+    assert line.count(b"\n") == 1
+    found: dict[str, Any] = json.loads(line)["result"]
+    return found
+
+
+def holds_null(value: Any) -> bool:
+    if isinstance(value, dict):
+        return any(map(holds_null, value.values()))
+    if isinstance(value, (list, tuple)):
+        return any(map(holds_null, value))
+    return value is None
+
+
+@pytest.mark.parametrize("memory", [SPARSE, FULL], ids=["sparse", "full"])
+def test_no_null_is_sent_of_a_memory(memory: Memory) -> None:
+    assert not holds_null(brief(memory, 0.5))
+    assert not holds_null(whole(memory))
+
+
+def test_a_whole_memory_tells_everything_that_is_known_of_it() -> None:
+    """spec P10"""
+    assert whole(FULL) == {
+        "id": FULL.id,
+        "text": "We ate.",
+        "status": "active",
+        "category": "episodic",
+        "importance": 0.5,
+        "when": "2026-02-27",
+        "timeline": ["2026-02-27", {"date": "2026-02-28", "action": "leftovers"}],
+        "actors": ["Ada"],
+        "setting": "kitchen",
+        "dialogue": ["More?"],
+        "sensory": ["steam"],
+        "feeling": "warm",
+        "emotions": ["joy"],
+        "lesson": "cook more",
+        "themes": ["food"],
+        "provenance": {
+            "stored_at": "2026-03-01T12:00:00+00:00", "tool": "store", "client": "inspector", "session_id": "s1"
+        },
+        "pinned": True,
+        "session_count": 0,
+        "access_count": 0,
+        "reactivation_count": 0,
+    }  # fmt: skip
+
+
+def test_an_importance_of_zero_is_told() -> None:
+    """Zero is a value, not a gap."""
+    assert whole(a_memory("noise", importance=0.0))["importance"] == 0.0
+    assert present({"a": 0, "b": False, "c": None, "d": "", "e": [], "f": ()}) == {"a": 0, "b": False}
+
+
+def test_a_brief_memory_says_when_it_was_even_if_nobody_told() -> None:
+    assert brief(SPARSE, 0.5)["when"] == "2026-03-01"
+    assert when(FULL) == "2026-02-27"
+    assert when(a_memory("We ate.", when=("Day7",))) == "Day7"
+    assert moment(None) is None
+    assert moment(NOW) == "2026-03-01T12:00:00+00:00"
+
+
+@given(
+    st.dictionaries(
+        st.text(max_size=5),
+        st.recursive(
+            st.booleans() | st.integers(-(2**53), 2**53) | st.floats(-1e6, 1e6) | st.text(max_size=10),
+            lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3),
+            max_leaves=8,
+        ),
+        max_size=5,
+    )
+)
+def test_the_text_of_an_answer_equals_its_structured_content(content: dict[str, Any]) -> None:
+    """A client that reads only one of the two misses nothing."""
+    result = answer(content)
+    assert json.loads(text_of(result)) == content
+    assert result.structured_content == content
+    assert not result.is_error
+    found = over_the_wire(result)
+    assert json.loads(found["content"][0]["text"]) == found["structuredContent"] == content
+
+
+def test_an_answer_is_compact_and_not_escaped() -> None:
+    """Every character costs the client tokens."""
+    assert text_of(answer({"a": ["東京", 1], "b": True})) == '{"a":["東京",1],"b":true}'
+
+
+@pytest.mark.parametrize("bad", ["\ud800", "a\udfffb", "\ude00\ud83d"])
+def test_half_of_a_surrogate_pair_does_not_keep_an_answer_from_being_sent(bad: str) -> None:
+    """It once ended the writer, and with it the server: the ledger holds no such text, but an id or an error may."""
+    assert over_the_wire(answer({"text": bad}))["structuredContent"] == {"text": bad}
+    assert over_the_wire(refusal(InvalidInput(bad)))["isError"] is True
+
+
+def test_a_refusal_says_what_the_error_says() -> None:
+    found = over_the_wire(refusal(StorageFull("No space is left; make room.")))
+    assert found["content"][0]["text"] == "No space is left; make room."
+    assert found["isError"] is True
+    assert "structuredContent" not in found
+
+
+def test_a_crash_tells_an_incident_and_no_traceback_and_the_log_tells_all(caplog: pytest.LogCaptureFixture) -> None:
+    """style.md, errors: caught broadly at a tool call, logged with traceback."""
+    with caplog.at_level(logging.ERROR):
+        words = text_of(crash("recall", ZeroDivisionError("secret detail")))
+    assert "recall failed" in words
+    assert "secret" not in words
+    assert "Traceback" not in words
+    [record] = caplog.records
+    incident = record.getMessage().rsplit(" ", 1)[1]
+    assert incident in words
+    assert record.exc_info is not None
+
+
+def test_the_reason_why_meaning_is_off_is_told_and_nothing_when_it_is_on() -> None:
+    assert meaning_notice("") == {}
+    assert "no wheel" in meaning_notice("no wheel")["notice"]
+
+
+class NoArguments(Arguments):
+    """None."""
+
+
+def toolset(run: Any) -> Toolset:
+    tool = Tool(
+        name="probe",
+        description="A probe.",
+        arguments=NoArguments,
+        answers={"type": "object"},
+        run=run,
+        read_only=True,
+        destructive=False,
+        idempotent=True,
+    )
+    return Toolset([tool], max_text_chars=100)
+
+
+async def called(outcome: Any, **arguments: Any) -> types.CallToolResult:
+    async def run(call: Call, arguments: NoArguments) -> dict[str, Any]:
+        if isinstance(outcome, BaseException):
+            raise outcome
+        found: dict[str, Any] = outcome
+        return found
+
+    return await toolset(run).call("probe", arguments, Call(ADA, NO_USE_CASES))
+
+
+async def test_a_call_is_answered_with_what_the_tool_found() -> None:
+    assert (await called({"a": 1})).structured_content == {"a": 1}
+
+
+async def test_arguments_that_cannot_be_used_are_a_refusal() -> None:
+    result = await called({"a": 1}, colour="red")
+    assert result.is_error
+    assert "colour" in text_of(result)
+
+
+async def test_a_foreseen_error_is_a_refusal_and_an_unforeseen_one_a_crash() -> None:
+    assert text_of(await called(InvalidInput("Say more."))) == "Say more."
+    result = await called(KeyError("secret"))
+    assert result.is_error
+    assert "incident" in text_of(result)
+
+
+async def test_an_answer_with_a_number_that_json_does_not_know_is_a_crash_and_not_nonsense() -> None:
+    assert (await called({"score": float("nan")})).is_error
+
+
+RECALLED = Recalled(memories=((FULL, 0.9), (SPARSE, 0.4)), total_tokens=12, budget_used=0.006)
+
+
+@pytest.mark.parametrize("shape", ["fragments", "memories", "prompt"])
+def test_every_shape_of_a_recall_is_what_the_schema_says(shape: str) -> None:
+    """spec P9, L2, L4"""
+    tool = recall.tool(Random(1))
+    for recalled in (RECALLED, Recalled((), 0, 0.0)):
+        content = {shape: recall.SHAPES[shape](recalled, Random(1)), "count": 1, "total_tokens": 1, "budget_used": 0.1}
+        jsonschema.validate(content, dict(tool.answers), jsonschema.Draft202012Validator)
+        assert not holds_null(content)
+
+
+def test_whole_memories_are_what_the_schema_says() -> None:
+    """spec P10"""
+    content = recall_memory.shown(Revisited((FULL, SPARSE), missing=(), next_cursor=""))
+    jsonschema.validate(content, dict(recall_memory.TOOL.answers), jsonschema.Draft202012Validator)
+    assert set(content) == {"memories"}
+
+
+def test_a_hit_has_the_fields_of_the_spec_and_a_short_snippet() -> None:
+    """spec H3: {source, id, timestamp, snippet ≤ 400 characters, tags}."""
+    hit = Hit(source="notes", id="n", timestamp=NOW, text="x" * 1_000, position=(1, "n"))
+    assert search_memory.hit(hit) == {
+        "source": "notes", "id": "n", "timestamp": "2026-03-01T12:00:00+00:00", "snippet": "x" * 400, "tags": []
+    }  # fmt: skip
