@@ -100,6 +100,10 @@ class StoreLedger(Protocol):
 
     async def keyed(self, scope: Scope, keys: Sequence[str]) -> dict[str, KeyedEarlier]: ...
 
+    async def same_text(self, scope: Scope, hash_: ContentHash) -> list[MemoryId]:
+        """Living memories with this very text to embed, oldest first, at most 5."""
+        ...
+
     async def vectors(self, model: ModelName, hashes: Sequence[ContentHash]) -> dict[ContentHash, Vector]: ...
 
     async def commit(self, scope: Scope, batch: StoreBatch) -> None:

@@ -7,9 +7,9 @@ import logging
 from collections.abc import Awaitable, Callable, Sequence
 
 from memory.errors import EmbeddingUnavailable
+from memory.ingest.pointing import index_point
 from memory.model import Memory, MemoryId
-from memory.ports import Embedder, Index, IndexPoint, IndexSource
-from memory.rules.lexicon import memory_words
+from memory.ports import Embedder, Index, IndexSource
 
 logger = logging.getLogger(__name__)
 
@@ -22,7 +22,7 @@ Progress = Callable[[int, int], Awaitable[None]]
 
 
 class IndexKeeper:
-    """`index` may be replaced by a new one (`swap`) when the old one is torn."""
+    """One keeper an index; its work is done one piece at a time."""
 
     def __init__(self, source: IndexSource, index: Index, embedder: Embedder) -> None:
         self._source = source
@@ -79,10 +79,7 @@ class IndexKeeper:
     async def _bring_in(self, memories: Sequence[Memory], ids: Sequence[MemoryId]) -> None:
         vectors = await self._source.vectors(self._embedder.model, [memory.content_hash for memory in memories])
         await self._index.upsert(
-            [
-                IndexPoint(memory=memory, words=memory_words(memory), vector=vectors.get(memory.content_hash))
-                for memory in memories
-            ]
+            [index_point(memory, vectors.get(memory.content_hash), self._embedder) for memory in memories]
         )
         known = {memory.id for memory in memories}
         if gone := [id_ for id_ in ids if id_ not in known]:

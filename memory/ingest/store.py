@@ -13,6 +13,7 @@ from typing import Literal
 import numpy as np
 
 from memory.errors import EmbeddingUnavailable, IndexUnavailable, KeyConflict
+from memory.ingest.pointing import index_point
 from memory.model import (
     LIVING,
     Category,
@@ -25,8 +26,7 @@ from memory.model import (
     Vector,
     happened_at,
 )
-from memory.ports import Embedder, IndexPoint, KeyedEarlier, Reinforcement, StoreBatch, StoreIndex, StoreLedger
-from memory.rules.lexicon import memory_words
+from memory.ports import Embedder, KeyedEarlier, Reinforcement, StoreBatch, StoreIndex, StoreLedger
 from memory.rules.likeness import SAME, same_facts
 from memory.scope import Scope
 
@@ -162,31 +162,30 @@ class StoreScenes:
     async def _same_as(
         self, scope: Scope, memory: Memory, vectors: dict[ContentHash, Vector], batch: Sequence[Memory]
     ) -> MemoryId | None:
-        """A memory that says the same as the new one: cosine ≥ 0.92 and no fact differs (spec T6)."""
+        """A memory that says the same as the new one: its very text, or cosine ≥ 0.92, and no fact differs (spec T6)."""
         vector = vectors.get(memory.content_hash)
-        if vector is None:
-            return None
         for other in batch:
-            theirs = vectors.get(other.content_hash)
-            if theirs is not None and float(np.dot(vector, theirs)) >= SAME and same_facts(memory, other):
+            if _alike(vector, vectors.get(other.content_hash), memory, other) and same_facts(memory, other):
                 return other.id
+        near = await self._near(scope, vector) if vector is not None else []
+        same_text = await self._ledger.same_text(scope, memory.content_hash)
+        candidates = await self._ledger.memories(scope, [*same_text, *near])
+        return next((other.id for other in candidates if same_facts(memory, other)), None)
+
+    async def _near(self, scope: Scope, vector: Vector) -> list[MemoryId]:
         try:
             near = await self._index.nearest(scope, vector, limit=NEIGHBOURS, statuses=LIVING)
         except IndexUnavailable as error:
             logger.warning("no look for duplicates: %s", error)
-            return None
-        candidates = await self._ledger.memories(scope, [id_ for id_, cosine in near if cosine >= SAME])
-        return next((other.id for other in candidates if same_facts(memory, other)), None)
+            return []
+        return [id_ for id_, cosine in near if cosine >= SAME]
 
     async def _index_now(self, memories: Sequence[Memory], vectors: dict[ContentHash, Vector]) -> None:
         """The pending marks of the commit stay until the index is on disk; a failure here is made good from them."""
         if not memories:
             return
         self._wrote()
-        points = [
-            IndexPoint(memory=memory, words=memory_words(memory), vector=vectors.get(memory.content_hash))
-            for memory in memories
-        ]
+        points = [index_point(memory, vectors.get(memory.content_hash), self._embedder) for memory in memories]
         try:
             await self._index.upsert(points)
         except IndexUnavailable as error:
@@ -246,3 +245,9 @@ def reinforcement(scope: Scope, new: NewScene, of: MemoryId, draft: Memory) -> R
 def _of(memories: Sequence[Memory], vectors: dict[ContentHash, Vector]) -> dict[ContentHash, Vector]:
     hashes = {memory.content_hash for memory in memories}
     return {hash_: vector for hash_, vector in vectors.items() if hash_ in hashes}
+
+
+def _alike(mine: Vector | None, theirs: Vector | None, new: Memory, old: Memory) -> bool:
+    if new.content_hash == old.content_hash:
+        return True
+    return mine is not None and theirs is not None and float(np.dot(mine, theirs)) >= SAME
