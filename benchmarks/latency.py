@@ -133,12 +133,14 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--sizes", default="1000,10000", help="memories in the store, by comma")
     parser.add_argument("--calls", type=int, default=500, help="timed calls of each tool")
+    parser.add_argument("--record", action="store_true", help=f"write the figures to {RESULTS.name}/")
     arguments = parser.parse_args()
     sizes = [int(size) for size in arguments.sizes.split(",")]
     found = asyncio.run(run(sizes, arguments.calls))
     show(found, arguments.calls)
-    RESULTS.mkdir(exist_ok=True)
-    (RESULTS / "latency.json").write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
+    if arguments.record:
+        RESULTS.mkdir(exist_ok=True)
+        (RESULTS / "latency.json").write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":

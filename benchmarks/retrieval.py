@@ -186,7 +186,7 @@ def write(found: dict[str, Any], results: dict[str, SetResult]) -> Path:
     return path
 
 
-async def run(folder: Path, wanted: Sequence[str], data_dir: Path) -> None:
+async def run(folder: Path, wanted: Sequence[str], data_dir: Path, *, record: bool) -> None:
     console = Console()
     settings = Settings(data_dir=data_dir)
     started = time.monotonic()
@@ -197,7 +197,8 @@ async def run(folder: Path, wanted: Sequence[str], data_dir: Path) -> None:
                 results[name] = await measure(memory, name, sets.read(folder, name), bar)
         found = summary(results, memory, time.monotonic() - started)
     show(console, found)
-    console.print(f"Per-query ranks: {write(found, results).relative_to(HERE.parent)}")
+    if record:
+        console.print(f"Per-query ranks: {write(found, results).relative_to(HERE.parent)}")
 
 
 def main() -> None:
@@ -205,11 +206,12 @@ def main() -> None:
     parser.add_argument("folder", type=Path, help="where the sets are")
     parser.add_argument("--sets", default="locomo,beam100k,jsquad", help="names, by comma; 'all' for all in the folder")
     parser.add_argument("--data-dir", type=Path, help="keep the store here and use it again in the next run")
+    parser.add_argument("--record", action="store_true", help=f"write figures and ranks to {RESULTS.name}/")
     arguments = parser.parse_args()
     wanted = sets.names(arguments.folder) if arguments.sets == "all" else arguments.sets.split(",")
     with ExitStack() as stack:
         data_dir = arguments.data_dir or Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="madeleine-")))
-        asyncio.run(run(arguments.folder, wanted, data_dir))
+        asyncio.run(run(arguments.folder, wanted, data_dir, record=arguments.record))
 
 
 if __name__ == "__main__":

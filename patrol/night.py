@@ -117,13 +117,13 @@ class Night:
         del self.clusters[cluster.id]
 
     async def recompute(self, ids: Iterable[ClusterId]) -> None:
-        """A cluster's vector is the mean of its active memories' vectors (spec P3)."""
+        """A cluster's vector is the mean of its active memories' vectors (spec P3). One whose memories are all asleep
+        keeps its last one, by which ❼ finds its nearest sibling."""
         for id_ in ids:
-            if id_ in self.clusters:
-                rows = list((await self.vectors(self.active(id_))).values())
-                mean = mean_vector(np.stack(rows)) if rows else None
-                model = self._model if mean is not None else None
-                self.clusters[id_] = replace(self.clusters[id_], vector=mean, model=model)
+            if id_ in self.clusters and (rows := list((await self.vectors(self.active(id_))).values())):
+                mean = mean_vector(np.stack(rows))
+                if mean is not None:
+                    self.clusters[id_] = replace(self.clusters[id_], vector=mean, model=self._model)
 
     def vector_of(self, cluster: Cluster) -> Vector | None:
         """None also where it was computed with another model (ruling 6)."""

@@ -86,23 +86,23 @@ async def add_notes(settings: Settings, arguments: argparse.Namespace) -> None:
     from memory.ingest.notes import add_note
     from memory.model import BeingId
     from memory.scope import Scope
-    from server.wiring import LEDGER, utc_now
-    from storage.sql.ledger import open_ledger
+    from server.wiring import notes_inbox, utc_now
 
     try:
         text = sys.stdin.read() if arguments.file == "-" else Path(arguments.file).read_text(encoding="utf-8")
     except (OSError, ValueError) as error:
         raise InvalidInput(f"{arguments.file} cannot be read: {error}") from error
     lines = [line for line in text.splitlines() if line.strip()]
-    settings.data_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
-    async with open_ledger(settings.data_dir / LEDGER) as ledger:
+    async with notes_inbox(settings) as inbox:
         for line in lines:
-            await add_note(ledger, Scope(BeingId(settings.being), "madeleine note"), line, now=utc_now())
+            await add_note(inbox, Scope(BeingId(settings.being), "madeleine note"), line, now=utc_now())
     print(f"{len(lines)} notes wait for the next patrol of {settings.being!r}.")
 
 
 async def show_config(settings: Settings, arguments: argparse.Namespace) -> None:
-    command = {"command": sys.executable, "args": ["-m", "server.cli"], "env": {"MADELEINE_BEING": settings.being}}
+    installed = Path(sys.executable).with_name("madeleine")
+    started = {"command": str(installed)} if installed.exists() else {"command": sys.executable, "args": ["-m", "server.cli"]}
+    command = started | {"env": {"MADELEINE_BEING": settings.being}}
     print(json.dumps({"mcpServers": {"madeleine": command}}, indent=2))
 
 

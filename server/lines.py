@@ -70,7 +70,7 @@ async def line_transport(source: Reads, sink: Writes) -> AsyncIterator[Streams]:
 
 
 async def lines(source: Reads) -> AsyncIterator[bytes | None]:
-    """Each line without its end; None for one that was too long."""
+    """Each line without its end; None for one that was too long. Blank ones are left out."""
     buffer = bytearray()
     skipping = False
     while chunk := await source.read(CHUNK):
@@ -79,7 +79,7 @@ async def lines(source: Reads) -> AsyncIterator[bytes | None]:
         while (end := buffer.find(b"\n", start)) >= 0:
             line, start = bytes(buffer[:end]), 0
             del buffer[: end + 1]
-            if skipping:
+            if skipping or len(line) > LONGEST_LINE:
                 skipping = False
                 yield None
             elif line.strip():
@@ -87,6 +87,8 @@ async def lines(source: Reads) -> AsyncIterator[bytes | None]:
         if len(buffer) > LONGEST_LINE:
             buffer.clear()
             skipping = True
+    if buffer.strip() and not skipping:
+        yield bytes(buffer)
 
 
 def parse(line: bytes | None) -> SessionMessage | types.JSONRPCError:

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import platformdirs
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
 from memory.errors import InvalidInput
 
@@ -35,12 +35,17 @@ class Settings(BaseModel):
     """A Qdrant server instead of the embedded index."""
     log_level: Literal["debug", "info", "warning", "error"] = "info"
 
+    @field_validator("data_dir")
+    @classmethod
+    def _from_home(cls, path: Path) -> Path:
+        return path.expanduser().absolute()
+
 
 def read_settings(environment: Mapping[str, str] | None = None) -> Settings:
     """Raises `InvalidInput` that names what is wrong and where it stands."""
     environment = os.environ if environment is None else environment
     given: dict[str, Any] = {
-        name.removeprefix(PREFIX).lower(): value for name, value in environment.items() if name.startswith(PREFIX)
+        name.removeprefix(PREFIX).lower(): value for name, value in environment.items() if name.startswith(PREFIX) and value
     }
     if unknown := sorted(set(given) - set(Settings.model_fields)):
         known = ", ".join(PREFIX + name.upper() for name in Settings.model_fields)
@@ -53,6 +58,8 @@ def read_settings(environment: Mapping[str, str] | None = None) -> Settings:
         return from_environment
     except (OSError, ValueError) as error:
         raise InvalidInput(f"{file} cannot be read: {error}. Mend it or remove it.") from error
+    if "data_dir" in in_file:
+        raise InvalidInput(f"data_dir cannot be set in {file}, which lies in it: set {PREFIX}DATA_DIR.")
     return _validated(in_file | given, str(file))
 
 

@@ -15,7 +15,7 @@ from inference.dense import DenseEmbedder
 from memory.errors import IndexTorn
 from memory.ingest.index_keeper import IndexKeeper, Progress
 from memory.ingest.store import StoreScenes
-from memory.ports import Embedder, Index, TokenCounter
+from memory.ports import Embedder, Index, NoteLedger, TokenCounter
 from memory.recall.recall import Recall, RecallConfig
 from memory.recall.revisit import Revisit
 from memory.recall.search import Search
@@ -104,6 +104,14 @@ async def open_memory(
             patrol=Patrol(ledger, index, embedder, ledger.activations, now=utc_now, wrote=keeper.catch_up),
         )
         yield OpenMemory(use, ledger, index, embedder, keeper)
+
+
+@asynccontextmanager
+async def notes_inbox(settings: Settings) -> AsyncIterator[NoteLedger]:
+    """The ledger alone: it may be opened beside a running server, the index may not."""
+    settings.data_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
+    async with open_ledger(settings.data_dir / LEDGER) as ledger:
+        yield ledger
 
 
 @asynccontextmanager

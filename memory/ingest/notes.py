@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import uuid
+from collections.abc import Iterator
 from dataclasses import replace
 from datetime import datetime
 from typing import Annotated, Any
@@ -70,6 +71,14 @@ class SceneInput(BaseModel):
         return value
 
 
+def _texts(value: Any) -> Iterator[str]:
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, dict | list):
+        for part in value.values() if isinstance(value, dict) else value:
+            yield from _texts(part)
+
+
 def read_scene(note: Note, scope: Scope, now: datetime) -> Memory | str:
     """The memory that a scene note becomes, or why it cannot be read. Importance is clamped to [0, 1] (spec P6 ❶)."""
     try:
@@ -77,7 +86,10 @@ def read_scene(note: Note, scope: Scope, now: datetime) -> Memory | str:
         if isinstance(raw, dict) and isinstance(raw.get("scene"), dict):
             raw = {**{k: v for k, v in raw.items() if k != "scene"}, **raw["scene"]}
         given = SceneInput.model_validate(raw)
-        json.dumps(raw, ensure_ascii=False).encode()  # a lone surrogate cannot be stored
+        for text in _texts(raw):
+            text.encode()  # half of a surrogate pair cannot be stored
+            if "\x00" in text:
+                return "a NUL character cannot be stored"
     except ValidationError as error:
         first = error.errors()[0]
         return f"{'.'.join(map(str, first['loc'])) or 'note'}: {first['msg']}"

@@ -142,6 +142,7 @@ def _tells_more(new: Memory, old: Memory) -> bool:
         and set(new.emotions) <= set(old.emotions)
         and new.scene.setting in {"", old.scene.setting}
         and new.lesson in {"", old.lesson}
+        and new.feeling in {"", old.feeling}
         and new.category == old.category
         and (not new.scene.when or bool(old.scene.when))
         and {item for item in new.scene.when if isinstance(item, DatedAction)} <= set(old.scene.when)

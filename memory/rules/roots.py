@@ -19,6 +19,9 @@ PROTOTYPES: Mapping[Root, tuple[str, ...]] = {
         "The manager assigned tasks to the team for the next quarter.",
         "I applied for a job, prepared the interview and negotiated the salary.",
         "The company's sales report, strategy and market analysis were presented.",
+        "A colleague from another department sent the schedule, the documents and the figures.",
+        "The server went down, and we wrote a report on the incident for the users of our product.",
+        "I finished the training, moved to a new office and was promoted.",
     ),
     "Private": (
         "We had dinner with the family at home and talked about the children.",
@@ -27,6 +30,10 @@ PROTOTYPES: Mapping[Root, tuple[str, ...]] = {
         "I was ill and tired and stayed in bed with the cat.",
         "I love music, painting, cooking and reading in my free time.",
         "She told me how sad and lonely she had felt since the separation.",
+        "I am learning to play an instrument and practise a piece of music every evening.",
+        "We cooked soup after an old recipe; he is allergic to nuts and does not eat meat.",
+        "The dog has to see the vet, needs medicine and a special diet.",
+        "We travelled by train to the sea, went hiking and took photographs.",
     ),
 }
 

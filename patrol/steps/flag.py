@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from memory.model import ClusterId
 from memory.rules.decay import flagged
 from patrol.night import Night
 from patrol.report import StepReport
@@ -11,6 +12,7 @@ from patrol.report import StepReport
 
 async def flag(night: Night) -> StepReport:
     dying = active = 0
+    touched: set[ClusterId] = set()
     for subject in list(night.subjects.values()):
         status = flagged(
             subject.status,
@@ -22,4 +24,6 @@ async def flag(night: Night) -> StepReport:
             night.put(replace(subject, status=status))
             dying += status == "dying"
             active += status == "active"
+            touched |= {subject.cluster_id} if subject.cluster_id else set()
+    await night.recompute(touched)
     return StepReport("flag", {"dying": dying, "active_again": active})

@@ -4,18 +4,20 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from memory.model import ClusterId
+from memory.ports import Subject
 from memory.rules.revival import revived_session_count
 from patrol.night import Night
 from patrol.report import StepReport
 
 
 async def revive(night: Night) -> StepReport:
+    """Survivors first, so that one that comes back in this very step keeps those that it absorbed at rest."""
+    dead = [subject for subject in night.subjects.values() if subject.status == "dead"]
+    touched: set[ClusterId] = set()
     revived = 0
-    for subject in list(night.subjects.values()):
-        if subject.status != "dead":
-            continue
-        survivor = night.subjects.get(subject.absorbed_into) if subject.absorbed_into else None
-        if survivor is not None and survivor.status != "dead":
+    for subject in sorted(dead, key=lambda s: len(survivors(night, s))):
+        if any(survivor.status != "dead" for survivor in survivors(night, subject)):
             continue
         session_count = revived_session_count(
             importance=subject.importance,
@@ -23,6 +25,17 @@ async def revive(night: Night) -> StepReport:
             reactivation_count=subject.reactivation_count,
         )
         if session_count is not None:
-            night.put(replace(subject, status="active", session_count=session_count))
+            night.put(replace(subject, status="active", session_count=session_count, absorbed_into=None))
             revived += 1
+            touched |= {subject.cluster_id} if subject.cluster_id else set()
+    await night.recompute(touched)
     return StepReport("revive", {"revived": revived})
+
+
+def survivors(night: Night, subject: Subject) -> list[Subject]:
+    """Who absorbed it, who absorbed that one, and so on."""
+    found: list[Subject] = []
+    while subject.absorbed_into and (survivor := night.subjects.get(subject.absorbed_into)) and survivor not in found:
+        found.append(survivor)
+        subject = survivor
+    return found

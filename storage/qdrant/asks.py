@@ -57,6 +57,15 @@ def idf_of(answers: Sequence[Hits], documents: int) -> list[float]:
     return [hits[0][1] if hits else unseen for hits in answers]
 
 
+def telling(terms: Sequence[int], best: Sequence[Hits], bridges: frozenset[int]) -> list[int]:
+    """Positions of the terms that count, given the answers to `idf_asks`.
+
+    A bridge joins the end of one word to the beginning of the next: that no memory holds it says nothing about the
+    words, and must not make the question look like one about something else.
+    """
+    return [at for at, (term, hits) in enumerate(zip(terms, best, strict=True)) if hits or term not in bridges]
+
+
 def candidates_ask(scope: Scope, question: Question, terms: Terms) -> Ask | None:
     """None if there is nothing to look for."""
     sought = terms if terms[0] else None

@@ -41,6 +41,7 @@ from storage.qdrant.asks import (
     in_order,
     pool_of,
     score_asks,
+    telling,
 )
 from storage.qdrant.copying import copy_tree
 from storage.qdrant.filters import Where, memories_of
@@ -118,8 +119,10 @@ class EdgeIndex:
         if not fused:
             return EMPTY_POOL
         found = in_order(fused)
-        idf = idf_of(best, self._documents_of(scope))
-        return pool_of(found, idf, self._answers(score_asks(scope, question, terms[0], found)))
+        kept = telling(terms[0], best, words.bridges(question.words))
+        idf = idf_of([best[at] for at in kept], self._documents_of(scope))
+        asks = score_asks(scope, question, [terms[0][at] for at in kept], found)
+        return pool_of(found, idf, self._answers(asks))
 
     async def nearest(
         self, scope: Scope, vector: Vector, *, limit: int, statuses: Sequence[Status]

@@ -26,6 +26,7 @@ from storage.qdrant.asks import (
     in_order,
     pool_of,
     score_asks,
+    telling,
 )
 from storage.qdrant.filters import Where, memories_of
 from storage.qdrant.schema import (
@@ -107,8 +108,10 @@ class ServerIndex:
         if not fused:
             return EMPTY_POOL
         found = in_order(fused)
-        idf = idf_of(best, await self._documents_of(scope) if not all(best) else 0)
-        return pool_of(found, idf, await self._answers(score_asks(scope, question, terms[0], found)))
+        kept = telling(terms[0], best, words.bridges(question.words))
+        idf = idf_of([best[at] for at in kept], await self._documents_of(scope) if not all(best) else 0)
+        asks = score_asks(scope, question, [terms[0][at] for at in kept], found)
+        return pool_of(found, idf, await self._answers(asks))
 
     async def nearest(
         self, scope: Scope, vector: Vector, *, limit: int, statuses: Sequence[Status]

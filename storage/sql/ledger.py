@@ -49,6 +49,9 @@ class Ledger:
     async def keyed(self, scope: Scope, keys: Sequence[str]) -> dict[str, KeyedEarlier]:
         return await memories.keyed(self._database, scope, keys)
 
+    async def same_text(self, scope: Scope, hash_: ContentHash) -> list[MemoryId]:
+        return await memories.same_text(self._database, scope, hash_)
+
     async def commit(self, scope: Scope, batch: StoreBatch) -> None:
         await memories.commit(self._database, scope, batch)
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
-from sqlalchemy import bindparam, func, literal, select, union_all, update
+from sqlalchemy import bindparam, func, literal, literal_column, select, union_all, update
 
 from memory.errors import InvalidInput, KeyConflict, StorageError
-from memory.model import Memory, MemoryId
+from memory.model import ContentHash, Memory, MemoryId
 from memory.ports import KeyedEarlier, Reinforcement, StoreBatch, Traits
 from memory.scope import Scope
 from storage.sql import embeddings, pending
@@ -25,6 +25,14 @@ _OWN = (among(_m.id, "ids"), unindexed(_m.being_id) == bindparam("being"))
 _BY_IDS = Query(select(*MEMORY).where(*_OWN))
 _ANY_BY_IDS = Query(select(*MEMORY).where(among(_m.id, "ids")))
 _PAGE = Query(select(*MEMORY).where(_m.id > bindparam("after")).order_by(_m.id).limit(bindparam("limit")))
+_SAME_TEXT = Query(
+    select(_m.id)
+    .where(
+        _m.content_hash == bindparam("hash"), unindexed(_m.being_id) == bindparam("being"), _m.status != literal_column("'dead'")
+    )
+    .order_by(_m.seq)
+    .limit(5)
+)
 _COUNT = Query(select(func.count()).select_from(memories))
 _TRAITS = Query(select(_m.id, _m.session_id, _m.actors, _m.emotions, _m.words).where(*_OWN))
 _KEYED = Query(
@@ -66,6 +74,10 @@ async def any_by_ids(reads: Reads, ids: Sequence[MemoryId]) -> list[Memory]:
 def _in_order(found: Iterable[Memory], ids: Sequence[MemoryId]) -> list[Memory]:
     by_id = {memory.id: memory for memory in found}
     return [by_id[id_] for id_ in dict.fromkeys(ids) if id_ in by_id]
+
+
+async def same_text(reads: Reads, scope: Scope, hash_: ContentHash) -> list[MemoryId]:
+    return await reads.rows(_SAME_TEXT, scalar, hash=hash_, being=scope.being_id)
 
 
 async def page(reads: Reads, after: MemoryId | None, limit: int) -> list[Memory]:

@@ -257,6 +257,14 @@ class LedgerContract:
 
     # --- keys
 
+    async def test_the_same_text_is_found_among_the_living_of_the_being(self, ledger: AnyLedger) -> None:
+        first, second, other = memory("Same"), memory("Same"), memory("Other")
+        dead, foreign = memory("Same", status="dead"), memory("Same", scope=BOB)
+        await ledger.commit(ADA, batch(first, second, other, dead))
+        await ledger.commit(BOB, batch(foreign))
+        assert await ledger.same_text(ADA, first.content_hash) == [first.id, second.id]
+        assert await ledger.same_text(ADA, ContentHash("nothing")) == []
+
     async def test_a_key_tells_what_it_led_to(self, ledger: AnyLedger) -> None:
         one = memory("First words", key="a")
         await ledger.commit(ADA, batch(one))

@@ -163,3 +163,21 @@ async def test_revival_leaves_the_living_alone(world: World, status: Status) -> 
     memory = a_memory("ramen", status=status, session_count=70, reactivation_count=3)
     assert await revived(world, memory) == [status]
     assert world.now(memory) == memory
+
+
+@pytest.mark.parametrize("reverse", [False, True])
+async def test_a_survivor_that_comes_back_keeps_those_it_absorbed_at_rest(world: World, reverse: bool) -> None:
+    """spec P6 ❺, ruling 3: whatever the order of the rows."""
+    survivor = a_memory("survivor", status="dead", reactivation_count=1)
+    absorbed = a_memory("absorbed", status="dead", reactivation_count=1, absorbed_into=survivor.id)
+    memories = [absorbed, survivor] if reverse else [survivor, absorbed]
+    statuses = dict(zip([m.id for m in memories], await revived(world, *memories), strict=True))
+    assert (statuses[survivor.id], statuses[absorbed.id]) == ("active", "dead")
+
+
+async def test_a_living_survivor_of_the_survivor_counts_too(world: World) -> None:
+    """ruling 3."""
+    last = a_memory("last")
+    middle = a_memory("middle", status="dead", absorbed_into=last.id)
+    first = a_memory("first", status="dead", reactivation_count=3, absorbed_into=middle.id)
+    assert await revived(world, first, middle, last) == ["dead", "dead", "active"]

@@ -75,6 +75,10 @@ async def test_blank_lines_are_passed_over() -> None:
     assert await read(b"\n\none\n  \n\r\ntwo\r\n") == [b"one", b"two\r"]
 
 
+async def test_a_last_line_without_an_end_is_read_too() -> None:
+    assert await read(b"one\ntwo") == [b"one", b"two"]
+
+
 async def test_nothing_gives_no_line() -> None:
     assert await read() == []
 

@@ -79,14 +79,11 @@ def test_an_unknown_name_in_the_file_is_refused_by_name_and_place(tmp_path: Path
         ("recall_threshold", "much"),
         ("recall_threshold", "1.5"),
         ("recall_threshold", "nan"),
-        ("recall_threshold", ""),
         ("max_text_chars", "99"),
         ("max_text_chars", "1.5"),
         ("max_text_chars", "9" * 30),
-        ("being", ""),
         ("being", "x" * 201),
         ("being", "a\nb"),
-        ("embedding_model", ""),
         ("log_level", "loud"),
         ("log_level", "DEBUG!"),
     ],
@@ -119,3 +116,22 @@ def test_a_data_directory_that_is_a_file_is_refused(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("x", encoding="utf-8")
     with pytest.raises(InvalidInput, match="cannot be read"):
         read_settings(environment(tmp_path / "file"))
+
+
+@pytest.mark.parametrize("name", ["being", "embedding_model", "recall_threshold", "max_text_chars"])
+def test_an_empty_variable_counts_as_not_set(tmp_path: Path, name: str) -> None:
+    assert read_settings(environment(tmp_path, **{name: ""})) == read_settings(environment(tmp_path))
+
+
+def test_an_empty_data_directory_is_the_default_and_not_the_current_one() -> None:
+    assert read_settings({"MADELEINE_DATA_DIR": ""}).data_dir == read_settings({}).data_dir
+
+
+def test_a_tilde_is_the_home_directory() -> None:
+    assert read_settings({"MADELEINE_DATA_DIR": "~/memories"}).data_dir == Path.home() / "memories"
+
+
+def test_the_file_cannot_say_where_it_lies(tmp_path: Path) -> None:
+    (tmp_path / FILE).write_text('data_dir = "/elsewhere"', encoding="utf-8")
+    with pytest.raises(InvalidInput, match="MADELEINE_DATA_DIR"):
+        read_settings(environment(tmp_path))
