@@ -15,7 +15,6 @@ from memory.model import LIVING, BeingId, MemoryId
 from memory.ports import Activation
 from memory.scope import Scope
 from storage.sql.engine import Database, finish
-from storage.sql.query import Query
 from storage.sql.tables import memories
 from storage.sql.times import to_micros
 
@@ -27,7 +26,7 @@ RETRY_S = 30.0
 """The longest pause between tries while the disk is full."""
 
 _m = memories.c
-_ACTIVATE = Query(
+_ACTIVATE = (
     update(memories)
     .where(_m.id == bindparam("target"), _m.being_id == bindparam("being"))
     .values(
@@ -95,7 +94,7 @@ class Activations:
             return
         try:
             async with self._database.transaction() as transaction:
-                transaction.run(_ACTIVATE, list(_rows(batch)))
+                await transaction.run(_ACTIVATE, _rows(batch))
         except BaseException:
             for key, (times, at) in batch.items():
                 self._count(key, times, at)

@@ -11,7 +11,6 @@ from memory.model import Cluster, ClusterId, Memory, Status
 from memory.ports import ClusterSummary
 from memory.scope import Scope
 from storage.sql.engine import Reads, Row, Transaction
-from storage.sql.query import Query
 from storage.sql.rows import MEMORY, scalar, to_bytes, to_memory, to_vector
 from storage.sql.tables import clusters, memories
 
@@ -24,13 +23,13 @@ def _number(status: Status) -> ColumnElement[int]:
     return func.count(case((_m.status == status, 1)))
 
 
-_ALL = Query(
+_ALL = (
     select(_c.id, _c.being_id, _c.name, _c.parent_id, _c.is_root, _c.vector, _c.model)
     .where(_c.being_id == _BEING)
     .order_by(_c.id)
 )
-_EXISTS = Query(select(_c.id).where(_c.id == bindparam("cluster"), _c.being_id == _BEING))
-_SUMMARIES = Query(
+_EXISTS = select(_c.id).where(_c.id == bindparam("cluster"), _c.being_id == _BEING)
+_SUMMARIES = (
     select(
         _c.id,
         _c.name,
@@ -47,7 +46,7 @@ _SUMMARIES = Query(
     .group_by(_c.id)
     .order_by(_c.is_root.desc(), _number("active").desc(), _c.name, _c.id)
 )
-_members = (
+_MEMBERS = (
     select(*MEMORY)
     .where(_m.being_id == _BEING, _m.cluster_id == bindparam("cluster"))
     .order_by(_m.happened_at.desc(), _m.id)
@@ -57,20 +56,16 @@ _last = memories.alias("last")
 _last_at = (
     select(_last.c.happened_at).where(_last.c.id == bindparam("after"), _last.c.being_id == _BEING).scalar_subquery()
 )
-_MEMBERS = Query(_members)
-_MEMBERS_AFTER = Query(
-    _members.where(or_(_m.happened_at < _last_at, and_(_m.happened_at == _last_at, _m.id > bindparam("after"))))
+_MEMBERS_AFTER = _MEMBERS.where(
+    or_(_m.happened_at < _last_at, and_(_m.happened_at == _last_at, _m.id > bindparam("after")))
 )
 _insert = sqlite.insert(clusters)
-_UPSERT = Query(
-    _insert.on_conflict_do_update(
-        index_elements=[_c.id],
-        set_={name: _insert.excluded[name] for name in ("name", "parent_id", "is_root", "vector", "model")},
-        where=_c.being_id == _insert.excluded.being_id,
-    ),
-    [column.name for column in clusters.columns],
+_UPSERT = _insert.on_conflict_do_update(
+    index_elements=[_c.id],
+    set_={name: _insert.excluded[name] for name in ("name", "parent_id", "is_root", "vector", "model")},
+    where=_c.being_id == _insert.excluded.being_id,
 )
-_DELETE = Query(delete(clusters).where(_c.id == bindparam("old_id"), _c.being_id == _BEING))
+_DELETE = delete(clusters).where(_c.id == bindparam("old_id"), _c.being_id == _BEING)
 
 
 async def all_of(reads: Reads, scope: Scope) -> list[Cluster]:
@@ -84,7 +79,7 @@ def _to_cluster(row: Row) -> Cluster:
         being_id=being_id,
         name=name,
         parent_id=parent_id,
-        is_root=bool(is_root),
+        is_root=is_root,
         vector=None if vector is None else to_vector(vector),
         model=model,
     )
@@ -96,9 +91,7 @@ async def summaries(reads: Reads, scope: Scope) -> list[ClusterSummary]:
 
 def _to_summary(row: Row) -> ClusterSummary:
     id_, name, parent, is_root, active, dying, dead = row
-    return ClusterSummary(
-        id=id_, name=name, parent=parent, is_root=bool(is_root), active=active, dying=dying, dead=dead
-    )
+    return ClusterSummary(id=id_, name=name, parent=parent, is_root=is_root, active=active, dying=dying, dead=dead)
 
 
 async def members(
@@ -116,7 +109,7 @@ async def members(
     return None
 
 
-def upsert(transaction: Transaction, scope: Scope, changed: Sequence[Cluster]) -> None:
+async def upsert(transaction: Transaction, scope: Scope, changed: Sequence[Cluster]) -> None:
     rows = [
         {
             "id": cluster.id,
@@ -129,8 +122,8 @@ def upsert(transaction: Transaction, scope: Scope, changed: Sequence[Cluster]) -
         }
         for cluster in changed
     ]
-    transaction.run(_UPSERT, rows)
+    await transaction.run(_UPSERT, rows)
 
 
-def remove(transaction: Transaction, scope: Scope, ids: Sequence[ClusterId]) -> None:
-    transaction.run(_DELETE, [{"old_id": id_, "being": scope.being_id} for id_ in ids])
+async def remove(transaction: Transaction, scope: Scope, ids: Sequence[ClusterId]) -> None:
+    await transaction.run(_DELETE, [{"old_id": id_, "being": scope.being_id} for id_ in ids])

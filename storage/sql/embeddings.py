@@ -10,19 +10,14 @@ from sqlalchemy.dialects import sqlite
 
 from memory.model import ContentHash, Memory, ModelName, Vector
 from storage.sql.engine import Database, Reads, Row, Transaction
-from storage.sql.query import Query, among, as_list
+from storage.sql.query import among, as_list
 from storage.sql.rows import MEMORY, to_bytes, to_memory, to_vector
 from storage.sql.tables import embeddings, memories
 
 _e = embeddings.c
-_BY_HASHES = Query(
-    select(_e.content_hash, _e.vector).where(_e.model == bindparam("model"), among(_e.content_hash, "hashes"))
-)
-_INSERT = Query(
-    sqlite.insert(embeddings).on_conflict_do_nothing(index_elements=[_e.model, _e.content_hash]),
-    [column.name for column in embeddings.columns],
-)
-_MEMORIES_WITHOUT = Query(
+_BY_HASHES = select(_e.content_hash, _e.vector).where(_e.model == bindparam("model"), among(_e.content_hash, "hashes"))
+_INSERT = sqlite.insert(embeddings).on_conflict_do_nothing(index_elements=[_e.model, _e.content_hash])
+_MEMORIES_WITHOUT = (
     select(*MEMORY)
     .where(~exists().where(_e.model == bindparam("model"), _e.content_hash == memories.c.content_hash))
     .order_by(memories.c.seq)
@@ -40,9 +35,9 @@ def _to_entry(row: Row) -> tuple[ContentHash, Vector]:
     return row[0], to_vector(row[1])
 
 
-def insert(transaction: Transaction, model: ModelName, vectors: Mapping[ContentHash, Vector]) -> None:
+async def insert(transaction: Transaction, model: ModelName, vectors: Mapping[ContentHash, Vector]) -> None:
     now = time.time_ns() // 1000
-    transaction.run(
+    await transaction.run(
         _INSERT,
         [
             {"model": model, "content_hash": hash_, "vector": to_bytes(vector), "created_at": now}
@@ -54,7 +49,7 @@ def insert(transaction: Transaction, model: ModelName, vectors: Mapping[ContentH
 async def add(database: Database, model: ModelName, vectors: Mapping[ContentHash, Vector]) -> None:
     if vectors:
         async with database.transaction() as transaction:
-            insert(transaction, model, vectors)
+            await insert(transaction, model, vectors)
 
 
 async def memories_without(reads: Reads, model: ModelName, limit: int) -> list[Memory]:

@@ -1,33 +1,39 @@
 """Connections: one writer, a few readers, and what a transaction is.
 
-Each connection lives in a thread of its own (aiosqlite). A hop to that thread and back costs 80 µs, so what belongs
-together goes in one hop: a transaction gathers its statements and sends them with the next read or with the commit.
+aiosqlite gives each connection a thread of its own, and SQLAlchemy goes there three or four times for a statement:
+0.2 ms. So statements are few, and connections are opened once and kept: a pool would roll back at each return.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
-import sqlite3
-from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterable, Mapping
 from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
-from typing import Any, Protocol, TypeVar
+from typing import Any, Protocol, TypeVar, cast
 
 import aiosqlite
+from sqlalchemy import URL, CursorResult, Executable, NullPool, event
+from sqlalchemy.engine.interfaces import DBAPIConnection
+from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, create_async_engine
 
 from memory.errors import StorageError
 from storage.sql.failures import translated
-from storage.sql.query import Query
 from storage.sql.schema import prepare
 
 _log = logging.getLogger(__name__)
 
 T = TypeVar("T")
 Row = tuple[Any, ...]
-_Step = tuple[str, Iterable[Mapping[str, Any]]]
+"""As SQLAlchemy declares its own, which is not quite one: a sequence."""
 
 READERS = 4
+_CHUNK = 1000
+"""Rows made or sent at a time: a few milliseconds, after which the event loop has its turn."""
+_STOP_S = 0.02
 _PRAGMAS = (
     "PRAGMA busy_timeout = 5000",
     "PRAGMA foreign_keys = ON",
@@ -46,148 +52,157 @@ _READER_PRAGMAS = (*_PRAGMAS, "PRAGMA query_only = ON")
 class Reads(Protocol):
     """What answers a query: the readers, or a transaction that sees its own writes."""
 
-    async def rows(self, query: Query, make: Callable[[Row], T], /, **binds: Any) -> list[T]:
-        """Each row made a value, in the connection's thread, so that long results do not hold up the event loop."""
+    async def rows(self, statement: Executable, make: Callable[[Row], T], /, **binds: Any) -> list[T]:
+        """Each row made a value."""
         ...
 
 
-async def finish(work: Coroutine[Any, Any, T]) -> T:
-    """Run `work` to its end even if the caller is cancelled meanwhile; the cancellation is passed on afterwards."""
+async def finish(work: Coroutine[Any, Any, T], *, stop: Callable[[], Awaitable[None]] | None = None) -> T:
+    """Run `work` to its end even if the caller is cancelled meanwhile; the cancellation is passed on afterwards.
+
+    SQLAlchemy gives up a connection whose statement is cancelled, so every statement is run by this. `stop` makes
+    the end come sooner; it is called until it does, as SQLite forgets an interrupt that comes between statements.
+    """
     task = asyncio.ensure_future(work)
     try:
         return await asyncio.shield(task)
     except asyncio.CancelledError:
         while not task.done():
             try:
-                await asyncio.wait({task})
+                if stop:
+                    await stop()
+                await asyncio.wait({task}, timeout=_STOP_S if stop else None)
             except asyncio.CancelledError:
                 continue
-        if not task.cancelled() and (error := task.exception()):
+        if not task.cancelled() and (error := task.exception()) and not stop:
             _log.error("a write failed after its caller had gone", exc_info=error)
         raise
 
 
-class _Connection:
-    """A SQLite connection in its thread. Calls are carried out in the order they were made, cancelled or not."""
+def _engine(path: Path, begin: str | None, pragmas: Iterable[str]) -> AsyncEngine:
+    engine = create_async_engine(
+        URL.create("sqlite+aiosqlite", database=str(path)),
+        poolclass=NullPool,
+        connect_args={"isolation_level": begin, "cached_statements": 256},
+    )
 
-    def __init__(self, driver: aiosqlite.Connection) -> None:
-        self._driver = driver
+    @event.listens_for(engine.sync_engine, "connect")
+    def set_up(connection: DBAPIConnection, _: object) -> None:
+        try:
+            cursor = connection.cursor()
+            for pragma in pragmas:
+                cursor.execute(pragma)
+            cursor.close()
+        except BaseException:
+            connection.close()
+            raise
+
+    return engine
+
+
+@dataclass(frozen=True, slots=True)
+class _Connection:
+    """Its methods are for `finish`: cancelled midway they lose the connection."""
+
+    sql: AsyncConnection
+    driver: aiosqlite.Connection
+    """For the two things that SQLAlchemy has no name for: `interrupt`, and a `rollback` that is always sent."""
 
     @classmethod
-    async def open(cls, path: Path, pragmas: Iterable[str]) -> _Connection:
+    async def open(cls, engine: AsyncEngine) -> _Connection:
         with translated():
-            # A daemon thread, so that a process that dies without closing does not hang on it.
-            pending = aiosqlite.connect(path, isolation_level=None, cached_statements=256)
-            pending._thread.daemon = True
-            connection = cls(await pending)
-        try:
-            await connection.call(_run, [(pragma, ()) for pragma in pragmas])
-        except BaseException:
-            await connection.close()
-            raise
-        return connection
-
-    async def call(self, function: Callable[..., T], *arguments: Any) -> T:
-        """`function(sqlite3 connection, *arguments)` in the thread. aiosqlite has no public name for this;
-        SQLAlchemy's dialect reaches for the same attributes."""
-        with translated():
-            result: T = await self._driver._execute(  # type: ignore[no-untyped-call]
-                lambda: function(self._driver._conn, *arguments)
+            connection = await engine.connect()
+            return cls(
+                connection, cast(aiosqlite.Connection, (await connection.get_raw_connection()).driver_connection)
             )
-        return result
 
-    async def interrupt(self) -> None:
-        await self._driver.interrupt()
+    async def execute(
+        self, statement: Executable, binds: Mapping[str, Any] | list[Mapping[str, Any]]
+    ) -> CursorResult[Any]:
+        with translated():
+            return await self.sql.execute(statement, binds)
+
+    async def say(self, text: str) -> None:
+        with translated():
+            await self.sql.exec_driver_sql(text)
+
+    async def commit(self) -> None:
+        with translated():
+            await self.sql.commit()
+
+    async def roll_back(self) -> None:
+        with translated():
+            await self.sql.rollback()
+            # After a commit that failed SQLAlchemy sends nothing. Outside a transaction the driver does nothing.
+            await self.driver.rollback()
 
     async def close(self) -> None:
         with translated():
-            await self._driver.close()
+            await self.sql.close()
 
 
-def _run(connection: sqlite3.Connection, steps: Iterable[_Step]) -> None:
-    for sql, rows in steps:
-        if rows:
-            connection.executemany(sql, rows)
-        else:
-            connection.execute(sql).fetchall()
-
-
-def _fetch(
-    connection: sqlite3.Connection,
-    steps: Iterable[_Step],
-    sql: str,
-    binds: Mapping[str, Any],
-    make: Callable[[Row], T],
-) -> list[T]:
-    _run(connection, steps)
-    return [make(row) for row in connection.execute(sql, binds)]
+async def _made(result: CursorResult[Any], make: Callable[[Row], T]) -> list[T]:
+    found: list[T] = []
+    for part in result.partitions(_CHUNK):
+        if found:
+            await asyncio.sleep(0)
+        found += map(make, part)
+    return found
 
 
 class Transaction:
-    """All or nothing. `run` only notes down; what it noted is sent before the next `rows` and at the commit."""
+    """All or nothing."""
 
-    def __init__(self, connection: _Connection, *, durable: bool) -> None:
-        self._connection = connection
-        self._durable = durable
-        self._steps: list[_Step] = [] if durable else [("PRAGMA synchronous = NORMAL", ())]
-        self._steps.append(("BEGIN IMMEDIATE", ()))
+    def __init__(self, writer: _Connection) -> None:
+        self._writer = writer
 
-    def run(self, query: Query, rows: Iterable[Mapping[str, Any]]) -> None:
-        """Once for each of `rows`; a generator is drawn on in the connection's thread."""
-        if not isinstance(rows, list | tuple) or rows:
-            self._steps.append((query.sql, query.bind_each(rows)))
+    async def run(self, statement: Executable, rows: Iterable[Mapping[str, Any]]) -> None:
+        """Once for each of `rows`."""
+        left = iter(rows)
+        while chunk := list(islice(left, _CHUNK)):
+            await finish(self._writer.execute(statement, chunk))
 
-    async def rows(self, query: Query, make: Callable[[Row], T], /, **binds: Any) -> list[T]:
-        return await self._connection.call(_fetch, self._taken(), query.sql, query.bind(binds), make)
-
-    async def send(self) -> None:
-        """What was noted, now; for what takes long, so that it does not come on top of the commit."""
-        await self._connection.call(_run, self._taken())
-
-    async def commit(self) -> None:
-        steps = [*self._taken(), ("COMMIT", ())]
-        if not self._durable:
-            steps.append(("PRAGMA synchronous = FULL", ()))
-        await self._connection.call(_run, steps)
-
-    async def roll_back(self) -> None:
-        try:
-            await self._connection.call(_roll_back)
-        except StorageError:
-            _log.exception("a transaction could not be rolled back")
-
-    def _taken(self) -> list[_Step]:
-        steps, self._steps = self._steps, []
-        return steps
-
-
-def _roll_back(connection: sqlite3.Connection) -> None:
-    connection.rollback()  # does nothing outside a transaction: one that never began, or that was committed
-    connection.execute("PRAGMA synchronous = FULL")
+    async def rows(self, statement: Executable, make: Callable[[Row], T], /, **binds: Any) -> list[T]:
+        if not self._writer.driver.in_transaction:
+            # Before a write the driver says so itself, 0.2 ms sooner; before a read it would not.
+            await finish(self._writer.say("BEGIN IMMEDIATE"))
+        return await _made(await finish(self._writer.execute(statement, binds)), make)
 
 
 class Database:
     """Reads never wait for the writer: with a write-ahead log they see the last commit."""
 
-    def __init__(self, path: Path, writer: _Connection) -> None:
-        self._path = path
-        self._writer = writer
+    def __init__(self, path: Path) -> None:
+        self._writers = _engine(path, "IMMEDIATE", _WRITER_PRAGMAS)
+        self._readers = _engine(path, None, _READER_PRAGMAS)
+        self._all: list[_Connection] = []
         self._turn = asyncio.Lock()
         self._idle: list[_Connection] = []
         self._free = asyncio.Semaphore(READERS)
         self._closed = False
 
-    async def rows(self, query: Query, make: Callable[[Row], T], /, **binds: Any) -> list[T]:
+    async def open(self) -> None:
+        self._writer = await self._connect(self._writers)
+
+    async def _connect(self, engine: AsyncEngine) -> _Connection:
+        connection = await _Connection.open(engine)
+        self._all.append(connection)
+        return connection
+
+    async def rows(self, statement: Executable, make: Callable[[Row], T], /, **binds: Any) -> list[T]:
         async with self._free:
             self._refuse_if_closed()
-            reader = self._idle.pop() if self._idle else await _Connection.open(self._path, _READER_PRAGMAS)
+            while not self._idle:
+                await finish(self._open_reader())
+            reader = self._idle.pop()
             try:
-                return await reader.call(_fetch, (), query.sql, query.bind(binds), make)
-            except asyncio.CancelledError:
-                await reader.interrupt()  # nothing else was given to this reader, so nothing else is stopped
-                raise
+                result = await finish(reader.execute(statement, binds), stop=reader.driver.interrupt)
             finally:
                 self._idle.append(reader)
+        return await _made(result, make)
+
+    async def _open_reader(self) -> None:
+        self._idle.append(await self._connect(self._readers))
 
     @asynccontextmanager
     async def transaction(self, *, durable: bool = True) -> AsyncIterator[Transaction]:
@@ -199,19 +214,29 @@ class Database:
         """
         async with self._turn:
             self._refuse_if_closed()
-            transaction = Transaction(self._writer, durable=durable)
             try:
-                yield transaction
-                await finish(transaction.commit())
+                if not durable:
+                    await finish(self._writer.say("PRAGMA synchronous = NORMAL"))
+                yield Transaction(self._writer)
+                await finish(self._writer.commit())
             except BaseException:
-                await finish(transaction.roll_back())
+                await finish(self._roll_back())
                 raise
+            finally:
+                if not durable:
+                    await finish(self._writer.say("PRAGMA synchronous = FULL"))
+
+    async def _roll_back(self) -> None:
+        try:
+            await self._writer.roll_back()
+        except StorageError:
+            _log.exception("a transaction could not be rolled back")
 
     async def checkpoint(self) -> None:
         """Move what the log holds into the database file."""
         async with self._turn:
             self._refuse_if_closed()
-            await self._writer.call(_run, [("PRAGMA wal_checkpoint(PASSIVE)", ())])
+            await finish(self._writer.say("PRAGMA wal_checkpoint(PASSIVE)"))
 
     async def close(self) -> None:
         """What is under way ends first; what comes later is refused."""
@@ -219,8 +244,8 @@ class Database:
             self._closed = True
             for _ in range(READERS):
                 await self._free.acquire()
-            for connection in (*self._idle, self._writer):
-                await connection.close()
+            while self._all:
+                await self._all.pop().close()
             self._idle.clear()
             for _ in range(READERS):
                 self._free.release()
@@ -234,8 +259,9 @@ class Database:
 async def open_database(path: Path) -> AsyncIterator[Database]:
     """The file is made, for its owner alone, and brought to the newest schema. Raises `StorageError`."""
     await asyncio.to_thread(prepare, path)
-    database = Database(path, await _Connection.open(path, _WRITER_PRAGMAS))
+    database = Database(path)
     try:
+        await finish(database.open())
         yield database
     finally:
         await finish(database.close())

@@ -6,6 +6,8 @@ import sqlite3
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from sqlalchemy.exc import DBAPIError
+
 from memory.errors import InvalidInput, StorageBusy, StorageError, StorageFull
 
 _BUSY = {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED}
@@ -16,6 +18,8 @@ _DAMAGED = {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB}
 def translated() -> Iterator[None]:
     try:
         yield
+    except DBAPIError as error:
+        raise as_ours(error.orig) from error.orig
     except sqlite3.Error as error:
         raise as_ours(error) from error
     except UnicodeEncodeError as error:
@@ -23,7 +27,7 @@ def translated() -> Iterator[None]:
         raise InvalidInput(message) from error
 
 
-def as_ours(error: sqlite3.Error) -> StorageError:
+def as_ours(error: BaseException | None) -> StorageError:
     # The low byte is the primary code; the rest says which operation it was.
     code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR) & 0xFF
     if code == sqlite3.SQLITE_FULL:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
-from sqlalchemy import bindparam, func, literal, literal_column, select, union_all, update
+from sqlalchemy import bindparam, func, insert, literal, select, union_all, update
 
 from memory.errors import InvalidInput, KeyConflict, StorageError
 from memory.model import ContentHash, Memory, MemoryId
@@ -14,7 +14,7 @@ from memory.scope import Scope
 from storage.sql import embeddings, pending
 from storage.sql.engine import Database, Reads, Row, Transaction
 from storage.sql.folding import fold, fold_themes
-from storage.sql.query import Query, among, as_list, insert_into, unindexed
+from storage.sql.query import among, as_list, unindexed
 from storage.sql.rows import MEMORY, from_memory, json_texts, scalar, shared_texts, texts, to_memory
 from storage.sql.tables import memories, reinforcements
 from storage.sql.times import to_micros
@@ -22,31 +22,25 @@ from storage.sql.times import to_micros
 _m, _r = memories.c, reinforcements.c
 _OWN = (among(_m.id, "ids"), unindexed(_m.being_id) == bindparam("being"))
 
-_BY_IDS = Query(select(*MEMORY).where(*_OWN))
-_ANY_BY_IDS = Query(select(*MEMORY).where(among(_m.id, "ids")))
-_PAGE = Query(select(*MEMORY).where(_m.id > bindparam("after")).order_by(_m.id).limit(bindparam("limit")))
-_SAME_TEXT = Query(
+_BY_IDS = select(*MEMORY).where(*_OWN)
+_ANY_BY_IDS = select(*MEMORY).where(among(_m.id, "ids"))
+_PAGE = select(*MEMORY).where(_m.id > bindparam("after")).order_by(_m.id).limit(bindparam("limit"))
+_SAME_TEXT = (
     select(_m.id)
-    .where(
-        _m.content_hash == bindparam("hash"), unindexed(_m.being_id) == bindparam("being"), _m.status != literal_column("'dead'")
-    )
+    .where(_m.content_hash == bindparam("hash"), unindexed(_m.being_id) == bindparam("being"), _m.status != "dead")
     .order_by(_m.seq)
     .limit(5)
 )
-_COUNT = Query(select(func.count()).select_from(memories))
-_TRAITS = Query(select(_m.id, _m.session_id, _m.actors, _m.emotions, _m.words).where(*_OWN))
-_KEYED = Query(
-    union_all(
-        select(_m.key, _m.id, _m.action, literal("stored")).where(
-            _m.being_id == bindparam("being"), among(_m.key, "keys")
-        ),
-        select(_r.key, _r.memory_id, _r.text, literal("reinforced")).where(
-            _r.being_id == bindparam("being"), among(_r.key, "keys")
-        ),
-    )
+_COUNT = select(func.count()).select_from(memories)
+_TRAITS = select(_m.id, _m.session_id, _m.actors, _m.emotions, _m.words).where(*_OWN)
+_KEYED = union_all(
+    select(_m.key, _m.id, _m.action, literal("stored")).where(_m.being_id == bindparam("being"), among(_m.key, "keys")),
+    select(_r.key, _r.memory_id, _r.text, literal("reinforced")).where(
+        _r.being_id == bindparam("being"), among(_r.key, "keys")
+    ),
 )
-_REINFORCED = Query(select(_m.id, _m.importance, _m.pinned, _m.themes, _m.access_count).where(*_OWN))
-_REINFORCE = Query(
+_REINFORCED = select(_m.id, _m.importance, _m.pinned, _m.themes, _m.access_count).where(*_OWN)
+_REINFORCE = (
     update(memories)
     .where(_m.id == bindparam("target"))
     .values(
@@ -58,8 +52,8 @@ _REINFORCE = Query(
         folded_themes=bindparam("new_folded_themes"),
     )
 )
-INSERT = insert_into(memories)
-_INSERT_REINFORCEMENT = insert_into(reinforcements)
+_INSERT = insert(memories)
+_INSERT_REINFORCEMENT = insert(reinforcements)
 
 
 async def by_ids(reads: Reads, scope: Scope, ids: Sequence[MemoryId]) -> list[Memory]:
@@ -105,20 +99,20 @@ async def keyed(reads: Reads, scope: Scope, keys: Sequence[str]) -> dict[str, Ke
     return {key: KeyedEarlier(id_, text, status) for key, id_, text, status in found}
 
 
-def insert(transaction: Transaction, scope: Scope, new: Sequence[Memory]) -> None:
+async def store(transaction: Transaction, scope: Scope, new: Sequence[Memory]) -> None:
     """Also leaves a pending mark for each."""
     if any(memory.being_id != scope.being_id for memory in new):
         raise InvalidInput("A memory can only be stored for the being that the connection serves.")
-    transaction.run(INSERT, [from_memory(memory) for memory in new])
-    transaction.run(pending.INSERT, [{"memory_id": memory.id} for memory in new])
+    await transaction.run(_INSERT, [from_memory(memory) for memory in new])
+    await transaction.run(pending.INSERT, [{"memory_id": memory.id} for memory in new])
 
 
 async def commit(database: Database, scope: Scope, batch: StoreBatch) -> None:
-    # Sent in one hop, with the commit, unless there are keys or reinforcements to look up first.
     async with database.transaction() as transaction:
+        # Vectors first: a write begins the transaction by itself, a read with a statement of its own.
+        await embeddings.insert(transaction, batch.model, batch.vectors)
         await _refuse_taken_keys(transaction, scope, batch)
-        insert(transaction, scope, batch.new)
-        embeddings.insert(transaction, batch.model, batch.vectors)
+        await store(transaction, scope, batch.new)
         await _reinforce(transaction, scope, batch.reinforcements)
 
 
@@ -157,7 +151,7 @@ class _Reinforced:
 
 def _to_reinforced(row: Row) -> _Reinforced:
     id_, importance, pinned, themes, access_count = row
-    return _Reinforced(id_, importance, bool(pinned), texts(themes), access_count)
+    return _Reinforced(id_, importance, pinned, texts(themes), access_count)
 
 
 async def _reinforce(transaction: Transaction, scope: Scope, given: Sequence[Reinforcement]) -> None:
@@ -170,7 +164,7 @@ async def _reinforce(transaction: Transaction, scope: Scope, given: Sequence[Rei
         if one.memory_id not in state:
             raise StorageError(f"There is no memory {one.memory_id} to reinforce. Nothing was stored: store it anew.")
         state[one.memory_id] = state[one.memory_id].by(one)
-    transaction.run(
+    await transaction.run(
         _REINFORCE,
         [
             {
@@ -185,7 +179,7 @@ async def _reinforce(transaction: Transaction, scope: Scope, given: Sequence[Rei
             for one in state.values()
         ],
     )
-    transaction.run(_INSERT_REINFORCEMENT, [_reinforcement_row(scope, one) for one in given])
+    await transaction.run(_INSERT_REINFORCEMENT, [_reinforcement_row(scope, one) for one in given])
 
 
 def _reinforcement_row(scope: Scope, one: Reinforcement) -> dict[str, object]:

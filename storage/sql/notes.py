@@ -4,29 +4,28 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from sqlalchemy import bindparam, select, update
+from sqlalchemy import bindparam, insert, select, update
 
 from memory.errors import InvalidInput
 from memory.model import Note
 from memory.scope import Scope
 from storage.sql.engine import Database, Reads, Row, Transaction
 from storage.sql.folding import fold
-from storage.sql.query import Query, insert_into
 from storage.sql.tables import notes
 from storage.sql.times import from_micros, to_micros
 
 _n = notes.c
-_UNREAD = Query(
+_UNREAD = (
     select(_n.id, _n.being_id, _n.type, _n.content, _n.created_at, _n.state, _n.reason)
     .where(_n.being_id == bindparam("being"), _n.state == "unread", _n.type == bindparam("wanted"))
     .order_by(_n.created_at, _n.seq)
 )
-_UPDATE = Query(
+_UPDATE = (
     update(notes)
     .where(_n.id == bindparam("target"), _n.being_id == bindparam("being"))
     .values(state=bindparam("new_state"), reason=bindparam("new_reason"))
 )
-_INSERT = insert_into(notes)
+_INSERT = insert(notes)
 
 
 async def unread(reads: Reads, scope: Scope, type_: str) -> list[Note]:
@@ -60,12 +59,12 @@ async def add(database: Database, scope: Scope, note: Note) -> None:
         "folded": fold(note.content),
     }
     async with database.transaction() as transaction:
-        transaction.run(_INSERT, [row])
+        await transaction.run(_INSERT, [row])
 
 
-def update_states(transaction: Transaction, scope: Scope, changed: Sequence[Note]) -> None:
+async def update_states(transaction: Transaction, scope: Scope, changed: Sequence[Note]) -> None:
     rows = [
         {"target": note.id, "being": scope.being_id, "new_state": note.state, "new_reason": note.reason}
         for note in changed
     ]
-    transaction.run(_UPDATE, rows)
+    await transaction.run(_UPDATE, rows)

@@ -14,13 +14,13 @@ from memory.ports import PatrolChanges, Subject
 from memory.scope import Scope
 from storage.sql import clusters, embeddings, memories, notes
 from storage.sql.engine import Row, Transaction
-from storage.sql.query import Query, insert_into, unindexed
+from storage.sql.query import unindexed
 from storage.sql.tables import index_pending, patrol_runs
 from storage.sql.tables import memories as table
 from storage.sql.times import to_micros
 
 _m = table.c
-_SUBJECTS = Query(
+_SUBJECTS = (
     select(
         _m.id, _m.content_hash, _m.importance, _m.status, _m.fresh, _m.pinned, _m.cluster_id, _m.absorbed_into,
         _m.session_count, _m.reactivation_count,
@@ -31,10 +31,10 @@ _SUBJECTS = Query(
 )  # fmt: skip
 _TARGET = (_m.id == bindparam("target"), _m.being_id == bindparam("being"))
 _MOVED = or_(_m.status != bindparam("new_status"), _m.cluster_id.is_distinct_from(bindparam("new_cluster_id")))
-_MARK_MOVED = Query(insert(index_pending).from_select(["memory_id"], select(_m.id).where(*_TARGET, _MOVED)))
+_MARK_MOVED = insert(index_pending).from_select(["memory_id"], select(_m.id).where(*_TARGET, _MOVED))
 # Status and cluster are indexed, and an index is rewritten for each row whose UPDATE names its column, changed or
 # not: so the counters, which change in every row of every night, have a statement without them.
-_COUNT = Query(
+_COUNT = (
     update(table)
     .where(*_TARGET)
     .values(
@@ -45,10 +45,10 @@ _COUNT = Query(
         reactivation_count=bindparam("new_reactivation_count"),
     )
 )
-_MOVE = Query(
+_MOVE = (
     update(table).where(*_TARGET, _MOVED).values(status=bindparam("new_status"), cluster_id=bindparam("new_cluster_id"))
 )
-_RECORD = insert_into(patrol_runs)
+_RECORD = insert(patrol_runs)
 
 
 class SqlPatrol:
@@ -73,18 +73,17 @@ class SqlPatrol:
         return await memories.by_ids(self._transaction, self._scope, ids)
 
     async def apply(self, changes: PatrolChanges) -> None:
-        memories.insert(self._transaction, self._scope, changes.new)
-        notes.update_states(self._transaction, self._scope, changes.notes)
-        clusters.upsert(self._transaction, self._scope, changes.clusters)
-        clusters.remove(self._transaction, self._scope, changes.removed_clusters)
+        await memories.store(self._transaction, self._scope, changes.new)
+        await notes.update_states(self._transaction, self._scope, changes.notes)
+        await clusters.upsert(self._transaction, self._scope, changes.clusters)
+        await clusters.remove(self._transaction, self._scope, changes.removed_clusters)
         if changes.subjects:
-            self._transaction.run(_MARK_MOVED, self._moves(changes.subjects))
-            self._transaction.run(_COUNT, self._counts(changes.subjects))
-            self._transaction.run(_MOVE, self._moves(changes.subjects))
-        await self._transaction.send()
+            await self._transaction.run(_MARK_MOVED, self._moves(changes.subjects))
+            await self._transaction.run(_COUNT, self._counts(changes.subjects))
+            await self._transaction.run(_MOVE, self._moves(changes.subjects))
         self._read = {}
 
-    # Generators: a hundred thousand rows are made in the writer's thread, one at a time.
+    # Generators: a hundred thousand rows are made as they are sent, a chunk at a time.
 
     def _moves(self, subjects: Sequence[Subject]) -> Iterator[dict[str, Any]]:
         being = self._scope.being_id
@@ -122,8 +121,7 @@ class SqlPatrol:
             "finished": to_micros(finished),
             "report": json.dumps(report, ensure_ascii=False),
         }
-        self._transaction.run(_RECORD, [row])
-        await self._transaction.send()
+        await self._transaction.run(_RECORD, [row])
 
 
 def _to_subject(row: Row) -> Subject:
@@ -133,8 +131,8 @@ def _to_subject(row: Row) -> Subject:
         content_hash=content_hash,
         importance=importance,
         status=status,
-        fresh=bool(fresh),
-        pinned=bool(pinned),
+        fresh=fresh,
+        pinned=pinned,
         cluster_id=cluster_id,
         absorbed_into=absorbed_into,
         session_count=sessions,

@@ -8,19 +8,17 @@ from sqlalchemy import bindparam, delete, func, insert, select
 
 from memory.model import MemoryId
 from storage.sql.engine import Database, Reads, Row
-from storage.sql.query import Query, among, as_list, insert_into
+from storage.sql.query import among, as_list
 from storage.sql.rows import scalar
 from storage.sql.tables import index_pending, memories
 
 _p = index_pending.c
-_OLDEST = Query(select(_p.mark, _p.memory_id).order_by(_p.mark).limit(bindparam("limit")))
-_LAST = Query(select(func.coalesce(func.max(_p.mark), 0)))
-_CLEAR = Query(delete(index_pending).where(_p.mark == bindparam("old_mark")))
-_CLEAR_OF = Query(delete(index_pending).where(among(_p.memory_id, "ids"), _p.mark <= bindparam("up_to")))
-_MARK = Query(
-    insert(index_pending).from_select(["memory_id"], select(memories.c.id).where(among(memories.c.id, "ids")))
-)
-INSERT = insert_into(index_pending)
+_OLDEST = select(_p.mark, _p.memory_id).order_by(_p.mark).limit(bindparam("limit"))
+_LAST = select(func.coalesce(func.max(_p.mark), 0))
+_CLEAR = delete(index_pending).where(_p.mark == bindparam("old_mark"))
+_CLEAR_OF = delete(index_pending).where(among(_p.memory_id, "ids"), _p.mark <= bindparam("up_to"))
+_MARK = insert(index_pending).from_select(["memory_id"], select(memories.c.id).where(among(memories.c.id, "ids")))
+INSERT = insert(index_pending)
 
 
 async def oldest(reads: Reads, limit: int) -> list[tuple[int, MemoryId]]:
@@ -38,14 +36,14 @@ async def last(reads: Reads) -> int:
 async def clear(database: Database, marks: Sequence[int]) -> None:
     # A mark that a power cut brings back costs one more upsert of the same point; a sync costs every store behind it.
     async with database.transaction(durable=False) as transaction:
-        transaction.run(_CLEAR, [{"old_mark": mark} for mark in marks])
+        await transaction.run(_CLEAR, [{"old_mark": mark} for mark in marks])
 
 
 async def clear_of(database: Database, ids: Sequence[MemoryId], up_to: int) -> None:
     async with database.transaction(durable=False) as transaction:
-        transaction.run(_CLEAR_OF, [{"ids": as_list(ids), "up_to": up_to}])
+        await transaction.run(_CLEAR_OF, [{"ids": as_list(ids), "up_to": up_to}])
 
 
 async def mark(database: Database, ids: Sequence[MemoryId]) -> None:
     async with database.transaction() as transaction:
-        transaction.run(_MARK, [{"ids": as_list(ids)}])
+        await transaction.run(_MARK, [{"ids": as_list(ids)}])

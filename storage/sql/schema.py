@@ -42,7 +42,6 @@ def _migrate(path: Path, revision: str | None) -> None:
     from alembic.config import Config
     from alembic.script import ScriptDirectory
     from sqlalchemy import URL, NullPool, create_engine, event
-    from sqlalchemy.exc import DBAPIError
 
     config = Config()
     config.set_main_option("script_location", str(MIGRATIONS).replace("%", "%%"))
@@ -61,9 +60,5 @@ def _migrate(path: Path, revision: str | None) -> None:
         with engine.begin() as connection:
             config.attributes["connection"] = connection
             command.upgrade(config, "head")
-    except DBAPIError as error:
-        if isinstance(error.orig, sqlite3.Error):
-            raise error.orig from error
-        raise
     finally:
         engine.dispose()

@@ -6,14 +6,14 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
-from sqlalchemy import ColumnElement, and_, bindparam, func, or_, select
+from sqlalchemy import ColumnElement, Executable, and_, bindparam, func, or_, select
 
 from memory.model import Scene, scene_to_text
 from memory.ports import Hit, KeywordQuery
 from memory.scope import Scope
 from storage.sql.engine import Reads, Row
 from storage.sql.folding import fold, whole
-from storage.sql.query import Query, among, as_list
+from storage.sql.query import among, as_list
 from storage.sql.rows import texts, to_when
 from storage.sql.tables import memories, notes
 from storage.sql.times import from_micros, to_micros
@@ -89,7 +89,7 @@ def _within(moment: ColumnElement[int], id_: ColumnElement[str]) -> ColumnElemen
 
 
 @lru_cache(maxsize=128)
-def _memories(shape: _Shape) -> Query:
+def _memories(shape: _Shape) -> Executable:
     each = [or_(_has(_m.folded, f"term_{n}"), _has(_m.folded_themes, f"whole_{n}")) for n in range(shape.terms)]
     statement = select(
         _m.id, _m.happened_at, _m.action, _m.when_, _m.setting, _m.dialogue, _m.feeling, _m.themes, _m.status
@@ -103,11 +103,11 @@ def _memories(shape: _Shape) -> Query:
         statement = statement.where(_m.status != "dead")
     if not shape.compressed:
         statement = statement.where(_m.compressed.is_(False))
-    return Query(statement.order_by(_m.happened_at.desc(), _m.id).limit(bindparam("limit")))
+    return statement.order_by(_m.happened_at.desc(), _m.id).limit(bindparam("limit"))
 
 
 @lru_cache(maxsize=32)
-def _notes(terms: int, all_terms: bool) -> Query:
+def _notes(terms: int, all_terms: bool) -> Executable:
     each = [_has(_n.folded, f"term_{n}") for n in range(terms)]
     statement = select(_n.id, _n.created_at, _n.content).where(
         _n.being_id == bindparam("being"),
@@ -117,7 +117,7 @@ def _notes(terms: int, all_terms: bool) -> Query:
     )
     if each:
         statement = statement.where(and_(*each) if all_terms else or_(*each))
-    return Query(statement.order_by(_n.created_at.desc(), _n.id).limit(bindparam("limit")))
+    return statement.order_by(_n.created_at.desc(), _n.id).limit(bindparam("limit"))
 
 
 def _memory_hit(row: Row) -> Hit:

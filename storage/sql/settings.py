@@ -9,16 +9,12 @@ from sqlalchemy import bindparam, select
 from sqlalchemy.dialects import sqlite
 
 from storage.sql.engine import Database, Reads
-from storage.sql.query import Query
 from storage.sql.rows import scalar
 from storage.sql.tables import settings
 
-_GET = Query(select(settings.c.value).where(settings.c.name == bindparam("wanted")))
+_GET = select(settings.c.value).where(settings.c.name == bindparam("wanted"))
 _insert = sqlite.insert(settings)
-_SET = Query(
-    _insert.on_conflict_do_update(index_elements=[settings.c.name], set_={"value": _insert.excluded.value}),
-    ["name", "value"],
-)
+_SET = _insert.on_conflict_do_update(index_elements=[settings.c.name], set_={"value": _insert.excluded.value})
 
 
 async def read(reads: Reads, name: str) -> Any:
@@ -29,4 +25,4 @@ async def read(reads: Reads, name: str) -> Any:
 
 async def write(database: Database, name: str, value: Any) -> None:
     async with database.transaction() as transaction:
-        transaction.run(_SET, [{"name": name, "value": json.dumps(value, ensure_ascii=False)}])
+        await transaction.run(_SET, [{"name": name, "value": json.dumps(value, ensure_ascii=False)}])

@@ -1,7 +1,4 @@
-"""The tables. Times are microseconds since 1970, UTC; lists and records are JSON text; vectors are float32 bytes.
-
-Column types are those that the driver hands over as they are (see `storage.sql.query`).
-"""
+"""The tables. Times are microseconds since 1970, UTC; lists and records are JSON text; vectors are float32 bytes."""
 
 from __future__ import annotations
 

@@ -42,17 +42,20 @@ async def ledger(path: Path) -> AsyncIterator[AnyLedger]:
         yield ledger
 
 
+async def pragma(ledger: Ledger, text: str) -> object:
+    """Of the writer."""
+    return (await ledger._database._writer.sql.exec_driver_sql(f"PRAGMA {text}")).scalar()
+
+
 @asynccontextmanager
 async def no_room(ledger: Ledger) -> AsyncIterator[None]:
     """The database file may not grow by a page."""
-    writer = ledger._database._writer
-    greatest = (await writer.call(lambda c: c.execute("PRAGMA max_page_count").fetchone()))[0]
-    used = (await writer.call(lambda c: c.execute("PRAGMA page_count").fetchone()))[0]
-    await writer.call(lambda c: c.execute(f"PRAGMA max_page_count = {used}").fetchone())
+    greatest = await pragma(ledger, "max_page_count")
+    await pragma(ledger, f"max_page_count = {await pragma(ledger, 'page_count')}")
     try:
         yield
     finally:
-        await writer.call(lambda c: c.execute(f"PRAGMA max_page_count = {greatest}").fetchone())
+        await pragma(ledger, f"max_page_count = {greatest}")
 
 
 class TestSqlLedger(LedgerContract):
@@ -93,19 +96,14 @@ class TestSqlLedger(LedgerContract):
 
     async def test_the_writer_syncs_every_commit_also_after_one_that_need_not(self, path: Path) -> None:
         async with open_ledger(path) as ledger:
-
-            async def pragma(name: str) -> object:
-                query = f"PRAGMA {name}"
-                return await ledger._database._writer.call(lambda c: c.execute(query).fetchone()[0])
-
             await ledger.commit(ADA, batch(memory()))
             await ledger.clear_marks([1])
             with pytest.raises(StorageError):
                 await ledger.clear_marks(["not a number" * 2, object()])  # type: ignore[list-item]
-            assert await pragma("synchronous") == 2
-            assert await pragma("journal_mode") == "wal"
-            assert await pragma("foreign_keys") == 1
-            assert await pragma("busy_timeout") == 5000
+            assert await pragma(ledger, "synchronous") == 2
+            assert await pragma(ledger, "journal_mode") == "wal"
+            assert await pragma(ledger, "foreign_keys") == 1
+            assert await pragma(ledger, "busy_timeout") == 5000
 
     # --- schema
 
@@ -168,7 +166,7 @@ class TestSqlLedger(LedgerContract):
 
     async def test_a_database_locked_by_another_is_busy(self, path: Path) -> None:
         async with open_ledger(path) as ledger:
-            await ledger._database._writer.call(lambda c: c.execute("PRAGMA busy_timeout = 1").fetchone())
+            await pragma(ledger, "busy_timeout = 1")
             with closing(sqlite3.connect(path, isolation_level=None)) as other:
                 other.execute("BEGIN IMMEDIATE")
                 with pytest.raises(StorageBusy):

@@ -1,20 +1,23 @@
 from __future__ import annotations
 
 import asyncio
+import sqlite3
+import subprocess
+import sys
 import threading
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from pathlib import Path
-from typing import Any
 
 import pytest
+from sqlalchemy import insert, text
 
 from memory.errors import StorageError
 from storage.sql import settings
 from storage.sql.engine import Database, finish, open_database
-from storage.sql.query import insert_into
 from storage.sql.tables import settings as table
 
-INSERT = insert_into(table)
+INSERT = insert(table)
+ROOT = Path(__file__).parents[4]
 
 
 @pytest.fixture
@@ -24,28 +27,27 @@ async def database(tmp_path: Path) -> AsyncIterator[Database]:
 
 
 class Stopper:
-    """Rows for a statement that holds the writer's thread between the first and the second until let go."""
+    """Holds the writer's thread at the statement that starts with `text` until let go."""
 
-    def __init__(self) -> None:
+    def __init__(self, text: str) -> None:
+        self._text = text
         self._loop = asyncio.get_running_loop()
         self.reached = asyncio.Event()
         self.go_on = threading.Event()
 
-    def rows(self) -> Iterator[dict[str, Any]]:
-        yield {"name": "first", "value": "1"}
-        self._loop.call_soon_threadsafe(self.reached.set)
-        assert self.go_on.wait(10)
-        yield {"name": "second", "value": "2"}
+    def __call__(self, statement: str) -> None:
+        if statement.startswith(self._text):
+            self._loop.call_soon_threadsafe(self.reached.set)
+            self.go_on.wait(10)
 
 
-async def _cancelled_while_writing(database: Database, *, at_commit: bool) -> None:
-    stopper = Stopper()
+async def _cancelled_while_writing(database: Database, *, at: str) -> None:
+    stopper = Stopper(at)
+    await database._writer.driver.set_trace_callback(stopper)
 
     async def write() -> None:
         async with database.transaction() as transaction:
-            transaction.run(INSERT, stopper.rows())
-            if not at_commit:
-                await transaction.send()
+            await transaction.run(INSERT, [{"name": name, "value": "1"} for name in ("first", "second")])
 
     task = asyncio.create_task(write())
     await asyncio.wait_for(stopper.reached.wait(), 10)
@@ -58,41 +60,70 @@ async def _cancelled_while_writing(database: Database, *, at_commit: bool) -> No
 
 
 async def test_cancelled_before_its_commit_a_transaction_leaves_nothing(database: Database) -> None:
-    await _cancelled_while_writing(database, at_commit=False)
+    await _cancelled_while_writing(database, at="INSERT")
     assert await settings.read(database, "first") is None
     await settings.write(database, "after", 1)
     assert await settings.read(database, "after") == 1
 
 
 async def test_cancelled_in_its_commit_a_transaction_is_whole(database: Database) -> None:
-    await _cancelled_while_writing(database, at_commit=True)
-    assert [await settings.read(database, name) for name in ("first", "second")] == [1, 2]
+    await _cancelled_while_writing(database, at="COMMIT")
+    assert [await settings.read(database, name) for name in ("first", "second")] == [1, 1]
     await settings.write(database, "after", 1)
 
 
 async def test_a_read_that_is_cancelled_stops_and_its_connection_serves_the_next(database: Database) -> None:
-    entered, go_on = asyncio.Event(), threading.Event()
-    loop = asyncio.get_running_loop()
-
-    def slow(_: object) -> None:
-        loop.call_soon_threadsafe(entered.set)
-        go_on.wait(10)
-
+    endless = text("WITH RECURSIVE n(i) AS (VALUES (0) UNION ALL SELECT i + 1 FROM n) SELECT count(*) FROM n")
     await settings.write(database, "a", 1)
-    task = asyncio.create_task(database.rows(settings._GET, slow, wanted="a"))
-    await asyncio.wait_for(entered.wait(), 10)
-    task.cancel()
-    with pytest.raises(asyncio.CancelledError):
-        await task
-    go_on.set()
+    for pause in (0, 0, 0.001, 0.1):
+        task = asyncio.create_task(database.rows(endless, tuple))
+        await asyncio.sleep(pause)
+        task.cancel()
+        await asyncio.wait({task}, timeout=10)
+        assert task.cancelled()
     assert await asyncio.gather(*(settings.read(database, "a") for _ in range(20))) == [1] * 20
+
+
+async def test_reads_do_not_wait_for_a_write_that_is_under_way(database: Database) -> None:
+    await settings.write(database, "a", 1)
+    stopper = Stopper("INSERT")
+    await database._writer.driver.set_trace_callback(stopper)
+    task = asyncio.create_task(settings.write(database, "a", 2))
+    await asyncio.wait_for(stopper.reached.wait(), 10)
+    assert await asyncio.wait_for(settings.read(database, "a"), 5) == 1
+    stopper.go_on.set()
+    await task
+    assert await settings.read(database, "a") == 2
+
+
+async def test_a_transaction_holds_the_lock_from_its_first_read(database: Database) -> None:
+    async with database.transaction() as transaction:
+        assert not database._writer.driver.in_transaction
+        await settings.read(transaction, "a")
+        assert database._writer.driver.in_transaction
+    assert not database._writer.driver.in_transaction
+
+
+async def test_a_commit_that_fails_leaves_nothing_and_a_usable_writer(
+    database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def full() -> None:
+        raise sqlite3.OperationalError("disk I/O error")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(database._writer.driver, "commit", full)
+        with pytest.raises(StorageError):
+            await settings.write(database, "a", 1)
+    assert await settings.read(database, "a") is None
+    await settings.write(database, "a", 2)
+    assert await settings.read(database, "a") == 2
 
 
 async def test_a_statement_that_fails_takes_the_whole_transaction_with_it(database: Database) -> None:
     async def write() -> None:
         async with database.transaction() as transaction:
-            transaction.run(INSERT, [{"name": "a", "value": "1"}])
-            transaction.run(INSERT, [{"name": "a", "value": "2"}])
+            await transaction.run(INSERT, [{"name": "a", "value": "1"}])
+            await transaction.run(INSERT, [{"name": "a", "value": "2"}])
 
     with pytest.raises(StorageError):
         await write()
@@ -101,7 +132,7 @@ async def test_a_statement_that_fails_takes_the_whole_transaction_with_it(databa
 
 async def test_a_transaction_reads_what_it_has_noted_to_write(database: Database) -> None:
     async with database.transaction() as transaction:
-        transaction.run(INSERT, [{"name": "a", "value": "1"}])
+        await transaction.run(INSERT, [{"name": "a", "value": "1"}])
         assert await settings.read(transaction, "a") == 1
         assert await settings.read(database, "a") is None
 
@@ -110,7 +141,7 @@ async def test_a_transaction_without_statements_is_no_trouble(database: Database
     async with database.transaction():
         pass
     async with database.transaction(durable=False) as transaction:
-        transaction.run(INSERT, [])
+        await transaction.run(INSERT, [])
 
 
 async def test_work_to_finish_ends_before_the_cancellation_goes_on() -> None:
@@ -131,3 +162,26 @@ async def test_work_to_finish_ends_before_the_cancellation_goes_on() -> None:
     with pytest.raises(asyncio.CancelledError):
         await task
     assert ended
+
+
+def test_a_process_that_does_not_close_can_exit(tmp_path: Path) -> None:
+    program = f"""
+import asyncio
+from pathlib import Path
+from storage.sql import settings
+from storage.sql.engine import open_database
+
+async def main():
+    opened = open_database(Path({str(tmp_path / "memory.db")!r}))
+    database = await opened.__aenter__()
+    await settings.write(database, "a", 1)
+    print(await settings.read(database, "a"), flush=True)
+    globals()["kept"] = opened, database
+
+loop = asyncio.new_event_loop()
+loop.run_until_complete(main())
+"""
+    ended = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, timeout=20, check=False, cwd=ROOT
+    )
+    assert (ended.returncode, ended.stdout) == (0, "1\n"), ended.stderr
