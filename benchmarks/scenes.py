@@ -14,9 +14,9 @@ _PEOPLE = (
     "Uma Viktor Wanda Xenia Yusuf Zoe"
 ).split()
 _PLACES = (
-    "Lisbon Kyoto Bergen Tartu Porto Graz Malmö Leeds Basel Ghent Riga Turin Cork Brno Lyon the garden,the kitchen,"
+    "Lisbon,Kyoto,Bergen,Tartu,Porto,Graz,Malmö,Leeds,Basel,Ghent,Riga,Turin,Cork,Brno,Lyon,the garden,the kitchen,"
     "the office,the lake house,the train station,the library,the market hall,the old theatre,the harbour"
-).replace(" the", ",the").split(",")
+).split(",")
 _DEEDS = (
     "repaired the bicycle,baked sourdough bread,lost a chess game,signed the lease,missed the last ferry,"
     "planted tomatoes,sang in the choir,argued about the budget,found an old photograph,finished the quarterly report,"

@@ -73,16 +73,20 @@ def blend(pool: Pool, *, dense_trust: float, words: float) -> NDArray[np.float32
 def blended(
     query: str,
     pool: Pool,
+    matching: NDArray[np.intp],
     traits: Sequence[Traits],
     *,
     dense_trust: float,
     emotions: frozenset[str] = frozenset(),
     weights: RankingWeights,
 ) -> NDArray[np.float32]:
-    """float32, (n,): the score of each candidate, in [0, 1]; `traits` in the pool's order."""
-    if not pool.ids:
+    """float32, (m,): the score of each matching candidate, in [0, 1].
+
+    `matching`: positions in the pool, (m,); `traits` of those, in the same order.
+    """
+    if not len(matching):
         return np.zeros(0, np.float32)
-    f = blend(pool, dense_trust=dense_trust, words=weights.words)
+    f = blend(pool, dense_trust=dense_trust, words=weights.words)[matching]
     best_of_session: dict[str, float] = {}
     for trait, value in zip(traits, f.tolist(), strict=True):
         if trait.session_id:

@@ -2,15 +2,15 @@
 
 Both adapters go through here, so they rank alike; they only put an `Ask` to their engine.
 
-The engine tells a sum over terms, `Pool` wants its parts. BM25's score of a single term in a document is idf × weight,
-so a query for that term alone gives both: idf from the best document's score and its stored weight (batch 1), and each
-candidate's weight from its score and the idf (batch 2).
+The engine tells a sum over terms, `Pool` wants its parts. The weights stand in the candidates' sparse vectors, which come
+with the hybrid query. BM25's score of a single term in a document is idf × weight, so a query for that term alone, with
+the best document's vector, gives the idf. The second batch fetches the cosines of the candidates that the words brought.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from uuid import UUID
 
@@ -36,34 +36,47 @@ class Ask:
     depth: int = 0
     exact: bool = False
     ef: int | None = None
-    idf_of: int | None = None
-    """A term: each hit's score is to be divided by the term's stored weight, which leaves the IDF."""
+    weigh: tuple[int, ...] = ()
+    """Terms whose stored weights are wanted with each hit."""
 
 
-Hit = tuple[UUID, float]
-"""(the point's id, its score). A plain tuple, for there are some 500 in an answer."""
+Hit = tuple[UUID, float, Sequence[float]]
+"""(the point's id, its score, the weights of `Ask.weigh`, 0 for a term it has not). A plain tuple, for there are some
+300 in an answer."""
 Hits = Sequence[Hit]
 
 
 def idf_asks(scope: Scope, terms: Sequence[int]) -> list[Ask]:
     """One per term, for the best document of it."""
     mine = memories_of(scope)
-    return [Ask(where=mine, limit=1, terms=([term], [1.0]), corpus=mine, idf_of=term) for term in terms]
+    return [Ask(where=mine, limit=1, terms=([term], [1.0]), corpus=mine, weigh=(term,)) for term in terms]
 
 
-def idf_of(answers: Sequence[Hits], documents: int) -> list[float]:
-    """Answers to `idf_asks`. A term that is nowhere has the IDF of document frequency 0 among `documents`."""
-    unseen = math.log(1 + (documents + 0.5) / 0.5)
-    return [hits[0][1] if hits else unseen for hits in answers]
+def idf_of(hits: Hits) -> float | None:
+    """The answer to one of `idf_asks`; None for a term that is nowhere."""
+    return hits[0][1] / hits[0][2][0] if hits else None
 
 
-def telling(terms: Sequence[int], best: Sequence[Hits], bridges: frozenset[int]) -> list[int]:
-    """Positions of the terms that count, given the answers to `idf_asks`.
+def unseen_idf(documents: int) -> float:
+    """Of a term with document frequency 0 among `documents`."""
+    return math.log(1 + (documents + 0.5) / 0.5)
+
+
+def weights_in(indices: Sequence[int], values: Callable[[], Sequence[float]], terms: Sequence[int]) -> list[float]:
+    """The weights of `terms` in a sparse vector. `values` is called only if there is one: each call copies them all."""
+    if not frozenset(terms).intersection(indices):
+        return [0.0] * len(terms)
+    found = values()
+    return [found[indices.index(term)] if term in indices else 0.0 for term in terms]
+
+
+def telling(terms: Sequence[int], known: Sequence[float | None], bridges: frozenset[int]) -> list[int]:
+    """Positions of the terms that count, given what is known of their IDF.
 
     A bridge joins the end of one word to the beginning of the next: that no memory holds it says nothing about the
     words, and must not make the question look like one about something else.
     """
-    return [at for at, (term, hits) in enumerate(zip(terms, best, strict=True)) if hits or term not in bridges]
+    return [at for at, (term, idf) in enumerate(zip(terms, known, strict=True)) if idf is not None or term not in bridges]
 
 
 def candidates_ask(scope: Scope, question: Question, terms: Terms) -> Ask | None:
@@ -80,6 +93,7 @@ def candidates_ask(scope: Scope, question: Question, terms: Terms) -> Ask | None
         corpus=memories_of(scope),
         depth=question.depth,
         ef=2 * question.depth,
+        weigh=tuple(terms[0]),
     )
 
 
@@ -88,28 +102,26 @@ def in_order(found: Hits) -> Hits:
     return sorted(found, key=lambda hit: (-round(hit[1], 6), hit[0].int))
 
 
-def score_asks(scope: Scope, question: Question, terms: Sequence[int], found: Hits) -> list[Ask]:
-    """One per term, and one for the cosines if the question has a vector; only of `found`."""
-    found_ones = Where(keys=[key for key, _ in found])
-    mine = memories_of(scope)
-    limit = len(found)
-    asks = [Ask(where=found_ones, limit=limit, terms=([term], [1.0]), corpus=mine) for term in terms]
-    if question.vector is not None:
-        asks.append(Ask(where=found_ones, limit=limit, vector=question.vector, exact=True))
-    return asks
+def cosine_asks(question: Question, found: Hits) -> list[Ask]:
+    """One for the cosines of `found`, none if the question has no vector."""
+    if question.vector is None:
+        return []
+    only = Where(keys=[hit[0] for hit in found])
+    return [Ask(where=only, limit=len(found), vector=question.vector, exact=True)]
 
 
-def pool_of(found: Hits, idf: Sequence[float], answers: Sequence[Hits]) -> Pool:
-    """`answers` are those to `score_asks`, in its order."""
-    # By `int`, for UUID's own hash and comparison are Python code.
-    rows = {key.int: row for row, (key, _) in enumerate(found)}
-    scores = np.zeros((len(found), len(answers)), dtype=np.float32)
-    for column, hits in enumerate(answers):
-        scores[[rows[key.int] for key, _ in hits], column] = [score for _, score in hits]
-    terms = len(idf)
-    idf_ = np.asarray(idf, dtype=np.float32)
-    cosine = scores[:, terms] if len(answers) > terms else np.zeros(len(found), dtype=np.float32)
-    return Pool(tuple(MemoryId(str(key)) for key, _ in found), cosine, scores[:, :terms] / idf_, idf_)
+def pool_of(found: Hits, kept: Sequence[int], idf: Sequence[float], cosines: Sequence[Hits]) -> Pool:
+    """`found` with the weights of all terms, of which those at the positions `kept` count, with their `idf`; `cosines`
+    is the answer to `cosine_asks`."""
+    weights = np.asarray([hit[2] for hit in found], np.float32).reshape(len(found), -1)
+    cosine = np.zeros(len(found), np.float32)
+    if cosines:
+        # By `int`, for UUID's own hash and comparison are Python code.
+        rows = {hit[0].int: row for row, hit in enumerate(found)}
+        for hit in cosines[0]:
+            cosine[rows[hit[0].int]] = hit[1]
+    ids = tuple(MemoryId(str(hit[0])) for hit in found)
+    return Pool(ids, cosine, weights[:, list(kept)], np.asarray(idf, np.float32))
 
 
-EMPTY_POOL = pool_of((), (), ())
+EMPTY_POOL = Pool((), np.zeros(0, np.float32), np.zeros((0, 0), np.float32), np.zeros(0, np.float32))

@@ -21,12 +21,14 @@ from storage.qdrant.asks import (
     Hit,
     Hits,
     candidates_ask,
+    cosine_asks,
     idf_asks,
     idf_of,
     in_order,
     pool_of,
-    score_asks,
     telling,
+    unseen_idf,
+    weights_in,
 )
 from storage.qdrant.filters import Where, memories_of
 from storage.qdrant.schema import (
@@ -108,22 +110,26 @@ class ServerIndex:
         if not fused:
             return EMPTY_POOL
         found = in_order(fused)
-        kept = telling(terms[0], best, words.bridges(question.words))
-        idf = idf_of([best[at] for at in kept], await self._documents_of(scope) if not all(best) else 0)
-        asks = score_asks(scope, question, [terms[0][at] for at in kept], found)
-        return pool_of(found, idf, await self._answers(asks))
+        documents = await self._documents_of(scope) if not all(best) else 0
+        known = [idf_of(hits) for hits in best]
+        kept = telling(terms[0], known, words.bridges(question.words))
+        idf = [unseen_idf(documents) if (value := known[at]) is None else value for at in kept]
+        asks = cosine_asks(question, found)
+        return pool_of(found, kept, idf, await self._answers(asks) if asks else [])
 
     async def nearest(
         self, scope: Scope, vector: Vector, *, limit: int, statuses: Sequence[Status]
     ) -> list[tuple[MemoryId, float]]:
         where = Where(being=scope.being_id, statuses=tuple(statuses))
         [hits] = await self._answers([Ask(where=where, limit=limit, vector=vector, ef=_NEAREST_EF)])
-        return [(MemoryId(str(key)), cosine) for key, cosine in hits]
+        return [(MemoryId(str(hit[0])), hit[1]) for hit in hits]
 
     async def idf(self, scope: Scope, words_: Sequence[str]) -> list[float]:
         terms = [words.query(word)[0] for word in words_]
         asks = [ask for of_word in terms for ask in idf_asks(scope, of_word)]
-        values = iter(idf_of(await self._answers(asks), await self._documents_of(scope)) if asks else [])
+        answers = await self._answers(asks) if asks else []
+        unseen = unseen_idf(await self._documents_of(scope)) if not all(answers) else 0.0
+        values = iter([unseen if (idf := idf_of(hits)) is None else idf for hits in answers])
         return [max((next(values) for _ in of_word), default=0.0) for of_word in terms]
 
     async def count(self) -> int:
@@ -230,6 +236,7 @@ def _request(ask: Ask, *, local: bool) -> qm.QueryRequest:
     from qdrant_client import models as qm
 
     where = _filter(ask.where)
+    wanted = [BM25] if ask.weigh else None
     channels: list[qm.Prefetch] = []
     if ask.vector is not None:
         search = None if local else qm.SearchParams(exact=ask.exact, hnsw_ef=ask.ef)
@@ -243,7 +250,7 @@ def _request(ask: Ask, *, local: bool) -> qm.QueryRequest:
         channels.append(qm.Prefetch(query=sparse, using=BM25, params=search, filter=where, limit=ask.depth))
     if len(channels) == 2:
         fusion = qm.RrfQuery(rrf=qm.Rrf(k=RRF_K, weights=list(RRF_WEIGHTS)))
-        return qm.QueryRequest(prefetch=channels, query=fusion, limit=ask.limit)
+        return qm.QueryRequest(prefetch=channels, query=fusion, limit=ask.limit, with_vector=wanted)
     [only] = channels
     return qm.QueryRequest(
         query=only.query,
@@ -251,16 +258,14 @@ def _request(ask: Ask, *, local: bool) -> qm.QueryRequest:
         params=only.params,
         filter=where,
         limit=ask.limit,
-        with_vector=[BM25] if ask.idf_of is not None else None,
+        with_vector=wanted,
     )
 
 
 def _hit(point: qm.ScoredPoint, ask: Ask) -> Hit:
-    key = UUID(str(point.id))
-    if ask.idf_of is None:
-        return key, point.score
-    vector: Any = point.vector[BM25] if isinstance(point.vector, dict) else None
-    return key, point.score / vector.values[vector.indices.index(ask.idf_of)]
+    vector: Any = point.vector.get(BM25) if isinstance(point.vector, dict) else None
+    weights = [0.0] * len(ask.weigh) if vector is None else weights_in(vector.indices, lambda: vector.values, ask.weigh)
+    return UUID(str(point.id)), point.score, weights
 
 
 @contextmanager

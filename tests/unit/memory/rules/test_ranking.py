@@ -19,6 +19,8 @@ from memory.rules.ranking import RankingWeights, asks_about_oneself, blend, blen
 
 WEIGHTS = RankingWeights()
 GREATEST = 1.9
+ALL = np.arange(20)
+"""Positions: every candidate of a pool matches."""
 PLAIN = Traits(MemoryId("0"), "", (), (), 0)
 
 
@@ -34,7 +36,7 @@ def pool(cosine: Sequence[float], bm25: Sequence[float] = ()) -> Pool:
 
 def score(traits: Traits, query: str = "ramen", *, emotions: frozenset[Emotion] = frozenset()) -> float:
     """Of a candidate with cosine 0.5 and no word of the query: f = 0.6 × 0.5 = 0.3."""
-    [found] = blended(query, pool([0.5]), [traits], dense_trust=1.0, emotions=emotions, weights=WEIGHTS)
+    [found] = blended(query, pool([0.5]), ALL[:1], [traits], dense_trust=1.0, emotions=emotions, weights=WEIGHTS)
     return round(float(found) * GREATEST, 6)
 
 
@@ -104,13 +106,13 @@ def test_shared_emotions_move_the_score_by_their_share(
 def test_the_best_of_a_session_lifts_the_others_of_it() -> None:
     """ruling 9: f = 0.6, 0.06, 0.06; the second shares the first's session, the third is alone."""
     traits = [replace(PLAIN, session_id="s"), replace(PLAIN, session_id="s"), replace(PLAIN, session_id="t")]
-    found = blended("ramen", pool([1.0, 0.1, 0.1]), traits, dense_trust=1.0, weights=WEIGHTS)
+    found = blended("ramen", pool([1.0, 0.1, 0.1]), ALL[:3], traits, dense_trust=1.0, weights=WEIGHTS)
     assert (found * GREATEST).tolist() == pytest.approx([0.6 + 0.18, 0.06 + 0.18, 0.06 + 0.018])
 
 
 def test_memories_without_a_session_do_not_share_one() -> None:
     """ruling 9"""
-    found = blended("ramen", pool([1.0, 0.1]), [PLAIN, PLAIN], dense_trust=1.0, weights=WEIGHTS)
+    found = blended("ramen", pool([1.0, 0.1]), ALL[:2], [PLAIN, PLAIN], dense_trust=1.0, weights=WEIGHTS)
     assert (found * GREATEST).tolist() == pytest.approx([0.78, 0.078])
 
 
@@ -132,7 +134,7 @@ def test_half_a_trust_gives_meaning_half_of_its_share() -> None:
 
 def test_an_empty_pool_has_no_scores() -> None:
     """spec P9"""
-    found = blended("ramen", pool([]), [], dense_trust=1.0, weights=WEIGHTS)
+    found = blended("ramen", pool([]), ALL[:0], [], dense_trust=1.0, weights=WEIGHTS)
     assert found.shape == (0,)
     assert found.dtype == np.float32
 
@@ -199,7 +201,7 @@ def test_a_candidate_that_has_everything_scores_one() -> None:
     """ruling 9: best of both channels and of its session, actor and user, long, with every emotion."""
     best = Traits(MemoryId("0"), "s", ("user", "Hashi"), ("joy",), 15)
     query, joy = "did I tell Hashi", frozenset({"joy"})
-    [found] = blended(query, pool([1.0], [3.0]), [best], dense_trust=1.0, emotions=joy, weights=WEIGHTS)
+    [found] = blended(query, pool([1.0], [3.0]), ALL[:1], [best], dense_trust=1.0, emotions=joy, weights=WEIGHTS)
     assert float(found) == pytest.approx(1.0)
 
 
@@ -211,6 +213,7 @@ def test_a_score_lies_between_nought_and_one(
     found = blended(
         "what did I tell Hashi",
         pool([cosine for _ in candidates], [bm25 for _, bm25, _ in candidates]),
+        ALL[: len(candidates)],
         [traits for *_, traits in candidates],
         dense_trust=trust,
         weights=WEIGHTS,
@@ -228,6 +231,7 @@ def test_scores_do_not_depend_on_the_order_of_the_candidates(
         found = blended(
             "what did I tell Hashi",
             pool([c for c, _, _ in chosen], [b for _, b, _ in chosen]),
+            ALL[: len(chosen)],
             [t for _, _, t in chosen],
             dense_trust=trust,
             emotions=frozenset({"joy"}),
