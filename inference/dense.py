@@ -90,7 +90,9 @@ def load(name: str, models_dir: Path) -> LoadedModel:
         engine = TextEmbedding(name, cache_dir=str(models_dir / "hub"), threads=1)
     except Exception as error:  # fastembed and the hub raise errors of no common kind
         reason = " ".join(str(error).split())[:300]
-        raise EmbeddingUnavailable(name, f"it could not be loaded ({reason}); check the name and the network") from error
+        raise EmbeddingUnavailable(
+            name, f"it could not be loaded ({reason}); check the name and the network"
+        ) from error
     described: list[dict[str, Any]] = TextEmbedding.list_supported_models()
     words = next((str(d.get("description", "")) for d in described if d["model"].lower() == name.lower()), "")
     return LoadedModel(

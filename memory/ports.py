@@ -1,4 +1,4 @@
-"""What the use cases need of the world: one narrow protocol a need. Adapters in `storage` and `inference` implement them.
+"""What the use cases need of the world: a narrow protocol for each need. Adapters in `storage` and `inference`.
 
 All methods are scoped: an adapter never returns or changes another being's rows, whatever ids it is given;
 an id of another being is treated like one that does not exist.
@@ -45,7 +45,7 @@ class Embedder(Protocol):
         ...
 
     def coverage(self, text: str) -> float:
-        """Share in [0, 1] of the letters of `text` in scripts that the model was trained on; 1 for text without letters."""
+        """Share in [0, 1] of the letters of `text` in scripts that the model knows; 1 for a text without letters."""
         ...
 
 
@@ -208,7 +208,10 @@ class RevisitLedger(Protocol):
     async def cluster_memories(
         self, scope: Scope, cluster_id: ClusterId, *, limit: int, after: str | None
     ) -> list[Memory] | None:
-        """Newest first (`happened_at`, then id), dead ones too, those after the memory `after`; None if there is no such cluster."""
+        """Newest first (`happened_at`, then id), dead ones too, those after the memory `after`.
+
+        None if there is no such cluster.
+        """
         ...
 
     async def cluster_summaries(self, scope: Scope) -> list[ClusterSummary]:
@@ -261,7 +264,9 @@ class PatrolTransaction(Protocol):
 
     async def apply(self, changes: PatrolChanges) -> None: ...
 
-    async def record_run(self, run_id: RunId, started: datetime, finished: datetime, report: Mapping[str, Any]) -> None: ...
+    async def record_run(
+        self, run_id: RunId, started: datetime, finished: datetime, report: Mapping[str, Any]
+    ) -> None: ...
 
 
 class PatrolLedger(Protocol):
@@ -350,7 +355,7 @@ class Question:
 
 @dataclass(frozen=True, slots=True)
 class Pool:
-    """Candidates in the engine's order (weighted RRF of the two channels), best first, with both scores for all of them.
+    """Candidates in the engine's order (weighted RRF of the two channels), best first, with both scores for all.
 
     `cosine`: float32, (n,), 0 for one without a vector. `weights`: float32, (n, terms), BM25's term-frequency part of
     each query term in each candidate, 0 where it has not the term. `idf`: float32, (terms,), over the being's own
@@ -426,5 +431,3 @@ class RandomSource(Protocol):
     def randrange(self, stop: int, /) -> int:
         """Uniform in [0, stop)."""
         ...
-
-

@@ -107,9 +107,7 @@ class Night:
         return [cluster for cluster in self.clusters.values() if not cluster.is_root]
 
     def add_sub_cluster(self, name: str, parent: Cluster) -> Cluster:
-        cluster = Cluster(
-            id=ClusterId(str(uuid.uuid4())), being_id=self.scope.being_id, name=name, parent_id=parent.id
-        )
+        cluster = Cluster(id=ClusterId(str(uuid.uuid4())), being_id=self.scope.being_id, name=name, parent_id=parent.id)
         self.clusters[cluster.id] = cluster
         return cluster
 
@@ -137,7 +135,9 @@ class Night:
             new=tuple(_as_new(memory, self.subjects[memory.id]) for memory in self.new),
             notes=self.notes,
             subjects=tuple(
-                s for s in self.subjects.values() if s.id not in new and s is not self._before[s.id] and s != self._before[s.id]
+                s
+                for s in self.subjects.values()
+                if s.id not in new and s is not self._before[s.id] and s != self._before[s.id]
             ),
             clusters=tuple(c for c in self.clusters.values() if c is not self._clusters_before.get(c.id)),
             removed_clusters=tuple(id_ for id_ in self._clusters_before if id_ not in self.clusters),

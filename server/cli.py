@@ -43,7 +43,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 def parser() -> argparse.ArgumentParser:
     found = argparse.ArgumentParser(
         prog="madeleine",
-        description="Long-term memory for AI agents, as an MCP server. Without a command: serve MCP on stdin and stdout.",
+        description="Long-term memory for AI agents, an MCP server. Without a command: serve MCP on stdin and stdout.",
     )
     found.add_argument("--version", action="version", version=f"madeleine {__version__}")
     commands = found.add_subparsers(dest="command", metavar="command")
@@ -51,7 +51,9 @@ def parser() -> argparse.ArgumentParser:
     commands.add_parser("reindex", help="build the index anew from the ledger")
     note = commands.add_parser("note", help="put scene notes into the inbox, for the next patrol")
     note.add_argument("file", help="a file with one scene as JSON a line; - for standard input")
-    commands.add_parser("config", help="print the configuration that an MCP client needs, with this installation's path")
+    commands.add_parser(
+        "config", help="print the configuration that an MCP client needs, with this installation's path"
+    )
     return found
 
 
@@ -89,7 +91,7 @@ async def add_notes(settings: Settings, arguments: argparse.Namespace) -> None:
     from server.wiring import notes_inbox, utc_now
 
     try:
-        text = sys.stdin.read() if arguments.file == "-" else Path(arguments.file).read_text(encoding="utf-8")
+        text = await asyncio.to_thread(_read, arguments.file)
     except (OSError, ValueError) as error:
         raise InvalidInput(f"{arguments.file} cannot be read: {error}") from error
     lines = [line for line in text.splitlines() if line.strip()]
@@ -99,9 +101,15 @@ async def add_notes(settings: Settings, arguments: argparse.Namespace) -> None:
     print(f"{len(lines)} notes wait for the next patrol of {settings.being!r}.")
 
 
+def _read(file: str) -> str:
+    return sys.stdin.read() if file == "-" else Path(file).read_text(encoding="utf-8")
+
+
 async def show_config(settings: Settings, arguments: argparse.Namespace) -> None:
     installed = Path(sys.executable).with_name("madeleine")
-    started = {"command": str(installed)} if installed.exists() else {"command": sys.executable, "args": ["-m", "server.cli"]}
+    started = (
+        {"command": str(installed)} if installed.exists() else {"command": sys.executable, "args": ["-m", "server.cli"]}
+    )
     command = started | {"env": {"MADELEINE_BEING": settings.being}}
     print(json.dumps({"mcpServers": {"madeleine": command}}, indent=2))
 

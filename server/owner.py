@@ -33,7 +33,9 @@ def own(data_dir: Path) -> Iterator[None]:
             "Close the other client, or give this one a directory of its own with MADELEINE_DATA_DIR."
         ) from error
     except OSError as error:
-        raise StorageError(f"{data_dir} cannot be used: {error}. Set MADELEINE_DATA_DIR to a writable directory.") from error
+        raise StorageError(
+            f"{data_dir} cannot be used: {error}. Set MADELEINE_DATA_DIR to a writable directory."
+        ) from error
     try:
         (data_dir / ABOUT).write_text(json.dumps({"pid": os.getpid(), "version": __version__}), encoding="utf-8")
         yield

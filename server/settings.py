@@ -45,7 +45,9 @@ def read_settings(environment: Mapping[str, str] | None = None) -> Settings:
     """Raises `InvalidInput` that names what is wrong and where it stands."""
     environment = os.environ if environment is None else environment
     given: dict[str, Any] = {
-        name.removeprefix(PREFIX).lower(): value for name, value in environment.items() if name.startswith(PREFIX) and value
+        name.removeprefix(PREFIX).lower(): value
+        for name, value in environment.items()
+        if name.startswith(PREFIX) and value
     }
     if unknown := sorted(set(given) - set(Settings.model_fields)):
         known = ", ".join(PREFIX + name.upper() for name in Settings.model_fields)

@@ -5,16 +5,19 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-from collections.abc import AsyncIterator
+import uuid
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import partial
 from typing import Protocol
 
 from inference.dense import DenseEmbedder
 from memory.errors import IndexTorn
 from memory.ingest.index_keeper import IndexKeeper, Progress
 from memory.ingest.store import StoreScenes
+from memory.model import ModelName
 from memory.ports import Embedder, Index, NoteLedger, TokenCounter
 from memory.recall.recall import Recall, RecallConfig
 from memory.recall.revisit import Revisit
@@ -33,7 +36,9 @@ LEDGER = "memory.db"
 INDEX = "index"
 MODELS = "models"
 INDEX_BUILT = "index_built"
-"""The ledger's word for an index that was filled to the end; one that was not is built again."""
+"""The ledger's word for where the index is that was filled to the end; one that was not is built again."""
+COLLECTION = "collection"
+"""The ledger's word for its collection on a Qdrant server."""
 
 
 def utc_now() -> datetime:
@@ -133,63 +138,61 @@ async def open_index(
     rebuild: bool,
     progress: Progress | None,
 ) -> tuple[Index, IndexKeeper]:
-    """The index, equal to the ledger: caught up from its marks, or built anew when it is torn, of another model,
-    not finished, or does not hold as many memories as the ledger."""
-    dim = await embedder.dimension()
-    if settings.qdrant_url:
-        return await _open_server(settings, ledger, embedder, dim, rebuild=rebuild, progress=progress)
-    from storage.qdrant.edge import EdgeIndex
-    from storage.qdrant.schema import Fingerprint
-
-    directory = settings.data_dir / INDEX
-    fingerprint = Fingerprint(embedder.model, dim)
-    index: EdgeIndex | None = None
-    try:
-        if not rebuild and await ledger.setting(INDEX_BUILT):
-            index = await EdgeIndex.open(directory, fingerprint)
-            keeper = IndexKeeper(ledger, index, embedder)
-            await keeper.catch_up()
-            if await keeper.is_complete():
+    """The index, equal to the ledger: caught up from its marks, or built anew when it is torn, of another model, in
+    another place than before, not finished, or does not hold as many memories as the ledger."""
+    place = await _index_place(settings, ledger, await embedder.dimension(), embedder.model)
+    if not rebuild and await ledger.setting(INDEX_BUILT) == place.name:
+        try:
+            async with _closed_on_error(await place.open()) as index:
+                keeper = IndexKeeper(ledger, index, embedder)
+                await keeper.catch_up()
+                await keeper.require_complete()
                 return index, keeper
-            raise IndexTorn(f"it holds {await index.count()} memories, the ledger {await ledger.count_memories()}")
-    except IndexTorn as error:
-        logger.warning("the index is built anew from the ledger: %s", error)
-        if index is not None:
-            await index.close()
-    except BaseException:
-        if index is not None:
-            await index.close()
-        raise
-    await ledger.set_setting(INDEX_BUILT, False)
-    index = await EdgeIndex.create_anew(directory, fingerprint)
-    try:
+        except IndexTorn as error:
+            logger.warning("the index is built anew from the ledger: %s", error)
+    await ledger.set_setting(INDEX_BUILT, None)
+    async with _closed_on_error(await place.create_anew()) as index:
         keeper = IndexKeeper(ledger, index, embedder)
         await keeper.rebuild(progress)
         await keeper.catch_up()
-        await ledger.set_setting(INDEX_BUILT, True)
+        await ledger.set_setting(INDEX_BUILT, place.name)
+        return index, keeper
+
+
+@dataclass(frozen=True, slots=True)
+class _IndexPlace:
+    """Where the index is, and how to get at it there."""
+
+    name: str
+    open: Callable[[], Awaitable[Index]]
+    create_anew: Callable[[], Awaitable[Index]]
+
+
+async def _index_place(settings: Settings, ledger: Ledger, dim: int, model: ModelName) -> _IndexPlace:
+    from storage.qdrant.schema import Fingerprint
+
+    fingerprint = Fingerprint(model, dim)
+    if not settings.qdrant_url:
+        from storage.qdrant.edge import EdgeIndex
+
+        where = settings.data_dir / INDEX, fingerprint
+        return _IndexPlace("edge", partial(EdgeIndex.open, *where), partial(EdgeIndex.create_anew, *where))
+    from storage.qdrant.server import ServerIndex
+
+    # Of its own for each ledger: what is built anew is dropped before, and must be nobody else's.
+    collection = await ledger.setting(COLLECTION)
+    if collection is None:
+        collection = f"madeleine-{uuid.uuid4().hex}"
+        await ledger.set_setting(COLLECTION, collection)
+    on_server = partial(ServerIndex.open, settings.qdrant_url, fingerprint, collection=collection)
+    anew = partial(ServerIndex.create_anew, settings.qdrant_url, fingerprint, collection=collection)
+    return _IndexPlace(settings.qdrant_url, on_server, anew)
+
+
+@asynccontextmanager
+async def _closed_on_error(index: Index) -> AsyncIterator[Index]:
+    try:
+        yield index
     except BaseException:
         await index.close()
         raise
-    return index, keeper
-
-
-async def _open_server(
-    settings: Settings,
-    ledger: Ledger,
-    embedder: TextModel,
-    dim: int,
-    *,
-    rebuild: bool,
-    progress: Progress | None,
-) -> tuple[Index, IndexKeeper]:
-    from storage.qdrant.schema import Fingerprint
-    from storage.qdrant.server import ServerIndex
-
-    index = await ServerIndex.open(settings.qdrant_url, Fingerprint(embedder.model, dim))
-    keeper = IndexKeeper(ledger, index, embedder)
-    await keeper.catch_up()
-    if rebuild or not await keeper.is_complete():
-        await keeper.rebuild(progress)
-        await keeper.catch_up()
-    return index, keeper
-

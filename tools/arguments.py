@@ -10,7 +10,16 @@ import math
 from collections.abc import Mapping
 from typing import Annotated, Any, TypeVar
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, ValidationInfo, model_validator
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    ValidationError,
+    ValidationInfo,
+    model_validator,
+)
 from pydantic.json_schema import GenerateJsonSchema
 
 from memory.errors import InvalidInput
@@ -64,9 +73,7 @@ def _not_too_long(value: str, info: ValidationInfo) -> str:
     return value
 
 
-Short = Annotated[
-    str, BeforeValidator(_storable), AfterValidator(_not_blank), Field(min_length=1, max_length=SHORT)
-]
+Short = Annotated[str, BeforeValidator(_storable), AfterValidator(_not_blank), Field(min_length=1, max_length=SHORT)]
 Line = Annotated[str, BeforeValidator(_storable), AfterValidator(_not_blank), Field(min_length=1, max_length=LINE)]
 LongText = Annotated[
     str,
@@ -91,7 +98,9 @@ def read_arguments(model: type[A], raw: Mapping[str, Any], *, max_text_chars: in
 
 
 def _complaint(model: type[Arguments], error: Mapping[str, Any]) -> str:
-    path = [part for part in error["loc"] if isinstance(part, int) or part in _field_names(model) or len(error["loc"]) == 1]
+    path = [
+        part for part in error["loc"] if isinstance(part, int) or part in _field_names(model) or len(error["loc"]) == 1
+    ]
     where = printable(".".join(str(part) for part in (path or error["loc"][:1]))) or "arguments"
     match error["type"]:
         case "extra_forbidden":
@@ -156,7 +165,9 @@ def _clean(schema: Any, definitions: Mapping[str, Any], max_text_chars: int) -> 
             else _clean(value, definitions, max_text_chars)
         )
         for key, value in schema.items()
-        if not (key == "title" and isinstance(value, str)) and key != LONG_TEXT and not (key == "default" and value in ([], None))
+        if not (key == "title" and isinstance(value, str))
+        and key != LONG_TEXT
+        and not (key == "default" and value in ([], None))
     }
     if schema.get(LONG_TEXT):
         found["maxLength"] = max_text_chars

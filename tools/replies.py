@@ -31,7 +31,10 @@ def crash(tool: str, error: BaseException) -> CallToolResult:
     """What no code expected. The log has the traceback under the number that the client is told."""
     incident = uuid.uuid4().hex[:8]
     logger.error("%s failed, incident %s", tool, incident, exc_info=error)
-    message = f"{tool} failed inside Madeleine (incident {incident}; the server's log tells more). What was answered before is safe. Try again."
+    message = (
+        f"{tool} failed inside Madeleine (incident {incident}; the server's log tells more). "
+        "What was answered before is safe. Try again."
+    )
     return CallToolResult(content=[TextContent(type="text", text=message)], is_error=True)
 
 

@@ -20,7 +20,9 @@ MOST_TERMS = 32
 
 
 class SearchArguments(Arguments):
-    query: Annotated[LongText, Field(description='Words, or "a phrase"; looked for in text, feeling, themes and dates.')]
+    query: Annotated[
+        LongText, Field(description='Words, or "a phrase"; looked for in text, feeling, themes and dates.')
+    ]
     mode: Annotated[Literal["or", "and"], Field(description="Any word, or all of them.")] = "or"
     themes: Annotated[list[Short], Field(max_length=20, description="Only memories with all of these.")] = []
     categories: Annotated[list[Category], Field(max_length=5)] = []
@@ -36,7 +38,9 @@ class SearchArguments(Arguments):
 async def run(call: Call, arguments: SearchArguments) -> dict[str, Any]:
     terms = terms_of(arguments.query)
     if len(terms) > MOST_TERMS:
-        raise InvalidInput(f"query: has {len(terms)} words, at most {MOST_TERMS} are looked for. Keep the telling ones.")
+        raise InvalidInput(
+            f"query: has {len(terms)} words, at most {MOST_TERMS} are looked for. Keep the telling ones."
+        )
     page = await call.use.search(
         call.scope,
         KeywordQuery(

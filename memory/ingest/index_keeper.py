@@ -1,4 +1,4 @@
-"""Keeps the index equal to the ledger: works off pending marks, fills in vectors, rebuilds (design: truth and index)."""
+"""Keeps the index equal to the ledger: works off marks, fills in vectors, rebuilds (design: truth and index)."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Sequence
 
-from memory.errors import EmbeddingUnavailable
+from memory.errors import EmbeddingUnavailable, IndexTorn
 from memory.ingest.pointing import index_point
 from memory.model import Memory, MemoryId
 from memory.ports import Embedder, Index, IndexSource
@@ -55,9 +55,11 @@ class IndexKeeper:
             await self.catch_up()
         return done
 
-    async def is_complete(self) -> bool:
-        """Every memory of the ledger is in the index, as far as counting tells."""
-        return await self._index.count() == await self._source.count_memories()
+    async def require_complete(self) -> None:
+        """Raises `IndexTorn` if the index does not hold as many memories as the ledger."""
+        indexed, kept = await self._index.count(), await self._source.count_memories()
+        if indexed != kept:
+            raise IndexTorn(f"the index holds {indexed} memories, the ledger {kept}")
 
     async def rebuild(self, progress: Progress | None = None) -> int:
         """Fill an empty index from the ledger and its cached vectors. The number of memories."""

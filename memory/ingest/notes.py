@@ -125,8 +125,6 @@ def read_scene(note: Note, scope: Scope, now: datetime) -> Memory | str:
 
 
 async def add_note(ledger: NoteLedger, scope: Scope, content: str, *, now: datetime, type_: str = SCENE) -> Note:
-    note = Note(
-        id=NoteId(str(uuid.uuid4())), being_id=scope.being_id, type=type_, content=content, created_at=now
-    )
+    note = Note(id=NoteId(str(uuid.uuid4())), being_id=scope.being_id, type=type_, content=content, created_at=now)
     await ledger.add_note(scope, note)
     return note

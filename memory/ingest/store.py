@@ -162,7 +162,7 @@ class StoreScenes:
     async def _same_as(
         self, scope: Scope, memory: Memory, vectors: dict[ContentHash, Vector], batch: Sequence[Memory]
     ) -> MemoryId | None:
-        """A memory that says the same as the new one: its very text, or cosine ≥ 0.92, and no fact differs (spec T6)."""
+        """One that says the same as the new one: its very text, or cosine ≥ 0.92, and no fact differs (spec T6)."""
         vector = vectors.get(memory.content_hash)
         for other in batch:
             if _alike(vector, vectors.get(other.content_hash), memory, other) and same_facts(memory, other):

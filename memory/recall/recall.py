@@ -27,7 +27,6 @@ from memory.rules.prompt import prompt_line
 from memory.rules.ranking import RankingWeights, blended
 from memory.scope import Scope
 
-
 LOOK_FURTHER = 4
 """Times the limit: how far down memories are looked at when some do not fit the budget (spec L2)."""
 

@@ -47,9 +47,7 @@ def matches(pool: Pool, *, dense_trust: float, thresholds: MatchThresholds) -> N
     cosine = pool.cosine * dense_trust
     coverage = word_coverage(pool)
     terms = (pool.weights > 0).sum(axis=1)
-    anchors = (
-        (cosine >= t.cosine) | ((coverage >= t.coverage) & (terms >= t.terms)) | (coverage >= t.coverage_of_few)
-    )
+    anchors = (cosine >= t.cosine) | ((coverage >= t.coverage) & (terms >= t.terms)) | (coverage >= t.coverage_of_few)
     if not anchors.any():
         return np.asarray(anchors, np.bool_)
     return np.asarray(anchors | (cosine >= t.companion_cosine) | (coverage >= t.companion_coverage), np.bool_)

@@ -18,7 +18,7 @@ def words_of(memory: Memory) -> set[str]:
     """The words of the action that could name a group, lower case; names of its actors are left out."""
     text = normalize(memory.scene.action).casefold()
     actors = {word for actor in memory.scene.actors for word in _WORD.findall(actor.casefold())}
-    return {word for word in _WORD.findall(text)} - STOP_WORDS - actors
+    return set(_WORD.findall(text)) - STOP_WORDS - actors
 
 
 def common_words(memories: Sequence[Memory]) -> Counter[str]:

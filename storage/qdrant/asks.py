@@ -2,16 +2,18 @@
 
 Both adapters go through here, so they rank alike; they only put an `Ask` to their engine.
 
-The engine tells a sum over terms, `Pool` wants its parts. The weights stand in the candidates' sparse vectors, which come
-with the hybrid query. BM25's score of a single term in a document is idf × weight, so a query for that term alone, with
-the best document's vector, gives the idf. The second batch fetches the cosines of the candidates that the words brought.
+The engine tells a sum over terms, `Pool` wants its parts. The weights stand in the candidates' sparse vectors, which
+come with the hybrid query. BM25's score of a single term in a document is idf × weight, so a query for that term alone,
+with the best document's vector, gives the idf. The second batch fetches the cosines of the candidates that the words
+brought.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Protocol
 from uuid import UUID
 
 import numpy as np
@@ -62,12 +64,22 @@ def unseen_idf(documents: int) -> float:
     return math.log(1 + (documents + 0.5) / 0.5)
 
 
-def weights_in(indices: Sequence[int], values: Callable[[], Sequence[float]], terms: Sequence[int]) -> list[float]:
-    """The weights of `terms` in a sparse vector. `values` is called only if there is one: each call copies them all."""
-    if not frozenset(terms).intersection(indices):
+class Sparse(Protocol):
+    """A sparse vector of either engine."""
+
+    @property
+    def indices(self) -> list[int]: ...
+
+    @property
+    def values(self) -> list[float]: ...
+
+
+def weights_in(vector: Sparse | None, terms: Sequence[int]) -> list[float]:
+    """The weights of `terms` in a sparse vector. Its properties are read once, for Edge copies them at each reading."""
+    if vector is None or not frozenset(terms).intersection(indices := vector.indices):
         return [0.0] * len(terms)
-    found = values()
-    return [found[indices.index(term)] if term in indices else 0.0 for term in terms]
+    values = vector.values
+    return [values[indices.index(term)] if term in indices else 0.0 for term in terms]
 
 
 def telling(terms: Sequence[int], known: Sequence[float | None], bridges: frozenset[int]) -> list[int]:
@@ -76,7 +88,9 @@ def telling(terms: Sequence[int], known: Sequence[float | None], bridges: frozen
     A bridge joins the end of one word to the beginning of the next: that no memory holds it says nothing about the
     words, and must not make the question look like one about something else.
     """
-    return [at for at, (term, idf) in enumerate(zip(terms, known, strict=True)) if idf is not None or term not in bridges]
+    return [
+        at for at, (term, idf) in enumerate(zip(terms, known, strict=True)) if idf is not None or term not in bridges
+    ]
 
 
 def candidates_ask(scope: Scope, question: Question, terms: Terms) -> Ask | None:

@@ -35,7 +35,6 @@ from storage.qdrant import words
 from storage.qdrant.asks import (
     EMPTY_POOL,
     Ask,
-    Hit,
     Hits,
     candidates_ask,
     cosine_asks,
@@ -491,13 +490,7 @@ def _request(ask: Ask, edge_filter: Callable[[Where], qe.Filter]) -> qe.QueryReq
 def _hits(points: Sequence[qe.ScoredPoint], ask: Ask) -> Hits:
     if not ask.weigh:
         return [(cast(UUID, point.id), point.score, ()) for point in points]
-    none = [0.0] * len(ask.weigh)
-    hits: list[Hit] = []
-    for point in points:
-        vector = _named(point.vector, BM25)
-        weights = none if vector is None else weights_in(vector.indices, lambda of=vector: of.values, ask.weigh)
-        hits.append((cast(UUID, point.id), point.score, weights))
-    return hits
+    return [(cast(UUID, point.id), point.score, weights_in(_named(point.vector, BM25), ask.weigh)) for point in points]
 
 
 def _named(vectors: Any, name: str) -> Any:

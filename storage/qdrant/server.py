@@ -264,8 +264,7 @@ def _request(ask: Ask, *, local: bool) -> qm.QueryRequest:
 
 def _hit(point: qm.ScoredPoint, ask: Ask) -> Hit:
     vector: Any = point.vector.get(BM25) if isinstance(point.vector, dict) else None
-    weights = [0.0] * len(ask.weigh) if vector is None else weights_in(vector.indices, lambda: vector.values, ask.weigh)
-    return UUID(str(point.id)), point.score, weights
+    return UUID(str(point.id)), point.score, weights_in(vector, ask.weigh)
 
 
 @contextmanager

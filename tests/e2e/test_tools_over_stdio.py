@@ -85,22 +85,22 @@ async def test_a_patrol_sorts_memories_into_a_cluster_and_tells_its_progress(tmp
     """spec P6 ❶, P7, P12; rulings 4 and 5."""
     seen: list[tuple[float, float | None, str | None]] = []
 
-    async def progress(done: float, total: float | None, message: str | None) -> None:
-        seen.append((done, total, message))
+    async def hear(progress: float, total: float | None, message: str | None) -> None:
+        seen.append((progress, total, message))
 
     async with connected(tmp_path, era=era) as client:
         for text in DINNERS:
             await ask(client, "store", text=text, themes=["family dinner"])
         rehearsal = await ask(client, "run_patrol", dry_run=True)
         assert (await ask(client, "recall_memory"))["clusters"] == []
-        answer = await client.call_tool("run_patrol", {}, progress_callback=progress)
+        answer = await client.call_tool("run_patrol", {}, progress_callback=hear)
         report = answer.structured_content
         clusters = (await ask(client, "recall_memory"))["clusters"]
         made = next(cluster for cluster in clusters if not cluster["is_root"])
         inside = await ask(client, "recall_memory", cluster_id=made["id"])
     steps = {step["name"]: step for step in report["steps"]}
     assert rehearsal["dry_run"]
-    assert {k: v for k, v in steps["assign"].items()} == rehearsal["steps"][0]
+    assert steps["assign"] == rehearsal["steps"][0]
     assert steps["assign"]["new_clusters"] == 1
     assert "BYOK key not set" in steps["consolidate"]["skipped"]
     assert "BYOK key not set" in steps["split"]["skipped"]

@@ -9,6 +9,7 @@ import signal
 import subprocess
 import threading
 from collections import Counter
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -58,10 +59,8 @@ def store_until_killed(data_dir: Path, texts: list[str], *, kill_after: int, mor
                 threading.Timer(more_seconds, process.send_signal, [signal.SIGKILL]).start()
         assert process.wait(timeout=60) == -signal.SIGKILL
         writer.join(timeout=60)
-        try:
+        with suppress(BrokenPipeError):
             sink.close()
-        except BrokenPipeError:
-            pass
     return acknowledged
 
 

@@ -18,7 +18,9 @@ from tools.toolset import Toolset, default_tools
 
 CALLS = 2_000
 BEINGS = ("ada", "bo", "cyd")
-WORDS = "lake bread violin winter letter garden mother train Kyoto seven music rain office contract budget deadline".split()
+WORDS = (
+    "lake bread violin winter letter garden mother train Kyoto seven music rain office contract budget deadline".split()
+)
 
 
 class Caller:

@@ -7,7 +7,7 @@ import logging
 from random import Random
 from typing import Any, cast
 
-import jsonschema  # type: ignore[import-untyped]
+import jsonschema
 import mcp_types as types
 import pytest
 from hypothesis import given
