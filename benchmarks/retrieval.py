@@ -17,7 +17,8 @@ import tempfile
 import time
 from collections.abc import Sequence
 from contextlib import ExitStack
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +27,7 @@ from rich.progress import Progress, TaskID
 from rich.table import Table
 
 from benchmarks import metrics, sets
-from memory.model import LIVING, BeingId, MemoryId
+from memory.model import LIVING, BeingId, MemoryId, Vector
 from memory.ports import Question
 from memory.recall.recall import Query, Recall, RecallConfig
 from memory.rules.matching import MatchThresholds
@@ -92,15 +93,18 @@ def scope_of(name: str, unit: sets.Unit) -> Scope:
 async def ask(memory: OpenMemory, open_gate: Recall, scope: Scope, text: str) -> dict[str, Sequence[MemoryId]]:
     """The ranking of each channel."""
     vector = (await memory.embedder.embed([text]))[0]
-    depth = memory.use.recall.config.depth
-    words_only = Question(words=text, vector=None, statuses=LIVING, depth=depth)
-    dense_only = Question(words="", vector=vector, statuses=LIVING, depth=depth)
+    words_only = Question(words=text, statuses=LIVING, by_words=10, by_meaning=10)
+    dense_only = replace(words_only, words="")
     return {
         "recall": (await memory.use.recall.rank(scope, Query(text=text))).ids,
         "recall without gate": (await open_gate.rank(scope, Query(text=text))).ids,
-        "bm25 alone": (await memory.index.candidates(scope, words_only)).ids,
-        "dense alone": (await memory.index.candidates(scope, dense_only)).ids,
+        "bm25 alone": (await memory.index.candidates(scope, words_only, partial(_given, None))).ids,
+        "dense alone": (await memory.index.candidates(scope, dense_only, partial(_given, vector))).ids,
     }
+
+
+async def _given(vector: Vector | None) -> Vector | None:
+    return vector
 
 
 async def measure(memory: OpenMemory, name: str, units: Sequence[sets.Unit], bar: Progress) -> SetResult:
@@ -109,7 +113,6 @@ async def measure(memory: OpenMemory, name: str, units: Sequence[sets.Unit], bar
     open_gate = Recall(
         ledger,
         memory.index,
-        memory.embedder,
         memory.embedder,
         ledger.activations,
         now=utc_now,

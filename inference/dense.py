@@ -34,6 +34,8 @@ PATIENCE_SECONDS = 3.0
 """How long a store or a recall waits for a model that may have to be fetched first."""
 RETRY_SECONDS = 60.0
 """After a failure to load, the next try comes no sooner: each may wait for a network."""
+COUNTED_AT_ONCE = 2_000
+"""Characters: so many take the tokenizer 1 ms, and a thread would add to it."""
 BYTES_PER_TOKEN = 1
 """Upper estimate while there is no tokenizer: no tokenizer makes more tokens than bytes."""
 
@@ -113,7 +115,7 @@ def _whole_text_tokenizer(engine: TextEmbedding) -> Tokenizer:
 
 
 class DenseEmbedder:
-    """`memory.ports.Embedder` and `memory.ports.TokenCounter` over one model.
+    """`memory.ports.Embedder` over one model.
 
     It is loaded when first needed, in a thread of its own that nobody has to wait for at the end. Calls are then worked
     off one after the other in one worker thread.
@@ -171,7 +173,9 @@ class DenseEmbedder:
             model = await self._model()
         except EmbeddingUnavailable:
             return [len(text.encode()) // BYTES_PER_TOKEN for text in texts]
-        return await self._in_worker(lambda: _count(model, list(texts)))
+        if sum(map(len, texts)) <= COUNTED_AT_ONCE:
+            return _count(model, texts)
+        return await self._in_worker(lambda: _count(model, texts))
 
     async def close(self) -> None:
         self._worker.shutdown(wait=False, cancel_futures=True)
@@ -235,5 +239,5 @@ def _embed(model: LoadedModel, texts: list[str]) -> NDArray[np.float32]:
     return found
 
 
-def _count(model: LoadedModel, texts: list[str]) -> list[int]:
-    return [len(one.ids) for one in model.tokenizer.encode_batch(texts, add_special_tokens=False)]
+def _count(model: LoadedModel, texts: Sequence[str]) -> list[int]:
+    return [len(model.tokenizer.encode(text, add_special_tokens=False).ids) for text in texts]

@@ -6,7 +6,7 @@ an id of another being is treated like one that does not exist.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from datetime import datetime
@@ -35,7 +35,7 @@ from memory.scope import Scope
 
 
 class Embedder(Protocol):
-    """Text to vectors. One call is one batch; work is done in a worker thread."""
+    """Text to vectors, and to tokens. One call is one batch; work is done in a worker thread."""
 
     @property
     def model(self) -> ModelName: ...
@@ -48,8 +48,6 @@ class Embedder(Protocol):
         """Share in [0, 1] of the letters of `text` in scripts that the model knows; 1 for a text without letters."""
         ...
 
-
-class TokenCounter(Protocol):
     async def count_tokens(self, texts: Sequence[str]) -> list[int]:
         """Tokens of each text by the model's own tokenizer; an upper estimate while the model cannot be had."""
         ...
@@ -116,18 +114,6 @@ class StoreLedger(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Traits:
-    """What ranking needs to know of a candidate beside its scores."""
-
-    id: MemoryId
-    session_id: str
-    actors: tuple[str, ...]
-    emotions: tuple[Emotion, ...]
-    words: int
-    """Words of the action."""
-
-
-@dataclass(frozen=True, slots=True)
 class Activation:
     """A memory was recalled: `times` is added to its reactivation count; a living one's clock is rewound (ruling 2)."""
 
@@ -138,8 +124,6 @@ class Activation:
 
 class RecallLedger(Protocol):
     async def memories(self, scope: Scope, ids: Sequence[MemoryId]) -> list[Memory]: ...
-
-    async def traits(self, scope: Scope, ids: Sequence[MemoryId]) -> dict[MemoryId, Traits]: ...
 
 
 class ActivationLog(Protocol):
@@ -339,23 +323,43 @@ class IndexPoint:
     memory: Memory
     words: str
     vector: Vector | None
+    tokens: int
+    """Of the memory's line in a prompt (spec L2)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Question:
-    """`words` is the query's text for BM25; `vector` is None when meaning-based recall is off."""
+    """`words` is the query's text for BM25."""
 
     words: str
-    vector: Vector | None
     statuses: tuple[Status, ...]
     categories: tuple[Category, ...] = ()
-    depth: int = 100
+    by_words: int = 50
+    by_meaning: int = 50
     """Candidates from each channel."""
 
 
 @dataclass(frozen=True, slots=True)
+class Traits:
+    """What ranking needs to know of a candidate beside its scores; it never changes."""
+
+    session_id: str
+    actors: tuple[str, ...]
+    emotions: tuple[Emotion, ...]
+    words: int
+    """Words of the action."""
+    tokens: int
+    """Of the memory's line in a prompt (spec L2)."""
+
+
+VectorToCome = Callable[[], Awaitable[Vector | None]]
+"""Gives the question's vector, None when meaning-based recall is off. An index asks for it when it has looked up the
+words, so that the model may work meanwhile."""
+
+
+@dataclass(frozen=True, slots=True)
 class Pool:
-    """Candidates in the engine's order (weighted RRF of the two channels), best first, with both scores for all.
+    """Candidates by weighted RRF of the two channels, best first, with both scores for all of them.
 
     `cosine`: float32, (n,), 0 for one without a vector. `weights`: float32, (n, terms), BM25's term-frequency part of
     each query term in each candidate, 0 where it has not the term. `idf`: float32, (terms,), over the being's own
@@ -363,6 +367,7 @@ class Pool:
     """
 
     ids: tuple[MemoryId, ...]
+    traits: tuple[Traits, ...]
     cosine: NDArray[np.float32]
     weights: NDArray[np.float32]
     idf: NDArray[np.float32]
@@ -379,7 +384,7 @@ class Index(Protocol):
 
     async def delete(self, ids: Sequence[MemoryId]) -> None: ...
 
-    async def candidates(self, scope: Scope, question: Question) -> Pool: ...
+    async def candidates(self, scope: Scope, question: Question, vector: VectorToCome) -> Pool: ...
 
     async def nearest(
         self, scope: Scope, vector: Vector, *, limit: int, statuses: Sequence[Status]
@@ -415,7 +420,7 @@ class StoreIndex(Protocol):
 
 
 class RecallIndex(Protocol):
-    async def candidates(self, scope: Scope, question: Question) -> Pool: ...
+    async def candidates(self, scope: Scope, question: Question, vector: VectorToCome) -> Pool: ...
 
 
 class WordStatistics(Protocol):

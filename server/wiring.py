@@ -18,7 +18,7 @@ from memory.errors import IndexTorn
 from memory.ingest.index_keeper import IndexKeeper, Progress
 from memory.ingest.store import StoreScenes
 from memory.model import ModelName
-from memory.ports import Embedder, Index, NoteLedger, TokenCounter
+from memory.ports import Embedder, Index, NoteLedger
 from memory.recall.recall import Recall, RecallConfig
 from memory.recall.revisit import Revisit
 from memory.recall.search import Search
@@ -45,7 +45,7 @@ def utc_now() -> datetime:
     return datetime.now(UTC)
 
 
-class TextModel(Embedder, TokenCounter, Protocol):
+class TextModel(Embedder, Protocol):
     """One model for meaning and for token counts, loaded when it is first needed."""
 
     async def dimension(self) -> int:
@@ -98,7 +98,6 @@ async def open_memory(
             recall=Recall(
                 ledger,
                 index,
-                embedder,
                 embedder,
                 ledger.activations,
                 now=utc_now,

@@ -74,7 +74,7 @@ class ScriptedChance:
 
 
 class WordEmbedder:
-    """`Embedder` and `TokenCounter`: a bag of words, hashed into `dim` buckets. Texts that share words are alike."""
+    """`Embedder`: a bag of words, hashed into `dim` buckets. Texts that share words are alike."""
 
     def __init__(self, dim: int = 64, model: str = "words") -> None:
         self.dim = dim

@@ -7,7 +7,7 @@ import logging
 from collections.abc import Awaitable, Callable, Sequence
 
 from memory.errors import EmbeddingUnavailable, IndexTorn
-from memory.ingest.pointing import index_point
+from memory.ingest.pointing import index_points
 from memory.model import Memory, MemoryId
 from memory.ports import Embedder, Index, IndexSource
 
@@ -80,9 +80,7 @@ class IndexKeeper:
 
     async def _bring_in(self, memories: Sequence[Memory], ids: Sequence[MemoryId]) -> None:
         vectors = await self._source.vectors(self._embedder.model, [memory.content_hash for memory in memories])
-        await self._index.upsert(
-            [index_point(memory, vectors.get(memory.content_hash), self._embedder) for memory in memories]
-        )
+        await self._index.upsert(await index_points(memories, vectors, self._embedder))
         known = {memory.id for memory in memories}
         if gone := [id_ for id_ in ids if id_ not in known]:
             await self._index.delete(gone)

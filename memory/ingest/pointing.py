@@ -1,16 +1,29 @@
-"""A memory as a point of the index."""
+"""Memories as points of the index."""
 
 from __future__ import annotations
 
-from memory.model import Memory, Vector
+from collections.abc import Mapping, Sequence
+
+from memory.model import ContentHash, Memory, Vector
 from memory.ports import Embedder, IndexPoint
 from memory.rules.lexicon import memory_words
+from memory.rules.prompt import prompt_line
 
 LEGIBLE = 0.5
 """Share of a text's letters that the model must be able to read for its vector to mean anything."""
 
 
-def index_point(memory: Memory, vector: Vector | None, embedder: Embedder) -> IndexPoint:
+async def index_points(
+    memories: Sequence[Memory], vectors: Mapping[ContentHash, Vector], embedder: Embedder
+) -> list[IndexPoint]:
     """Without a vector where the model cannot read the text: such vectors lie close to everything."""
-    legible = embedder.coverage(memory.embed_text) >= LEGIBLE
-    return IndexPoint(memory=memory, words=memory_words(memory), vector=vector if legible else None)
+    tokens = await embedder.count_tokens([prompt_line(memory) for memory in memories])
+    return [
+        IndexPoint(
+            memory=memory,
+            words=memory_words(memory),
+            vector=vectors.get(memory.content_hash) if embedder.coverage(memory.embed_text) >= LEGIBLE else None,
+            tokens=count,
+        )
+        for memory, count in zip(memories, tokens, strict=True)
+    ]

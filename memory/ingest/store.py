@@ -13,7 +13,7 @@ from typing import Literal
 import numpy as np
 
 from memory.errors import EmbeddingUnavailable, IndexUnavailable, KeyConflict
-from memory.ingest.pointing import index_point
+from memory.ingest.pointing import index_points
 from memory.model import (
     LIVING,
     Category,
@@ -185,9 +185,8 @@ class StoreScenes:
         if not memories:
             return
         self._wrote()
-        points = [index_point(memory, vectors.get(memory.content_hash), self._embedder) for memory in memories]
         try:
-            await self._index.upsert(points)
+            await self._index.upsert(await index_points(memories, vectors, self._embedder))
         except IndexUnavailable as error:
             logger.warning("indexing is put off: %s", error)
 

@@ -13,7 +13,6 @@ Scores order the answers of one query; they are not comparable between queries. 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -74,7 +73,6 @@ def blended(
     query: str,
     pool: Pool,
     matching: NDArray[np.intp],
-    traits: Sequence[Traits],
     *,
     dense_trust: float,
     emotions: frozenset[str] = frozenset(),
@@ -82,11 +80,12 @@ def blended(
 ) -> NDArray[np.float32]:
     """float32, (m,): the score of each matching candidate, in [0, 1].
 
-    `matching`: positions in the pool, (m,); `traits` of those, in the same order.
+    `matching`: positions in the pool, (m,).
     """
     if not len(matching):
         return np.zeros(0, np.float32)
     f = blend(pool, dense_trust=dense_trust, words=weights.words)[matching]
+    traits = [pool.traits[i] for i in matching]
     best_of_session: dict[str, float] = {}
     for trait, value in zip(traits, f.tolist(), strict=True):
         if trait.session_id:

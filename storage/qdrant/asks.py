@@ -2,32 +2,35 @@
 
 Both adapters go through here, so they rank alike; they only put an `Ask` to their engine.
 
-The engine tells a sum over terms, `Pool` wants its parts. The weights stand in the candidates' sparse vectors, which
-come with the hybrid query. BM25's score of a single term in a document is idf × weight, so a query for that term alone,
-with the best document's vector, gives the idf. The second batch fetches the cosines of the candidates that the words
-brought.
+The first batch looks up the words, while the model may still be at work on the vector; the second takes the vector's
+nearest, and the cosines of what the words have found. The two are fused here, by the engine's own formula.
+
+The engine tells a sum over terms, `Pool` wants its parts. The weights stand in the candidates' sparse vectors. BM25's
+score of a single term in a document is idf × weight, so a query for that term alone, with the best document's vector,
+gives the idf.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol
-from uuid import UUID
+from typing import NamedTuple, Protocol
 
 import numpy as np
 
 from memory.model import MemoryId, Vector
-from memory.ports import Pool, Question
+from memory.ports import Pool, Question, Traits, VectorToCome
 from memory.scope import Scope
+from storage.qdrant import words as encoder
 from storage.qdrant.filters import Where, asked_for, memories_of
+from storage.qdrant.schema import RRF_K, RRF_WEIGHTS
 from storage.qdrant.words import Terms
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Ask:
-    """One query. With both `vector` and `terms` it is a hybrid one: the best `depth` of each, fused by weighted RRF."""
+    """One query, by `vector` or by `terms`."""
 
     where: Where
     limit: int
@@ -35,33 +38,26 @@ class Ask:
     terms: Terms | None = None
     corpus: Where | None = None
     """The points that IDF is taken over."""
-    depth: int = 0
     exact: bool = False
     ef: int | None = None
     weigh: tuple[int, ...] = ()
     """Terms whose stored weights are wanted with each hit."""
+    traits: bool = False
+    known: Collection[int] = ()
+    """Hits of which neither weights nor traits are wanted."""
 
 
-Hit = tuple[UUID, float, Sequence[float]]
-"""(the point's id, its score, the weights of `Ask.weigh`, 0 for a term it has not). A plain tuple, for there are some
-300 in an answer."""
+class Hit(NamedTuple):
+    key: int
+    """The point's id; a UUID's own hash and comparison are Python code."""
+    id: MemoryId
+    score: float
+    weights: Sequence[float] = ()
+    traits: Traits | None = None
+
+
 Hits = Sequence[Hit]
-
-
-def idf_asks(scope: Scope, terms: Sequence[int]) -> list[Ask]:
-    """One per term, for the best document of it."""
-    mine = memories_of(scope)
-    return [Ask(where=mine, limit=1, terms=([term], [1.0]), corpus=mine, weigh=(term,)) for term in terms]
-
-
-def idf_of(hits: Hits) -> float | None:
-    """The answer to one of `idf_asks`; None for a term that is nowhere."""
-    return hits[0][1] / hits[0][2][0] if hits else None
-
-
-def unseen_idf(documents: int) -> float:
-    """Of a term with document frequency 0 among `documents`."""
-    return math.log(1 + (documents + 0.5) / 0.5)
+Answers = Callable[[Sequence[Ask]], Awaitable[list[Hits]]]
 
 
 class Sparse(Protocol):
@@ -75,67 +71,131 @@ class Sparse(Protocol):
 
 
 def weights_in(vector: Sparse | None, terms: Sequence[int]) -> list[float]:
-    """The weights of `terms` in a sparse vector. Its properties are read once, for Edge copies them at each reading."""
+    """The weights of `terms` in a sparse vector, 0 for one that it has not. Its properties are read once, for Edge
+    copies them at each reading."""
     if vector is None or not frozenset(terms).intersection(indices := vector.indices):
         return [0.0] * len(terms)
     values = vector.values
     return [values[indices.index(term)] if term in indices else 0.0 for term in terms]
 
 
-def telling(terms: Sequence[int], known: Sequence[float | None], bridges: frozenset[int]) -> list[int]:
-    """Positions of the terms that count, given what is known of their IDF.
+class Statistics:
+    """Of a being's memories: the IDF of the terms that were asked for. `documents` counts the memories with words; it
+    is called when a term is asked for that none has."""
+
+    def __init__(self, documents: Callable[[], Awaitable[int]]) -> None:
+        self._documents = documents
+        self._idf: dict[int, float | None] = {}
+
+    def asks(self, scope: Scope, terms: Iterable[int]) -> dict[int, Ask]:
+        """What is to be asked to know the IDF of `terms`: for each that is new the best document of it."""
+        mine = memories_of(scope)
+        return {
+            term: Ask(where=mine, limit=1, terms=([term], [1.0]), corpus=mine, weigh=(term,))
+            for term in terms
+            if term not in self._idf
+        }
+
+    def learn(self, terms: Iterable[int], answers: Iterable[Hits]) -> None:
+        """The answers to `asks`, in its order."""
+        for term, hits in zip(terms, answers, strict=True):
+            self._idf[term] = hits[0].score / hits[0].weights[0] if hits else None
+
+    def is_anywhere(self, term: int) -> bool:
+        return self._idf[term] is not None
+
+    async def idf(self, terms: Sequence[int]) -> list[float]:
+        """Of terms that were learnt; one that is nowhere has that of document frequency 0."""
+        found = [self._idf[term] for term in terms]
+        unseen = 0.0 if None not in found else math.log(1 + (await self._documents() + 0.5) / 0.5)
+        return [unseen if idf is None else idf for idf in found]
+
+
+async def idf_of_words(answers: Answers, statistics: Statistics, scope: Scope, words: Sequence[str]) -> list[float]:
+    """Of each word the greatest of its terms; 0 for one without any."""
+    terms = [encoder.query(word)[0] for word in words]
+    new = statistics.asks(scope, (term for of_word in terms for term in of_word))
+    if new:
+        statistics.learn(new, await answers(list(new.values())))
+    return [max(await statistics.idf(of_word), default=0.0) for of_word in terms]
+
+
+async def candidates(
+    answers: Answers, statistics: Statistics, scope: Scope, question: Question, vector: VectorToCome
+) -> Pool:
+    terms = encoder.query(question.words)
+    heard: Hits = ()
+    if terms[0]:
+        new = statistics.asks(scope, terms[0])
+        heard, *best = await answers([_by_words(scope, question, terms), *new.values()])
+        statistics.learn(new, best)
+    meant: Hits = ()
+    cosines: dict[int, float] = {}
+    if (aim := await vector()) is not None:
+        heard_ones = [hit.key for hit in heard]
+        asks = [_by_meaning(scope, question, aim, terms, known=frozenset(heard_ones))]
+        if heard:
+            asks.append(Ask(where=Where(keys=heard_ones), limit=len(heard), vector=aim, exact=True))
+        meant, *more = await answers(asks)
+        cosines = {hit.key: hit.score for hits in (meant, *more) for hit in hits}
+    found = _fused(meant, heard)
+    kept = _telling(terms[0], statistics, encoder.bridges(question.words))
+    return _pool(found, cosines, kept, await statistics.idf([terms[0][at] for at in kept]))
+
+
+def _by_words(scope: Scope, question: Question, terms: Terms) -> Ask:
+    return Ask(
+        where=asked_for(scope, question),
+        limit=question.by_words,
+        terms=terms,
+        corpus=memories_of(scope),
+        weigh=tuple(terms[0]),
+        traits=True,
+    )
+
+
+def _by_meaning(scope: Scope, question: Question, vector: Vector, terms: Terms, *, known: Collection[int]) -> Ask:
+    return Ask(
+        where=asked_for(scope, question),
+        limit=question.by_meaning,
+        vector=vector,
+        ef=2 * question.by_meaning,
+        weigh=tuple(terms[0]),
+        traits=True,
+        known=known,
+    )
+
+
+def _telling(terms: Sequence[int], statistics: Statistics, bridges: frozenset[int]) -> list[int]:
+    """Positions of the terms that count.
 
     A bridge joins the end of one word to the beginning of the next: that no memory holds it says nothing about the
     words, and must not make the question look like one about something else.
     """
-    return [
-        at for at, (term, idf) in enumerate(zip(terms, known, strict=True)) if idf is not None or term not in bridges
-    ]
+    return [at for at, term in enumerate(terms) if term not in bridges or statistics.is_anywhere(term)]
 
 
-def candidates_ask(scope: Scope, question: Question, terms: Terms) -> Ask | None:
-    """None if there is nothing to look for."""
-    sought = terms if terms[0] else None
-    if question.vector is None and sought is None:
-        return None
-    both = question.vector is not None and sought is not None
-    return Ask(
-        where=asked_for(scope, question),
-        limit=2 * question.depth if both else question.depth,
-        vector=question.vector,
-        terms=sought,
-        corpus=memories_of(scope),
-        depth=question.depth,
-        ef=2 * question.depth,
-        weigh=tuple(terms[0]),
-    )
+def _fused(meant: Hits, heard: Hits) -> list[Hit]:
+    """Weighted RRF as Qdrant has it (`schema.RRF_WEIGHTS`). Equals are in the order of their ids, in a channel too,
+    where an engine gives them in any."""
+    scores: dict[int, float] = {}
+    hits: dict[int, Hit] = {}
+    for channel, weight in zip((meant, heard), RRF_WEIGHTS, strict=True):
+        best_first = sorted(channel, key=lambda hit: (-round(hit.score, 6), hit.key))
+        for position, hit in enumerate(best_first):
+            scores[hit.key] = scores.get(hit.key, 0.0) + 1 / ((position + 1) / weight + RRF_K - 1)
+            hits[hit.key] = hit
+    return [hits[key] for key in sorted(scores, key=lambda key: (-scores[key], key))]
 
 
-def in_order(found: Hits) -> Hits:
-    """Best first, equals by id: an engine gives equal fused scores, which are common, in any order."""
-    return sorted(found, key=lambda hit: (-round(hit[1], 6), hit[0].int))
-
-
-def cosine_asks(question: Question, found: Hits) -> list[Ask]:
-    """One for the cosines of `found`, none if the question has no vector."""
-    if question.vector is None:
-        return []
-    only = Where(keys=[hit[0] for hit in found])
-    return [Ask(where=only, limit=len(found), vector=question.vector, exact=True)]
-
-
-def pool_of(found: Hits, kept: Sequence[int], idf: Sequence[float], cosines: Sequence[Hits]) -> Pool:
+def _pool(found: Hits, cosines: Mapping[int, float], kept: Sequence[int], idf: Sequence[float]) -> Pool:
     """`found` with the weights of all terms, of which those at the positions `kept` count, with their `idf`; `cosines`
-    is the answer to `cosine_asks`."""
-    weights = np.asarray([hit[2] for hit in found], np.float32).reshape(len(found), -1)
-    cosine = np.zeros(len(found), np.float32)
-    if cosines:
-        # By `int`, for UUID's own hash and comparison are Python code.
-        rows = {hit[0].int: row for row, hit in enumerate(found)}
-        for hit in cosines[0]:
-            cosine[rows[hit[0].int]] = hit[1]
-    ids = tuple(MemoryId(str(hit[0])) for hit in found)
-    return Pool(ids, cosine, weights[:, list(kept)], np.asarray(idf, np.float32))
-
-
-EMPTY_POOL = Pool((), np.zeros(0, np.float32), np.zeros((0, 0), np.float32), np.zeros(0, np.float32))
+    are those of all that have a vector."""
+    weights = [[hit.weights[at] for at in kept] for hit in found]
+    return Pool(
+        ids=tuple(hit.id for hit in found),
+        traits=tuple(hit.traits for hit in found if hit.traits is not None),
+        cosine=np.asarray([cosines.get(hit.key, 0.0) for hit in found], np.float32),
+        weights=np.asarray(weights, np.float32).reshape(len(found), len(kept)),
+        idf=np.asarray(idf, np.float32),
+    )

@@ -20,7 +20,8 @@ import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar, cast
 from uuid import UUID, uuid4
@@ -29,23 +30,11 @@ import qdrant_edge as qe
 
 from memory.errors import IndexTorn, IndexUnavailable
 from memory.model import BeingId, MemoryId, Status, Vector
-from memory.ports import IndexPoint, Pool, Question
+from memory.ports import IndexPoint, Pool, Question, VectorToCome
 from memory.scope import Scope
-from storage.qdrant import words
-from storage.qdrant.asks import (
-    EMPTY_POOL,
-    Ask,
-    Hits,
-    candidates_ask,
-    cosine_asks,
-    idf_asks,
-    idf_of,
-    in_order,
-    pool_of,
-    telling,
-    unseen_idf,
-    weights_in,
-)
+from storage.qdrant import asks
+from storage.qdrant import words as encoder
+from storage.qdrant.asks import Ask, Hit, Hits, Statistics, weights_in
 from storage.qdrant.copying import copy_tree
 from storage.qdrant.filters import Where, memories_of
 from storage.qdrant.manifest import Manifest
@@ -57,17 +46,16 @@ from storage.qdrant.schema import (
     HNSW_EF_CONSTRUCT,
     HNSW_GRAPH_EDGES,
     KEYWORD_FIELDS,
-    RRF_K,
-    RRF_WEIGHTS,
     SCAN_BELOW,
     TIME,
     Fingerprint,
     payload,
+    traits,
 )
 
 _SLICE = 64
 """Points an update: 2 to 3 ms."""
-_NEAREST_EF = 512
+_NEAREST_EF = 128
 _DRIFT = 0.01
 _GENERATION = "generation-"
 _OPENING = "opening"
@@ -79,19 +67,14 @@ _Change = tuple[str, "qe.Point | None"]
 """(id, the point as it is to be, None to delete it)."""
 
 
-@dataclass
-class _Statistics:
-    """Of a being's memories: how many have words, and the IDF of the terms that were asked for, None for one that none
-    has. Remembered until there were more writes than one for a hundred memories: in a store of less than a hundred the
-    figures are always exact, in a larger one they lag by at most 0.01 in the logarithm."""
+@dataclass(slots=True)
+class _Known:
+    """Statistics of a being, remembered until there were more writes than one for a hundred memories: in a store of
+    less than a hundred the figures are always exact, in a larger one they lag by at most 0.01 in the logarithm."""
 
     documents: int
-    idf: dict[int, float | None] = field(default_factory=dict)
+    statistics: Statistics
     writes: int = 0
-
-    def filled(self, known: Iterable[float | None]) -> list[float]:
-        unseen = unseen_idf(self.documents)
-        return [unseen if idf is None else idf for idf in known]
 
 
 class EdgeIndex:
@@ -105,7 +88,7 @@ class EdgeIndex:
         self._closed = False
         self._writing = asyncio.Lock()
         self._disk = ThreadPoolExecutor(max_workers=1, thread_name_prefix="index-disk")
-        self._statistics: dict[BeingId, _Statistics] = {}
+        self._known: dict[BeingId, _Known] = {}
         self._unrepeated: dict[str, qe.Point | None] | None = None
         self._optimizing = False
         self._builder: asyncio.subprocess.Process | None = None
@@ -129,37 +112,18 @@ class EdgeIndex:
     async def delete(self, ids: Sequence[MemoryId]) -> None:
         await self._change(ids, lambda id: (id, None))
 
-    async def candidates(self, scope: Scope, question: Question) -> Pool:
-        terms = words.query(question.words)
-        ask = candidates_ask(scope, question, terms)
-        if ask is None:
-            return EMPTY_POOL
-        statistics = self._statistics_of(scope)
-        new = [term for term in terms[0] if term not in statistics.idf]
-        fused, *best = self._answers([ask, *idf_asks(scope, new)])
-        statistics.idf.update(zip(new, map(idf_of, best), strict=True))
-        if not fused:
-            return EMPTY_POOL
-        found = in_order(fused)
-        known = [statistics.idf[term] for term in terms[0]]
-        kept = telling(terms[0], known, words.bridges(question.words))
-        asks = cosine_asks(question, found)
-        idf = statistics.filled(known[at] for at in kept)
-        return pool_of(found, kept, idf, self._answers(asks) if asks else [])
+    async def candidates(self, scope: Scope, question: Question, vector: VectorToCome) -> Pool:
+        return await asks.candidates(self._answers, self._statistics_of(scope), scope, question, vector)
 
     async def nearest(
         self, scope: Scope, vector: Vector, *, limit: int, statuses: Sequence[Status]
     ) -> list[tuple[MemoryId, float]]:
         where = Where(being=scope.being_id, statuses=tuple(statuses))
-        [hits] = self._answers([Ask(where=where, limit=limit, vector=vector, ef=_NEAREST_EF)])
-        return [(MemoryId(str(hit[0])), hit[1]) for hit in hits]
+        [hits] = await self._answers([Ask(where=where, limit=limit, vector=vector, ef=_NEAREST_EF)])
+        return [(hit.id, hit.score) for hit in hits]
 
-    async def idf(self, scope: Scope, words_: Sequence[str]) -> list[float]:
-        terms = [words.query(word)[0] for word in words_]
-        statistics = self._statistics_of(scope)
-        new = sorted({term for of_word in terms for term in of_word if term not in statistics.idf})
-        statistics.idf.update(zip(new, map(idf_of, self._answers(idf_asks(scope, new)) if new else ()), strict=True))
-        return [max(statistics.filled(statistics.idf[term] for term in of_word), default=0.0) for of_word in terms]
+    async def idf(self, scope: Scope, words: Sequence[str]) -> list[float]:
+        return await asks.idf_of_words(self._answers, self._statistics_of(scope), scope, words)
 
     async def count(self) -> int:
         with _engine_errors(IndexUnavailable):
@@ -210,17 +174,17 @@ class EdgeIndex:
             for start in range(0, len(items), _SLICE):
                 part = [change_of(item) for item in items[start : start + _SLICE]]
                 _apply(self._shard, part)
-                for statistics in self._statistics.values():
-                    statistics.writes += len(part)
+                for known in self._known.values():
+                    known.writes += len(part)
                 if self._unrepeated is not None:
                     self._unrepeated.update(part)
                 await asyncio.sleep(0)
 
-    def _answers(self, asks: Sequence[Ask]) -> list[Hits]:
+    async def _answers(self, asks: Sequence[Ask]) -> list[Hits]:
         filters: dict[int, qe.Filter] = {}
 
         def edge_filter(where: Where) -> qe.Filter:
-            # Built once for all queries of a batch: one with 200 ids takes 0.14 ms.
+            # Built once for all queries of a batch.
             if id(where) not in filters:
                 filters[id(where)] = _filter(where)
             return filters[id(where)]
@@ -228,16 +192,16 @@ class EdgeIndex:
         with _engine_errors(IndexUnavailable):
             batch = qe.QueryBatchRequest([_request(ask, edge_filter) for ask in asks])
             answers = self._shard.query_batch(batch)
-            return [_hits(points, ask) for ask, points in zip(asks, answers, strict=True)]
+            return [[_hit(point, ask) for point in points] for ask, points in zip(asks, answers, strict=True)]
 
-    def _statistics_of(self, scope: Scope) -> _Statistics:
-        found = self._statistics.get(scope.being_id)
-        if found is None or found.writes > found.documents * _DRIFT:
+    def _statistics_of(self, scope: Scope) -> Statistics:
+        known = self._known.get(scope.being_id)
+        if known is None or known.writes > known.documents * _DRIFT:
             where = _filter(memories_of(scope, vector=BM25))
             with _engine_errors(IndexUnavailable):
-                found = _Statistics(self._shard.count(qe.CountRequest(filter=where)))
-            self._statistics[scope.being_id] = found
-        return found
+                documents = self._shard.count(qe.CountRequest(filter=where))
+            known = self._known[scope.being_id] = _Known(documents, Statistics(partial(_ready, documents)))
+        return known.statistics
 
     # --- disk -------------------------------------------------------------------------------------------------
 
@@ -432,11 +396,11 @@ def _edge_point(point: IndexPoint) -> qe.Point:
     vectors: dict[str, Any] = {}
     if point.vector is not None:
         vectors[DENSE] = point.vector.tolist()
-    indices, values = words.document(point.words)
+    indices, values = encoder.document(point.words)
     # An empty sparse vector would count as a document in one kind of segment and not in the other.
     if indices:
         vectors[BM25] = qe.SparseVector(indices, values)
-    return qe.Point(UUID(point.memory.id), vectors, payload(point.memory))
+    return qe.Point(UUID(point.memory.id), vectors, payload(point))
 
 
 def _apply(shard: qe.EdgeShard, changes: Iterable[_Change]) -> None:
@@ -457,40 +421,41 @@ def _filter(where: Where) -> qe.Filter:
         for name, values in where.fields()
     ]
     if where.keys is not None:
-        must.append(qe.HasIdCondition(set(where.keys)))
+        must.append(qe.HasIdCondition({UUID(int=key) for key in where.keys}))
     if where.vector is not None:
         must.append(qe.HasVectorCondition(where.vector))
     return qe.Filter(must=must)
 
 
 def _request(ask: Ask, edge_filter: Callable[[Where], qe.Filter]) -> qe.QueryRequest:
-    where = edge_filter(ask.where)
-    wanted = [BM25] if ask.weigh else None
-    dense = sparse = None
     if ask.vector is not None:
-        dense = (
-            qe.Query.Nearest(ask.vector.tolist(), using=DENSE), qe.SearchParams(exact=ask.exact, hnsw_ef=ask.ef)
-        )  # fmt: skip
-    if ask.terms is not None:
+        query = qe.Query.Nearest(ask.vector.tolist(), using=DENSE)
+        params = qe.SearchParams(exact=ask.exact, hnsw_ef=ask.ef)
+    else:
         corpus = edge_filter(ask.corpus) if ask.corpus is not None else None
-        sparse = (
-            qe.Query.Nearest(qe.SparseVector(*ask.terms), using=BM25),
-            qe.SearchParams(idf=qe.IdfParams(corpus=corpus)),
-        )
-    if dense is not None and sparse is not None:
-        channels = [
-            qe.Prefetch(limit=ask.depth, query=query, params=params, filter=where) for query, params in (dense, sparse)
-        ]
-        fusion: Any = qe.Fusion.Rrf(RRF_K, list(RRF_WEIGHTS))
-        return qe.QueryRequest(limit=ask.limit, prefetches=channels, query=fusion, with_vector=wanted)
-    query, params = dense or sparse or (None, None)
-    return qe.QueryRequest(limit=ask.limit, query=query, params=params, filter=where, with_vector=wanted)
+        query = qe.Query.Nearest(qe.SparseVector(*(ask.terms or ([], []))), using=BM25)
+        params = qe.SearchParams(idf=qe.IdfParams(corpus=corpus))
+    return qe.QueryRequest(
+        limit=ask.limit,
+        query=query,
+        params=params,
+        filter=edge_filter(ask.where),
+        with_vector=[BM25] if ask.weigh else None,
+        with_payload=ask.traits,
+    )
 
 
-def _hits(points: Sequence[qe.ScoredPoint], ask: Ask) -> Hits:
-    if not ask.weigh:
-        return [(cast(UUID, point.id), point.score, ()) for point in points]
-    return [(cast(UUID, point.id), point.score, weights_in(_named(point.vector, BM25), ask.weigh)) for point in points]
+def _hit(point: qe.ScoredPoint, ask: Ask) -> Hit:
+    uuid = cast(UUID, point.id)
+    id = MemoryId(str(uuid))
+    if uuid.int in ask.known or not (ask.weigh or ask.traits):
+        return Hit(uuid.int, id, point.score)
+    weights = weights_in(_named(point.vector, BM25), ask.weigh)
+    return Hit(uuid.int, id, point.score, weights, traits(point.payload or {}) if ask.traits else None)
+
+
+async def _ready(value: _T) -> _T:
+    return value
 
 
 def _named(vectors: Any, name: str) -> Any:

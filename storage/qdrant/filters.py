@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from uuid import UUID
 
 from memory.model import BeingId, Category, Status
 from memory.ports import Question
@@ -16,13 +15,13 @@ from storage.qdrant.schema import BEING, CATEGORY, STATUS
 class Where:
     """All that is given must hold; an empty tuple and None ask for nothing.
 
-    `keys` are point ids; `vector` is the name of a vector that the point has.
+    `keys` are point ids as numbers; `vector` is the name of a vector that the point has.
     """
 
     being: BeingId | None = None
     statuses: tuple[Status, ...] = ()
     categories: tuple[Category, ...] = ()
-    keys: Sequence[UUID] | None = None
+    keys: Sequence[int] | None = None
     vector: str | None = None
 
     def fields(self) -> Iterator[tuple[str, tuple[str, ...]]]:

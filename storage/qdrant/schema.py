@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from memory.model import Memory, ModelName
+from memory.model import ModelName
+from memory.ports import IndexPoint, Traits
 from storage.qdrant.words import WORDS_VERSION
 
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
 """Raise it when vectors, payload or their indexes change: an index of another version is rebuilt."""
 
 DENSE = "dense"
@@ -21,6 +23,11 @@ CLUSTER = "cluster"
 SESSION = "session"
 TIME = "time"
 """Whole seconds since 1970."""
+ACTORS = "actors"
+EMOTIONS = "emotions"
+LENGTH = "length"
+"""Words of the action."""
+TOKENS = "tokens"
 KEYWORD_FIELDS = (BEING, STATUS, CATEGORY, CLUSTER, SESSION)
 
 RRF_K = 2
@@ -50,14 +57,29 @@ class Fingerprint:
         return asdict(self)
 
 
-def payload(memory: Memory) -> dict[str, Any]:
+def payload(point: IndexPoint) -> dict[str, Any]:
+    memory = point.memory
     fields: dict[str, Any] = {
         BEING: memory.being_id,
         STATUS: memory.status,
         CATEGORY: memory.category,
         SESSION: memory.provenance.session_id,
         TIME: int(memory.happened_at.timestamp()),
+        ACTORS: list(memory.scene.actors),
+        EMOTIONS: list(memory.emotions),
+        LENGTH: len(memory.scene.action.split()),
+        TOKENS: point.tokens,
     }
     if memory.cluster_id is not None:
         fields[CLUSTER] = memory.cluster_id
     return fields
+
+
+def traits(payload: Mapping[str, Any]) -> Traits:
+    return Traits(
+        session_id=payload[SESSION],
+        actors=tuple(payload[ACTORS]),
+        emotions=tuple(payload[EMOTIONS]),
+        words=payload[LENGTH],
+        tokens=payload[TOKENS],
+    )

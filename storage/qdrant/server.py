@@ -7,29 +7,17 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager
+from functools import partial
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
 from memory.errors import IndexTorn, IndexUnavailable
 from memory.model import MemoryId, Status, Vector
-from memory.ports import IndexPoint, Pool, Question
+from memory.ports import IndexPoint, Pool, Question, VectorToCome
 from memory.scope import Scope
-from storage.qdrant import words
-from storage.qdrant.asks import (
-    EMPTY_POOL,
-    Ask,
-    Hit,
-    Hits,
-    candidates_ask,
-    cosine_asks,
-    idf_asks,
-    idf_of,
-    in_order,
-    pool_of,
-    telling,
-    unseen_idf,
-    weights_in,
-)
+from storage.qdrant import asks
+from storage.qdrant import words as encoder
+from storage.qdrant.asks import Ask, Hit, Hits, Statistics, weights_in
 from storage.qdrant.filters import Where, memories_of
 from storage.qdrant.schema import (
     BEING,
@@ -39,11 +27,10 @@ from storage.qdrant.schema import (
     HNSW_EF_CONSTRUCT,
     HNSW_GRAPH_EDGES,
     KEYWORD_FIELDS,
-    RRF_K,
-    RRF_WEIGHTS,
     TIME,
     Fingerprint,
     payload,
+    traits,
 )
 
 if TYPE_CHECKING:  # qdrant-client takes 1.2 s to import
@@ -51,7 +38,7 @@ if TYPE_CHECKING:  # qdrant-client takes 1.2 s to import
     from qdrant_client import models as qm
 
 _TIMEOUT_SECONDS = 10
-_NEAREST_EF = 512
+_NEAREST_EF = 128
 
 
 class ServerIndex:
@@ -101,36 +88,18 @@ class ServerIndex:
             with _client_errors():
                 await self._client.delete(self._collection, list(ids), wait=True)
 
-    async def candidates(self, scope: Scope, question: Question) -> Pool:
-        terms = words.query(question.words)
-        ask = candidates_ask(scope, question, terms)
-        if ask is None:
-            return EMPTY_POOL
-        fused, *best = await self._answers([ask, *idf_asks(scope, terms[0])])
-        if not fused:
-            return EMPTY_POOL
-        found = in_order(fused)
-        documents = await self._documents_of(scope) if not all(best) else 0
-        known = [idf_of(hits) for hits in best]
-        kept = telling(terms[0], known, words.bridges(question.words))
-        idf = [unseen_idf(documents) if (value := known[at]) is None else value for at in kept]
-        asks = cosine_asks(question, found)
-        return pool_of(found, kept, idf, await self._answers(asks) if asks else [])
+    async def candidates(self, scope: Scope, question: Question, vector: VectorToCome) -> Pool:
+        return await asks.candidates(self._answers, self._statistics_of(scope), scope, question, vector)
 
     async def nearest(
         self, scope: Scope, vector: Vector, *, limit: int, statuses: Sequence[Status]
     ) -> list[tuple[MemoryId, float]]:
         where = Where(being=scope.being_id, statuses=tuple(statuses))
         [hits] = await self._answers([Ask(where=where, limit=limit, vector=vector, ef=_NEAREST_EF)])
-        return [(MemoryId(str(hit[0])), hit[1]) for hit in hits]
+        return [(hit.id, hit.score) for hit in hits]
 
-    async def idf(self, scope: Scope, words_: Sequence[str]) -> list[float]:
-        terms = [words.query(word)[0] for word in words_]
-        asks = [ask for of_word in terms for ask in idf_asks(scope, of_word)]
-        answers = await self._answers(asks) if asks else []
-        unseen = unseen_idf(await self._documents_of(scope)) if not all(answers) else 0.0
-        values = iter([unseen if (idf := idf_of(hits)) is None else idf for hits in answers])
-        return [max((next(values) for _ in of_word), default=0.0) for of_word in terms]
+    async def idf(self, scope: Scope, words: Sequence[str]) -> list[float]:
+        return await asks.idf_of_words(self._answers, self._statistics_of(scope), scope, words)
 
     async def count(self) -> int:
         with _client_errors():
@@ -186,8 +155,11 @@ class ServerIndex:
             answers = await self._client.query_batch_points(self._collection, requests)
             return [[_hit(point, ask) for point in got.points] for ask, got in zip(asks, answers, strict=True)]
 
-    async def _documents_of(self, scope: Scope) -> int:
+    def _statistics_of(self, scope: Scope) -> Statistics:
         # Not remembered: another server may write to the same collection.
+        return Statistics(partial(self._documents_of, scope))
+
+    async def _documents_of(self, scope: Scope) -> int:
         with _client_errors():
             where = _filter(memories_of(scope, vector=BM25))
             return (await self._client.count(self._collection, count_filter=where, exact=True)).count
@@ -210,10 +182,10 @@ def _point(point: IndexPoint) -> qm.PointStruct:
     vectors: dict[str, Any] = {}
     if point.vector is not None:
         vectors[DENSE] = point.vector.tolist()
-    indices, values = words.document(point.words)
+    indices, values = encoder.document(point.words)
     if indices:
         vectors[BM25] = qm.SparseVector(indices=indices, values=values)
-    return qm.PointStruct(id=point.memory.id, vector=vectors, payload=payload(point.memory))
+    return qm.PointStruct(id=point.memory.id, vector=vectors, payload=payload(point))
 
 
 def _filter(where: Where) -> qm.Filter:
@@ -226,7 +198,7 @@ def _filter(where: Where) -> qm.Filter:
         for name, values in where.fields()
     ]
     if where.keys is not None:
-        must.append(qm.HasIdCondition(has_id=[str(key) for key in where.keys]))
+        must.append(qm.HasIdCondition(has_id=[str(UUID(int=key)) for key in where.keys]))
     if where.vector is not None:
         must.append(qm.HasVectorCondition(has_vector=where.vector))
     return qm.Filter(must=must)
@@ -235,36 +207,36 @@ def _filter(where: Where) -> qm.Filter:
 def _request(ask: Ask, *, local: bool) -> qm.QueryRequest:
     from qdrant_client import models as qm
 
-    where = _filter(ask.where)
-    wanted = [BM25] if ask.weigh else None
-    channels: list[qm.Prefetch] = []
+    query: Any
+    params: qm.SearchParams | None
     if ask.vector is not None:
-        search = None if local else qm.SearchParams(exact=ask.exact, hnsw_ef=ask.ef)
-        dense = ask.vector.tolist()
-        channels.append(qm.Prefetch(query=dense, using=DENSE, params=search, filter=where, limit=ask.depth))
-    if ask.terms is not None:
-        indices, values = ask.terms
+        using, query = DENSE, ask.vector.tolist()
+        params = None if local else qm.SearchParams(exact=ask.exact, hnsw_ef=ask.ef)
+    else:
+        indices, values = ask.terms or ([], [])
+        using, query = BM25, qm.SparseVector(indices=indices, values=values)
         corpus = qm.IdfCorpusParams(corpus=_filter(ask.corpus)) if ask.corpus is not None else None
-        sparse = qm.SparseVector(indices=indices, values=values)
-        search = qm.SearchParams(idf=corpus)
-        channels.append(qm.Prefetch(query=sparse, using=BM25, params=search, filter=where, limit=ask.depth))
-    if len(channels) == 2:
-        fusion = qm.RrfQuery(rrf=qm.Rrf(k=RRF_K, weights=list(RRF_WEIGHTS)))
-        return qm.QueryRequest(prefetch=channels, query=fusion, limit=ask.limit, with_vector=wanted)
-    [only] = channels
+        params = qm.SearchParams(idf=corpus)
     return qm.QueryRequest(
-        query=only.query,
-        using=only.using,
-        params=only.params,
-        filter=where,
+        query=query,
+        using=using,
+        params=params,
+        filter=_filter(ask.where),
         limit=ask.limit,
-        with_vector=wanted,
+        with_vector=[BM25] if ask.weigh else None,
+        with_payload=ask.traits,
     )
 
 
 def _hit(point: qm.ScoredPoint, ask: Ask) -> Hit:
     vector: Any = point.vector.get(BM25) if isinstance(point.vector, dict) else None
-    return UUID(str(point.id)), point.score, weights_in(vector, ask.weigh)
+    return Hit(
+        UUID(str(point.id)).int,
+        MemoryId(str(point.id)),
+        point.score,
+        weights_in(vector, ask.weigh),
+        traits(point.payload or {}) if ask.traits else None,
+    )
 
 
 @contextmanager

@@ -20,7 +20,7 @@ from storage.sql.times import to_micros
 
 _log = logging.getLogger(__name__)
 
-GATHER_S = 0.05
+GATHER_S = 1.0
 """How long the first of a batch waits for more: a burst of recalls is one transaction."""
 RETRY_S = 30.0
 """The longest pause between tries while the disk is full."""

@@ -79,7 +79,7 @@ def _to_cluster(row: Row) -> Cluster:
         being_id=being_id,
         name=name,
         parent_id=parent_id,
-        is_root=is_root,
+        is_root=bool(is_root),
         vector=None if vector is None else to_vector(vector),
         model=model,
     )
@@ -91,7 +91,9 @@ async def summaries(reads: Reads, scope: Scope) -> list[ClusterSummary]:
 
 def _to_summary(row: Row) -> ClusterSummary:
     id_, name, parent, is_root, active, dying, dead = row
-    return ClusterSummary(id=id_, name=name, parent=parent, is_root=is_root, active=active, dying=dying, dead=dead)
+    return ClusterSummary(
+        id=id_, name=name, parent=parent, is_root=bool(is_root), active=active, dying=dying, dead=dead
+    )
 
 
 async def members(

@@ -1,22 +1,25 @@
 """Connections: one writer, a few readers, and what a transaction is.
 
 aiosqlite gives each connection a thread of its own, and SQLAlchemy goes there three or four times for a statement:
-0.2 ms. So statements are few, and connections are opened once and kept: a pool would roll back at each return.
+up to 1 ms. So statements are few, what answers a recall goes there once (`_Connection.read`), and connections are
+opened once and kept: a pool would roll back at each return.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import islice
 from pathlib import Path
 from typing import Any, Protocol, TypeVar, cast
 
 import aiosqlite
-from sqlalchemy import URL, CursorResult, Executable, NullPool, event
+from sqlalchemy import URL, ClauseElement, Compiled, Executable, NullPool, event
+from sqlalchemy.dialects import sqlite
 from sqlalchemy.engine.interfaces import DBAPIConnection
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, create_async_engine
 
@@ -34,6 +37,7 @@ READERS = 4
 _CHUNK = 1000
 """Rows made or sent at a time: a few milliseconds, after which the event loop has its turn."""
 _STOP_S = 0.02
+_NAMED_BINDS = sqlite.dialect(paramstyle="named")
 _PRAGMAS = (
     "PRAGMA busy_timeout = 5000",
     "PRAGMA foreign_keys = ON",
@@ -52,7 +56,7 @@ _READER_PRAGMAS = (*_PRAGMAS, "PRAGMA query_only = ON")
 class Reads(Protocol):
     """What answers a query: the readers, or a transaction that sees its own writes."""
 
-    async def rows(self, statement: Executable, make: Callable[[Row], T], /, **binds: Any) -> list[T]:
+    async def rows(self, statement: ClauseElement, make: Callable[[Row], T], /, **binds: Any) -> list[T]:
         """Each row made a value."""
         ...
 
@@ -106,7 +110,7 @@ class _Connection:
 
     sql: AsyncConnection
     driver: aiosqlite.Connection
-    """For the two things that SQLAlchemy has no name for: `interrupt`, and a `rollback` that is always sent."""
+    """For what SQLAlchemy has no name for: `interrupt`, a `rollback` that is always sent, and a query in one go."""
 
     @classmethod
     async def open(cls, engine: AsyncEngine) -> _Connection:
@@ -116,11 +120,16 @@ class _Connection:
                 connection, cast(aiosqlite.Connection, (await connection.get_raw_connection()).driver_connection)
             )
 
-    async def execute(
-        self, statement: Executable, binds: Mapping[str, Any] | list[Mapping[str, Any]]
-    ) -> CursorResult[Any]:
+    async def execute(self, statement: Executable, binds: list[Mapping[str, Any]]) -> None:
         with translated():
-            return await self.sql.execute(statement, binds)
+            await self.sql.execute(statement, binds)
+
+    async def read(self, statement: ClauseElement, binds: Mapping[str, Any]) -> list[Row]:
+        """The rows as SQLite has them: a truth value is 0 or 1."""
+        compiled = _compiled(statement)
+        with translated():
+            found = await self.driver.execute_fetchall(str(compiled), cast(Any, compiled.construct_params(binds)))
+            return cast(list[Row], found)
 
     async def say(self, text: str) -> None:
         with translated():
@@ -141,12 +150,17 @@ class _Connection:
             await self.sql.close()
 
 
-async def _made(result: CursorResult[Any], make: Callable[[Row], T]) -> list[T]:
+@lru_cache(maxsize=256)
+def _compiled(statement: ClauseElement) -> Compiled:
+    return statement.compile(dialect=_NAMED_BINDS)
+
+
+async def _made(rows: Sequence[Row], make: Callable[[Row], T]) -> list[T]:
     found: list[T] = []
-    for part in result.partitions(_CHUNK):
+    for start in range(0, len(rows), _CHUNK):
         if found:
             await asyncio.sleep(0)
-        found += map(make, part)
+        found += map(make, rows[start : start + _CHUNK])
     return found
 
 
@@ -162,11 +176,11 @@ class Transaction:
         while chunk := list(islice(left, _CHUNK)):
             await finish(self._writer.execute(statement, chunk))
 
-    async def rows(self, statement: Executable, make: Callable[[Row], T], /, **binds: Any) -> list[T]:
+    async def rows(self, statement: ClauseElement, make: Callable[[Row], T], /, **binds: Any) -> list[T]:
         if not self._writer.driver.in_transaction:
             # Before a write the driver says so itself, 0.2 ms sooner; before a read it would not.
             await finish(self._writer.say("BEGIN IMMEDIATE"))
-        return await _made(await finish(self._writer.execute(statement, binds)), make)
+        return await _made(await finish(self._writer.read(statement, binds)), make)
 
 
 class Database:
@@ -189,17 +203,17 @@ class Database:
         self._all.append(connection)
         return connection
 
-    async def rows(self, statement: Executable, make: Callable[[Row], T], /, **binds: Any) -> list[T]:
+    async def rows(self, statement: ClauseElement, make: Callable[[Row], T], /, **binds: Any) -> list[T]:
         async with self._free:
             self._refuse_if_closed()
             while not self._idle:
                 await finish(self._open_reader())
             reader = self._idle.pop()
             try:
-                result = await finish(reader.execute(statement, binds), stop=reader.driver.interrupt)
+                found = await finish(reader.read(statement, binds), stop=reader.driver.interrupt)
             finally:
                 self._idle.append(reader)
-        return await _made(result, make)
+        return await _made(found, make)
 
     async def _open_reader(self) -> None:
         self._idle.append(await self._connect(self._readers))

@@ -15,7 +15,6 @@ from memory.ports import (
     KeywordQuery,
     PatrolTransaction,
     StoreBatch,
-    Traits,
 )
 from memory.scope import Scope
 from storage.sql import clusters, embeddings, memories, notes, pending, search, settings
@@ -42,9 +41,6 @@ class Ledger:
 
     async def memories(self, scope: Scope, ids: Sequence[MemoryId]) -> list[Memory]:
         return await memories.by_ids(self._database, scope, ids)
-
-    async def traits(self, scope: Scope, ids: Sequence[MemoryId]) -> dict[MemoryId, Traits]:
-        return await memories.traits(self._database, scope, ids)
 
     async def keyed(self, scope: Scope, keys: Sequence[str]) -> dict[str, KeyedEarlier]:
         return await memories.keyed(self._database, scope, keys)

@@ -9,13 +9,13 @@ from sqlalchemy import bindparam, func, insert, literal, select, union_all, upda
 
 from memory.errors import InvalidInput, KeyConflict, StorageError
 from memory.model import ContentHash, Memory, MemoryId
-from memory.ports import KeyedEarlier, Reinforcement, StoreBatch, Traits
+from memory.ports import KeyedEarlier, Reinforcement, StoreBatch
 from memory.scope import Scope
 from storage.sql import embeddings, pending
 from storage.sql.engine import Database, Reads, Row, Transaction
 from storage.sql.folding import fold, fold_themes
 from storage.sql.query import among, as_list, unindexed
-from storage.sql.rows import MEMORY, from_memory, json_texts, scalar, shared_texts, texts, to_memory
+from storage.sql.rows import MEMORY, from_memory, json_texts, scalar, texts, to_memory
 from storage.sql.tables import memories, reinforcements
 from storage.sql.times import to_micros
 
@@ -32,7 +32,6 @@ _SAME_TEXT = (
     .limit(5)
 )
 _COUNT = select(func.count()).select_from(memories)
-_TRAITS = select(_m.id, _m.session_id, _m.actors, _m.emotions, _m.words).where(*_OWN)
 _KEYED = union_all(
     select(_m.key, _m.id, _m.action, literal("stored")).where(_m.being_id == bindparam("being"), among(_m.key, "keys")),
     select(_r.key, _r.memory_id, _r.text, literal("reinforced")).where(
@@ -80,16 +79,6 @@ async def page(reads: Reads, after: MemoryId | None, limit: int) -> list[Memory]
 
 async def count(reads: Reads) -> int:
     return int((await reads.rows(_COUNT, scalar))[0])
-
-
-async def traits(reads: Reads, scope: Scope, ids: Sequence[MemoryId]) -> dict[MemoryId, Traits]:
-    found = await reads.rows(_TRAITS, _to_traits, ids=as_list(ids), being=scope.being_id)
-    return {one.id: one for one in found}
-
-
-def _to_traits(row: Row) -> Traits:
-    id_, session_id, actors, emotions, words = row
-    return Traits(id_, session_id, shared_texts(actors), shared_texts(emotions), words)
 
 
 async def keyed(reads: Reads, scope: Scope, keys: Sequence[str]) -> dict[str, KeyedEarlier]:
@@ -151,7 +140,7 @@ class _Reinforced:
 
 def _to_reinforced(row: Row) -> _Reinforced:
     id_, importance, pinned, themes, access_count = row
-    return _Reinforced(id_, importance, pinned, texts(themes), access_count)
+    return _Reinforced(id_, importance, bool(pinned), texts(themes), access_count)
 
 
 async def _reinforce(transaction: Transaction, scope: Scope, given: Sequence[Reinforcement]) -> None:

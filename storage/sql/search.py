@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
-from sqlalchemy import ColumnElement, Executable, and_, bindparam, func, or_, select
+from sqlalchemy import ClauseElement, ColumnElement, and_, bindparam, func, or_, select
 
 from memory.model import Scene, scene_to_text
 from memory.ports import Hit, KeywordQuery
@@ -89,7 +89,7 @@ def _within(moment: ColumnElement[int], id_: ColumnElement[str]) -> ColumnElemen
 
 
 @lru_cache(maxsize=128)
-def _memories(shape: _Shape) -> Executable:
+def _memories(shape: _Shape) -> ClauseElement:
     each = [or_(_has(_m.folded, f"term_{n}"), _has(_m.folded_themes, f"whole_{n}")) for n in range(shape.terms)]
     statement = select(
         _m.id, _m.happened_at, _m.action, _m.when_, _m.setting, _m.dialogue, _m.feeling, _m.themes, _m.status
@@ -107,7 +107,7 @@ def _memories(shape: _Shape) -> Executable:
 
 
 @lru_cache(maxsize=32)
-def _notes(terms: int, all_terms: bool) -> Executable:
+def _notes(terms: int, all_terms: bool) -> ClauseElement:
     each = [_has(_n.folded, f"term_{n}") for n in range(terms)]
     statement = select(_n.id, _n.created_at, _n.content).where(
         _n.being_id == bindparam("being"),

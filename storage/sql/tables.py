@@ -64,7 +64,6 @@ memories = Table(
     Column("session_id", Text, nullable=False),
     Column("content_hash", Text, nullable=False),
     # Words of the action.
-    Column("words", Integer, nullable=False),
     # What keyword search looks into: see `storage.sql.folding`.
     Column("folded", Text, nullable=False),
     Column("folded_themes", Text, nullable=False),

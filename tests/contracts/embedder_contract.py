@@ -7,10 +7,10 @@ from typing import Protocol
 import numpy as np
 import pytest
 
-from memory.ports import Embedder, TokenCounter
+from memory.ports import Embedder
 
 
-class Model(Embedder, TokenCounter, Protocol):
+class Model(Embedder, Protocol):
     """One adapter serves both ports: the tokens are the model's own."""
 
 

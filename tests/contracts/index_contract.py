@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from random import Random
 from uuid import UUID
@@ -14,7 +14,7 @@ import pytest
 
 from memory.model import LIVING, BeingId, Category, ClusterId, Memory, MemoryId, ModelName, Provenance, Scene, Vector
 from memory.model import Status as MemoryStatus
-from memory.ports import Index, IndexPoint, Pool, Question
+from memory.ports import Index, IndexPoint, Pool, Question, RecallIndex, Traits
 from memory.rules.lexicon import normalize
 from memory.scope import Scope
 from storage.qdrant import words as encoder
@@ -62,7 +62,7 @@ def point(
         category=category,
         cluster_id=None if cluster is None else ClusterId(cluster),
     )
-    return IndexPoint(memory=memory, words=words, vector=vector)
+    return IndexPoint(memory=memory, words=words, vector=vector, tokens=number)
 
 
 def random_points(count: int, *, seed: int, scope: Scope = ADA, start: int = 1) -> list[IndexPoint]:
@@ -80,8 +80,22 @@ def random_points(count: int, *, seed: int, scope: Scope = ADA, start: int = 1) 
     ]
 
 
-def asked(words: str = "", vector: Vector | None = None, depth: int = 100) -> Question:
-    return Question(words=words, vector=vector, statuses=LIVING, depth=depth)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asked(Question):
+    """With the vector that an index is given when it asks for it."""
+
+    vector: Vector | None
+
+
+def asked(words: str = "", vector: Vector | None = None, depth: int = 100) -> Asked:
+    return Asked(words=words, vector=vector, statuses=LIVING, by_words=depth, by_meaning=depth)
+
+
+async def candidates(index: RecallIndex, scope: Scope, question: Asked) -> Pool:
+    async def vector() -> Vector | None:
+        return question.vector
+
+    return await index.candidates(scope, question, vector)
 
 
 def expected_idf(word: str, points: Sequence[IndexPoint]) -> float:
@@ -91,7 +105,7 @@ def expected_idf(word: str, points: Sequence[IndexPoint]) -> float:
     return math.log(1 + (documents - having + 0.5) / (having + 0.5))
 
 
-def assert_scores_are_true(pool: Pool, question: Question, points: Sequence[IndexPoint]) -> None:
+def assert_scores_are_true(pool: Pool, question: Asked, points: Sequence[IndexPoint]) -> None:
     """Every cosine, weight and IDF of `pool` equals what the formulas give over `points`, all of one being."""
     by_id = {point.memory.id: point for point in points}
     terms = encoder.query(question.words)[0]
@@ -112,17 +126,17 @@ class IndexContract:
     async def test_an_upsert_is_visible_at_once_and_repeating_it_changes_nothing(self, index: Index) -> None:
         points = [point(1, "a walk to the harbor", unit(1)), point(2, "violin practice", unit(0, 1))]
         await index.upsert(points)
-        once = await index.candidates(ADA, asked("harbor", unit(1)))
+        once = await candidates(index, ADA, asked("harbor", unit(1)))
         await index.upsert(points)
-        again = await index.candidates(ADA, asked("harbor", unit(1)))
+        again = await candidates(index, ADA, asked("harbor", unit(1)))
         assert once.ids == again.ids == (memory_id(1), memory_id(2))
         assert again.idf.tolist() == once.idf.tolist()
         assert await index.count() == 2
 
     async def test_the_last_of_two_points_with_one_id_counts(self, index: Index) -> None:
         await index.upsert([point(1, "harbor", unit(1)), point(1, "violin", unit(0, 1))])
-        assert (await index.candidates(ADA, asked("harbor"))).ids == ()
-        assert (await index.candidates(ADA, asked("violin"))).ids == (memory_id(1),)
+        assert (await candidates(index, ADA, asked("harbor"))).ids == ()
+        assert (await candidates(index, ADA, asked("violin"))).ids == (memory_id(1),)
         assert await index.count() == 1
 
     async def test_a_deleted_memory_is_not_found_and_not_counted(self, index: Index) -> None:
@@ -130,7 +144,7 @@ class IndexContract:
         await index.upsert(points)
         await index.delete([memory_id(1), memory_id(77)])
         question = asked("harbor", unit(1))
-        pool = await index.candidates(ADA, question)
+        pool = await candidates(index, ADA, question)
         assert set(pool.ids) == {memory_id(2), memory_id(3)}
         assert_scores_are_true(pool, question, points[1:])
         assert memory_id(1) not in dict(await index.nearest(ADA, unit(1), limit=5, statuses=LIVING))
@@ -138,16 +152,16 @@ class IndexContract:
 
     async def test_no_being_sees_anothers_memories(self, index: Index) -> None:
         await index.upsert([point(1, "harbor", unit(1)), point(2, "harbor", unit(1), scope=BOB)])
-        assert (await index.candidates(ADA, asked("harbor", unit(1)))).ids == (memory_id(1),)
+        assert (await candidates(index, ADA, asked("harbor", unit(1)))).ids == (memory_id(1),)
         assert [id for id, _ in await index.nearest(BOB, unit(1), limit=5, statuses=LIVING)] == [memory_id(2)]
-        assert (await index.candidates(Scope(BeingId("nobody")), asked("harbor", unit(1)))).ids == ()
+        assert (await candidates(index, Scope(BeingId("nobody")), asked("harbor", unit(1)))).ids == ()
 
     async def test_a_word_that_is_common_with_another_being_keeps_its_idf_with_me(self, index: Index) -> None:
         mine = [point(1, "harbor at dawn", unit(1)), point(2, "violin practice", unit(0, 1)), point(3, "orchard")]
         await index.upsert([*mine, *(point(n, "harbor harbor", unit(1), scope=BOB) for n in range(10, 40))])
         assert await index.idf(ADA, ["harbor"]) == pytest.approx([expected_idf("harbor", mine)], rel=1e-4)
         question = asked("harbor violin", unit(1))
-        assert_scores_are_true(await index.candidates(ADA, question), question, mine)
+        assert_scores_are_true(await candidates(index, ADA, question), question, mine)
 
     async def test_idf_is_zero_for_stop_words_and_greatest_for_unknown_ones(self, index: Index) -> None:
         points = [point(1, "harbor"), point(2, "harbor violin"), point(3, "", unit(1))]
@@ -168,26 +182,26 @@ class IndexContract:
             ]
         )
         question = asked("harbor", unit(1))
-        assert set((await index.candidates(ADA, question)).ids) == {memory_id(1), memory_id(3)}
+        assert set((await candidates(index, ADA, question)).ids) == {memory_id(1), memory_id(3)}
         semantic = replace(question, categories=("semantic", "social"))
-        assert (await index.candidates(ADA, semantic)).ids == (memory_id(3),)
+        assert (await candidates(index, ADA, semantic)).ids == (memory_id(3),)
         dead = replace(question, statuses=("dead",))
-        assert (await index.candidates(ADA, dead)).ids == (memory_id(2),)
+        assert (await candidates(index, ADA, dead)).ids == (memory_id(2),)
         assert [id for id, _ in await index.nearest(ADA, unit(1), limit=5, statuses=("dead",))] == [memory_id(2)]
 
     async def test_an_upsert_with_another_status_moves_the_memory_between_filters(self, index: Index) -> None:
         await index.upsert([point(1, "harbor", unit(1), cluster="c1")])
         await index.upsert([point(1, "harbor", unit(1), status="dead", category="social")])
-        assert (await index.candidates(ADA, asked("harbor", unit(1)))).ids == ()
-        dead = Question(words="harbor", vector=None, statuses=("dead",), categories=("social",))
-        assert (await index.candidates(ADA, dead)).ids == (memory_id(1),)
+        assert (await candidates(index, ADA, asked("harbor", unit(1)))).ids == ()
+        dead = Asked(words="harbor", vector=None, statuses=("dead",), categories=("social",))
+        assert (await candidates(index, ADA, dead)).ids == (memory_id(1),)
 
     @pytest.mark.parametrize("seed", range(4))
     async def test_all_candidates_have_both_scores_as_the_formulas_give_them(self, index: Index, seed: int) -> None:
         points = random_points(60, seed=seed)
         await index.upsert([*points, *random_points(40, seed=seed + 100, scope=BOB, start=1000)])
         question = asked("harbor violin harbor zeppelin orchard the", unit(1, -1, 0.5), depth=15)
-        pool = await index.candidates(ADA, question)
+        pool = await candidates(index, ADA, question)
         assert 15 <= len(pool.ids) <= 30
         assert_scores_are_true(pool, question, points)
 
@@ -197,20 +211,32 @@ class IndexContract:
         await index.upsert(points)
         question = asked("harbor violin orchard", unit(1, -1, 0.5), depth=10)
         assert question.vector is not None
-        everything = await index.candidates(ADA, replace(question, depth=50))
+        everything = await candidates(index, ADA, replace(question, by_words=50, by_meaning=50))
         dense = dict(zip(everything.ids, everything.cosine, strict=True))
         sparse = {id: score for id, score in zip(everything.ids, everything.bm25, strict=True) if score > 0}
         fused: dict[MemoryId, float] = {}
         for scores, weight in ((dense, 1.0), (sparse, 2.0)):
             for rank, id in enumerate(sorted(scores, key=lambda id: -scores[id])[:10]):
                 fused[id] = fused.get(id, 0.0) + 1 / ((rank + 1) / weight + 1)
-        pool = await index.candidates(ADA, question)
+        pool = await candidates(index, ADA, question)
         assert set(pool.ids) == set(fused)
         assert [fused[id] for id in pool.ids] == pytest.approx(sorted(fused.values(), reverse=True))
 
+    async def test_candidates_bring_the_traits_of_their_memories(self, index: Index) -> None:
+        told = point(1, "harbor", unit(1))
+        scene = replace(told.memory.scene, action=" Ate  a\nmadeleine ", actors=("Ann", "Bo"))
+        provenance = Provenance(tool="store", session_id="s7")
+        memory = replace(told.memory, scene=scene, provenance=provenance, emotions=("joy",))
+        await index.upsert([replace(told, memory=memory), point(2, "violin", unit(1, 1))])
+        pool = await candidates(index, ADA, asked("harbor", unit(1)))
+        assert dict(zip(pool.ids, pool.traits, strict=True)) == {
+            memory_id(1): Traits(session_id="s7", actors=("Ann", "Bo"), emotions=("joy",), words=3, tokens=1),
+            memory_id(2): Traits(session_id="", actors=(), emotions=(), words=1, tokens=2),
+        }
+
     async def test_a_memory_without_a_vector_is_found_by_its_words(self, index: Index) -> None:
         await index.upsert([point(1, "harbor"), point(2, "violin", unit(1))])
-        pool = await index.candidates(ADA, asked("harbor", unit(1)))
+        pool = await candidates(index, ADA, asked("harbor", unit(1)))
         assert set(pool.ids) == {memory_id(1), memory_id(2)}
         assert pool.cosine[pool.ids.index(memory_id(1))] == 0.0
         assert await index.count() == 2
@@ -219,7 +245,7 @@ class IndexContract:
         points = [point(1, "the", unit(1)), point(2, "harbor", unit(0, 1)), point(3, "")]
         await index.upsert(points)
         question = asked("harbor", unit(1))
-        pool = await index.candidates(ADA, question)
+        pool = await candidates(index, ADA, question)
         assert memory_id(1) in pool.ids
         assert_scores_are_true(pool, question, points)
         assert await index.count() == 3
@@ -232,14 +258,14 @@ class IndexContract:
     async def test_a_question_without_a_vector_goes_by_words_alone(self, index: Index) -> None:
         points = random_points(30, seed=1)
         await index.upsert(points)
-        pool = await index.candidates(ADA, asked("harbor velvet"))
+        pool = await candidates(index, ADA, asked("harbor velvet"))
         assert pool.bm25.tolist() == pytest.approx(sorted(pool.bm25.tolist(), reverse=True))
         assert pool.bm25.min() > 0
         assert not pool.cosine.any()
 
     async def test_a_question_of_stop_words_goes_by_the_vector_alone(self, index: Index) -> None:
         await index.upsert([point(1, "harbor", unit(1)), point(2, "violin", unit(1, 1)), point(3, "opal")])
-        pool = await index.candidates(ADA, asked("what was it?", unit(1)))
+        pool = await candidates(index, ADA, asked("what was it?", unit(1)))
         assert pool.ids == (memory_id(1), memory_id(2))
         assert pool.cosine.tolist() == pytest.approx([1.0, math.sqrt(0.5)], abs=1e-5)
         assert pool.weights.shape == (2, 0)
@@ -247,12 +273,12 @@ class IndexContract:
 
     async def test_a_question_without_words_and_vector_finds_nothing(self, index: Index) -> None:
         await index.upsert([point(1, "harbor", unit(1))])
-        pool = await index.candidates(ADA, asked("the"))
+        pool = await candidates(index, ADA, asked("the"))
         assert pool.ids == ()
         assert pool.bm25.shape == (0,)
 
     async def test_an_empty_index_answers(self, index: Index) -> None:
-        assert (await index.candidates(ADA, asked("harbor", unit(1)))).ids == ()
+        assert (await candidates(index, ADA, asked("harbor", unit(1)))).ids == ()
         assert await index.nearest(ADA, unit(1), limit=3, statuses=LIVING) == []
         assert await index.idf(ADA, ["harbor"]) == pytest.approx([math.log(2)])
         assert await index.count() == 0
@@ -288,4 +314,4 @@ class IndexContract:
     )
     async def test_words_are_found_in_any_script_and_form(self, index: Index, text: str, query: str) -> None:
         await index.upsert([point(1, "harbor violin"), point(2, normalize(text))])
-        assert (await index.candidates(ADA, asked(query))).ids == (memory_id(2),)
+        assert (await candidates(index, ADA, asked(query))).ids == (memory_id(2),)

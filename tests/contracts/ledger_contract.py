@@ -53,7 +53,6 @@ from memory.ports import (
     StoreBatch,
     StoreLedger,
     Subject,
-    Traits,
 )
 from memory.scope import Scope
 
@@ -194,19 +193,7 @@ class LedgerContract:
         await ledger.commit(ADA, batch(one))
         many = [memory_id(10**6 + n) for n in range(40_000)]
         assert await ledger.memories(ADA, [*many, one.id]) == [one]
-        assert list(await ledger.traits(ADA, [*many, one.id])) == [one.id]
         assert await ledger.vectors(MODEL, [ContentHash(id_) for id_ in many]) == {}
-
-    async def test_traits_are_those_of_the_scene(self, ledger: AnyLedger) -> None:
-        one = memory(
-            scene=Scene(action=" Ate  a\nmadeleine ", actors=("Ann", "Bo")),
-            provenance=Provenance(tool="store", session_id="s7"),
-            emotions=("joy",),
-        )
-        await ledger.commit(ADA, batch(one))
-        assert await ledger.traits(ADA, [one.id]) == {
-            one.id: Traits(id=one.id, session_id="s7", actors=("Ann", "Bo"), emotions=("joy",), words=3)
-        }
 
     async def test_a_batch_is_stored_whole_or_not_at_all(self, ledger: AnyLedger) -> None:
         one, two = memory(), memory()
@@ -323,7 +310,6 @@ class LedgerContract:
         await ledger.add_note(BOB, note("Secret note", scope=BOB))
         await apply(ledger, PatrolChanges(clusters=(cluster("c", "Theirs", "c", scope=BOB),)), BOB)
         assert await ledger.memories(ADA, [theirs.id]) == []
-        assert await ledger.traits(ADA, [theirs.id]) == {}
         assert await ledger.keyed(ADA, ["k"]) == {}
         assert await ledger.search(ADA, asked("secret")) == []
         assert await ledger.cluster_memories(ADA, ClusterId("c"), limit=10, after=None) is None

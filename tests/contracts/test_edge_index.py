@@ -17,6 +17,7 @@ from tests.contracts.index_contract import (
     IndexContract,
     asked,
     assert_scores_are_true,
+    candidates,
     memory_id,
     point,
     random_points,
@@ -37,10 +38,10 @@ class TestEdgeIndex(IndexContract):
         question = asked("harbor violin orchard", unit(1, -1, 0.5))
         first = await EdgeIndex.open(tmp_path / "i", FINGERPRINT)
         await first.upsert(points)
-        before = await first.candidates(ADA, question)
+        before = await candidates(first, ADA, question)
         await first.close()
         second = await EdgeIndex.open(tmp_path / "i", FINGERPRINT)
-        after = await second.candidates(ADA, question)
+        after = await candidates(second, ADA, question)
         assert after.ids == before.ids
         assert after.bm25.tolist() == before.bm25.tolist()
         assert await second.count() == 80
@@ -74,7 +75,7 @@ class TestEdgeIndex(IndexContract):
         await index.close()
         await index.close()
         with pytest.raises(IndexUnavailable):
-            await index.candidates(ADA, asked("harbor", unit(1)))
+            await candidates(index, ADA, asked("harbor", unit(1)))
         with pytest.raises(IndexUnavailable):
             await index.upsert([point(1, "harbor")])
 
@@ -100,7 +101,7 @@ class TestEdgeIndex(IndexContract):
         question = asked("harbor violin orchard zeppelin", unit(1, -1, 0.5), depth=300)
         for _ in range(2):
             assert await index.count() == len(points)
-            pool = await index.candidates(ADA, question)
+            pool = await candidates(index, ADA, question)
             assert len(pool.ids) > 250
             assert_scores_are_true(pool, question, list(points.values()))
             await index.close()

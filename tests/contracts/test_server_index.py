@@ -8,7 +8,7 @@ import pytest
 from memory.errors import IndexUnavailable
 from storage.qdrant.edge import EdgeIndex
 from storage.qdrant.server import ServerIndex
-from tests.contracts.index_contract import ADA, FINGERPRINT, IndexContract, asked, random_points, unit
+from tests.contracts.index_contract import ADA, FINGERPRINT, IndexContract, asked, candidates, random_points, unit
 
 
 @pytest.fixture
@@ -26,7 +26,7 @@ class TestServerIndex(IndexContract):
         question = asked("harbor violin orchard quartz zeppelin", unit(1, -1, 0.5), depth=25)
         await index.upsert(points)
         await embedded.upsert(points)
-        ours, theirs = await embedded.candidates(ADA, question), await index.candidates(ADA, question)
+        ours, theirs = await candidates(embedded, ADA, question), await candidates(index, ADA, question)
         await embedded.close()
         assert theirs.ids == ours.ids
         assert theirs.cosine.tolist() == pytest.approx(ours.cosine.tolist(), abs=1e-5)

@@ -19,10 +19,10 @@ from pathlib import Path
 import pytest
 
 from memory.errors import IndexTorn, IndexUnavailable
-from memory.ports import IndexPoint, Question
+from memory.ports import IndexPoint
 from storage.qdrant.copying import copy_tree
 from storage.qdrant.edge import EdgeIndex
-from tests.contracts.index_contract import ADA, FINGERPRINT, memory_id, point, random_points
+from tests.contracts.index_contract import ADA, FINGERPRINT, Asked, candidates, memory_id, point, random_points
 
 POINTS = 2000
 _ROOT = Path(__file__).parents[2]
@@ -36,8 +36,8 @@ def points_with_a_common_word(count: int, *, start: int = 1) -> list[IndexPoint]
 
 
 async def ids_of(index: EdgeIndex) -> set[str]:
-    question = Question(words="everything", vector=None, statuses=(), depth=10 * POINTS)
-    return set((await index.candidates(ADA, question)).ids)
+    question = Asked(words="everything", vector=None, statuses=(), by_words=10 * POINTS)
+    return set((await candidates(index, ADA, question)).ids)
 
 
 async def build(directory: Path, *, optimized: bool) -> None:

@@ -71,7 +71,6 @@ def upgrade() -> None:
         sa.Column("client", sa.Text(), nullable=False),
         sa.Column("session_id", sa.Text(), nullable=False),
         sa.Column("content_hash", sa.Text(), nullable=False),
-        sa.Column("words", sa.Integer(), nullable=False),
         sa.Column("folded", sa.Text(), nullable=False),
         sa.Column("folded_themes", sa.Text(), nullable=False),
         sa.PrimaryKeyConstraint("seq", name="pk_memories"),

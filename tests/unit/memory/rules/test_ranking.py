@@ -21,13 +21,14 @@ WEIGHTS = RankingWeights()
 GREATEST = 1.9
 ALL = np.arange(20)
 """Positions: every candidate of a pool matches."""
-PLAIN = Traits(MemoryId("0"), "", (), (), 0)
+PLAIN = Traits("", (), (), 0, 0)
 
 
-def pool(cosine: Sequence[float], bm25: Sequence[float] = ()) -> Pool:
+def pool(cosine: Sequence[float], bm25: Sequence[float] = (), traits: Sequence[Traits] | None = None) -> Pool:
     """One query term of IDF 1, so that `bm25` is what it says."""
     return Pool(
         ids=tuple(MemoryId(str(i)) for i in range(len(cosine))),
+        traits=tuple([PLAIN] * len(cosine) if traits is None else traits),
         cosine=np.asarray(cosine, np.float32),
         weights=np.asarray(bm25 or [0.0] * len(cosine), np.float32).reshape(-1, 1),
         idf=np.ones(1, np.float32),
@@ -36,7 +37,7 @@ def pool(cosine: Sequence[float], bm25: Sequence[float] = ()) -> Pool:
 
 def score(traits: Traits, query: str = "ramen", *, emotions: frozenset[Emotion] = frozenset()) -> float:
     """Of a candidate with cosine 0.5 and no word of the query: f = 0.6 × 0.5 = 0.3."""
-    [found] = blended(query, pool([0.5]), ALL[:1], [traits], dense_trust=1.0, emotions=emotions, weights=WEIGHTS)
+    [found] = blended(query, pool([0.5], traits=[traits]), ALL[:1], dense_trust=1.0, emotions=emotions, weights=WEIGHTS)
     return round(float(found) * GREATEST, 6)
 
 
@@ -106,13 +107,13 @@ def test_shared_emotions_move_the_score_by_their_share(
 def test_the_best_of_a_session_lifts_the_others_of_it() -> None:
     """ruling 9: f = 0.6, 0.06, 0.06; the second shares the first's session, the third is alone."""
     traits = [replace(PLAIN, session_id="s"), replace(PLAIN, session_id="s"), replace(PLAIN, session_id="t")]
-    found = blended("ramen", pool([1.0, 0.1, 0.1]), ALL[:3], traits, dense_trust=1.0, weights=WEIGHTS)
+    found = blended("ramen", pool([1.0, 0.1, 0.1], traits=traits), ALL[:3], dense_trust=1.0, weights=WEIGHTS)
     assert (found * GREATEST).tolist() == pytest.approx([0.6 + 0.18, 0.06 + 0.18, 0.06 + 0.018])
 
 
 def test_memories_without_a_session_do_not_share_one() -> None:
     """ruling 9"""
-    found = blended("ramen", pool([1.0, 0.1]), ALL[:2], [PLAIN, PLAIN], dense_trust=1.0, weights=WEIGHTS)
+    found = blended("ramen", pool([1.0, 0.1]), ALL[:2], dense_trust=1.0, weights=WEIGHTS)
     assert (found * GREATEST).tolist() == pytest.approx([0.78, 0.078])
 
 
@@ -134,7 +135,7 @@ def test_half_a_trust_gives_meaning_half_of_its_share() -> None:
 
 def test_an_empty_pool_has_no_scores() -> None:
     """spec P9"""
-    found = blended("ramen", pool([]), ALL[:0], [], dense_trust=1.0, weights=WEIGHTS)
+    found = blended("ramen", pool([]), ALL[:0], dense_trust=1.0, weights=WEIGHTS)
     assert found.shape == (0,)
     assert found.dtype == np.float32
 
@@ -188,20 +189,20 @@ def test_the_first_name_of_an_actor_is_its_first_word(actor: str, name: str) -> 
 
 TRAITS = st.builds(
     Traits,
-    st.just(MemoryId("x")),
     st.sampled_from(["", "s", "t"]),
     st.sampled_from([(), ("user",), ("Hashi",), ("Ada", "Hashi")]),
     st.sampled_from([(), ("joy",), ("joy", "fear")]),
     st.integers(0, 30),
+    st.just(0),
 )
 CANDIDATES = st.lists(st.tuples(st.floats(0, 1, width=32), st.floats(0, 9, width=32), TRAITS), max_size=8)
 
 
 def test_a_candidate_that_has_everything_scores_one() -> None:
     """ruling 9: best of both channels and of its session, actor and user, long, with every emotion."""
-    best = Traits(MemoryId("0"), "s", ("user", "Hashi"), ("joy",), 15)
+    best = Traits("s", ("user", "Hashi"), ("joy",), 15, 0)
     query, joy = "did I tell Hashi", frozenset({"joy"})
-    [found] = blended(query, pool([1.0], [3.0]), ALL[:1], [best], dense_trust=1.0, emotions=joy, weights=WEIGHTS)
+    [found] = blended(query, pool([1.0], [3.0], [best]), ALL[:1], dense_trust=1.0, emotions=joy, weights=WEIGHTS)
     assert float(found) == pytest.approx(1.0)
 
 
@@ -212,9 +213,8 @@ def test_a_score_lies_between_nought_and_one(
     """ruling 9: negative cosines included."""
     found = blended(
         "what did I tell Hashi",
-        pool([cosine for _ in candidates], [bm25 for _, bm25, _ in candidates]),
+        pool([cosine for _ in candidates], [bm25 for _, bm25, _ in candidates], [traits for *_, traits in candidates]),
         ALL[: len(candidates)],
-        [traits for *_, traits in candidates],
         dense_trust=trust,
         weights=WEIGHTS,
     )
@@ -230,9 +230,8 @@ def test_scores_do_not_depend_on_the_order_of_the_candidates(
     def scores(chosen: Sequence[tuple[float, float, Traits]]) -> list[float]:
         found = blended(
             "what did I tell Hashi",
-            pool([c for c, _, _ in chosen], [b for _, b, _ in chosen]),
+            pool([c for c, _, _ in chosen], [b for _, b, _ in chosen], [t for _, _, t in chosen]),
             ALL[: len(chosen)],
-            [t for _, _, t in chosen],
             dense_trust=trust,
             emotions=frozenset({"joy"}),
             weights=WEIGHTS,
