@@ -29,7 +29,8 @@ class Background:
         self._index = index
         self._warm_up = warm_up
         self._written = asyncio.Event()
-        self._since_optimize = 0
+        self._since_optimize = OPTIMIZE_AFTER
+        """At the start it may pay: the index was just built anew, or its last server was killed."""
 
     def wake(self) -> None:
         self._written.set()
@@ -41,14 +42,14 @@ class Background:
 
     async def _keep_index(self) -> None:
         while True:
-            await self._written.wait()
-            await asyncio.sleep(CATCH_UP_SECONDS)
-            self._written.clear()
             try:
                 self._since_optimize += await self._keeper.catch_up()
                 if self._since_optimize >= OPTIMIZE_AFTER:
                     self._since_optimize = 0
                     await self._index.optimize()
+                await self._written.wait()
+                await asyncio.sleep(CATCH_UP_SECONDS)
+                self._written.clear()
             except Exception:  # the marks are still there: the next turn or the next start works them off
                 logger.exception("the index could not be brought up to date")
                 self._written.set()

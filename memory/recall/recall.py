@@ -35,7 +35,7 @@ class RecallConfig:
     """The frozen configuration of recall; the defaults are the measured ones."""
 
     by_words: int = 50
-    by_meaning: int = 30
+    by_meaning: int = 20
     """Candidates from each of the two channels."""
     thresholds: MatchThresholds = MatchThresholds()
     weights: RankingWeights = RankingWeights()

@@ -48,6 +48,7 @@ from storage.qdrant.schema import (
     KEYWORD_FIELDS,
     SCAN_BELOW,
     TIME,
+    TRAITS,
     Fingerprint,
     payload,
     traits,
@@ -57,6 +58,7 @@ _SLICE = 64
 """Points an update: 2 to 3 ms."""
 _NEAREST_EF = 128
 _DRIFT = 0.01
+_TRAITS = qe.PayloadSelector.Include(list(TRAITS))
 _GENERATION = "generation-"
 _OPENING = "opening"
 _FLUSHING = "flushing"
@@ -441,7 +443,7 @@ def _request(ask: Ask, edge_filter: Callable[[Where], qe.Filter]) -> qe.QueryReq
         params=params,
         filter=edge_filter(ask.where),
         with_vector=[BM25] if ask.weigh else None,
-        with_payload=ask.traits,
+        with_payload=_TRAITS if ask.traits else None,
     )
 
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from memory.model import BeingId, Category, Status
+from memory.model import LIVING, BeingId, Category, Status
 from memory.ports import Question
 from memory.scope import Scope
-from storage.qdrant.schema import BEING, CATEGORY, STATUS
+from storage.qdrant.schema import BEING, CATEGORY, LIVES_IN, STATUS
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -26,9 +26,10 @@ class Where:
 
     def fields(self) -> Iterator[tuple[str, tuple[str, ...]]]:
         """(payload field, the values of which it has one)."""
+        living = self.being is not None and set(self.statuses) == set(LIVING)
         if self.being is not None:
-            yield BEING, (self.being,)
-        if self.statuses:
+            yield LIVES_IN if living else BEING, (self.being,)
+        if self.statuses and not living:
             yield STATUS, self.statuses
         if self.categories:
             yield CATEGORY, self.categories

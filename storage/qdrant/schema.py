@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from memory.model import ModelName
+from memory.model import LIVING, ModelName
 from memory.ports import IndexPoint, Traits
 from storage.qdrant.words import WORDS_VERSION
 
@@ -18,6 +18,9 @@ BM25 = "bm25"
 
 BEING = "being"
 STATUS = "status"
+LIVES_IN = "lives_in"
+"""The being, of a living memory only: what nearly every question asks for, in one condition instead of two (0.3 ms of
+1 ms at 10,000 memories)."""
 CATEGORY = "category"
 CLUSTER = "cluster"
 SESSION = "session"
@@ -28,7 +31,9 @@ EMOTIONS = "emotions"
 LENGTH = "length"
 """Words of the action."""
 TOKENS = "tokens"
-KEYWORD_FIELDS = (BEING, STATUS, CATEGORY, CLUSTER, SESSION)
+TRAITS = (SESSION, ACTORS, EMOTIONS, LENGTH, TOKENS)
+"""What `traits` reads."""
+KEYWORD_FIELDS = (BEING, LIVES_IN, STATUS, CATEGORY, CLUSTER, SESSION)
 
 RRF_K = 2
 RRF_WEIGHTS = (1.0, 2.0)
@@ -70,6 +75,8 @@ def payload(point: IndexPoint) -> dict[str, Any]:
         LENGTH: len(memory.scene.action.split()),
         TOKENS: point.tokens,
     }
+    if memory.status in LIVING:
+        fields[LIVES_IN] = memory.being_id
     if memory.cluster_id is not None:
         fields[CLUSTER] = memory.cluster_id
     return fields

@@ -28,6 +28,7 @@ from storage.qdrant.schema import (
     HNSW_GRAPH_EDGES,
     KEYWORD_FIELDS,
     TIME,
+    TRAITS,
     Fingerprint,
     payload,
     traits,
@@ -224,7 +225,7 @@ def _request(ask: Ask, *, local: bool) -> qm.QueryRequest:
         filter=_filter(ask.where),
         limit=ask.limit,
         with_vector=[BM25] if ask.weigh else None,
-        with_payload=ask.traits,
+        with_payload=list(TRAITS) if ask.traits else None,
     )
 
 
