@@ -7,7 +7,7 @@ import json
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import UTC, date, datetime
+from datetime import UTC, datetime
 from typing import Any, Literal, NewType
 
 import numpy as np
@@ -201,11 +201,6 @@ def happened_at(when: Sequence[WhenItem], default: datetime) -> datetime:
     """The first entry that can be read as a date, else `default`."""
     moments = (parse_moment(item if isinstance(item, str) else item.date) for item in when)
     return next((moment for moment in moments if moment), default)
-
-
-def day(text: str) -> date | None:
-    moment = parse_moment(text)
-    return moment.date() if moment else None
 
 
 def when_to_json(when: Sequence[WhenItem]) -> list[Any]:

@@ -127,7 +127,7 @@ class RecallLedger(Protocol):
 
 
 class ActivationLog(Protocol):
-    """Reactivations are written in batches off the request path, and before anything reads the counts."""
+    """Reactivations are written in batches off the request path, and before a patrol reads the counts."""
 
     def add(self, scope: Scope, activations: Sequence[Activation]) -> None: ...
 
@@ -324,7 +324,7 @@ class IndexPoint:
     words: str
     vector: Vector | None
     tokens: int
-    """Of the memory's line in a prompt (spec L2)."""
+    """Of all that a recall may say of the memory (spec L2)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -349,7 +349,7 @@ class Traits:
     words: int
     """Words of the action."""
     tokens: int
-    """Of the memory's line in a prompt (spec L2)."""
+    """Of all that a recall may say of the memory (spec L2)."""
 
 
 VectorToCome = Callable[[], Awaitable[Vector | None]]

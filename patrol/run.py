@@ -93,9 +93,19 @@ class Patrol:
             await self._activations.settle()
             evening = await self._prepare(scope, dry_run=dry_run) if "assign" in chosen else Evening()
             report = await self._walk(scope, chosen, evening, dry_run=dry_run, progress=progress)
-            if self._wrote and not dry_run:
-                await self._wrote()
+            if not dry_run:
+                await self._bring_into_index()
             return report
+
+    async def _bring_into_index(self) -> None:
+        """The run is committed by now: told as an error, it would be asked for again, and everything would age twice.
+        What fails here is made good from the pending marks of the commit."""
+        if self._wrote is None:
+            return
+        try:
+            await self._wrote()
+        except Exception:
+            logger.exception("the patrol is committed, but the index could not be brought up to date yet")
 
     async def _prepare(self, scope: Scope, *, dry_run: bool) -> Evening:
         """All that needs a model, before the writer is taken."""

@@ -29,11 +29,13 @@ class Background:
         self._index = index
         self._warm_up = warm_up
         self._written = asyncio.Event()
+        self._unseen = asyncio.Event()
         self._since_optimize = OPTIMIZE_AFTER
         """At the start it may pay: the index was just built anew, or its last server was killed."""
 
     def wake(self) -> None:
         self._written.set()
+        self._unseen.set()
 
     async def run(self) -> None:
         async with asyncio.TaskGroup() as tasks:
@@ -57,12 +59,14 @@ class Background:
 
     async def _fill_in_vectors(self) -> None:
         while True:
+            # Again after each write: it may have been decided upon while the model was still being loaded.
+            self._unseen.clear()
             try:
                 await self._warm_up()
-                # What is loaded by now stays for good; to walk it at each full collection takes 0.1 s.
-                gc.freeze()
+                if not gc.get_freeze_count():
+                    gc.freeze()  # what is loaded by now stays for good; to walk it at each full collection takes 0.1 s
                 await self._keeper.fill_in_vectors()
-                return
+                await self._unseen.wait()
             except EmbeddingUnavailable as error:
                 logger.info("%s; the next try is in %.0f s", error, EMBED_RETRY_SECONDS)
             except Exception:

@@ -92,6 +92,11 @@ async def open_memory(
         work = Background(keeper, index, embedder.warm_up)
         if background:
             await stack.enter_async_context(_running(work))
+
+        async def caught_up() -> None:
+            work.wake()  # should it fail now, the background tries again
+            await keeper.catch_up()
+
         thresholds = MatchThresholds(cosine=settings.recall_threshold)
         use = UseCases(
             store=StoreScenes(ledger, index, embedder, now=utc_now, wrote=work.wake),
@@ -105,7 +110,7 @@ async def open_memory(
             ),
             search=Search(ledger, ledger.activations, now=utc_now),
             revisit=Revisit(ledger, ledger.activations, now=utc_now),
-            patrol=Patrol(ledger, index, embedder, ledger.activations, now=utc_now, wrote=keeper.catch_up),
+            patrol=Patrol(ledger, index, embedder, ledger.activations, now=utc_now, wrote=caught_up),
         )
         yield OpenMemory(use, ledger, index, embedder, keeper)
 

@@ -6,7 +6,7 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Sequence
 
-from memory.errors import EmbeddingUnavailable, IndexTorn
+from memory.errors import IndexTorn
 from memory.ingest.pointing import index_points
 from memory.model import Memory, MemoryId
 from memory.ports import Embedder, Index, IndexSource
@@ -84,11 +84,3 @@ class IndexKeeper:
         known = {memory.id for memory in memories}
         if gone := [id_ for id_ in ids if id_ not in known]:
             await self._index.delete(gone)
-
-
-async def embed_if_possible(keeper: IndexKeeper) -> int:
-    """`fill_in_vectors`, or 0 while the model cannot be had."""
-    try:
-        return await keeper.fill_in_vectors()
-    except EmbeddingUnavailable:
-        return 0

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from memory.model import ContentHash, Memory, Vector
 from memory.ports import Embedder, IndexPoint
 from memory.rules.lexicon import memory_words
-from memory.rules.prompt import prompt_line
+from memory.rules.prompt import all_said
 
 LEGIBLE = 0.5
 """Share of a text's letters that the model must be able to read for its vector to mean anything."""
@@ -17,7 +17,7 @@ async def index_points(
     memories: Sequence[Memory], vectors: Mapping[ContentHash, Vector], embedder: Embedder
 ) -> list[IndexPoint]:
     """Without a vector where the model cannot read the text: such vectors lie close to everything."""
-    tokens = await embedder.count_tokens([prompt_line(memory) for memory in memories])
+    tokens = await embedder.count_tokens([all_said(memory) for memory in memories])
     return [
         IndexPoint(
             memory=memory,

@@ -5,12 +5,13 @@ from __future__ import annotations
 import asyncio
 import logging
 import uuid
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Literal
 
 import numpy as np
+from numpy.typing import NDArray
 
 from memory.errors import EmbeddingUnavailable, IndexUnavailable, KeyConflict
 from memory.ingest.pointing import index_points
@@ -26,7 +27,7 @@ from memory.model import (
     Vector,
     happened_at,
 )
-from memory.ports import Embedder, KeyedEarlier, Reinforcement, StoreBatch, StoreIndex, StoreLedger
+from memory.ports import Embedder, IndexPoint, KeyedEarlier, Reinforcement, StoreBatch, StoreIndex, StoreLedger
 from memory.rules.likeness import SAME, same_facts
 from memory.scope import Scope
 
@@ -89,88 +90,82 @@ class StoreScenes:
 
         Raises `KeyConflict` if a key was used for another text, `StorageFull` and `StorageError`.
         """
-        drafts = [draft(scope, scene, self._now()) for scene in scenes]
-        vectors, unembedded = await self._embed(drafts)
+        now = self._now()
+        drafts = [_Draft(scene, draft(scope, scene, now)) for scene in scenes]
+        unembedded = await self._embed(drafts)
+        vectors = {one.hash: one.vector for one in drafts if one.vector is not None}
+        # Before the turn is taken: the model may be busy, and nobody's store should wait for that.
+        points = await index_points([one.memory for one in drafts], vectors, self._embedder)
+        for one, point in zip(drafts, points, strict=True):
+            one.point = point
         # A client that goes away does not stop what it has asked for half-way between ledger and index.
-        return await asyncio.shield(self._in_turn(scope, scenes, drafts, vectors, unembedded))
+        return await asyncio.shield(self._in_turn(scope, drafts, unembedded))
 
-    async def _embed(self, drafts: Sequence[Memory]) -> tuple[dict[ContentHash, Vector], str]:
-        texts = {memory.content_hash: memory.embed_text for memory in drafts}
+    async def _embed(self, drafts: Sequence[_Draft]) -> str:
+        """Each gets its vector; else why not."""
+        texts = {one.hash: one.memory.embed_text for one in drafts}
         vectors = await self._ledger.vectors(self._embedder.model, list(texts))
         missing = [hash_ for hash_ in texts if hash_ not in vectors]
-        if not missing:
-            return vectors, ""
-        try:
-            rows = await self._embedder.embed([texts[hash_] for hash_ in missing])
-        except EmbeddingUnavailable as error:
-            return vectors, str(error)
-        return vectors | dict(zip(missing, rows, strict=True)), ""
+        unembedded = ""
+        if missing:
+            try:
+                rows = await self._embedder.embed([texts[hash_] for hash_ in missing])
+                vectors |= dict(zip(missing, rows, strict=True))
+            except EmbeddingUnavailable as error:
+                unembedded = str(error)
+        for one in drafts:
+            one.vector = vectors.get(one.hash)
+        return unembedded
 
-    async def _in_turn(
-        self,
-        scope: Scope,
-        scenes: Sequence[NewScene],
-        drafts: Sequence[Memory],
-        vectors: dict[ContentHash, Vector],
-        unembedded: str,
-    ) -> list[Stored]:
+    async def _in_turn(self, scope: Scope, drafts: Sequence[_Draft], unembedded: str) -> list[Stored]:
         async with self._one_at_a_time:
-            return await self._commit(scope, scenes, drafts, vectors, unembedded)
+            return await self._commit(scope, drafts, unembedded)
 
-    async def _commit(
-        self,
-        scope: Scope,
-        scenes: Sequence[NewScene],
-        drafts: Sequence[Memory],
-        vectors: dict[ContentHash, Vector],
-        unembedded: str,
-    ) -> list[Stored]:
-        earlier = await self._ledger.keyed(scope, [scene.key for scene in scenes if scene.key is not None])
+    async def _commit(self, scope: Scope, drafts: Sequence[_Draft], unembedded: str) -> list[Stored]:
+        earlier = await self._ledger.keyed(scope, [one.new.key for one in drafts if one.new.key is not None])
         decisions: list[Memory | MemoryId | KeyedEarlier] = []
-        fresh: list[Memory] = []
-        keys: dict[str, Memory] = {}
-        for scene, memory in zip(scenes, drafts, strict=True):
+        fresh = _Fresh(len(drafts))
+        for one in drafts:
+            key, text = one.new.key, one.memory.scene.action
             decided: Memory | MemoryId | KeyedEarlier
-            if scene.key is not None and (known := earlier.get(scene.key)):
-                if known.text != memory.scene.action:
-                    raise KeyConflict(scene.key)
+            if key is not None and (known := earlier.get(key)):
+                if known.text != text:
+                    raise KeyConflict(key)
                 decided = known
-            elif scene.key is not None and (twin := keys.get(scene.key)):
-                if twin.scene.action != memory.scene.action:
-                    raise KeyConflict(scene.key)
-                decided = KeyedEarlier(twin.id, twin.scene.action, "stored")
             else:
-                decided = await self._same_as(scope, memory, vectors, fresh) or memory
-                if scene.key is not None:
-                    keys[scene.key] = memory
-                if decided is memory:
-                    fresh.append(memory)
+                decided = await self._same_as(scope, one, fresh) or one.memory
+                if decided is one.memory:
+                    fresh.add(one)
+                if key is not None:
+                    earlier[key] = _keyed(decided, text)
             decisions.append(decided)
         again = [
-            reinforcement(scope, scene, decided, memory)
-            for scene, decided, memory in zip(scenes, decisions, drafts, strict=True)
+            reinforcement(scope, one.new, decided, one.memory)
+            for one, decided in zip(drafts, decisions, strict=True)
             if isinstance(decided, str)
         ]
         batch = StoreBatch(
-            new=tuple(fresh), reinforcements=tuple(again), model=self._embedder.model, vectors=_of(fresh, vectors)
+            new=tuple(one.memory for one in fresh.drafts),
+            reinforcements=tuple(again),
+            model=self._embedder.model,
+            vectors={one.hash: one.vector for one in fresh.drafts if one.vector is not None},
         )
         if batch.new or batch.reinforcements:
             await self._ledger.commit(scope, batch)
-        await self._index_now(fresh, vectors)
+        if any(one.themes for one in again):
+            self._wrote()
+        await self._index_now([one.point for one in fresh.drafts if one.point is not None])
         return await self._answers(scope, decisions, unembedded)
 
-    async def _same_as(
-        self, scope: Scope, memory: Memory, vectors: dict[ContentHash, Vector], batch: Sequence[Memory]
-    ) -> MemoryId | None:
+    async def _same_as(self, scope: Scope, one: _Draft, fresh: _Fresh) -> MemoryId | None:
         """One that says the same as the new one: its very text, or cosine ≥ 0.92, and no fact differs (spec T6)."""
-        vector = vectors.get(memory.content_hash)
-        for other in batch:
-            if _alike(vector, vectors.get(other.content_hash), memory, other) and same_facts(memory, other):
+        for other in fresh.alike(one):
+            if same_facts(one.memory, other):
                 return other.id
-        near = await self._near(scope, vector) if vector is not None else []
-        same_text = await self._ledger.same_text(scope, memory.content_hash)
+        near = await self._near(scope, one.legible) if one.legible is not None else []
+        same_text = await self._ledger.same_text(scope, one.hash)
         candidates = await self._ledger.memories(scope, [*same_text, *near])
-        return next((other.id for other in candidates if same_facts(memory, other)), None)
+        return next((other.id for other in candidates if same_facts(one.memory, other)), None)
 
     async def _near(self, scope: Scope, vector: Vector) -> list[MemoryId]:
         try:
@@ -180,13 +175,13 @@ class StoreScenes:
             return []
         return [id_ for id_, cosine in near if cosine >= SAME]
 
-    async def _index_now(self, memories: Sequence[Memory], vectors: dict[ContentHash, Vector]) -> None:
+    async def _index_now(self, points: Sequence[IndexPoint]) -> None:
         """The pending marks of the commit stay until the index is on disk; a failure here is made good from them."""
-        if not memories:
+        if not points:
             return
         self._wrote()
         try:
-            await self._index.upsert(await index_points(memories, vectors, self._embedder))
+            await self._index.upsert(points)
         except IndexUnavailable as error:
             logger.warning("indexing is put off: %s", error)
 
@@ -241,12 +236,52 @@ def reinforcement(scope: Scope, new: NewScene, of: MemoryId, draft: Memory) -> R
     )
 
 
-def _of(memories: Sequence[Memory], vectors: dict[ContentHash, Vector]) -> dict[ContentHash, Vector]:
-    hashes = {memory.content_hash for memory in memories}
-    return {hash_: vector for hash_, vector in vectors.items() if hash_ in hashes}
+class _Draft:
+    """A new scene on its way to be a memory."""
+
+    def __init__(self, new: NewScene, memory: Memory) -> None:
+        self.new = new
+        self.memory = memory
+        self.hash = memory.content_hash
+        self.vector: Vector | None = None
+        self.point: IndexPoint | None = None
+
+    @property
+    def legible(self) -> Vector | None:
+        """None for a vector that says nothing, which is not in the index either."""
+        return self.point.vector if self.point else None
 
 
-def _alike(mine: Vector | None, theirs: Vector | None, new: Memory, old: Memory) -> bool:
-    if new.content_hash == old.content_hash:
-        return True
-    return mine is not None and theirs is not None and float(np.dot(mine, theirs)) >= SAME
+class _Fresh:
+    """What of a batch becomes memories, so far, and which of it a further scene is like."""
+
+    def __init__(self, most: int) -> None:
+        self.drafts: list[_Draft] = []
+        self._most = most
+        self._by_hash: dict[ContentHash, Memory] = {}
+        self._embedded: list[Memory] = []
+        self._rows: NDArray[np.float32] | None = None
+
+    def add(self, one: _Draft) -> None:
+        self.drafts.append(one)
+        self._by_hash.setdefault(one.hash, one.memory)
+        if one.legible is not None:
+            if self._rows is None:
+                self._rows = np.empty((self._most, len(one.legible)), np.float32)
+            self._rows[len(self._embedded)] = one.legible
+            self._embedded.append(one.memory)
+
+    def alike(self, one: _Draft) -> Iterator[Memory]:
+        """The one with the same text, then those at cosine ≥ 0.92, nearest first."""
+        if one.hash in self._by_hash:
+            yield self._by_hash[one.hash]
+        if one.legible is not None and self._rows is not None:
+            cosines = self._rows[: len(self._embedded)] @ one.legible
+            for position in sorted(np.flatnonzero(cosines >= SAME), key=lambda at: -float(cosines[at])):
+                yield self._embedded[position]
+
+
+def _keyed(decided: Memory | MemoryId, text: str) -> KeyedEarlier:
+    if isinstance(decided, Memory):
+        return KeyedEarlier(decided.id, text, "stored")
+    return KeyedEarlier(decided, text, "reinforced")

@@ -32,7 +32,6 @@ class Revisit:
 
     async def by_ids(self, scope: Scope, ids: Sequence[MemoryId]) -> Revisited:
         wanted = list(dict.fromkeys(ids))
-        await self._activations.settle()
         memories = await self._ledger.memories(scope, wanted)
         self._activate(scope, memories)
         found = {memory.id for memory in memories}
@@ -40,7 +39,6 @@ class Revisit:
 
     async def by_cluster(self, scope: Scope, cluster_id: ClusterId, *, limit: int, cursor: str = "") -> Revisited:
         """Newest first. Raises `InvalidInput` for a cluster that does not exist."""
-        await self._activations.settle()
         found = await self._ledger.cluster_memories(scope, cluster_id, limit=limit + 1, after=cursor or None)
         if found is None:
             raise InvalidInput(

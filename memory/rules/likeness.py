@@ -10,6 +10,7 @@ import re
 import unicodedata
 from collections import Counter
 from dataclasses import dataclass
+from itertools import groupby
 
 from memory.model import DatedAction, Memory, when_date
 from memory.rules.lexicon import STOP_WORDS
@@ -19,8 +20,10 @@ SAME = 0.92
 
 _NUMBER = re.compile(r"\d+(?:[.,:/\-]\d+)*")
 _WORD = re.compile(r"[^\W\d_]+(?:['\u2019][^\W\d_]+)?")
-_SENTENCE_START = re.compile(r"(?:^|[.!?:;\n\"\u201c\u2018(\[—–-])\s*$")
-_CJK = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af\u0e00-\u0e7f]+")
+_SENTENCE_OPENERS = frozenset('.!?:;\n"\u201c\u2018([—–-')
+_LONG = 30
+"""Words. In a longer text one word more or less hardly moves the vector, and a model reads only so far."""
+_OPPOSITE_PREFIXES = ("un", "in", "im", "il", "ir", "dis", "non", "mis", "de")
 
 _NUMBER_WORDS = frozenset(
     """
@@ -51,6 +54,7 @@ _ANTONYMS = frozenset(
     on off open opened close closed left right early late earlier later better worse good bad happy sad won buy bought
     sell sold give gave take took come came go went arrive arrived leave leaves borrow borrowed lend lent hot cold new
     old high low higher lower big small large long short on over under mother father brother sister son daughter wife
+    manual manually automatic automatically public private alive dead passed postponed successful gone growing
     husband he she his her him hers i you we they my your our their me us them
     """.split()
 )
@@ -67,8 +71,8 @@ class Facts:
     """Words for amounts, days, negations and opposites, with how often they stand there."""
     negated: int
     """Words in -n't."""
-    unspaced: tuple[str, ...]
-    """Runs of scripts without spaces or case, where names and negations cannot be told from other words."""
+    caseless: tuple[str, ...]
+    """What stands in scripts without case, where names and negations cannot be told from other words."""
 
 
 def facts(text: str) -> Facts:
@@ -84,16 +88,23 @@ def facts(text: str) -> Facts:
         if low in _TELLING or stem in _TELLING:
             telling[low if low in _TELLING else stem] += 1
         elif word[0].isupper() and stem not in STOP_WORDS:
-            starts = bool(_SENTENCE_START.search(text[: found.start()]))
-            if not starts or not word[1:].islower():
+            before = text[max(0, found.start() - 8) : found.start()].rstrip(" \t")
+            if (before and before[-1] not in _SENTENCE_OPENERS) or not word[1:].islower():
                 names.add(stem)
     return Facts(
         numbers=tuple(sorted(_NUMBER.findall(text))),
         names=frozenset(names),
         telling=tuple(sorted(telling.items())),
         negated=negated,
-        unspaced=tuple(_CJK.findall(text)),
+        caseless=_caseless(text),
     )
+
+
+def _caseless(text: str) -> tuple[str, ...]:
+    if text.isascii():
+        return ()
+    runs = groupby(text, lambda sign: unicodedata.category(sign)[0] in "LM" and sign.lower() == sign.upper())
+    return tuple("".join(run) for caseless, run in runs if caseless)
 
 
 def _starting_names(text: str) -> frozenset[str]:
@@ -111,14 +122,29 @@ def same_facts(new: Memory, old: Memory) -> bool:
 
     Dates, actors and settings count when both have them: a scene stored without them may be the same one, told
     shorter. A capitalised word that opens a sentence counts as a name if the other scene does not hold the word at
-    all and opens with another capitalised word in its place.
+    all and opens with another capitalised word in its place. Neither scene may hold the opposite of a word of the
+    other (encrypted, unencrypted), and of two long ones the new may hold no word that the old has not.
     """
     mine, theirs = _told(new), _told(old)
     if facts(mine) != facts(theirs):
         return False
     if (_starting_names(mine) - _words(theirs)) and (_starting_names(theirs) - _words(mine)):
         return False
+    mine_only, theirs_only = _words(mine) - _words(theirs), _words(theirs) - _words(mine)
+    if _opposed(mine_only, _words(theirs)) or _opposed(theirs_only, _words(mine)):
+        return False
+    if len(_WORD.findall(mine)) > _LONG and mine_only - STOP_WORDS:
+        return False
     return not (_differ(new, old) or _tells_more(new, old))
+
+
+def _opposed(words: frozenset[str], others: frozenset[str]) -> bool:
+    return any(
+        word.removeprefix(prefix) in others
+        for word in words
+        for prefix in _OPPOSITE_PREFIXES
+        if word.startswith(prefix)
+    ) or any(word.endswith("less") and {word[:-4], f"{word[:-4]}ful"} & others for word in words)
 
 
 def _told(memory: Memory) -> str:

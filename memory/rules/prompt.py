@@ -14,6 +14,11 @@ def prompt_line(memory: Memory) -> str:
     return f"[{memory.category.upper()}] {quoted(dated + memory.scene.action)}"
 
 
+def all_said(memory: Memory) -> str:
+    """Everything of a memory that a recall may say, in whatever format: what its token budget is spent on."""
+    return "\n".join(part for part in (prompt_line(memory), memory.feeling, memory.lesson) if part)
+
+
 def prompt_block(memories: Iterable[Memory]) -> str:
     """One line a memory between `<memory>` and `</memory>`; "" for none."""
     lines = [prompt_line(memory) for memory in memories]

@@ -5,6 +5,7 @@ spec P6 ❶, rulings 1, 4 and 5.
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
@@ -96,7 +97,10 @@ async def group_under(night: Night, root: Cluster, rooted: Mapping[ClusterId, Se
     rows = np.stack([vectors[subject.id] for subject in there])
     place = {subject.id: i for i, subject in enumerate(there)}
     made: list[Cluster] = []
-    for group in mutual_groups(rows, [place[id_] for id_ in arrived]):
+    # Seconds for an imported history: other calls go on meanwhile, but the patrol's transaction holds the ledger's
+    # writer, so those that write wait.
+    groups = await asyncio.to_thread(mutual_groups, rows, [place[id_] for id_ in arrived])
+    for group in groups:
         members = [there[i] for i in group]
         cluster = night.add_sub_cluster(await name_for(night, members), root)
         night.move(members, cluster.id)

@@ -188,13 +188,18 @@ def _fused(meant: Hits, heard: Hits) -> list[Hit]:
     return [hits[key] for key in sorted(scores, key=lambda key: (-scores[key], key))]
 
 
+def _known(traits: Traits | None) -> Traits:
+    assert traits is not None, "candidates are asked for with their traits"
+    return traits
+
+
 def _pool(found: Hits, cosines: Mapping[int, float], kept: Sequence[int], idf: Sequence[float]) -> Pool:
     """`found` with the weights of all terms, of which those at the positions `kept` count, with their `idf`; `cosines`
     are those of all that have a vector."""
     weights = [[hit.weights[at] for at in kept] for hit in found]
     return Pool(
         ids=tuple(hit.id for hit in found),
-        traits=tuple(hit.traits for hit in found if hit.traits is not None),
+        traits=tuple(_known(hit.traits) for hit in found),
         cosine=np.asarray([cosines.get(hit.key, 0.0) for hit in found], np.float32),
         weights=np.asarray(weights, np.float32).reshape(len(found), len(kept)),
         idf=np.asarray(idf, np.float32),

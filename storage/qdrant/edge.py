@@ -324,7 +324,8 @@ def _create(cls: type[EdgeIndex], directory: Path, fingerprint: Fingerprint, sca
     _remove(directory)
     generation = f"{_GENERATION}{uuid4().hex}"
     path = directory / generation
-    path.mkdir(parents=True)
+    directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+    path.mkdir(mode=0o700)
     with _engine_errors(IndexUnavailable):
         shard = qe.EdgeShard.create(str(path), _config(fingerprint.dim, scan_below))
         for name in KEYWORD_FIELDS:

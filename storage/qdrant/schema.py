@@ -10,7 +10,7 @@ from memory.model import LIVING, ModelName
 from memory.ports import IndexPoint, Traits
 from storage.qdrant.words import WORDS_VERSION
 
-SCHEMA_VERSION = 2
+SCHEMA_VERSION = 1
 """Raise it when vectors, payload or their indexes change: an index of another version is rebuilt."""
 
 DENSE = "dense"

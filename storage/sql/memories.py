@@ -168,6 +168,10 @@ async def _reinforce(transaction: Transaction, scope: Scope, given: Sequence[Rei
             for one in state.values()
         ],
     )
+    before = {one.id: one.themes for one in found}
+    # Themes are among the words that the index holds; nothing else that it holds changes.
+    grown = [id_ for id_, one in state.items() if one.themes != before[id_]]
+    await transaction.run(pending.INSERT, [{"memory_id": id_} for id_ in grown])
     await transaction.run(_INSERT_REINFORCEMENT, [_reinforcement_row(scope, one) for one in given])
 
 

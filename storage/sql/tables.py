@@ -63,7 +63,6 @@ memories = Table(
     Column("client", Text, nullable=False),
     Column("session_id", Text, nullable=False),
     Column("content_hash", Text, nullable=False),
-    # Words of the action.
     # What keyword search looks into: see `storage.sql.folding`.
     Column("folded", Text, nullable=False),
     Column("folded_themes", Text, nullable=False),

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import asyncio
+import threading
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 
 from memory.model import Memory, MemoryId, ModelName
+from memory.rules.grouping import mutual_groups
 from patrol.steps.assign import assign
 from tests.doubles import BOB, a_memory, unit
 from tests.unit.patrol.nights import BUSINESS, PRIVATE, World, axis, lean
@@ -240,3 +244,35 @@ async def test_memories_of_notes_are_assigned_like_others(world: World) -> None:
     assert (world.home(stored), stored.fresh, stored.status) == ("Dinners", True, "active")
     assert world.ledger.state.notes[note.id].state == "done"
     assert report.counts["notes_read"] == 1
+
+
+async def test_an_imported_history_is_grouped_and_others_have_their_turns_meanwhile(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """ruling 4. A first patrol over thousands of memories kept the event loop for itself while it compared them."""
+    alike = [world.put(a_memory(f"scene {i}", themes=("food",)), lean(0.9, 1 + i % 5)) for i in range(1_500)]
+    strangers = [world.put(a_memory(f"stranger {i}"), vector) for i, vector in enumerate((BUSINESS, PRIVATE))]
+    turns = 0
+    another_turn = threading.Event()
+
+    async def others() -> None:
+        nonlocal turns
+        while True:
+            turns += 1
+            another_turn.set()
+            await asyncio.sleep(0)
+
+    def groups_after_three_turns(vectors: NDArray[np.float32], seeds: Sequence[int]) -> list[list[int]]:
+        start = turns
+        while turns < start + 3:
+            another_turn.clear()
+            assert another_turn.wait(timeout=5), "the event loop stood still"
+        return mutual_groups(vectors, seeds)
+
+    monkeypatch.setattr("patrol.steps.assign.mutual_groups", groups_after_three_turns)
+    ticking = asyncio.create_task(others())
+    counts = await assigned(world)
+    ticking.cancel()
+    assert counts["new_clusters"] == 1
+    assert {world.home(memory) for memory in alike} == {"food"}
+    assert [world.home(memory) for memory in strangers] == ["Business", "Private"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import copy
 import json
 import logging
@@ -9,6 +10,7 @@ from datetime import timedelta
 
 import pytest
 
+from memory.errors import IndexUnavailable, StorageError
 from memory.model import ModelName
 from patrol.report import STEPS, SYMBOLS, StepName
 from patrol.run import WITHOUT_KEY, Patrol, Progress
@@ -34,12 +36,15 @@ class Household:
         self.activations = FakeActivationLog()
         self.clock = Clock()
         self.wrote = 0
+        self.index_fails_with: BaseException | None = None
         self.patrol = Patrol(
             self.ledger, FakeWordStatistics(), self.embedder, self.activations, now=self.clock, wrote=self._written
         )
 
     async def _written(self) -> None:
         self.wrote += 1
+        if self.index_fails_with:
+            raise self.index_fails_with
 
     def snapshot(self) -> object:
         state = self.ledger.state
@@ -247,6 +252,26 @@ async def test_what_a_run_wrote_is_brought_into_the_index(home: Household) -> No
     """ruling 1"""
     await home.patrol(ADA)
     assert home.wrote == 1
+
+
+@pytest.mark.parametrize("error", [IndexUnavailable("full"), StorageError("gone"), RuntimeError("the library broke")])
+async def test_a_run_whose_index_fails_is_told_as_done(
+    home: Household, error: Exception, caplog: pytest.LogCaptureFixture
+) -> None:
+    """It is committed: told as an error, it was asked for again, and every memory aged twice."""
+    memory = home.ledger.put(a_memory("ramen"))
+    home.index_fails_with = error
+    report = await home.patrol(ADA)
+    assert home.ledger.memory(memory).session_count == 1
+    assert [run[0] for run in home.ledger.state.runs] == [report.run_id]
+    assert str(error) in caplog.text
+
+
+async def test_a_run_that_is_cancelled_while_the_index_is_written_is_cancelled(home: Household) -> None:
+    """Cancellation passes."""
+    home.index_fails_with = asyncio.CancelledError()
+    with pytest.raises(asyncio.CancelledError):
+        await home.patrol(ADA)
 
 
 async def test_another_beings_memories_do_not_age(home: Household) -> None:

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from memory.rules.grouping import SIMILARITY, mean_vector, mutual_groups
+from memory.rules.grouping import NEAREST, SIMILARITY, mean_vector, mutual_groups
 from tests.doubles import at_cosine, unit
 
 
@@ -18,6 +18,13 @@ def rows(seed: int, count: int, dim: int = 3) -> NDArray[np.float32]:
     """Random unit rows that lean to one side, so that some are alike."""
     found = np.random.default_rng(seed).normal(0.35, 1, (count, dim))
     return np.asarray(found / np.linalg.norm(found, axis=1, keepdims=True), np.float32)
+
+
+def leaning(count: int, cosine: float, dim: int = 64) -> NDArray[np.float32]:
+    """Random unit rows at that cosine to each other in the mean: each at its root to the first axis."""
+    rest = np.random.default_rng(7).normal(size=(count, dim - 1))
+    rest *= np.sqrt(1 - cosine) / np.linalg.norm(rest, axis=1, keepdims=True)
+    return np.asarray(np.concatenate([np.full((count, 1), np.sqrt(cosine)), rest], axis=1), np.float32)
 
 
 MANY = st.builds(rows, st.integers(0, 10_000), st.integers(0, 24), st.integers(2, 5))
@@ -93,6 +100,30 @@ def test_a_group_of_which_none_has_just_arrived_is_not_looked_for() -> None:
 def test_no_memories_make_no_groups() -> None:
     """ruling 4"""
     assert mutual_groups(np.zeros((0, 4), np.float32), []) == []
+
+
+def test_many_that_are_alike_make_one_group_and_strangers_stay_out() -> None:
+    """ruling 4, for an imported history: also those that are not among the nearest of the first one belong to it."""
+    alike = leaning(1_500, cosine=0.7)
+    strangers = np.eye(64, dtype=np.float32)[1:31]
+    vectors = np.concatenate([strangers[:15], alike, strangers[15:]])
+    assert mutual_groups(vectors, range(len(vectors))) == [list(range(15, 1_515))]
+
+
+def test_two_large_groups_are_told_apart() -> None:
+    """ruling 4"""
+    vectors = np.concatenate([leaning(600, cosine=0.8), np.roll(leaning(600, cosine=0.8), 32, axis=1)])
+    assert mutual_groups(vectors, range(len(vectors))) == [list(range(600)), list(range(600, 1_200))]
+
+
+def test_every_two_of_a_large_group_are_alike() -> None:
+    """ruling 4, where one pair in a thousand is not: a group that grows beyond its nearest rows stays mutual."""
+    vectors = leaning(1_500, cosine=0.6)
+    groups = mutual_groups(vectors, range(len(vectors)))
+    assert len(groups) > 1
+    assert max(len(group) for group in groups) > NEAREST + 1
+    assert all((vectors[group] @ vectors[group].T >= SIMILARITY - 1e-6).all() for group in groups)
+    assert groups == mutual_groups(vectors, range(len(vectors)))
 
 
 def test_the_mean_vector_is_the_direction_between_its_rows() -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -78,6 +80,11 @@ DIFFERENT: tuple[tuple[str, str], ...] = (
     ("The salary is higher.", "The salary is lower."),
     ("I lent him money.", "I borrowed money from him."),
     # scripts without spaces, where every character may matter
+    ("The backup is encrypted.", "The backup is unencrypted."),
+    ("The reply was sent automatically.", "The reply was sent manually."),
+    ("The trial was painful.", "The trial was painless."),
+    ("أحمد اشترى التفاح من السوق", "محمد اشترى التفاح من السوق"),
+    ("अहमद ने सेब खरीदे", "मोहन ने सेब खरीदे"),
     ("ハシは東京に住んでいる。", "ハシは大阪に住んでいる。"),
     ("私は肉を食べます。", "私は肉を食べません。"),
     ("我喜欢咖啡。", "我不喜欢咖啡。"),
@@ -281,3 +288,14 @@ def test_what_happened_on_a_day_of_the_timeline_is_told_too() -> None:
     new = a_memory("The house.", when=(DatedAction("2026-02-27", "sold it to the Bergs"),))
     old = a_memory("The house.", when=(DatedAction("2026-02-27", "bought it from the Kims"),))
     assert not same_facts(new, old)
+
+
+LONG = " ".join(f"Part {part} tells of a quiet walk along the river behind the house." for part in "abcd")
+
+
+def test_a_long_scene_that_ends_otherwise_is_kept() -> None:
+    """spec T6: the vector of a long text is that of its beginning."""
+    one = a_memory(f"{LONG} The surgeon was pleased with the knee.")
+    other = a_memory(f"{LONG} The surgeon was worried by the knee.")
+    assert not same_facts(other, one)
+    assert same_facts(replace(one, scene=replace(one.scene, action=f" {one.scene.action} ")), one)

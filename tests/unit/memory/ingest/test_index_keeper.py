@@ -1,0 +1,231 @@
+"""ruling 1 (design: truth and index): whatever the index missed or lost, it comes to equal the ledger."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+import pytest
+
+from memory.errors import EmbeddingUnavailable, IndexTorn, IndexUnavailable
+from memory.ingest import index_keeper
+from memory.ingest.index_keeper import IndexKeeper
+from memory.model import LIVING, Memory, MemoryId
+from memory.ports import IndexPoint, PatrolChanges, StoreBatch
+from memory.scope import Scope
+from storage.qdrant.edge import EdgeIndex
+from storage.qdrant.schema import Fingerprint
+from storage.sql.ledger import Ledger, open_ledger
+from tests.contracts.index_contract import asked, candidates
+from tests.contracts.ledger_contract import apply, subjects
+from tests.doubles import ADA, BOB, WordEmbedder, a_memory
+
+ACTIONS = ("Sailed to the harbor", "Played the violin", "Picked apples in the orchard", "Lit a lantern", "Ate saffron")
+
+
+class FullDisk(EdgeIndex):
+    """An index that cannot be made durable while the disk is full."""
+
+    full = True
+
+    async def flush(self) -> None:
+        if self.full:
+            raise IndexUnavailable("no space is left on the disk")
+        await super().flush()
+
+
+class BusyIndex(EdgeIndex):
+    """Something else is done whenever an upsert begins."""
+
+    meanwhile: Callable[[], Awaitable[None]]
+
+    async def upsert(self, points: Sequence[IndexPoint]) -> None:
+        await self.meanwhile()
+        await super().upsert(points)
+
+
+@dataclass
+class Home:
+    ledger: Ledger
+    index: EdgeIndex
+    embedder: WordEmbedder = field(default_factory=WordEmbedder)
+
+    def __post_init__(self) -> None:
+        self.keeper = IndexKeeper(self.ledger, self.index, self.embedder)
+
+    async def commit(self, *memories: Memory, scope: Scope = ADA, embedded: bool = True) -> None:
+        """Into the ledger alone, which leaves a mark for each."""
+        vectors = {memory.content_hash: self.embedder.vector(memory.embed_text) for memory in memories}
+        await self.ledger.commit(
+            scope, StoreBatch(new=memories, model=self.embedder.model, vectors=vectors if embedded else {})
+        )
+
+    async def marked(self) -> list[MemoryId]:
+        return [id_ for _, id_ in await self.ledger.pending(limit=100)]
+
+    async def by_words(self, text: str, index: EdgeIndex | None = None) -> list[MemoryId]:
+        return list((await candidates(index or self.index, ADA, asked(text))).ids)
+
+    async def by_meaning(self, text: str) -> list[MemoryId]:
+        found = await self.index.nearest(ADA, self.embedder.vector(text), limit=9, statuses=LIVING)
+        return [id_ for id_, cosine in found if cosine > 0.5]
+
+
+@asynccontextmanager
+async def opened(path: Path, kind: type[EdgeIndex] = EdgeIndex) -> AsyncIterator[EdgeIndex]:
+    index = await kind.open(path, Fingerprint(WordEmbedder().model, WordEmbedder().dim))
+    yield index
+    await index.close()
+
+
+@pytest.fixture
+async def home(tmp_path: Path) -> AsyncIterator[Home]:
+    async with open_ledger(tmp_path / "memory.db") as ledger, opened(tmp_path / "index") as index:
+        yield Home(ledger, index)
+
+
+@pytest.fixture
+def memories(monkeypatch: pytest.MonkeyPatch) -> Sequence[Memory]:
+    """More than a page of them."""
+    monkeypatch.setattr(index_keeper, "PAGE", 2)
+    monkeypatch.setattr(index_keeper, "EMBED_PAGE", 2)
+    return [a_memory(action) for action in ACTIONS]
+
+
+# --- catching up
+
+
+async def test_catching_up_brings_in_all_that_is_marked_and_clears_the_marks(
+    home: Home, memories: Sequence[Memory]
+) -> None:
+    """ruling 1: stored means recallable."""
+    await home.commit(*memories)
+    assert await home.keeper.catch_up() == 5
+    assert await home.marked() == []
+    for memory in memories:
+        assert await home.by_words(memory.scene.action) == await home.by_meaning(memory.scene.action) == [memory.id]
+    assert await home.keeper.catch_up() == 0
+
+
+async def test_a_memory_that_was_changed_is_brought_in_as_it_is_now(home: Home) -> None:
+    """spec P6: what a patrol lets die leaves the candidates."""
+    dying, other = a_memory("Sailed to the harbor"), a_memory("Rowed to the harbor")
+    await home.commit(dying, other)
+    await home.keeper.catch_up()
+    dead = replace((await subjects(home.ledger))[dying.id], status="dead")
+    await apply(home.ledger, PatrolChanges(subjects=(dead,)))
+    assert await home.keeper.catch_up() == 1
+    assert await home.by_words("harbor") == [other.id]
+
+
+async def test_marks_stay_until_the_index_is_on_disk(tmp_path: Path) -> None:
+    """ruling 1: a mark that is cleared too early is a memory that a power cut takes from the index for good."""
+    async with open_ledger(tmp_path / "memory.db") as ledger, opened(tmp_path / "index", FullDisk) as index:
+        assert isinstance(index, FullDisk)
+        home = Home(ledger, index)
+        memory = a_memory("Sailed to the harbor")
+        await home.commit(memory)
+        with pytest.raises(IndexUnavailable):
+            await home.keeper.catch_up()
+        assert await home.marked() == [memory.id]
+        index.full = False
+        assert await home.keeper.catch_up() == 1
+        assert await home.marked() == []
+
+
+# --- rebuilding
+
+
+async def test_an_index_that_is_built_anew_answers_as_the_one_before(
+    home: Home, memories: Sequence[Memory], tmp_path: Path
+) -> None:
+    """ruling 1: the index may be thrown away at any time. No text is embedded again for it."""
+    *living, unembedded = memories
+    await home.commit(*living, a_memory("Sailed to another harbor", status="dead"))
+    await home.commit(unembedded, embedded=False)
+    await home.commit(a_memory("Sailed to a harbor", being_id=BOB.being_id), scope=BOB)
+    await home.keeper.catch_up()
+    told: list[tuple[int, int]] = []
+
+    async def progress(done: int, total: int) -> None:
+        told.append((done, total))
+
+    async with opened(tmp_path / "anew") as anew:
+        keeper = IndexKeeper(home.ledger, anew, home.embedder)
+        assert await keeper.rebuild(progress) == 7
+        await keeper.require_complete()
+        for text in (*ACTIONS, "a violin in the harbor"):
+            question = asked(text, home.embedder.vector(text))
+            before, after = [await candidates(index, ADA, question) for index in (home.index, anew)]
+            assert after.ids == before.ids
+            assert after.traits == before.traits
+            assert after.cosine.tolist() == pytest.approx(before.cosine.tolist(), abs=1e-6)
+            assert after.bm25.tolist() == pytest.approx(before.bm25.tolist(), rel=1e-6)
+    assert told == [(2, 7), (4, 7), (6, 7), (7, 7)]
+    assert home.embedder.batches == []
+
+
+async def test_a_rebuild_clears_the_marks_that_it_answers_and_leaves_those_made_meanwhile(
+    memories: Sequence[Memory], tmp_path: Path
+) -> None:
+    """spec P6: what a patrol changes behind the page that was read must still reach the index."""
+    first = min(memory.id for memory in memories)
+    async with open_ledger(tmp_path / "memory.db") as ledger, opened(tmp_path / "index", BusyIndex) as index:
+        assert isinstance(index, BusyIndex)
+        home = Home(ledger, index)
+        await home.commit(*memories)
+
+        async def patrol() -> None:
+            subject = (await subjects(ledger))[first]
+            if subject.status == "active":
+                await apply(ledger, PatrolChanges(subjects=(replace(subject, status="dead"),)))
+
+        index.meanwhile = patrol
+        await home.keeper.rebuild()
+        assert await home.marked() == [first]
+        assert await home.keeper.catch_up() == 1
+        found = await home.by_words(" ".join(ACTIONS))
+        assert sorted(found) == sorted({memory.id for memory in memories} - {first})
+
+
+async def test_an_index_that_lacks_a_memory_is_torn(home: Home, memories: Sequence[Memory]) -> None:
+    """ruling 1: marks cannot tell it, for they are gone."""
+    await home.commit(*memories)
+    await home.keeper.catch_up()
+    await home.keeper.require_complete()
+    await home.index.delete([memories[3].id])
+    with pytest.raises(IndexTorn, match="4 memories, the ledger 5"):
+        await home.keeper.require_complete()
+
+
+# --- vectors that are missing
+
+
+async def test_memories_stored_without_the_model_are_found_by_meaning_once_it_is_there(
+    home: Home, memories: Sequence[Memory]
+) -> None:
+    """ruling 1: each text is embedded once, a page at a time."""
+    await home.commit(*memories, embedded=False)
+    await home.keeper.catch_up()
+    assert await home.by_meaning(ACTIONS[0]) == []
+    assert await home.by_words(ACTIONS[0]) == [memories[0].id]
+    assert await home.keeper.fill_in_vectors() == 5
+    for memory in memories:
+        assert await home.by_meaning(memory.scene.action) == [memory.id]
+    assert home.embedder.batches == [list(ACTIONS[:2]), list(ACTIONS[2:4]), list(ACTIONS[4:])]
+    assert await home.marked() == []
+    assert await home.keeper.fill_in_vectors() == 0
+
+
+async def test_filling_in_vectors_without_the_model_says_so_and_changes_nothing(home: Home) -> None:
+    """ruling 6"""
+    await home.commit(a_memory(ACTIONS[0]), embedded=False)
+    await home.keeper.catch_up()
+    home.embedder.available = False
+    with pytest.raises(EmbeddingUnavailable):
+        await home.keeper.fill_in_vectors()
+    assert await home.marked() == []
+    home.embedder.available = True
+    assert await home.keeper.fill_in_vectors() == 1

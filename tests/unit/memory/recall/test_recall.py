@@ -1,0 +1,252 @@
+"""spec P9, L2, rulings 2 and 8: what a recall answers, what it activates, and what it does while the model works."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from memory.errors import IndexUnavailable
+from memory.ingest.index_keeper import IndexKeeper
+from memory.model import Memory, MemoryId
+from memory.ports import Activation, Embedder, PatrolChanges, Pool, Question, RecallIndex, StoreBatch, VectorToCome
+from memory.recall.recall import Query, Recall, Recalled
+from memory.scope import Scope
+from storage.qdrant.edge import EdgeIndex
+from storage.qdrant.schema import Fingerprint
+from storage.sql.ledger import Ledger, open_ledger
+from tests.contracts.ledger_contract import WAIT_S, apply, subjects
+from tests.doubles import ADA, NOW, Clock, FakeActivationLog, WordEmbedder, a_memory
+
+LONG = a_memory("harbor " * 30)
+"""31 tokens, and the best answer to "harbor"."""
+SHORT = [
+    a_memory("harbor harbor harbor cat"),
+    a_memory("harbor harbor cat"),
+    a_memory("harbor cat"),
+    a_memory("harbor cat dog"),
+]
+"""The next best in this order, of 5, 4, 3 and 4 tokens."""
+UNRELATED = a_memory("violin practice in winter")
+
+
+DIM = 1024
+"""So many that no two words here share a bucket: texts without a common word are at cosine 0."""
+
+
+class SlowEmbedder(WordEmbedder):
+    """Writes down in `log` when it is asked and when it answers, which it does when it may."""
+
+    def __init__(self, log: list[str]) -> None:
+        super().__init__(DIM)
+        self.log = log
+        self.go = asyncio.Event()
+        self.cancelled = asyncio.Event()
+
+    async def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        self.log.append("the model is asked")
+        try:
+            await self.go.wait()
+        except asyncio.CancelledError:
+            self.cancelled.set()
+            raise
+        self.log.append("the model answers")
+        return await super().embed(texts)
+
+
+class RecordingIndex:
+    """`RecallIndex`: says when it has looked up the words, which by its port is when it asks for the vector."""
+
+    def __init__(self, index: RecallIndex, log: list[str]) -> None:
+        self._index = index
+        self._log = log
+        self.wants_vector = asyncio.Event()
+
+    async def candidates(self, scope: Scope, question: Question, vector: VectorToCome) -> Pool:
+        async def to_come() -> NDArray[np.float32] | None:
+            self._log.append("the words are looked up")
+            self.wants_vector.set()
+            return await vector()
+
+        return await self._index.candidates(scope, question, to_come)
+
+
+class AwayIndex:
+    """`RecallIndex` of a server that is down."""
+
+    async def candidates(self, scope: Scope, question: Question, vector: VectorToCome) -> Pool:
+        raise IndexUnavailable("the server is down")
+
+
+@dataclass
+class Home:
+    ledger: Ledger
+    index: EdgeIndex
+    embedder: WordEmbedder
+    activations: FakeActivationLog = field(default_factory=FakeActivationLog)
+
+    async def put(self, *memories: Memory) -> None:
+        """Into the ledger and the index."""
+        vectors = {memory.content_hash: self.embedder.vector(memory.embed_text) for memory in memories}
+        await self.ledger.commit(ADA, StoreBatch(new=memories, model=self.embedder.model, vectors=vectors))
+        await IndexKeeper(self.ledger, self.index, self.embedder).catch_up()
+
+    def recall(self, index: RecallIndex | None = None, embedder: Embedder | None = None) -> Recall:
+        return Recall(self.ledger, index or self.index, embedder or self.embedder, self.activations, now=Clock())
+
+
+@pytest.fixture
+async def home(tmp_path: Path) -> AsyncIterator[Home]:
+    embedder = WordEmbedder(DIM)
+    index = await EdgeIndex.open(tmp_path / "index", Fingerprint(embedder.model, DIM))
+    async with open_ledger(tmp_path / "memory.db") as ledger:
+        yield Home(ledger, index, embedder)
+    await index.close()
+
+
+def ids(found: Recalled | Sequence[Memory]) -> list[MemoryId]:
+    return [memory.id for memory in ([m for m, _ in found.memories] if isinstance(found, Recalled) else found)]
+
+
+# --- how many
+
+
+async def test_no_more_than_the_limit_are_recalled_best_first(home: Home) -> None:
+    """spec P9: at most 3 by default."""
+    await home.put(*SHORT, LONG, UNRELATED)
+    everything = await home.recall()(ADA, Query(text="harbor", limit=50))
+    assert ids(everything) == ids([LONG, *SHORT])
+    scores = [score for _, score in everything.memories]
+    assert scores == sorted(scores, reverse=True)
+    assert ids(await home.recall()(ADA, Query(text="harbor", limit=2))) == ids([LONG, SHORT[0]])
+    assert ids(await home.recall()(ADA, Query(text="harbor"))) == ids([LONG, *SHORT[:2]])
+
+
+@pytest.mark.parametrize(
+    ("budget", "limit", "taken"),
+    [
+        pytest.param(40, 3, [LONG, *SHORT[:2]], id="all fit to the token"),
+        pytest.param(39, 3, [LONG, SHORT[0], SHORT[2]], id="the third is a token too long"),
+        pytest.param(30, 3, SHORT[:3], id="the first is too long"),
+        pytest.param(30, 1, SHORT[:1], id="the first is too long and one is asked for"),
+        pytest.param(7, 3, [SHORT[0]], id="room for one"),
+        pytest.param(2, 3, [], id="room for none"),
+    ],
+)
+async def test_a_memory_too_long_for_the_budget_gives_way_to_shorter_ones(
+    home: Home, budget: int, limit: int, taken: list[Memory]
+) -> None:
+    """spec L2: the budget is never exceeded, and tokens are those of the prompt's lines."""
+    await home.put(LONG, *SHORT)
+    found = await home.recall()(ADA, Query(text="harbor", limit=limit, token_budget=budget))
+    assert ids(found) == ids(taken)
+    assert found.total_tokens == sum(1 + len(memory.scene.action.split()) for memory in taken) <= budget
+    assert found.budget_used == found.total_tokens / budget
+
+
+# --- which
+
+
+async def test_an_unrelated_query_recalls_and_activates_nothing(home: Home) -> None:
+    """spec P9, ruling 8"""
+    await home.put(LONG, *SHORT)
+    found = await home.recall()(ADA, Query(text="quantum chromodynamics lecture"))
+    assert (found.memories, found.total_tokens, found.budget_used) == ((), 0, 0.0)
+    assert home.activations.added == []
+
+
+async def test_only_the_asked_categories_are_recalled(home: Home) -> None:
+    """spec L2"""
+    fact = a_memory("harbor fact", category="semantic")
+    await home.put(*SHORT, fact)
+    assert ids(await home.recall()(ADA, Query(text="harbor", categories=("semantic", "social")))) == [fact.id]
+
+
+async def test_what_died_since_it_was_indexed_is_not_recalled_and_others_take_its_place(home: Home) -> None:
+    """spec P9: the index lags behind a patrol, the ledger does not."""
+    folded = a_memory("harbor harbor harbor harbor", compressed=True)
+    await home.put(LONG, folded, *SHORT)
+    dead = [replace((await subjects(home.ledger))[one.id], status="dead") for one in (LONG, SHORT[1])]
+    await apply(home.ledger, PatrolChanges(subjects=tuple(dead)))
+    found = await home.recall()(ADA, Query(text="harbor"))
+    assert ids(found) == ids([SHORT[0], SHORT[2], SHORT[3]])
+    assert found.total_tokens == 5 + 3 + 4
+    assert [activation.memory_id for _, activation in home.activations.added] == ids(found)
+
+
+async def test_without_the_model_words_alone_find_it_and_the_answer_says_why(home: Home) -> None:
+    """ruling 8"""
+    await home.put(SHORT[0], UNRELATED)
+    assert (await home.recall()(ADA, Query(text="harbor"))).meaning_off == ""
+    home.embedder.available = False
+    found = await home.recall()(ADA, Query(text="harbor"))
+    assert ids(found) == [SHORT[0].id]
+    assert "it was told to be away" in found.meaning_off
+    nothing = await home.recall()(ADA, Query(text="quantum chromodynamics"))
+    assert nothing.memories == ()
+    assert "it was told to be away" in nothing.meaning_off
+
+
+# --- activation
+
+
+async def test_each_recalled_memory_is_activated_once_and_no_other(home: Home) -> None:
+    """spec P9: +1 on each; what matched and was not returned is not touched."""
+    await home.put(LONG, *SHORT)
+    found = await home.recall()(ADA, Query(text="harbor", limit=2))
+    assert home.activations.added == [(ADA, Activation(id_, 1, NOW)) for id_ in ids(found)]
+    assert len(home.activations.added) == 2
+
+
+async def test_ranking_alone_activates_nothing(home: Home) -> None:
+    """spec P9: it is the pipeline that is measured."""
+    await home.put(*SHORT)
+    assert list((await home.recall().rank(ADA, Query(text="harbor"))).ids) == ids(SHORT)
+    assert home.activations.added == []
+
+
+# --- while the model works
+
+
+async def test_the_words_are_looked_up_while_the_model_works(home: Home) -> None:
+    """ruling 8: two channels, and neither waits for the other without need. The model is asked first."""
+    await home.put(SHORT[0])
+    log: list[str] = []
+    embedder, index = SlowEmbedder(log), RecordingIndex(home.index, log)
+    async with asyncio.timeout(WAIT_S):
+        answer = asyncio.create_task(home.recall(index, embedder)(ADA, Query(text="harbor")))
+        await index.wants_vector.wait()
+        assert not answer.done()
+        embedder.go.set()
+        assert ids(await answer) == [SHORT[0].id]
+    assert log == ["the model is asked", "the words are looked up", "the model answers"]
+
+
+async def test_an_index_that_fails_ends_the_embedding_and_the_caller_is_told(home: Home) -> None:
+    """Every task has an owner: nobody would ever ask for this vector."""
+    embedder = SlowEmbedder([])
+    async with asyncio.timeout(WAIT_S):
+        with pytest.raises(IndexUnavailable, match="the server is down"):
+            await home.recall(AwayIndex(), embedder)(ADA, Query(text="harbor"))
+        await embedder.cancelled.wait()
+    assert home.activations.added == []
+
+
+async def test_a_caller_that_goes_away_ends_the_embedding(home: Home) -> None:
+    """Every task has an owner."""
+    await home.put(SHORT[0])
+    embedder = SlowEmbedder([])
+    index = RecordingIndex(home.index, [])
+    async with asyncio.timeout(WAIT_S):
+        caller = asyncio.create_task(home.recall(index, embedder)(ADA, Query(text="harbor")))
+        await index.wants_vector.wait()
+        caller.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await caller
+        await embedder.cancelled.wait()
+    assert home.activations.added == []
