@@ -7,6 +7,7 @@ with words that say what to do, before anything happens.
 from __future__ import annotations
 
 import math
+import unicodedata
 from collections.abc import Mapping
 from typing import Annotated, Any, TypeVar
 
@@ -61,7 +62,7 @@ def _storable(value: Any) -> Any:
 
 
 def _not_blank(value: str) -> str:
-    if not value.strip():
+    if not any(unicodedata.category(sign)[0] in "LNPS" for sign in value):  # zero-width signs are nothing to remember
         raise ValueError("is empty; say something, or leave the argument out if it is optional")
     return value
 

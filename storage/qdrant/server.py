@@ -1,4 +1,4 @@
-"""The index on a Qdrant server, or in qdrant-client's local mode (`":memory:"`) where there is no Qdrant Edge.
+"""The index on a Qdrant server, or for tests in qdrant-client's local mode (`":memory:"`).
 
 Same schema, same queries (`asks`) and same terms (`words`) as the embedded one, so the same ranking.
 """

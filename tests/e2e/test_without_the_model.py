@@ -27,7 +27,7 @@ async def test_words_recall_and_answers_say_why_meaning_does_not(tmp_path: Path)
         search = await ask(client, "search_memory", query="apples")
     assert stored["status"] == "stored"
     assert "BAAI/bge-small-en-v1.5" in stored["notice"]
-    assert "meaning" in found["notice"]
+    assert found["notice"].startswith("Meaning-based recall is off")
     assert [memory["id"] for memory in found["memories"]] == [stored["id"]]
     assert [hit["id"] for hit in search["hits"]] == [stored["id"]]
 

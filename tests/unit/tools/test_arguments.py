@@ -175,7 +175,7 @@ def test_no_argument_fails_at_a_huge_number(tool: str, name: str, value: int) ->
 
 
 @pytest.mark.parametrize(("tool", "name"), TEXTS)
-@pytest.mark.parametrize("blank", ["", " ", "\n\t ", "\u3000"])
+@pytest.mark.parametrize("blank", ["", " ", "\n\t ", "\u3000", "\u200b\u200b"])
 def test_blank_text_is_refused(tool: str, name: str, blank: str) -> None:
     assert name in refused(tool, **{name: blank})
 
