@@ -68,7 +68,8 @@ def prepare(models_dir: Path) -> PackagedModel:
     check(assets)
     directory = models_dir / "all-MiniLM-L6-v2"
     try:
-        directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+        models_dir.mkdir(mode=0o700, parents=True, exist_ok=True)  # of its own: a mode is not for parents
+        directory.mkdir(mode=0o700, exist_ok=True)
         shutil.copyfile(assets / "tokenizer.json", directory / "tokenizer.json")
         for name, content in (
             ("tokenizer_config.json", {"model_max_length": MAX_TOKENS, "pad_token": "[PAD]"}),

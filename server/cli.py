@@ -94,7 +94,8 @@ async def add_notes(settings: Settings, arguments: argparse.Namespace) -> None:
         text = await asyncio.to_thread(_read, arguments.file)
     except (OSError, ValueError) as error:
         raise InvalidInput(f"{arguments.file} cannot be read: {error}") from error
-    lines = [line for line in text.splitlines() if line.strip()]
+    # Not splitlines: JSON may hold U+2028, U+0085 and other ends of lines as they are.
+    lines = [line for line in text.split("\n") if line.strip()]
     async with notes_inbox(settings) as inbox:
         for line in lines:
             await add_note(inbox, Scope(BeingId(settings.being), "madeleine note"), line, now=utc_now())

@@ -13,13 +13,13 @@ import os
 import select
 import sys
 from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from typing import Any, Protocol
 
 import anyio
 import mcp_types as types
 from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
-from mcp.shared.message import SessionMessage
+from mcp.shared.message import ServerMessageMetadata, SessionMessage
 from pydantic import ValidationError
 from pydantic_core import PydanticSerializationError
 
@@ -28,6 +28,8 @@ logger = logging.getLogger(__name__)
 LONGEST_LINE = 16 * 1024 * 1024
 """Bytes; a longer line is skipped and answered with an error."""
 CHUNK = 64 * 1024
+FINISH_SECONDS = 10.0
+"""How long calls under way may take to their end when the client has gone, or the process is told to end."""
 
 
 class Reads(Protocol):
@@ -43,29 +45,85 @@ class Writes(Protocol):
 Streams = tuple[MemoryObjectReceiveStream[SessionMessage | Exception], MemoryObjectSendStream[SessionMessage]]
 
 
+class _Unanswered:
+    """How many requests were read and are not settled: answered, or cancelled by the client."""
+
+    def __init__(self) -> None:
+        self._count = 0
+        self._settled = anyio.Event()
+
+    def add(self) -> None:
+        self._count += 1
+
+    async def settle(self) -> None:
+        self._count -= 1
+        self._settled.set()
+        self._settled = anyio.Event()
+
+    async def none(self) -> None:
+        while self._count > 0:
+            await self._settled.wait()
+
+
 @asynccontextmanager
-async def line_transport(source: Reads, sink: Writes) -> AsyncIterator[Streams]:
-    """The two streams that `Server.run` takes. The read side ends with the source's end."""
+async def line_transport(source: Reads, sink: Writes, *, end: anyio.Event | None = None) -> AsyncIterator[Streams]:
+    """The two streams that `Server.run` takes.
+
+    Reading ends with the source, with a sink that nobody reads any more, or when `end` is set. The read side ends after
+    it: when all requests that were read are settled, at the latest `FINISH_SECONDS` later, for its end cancels them.
+    """
     to_server, read_stream = anyio.create_memory_object_stream[SessionMessage | Exception](16)
     write_stream, from_server = anyio.create_memory_object_stream[SessionMessage](16)
+    unanswered = _Unanswered()
+    reading = anyio.CancelScope()
+    gone = end or anyio.Event()
+    readable = True
+
+    async def write(message: types.JSONRPCMessage) -> None:
+        nonlocal readable
+        if not readable:
+            return
+        try:
+            await sink.write(encode(message))
+        except ConnectionError as error:
+            logger.info("the client reads no more: %s", error)
+            readable = False
+            gone.set()
+
+    async def read() -> None:
+        async for line in lines(source):
+            found = parse(line)
+            if not isinstance(found, SessionMessage):
+                await write(found)
+            elif isinstance(found.message, types.JSONRPCRequest):
+                metadata = ServerMessageMetadata(on_request_unanswered=unanswered.settle)
+                await to_server.send(SessionMessage(found.message, metadata))
+                unanswered.add()
+            else:
+                await to_server.send(found)
 
     async def reader() -> None:
         async with to_server:
-            async for line in lines(source):
-                found = parse(line)
-                if isinstance(found, SessionMessage):
-                    await to_server.send(found)
-                else:
-                    await sink.write(encode(found))
+            with reading, suppress(ConnectionError):
+                await read()
+            with anyio.move_on_after(FINISH_SECONDS):
+                await unanswered.none()
 
     async def writer() -> None:
         async with from_server:
             async for message in from_server:
-                await sink.write(encode(message.message))
+                await write(message.message)
+                if isinstance(message.message, (types.JSONRPCResponse, types.JSONRPCError)):
+                    await unanswered.settle()
+
+    async def stop_reading() -> None:
+        await gone.wait()
+        reading.cancel()
 
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(reader)
         tasks.start_soon(writer)
+        tasks.start_soon(stop_reading)
         yield read_stream, write_stream
         tasks.cancel_scope.cancel()
 
@@ -175,9 +233,9 @@ async def _ready(wait: Callable[[int], Awaitable[None]], fd: int) -> bool:
 
 
 @asynccontextmanager
-async def stdio_transport() -> AsyncIterator[Streams]:
-    """Serve standard input and output. Meanwhile nothing else can write to the wire: descriptor 1 leads to standard
-    error, and descriptor 0 reads nothing."""
+async def stdio_transport(end: anyio.Event) -> AsyncIterator[Streams]:
+    """Serve standard input and output, until `end` at the latest. Meanwhile nothing else can write to the wire:
+    descriptor 1 leads to standard error, and descriptor 0 reads nothing."""
     wire_in, wire_out = os.dup(0), os.dup(1)
     sys.stdout.flush()
     nothing = os.open(os.devnull, os.O_RDONLY)
@@ -185,7 +243,7 @@ async def stdio_transport() -> AsyncIterator[Streams]:
     os.dup2(2, 1)
     os.close(nothing)
     try:
-        async with line_transport(_StdioSource(wire_in), _StdioSink(wire_out)) as streams:
+        async with line_transport(_StdioSource(wire_in), _StdioSink(wire_out), end=end) as streams:
             yield streams
     finally:
         os.dup2(wire_in, 0)

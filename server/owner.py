@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from filelock import FileLock, Timeout
@@ -37,10 +37,12 @@ def own(data_dir: Path) -> Iterator[None]:
             f"{data_dir} cannot be used: {error}. Set MADELEINE_DATA_DIR to a writable directory."
         ) from error
     try:
-        (data_dir / ABOUT).write_text(json.dumps({"pid": os.getpid(), "version": __version__}), encoding="utf-8")
+        with suppress(OSError):  # it only tells who holds the lock: a full disk must not keep the memory shut
+            (data_dir / ABOUT).write_text(json.dumps({"pid": os.getpid(), "version": __version__}), encoding="utf-8")
         yield
     finally:
-        (data_dir / ABOUT).unlink(missing_ok=True)
+        with suppress(OSError):
+            (data_dir / ABOUT).unlink(missing_ok=True)
         lock.release()
 
 

@@ -13,6 +13,7 @@ from typing import Annotated, Any, Literal
 
 import platformdirs
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
+from pydantic_core import PydanticCustomError
 
 from memory.errors import InvalidInput
 
@@ -39,6 +40,23 @@ class Settings(BaseModel):
     @classmethod
     def _from_home(cls, path: Path) -> Path:
         return path.expanduser().absolute()
+
+    @field_validator("qdrant_url")
+    @classmethod
+    def _with_scheme(cls, url: str) -> str:
+        # The client takes anything else for a directory, and makes it.
+        if url and not url.startswith(("http://", "https://")):
+            raise PydanticCustomError(
+                "url_scheme",
+                "it must begin with http:// or https://, as in http://localhost:6333; leave it out for the index in "
+                "the data directory",
+            )
+        return url
+
+    @field_validator("log_level", mode="before")
+    @classmethod
+    def _in_any_case(cls, level: object) -> object:
+        return level.lower() if isinstance(level, str) else level
 
 
 def read_settings(environment: Mapping[str, str] | None = None) -> Settings:

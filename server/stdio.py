@@ -5,12 +5,17 @@ from __future__ import annotations
 import asyncio
 import logging
 import random
-from contextlib import AsyncExitStack
+import signal
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import AsyncExitStack, contextmanager
+
+import anyio
 
 from memory.errors import MadeleineError
 from memory.model import BeingId
 from server.app import build_server
-from server.lines import stdio_transport
+from server.lines import FINISH_SECONDS, stdio_transport
 from server.settings import Settings
 from server.wiring import OpenMemory, open_memory
 from tools.tool import UseCases
@@ -34,9 +39,11 @@ class LazyMemory:
 
     async def __aexit__(self, *exception: object) -> None:
         if self._opening:
+            # What takes longer, as an index that is built anew, goes on at the next start.
+            await asyncio.wait([self._opening], timeout=FINISH_SECONDS)
+            self._opening.cancel()
             await asyncio.wait([self._opening])
-            if self._opening.exception() is None:
-                await self._stack.aclose()
+        await self._stack.aclose()
 
     def _start(self) -> asyncio.Task[OpenMemory]:
         task = asyncio.create_task(self._stack.enter_async_context(open_memory(self._settings)), name="open memory")
@@ -57,8 +64,24 @@ def _log_failure(task: asyncio.Task[OpenMemory]) -> None:
 
 
 async def serve_stdio(settings: Settings) -> None:
-    """Until the client closes its end. What was begun is finished, the index is flushed."""
+    """Until the client closes either pipe, or SIGTERM or SIGINT. What was begun is finished, the index is flushed."""
     toolset = Toolset(default_tools(random.SystemRandom()), max_text_chars=settings.max_text_chars)
-    async with LazyMemory(settings) as memory, stdio_transport() as (read, write):
-        server = build_server(toolset, BeingId(settings.being), memory.use_cases)
-        await server.run(read, write, server.create_initialization_options())
+    end = anyio.Event()
+    with _signals(end.set):
+        async with LazyMemory(settings) as memory, stdio_transport(end) as (read, write):
+            server = build_server(toolset, BeingId(settings.being), memory.use_cases)
+            await server.run(read, write, server.create_initialization_options())
+
+
+@contextmanager
+def _signals(end: Callable[[], None]) -> Iterator[None]:
+    """SIGTERM and SIGINT call `end`; on Windows, whose event loop takes no signals, they stay as they are."""
+    loop = asyncio.get_running_loop()
+    watched = () if sys.platform == "win32" else (signal.SIGTERM, signal.SIGINT)
+    for one in watched:
+        loop.add_signal_handler(one, end)
+    try:
+        yield
+    finally:
+        for one in watched:
+            loop.remove_signal_handler(one)

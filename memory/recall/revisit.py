@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -11,6 +12,9 @@ from memory.model import ClusterId, Memory, MemoryId
 from memory.ports import Activation, ActivationLog, ClusterSummary, RevisitLedger
 from memory.recall.search import DEAD_HIT, LIVING_HIT
 from memory.scope import Scope
+
+
+SETTLE_S = 0.2
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +36,7 @@ class Revisit:
 
     async def by_ids(self, scope: Scope, ids: Sequence[MemoryId]) -> Revisited:
         wanted = list(dict.fromkeys(ids))
+        await self._settle()
         memories = await self._ledger.memories(scope, wanted)
         self._activate(scope, memories)
         found = {memory.id for memory in memories}
@@ -39,6 +44,7 @@ class Revisit:
 
     async def by_cluster(self, scope: Scope, cluster_id: ClusterId, *, limit: int, cursor: str = "") -> Revisited:
         """Newest first. Raises `InvalidInput` for a cluster that does not exist."""
+        await self._settle()
         found = await self._ledger.cluster_memories(scope, cluster_id, limit=limit + 1, after=cursor or None)
         if found is None:
             raise InvalidInput(
@@ -51,9 +57,21 @@ class Revisit:
     async def clusters(self, scope: Scope) -> list[ClusterSummary]:
         return await self._ledger.cluster_summaries(scope)
 
+    async def _settle(self) -> None:
+        """So that what was recalled just now is counted; but no read waits for a writer that is busy for longer."""
+        settling = asyncio.ensure_future(self._activations.settle())
+        settling.add_done_callback(_looked_at)
+        await asyncio.wait({settling}, timeout=SETTLE_S)
+
     def _activate(self, scope: Scope, memories: Sequence[Memory]) -> None:
         now = self._now()
         self._activations.add(
             scope,
             [Activation(memory.id, DEAD_HIT if memory.status == "dead" else LIVING_HIT, now) for memory in memories],
         )
+
+
+def _looked_at(settling: asyncio.Future[None]) -> None:
+    """A failure is not this reader's: the counts are kept, and their writer tries again and logs it."""
+    if not settling.cancelled():
+        settling.exception()

@@ -2,9 +2,24 @@
 
 from __future__ import annotations
 
+import json
+import os
+import signal
+import sqlite3
+import subprocess
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
 from pathlib import Path
+from typing import Any
 
-from tests.e2e.serving import wire
+import pytest
+
+from tests.e2e.serving import ROOT, TIMEOUT_SECONDS, Wire, command, environment, wire
+
+STORE = (
+    b'{"jsonrpc":"2.0","id":7,"method":"tools/call","params":'
+    b'{"name":"store","arguments":{"text":"Grandmother cooked lasagne on Sunday"}}}'
+)
 
 
 def test_numbers_that_are_none_and_half_characters_are_refused_and_nothing_is_stored(tmp_path: Path) -> None:
@@ -43,3 +58,89 @@ def test_the_server_ends_with_its_input_and_leaves_no_owner_behind(tmp_path: Pat
     with wire(tmp_path) as client:
         found = client.call("tools/call", {"name": "search_memory", "arguments": {"query": "last"}})
     assert len(found["result"]["structuredContent"]["hits"]) == 1
+
+
+# --- the end ----------------------------------------------------------------------------------------------------
+
+
+@contextmanager
+def serving(data_dir: Path) -> Iterator[subprocess.Popen[bytes]]:
+    with subprocess.Popen(
+        command(),
+        env=environment(data_dir),
+        cwd=ROOT,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    ) as process:
+        try:
+            yield process
+        finally:
+            process.kill()
+
+
+def in_ledger(data_dir: Path, column: str) -> list[Any]:
+    with closing(sqlite3.connect(data_dir / "memory.db")) as ledger:
+        return [value for (value,) in ledger.execute(f"SELECT {column} FROM memories")]
+
+
+def test_what_was_asked_before_the_end_of_the_input_is_done_and_answered(tmp_path: Path) -> None:
+    """`printf … | madeleine`: the calls under way were cancelled."""
+    lines = (
+        b'{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},'
+        b'"clientInfo":{"name":"raw","version":"1"}}}',
+        b'{"jsonrpc":"2.0","method":"notifications/initialized"}',
+        STORE,
+    )
+    with serving(tmp_path) as process:
+        output, _ = process.communicate(b"\n".join(lines) + b"\n", timeout=TIMEOUT_SECONDS)
+        assert process.returncode == 0
+    first, second = map(json.loads, output.splitlines())
+    assert (first["id"], second["id"]) == (1, 7)
+    stored = second["result"]["structuredContent"]
+    assert stored["status"] == "stored"
+    assert in_ledger(tmp_path, "id") == [stored["id"]]
+
+
+def test_a_client_that_stops_reading_ends_the_server_and_loses_nothing(tmp_path: Path) -> None:
+    """It ended with a traceback and exit code 1."""
+    with serving(tmp_path) as process:
+        client = Wire(process)
+        client.source.close()
+        client.send(STORE)
+        assert process.wait(timeout=TIMEOUT_SECONDS) == 0
+        assert process.stderr
+        assert b"Traceback" not in process.stderr.read()
+    assert len(in_ledger(tmp_path, "id")) == 1
+    assert not (tmp_path / "owner.json").exists()
+
+
+@pytest.mark.skipif(os.name == "nt", reason="its event loop takes no signals")
+@pytest.mark.parametrize("told", [signal.SIGTERM, signal.SIGINT])
+def test_a_server_that_is_told_to_end_writes_what_it_knows(tmp_path: Path, told: signal.Signals) -> None:
+    """What was recalled shortly before is counted, the index is flushed."""
+    with serving(tmp_path) as process:
+        client = Wire(process)
+        client.send(STORE)
+        client.answer()
+        asked = {"name": "recall", "arguments": {"query": "What did grandmother cook?"}}
+        found = client.call("tools/call", asked)["result"]["structuredContent"]
+        assert found["fragments"]
+        process.send_signal(told)
+        assert process.wait(timeout=TIMEOUT_SECONDS) == 0
+        assert process.stderr
+        assert b"Traceback" not in process.stderr.read()
+    assert in_ledger(tmp_path, "reactivation_count") == [1]
+    assert not (tmp_path / "owner.json").exists()
+    assert not (tmp_path / "index" / "flushing").exists()
+
+
+@pytest.mark.skipif(os.name == "nt", reason="its files have no modes")
+def test_what_is_remembered_is_for_nobody_elses_eyes(tmp_path: Path) -> None:
+    """The ledger's words are in the index too."""
+    with wire(tmp_path) as client:
+        client.send(STORE)
+        client.answer()
+    modes = {path.name: path.stat().st_mode & 0o777 for path in tmp_path.iterdir()}
+    assert {"index", "models", "memory.db"} <= modes.keys()
+    assert {name: oct(mode) for name, mode in modes.items() if mode & 0o077} == {}

@@ -12,10 +12,10 @@ import mcp_types as types
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from mcp.shared.message import SessionMessage
+from mcp.shared.message import ServerMessageMetadata, SessionMessage
 
 from server import lines as transport
-from server.lines import encode, line_transport, lines, parse
+from server.lines import Streams, encode, line_transport, lines, parse
 
 PING = b'{"jsonrpc":"2.0","id":1,"method":"ping"}'
 
@@ -28,6 +28,29 @@ class Chunks:
 
     async def read(self, limit: int, /) -> bytes:
         return next(self._chunks, b"")
+
+
+class Silent:
+    """A client that says no more and closes nothing."""
+
+    def __init__(self, *chunks: bytes) -> None:
+        self._chunks = iter(chunks)
+
+    async def read(self, limit: int, /) -> bytes:
+        for chunk in self._chunks:
+            return chunk
+        await anyio.sleep_forever()
+        raise AssertionError
+
+
+class Gone:
+    """A client that is not there any more."""
+
+    async def read(self, limit: int, /) -> bytes:
+        raise ConnectionResetError
+
+    async def write(self, data: bytes, /) -> None:
+        raise BrokenPipeError
 
 
 class Written:
@@ -223,7 +246,7 @@ async def test_messages_go_in_and_bad_lines_are_answered_and_answers_go_out() ->
     written = Written()
     source = Chunks([PING + b"\nnot JSON\n" + PING + b"\n", b'{"jsonrpc":"2.0","id":9}\n'])
     async with line_transport(source, written) as (incoming, outgoing), incoming, outgoing:
-        found = [message async for message in incoming]
+        found = [await incoming.receive(), await incoming.receive()]
         await outgoing.send(SessionMessage(types.JSONRPCResponse(jsonrpc="2.0", id=1, result={"a": "b"})))
         await written.until(3)
     assert [type(message) for message in found] == [SessionMessage, SessionMessage]
@@ -235,3 +258,95 @@ async def test_messages_go_in_and_bad_lines_are_answered_and_answers_go_out() ->
 async def test_the_read_side_ends_with_the_source() -> None:
     async with line_transport(Chunks([]), Written()) as (incoming, outgoing), incoming, outgoing:
         assert [message async for message in incoming] == []
+
+
+# --- the end ----------------------------------------------------------------------------------------------------
+
+ANSWER = SessionMessage(types.JSONRPCResponse(jsonrpc="2.0", id=1, result={}))
+
+
+async def assert_ended(streams: Streams) -> None:
+    with anyio.fail_after(5), pytest.raises(anyio.EndOfStream):
+        await streams[0].receive()
+
+
+async def assert_open(streams: Streams) -> None:
+    """Whatever could happen by now has happened, and the read side has not ended: its end cancels the calls."""
+    await anyio.wait_all_tasks_blocked()
+    with pytest.raises(anyio.WouldBlock):
+        streams[0].receive_nowait()
+
+
+async def test_the_read_side_stays_open_until_what_was_asked_is_answered() -> None:
+    """A client that closed its end at once had its calls cancelled."""
+    written = Written()
+    async with line_transport(Chunks([PING + b"\n" + PING]), written) as streams, streams[0], streams[1]:
+        await streams[0].receive()
+        await streams[0].receive()
+        await streams[1].send(ANSWER)
+        await assert_open(streams)
+        await streams[1].send(ANSWER)
+        await assert_ended(streams)
+        assert len(written.messages()) == 2
+
+
+async def test_a_call_that_its_client_cancelled_is_not_waited_for() -> None:
+    """MCP, cancellation: it is never answered."""
+    async with line_transport(Chunks([PING]), Written()) as streams, streams[0], streams[1]:
+        message = await streams[0].receive()
+        await assert_open(streams)
+        assert isinstance(message, SessionMessage)
+        assert isinstance(message.metadata, ServerMessageMetadata)
+        assert message.metadata.on_request_unanswered
+        await message.metadata.on_request_unanswered()
+        await assert_ended(streams)
+
+
+async def test_what_is_no_answer_ends_no_wait() -> None:
+    progress = SessionMessage(types.JSONRPCNotification(jsonrpc="2.0", method="notifications/progress"))
+    async with line_transport(Chunks([PING]), Written()) as streams, streams[0], streams[1]:
+        await streams[0].receive()
+        await streams[1].send(progress)
+        await assert_open(streams)
+
+
+async def test_a_call_that_does_not_end_is_waited_for_no_longer_than_the_bound(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(transport, "FINISH_SECONDS", 0)
+    async with line_transport(Chunks([PING]), Written()) as streams, streams[0], streams[1]:
+        await streams[0].receive()
+        await assert_ended(streams)
+
+
+async def test_told_to_end_it_reads_no_more_and_waits_for_the_answers() -> None:
+    end, written = anyio.Event(), Written()
+    async with line_transport(Silent(PING + b"\n"), written, end=end) as streams, streams[0], streams[1]:
+        await streams[0].receive()
+        end.set()
+        await assert_open(streams)
+        await streams[1].send(ANSWER)
+        await assert_ended(streams)
+    assert len(written.messages()) == 1
+
+
+async def test_a_client_that_reads_no_more_is_the_end_and_what_it_asked_is_finished() -> None:
+    """A broken pipe once ended the server with a traceback."""
+    async with line_transport(Silent(PING + b"\n" + PING + b"\n"), Gone()) as streams, streams[0], streams[1]:
+        await streams[0].receive()
+        await streams[0].receive()
+        await streams[1].send(ANSWER)
+        await assert_open(streams)
+        await streams[1].send(ANSWER)
+        await assert_ended(streams)
+
+
+async def test_a_bad_line_of_a_client_that_reads_no_more_is_the_end_too() -> None:
+    async with line_transport(Silent(b"not JSON\n"), Gone()) as streams, streams[0], streams[1]:
+        await assert_ended(streams)
+
+
+async def test_a_connection_that_is_reset_is_the_end() -> None:
+    """A socket says so when its client died with answers unread."""
+    async with line_transport(Gone(), Written()) as streams, streams[0], streams[1]:
+        await assert_ended(streams)

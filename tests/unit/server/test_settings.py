@@ -94,6 +94,24 @@ def test_a_bad_value_in_the_environment_is_named(tmp_path: Path, name: str, valu
     assert "the environment" in str(caught.value)
 
 
+@pytest.mark.parametrize("url", ["localhost:6333", "localhost", "/var/qdrant", "ftp://localhost", ":memory:"])
+def test_an_address_that_is_none_is_refused_with_what_to_write(tmp_path: Path, url: str) -> None:
+    """The client takes it for a directory, and makes it."""
+    with pytest.raises(InvalidInput, match="qdrant_url") as caught:
+        read_settings(environment(tmp_path, qdrant_url=url))
+    assert "http://localhost:6333" in str(caught.value)
+
+
+@pytest.mark.parametrize("url", ["http://localhost:6333", "https://qdrant.example.org"])
+def test_an_address_is_taken_as_it_is(tmp_path: Path, url: str) -> None:
+    assert read_settings(environment(tmp_path, qdrant_url=url)).qdrant_url == url
+
+
+@pytest.mark.parametrize("level", ["INFO", "Info", "info"])
+def test_the_log_level_may_be_written_in_any_case(tmp_path: Path, level: str) -> None:
+    assert read_settings(environment(tmp_path, log_level=level)).log_level == "info"
+
+
 @pytest.mark.parametrize(
     ("line", "name"),
     [("recall_threshold = 2", "recall_threshold"), ("being = 3", "being"), ("max_text_chars = nan", "max_text_chars")],

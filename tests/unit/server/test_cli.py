@@ -1,0 +1,28 @@
+"""The command `madeleine`."""
+
+from __future__ import annotations
+
+from argparse import Namespace
+from pathlib import Path
+
+import pytest
+
+from memory.model import BeingId
+from memory.scope import Scope
+from server.cli import add_notes
+from server.settings import Settings
+from server.wiring import LEDGER
+from storage.sql.ledger import open_ledger
+
+
+@pytest.mark.parametrize("mark", ["\u2028", "\u2029", "\x85", "\x0b", "\x1c"])
+async def test_a_note_is_a_line_of_the_file_whatever_characters_it_holds(tmp_path: Path, mark: str) -> None:
+    """JSON may hold what Python takes for an end of a line; notes were cut there."""
+    notes = [f'{{"action":"before{mark}after"}}', '{"action":"next"}']
+    file = tmp_path / "notes.jsonl"
+    file.write_bytes(f"{notes[0]}\n\n{notes[1]}\r\n".encode())
+    settings = Settings(data_dir=tmp_path / "data", being="ada")
+    await add_notes(settings, Namespace(file=str(file)))
+    async with open_ledger(settings.data_dir / LEDGER) as ledger:
+        waiting = await ledger.unread_notes(Scope(BeingId("ada"), "test"), type="scene")
+    assert sorted(note.content for note in waiting) == sorted(notes)
