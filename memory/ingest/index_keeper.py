@@ -50,7 +50,6 @@ class IndexKeeper:
             rows = await self._embedder.embed([memory.embed_text for memory in memories])
             vectors = {memory.content_hash: row for memory, row in zip(memories, rows, strict=True)}
             await self._source.add_vectors(self._embedder.model, vectors)
-            await self._source.mark_pending([memory.id for memory in memories])
             done += len(memories)
             await self.catch_up()
         return done

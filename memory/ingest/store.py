@@ -165,7 +165,8 @@ class StoreScenes:
         near = await self._near(scope, one.legible) if one.legible is not None else []
         same_text = await self._ledger.same_text(scope, one.hash)
         candidates = await self._ledger.memories(scope, [*same_text, *near])
-        return next((other.id for other in candidates if same_facts(one.memory, other)), None)
+        alive = (other for other in candidates if other.status in LIVING and not other.compressed)
+        return next((other.id for other in alive if same_facts(one.memory, other)), None)
 
     async def _near(self, scope: Scope, vector: Vector) -> list[MemoryId]:
         try:

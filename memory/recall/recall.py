@@ -113,13 +113,14 @@ class Recall:
         left = list(ranked.ids)
         while left and len(chosen) < query.limit:
             limit, budget = query.limit - len(chosen), query.token_budget - used
-            taken = within_budget([tokens[id_] for id_ in left], limit=limit, budget=budget)
+            positions = within_budget([tokens[id_] for id_ in left], limit=limit, budget=budget)
+            taken = [left[position] for position in positions]
             # What has died or been folded into another since it was indexed is not there: the next ones take its place.
-            found = await self._ledger.memories(scope, [left[position] for position in taken])
+            found = await self._ledger.memories(scope, taken)
             found = [memory for memory in found if memory.status in LIVING and not memory.compressed]
             chosen += found
             used += sum(tokens[memory.id] for memory in found)
-            left = left[taken[-1] + 1 :] if taken else []
+            left = [id_ for id_ in left if id_ not in taken] if taken else []
         return chosen, used
 
     async def rank(self, scope: Scope, query: Query) -> Ranked:

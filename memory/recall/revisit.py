@@ -13,7 +13,6 @@ from memory.ports import Activation, ActivationLog, ClusterSummary, RevisitLedge
 from memory.recall.search import DEAD_HIT, LIVING_HIT
 from memory.scope import Scope
 
-
 SETTLE_S = 0.2
 
 

@@ -9,6 +9,7 @@ from sqlalchemy import bindparam, exists, select
 from sqlalchemy.dialects import sqlite
 
 from memory.model import ContentHash, Memory, ModelName, Vector
+from storage.sql import pending
 from storage.sql.engine import Database, Reads, Row, Transaction
 from storage.sql.query import among, as_list
 from storage.sql.rows import MEMORY, to_bytes, to_memory, to_vector
@@ -47,9 +48,11 @@ async def insert(transaction: Transaction, model: ModelName, vectors: Mapping[Co
 
 
 async def add(database: Database, model: ModelName, vectors: Mapping[ContentHash, Vector]) -> None:
+    """In one transaction with the marks, for a memory whose vector is known is not looked at again."""
     if vectors:
         async with database.transaction() as transaction:
             await insert(transaction, model, vectors)
+            await pending.mark_texts(transaction, list(vectors))
 
 
 async def memories_without(reads: Reads, model: ModelName, limit: int) -> list[Memory]:

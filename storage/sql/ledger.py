@@ -111,9 +111,6 @@ class Ledger:
     async def last_mark(self) -> int:
         return await pending.last(self._database)
 
-    async def mark_pending(self, ids: Sequence[MemoryId]) -> None:
-        await pending.mark(self._database, ids)
-
     # the store itself
 
     async def setting(self, name: str) -> Any:

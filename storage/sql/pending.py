@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 from sqlalchemy import bindparam, delete, func, insert, select
 
-from memory.model import MemoryId
-from storage.sql.engine import Database, Reads, Row
+from memory.model import ContentHash, MemoryId
+from storage.sql.engine import Database, Reads, Row, Transaction
 from storage.sql.query import among, as_list
 from storage.sql.rows import scalar
 from storage.sql.tables import index_pending, memories
@@ -17,7 +17,9 @@ _OLDEST = select(_p.mark, _p.memory_id).order_by(_p.mark).limit(bindparam("limit
 _LAST = select(func.coalesce(func.max(_p.mark), 0))
 _CLEAR = delete(index_pending).where(_p.mark == bindparam("old_mark"))
 _CLEAR_OF = delete(index_pending).where(among(_p.memory_id, "ids"), _p.mark <= bindparam("up_to"))
-_MARK = insert(index_pending).from_select(["memory_id"], select(memories.c.id).where(among(memories.c.id, "ids")))
+_MARK = insert(index_pending).from_select(
+    ["memory_id"], select(memories.c.id).where(among(memories.c.content_hash, "hashes"))
+)
 INSERT = insert(index_pending)
 
 
@@ -44,6 +46,5 @@ async def clear_of(database: Database, ids: Sequence[MemoryId], up_to: int) -> N
         await transaction.run(_CLEAR_OF, [{"ids": as_list(ids), "up_to": up_to}])
 
 
-async def mark(database: Database, ids: Sequence[MemoryId]) -> None:
-    async with database.transaction() as transaction:
-        await transaction.run(_MARK, [{"ids": as_list(ids)}])
+async def mark_texts(transaction: Transaction, hashes: Sequence[ContentHash]) -> None:
+    await transaction.run(_MARK, [{"hashes": as_list(hashes)}])

@@ -386,10 +386,10 @@ class LedgerContract:
         await ledger.clear_marks([])
 
     async def test_marks_made_after_a_moment_outlive_the_clearing_up_to_it(self, ledger: AnyLedger) -> None:
-        one, two = memory(), memory()
+        one, two = memory("One"), memory("Two")
         await ledger.commit(ADA, batch(one, two))
         last = await ledger.last_mark()
-        await ledger.mark_pending([one.id, memory_id(10**9)])
+        await ledger.add_vectors(MODEL, {one.content_hash: vector(1, 0), ContentHash("h"): vector(0, 1)})
         await ledger.clear_marks_of([one.id], up_to=last)
         assert [id_ for _, id_ in await ledger.pending(limit=10)] == [two.id, one.id]
 
@@ -398,7 +398,7 @@ class LedgerContract:
         await ledger.commit(ADA, batch(one))
         ((first, _),) = await ledger.pending(limit=10)
         await ledger.clear_marks([first])
-        await ledger.mark_pending([one.id])
+        await ledger.add_vectors(MODEL, {one.content_hash: vector(1, 0)})
         assert await ledger.last_mark() > first
 
     async def test_the_store_s_own_reads_know_no_being(self, ledger: AnyLedger) -> None:

@@ -241,6 +241,16 @@ async def test_a_reinforcement_leaves_work_for_the_index_only_where_it_adds_a_th
     assert await home.recalled("regatta") == [stored.memory.id]
 
 
+async def test_a_memory_that_died_is_not_reinforced_though_the_index_has_yet_to_hear_of_it(home: Home) -> None:
+    """ruling 1: what is stored is recallable."""
+    [first] = await home.store(ADA, [scene(DINNER)])
+    died = replace((await subjects(home.ledger))[first.memory.id], status="dead")
+    await apply(home.ledger, PatrolChanges(subjects=(died,)))
+    [again] = await home.store(ADA, [scene(DINNER)])
+    assert again.status == "stored"
+    assert again.memory.id in await home.recalled(DINNER)
+
+
 # --- keys
 
 
