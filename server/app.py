@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import hashlib
+import json
 import logging
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
@@ -37,8 +39,13 @@ def build_server(
     toolset: Toolset,
     being: BeingId,
     use_cases: Callable[[], Awaitable[UseCases]],
+    *,
+    session: str = "",
 ) -> Server[None]:
-    """`use_cases` is awaited at each call: the memory may still be opening behind the first answers."""
+    """`use_cases` is awaited at each call: the memory may still be opening behind the first answers.
+
+    `session` names the client across connections, if it may make a request again, with the same id, on the next one.
+    """
 
     async def list_tools(context: Context, params: types.PaginatedRequestParams | None) -> types.ListToolsResult:
         return types.ListToolsResult(tools=toolset.list())
@@ -54,7 +61,9 @@ def build_server(
             return crash(params.name, error)
         scope = Scope(being, client_name(context))
         async with progress_of(context) as progress:
-            return await toolset.call(params.name, params.arguments or {}, Call(scope, use, progress))
+            return await toolset.call(
+                params.name, params.arguments or {}, Call(scope, use, progress, request=request_key(session, context))
+            )
 
     return Server[None](
         "madeleine",
@@ -69,6 +78,15 @@ def build_server(
 @asynccontextmanager
 async def _nothing(_: Server[None]) -> AsyncIterator[None]:
     yield None
+
+
+def request_key(session: str, context: Context) -> str:
+    """The same for a request that is made again, and for no other: clients that use an id twice still differ in what
+    they ask. "" for a client that makes none again."""
+    if not session:
+        return ""
+    asked = json.dumps([session, context.request_id, dict(context.params or {})], sort_keys=True, default=str)
+    return f"request-{hashlib.sha256(asked.encode(errors='surrogatepass')).hexdigest()[:32]}"
 
 
 def client_name(context: Context) -> str:

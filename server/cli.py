@@ -1,23 +1,22 @@
-"""The command `madeleine`. Without a subcommand it serves MCP on standard input and output."""
+"""The command `madeleine`. Without a subcommand it is what an MCP client starts.
+
+That has to be fast: nothing but the standard library is imported until it is known that more is needed.
+"""
 
 from __future__ import annotations
 
 import argparse
-import asyncio
 import json
-import logging
 import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from memory.errors import MadeleineError
 from server import __version__
+from server.environment import data_directory, environment, given
 
 if TYPE_CHECKING:
     from server.settings import Settings
-
-logger = logging.getLogger(__name__)
 
 EXIT_USAGE = 2
 LOG_FORMAT = "%(asctime)s %(levelname)s %(name)s: %(message)s"
@@ -25,13 +24,34 @@ LOG_FORMAT = "%(asctime)s %(levelname)s %(name)s: %(message)s"
 
 def main(argv: Sequence[str] | None = None) -> int:
     arguments = parser().parse_args(argv)
+    if arguments.command in ("status", "stop"):
+        return {"status": show_status, "stop": stop}[arguments.command](arguments)
+    if arguments.command in (None, "serve") and not arguments.in_process:
+        return attach()
+    return run(arguments)
+
+
+def attach() -> int:
+    """Forward standard input and output to the host of the data directory."""
+    from server.attach.forwarder import forward
+
+    variables = environment()
+    settings = given(variables)
+    return forward(data_directory(settings.pop("data_dir", None)), variables, settings, __version__)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    import asyncio
+    import logging
+
+    from memory.errors import MadeleineError
     from server.settings import read_settings
 
     try:
         settings = read_settings()
         logging.basicConfig(stream=sys.stderr, level=settings.log_level.upper(), format=LOG_FORMAT)
-        run = {"reindex": reindex, "note": add_notes, "config": show_config}.get(arguments.command, serve)
-        asyncio.run(run(settings, arguments))
+        command = {"reindex": reindex, "note": add_notes, "config": show_config}.get(arguments.command, serve)
+        asyncio.run(command(settings, arguments))
     except MadeleineError as error:
         print(f"madeleine: {error}", file=sys.stderr)
         return EXIT_USAGE
@@ -43,11 +63,18 @@ def main(argv: Sequence[str] | None = None) -> int:
 def parser() -> argparse.ArgumentParser:
     found = argparse.ArgumentParser(
         prog="madeleine",
-        description="Long-term memory for AI agents, an MCP server. Without a command: serve MCP on stdin and stdout.",
+        description="Long-term memory for AI agents, an MCP server. Without a command: serve MCP on stdin and stdout, "
+        "through the one process that owns the memory; it is started where there is none.",
     )
     found.add_argument("--version", action="version", version=f"madeleine {__version__}")
+    found.add_argument("--in-process", action="store_true", help="serve in this process, as in a container")
     commands = found.add_subparsers(dest="command", metavar="command")
-    commands.add_parser("serve", help="serve MCP on standard input and output (the default)")
+    serving = commands.add_parser("serve", help="serve MCP on standard input and output (the default)")
+    # As the one above; not to be set back where it is not given here.
+    serving.add_argument("--in-process", action="store_true", default=argparse.SUPPRESS, help="see madeleine --help")
+    status = commands.add_parser("status", help="tell which process owns the memory, and who its clients are")
+    status.add_argument("--json", action="store_true", help="as JSON")
+    commands.add_parser("stop", help="end that process, when it has finished what it has begun")
     commands.add_parser("reindex", help="build the index anew from the ledger")
     note = commands.add_parser("note", help="put scene notes into the inbox, for the next patrol")
     note.add_argument("file", help="a file with one scene as JSON a line; - for standard input")
@@ -62,6 +89,44 @@ async def serve(settings: Settings, arguments: argparse.Namespace) -> None:
     from server.stdio import serve_stdio
 
     await serve_stdio(settings)
+
+
+def show_status(arguments: argparse.Namespace) -> int:
+    from server.attach.finding import reach
+    from server.attach.hello import Hello, HostSaysNo, NoHost
+
+    data_dir = data_directory(given(environment()).get("data_dir"))
+    try:
+        link, _, found = reach(data_dir, Hello(want="status", version=__version__))
+        link.close()
+    except NoHost:
+        found = {"data_dir": str(data_dir)}
+    except HostSaysNo as no:
+        print(f"madeleine: {no}", file=sys.stderr)
+        return EXIT_USAGE
+    if arguments.json:
+        print(json.dumps(found, indent=2))
+    elif "pid" not in found:
+        print(f"No process serves the memory in {data_dir}; the next client starts one.")
+    else:
+        print(f"Process {found['pid']} (madeleine {found['version']}) serves the memory in {found['data_dir']}.")
+        for client in found["clients"]:
+            print(f"  a client of being {client['being']!r} (madeleine {client['version']})")
+    return 0
+
+
+def stop(arguments: argparse.Namespace) -> int:
+    from server.attach import finding
+    from server.attach.hello import HostSaysNo
+
+    data_dir = data_directory(given(environment()).get("data_dir"))
+    try:
+        ended = finding.stop(data_dir, __version__)
+    except HostSaysNo as no:
+        print(f"madeleine: {no}", file=sys.stderr)
+        return 1
+    print("Ended." if ended else f"No process serves the memory in {data_dir}.")
+    return 0
 
 
 async def reindex(settings: Settings, arguments: argparse.Namespace) -> None:
@@ -84,6 +149,8 @@ async def reindex(settings: Settings, arguments: argparse.Namespace) -> None:
 
 async def add_notes(settings: Settings, arguments: argparse.Namespace) -> None:
     """Into the ledger only: safe beside a running server."""
+    import asyncio
+
     from memory.errors import InvalidInput
     from memory.ingest.notes import add_note
     from memory.model import BeingId

@@ -1,23 +1,21 @@
 """Settings, from the environment (`MADELEINE_…`) and from `madeleine.toml` in the data directory; the environment wins.
 
-The only place that reads the environment.
+What the environment says comes from `environment`, the only place that reads it.
 """
 
 from __future__ import annotations
 
-import os
 import tomllib
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-import platformdirs
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 from pydantic_core import PydanticCustomError
 
 from memory.errors import InvalidInput
+from server.environment import PREFIX, data_directory, environment, given
 
-PREFIX = "MADELEINE_"
 FILE = "madeleine.toml"
 DEFAULT_MODEL = "sentence-transformers/all-MiniLM-L6-v2"
 
@@ -27,13 +25,17 @@ class Settings(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
-    data_dir: Path = Field(default_factory=lambda: platformdirs.user_data_path("madeleine", appauthor=False))
+    data_dir: Path = Field(default_factory=lambda: data_directory(None))
     being: Annotated[str, Field(min_length=1, max_length=200, pattern=r"^[^\x00-\x1f]+$")] = "default"
     embedding_model: Annotated[str, Field(min_length=1)] = DEFAULT_MODEL
     max_text_chars: Annotated[int, Field(ge=100, le=10_000_000)] = 32_000
     recall_threshold: Annotated[float, Field(ge=0, le=1)] = 0.35
     qdrant_url: str = ""
     """A Qdrant server instead of the embedded index."""
+    idle_seconds: Annotated[float, Field(gt=0, le=10**7)] = 600.0
+    """How long the host stays when its last client has gone."""
+    attach: Literal["", "unix", "tcp"] = ""
+    """How clients reach their host: by a Unix socket, or by loopback TCP with a token; "" for what the system has."""
     log_level: Literal["debug", "info", "warning", "error"] = "info"
 
     @field_validator("data_dir")
@@ -59,18 +61,18 @@ class Settings(BaseModel):
         return level.lower() if isinstance(level, str) else level
 
 
-def read_settings(environment: Mapping[str, str] | None = None) -> Settings:
-    """Raises `InvalidInput` that names what is wrong and where it stands."""
-    environment = os.environ if environment is None else environment
-    given: dict[str, Any] = {
-        name.removeprefix(PREFIX).lower(): value
-        for name, value in environment.items()
-        if name.startswith(PREFIX) and value
-    }
-    if unknown := sorted(set(given) - set(Settings.model_fields)):
+def read_settings(variables: Mapping[str, str] | None = None) -> Settings:
+    """`variables`: the process's environment by default. Raises `InvalidInput` that names what is wrong and where it
+    stands."""
+    return settings_of(given(environment() if variables is None else variables))
+
+
+def settings_of(found: Mapping[str, Any]) -> Settings:
+    """`found`: the environment's, by their names. Raises as `read_settings` does."""
+    if unknown := sorted(set(found) - set(Settings.model_fields)):
         known = ", ".join(PREFIX + name.upper() for name in Settings.model_fields)
         raise InvalidInput(f"Unknown setting {PREFIX}{unknown[0].upper()} in the environment. Known are {known}.")
-    from_environment = _validated(given, "the environment")
+    from_environment = _validated(found, "the environment")
     file = from_environment.data_dir / FILE
     try:
         in_file = tomllib.loads(file.read_text(encoding="utf-8"))
@@ -80,7 +82,7 @@ def read_settings(environment: Mapping[str, str] | None = None) -> Settings:
         raise InvalidInput(f"{file} cannot be read: {error}. Mend it or remove it.") from error
     if "data_dir" in in_file:
         raise InvalidInput(f"data_dir cannot be set in {file}, which lies in it: set {PREFIX}DATA_DIR.")
-    return _validated(in_file | given, str(file))
+    return _validated(in_file | dict(found), str(file))
 
 
 def _validated(given: Mapping[str, Any], where: str) -> Settings:

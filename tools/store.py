@@ -40,7 +40,7 @@ class StoreArguments(Arguments):
 
 
 async def run(call: Call, arguments: StoreArguments) -> dict[str, Any]:
-    [stored] = await call.use.store(call.scope, [new_scene(arguments)])
+    [stored] = await call.use.store(call.scope, [new_scene(arguments, request=call.request)])
     found = {
         "id": stored.memory.id,
         "status": stored.status,
@@ -48,14 +48,15 @@ async def run(call: Call, arguments: StoreArguments) -> dict[str, Any]:
         "category": stored.memory.category,
         "importance": stored.memory.importance,
         "access_count": stored.memory.access_count if stored.status == "reinforced" else None,
-        "repeated": True if stored.repeated else None,
+        "repeated": True if stored.repeated and arguments.key is not None else None,
     }
     if stored.unembedded:
         found["notice"] = f"Stored; found by its words only until it can be embedded. {stored.unembedded}"
     return present(found)
 
 
-def new_scene(arguments: StoreArguments) -> NewScene:
+def new_scene(arguments: StoreArguments, *, request: str = "") -> NewScene:
+    """`request` stands in for a key that the caller did not give."""
     given = arguments.when
     items = [given] if isinstance(given, str) else given or []
     return NewScene(
@@ -75,7 +76,7 @@ def new_scene(arguments: StoreArguments) -> NewScene:
         themes=tuple(dict.fromkeys(arguments.themes)),
         session_id=arguments.session_id or "",
         pinned=arguments.pinned,
-        key=arguments.key,
+        key=arguments.key if arguments.key is not None else request or None,
     )
 
 

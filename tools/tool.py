@@ -37,6 +37,8 @@ class Call:
     scope: Scope
     use: UseCases
     progress: ReportProgress = field(default=lambda done, total, message: None)
+    request: str = ""
+    """The same if the client's connection broke and the request is made again; "" where that does not happen."""
 
 
 Run = Callable[[Call, Any], Awaitable[dict[str, Any]]]

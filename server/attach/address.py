@@ -1,0 +1,115 @@
+"""Where the host of a data directory listens: a Unix socket in it, or loopback TCP with a token."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import socket
+import stat
+import sys
+import tempfile
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+LOCK = "host.lock"
+"""Held by the host as long as it lives."""
+ABOUT = "host.json"
+"""Who is the host and where it listens."""
+SOCKET = "host.sock"
+LONGEST_SOCKET_PATH = 100
+"""Bytes; the smallest limit among the systems is 103."""
+LOOPBACK = "127.0.0.1"
+DIAL_SECONDS = 5.0
+
+Kind = Literal["unix", "tcp"]
+
+
+class Untrusted(Exception):
+    """A directory that should be one's own is somebody else's."""
+
+
+@dataclass(frozen=True, slots=True)
+class Address:
+    """A path, or a port on loopback with the token that a caller has to know. Port 0: any that is free."""
+
+    path: str = ""
+    port: int = 0
+    token: str = ""
+
+
+def default_kind() -> Kind:
+    return "tcp" if sys.platform == "win32" or not hasattr(socket, "AF_UNIX") else "unix"
+
+
+def socket_path(data_dir: Path) -> Path:
+    """In the data directory; where its path is too long for a socket, in a directory of the user's own for such.
+
+    Raises `Untrusted` if that one is not the user's.
+    """
+    path = data_dir / SOCKET
+    if len(os.fsencode(path)) <= LONGEST_SOCKET_PATH:
+        return path
+    folder = Path(tempfile.gettempdir()) / f"madeleine-{os.getuid()}"
+    with suppress(FileExistsError):
+        folder.mkdir(mode=0o700)
+    found = folder.lstat()
+    if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.getuid() or found.st_mode & 0o077:
+        raise Untrusted(
+            f"{folder} is not a directory that only you can use. Remove it, or take a shorter data directory."
+        )
+    return folder / f"{hashlib.sha256(os.fsencode(data_dir)).hexdigest()[:16]}.sock"
+
+
+def write_about(data_dir: Path, address: Address, *, version: str) -> None:
+    """Whole or not at all. Raises `OSError`."""
+    about = {"pid": os.getpid(), "version": version}
+    about |= {"socket": address.path} if address.path else {"port": address.port, "token": address.token}
+    draft = data_dir / f"{ABOUT}.{os.getpid()}"
+    try:
+        draft.touch(mode=0o600)
+        draft.write_text(json.dumps(about), encoding="utf-8")
+        draft.replace(data_dir / ABOUT)
+    except OSError:
+        draft.unlink(missing_ok=True)
+        raise
+
+
+def remove_about(data_dir: Path) -> None:
+    with suppress(OSError):
+        (data_dir / ABOUT).unlink(missing_ok=True)
+
+
+def find(data_dir: Path) -> Address:
+    """Where a host would listen, if there is one. Raises `Untrusted`."""
+    try:
+        about = json.loads((data_dir / ABOUT).read_bytes())
+        if "socket" in about:
+            return Address(path=str(about["socket"]))
+        return Address(port=int(about["port"]), token=str(about["token"]))
+    except (OSError, ValueError, KeyError, TypeError):
+        # A full disk may have kept the host from writing it.
+        return Address(path=str(socket_path(data_dir))) if default_kind() == "unix" else Address()
+
+
+def dial(address: Address) -> socket.socket:
+    """A blocking socket, without time limit from here on. Raises `OSError` where nobody listens."""
+    if address.path:
+        link = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        target: str | tuple[str, int] = address.path
+    elif address.port:
+        link = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+        link.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        target = LOOPBACK, address.port
+    else:
+        raise ConnectionRefusedError("nobody has said where to listen")
+    try:
+        link.settimeout(DIAL_SECONDS)
+        link.connect(target)
+        link.settimeout(None)
+    except BaseException:
+        link.close()
+        raise
+    return link

@@ -1,0 +1,178 @@
+"""To the host of a data directory, which is started where there is none."""
+
+from __future__ import annotations
+
+import os
+import select
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from server.attach.address import LOCK, Untrusted, dial, find
+from server.attach.hello import PROTOCOL, Hello, HostSaysNo, NoHost, greet
+from server.attach.lock import is_held
+
+START_SECONDS = 60.0
+"""From the first try to the host's answer; a machine that is busy takes long to import."""
+POLL_SECONDS = 0.02
+EXIT_USAGE = 2
+LOG = "madeleine.log"
+
+Link = tuple[socket.socket, bytes]
+"""Connected, and what the host has sent behind its hello."""
+
+
+class Ended(Exception):
+    """The caller wants no host any more."""
+
+
+def host_command(data_dir: Path) -> list[str]:
+    return [sys.executable, "-m", "server.host", str(data_dir)]
+
+
+class Finder:
+    """Connects as often as it is asked. Where the lock is free nobody is the host, and one is started."""
+
+    def __init__(
+        self,
+        data_dir: Path,
+        environment: Mapping[str, str],
+        *,
+        command: Sequence[str] | None = None,
+        alarm: socket.socket | None = None,
+    ) -> None:
+        """`environment` of the host that is started; a readable `alarm` ends the waiting."""
+        self._data_dir = data_dir
+        self._environment = environment
+        self._command = list(command or host_command(data_dir))
+        self._alarm = alarm
+        self._started: subprocess.Popen[bytes] | None = None
+        self._said = b""
+
+    def connect(self, hello: Hello, *, until: float | None = None) -> Link:
+        """`until`: by the monotonic clock. Raises `HostSaysNo` with what to tell the person, `Ended`."""
+        self._make_directory()
+        until = until or time.monotonic() + START_SECONDS
+        while True:
+            try:
+                link, rest, _ = reach(self._data_dir, hello)
+                self._let_go()
+                return link, rest
+            except HostSaysNo as no:
+                if no.protocol >= PROTOCOL:
+                    raise
+                # An older installation's host makes room; its other clients are told to be updated.
+                stop(self._data_dir, hello.version)
+            except NoHost:
+                pass
+            self._start_if_there_is_none()
+            if time.monotonic() > until:
+                raise HostSaysNo(
+                    f"The memory in {self._data_dir} did not answer within {START_SECONDS:.0f} s. "
+                    f"Look into {self._data_dir / LOG}, or end its process: madeleine stop."
+                )
+            self._pause()
+
+    def _pause(self) -> None:
+        if self._alarm is None:
+            time.sleep(POLL_SECONDS)
+        elif select.select([self._alarm], [], [], POLL_SECONDS)[0]:
+            raise Ended
+
+    def _make_directory(self) -> None:
+        try:
+            self._data_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
+            is_held(self._data_dir / LOCK)
+        except OSError as error:
+            raise HostSaysNo(
+                f"{self._data_dir} cannot be used: {error}. Set MADELEINE_DATA_DIR to a writable directory.", usage=True
+            ) from error
+
+    def _start_if_there_is_none(self) -> None:
+        if self._started is not None:
+            self._listen(self._started)
+        if self._started is None and not is_held(self._data_dir / LOCK):
+            self._started = self._start()
+
+    def _start(self) -> subprocess.Popen[bytes]:
+        """In a session of its own, so that what ends the client's terminal or group does not end it."""
+        detached: dict[str, Any] = {"start_new_session": True}
+        if sys.platform == "win32":
+            detached = {"creationflags": subprocess.DETACHED_PROCESS | subprocess.CREATE_NEW_PROCESS_GROUP}
+        self._said = b""
+        process = subprocess.Popen(
+            self._command,
+            env=dict(self._environment) | {"MADELEINE_DATA_DIR": str(self._data_dir)},
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            **detached,
+        )
+        assert process.stdout is not None
+        os.set_blocking(process.stdout.fileno(), False)
+        return process
+
+    def _listen(self, process: subprocess.Popen[bytes]) -> None:
+        """What it says before it serves are reasons why it cannot. It has ended with 0 if another was faster."""
+        assert process.stdout is not None
+        ended = process.poll() is not None
+        with suppress(BlockingIOError):
+            while more := os.read(process.stdout.fileno(), 65536):
+                self._said = (self._said + more)[-4000:]
+        if not ended:
+            return
+        process.stdout.close()
+        self._started = None
+        if process.returncode:
+            reason = self._said.decode(errors="replace").strip() or f"it ended with {process.returncode}"
+            raise HostSaysNo(reason.removeprefix("madeleine: "), usage=process.returncode == EXIT_USAGE)
+
+    def _let_go(self) -> None:
+        """Of a host that was started and serves: nothing is read from it any more."""
+        if self._started is not None:
+            self._started.poll()
+            if self._started.stdout and not self._started.stdout.closed:
+                self._started.stdout.close()
+            self._started = None
+
+
+def reach(data_dir: Path, hello: Hello) -> tuple[socket.socket, bytes, dict[str, Any]]:
+    """Link and reply of the host that there is. Raises `HostSaysNo`, `NoHost`."""
+    try:
+        address = find(data_dir)
+    except Untrusted as error:
+        raise HostSaysNo(str(error), usage=True) from error
+    try:
+        link = dial(address)
+    except OSError as error:
+        raise NoHost(str(error)) from error
+    try:
+        content, rest = greet(link, replace(hello, token=address.token))
+    except BaseException:
+        link.close()
+        raise
+    return link, rest, content
+
+
+def stop(data_dir: Path, version: str) -> bool:
+    """End the host, if there is one; it finishes what it has begun. Whether there was one.
+
+    Raises `HostSaysNo` if it does not end.
+    """
+    try:
+        link, _, _ = reach(data_dir, Hello(want="stop", version=version))
+        link.close()
+    except NoHost:
+        return False
+    until = time.monotonic() + START_SECONDS
+    while is_held(data_dir / LOCK):
+        if time.monotonic() > until:
+            raise HostSaysNo(f"The host of {data_dir} does not end.")
+        time.sleep(POLL_SECONDS)
+    return True

@@ -1,0 +1,244 @@
+"""Bytes from an MCP client to the host of its memory, and back. It outlives its host, and finds the next one."""
+
+from __future__ import annotations
+
+import selectors
+import signal
+import socket
+import sys
+import time
+import uuid
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from types import FrameType
+
+from server.attach.finding import Ended, Finder
+from server.attach.hello import Hello, HostSaysNo
+from server.attach.journal import Journal
+from server.attach.pipes import CHUNK, Sink, Source
+
+FINISH_SECONDS = 15.0
+"""After the client's end: as long as a host takes at most to finish what was asked of it, and a little."""
+MOST_WAITING = 1024 * 1024
+"""Bytes towards one side from which the other is not read."""
+_READ, _WRITE = selectors.EVENT_READ, selectors.EVENT_WRITE
+DIED = (
+    "Madeleine's process ended before it answered; whether this was carried out is not known. Nothing acknowledged "
+    "before is lost. Call again."
+)
+
+
+class Forwarder:
+    """One client. `run` returns when the client has closed its side, and all that it asked is answered."""
+
+    def __init__(self, source: Source, sink: Sink, finder: Finder, hello: Hello, alarm: socket.socket) -> None:
+        """When `alarm` becomes readable it ends as if the client had closed its side."""
+        self._alarm = alarm
+        self._source = source
+        self._sink = sink
+        self._finder = finder
+        self._hello = hello
+        self._journal = Journal()
+        self._selector = selectors.DefaultSelector()
+        self._link: socket.socket | None = None
+        self._to_host = bytearray()
+        self._from_host = bytearray()
+        self._from_client = bytearray()
+        self._until: float | None = None
+        """Once the client has closed its side: when to give up waiting for answers."""
+
+    def run(self) -> None:
+        """Raises `HostSaysNo` if there never was a host."""
+        with self._selector:
+            self._selector.register(self._alarm, _READ, "alarm")
+            with suppress(BrokenPipeError, Ended):
+                self._connect()
+                while self._goes_on():
+                    self._watch()
+                    left = None if self._until is None else self._until - time.monotonic()
+                    for key, events in self._selector.select(left):
+                        self._serve(key.data, events)
+            self._hang_up()
+
+    def _goes_on(self) -> bool:
+        if self._until is None:
+            return True
+        return time.monotonic() < self._until and bool(self._link or self._sink.waiting)
+
+    def _end(self) -> None:
+        if self._until is None:
+            self._until = time.monotonic() + FINISH_SECONDS
+            with suppress(KeyError):
+                self._selector.unregister(self._source)
+            self._send()
+
+    # --- what can be done ---------------------------------------------------------------------------------------
+
+    def _watch(self) -> None:
+        """Neither side is read while the other does not take what it gets."""
+        if self._until is None:
+            self._select(self._source, _READ if len(self._to_host) < MOST_WAITING else 0, "source")
+        if self._link is not None:
+            reads = _READ if len(self._sink.waiting) < MOST_WAITING else 0
+            self._select(self._link, reads | (_WRITE if self._to_host else 0), "link")
+        if self._sink.watched:
+            self._select(self._sink, _WRITE if self._sink.waiting else 0, "sink")
+
+    def _select(self, what: Source | Sink | socket.socket, events: int, name: str) -> None:
+        known = what in self._selector.get_map()
+        if events and known:
+            self._selector.modify(what, events, name)
+        elif events:
+            self._selector.register(what, events, name)
+        elif known:
+            self._selector.unregister(what)
+
+    def _serve(self, name: str, events: int) -> None:
+        match name:
+            case "alarm":
+                # It stays readable: who waits for a host must see it too.
+                self._selector.unregister(self._alarm)
+                self._end()
+            case "source":
+                self._from_the_client()
+            case "sink":
+                self._sink.flush()
+            case _:
+                if events & _READ:
+                    self._from_the_host()
+                if events & _WRITE:
+                    self._send()
+
+    # --- client → host ------------------------------------------------------------------------------------------
+
+    def _from_the_client(self) -> None:
+        got = self._source.read()
+        self._from_client += got if got or not self._from_client else b"\n"
+        for line in _lines(self._from_client):
+            clear = self._journal.sends(line)
+            if self._link is not None:
+                if not self._journal.shaking_hands:
+                    self._to_host += line
+            elif self._journal or not clear:
+                self._connect_again()
+                if not clear:
+                    self._to_host += line
+        self._send()
+        if not got:
+            self._end()
+
+    def _send(self) -> None:
+        if self._link is None:
+            return
+        # Where it fails the host is gone, and reading will tell, after the last that it has said.
+        with suppress(BlockingIOError):
+            try:
+                while self._to_host:
+                    del self._to_host[: self._link.send(self._to_host)]
+                if self._until is not None and not self._journal.shaking_hands:
+                    self._link.shutdown(socket.SHUT_WR)
+            except BlockingIOError:
+                raise
+            except OSError:
+                self._to_host.clear()
+
+    # --- host → client ------------------------------------------------------------------------------------------
+
+    def _from_the_host(self) -> None:
+        if self._link is None:
+            return
+        try:
+            got = self._link.recv(CHUNK)
+        except BlockingIOError:
+            return
+        except OSError:
+            got = b""
+        if got:
+            self._hear(got)
+        else:
+            self._lost()
+
+    def _hear(self, got: bytes) -> None:
+        self._from_host += got
+        for line in _lines(self._from_host):
+            if self._journal.hears(line):
+                self._sink.write(line)
+            else:  # hands are shaken
+                self._to_host += b"".join(self._journal.again())
+                self._send()
+
+    def _lost(self) -> None:
+        """The host is gone. What it has not answered is asked again, or answered here."""
+        self._hang_up()
+        for answer in self._journal.give_up(DIED):
+            self._sink.write(answer)
+        if self._journal:
+            self._connect_again()
+
+    def _hang_up(self) -> None:
+        if self._link is not None:
+            with suppress(KeyError):
+                self._selector.unregister(self._link)
+            self._link.close()
+        self._link = None
+        self._to_host.clear()
+        self._from_host.clear()
+
+    def _connect(self) -> None:
+        self._link, rest = self._finder.connect(self._hello, until=self._until)
+        self._link.setblocking(False)
+        self._hear(rest)
+
+    def _connect_again(self) -> None:
+        try:
+            self._connect()
+        except HostSaysNo as no:
+            for answer in self._journal.give_up(str(no), all_of_them=True):
+                self._sink.write(answer)
+            return
+        handshake = self._journal.handshake()
+        self._to_host += handshake or b"".join(self._journal.again())
+        self._send()
+
+
+def _lines(buffer: bytearray) -> list[bytes]:
+    """The whole lines, each with its end, out of it; what is left stays in it."""
+    whole, end, rest = buffer.rpartition(b"\n")
+    if not end:
+        return []
+    buffer[:] = rest
+    return [bytes(line) + b"\n" for line in whole.split(b"\n") if line.strip()]
+
+
+@contextmanager
+def _alarm() -> Iterator[socket.socket]:
+    """A socket that SIGTERM and SIGINT make readable, as long as they would have ended the process."""
+    wakes, alarm = socket.socketpair()
+    with wakes, alarm:
+        wakes.setblocking(False)
+        before = {one: signal.signal(one, _nothing) for one in (signal.SIGTERM, signal.SIGINT)}
+        wakeup = signal.set_wakeup_fd(wakes.fileno(), warn_on_full_buffer=False)
+        try:
+            yield alarm
+        finally:
+            signal.set_wakeup_fd(wakeup)
+            for one, handler in before.items():
+                signal.signal(one, handler)
+
+
+def _nothing(signum: int, frame: FrameType | None) -> None:
+    """The wakeup descriptor does it."""
+
+
+def forward(data_dir: Path, environment: Mapping[str, str], settings: Mapping[str, str], version: str) -> int:
+    """Standard input and output. The exit code: 2 for what the caller has to change, said on standard error."""
+    hello = Hello(version=version, session=uuid.uuid4().hex, settings=settings)
+    try:
+        with _alarm() as alarm:
+            finder = Finder(data_dir, environment, alarm=alarm)
+            Forwarder(Source(0), Sink(1), finder, hello, alarm).run()
+    except HostSaysNo as no:
+        print(f"madeleine: {no}", file=sys.stderr)
+        return 2 if no.usage else 1
+    return 0

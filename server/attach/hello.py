@@ -1,0 +1,91 @@
+"""The first line each way between a forwarder and its host. After it, MCP: one JSON-RPC message a line."""
+
+from __future__ import annotations
+
+import json
+import socket
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from typing import Any, Literal
+
+PROTOCOL = 1
+"""Of these two lines and what they promise. The higher one wins: a host of a lower one is replaced, a forwarder of a
+lower one is told to be updated."""
+LONGEST = 64 * 1024
+"""Bytes of a hello, at most."""
+HELLO_SECONDS = 30.0
+
+
+class HostSaysNo(Exception):
+    """The host will not serve; `usage` if it is the caller who has to change something. `protocol` is the host's."""
+
+    def __init__(self, message: str, *, usage: bool = False, protocol: int = PROTOCOL) -> None:
+        super().__init__(message)
+        self.usage = usage
+        self.protocol = protocol
+
+
+class NoHost(Exception):
+    """What answered is not a host, or it went away."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Hello:
+    """`settings`: as in the environment, without the prefix, in lower case: being, toolsets, read_only and all others.
+    `session`: the same at each connection of one forwarder."""
+
+    want: Literal["serve", "status", "stop"] = "serve"
+    protocol: int = PROTOCOL
+    version: str = ""
+    token: str = ""
+    session: str = ""
+    settings: Mapping[str, str] = field(default_factory=dict)
+
+    def line(self) -> bytes:
+        return _line({"madeleine": asdict(self)})
+
+
+def read_hello(line: bytes) -> Hello:
+    """Raises `ValueError` for what is not one. Fields of a later protocol are let be."""
+    found = json.loads(line)["madeleine"]
+    settings = found.get("settings", {})
+    want, protocol = found["want"], found["protocol"]
+    if want not in ("serve", "status", "stop") or not isinstance(protocol, int) or not isinstance(settings, dict):
+        raise ValueError("not a hello")
+    return Hello(
+        want=want,
+        protocol=protocol,
+        version=str(found.get("version", "")),
+        token=str(found.get("token", "")),
+        session=str(found.get("session", "")),
+        settings={str(name): str(value) for name, value in settings.items()},
+    )
+
+
+def reply(**content: Any) -> bytes:
+    """`ok` or `error` (and `usage`); always the protocol, the version and the process id of the host."""
+    return _line({"madeleine": {"protocol": PROTOCOL} | content})
+
+
+def greet(link: socket.socket, hello: Hello) -> tuple[dict[str, Any], bytes]:
+    """The host's reply, and what came behind it. Raises `HostSaysNo` and `NoHost`."""
+    link.settimeout(HELLO_SECONDS)
+    got = b""
+    try:
+        link.sendall(hello.line())
+        while b"\n" not in got:
+            if len(got) > LONGEST or not (more := link.recv(LONGEST)):
+                raise NoHost("it went away")
+            got += more
+        line, _, rest = got.partition(b"\n")
+        content = json.loads(line)["madeleine"]
+        link.settimeout(None)
+        if "error" in content:
+            raise HostSaysNo(str(content["error"]), usage=bool(content.get("usage")), protocol=int(content["protocol"]))
+        return content, rest
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+        raise NoHost(str(error)) from error
+
+
+def _line(content: Mapping[str, Any]) -> bytes:
+    return json.dumps(content, separators=(",", ":")).encode() + b"\n"

@@ -1,0 +1,44 @@
+"""A lock on a file, which the operating system frees when its process ends, however it ends.
+
+Standard library only, unlike `server.owner`, whose library takes 0.1 s to import.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+if sys.platform == "win32":
+    import msvcrt
+
+    def _take(fd: int) -> None:
+        msvcrt.locking(fd, msvcrt.LK_NBLCK, 1)
+
+else:
+    import fcntl
+
+    def _take(fd: int) -> None:
+        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+
+
+@contextmanager
+def hold(path: Path) -> Iterator[bool]:
+    """Whether the lock could be had; if so, it is held inside. Raises `OSError` if the file cannot be used."""
+    fd = os.open(path, os.O_RDWR | os.O_CREAT | getattr(os, "O_CLOEXEC", 0), 0o600)
+    try:
+        try:
+            _take(fd)
+        except (BlockingIOError, PermissionError):
+            yield False
+        else:
+            yield True
+    finally:
+        os.close(fd)
+
+
+def is_held(path: Path) -> bool:
+    with hold(path) as got:
+        return not got

@@ -1,0 +1,1 @@
+"""The one process that owns a data directory, and serves all its clients."""

@@ -1,0 +1,178 @@
+"""Clients over one listening socket, each with its own being and tools, all with one memory."""
+
+from __future__ import annotations
+
+import asyncio
+import hmac
+import logging
+import os
+import random
+import socket
+import time
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from typing import Any
+
+import anyio
+
+from memory.errors import InvalidInput
+from memory.model import BeingId
+from server import __version__
+from server.app import build_server
+from server.attach.hello import HELLO_SECONDS, LONGEST, PROTOCOL, Hello, read_hello, reply
+from server.lines import FINISH_SECONDS, line_transport
+from server.settings import Settings, settings_of
+from tools.tool import UseCases
+from tools.toolset import Toolset, default_tools
+
+logger = logging.getLogger(__name__)
+
+OF_A_CLIENT = frozenset({"being"})
+"""Settings that each client brings; all others are the host's, from whoever started it."""
+
+
+class Host:
+    """`serve` returns when `end` was called, or nobody was connected for `settings.idle_seconds`."""
+
+    def __init__(self, settings: Settings, use_cases: Callable[[], Awaitable[UseCases]], *, token: str = "") -> None:
+        """`token`: what a caller has to know, if the socket does not itself keep others out."""
+        self._settings = settings
+        self._use_cases = use_cases
+        self._token = token
+        self._chance = random.SystemRandom()
+        self._end = anyio.Event()
+        self._connections: set[asyncio.Task[None]] = set()
+        self._clients: dict[int, dict[str, Any]] = {}
+        self._started = time.time()
+        self._idle: asyncio.TimerHandle | None = None
+
+    def end(self) -> None:
+        """What was begun is finished."""
+        self._end.set()
+
+    async def serve(self, listener: socket.socket) -> None:
+        listener.setblocking(False)
+        unix = listener.family == getattr(socket, "AF_UNIX", None)
+        listen = asyncio.start_unix_server if unix else asyncio.start_server
+        server = await listen(self._connected, sock=listener, limit=LONGEST)
+        self._nobody_is_here()
+        await self._end.wait()
+        # Closed at once: who connects from now on finds nobody, and starts the next host when this one has gone.
+        server.close()
+        if self._connections:
+            await asyncio.wait(self._connections, timeout=FINISH_SECONDS + 1)
+        for task in self._connections:
+            task.cancel()
+
+    def _nobody_is_here(self) -> None:
+        self._idle = asyncio.get_running_loop().call_later(self._settings.idle_seconds, self._end.set)
+
+    async def _connected(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        task = asyncio.current_task()
+        assert task is not None
+        self._connections.add(task)
+        if self._idle is not None:
+            self._idle.cancel()
+            self._idle = None
+        try:
+            await self._serve(reader, writer)
+        except ConnectionError as error:
+            logger.info("a client went away: %s", error)
+        except Exception:
+            logger.exception("a client could not be served")
+        finally:
+            self._connections.discard(task)
+            if not self._connections:
+                self._nobody_is_here()
+            writer.close()
+            with suppress(OSError):
+                await writer.wait_closed()
+
+    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        hello = await self._hello(reader)
+        if hello is None:
+            return
+        if hello.want == "stop":
+            writer.write(self._reply(ok=True))
+            await writer.drain()
+            self.end()
+        elif hello.want == "status":
+            writer.write(self._reply(ok=True, **self._status()))
+            await writer.drain()
+        elif hello.protocol != PROTOCOL:
+            writer.write(self._reply(error=_other_protocol(hello)))
+            await writer.drain()
+        else:
+            await self._serve_tools(hello, reader, writer)
+
+    async def _hello(self, reader: asyncio.StreamReader) -> Hello | None:
+        """None for who does not say it properly, or does not know the token: it gets no answer."""
+        try:
+            async with asyncio.timeout(HELLO_SECONDS):
+                hello = read_hello(await reader.readuntil(b"\n"))
+        except (ValueError, KeyError, TypeError, asyncio.IncompleteReadError, asyncio.LimitOverrunError, TimeoutError):
+            return None
+        return hello if hmac.compare_digest(hello.token.encode(), self._token.encode()) else None
+
+    async def _serve_tools(self, hello: Hello, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        try:
+            settings = settings_of(dict(hello.settings) | {"data_dir": str(self._settings.data_dir)})
+        except InvalidInput as error:
+            writer.write(self._reply(error=str(error), usage=True))
+            await writer.drain()
+            return
+        self._note_differences(settings)
+        writer.write(self._reply(ok=True))
+        toolset = Toolset(default_tools(self._chance), max_text_chars=self._settings.max_text_chars)
+        client = {"being": settings.being, "version": hello.version, "since": round(time.time(), 3)}
+        self._clients[id(client)] = client
+        try:
+            async with line_transport(_Source(reader), _Sink(writer), end=self._end) as (read, write):
+                server = build_server(toolset, BeingId(settings.being), self._use_cases, session=hello.session)
+                await server.run(read, write, server.create_initialization_options())
+        finally:
+            del self._clients[id(client)]
+
+    def _note_differences(self, theirs: Settings) -> None:
+        ours, others = self._settings.model_dump(), theirs.model_dump()
+        if differ := sorted(name for name in ours if name not in OF_A_CLIENT and ours[name] != others[name]):
+            logger.warning(
+                "a client came with other settings (%s); this process goes on with those it was started with. "
+                "`madeleine stop` ends it, and the next client starts one with its own.",
+                ", ".join(differ),
+            )
+
+    def _reply(self, **content: Any) -> bytes:
+        return reply(version=__version__, pid=os.getpid(), **content)
+
+    def _status(self) -> dict[str, Any]:
+        return {
+            "data_dir": str(self._settings.data_dir),
+            "embedding_model": self._settings.embedding_model,
+            "started": round(self._started, 3),
+            "clients": list(self._clients.values()),
+        }
+
+
+def _other_protocol(hello: Hello) -> str:
+    return (
+        f"This memory's process is Madeleine {__version__}, the one that asks is Madeleine {hello.version or '?'}: they "
+        f"speak different protocols ({PROTOCOL} and {hello.protocol}). Update the older installation."
+    )
+
+
+class _Source:
+    def __init__(self, reader: asyncio.StreamReader) -> None:
+        self._reader = reader
+
+    async def read(self, limit: int, /) -> bytes:
+        return await self._reader.read(limit)
+
+
+class _Sink:
+    def __init__(self, writer: asyncio.StreamWriter) -> None:
+        self._writer = writer
+
+    async def write(self, data: bytes, /) -> None:
+        self._writer.write(data)
+        await self._writer.drain()

@@ -1,0 +1,68 @@
+"""A host from its first client to its end."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import socket
+import sys
+from logging.handlers import RotatingFileHandler
+from pathlib import Path
+
+from memory.errors import InvalidInput
+from server.attach.address import Address
+from server.attach.finding import EXIT_USAGE, LOG
+from server.host.host import Host
+from server.settings import Settings, read_settings
+from server.stdio import LazyMemory, signals
+
+logger = logging.getLogger(__name__)
+
+LOG_FORMAT = "%(asctime)s %(levelname)s %(name)s: %(message)s"
+LOG_BYTES = 1_000_000
+LOG_FILES = 3
+"""Older ones that are kept beside the current one."""
+
+
+def run(data_dir: Path, listener: socket.socket, address: Address) -> int:
+    try:
+        settings = read_settings()
+        log_to(data_dir / LOG, settings)
+    except InvalidInput as error:
+        print(f"madeleine: {error}", file=sys.stderr)
+        return EXIT_USAGE
+    asyncio.run(serve(settings, listener, address))
+    return 0
+
+
+async def serve(settings: Settings, listener: socket.socket, address: Address) -> None:
+    """Until it is told to end, or has idled."""
+    async with LazyMemory(settings) as memory:
+        host = Host(settings, memory.use_cases, token=address.token)
+        with signals(host.end):
+            logger.info("process %d is the host of %s", os.getpid(), settings.data_dir)
+            be_quiet()
+            await host.serve(listener)
+            logger.info("process %d ends", os.getpid())
+
+
+def log_to(path: Path, settings: Settings) -> None:
+    """Rotating. A disk that takes no log keeps nobody from being served."""
+    handler: logging.Handler
+    try:
+        handler = RotatingFileHandler(path, maxBytes=LOG_BYTES, backupCount=LOG_FILES, encoding="utf-8")
+    except OSError:
+        handler = logging.NullHandler()
+    logging.raiseExceptions = False
+    logging.basicConfig(handlers=[handler], level=settings.log_level.upper(), format=LOG_FORMAT)
+
+
+def be_quiet() -> None:
+    """Whoever started this process need not read from it any more."""
+    sys.stdout.flush()
+    sys.stderr.flush()
+    nothing = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nothing, 1)
+    os.dup2(nothing, 2)
+    os.close(nothing)
