@@ -304,7 +304,7 @@ def temporary_memory() -> Iterator[Path]:
 async def demonstrate(out: Console, folder: Path, log: Path) -> None:
     server = StdioServerParameters(
         command=sys.executable,
-        args=["-m", "server.cli"],
+        args=["-m", "server.cli", "--in-process"],
         env={"MADELEINE_DATA_DIR": str(folder / "data"), "MADELEINE_BEING": BEING},
     )
     with log.open("w", encoding="utf-8") as errors:

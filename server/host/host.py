@@ -156,7 +156,7 @@ class Host:
 
 def _other_protocol(hello: Hello) -> str:
     return (
-        f"This memory's process is Madeleine {__version__}, the one that asks is Madeleine {hello.version or '?'}: they "
+        f"This memory's process is Madeleine {__version__}, and Madeleine {hello.version or '?'} asks for it: they "
         f"speak different protocols ({PROTOCOL} and {hello.protocol}). Update the older installation."
     )
 

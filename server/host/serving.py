@@ -14,8 +14,9 @@ from memory.errors import InvalidInput
 from server.attach.address import Address
 from server.attach.finding import EXIT_USAGE, LOG
 from server.host.host import Host
+from server.lazy import LazyMemory
 from server.settings import Settings, read_settings
-from server.stdio import LazyMemory, signals
+from server.stdio import signals
 
 logger = logging.getLogger(__name__)
 

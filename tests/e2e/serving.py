@@ -22,7 +22,8 @@ TIMEOUT_SECONDS = 60.0
 
 
 def command() -> list[str]:
-    return [sys.executable, "-m", "server.cli"]
+    """A server that lives no longer than its client."""
+    return [sys.executable, "-m", "server.cli", "--in-process"]
 
 
 def environment(data_dir: Path, being: str = "ada", **more: str) -> dict[str, str]:

@@ -6,12 +6,13 @@ import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from server import stdio
+from server import lazy
+from server.lazy import LazyMemory
 from server.settings import Settings
-from server.stdio import LazyMemory
 
 
 @pytest.mark.parametrize("finish_seconds", [0.0, 60.0])
@@ -23,7 +24,7 @@ async def test_a_memory_that_takes_too_long_to_open_is_given_up_at_the_end_and_c
     begun, goes_on = asyncio.Event(), asyncio.Event()
 
     @asynccontextmanager
-    async def open_slowly(_: Settings) -> AsyncIterator[None]:
+    async def open_slowly(_: Settings) -> AsyncIterator[Any]:
         begun.set()
         try:
             await goes_on.wait()
@@ -32,10 +33,10 @@ async def test_a_memory_that_takes_too_long_to_open_is_given_up_at_the_end_and_c
         finally:
             told.append("closed")
 
-    monkeypatch.setattr(stdio, "open_memory", open_slowly)
-    monkeypatch.setattr(stdio, "FINISH_SECONDS", finish_seconds)
+    monkeypatch.setattr(lazy, "FINISH_SECONDS", finish_seconds)
+    monkeypatch.setattr(lazy, "BEHIND_SECONDS", 0)
     async with asyncio.timeout(30):
-        async with LazyMemory(Settings(data_dir=tmp_path)):
+        async with LazyMemory(Settings(data_dir=tmp_path), open_slowly):
             await begun.wait()
             if finish_seconds:
                 goes_on.set()
