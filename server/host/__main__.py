@@ -6,6 +6,7 @@ until it serves is for whoever started it.
 
 from __future__ import annotations
 
+import logging
 import os
 import socket
 import sys
@@ -67,6 +68,7 @@ def _in_directory(data_dir: Path) -> tuple[socket.socket, Address]:
     path.unlink(missing_ok=True)
     listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     listener.bind(str(path))
+    path.chmod(0o600)
     listener.listen(BACKLOG)
     return listener, Address(path=str(path))
 
@@ -81,4 +83,8 @@ def _on_loopback() -> tuple[socket.socket, Address]:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    code = main()
+    logging.shutdown()
+    sys.stderr.flush()
+    # All is closed. A thread that still waits for a network must not keep the process alive.
+    os._exit(code)

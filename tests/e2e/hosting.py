@@ -1,0 +1,162 @@
+"""Hosts of a data directory, and raw clients of the command that an MCP client starts."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import AsyncIterator, Iterator, Mapping
+from contextlib import asynccontextmanager, contextmanager
+from pathlib import Path
+from typing import Any
+
+from mcp.client.client import Client
+from mcp.client.stdio import StdioServerParameters, stdio_client
+
+from tests.e2e.serving import ROOT, TIMEOUT_SECONDS, Era, environment
+
+COMMAND = [sys.executable, "-m", "server.cli"]
+
+
+def madeleine(data_dir: Path, *arguments: str, **more: str) -> subprocess.CompletedProcess[str]:
+    """One run of the command, without anything on standard input."""
+    return subprocess.run(
+        [*COMMAND, *arguments],
+        env=environment(data_dir, **more),
+        cwd=ROOT,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+
+
+def status(data_dir: Path) -> dict[str, Any]:
+    found = madeleine(data_dir, "status", "--json")
+    assert found.returncode == 0, found.stderr
+    answer = json.loads(found.stdout)
+    assert isinstance(answer, dict)
+    return answer
+
+
+def hosts_of(data_dir: Path) -> list[int]:
+    """Process ids of all hosts of this directory, asked or not; zombies are none."""
+    found: list[int] = []
+    for folder in Path("/proc").glob("[0-9]*"):
+        with contextlib.suppress(OSError):
+            words = (folder / "cmdline").read_bytes().split(b"\0")
+            if b"server.host" in words and os.fsencode(data_dir) in words:
+                found.append(int(folder.name))
+    return sorted(found)
+
+
+@contextmanager
+def no_host_left(data_dir: Path) -> Iterator[None]:
+    """Whatever happens inside, no host of this directory outlives it."""
+    try:
+        yield
+    finally:
+        for pid in hosts_of(data_dir):
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+
+
+@asynccontextmanager
+async def hosted(
+    data_dir: Path, *, being: str = "ada", era: Era = "legacy", more: Mapping[str, str] | None = None
+) -> AsyncIterator[Client]:
+    """A real client of the command as an MCP client starts it."""
+    executable, *arguments = COMMAND
+    server = StdioServerParameters(
+        command=executable, args=arguments, env=environment(data_dir, being, **(more or {})), cwd=ROOT
+    )
+    async with Client(stdio_client(server), mode=era, read_timeout_seconds=TIMEOUT_SECONDS) as client:
+        yield client
+
+
+class Asker:
+    """A raw client that goes on asking without waiting, and collects what comes back."""
+
+    def __init__(self, data_dir: Path, *, being: str = "ada", more: Mapping[str, str] | None = None) -> None:
+        self.process = subprocess.Popen(
+            COMMAND,
+            env=environment(data_dir, being, **(more or {})),
+            cwd=ROOT,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+        )
+        self.answers: list[dict[str, Any]] = []
+        self.came = threading.Condition()
+        self.ended = False
+        self._reader = threading.Thread(target=self._read, daemon=True)
+        self._reader.start()
+        self.send(
+            {"id": "init", "method": "initialize"}
+            | {
+                "params": {
+                    "protocolVersion": "2025-11-25",
+                    "capabilities": {},
+                    "clientInfo": {"name": "asker", "version": "1"},
+                }
+            }
+        )
+        self.send({"method": "notifications/initialized"})
+
+    def send(self, message: Mapping[str, Any]) -> None:
+        self.send_line(json.dumps({"jsonrpc": "2.0"} | dict(message)).encode())
+
+    def send_line(self, line: bytes) -> None:
+        assert self.process.stdin
+        self.process.stdin.write(line + b"\n")
+        self.process.stdin.flush()
+
+    def call(self, id_: int | str, tool: str, **arguments: Any) -> None:
+        self.send({"id": id_, "method": "tools/call", "params": {"name": tool, "arguments": arguments}})
+
+    def store(self, number: int, text: str) -> None:
+        self.call(number, "store", text=text)
+
+    def wait_for(self, count: int, *, seconds: float = 120) -> list[dict[str, Any]]:
+        """At least so many answers, besides the handshake's."""
+        with self.came:
+            got = self.came.wait_for(lambda: len(self.answers) >= count or self.ended, timeout=seconds)
+            assert got, f"{len(self.answers)} of {count} answers"
+            return list(self.answers)
+
+    def close(self) -> int:
+        """End of input; the exit code when all is answered."""
+        assert self.process.stdin
+        with contextlib.suppress(BrokenPipeError):
+            self.process.stdin.close()
+        code = self.process.wait(timeout=60)
+        self._reader.join(timeout=60)
+        assert self.process.stdout
+        self.process.stdout.close()
+        return code
+
+    def _read(self) -> None:
+        assert self.process.stdout
+        for line in self.process.stdout:
+            message = json.loads(line)
+            if message.get("id") != "init":
+                with self.came:
+                    self.answers.append(message)
+                    self.came.notify_all()
+        with self.came:
+            self.ended = True
+            self.came.notify_all()
+
+
+@contextmanager
+def asking(data_dir: Path, *, being: str = "ada", more: Mapping[str, str] | None = None) -> Iterator[Asker]:
+    asker = Asker(data_dir, being=being, more=more)
+    try:
+        yield asker
+    finally:
+        asker.process.kill()
+        asker.close()
