@@ -11,7 +11,7 @@ PYTEST_ARGS ?=
 BENCH_ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test slow bench latency check types lint imports format lock clean
+.PHONY: help demo test slow bench latency startup check types lint imports format lock clean
 .DELETE_ON_ERROR:
 
 help: ## show this
@@ -33,6 +33,9 @@ bench: $(VENV)/.dev ## measure retrieval on the data sets in a folder (DATA=fold
 
 latency: $(VENV)/.dev ## measure the time of every tool over stdio (BENCH_ARGS="--sizes 1000")
 	@$(PY) -m benchmarks.latency $(BENCH_ARGS)
+
+startup: $(VENV)/.dev ## measure the time from the start to the list of tools
+	@$(PY) -m benchmarks.startup $(BENCH_ARGS)
 
 check: types lint imports ## check types, lint and import contracts
 

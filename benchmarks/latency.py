@@ -1,9 +1,9 @@
 """Speed over stdio, everything included: `python -m benchmarks.latency`.
 
 A store of N made-up memories is filled through the use cases. Then the real server is started on it, and the real MCP
-client calls `recall` and `store`, one call at a time. Beside each call, in the same minute and on the same machine, the
-bare embedding of the same text is timed in this process: the model alone, one text, no cache. The figures are
-milliseconds, and ratios to that.
+client calls `recall` and `store`, one call at a time: first in a process of its own, then through a host ("hosted").
+Beside each call, in the same minute and on the same machine, the bare embedding of the same text is timed in this
+process: the model alone, one text, no cache. The figures are milliseconds, and ratios to that.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import json
+import subprocess
 import sys
 import tempfile
 import time
@@ -36,6 +37,8 @@ from server.wiring import open_memory
 BEING = "benchmark"
 FILL_BATCH = 256
 WARM_UP = 20
+CALLS = ("recall", "store", "recall, hosted", "store, hosted")
+ROOT = Path(__file__).parent.parent
 RESULTS = Path(__file__).parent / "results"
 
 
@@ -86,27 +89,36 @@ async def measure(
     return timing
 
 
-async def over_stdio(data_dir: Path, model_dir: Path, calls: int) -> dict[str, Timing]:
+async def over_stdio(data_dir: Path, model_dir: Path, calls: int, *, hosted: bool = False) -> dict[str, Timing]:
     engine = load(Settings().embedding_model, model_dir).engine
 
     def bare(text: str) -> object:
         return list(engine.embed([text]))
 
+    environment = {"MADELEINE_DATA_DIR": str(data_dir), "MADELEINE_BEING": BEING, "MADELEINE_LOG_LEVEL": "warning"}
+    command = ["-m", "server.cli"]
     server = StdioServerParameters(
-        command=sys.executable,
-        args=["-m", "server.cli"],
-        env={"MADELEINE_DATA_DIR": str(data_dir), "MADELEINE_BEING": BEING, "MADELEINE_LOG_LEVEL": "warning"},
-        cwd=Path(__file__).parent.parent,
+        command=sys.executable, args=command + ([] if hosted else ["--in-process"]), env=environment, cwd=ROOT
     )
-    async with Client(stdio_client(server)) as client:
-        return {
-            "recall": await measure(
-                list(questions(calls + WARM_UP, seed=2)), bare, lambda text: client.call_tool("recall", {"query": text})
-            ),
-            "store": await measure(
-                list(texts(calls + WARM_UP, seed=3)), bare, lambda text: client.call_tool("store", {"text": text})
-            ),
-        }
+    try:
+        async with Client(stdio_client(server)) as client:
+            return {
+                "recall": await measure(
+                    list(questions(calls + WARM_UP, seed=2 + hosted)),
+                    bare,
+                    lambda text: client.call_tool("recall", {"query": text}),
+                ),
+                "store": await measure(
+                    list(texts(calls + WARM_UP, seed=4 + hosted)),
+                    bare,
+                    lambda text: client.call_tool("store", {"text": text}),
+                ),
+            }
+    finally:
+        if hosted:
+            await asyncio.to_thread(
+                subprocess.run, [sys.executable, *command, "stop"], env=environment, cwd=ROOT, check=True
+            )
 
 
 async def run(sizes: Sequence[int], calls: int) -> dict[str, Any]:
@@ -116,6 +128,8 @@ async def run(sizes: Sequence[int], calls: int) -> dict[str, Any]:
             data_dir = Path(folder) / "data"
             rate = await fill(data_dir, size)
             timings = await over_stdio(data_dir, Path(folder), calls)
+            through_host = await over_stdio(data_dir, Path(folder), calls, hosted=True)
+            timings |= {f"{call}, hosted": timing for call, timing in through_host.items()}
             found[str(size)] = {"bulk memories/s": round(rate, 1)} | {k: t.figures() for k, t in timings.items()}
     return found
 
@@ -124,7 +138,7 @@ def show(found: dict[str, Any], calls: int) -> None:
     columns = list(next(iter(found.values()))["recall"])
     table = Table("memories", "call", *columns, title=f"Over stdio, {calls} calls each")
     for size, of_size in found.items():
-        for call in ("recall", "store"):
+        for call in CALLS:
             table.add_row(size, call, *(f"{of_size[call][column]:.2f}" for column in columns))
     Console(width=140).print(table)
 

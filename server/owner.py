@@ -30,7 +30,7 @@ def own(data_dir: Path) -> Iterator[None]:
     except Timeout as error:
         raise StorageBusy(
             f"The memory in {data_dir} is in use by another Madeleine{_holder(data_dir)}. "
-            "Close the other client, or give this one a directory of its own with MADELEINE_DATA_DIR."
+            "End that one (madeleine stop), or give this one a directory of its own with MADELEINE_DATA_DIR."
         ) from error
     except OSError as error:
         raise StorageError(

@@ -9,7 +9,7 @@ import signal
 import subprocess
 import sys
 import threading
-from collections.abc import AsyncIterator, Iterator, Mapping
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 from typing import Any
@@ -82,9 +82,16 @@ async def hosted(
 class Asker:
     """A raw client that goes on asking without waiting, and collects what comes back."""
 
-    def __init__(self, data_dir: Path, *, being: str = "ada", more: Mapping[str, str] | None = None) -> None:
+    def __init__(
+        self,
+        data_dir: Path,
+        *,
+        arguments: Sequence[str] = (),
+        being: str = "ada",
+        more: Mapping[str, str] | None = None,
+    ) -> None:
         self.process = subprocess.Popen(
-            COMMAND,
+            [*COMMAND, *arguments],
             env=environment(data_dir, being, **(more or {})),
             cwd=ROOT,
             stdin=subprocess.PIPE,
@@ -153,8 +160,10 @@ class Asker:
 
 
 @contextmanager
-def asking(data_dir: Path, *, being: str = "ada", more: Mapping[str, str] | None = None) -> Iterator[Asker]:
-    asker = Asker(data_dir, being=being, more=more)
+def asking(
+    data_dir: Path, *, arguments: Sequence[str] = (), being: str = "ada", more: Mapping[str, str] | None = None
+) -> Iterator[Asker]:
+    asker = Asker(data_dir, arguments=arguments, being=being, more=more)
     try:
         yield asker
     finally:

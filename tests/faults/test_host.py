@@ -12,7 +12,7 @@ import subprocess
 import threading
 from collections import Counter
 from collections.abc import Iterator
-from contextlib import AsyncExitStack, contextmanager
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +22,7 @@ from server.attach.address import ABOUT, LOCK, find
 from server.attach.hello import PROTOCOL, Hello, read_hello, reply
 from server.attach.lock import hold
 from tests.e2e.hosting import COMMAND, Asker, asking, hosted, hosts_of, madeleine, no_host_left, status
-from tests.e2e.serving import ERAS, ROOT, Era, ask, connected, environment, said
+from tests.e2e.serving import ERAS, ROOT, Era, ask, environment, said
 
 KINDS = ("unix", "tcp")
 
@@ -375,14 +375,15 @@ def test_a_directory_that_cannot_be_used_is_told_at_the_start(tmp_path: Path) ->
 
 
 async def test_a_memory_that_another_process_owns_is_told_to_the_call_until_it_is_free(data_dir: Path) -> None:
-    async with AsyncExitStack() as later:
-        async with connected(data_dir) as owner:
-            await ask(owner, "store", text="The lamp is broken")
-            client = await later.enter_async_context(hosted(data_dir))
+    with asking(data_dir, arguments=["--in-process"]) as owner:
+        owner.store(0, "The lamp is broken")
+        owner.wait_for(1)
+        async with hosted(data_dir) as client:
             refused = await client.call_tool("recall", {"query": "lamp"})
             assert refused.is_error
-            assert "in use by another Madeleine (process " in said(refused)
-        assert (await ask(client, "recall", query="lamp"))["count"] == 1
+            assert f"in use by another Madeleine (process {owner.process.pid})" in said(refused)
+            assert owner.close() == 0
+            assert (await ask(client, "recall", query="lamp"))["count"] == 1
 
 
 async def test_a_data_directory_may_lie_deeper_than_a_sockets_name_may_be_long(tmp_path: Path) -> None:

@@ -1,0 +1,58 @@
+"""Where a host is looked for."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from server.attach.address import ABOUT, Address, Untrusted, dial, find, remove_about, socket_path, write_about
+from server.attach.lock import hold, is_held
+
+
+def test_what_is_written_is_found_and_only_the_user_can_read_it(tmp_path: Path) -> None:
+    for there in (Address(path="/somewhere/else.sock"), Address(port=4711, token="t")):
+        write_about(tmp_path, there, version="1")
+        assert find(tmp_path) == there
+        assert (tmp_path / ABOUT).stat().st_mode & 0o777 == 0o600
+        assert [path.name for path in tmp_path.iterdir()] == [ABOUT]
+    remove_about(tmp_path)
+    assert find(tmp_path) == Address(path=str(tmp_path / "host.sock"))
+
+
+def test_a_directory_for_sockets_that_others_can_enter_is_not_used(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tempfile.gettempdir", lambda: str(tmp_path))
+    deep = tmp_path / ("d" * 120)
+    path = socket_path(deep)
+    assert path.parent.parent == tmp_path
+    path.parent.chmod(0o755)
+    with pytest.raises(Untrusted, match="only you can use"):
+        socket_path(deep)
+    path.parent.rmdir()
+    path.parent.symlink_to(tmp_path)
+    with pytest.raises(Untrusted):
+        socket_path(deep)
+
+
+def test_two_directories_have_two_sockets(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tempfile.gettempdir", lambda: str(tmp_path))
+    assert socket_path(tmp_path / ("d" * 120)) != socket_path(tmp_path / ("e" * 120))
+
+
+@pytest.mark.parametrize("nobody", [Address(), Address(path="/nowhere/host.sock"), Address(port=1)])
+def test_where_nobody_listens_is_an_error_of_the_system(nobody: Address) -> None:
+    with pytest.raises(OSError, match=r".+"):
+        dial(nobody)
+
+
+def test_a_lock_is_held_by_one_and_freed_with_it(tmp_path: Path) -> None:
+    lock = tmp_path / "lock"
+    assert not is_held(lock)
+    with hold(lock) as mine, hold(lock) as again:
+        assert mine
+        assert not again
+        assert is_held(lock)
+    assert not is_held(lock)
+    assert lock.stat().st_mode & 0o777 == 0o600
