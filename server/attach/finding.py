@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import os
 import select
 import socket
 import subprocess
 import sys
 import time
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -53,7 +51,6 @@ class Finder:
         self._command = list(command or host_command(data_dir))
         self._alarm = alarm
         self._started: subprocess.Popen[bytes] | None = None
-        self._said = b""
 
     def connect(self, hello: Hello, *, until: float | None = None) -> Link:
         """`until`: by the monotonic clock. Raises `HostSaysNo` with what to tell the person, `Ended`."""
@@ -96,7 +93,7 @@ class Finder:
 
     def _start_if_there_is_none(self) -> None:
         if self._started is not None:
-            self._listen(self._started)
+            self._look_after(self._started)
         if self._started is None and not is_held(self._data_dir / LOCK):
             self._started = self._start()
 
@@ -105,8 +102,7 @@ class Finder:
         detached: dict[str, Any] = {"start_new_session": True}
         if sys.platform == "win32":
             detached = {"creationflags": subprocess.DETACHED_PROCESS | subprocess.CREATE_NEW_PROCESS_GROUP}
-        self._said = b""
-        process = subprocess.Popen(
+        return subprocess.Popen(
             self._command,
             env=dict(self._environment) | {"MADELEINE_DATA_DIR": str(self._data_dir)},
             stdin=subprocess.DEVNULL,
@@ -114,31 +110,26 @@ class Finder:
             stderr=subprocess.STDOUT,
             **detached,
         )
-        assert process.stdout is not None
-        os.set_blocking(process.stdout.fileno(), False)
-        return process
 
-    def _listen(self, process: subprocess.Popen[bytes]) -> None:
-        """What it says before it serves are reasons why it cannot. It has ended with 0 if another was faster."""
-        assert process.stdout is not None
-        ended = process.poll() is not None
-        with suppress(BlockingIOError):
-            while more := os.read(process.stdout.fileno(), 65536):
-                self._said = (self._said + more)[-4000:]
-        if not ended:
+    def _look_after(self, process: subprocess.Popen[bytes]) -> None:
+        """What it said before its end is why it could not serve. It has ended with 0 if another was faster; one that was
+        killed has nothing to say, and is tried again."""
+        if process.poll() is None:
             return
-        process.stdout.close()
         self._started = None
-        if process.returncode:
-            reason = self._said.decode(errors="replace").strip() or f"it ended with {process.returncode}"
-            raise HostSaysNo(reason.removeprefix("madeleine: "), usage=process.returncode == EXIT_USAGE)
+        assert process.stdout is not None
+        with process.stdout:
+            said = process.stdout.read()[-4000:].decode(errors="replace").strip()
+        if process.returncode > 0:
+            reason = said.removeprefix("madeleine: ") or f"Madeleine's process ended with {process.returncode}."
+            raise HostSaysNo(reason, usage=process.returncode == EXIT_USAGE)
 
     def _let_go(self) -> None:
         """Of a host that was started and serves: nothing is read from it any more."""
         if self._started is not None:
             self._started.poll()
-            if self._started.stdout and not self._started.stdout.closed:
-                self._started.stdout.close()
+            assert self._started.stdout is not None
+            self._started.stdout.close()
             self._started = None
 
 
