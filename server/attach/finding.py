@@ -112,8 +112,8 @@ class Finder:
         )
 
     def _look_after(self, process: subprocess.Popen[bytes]) -> None:
-        """What it said before its end is why it could not serve. It has ended with 0 if another was faster; one that was
-        killed has nothing to say, and is tried again."""
+        """What it said before its end is why it could not serve. It has ended with 0 if another was faster; one
+        that was killed has nothing to say, and another is tried."""
         if process.poll() is None:
             return
         self._started = None
