@@ -7,6 +7,7 @@ import asyncio
 import json
 import logging
 import sys
+from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -86,9 +87,10 @@ async def add_notes(settings: Settings, arguments: argparse.Namespace) -> None:
     """Into the ledger only: safe beside a running server."""
     from memory.errors import InvalidInput
     from memory.ingest.notes import add_note
+    from memory.ingest.redaction import clean_note
     from memory.model import BeingId
     from memory.scope import Scope
-    from server.wiring import notes_inbox, utc_now
+    from server.wiring import notes_inbox, redaction, utc_now
 
     try:
         text = await asyncio.to_thread(_read, arguments.file)
@@ -96,10 +98,16 @@ async def add_notes(settings: Settings, arguments: argparse.Namespace) -> None:
         raise InvalidInput(f"{arguments.file} cannot be read: {error}") from error
     # Not splitlines: JSON may hold U+2028, U+0085 and other ends of lines as they are.
     lines = [line for line in text.split("\n") if line.strip()]
+    found: Counter[str] = Counter()
+    scope = Scope(BeingId(settings.being), "madeleine note")
     async with notes_inbox(settings) as inbox:
         for line in lines:
-            await add_note(inbox, Scope(BeingId(settings.being), "madeleine note"), line, now=utc_now())
+            cleaned, secrets = clean_note(line, redaction(settings))
+            found.update(secrets)
+            await add_note(inbox, scope, cleaned, now=utc_now(), redact=redaction(settings))
     print(f"{len(lines)} notes wait for the next patrol of {settings.being!r}.")
+    if found:
+        print(f"Redacted: {', '.join(f'{count} {kind}' for kind, count in found.items())}.")
 
 
 def _read(file: str) -> str:

@@ -34,6 +34,8 @@ class Settings(BaseModel):
     recall_threshold: Annotated[float, Field(ge=0, le=1)] = 0.35
     qdrant_url: str = ""
     """A Qdrant server instead of the embedded index."""
+    redact: bool = True
+    """Take secrets (keys, tokens, passwords) out of what is stored."""
     log_level: Literal["debug", "info", "warning", "error"] = "info"
 
     @field_validator("data_dir")

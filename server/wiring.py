@@ -23,6 +23,7 @@ from memory.recall.recall import Recall, RecallConfig
 from memory.recall.revisit import Revisit
 from memory.recall.search import Search
 from memory.rules.matching import MatchThresholds
+from memory.rules.secrets import Redact, as_it_stands, redacted
 from patrol.run import Patrol
 from server.background import Background
 from server.owner import own
@@ -99,7 +100,7 @@ async def open_memory(
 
         thresholds = MatchThresholds(cosine=settings.recall_threshold)
         use = UseCases(
-            store=StoreScenes(ledger, index, embedder, now=utc_now, wrote=work.wake),
+            store=StoreScenes(ledger, index, embedder, now=utc_now, wrote=work.wake, redact=redaction(settings)),
             recall=Recall(
                 ledger,
                 index,
@@ -110,9 +111,21 @@ async def open_memory(
             ),
             search=Search(ledger, ledger.activations, now=utc_now),
             revisit=Revisit(ledger, ledger.activations, now=utc_now),
-            patrol=Patrol(ledger, index, embedder, ledger.activations, now=utc_now, wrote=caught_up),
+            patrol=Patrol(
+                ledger,
+                index,
+                embedder,
+                ledger.activations,
+                now=utc_now,
+                wrote=caught_up,
+                redact=redaction(settings),
+            ),
         )
         yield OpenMemory(use, ledger, index, embedder, keeper)
+
+
+def redaction(settings: Settings) -> Redact:
+    return redacted if settings.redact else as_it_stands
 
 
 @asynccontextmanager

@@ -23,7 +23,12 @@ _UNREAD = (
 _UPDATE = (
     update(notes)
     .where(_n.id == bindparam("target"), _n.being_id == bindparam("being"))
-    .values(state=bindparam("new_state"), reason=bindparam("new_reason"))
+    .values(
+        state=bindparam("new_state"),
+        reason=bindparam("new_reason"),
+        content=bindparam("new_content"),
+        folded=bindparam("new_folded"),
+    )
 )
 _INSERT = insert(notes)
 
@@ -62,9 +67,16 @@ async def add(database: Database, scope: Scope, note: Note) -> None:
         await transaction.run(_INSERT, [row])
 
 
-async def update_states(transaction: Transaction, scope: Scope, changed: Sequence[Note]) -> None:
+async def update_read(transaction: Transaction, scope: Scope, changed: Sequence[Note]) -> None:
     rows = [
-        {"target": note.id, "being": scope.being_id, "new_state": note.state, "new_reason": note.reason}
+        {
+            "target": note.id,
+            "being": scope.being_id,
+            "new_state": note.state,
+            "new_reason": note.reason,
+            "new_content": note.content,
+            "new_folded": fold(note.content),
+        }
         for note in changed
     ]
     await transaction.run(_UPDATE, rows)

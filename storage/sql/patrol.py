@@ -74,7 +74,7 @@ class SqlPatrol:
 
     async def apply(self, changes: PatrolChanges) -> None:
         await memories.store(self._transaction, self._scope, changes.new)
-        await notes.update_states(self._transaction, self._scope, changes.notes)
+        await notes.update_read(self._transaction, self._scope, changes.notes)
         await clusters.upsert(self._transaction, self._scope, changes.clusters)
         await clusters.remove(self._transaction, self._scope, changes.removed_clusters)
         if changes.subjects:
