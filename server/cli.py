@@ -31,7 +31,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         settings = read_settings()
         logging.basicConfig(stream=sys.stderr, level=settings.log_level.upper(), format=LOG_FORMAT)
-        run = {"reindex": reindex, "note": add_notes, "config": show_config}.get(arguments.command, serve)
+        run = {"reindex": reindex, "note": add_notes, "audit": audit, "config": show_config}.get(
+            arguments.command, serve
+        )
         asyncio.run(run(settings, arguments))
     except MadeleineError as error:
         print(f"madeleine: {error}", file=sys.stderr)
@@ -52,6 +54,13 @@ def parser() -> argparse.ArgumentParser:
     commands.add_parser("reindex", help="build the index anew from the ledger")
     note = commands.add_parser("note", help="put scene notes into the inbox, for the next patrol")
     note.add_argument("file", help="a file with one scene as JSON a line; - for standard input")
+    shown = commands.add_parser("audit", help="show who did what to which memories, and when")
+    shown.add_argument("--being", metavar="B", help="only this being's memories; all if left out")
+    shown.add_argument("--since", metavar="T", help="ISO date or time")
+    shown.add_argument("--until", metavar="T", help="ISO date or time, inclusive")
+    shown.add_argument("--event", metavar="E", help="only this: store, recall, patrol and so on")
+    shown.add_argument("--limit", metavar="N", type=int, default=100, help="the last N entries (default 100)")
+    shown.add_argument("--json", action="store_true", help="one JSON object a line, with all ids")
     commands.add_parser(
         "config", help="print the configuration that an MCP client needs, with this installation's path"
     )
@@ -69,6 +78,8 @@ async def reindex(settings: Settings, arguments: argparse.Namespace) -> None:
     from rich.console import Console
     from rich.progress import Progress
 
+    from memory.model import BeingId
+    from memory.scope import Scope
     from server.wiring import open_memory
 
     with Progress(console=Console(stderr=True)) as bar:
@@ -78,6 +89,7 @@ async def reindex(settings: Settings, arguments: argparse.Namespace) -> None:
             bar.update(task, completed=done, total=total)
 
         async with open_memory(settings, rebuild=True, progress=show, background=False) as memory:
+            memory.use.audit(Scope(BeingId(""), "madeleine reindex"), "reindex")
             await memory.index.optimize()
             count = await memory.index.count()
     print(f"The index was built anew: {count} memories.")
@@ -112,6 +124,12 @@ async def add_notes(settings: Settings, arguments: argparse.Namespace) -> None:
 
 def _read(file: str) -> str:
     return sys.stdin.read() if file == "-" else Path(file).read_text(encoding="utf-8")
+
+
+async def audit(settings: Settings, arguments: argparse.Namespace) -> None:
+    from server.audit import show_audit
+
+    await show_audit(settings, arguments)
 
 
 async def show_config(settings: Settings, arguments: argparse.Namespace) -> None:

@@ -98,11 +98,12 @@ TOOL = Tool(
         importance=NUMBER,
         access_count=COUNT,
         repeated={"type": "boolean"},
-        redacted={"type": "object", "description": "Secrets taken out of what was given: how many of each kind."},
+        redacted={"type": "object"},
         notice=TEXT,
     ),
     run=run,
     read_only=False,
     destructive=False,
     idempotent=False,
+    shows=False,
 )

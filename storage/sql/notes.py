@@ -6,9 +6,11 @@ from collections.abc import Sequence
 
 from sqlalchemy import bindparam, insert, select, update
 
+from memory.audit import entry_of
 from memory.errors import InvalidInput
 from memory.model import Note
 from memory.scope import Scope
+from storage.sql import audit
 from storage.sql.engine import Database, Reads, Row, Transaction
 from storage.sql.folding import fold
 from storage.sql.tables import notes
@@ -65,6 +67,7 @@ async def add(database: Database, scope: Scope, note: Note) -> None:
     }
     async with database.transaction() as transaction:
         await transaction.run(_INSERT, [row])
+        await audit.append(transaction, [entry_of(scope, "note", note.created_at, ids=[note.id])])
 
 
 async def update_read(transaction: Transaction, scope: Scope, changed: Sequence[Note]) -> None:

@@ -9,10 +9,11 @@ from typing import Any
 
 from sqlalchemy import bindparam, insert, or_, select, update
 
+from memory.audit import entry_of
 from memory.model import Cluster, ContentHash, Memory, MemoryId, ModelName, RunId, Vector
 from memory.ports import PatrolChanges, Subject
 from memory.scope import Scope
-from storage.sql import clusters, embeddings, memories, notes
+from storage.sql import audit, clusters, embeddings, memories, notes
 from storage.sql.engine import Row, Transaction
 from storage.sql.query import unindexed
 from storage.sql.tables import index_pending, patrol_runs
@@ -122,6 +123,9 @@ class SqlPatrol:
             "report": json.dumps(report, ensure_ascii=False),
         }
         await self._transaction.run(_RECORD, [row])
+        await audit.append(
+            self._transaction, [entry_of(self._scope, "patrol", finished, tool="run_patrol", ids=[run_id])]
+        )
 
 
 def _to_subject(row: Row) -> Subject:
