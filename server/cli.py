@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 from memory.errors import MadeleineError
 from server import __version__
+from server.privacy import keep_private
 
 if TYPE_CHECKING:
     from server.settings import Settings
@@ -26,6 +27,7 @@ LOG_FORMAT = "%(asctime)s %(levelname)s %(name)s: %(message)s"
 
 def main(argv: Sequence[str] | None = None) -> int:
     arguments = parser().parse_args(argv)
+    keep_private()
     from server.settings import read_settings
 
     try:
