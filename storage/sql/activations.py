@@ -10,7 +10,7 @@ from typing import Any
 
 from sqlalchemy import bindparam, case, func, or_, update
 
-from memory.errors import MadeleineError
+from memory.errors import MadeleineError, StorageFull
 from memory.model import LIVING, BeingId, MemoryId
 from memory.ports import Activation, AuditEntry
 from memory.scope import Scope
@@ -93,8 +93,11 @@ class Activations:
             try:
                 await self.settle()
                 pause = GATHER_S
+            except StorageFull as error:
+                pause = _longer(pause)
+                _log.warning("reactivations wait for room on the disk; the next try is in %.0f s: %s", pause, error)
             except Exception:  # whatever it is: the counts are kept, and nobody else would write them
-                pause = min(max(2 * pause, 1.0), RETRY_S)
+                pause = _longer(pause)
                 _log.exception("reactivations could not be written; the next try is in %.0f s", pause)
 
     async def _write(self) -> None:
@@ -117,6 +120,10 @@ class Activations:
     def _count(self, key: tuple[BeingId, MemoryId], times: int, at: int) -> None:
         before, latest = self._queue.get(key, (0, at))
         self._queue[key] = (before + times, max(latest, at))
+
+
+def _longer(pause: float) -> float:
+    return min(max(2 * pause, 1.0), RETRY_S)
 
 
 def _rows(batch: Mapping[tuple[BeingId, MemoryId], tuple[int, int]]) -> Iterator[dict[str, Any]]:

@@ -85,7 +85,7 @@ class Ledger:
 
     @asynccontextmanager
     async def patrol(self, scope: Scope) -> AsyncIterator[PatrolTransaction]:
-        async with self._database.transaction() as transaction:
+        async with self._database.transaction(grows=True) as transaction:
             yield SqlPatrol(transaction, scope)
 
     # audit

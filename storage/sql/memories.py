@@ -98,7 +98,7 @@ async def store(transaction: Transaction, scope: Scope, new: Sequence[Memory]) -
 
 
 async def commit(database: Database, scope: Scope, batch: StoreBatch) -> None:
-    async with database.transaction() as transaction:
+    async with database.transaction(grows=True) as transaction:
         # Vectors first: a write begins the transaction by itself, a read with a statement of its own.
         await embeddings.insert(transaction, batch.model, batch.vectors)
         await _refuse_taken_keys(transaction, scope, batch)

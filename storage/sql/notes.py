@@ -65,7 +65,7 @@ async def add(database: Database, scope: Scope, note: Note) -> None:
         "reason": note.reason,
         "folded": fold(note.content),
     }
-    async with database.transaction() as transaction:
+    async with database.transaction(grows=True) as transaction:
         await transaction.run(_INSERT, [row])
         await audit.append(transaction, [entry_of(scope, "note", note.created_at, ids=[note.id])])
 
