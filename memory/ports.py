@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from memory.model import (
+    BeingId,
     Category,
     Cluster,
     ClusterId,
@@ -25,6 +26,7 @@ from memory.model import (
     MemoryId,
     ModelName,
     Note,
+    Provenance,
     RunId,
     Status,
     Vector,
@@ -136,6 +138,55 @@ class ActivationLog(Protocol):
         ...
 
 
+AuditEvent = Literal["store", "reinforce", "note", "patrol", "recall", "forget", "reindex", "token", "stop"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AuditEntry:
+    """Who did what to which memories, when (spec O4, O10). Never a text, never a query.
+
+    `being_id` is "" for what concerns all beings, `role` where the connection has none. `ids`: the memories and notes
+    that were written or shown, the run of a patrol. `seq` numbers the entries without a gap; 0 before it is written.
+    """
+
+    event: AuditEvent
+    at: datetime
+    being_id: BeingId
+    client: str = ""
+    role: str = ""
+    tool: str = ""
+    ids: tuple[str, ...] = ()
+    seq: int = 0
+
+
+class AuditLog(Protocol):
+    """For what changes nothing that is stored: written in batches off the request path, at latest a second later. What
+    changes something is audited by the ledger, in the transaction of the change."""
+
+    def record(self, entry: AuditEntry) -> None: ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AuditQuery:
+    """The last `limit` of all beings, unless one is named; `since` and `until` inclusive."""
+
+    being_id: BeingId | None = None
+    event: AuditEvent | None = None
+    since: datetime | None = None
+    until: datetime | None = None
+    limit: int = 100
+
+
+class AuditReader(Protocol):
+    async def audit(self, query: AuditQuery) -> list[AuditEntry]:
+        """Oldest first."""
+        ...
+
+    async def audit_missing(self) -> int:
+        """How many entries were removed from the file past the ledger."""
+        ...
+
+
 SearchSource = Literal["memories", "notes"]
 
 
@@ -158,12 +209,15 @@ class KeywordQuery:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Hit:
-    """spec H3. `position` orders hits: (microseconds since 1970, id), newest first."""
+    """spec H3, with where it comes from. `position` orders hits: (microseconds since 1970, id), newest first."""
 
     source: SearchSource
     id: str
     timestamp: datetime
     text: str
+    stored_at: datetime
+    provenance: Provenance
+    actors: tuple[str, ...] = ()
     tags: tuple[str, ...] = ()
     status: Status | None = None
     position: tuple[int, str]

@@ -13,3 +13,5 @@ class Scope:
 
     being_id: BeingId
     client: str = ""
+    role: str = ""
+    """As the connection says; "" where it says nothing. For the audit."""

@@ -15,9 +15,11 @@ from numpy.typing import NDArray
 
 from memory.errors import EmbeddingUnavailable
 from memory.ingest.notes import PARSE_FAILED, SCENE, read_scene
+from memory.ingest.redaction import clean_note
 from memory.model import BeingId, ContentHash, Memory, Note, RunId, Vector, content_hash
 from memory.ports import ActivationLog, Embedder, PatrolLedger, WordStatistics
 from memory.rules.roots import PROTOTYPES, Root
+from memory.rules.secrets import Redact, redacted
 from memory.scope import Scope
 from patrol.night import Evening, Night
 from patrol.report import STEPS, PatrolReport, Pending, StepName, StepReport
@@ -66,6 +68,7 @@ class Patrol:
         *,
         now: Callable[[], datetime],
         wrote: Callable[[], Awaitable[object]] | None = None,
+        redact: Redact = redacted,
     ) -> None:
         """`wrote` is awaited after a run that changed something: it brings the changes into the index."""
         self._ledger = ledger
@@ -74,6 +77,7 @@ class Patrol:
         self._activations = activations
         self._now = now
         self._wrote = wrote
+        self._redact = redact
         self._one_at_a_time: dict[BeingId, asyncio.Lock] = defaultdict(asyncio.Lock)
 
     async def __call__(
@@ -109,7 +113,9 @@ class Patrol:
 
     async def _prepare(self, scope: Scope, *, dry_run: bool) -> Evening:
         """All that needs a model, before the writer is taken."""
-        memories, notes = read_notes(await self._ledger.unread_notes(scope, type=SCENE), scope, self._now())
+        memories, notes = read_notes(
+            await self._ledger.unread_notes(scope, type=SCENE), scope, self._now(), self._redact
+        )
         sentences = {content_hash(text): text for texts in PROTOTYPES.values() for text in texts}
         texts = sentences | {memory.content_hash: memory.embed_text for memory in memories}
         try:
@@ -158,12 +164,14 @@ class Patrol:
         return report
 
 
-def read_notes(notes: Sequence[Note], scope: Scope, now: datetime) -> tuple[list[Memory], list[Note]]:
-    """Memories of the notes that can be read, and every note with its new state: those that cannot are kept and
-    marked `[PARSE_FAILED]` (ruling 1)."""
+def read_notes(
+    notes: Sequence[Note], scope: Scope, now: datetime, redact: Redact = redacted
+) -> tuple[list[Memory], list[Note]]:
+    """Memories of the notes that can be read, and every note as it is to be: those that cannot be read are kept and
+    marked `[PARSE_FAILED]` (ruling 1). Secrets are taken out: a note may be older than their redaction."""
     memories: list[Memory] = []
     seen: list[Note] = []
-    for note in notes:
+    for note in (replace(one, content=clean_note(one.content, redact)[0]) for one in notes):
         found = read_scene(note, scope, now)
         if isinstance(found, Memory):
             memories.append(found)

@@ -7,7 +7,7 @@ import gc
 import logging
 from collections.abc import Awaitable, Callable
 
-from memory.errors import EmbeddingUnavailable
+from memory.errors import EmbeddingUnavailable, IndexUnavailable, StorageFull
 from memory.ingest.index_keeper import IndexKeeper
 from memory.ports import Index
 
@@ -52,7 +52,11 @@ class Background:
                 await self._written.wait()
                 await asyncio.sleep(CATCH_UP_SECONDS)
                 self._written.clear()
-            except Exception:  # the marks are still there: the next turn or the next start works them off
+            except (IndexUnavailable, StorageFull) as error:  # the marks stay: a later turn or start works them off
+                logger.warning("the index could not be brought up to date: %s", error)
+                self._written.set()
+                await asyncio.sleep(CATCH_UP_SECONDS)
+            except Exception:
                 logger.exception("the index could not be brought up to date")
                 self._written.set()
                 await asyncio.sleep(CATCH_UP_SECONDS)
@@ -67,6 +71,8 @@ class Background:
                     gc.freeze()  # what is loaded by now stays for good; to walk it at each full collection takes 0.1 s
                 await self._keeper.fill_in_vectors()
                 await self._unseen.wait()
+            except StorageFull as error:
+                logger.warning("vectors could not be filled in: %s", error)
             except EmbeddingUnavailable as error:
                 logger.info("%s; the next try is in %.0f s", error, EMBED_RETRY_SECONDS)
             except Exception:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import argparse
 import json
 import sys
+from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -45,13 +46,15 @@ def run(arguments: argparse.Namespace) -> int:
     import logging
 
     from memory.errors import MadeleineError
+    from server.privacy import keep_private
     from server.settings import read_settings
 
     try:
         settings = read_settings()
         logging.basicConfig(stream=sys.stderr, level=settings.log_level.upper(), format=LOG_FORMAT)
-        command = {"reindex": reindex, "note": add_notes, "config": show_config}.get(arguments.command, serve)
-        asyncio.run(command(settings, arguments))
+        keep_private()
+        others = {"reindex": reindex, "note": add_notes, "audit": audit, "config": show_config}
+        asyncio.run(others.get(arguments.command, serve)(settings, arguments))
     except MadeleineError as error:
         print(f"madeleine: {error}", file=sys.stderr)
         return EXIT_USAGE
@@ -78,6 +81,13 @@ def parser() -> argparse.ArgumentParser:
     commands.add_parser("reindex", help="build the index anew from the ledger")
     note = commands.add_parser("note", help="put scene notes into the inbox, for the next patrol")
     note.add_argument("file", help="a file with one scene as JSON a line; - for standard input")
+    shown = commands.add_parser("audit", help="show who did what to which memories, and when")
+    shown.add_argument("--being", metavar="B", help="only this being's memories; all if left out")
+    shown.add_argument("--since", metavar="T", help="ISO date or time")
+    shown.add_argument("--until", metavar="T", help="ISO date or time, inclusive")
+    shown.add_argument("--event", metavar="E", help="only this: store, recall, patrol and so on")
+    shown.add_argument("--limit", metavar="N", type=int, default=100, help="the last N entries (default 100)")
+    shown.add_argument("--json", action="store_true", help="one JSON object a line, with all ids")
     commands.add_parser(
         "config", help="print the configuration that an MCP client needs, with this installation's path"
     )
@@ -133,6 +143,8 @@ async def reindex(settings: Settings, arguments: argparse.Namespace) -> None:
     from rich.console import Console
     from rich.progress import Progress
 
+    from memory.model import BeingId
+    from memory.scope import Scope
     from server.wiring import open_memory
 
     with Progress(console=Console(stderr=True)) as bar:
@@ -142,6 +154,7 @@ async def reindex(settings: Settings, arguments: argparse.Namespace) -> None:
             bar.update(task, completed=done, total=total)
 
         async with open_memory(settings, rebuild=True, progress=show, background=False) as memory:
+            memory.use.audit(Scope(BeingId(""), "madeleine reindex"), "reindex")
             await memory.index.optimize()
             count = await memory.index.count()
     print(f"The index was built anew: {count} memories.")
@@ -153,9 +166,10 @@ async def add_notes(settings: Settings, arguments: argparse.Namespace) -> None:
 
     from memory.errors import InvalidInput
     from memory.ingest.notes import add_note
+    from memory.ingest.redaction import clean_note
     from memory.model import BeingId
     from memory.scope import Scope
-    from server.wiring import notes_inbox, utc_now
+    from server.wiring import notes_inbox, redaction, utc_now
 
     try:
         text = await asyncio.to_thread(_read, arguments.file)
@@ -163,14 +177,26 @@ async def add_notes(settings: Settings, arguments: argparse.Namespace) -> None:
         raise InvalidInput(f"{arguments.file} cannot be read: {error}") from error
     # Not splitlines: JSON may hold U+2028, U+0085 and other ends of lines as they are.
     lines = [line for line in text.split("\n") if line.strip()]
+    found: Counter[str] = Counter()
+    scope = Scope(BeingId(settings.being), "madeleine note")
     async with notes_inbox(settings) as inbox:
         for line in lines:
-            await add_note(inbox, Scope(BeingId(settings.being), "madeleine note"), line, now=utc_now())
+            cleaned, secrets = clean_note(line, redaction(settings))
+            found.update(secrets)
+            await add_note(inbox, scope, cleaned, now=utc_now(), redact=redaction(settings))
     print(f"{len(lines)} notes wait for the next patrol of {settings.being!r}.")
+    if found:
+        print(f"Redacted: {', '.join(f'{count} {kind}' for kind, count in found.items())}.")
 
 
 def _read(file: str) -> str:
     return sys.stdin.read() if file == "-" else Path(file).read_text(encoding="utf-8")
+
+
+async def audit(settings: Settings, arguments: argparse.Namespace) -> None:
+    from server.audit import show_audit
+
+    await show_audit(settings, arguments)
 
 
 async def show_config(settings: Settings, arguments: argparse.Namespace) -> None:

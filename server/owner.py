@@ -12,6 +12,7 @@ from filelock import FileLock, Timeout
 
 from memory.errors import StorageBusy, StorageError
 from server import __version__
+from server.privacy import tighten
 
 LOCK = "owner.lock"
 ABOUT = "owner.json"
@@ -39,6 +40,7 @@ def own(data_dir: Path) -> Iterator[None]:
     try:
         with suppress(OSError):  # it only tells who holds the lock: a full disk must not keep the memory shut
             (data_dir / ABOUT).write_text(json.dumps({"pid": os.getpid(), "version": __version__}), encoding="utf-8")
+        tighten(data_dir)
         yield
     finally:
         with suppress(OSError):

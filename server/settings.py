@@ -36,6 +36,8 @@ class Settings(BaseModel):
     """How long the host stays when its last client has gone."""
     attach: Literal["", "unix", "tcp"] = ""
     """How clients reach their host: by a Unix socket, or by loopback TCP with a token; "" for what the system has."""
+    redact: bool = True
+    """Take secrets (keys, tokens, passwords) out of what is stored."""
     log_level: Literal["debug", "info", "warning", "error"] = "info"
 
     @field_validator("data_dir")

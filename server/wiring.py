@@ -14,15 +14,17 @@ from functools import partial
 from typing import Protocol
 
 from inference.dense import DenseEmbedder
-from memory.errors import IndexTorn
+from memory.audit import Audit
+from memory.errors import IndexTorn, InvalidInput
 from memory.ingest.index_keeper import IndexKeeper, Progress
 from memory.ingest.store import StoreScenes
 from memory.model import ModelName
-from memory.ports import Embedder, Index, NoteLedger
+from memory.ports import AuditReader, Embedder, Index, NoteLedger
 from memory.recall.recall import Recall, RecallConfig
 from memory.recall.revisit import Revisit
 from memory.recall.search import Search
 from memory.rules.matching import MatchThresholds
+from memory.rules.secrets import Redact, as_it_stands, redacted
 from patrol.run import Patrol
 from server.background import Background
 from server.owner import own
@@ -99,7 +101,7 @@ async def open_memory(
 
         thresholds = MatchThresholds(cosine=settings.recall_threshold)
         use = UseCases(
-            store=StoreScenes(ledger, index, embedder, now=utc_now, wrote=work.wake),
+            store=StoreScenes(ledger, index, embedder, now=utc_now, wrote=work.wake, redact=redaction(settings)),
             recall=Recall(
                 ledger,
                 index,
@@ -110,15 +112,37 @@ async def open_memory(
             ),
             search=Search(ledger, ledger.activations, now=utc_now),
             revisit=Revisit(ledger, ledger.activations, now=utc_now),
-            patrol=Patrol(ledger, index, embedder, ledger.activations, now=utc_now, wrote=caught_up),
+            patrol=Patrol(
+                ledger,
+                index,
+                embedder,
+                ledger.activations,
+                now=utc_now,
+                wrote=caught_up,
+                redact=redaction(settings),
+            ),
+            audit=Audit(ledger.activations, now=utc_now),
         )
         yield OpenMemory(use, ledger, index, embedder, keeper)
+
+
+def redaction(settings: Settings) -> Redact:
+    return redacted if settings.redact else as_it_stands
 
 
 @asynccontextmanager
 async def notes_inbox(settings: Settings) -> AsyncIterator[NoteLedger]:
     """The ledger alone: it may be opened beside a running server, the index may not."""
     settings.data_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
+    async with open_ledger(settings.data_dir / LEDGER) as ledger:
+        yield ledger
+
+
+@asynccontextmanager
+async def audit_trail(settings: Settings) -> AsyncIterator[AuditReader]:
+    """The ledger alone, as for the inbox. Raises `InvalidInput` where there is none: reading makes none."""
+    if not (settings.data_dir / LEDGER).exists():
+        raise InvalidInput(f"There is no memory in {settings.data_dir} yet. Set MADELEINE_DATA_DIR to where it is.")
     async with open_ledger(settings.data_dir / LEDGER) as ledger:
         yield ledger
 

@@ -13,7 +13,7 @@ from memory.recall.recall import Query, Recalled
 from memory.rules.fragments import fragments
 from memory.rules.prompt import prompt_block
 from tools.arguments import Arguments, LongText
-from tools.replies import brief, meaning_notice
+from tools.replies import brief, meaning_notice, present, source
 from tools.tool import COUNT, NUMBER, OBJECTS, TEXT, Call, Run, Tool, answer_schema
 
 
@@ -49,6 +49,7 @@ def recall_with(chance: RandomSource) -> Run:
         )
         return {
             arguments.format: SHAPES[arguments.format](recalled, chance),
+            **(present({"sources": sources(recalled)}) if arguments.format != "memories" else {}),
             "count": len(recalled.memories),
             "total_tokens": recalled.total_tokens,
             "budget_used": round(recalled.budget_used, 4),
@@ -56,6 +57,11 @@ def recall_with(chance: RandomSource) -> Run:
         }
 
     return run
+
+
+def sources(recalled: Recalled) -> list[dict[str, Any]]:
+    """Of fragments and prompts, whose text does not name them. A prompt's are in the order of its lines."""
+    return [source(memory) for memory, _ in recalled.memories]
 
 
 Shape = Callable[[Recalled, RandomSource], Any]
@@ -81,6 +87,7 @@ def tool(chance: RandomSource) -> Tool:
             fragments=TEXT,
             memories=OBJECTS,
             prompt=TEXT,
+            sources=OBJECTS,
             count=COUNT,
             total_tokens=COUNT,
             budget_used=NUMBER,

@@ -11,7 +11,7 @@ from typing import Any
 from mcp_types import CallToolResult, TextContent
 
 from memory.errors import MadeleineError
-from memory.model import Memory, when_date, when_to_json
+from memory.model import Memory, Provenance, when_date, when_to_json
 
 logger = logging.getLogger(__name__)
 
@@ -52,14 +52,26 @@ def when(memory: Memory) -> str:
     return when_date(memory.scene.when[0]) if memory.scene.when else memory.happened_at.date().isoformat()
 
 
-def provenance(memory: Memory) -> dict[str, Any]:
-    source = memory.provenance
+def provenance(source: Provenance, stored_at: datetime | None) -> dict[str, Any]:
+    """When, by which tool, from which client and in which session it was stored."""
     return present(
         {
-            "stored_at": moment(memory.created_at),
+            "stored_at": moment(stored_at),
             "tool": source.tool,
             "client": source.client,
             "session_id": source.session_id,
+        }
+    )
+
+
+def source(memory: Memory) -> dict[str, Any]:
+    """Where a memory comes from, for answers that give its text elsewhere."""
+    return present(
+        {
+            "id": memory.id,
+            "when": when(memory),
+            "actors": list(memory.scene.actors),
+            "provenance": provenance(memory.provenance, memory.created_at),
         }
     )
 
@@ -76,7 +88,7 @@ def brief(memory: Memory, score: float) -> dict[str, Any]:
             "actors": list(memory.scene.actors),
             "feeling": memory.feeling,
             "lesson": memory.lesson,
-            "provenance": provenance(memory),
+            "provenance": provenance(memory.provenance, memory.created_at),
         }
     )
 
@@ -103,7 +115,7 @@ def whole(memory: Memory) -> dict[str, Any]:
             "lesson": memory.lesson,
             "themes": list(memory.themes),
             "cluster_id": memory.cluster_id,
-            "provenance": provenance(memory),
+            "provenance": provenance(memory.provenance, memory.created_at),
         }
     ) | {
         "pinned": memory.pinned,

@@ -47,4 +47,5 @@ TOOL = Tool(
     read_only=False,
     destructive=False,
     idempotent=False,
+    shows=False,
 )

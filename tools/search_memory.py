@@ -13,7 +13,7 @@ from memory.model import Category, parse_moment
 from memory.ports import Hit, KeywordQuery, SearchSource
 from memory.recall.search import SNIPPET, terms_of
 from tools.arguments import Arguments, LongText, Short
-from tools.replies import moment, present
+from tools.replies import moment, present, provenance
 from tools.tool import OBJECTS, TEXT, Call, Tool, answer_schema
 
 MOST_TERMS = 32
@@ -68,8 +68,9 @@ def hit(found: Hit) -> dict[str, Any]:
         "timestamp": moment(found.timestamp),
         "snippet": found.text[:SNIPPET],
         "tags": list(found.tags),
+        "provenance": provenance(found.provenance, found.stored_at),
     }
-    return shown | ({"status": found.status} if found.status else {})
+    return shown | present({"actors": list(found.actors), "status": found.status})
 
 
 def _since(text: str | None) -> datetime | None:

@@ -49,6 +49,7 @@ async def run(call: Call, arguments: StoreArguments) -> dict[str, Any]:
         "importance": stored.memory.importance,
         "access_count": stored.memory.access_count if stored.status == "reinforced" else None,
         "repeated": True if stored.repeated and arguments.key is not None else None,
+        "redacted": dict(stored.redacted) or None,
     }
     if stored.unembedded:
         found["notice"] = f"Stored; found by its words only until it can be embedded. {stored.unembedded}"
@@ -98,10 +99,12 @@ TOOL = Tool(
         importance=NUMBER,
         access_count=COUNT,
         repeated={"type": "boolean"},
+        redacted={"type": "object"},
         notice=TEXT,
     ),
     run=run,
     read_only=False,
     destructive=False,
     idempotent=False,
+    shows=False,
 )

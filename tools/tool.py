@@ -6,6 +6,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from memory.audit import Audit
 from memory.ingest.store import StoreScenes
 from memory.recall.recall import Recall
 from memory.recall.revisit import Revisit
@@ -24,6 +25,7 @@ class UseCases:
     search: Search
     revisit: Revisit
     patrol: Patrol
+    audit: Audit
 
 
 ReportProgress = Callable[[float, float, str], None]
@@ -46,7 +48,9 @@ Run = Callable[[Call, Any], Awaitable[dict[str, Any]]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tool:
-    """`answers` is the schema of the structured answer. The four hints are MCP's tool annotations."""
+    """`answers` is the schema of the structured answer. The four hints are MCP's tool annotations. `shows`: its answers
+    give memories, so each call is audited with the ids that its answer names; what only writes is audited by the
+    ledger."""
 
     name: str
     description: str
@@ -57,6 +61,7 @@ class Tool:
     destructive: bool
     idempotent: bool
     open_world: bool = False
+    shows: bool = True
 
 
 def answer_schema(required: tuple[str, ...], **properties: Mapping[str, Any]) -> dict[str, Any]:

@@ -34,11 +34,20 @@ class Toolset:
         tool = self._tools[name]
         try:
             read = read_arguments(tool.arguments, arguments, max_text_chars=self._max_text_chars)
-            return answer(await tool.run(call, read))
+            content = await tool.run(call, read)
+            if tool.shows:
+                call.use.audit(call.scope, "recall", tool=name, ids=shown(content))
+            return answer(content)
         except MadeleineError as error:
             return refusal(error)
         except Exception as error:  # the one place where a tool call may end unforeseen
             return crash(name, error)
+
+
+def shown(content: Mapping[str, Any]) -> list[str]:
+    """The ids that an answer names: what it shows, whatever the tool (spec O4)."""
+    lists = (value for value in content.values() if isinstance(value, list))
+    return [str(item["id"]) for one in lists for item in one if isinstance(item, dict) and "id" in item]
 
 
 def listed(tool: Tool, max_text_chars: int) -> types.Tool:

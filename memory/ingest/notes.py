@@ -11,9 +11,11 @@ from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
+from memory.ingest.redaction import clean_note
 from memory.ingest.store import NewScene, draft
 from memory.model import Category, DatedAction, Emotion, EmotionVector, Memory, Note, NoteId, Scene, WhenItem
 from memory.ports import NoteLedger
+from memory.rules.secrets import Redact, redacted
 from memory.scope import Scope
 
 SCENE = "scene"
@@ -124,7 +126,11 @@ def read_scene(note: Note, scope: Scope, now: datetime) -> Memory | str:
     return replace(memory, emotion=EmotionVector(**given.emotion.model_dump()))
 
 
-async def add_note(ledger: NoteLedger, scope: Scope, content: str, *, now: datetime, type_: str = SCENE) -> Note:
+async def add_note(
+    ledger: NoteLedger, scope: Scope, content: str, *, now: datetime, type_: str = SCENE, redact: Redact = redacted
+) -> Note:
+    """The note as it was put into the inbox: without secrets."""
+    content, _ = clean_note(content, redact)
     note = Note(id=NoteId(str(uuid.uuid4())), being_id=scope.being_id, type=type_, content=content, created_at=now)
     await ledger.add_note(scope, note)
     return note

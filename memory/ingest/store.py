@@ -5,16 +5,17 @@ from __future__ import annotations
 import asyncio
 import logging
 import uuid
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from memory.errors import EmbeddingUnavailable, IndexUnavailable, KeyConflict
+from memory.errors import EmbeddingUnavailable, IndexUnavailable, InvalidInput, KeyConflict
 from memory.ingest.pointing import index_points
+from memory.ingest.redaction import Cleaning
 from memory.model import (
     LIVING,
     Category,
@@ -29,6 +30,7 @@ from memory.model import (
 )
 from memory.ports import Embedder, IndexPoint, KeyedEarlier, Reinforcement, StoreBatch, StoreIndex, StoreLedger
 from memory.rules.likeness import SAME, same_facts
+from memory.rules.secrets import Redact, redacted
 from memory.scope import Scope
 
 logger = logging.getLogger(__name__)
@@ -57,12 +59,14 @@ class NewScene:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stored:
     """`status` reinforced: an earlier memory says the same and was counted once more. `repeated`: the key was used
-    before for the same text, and nothing was done again. `unembedded`: why it is found by its words only, for now."""
+    before for the same text, and nothing was done again. `unembedded`: why it is found by its words only, for now.
+    `redacted`: the secrets that were taken out of what was given, by kind."""
 
     memory: Memory
     status: Literal["stored", "reinforced"]
     repeated: bool = False
     unembedded: str = ""
+    redacted: Mapping[str, int] = field(default_factory=dict)
 
 
 class StoreScenes:
@@ -76,6 +80,7 @@ class StoreScenes:
         *,
         now: Callable[[], datetime],
         wrote: Callable[[], None] = lambda: None,
+        redact: Redact = redacted,
     ) -> None:
         """`wrote` is called after each commit that leaves index marks; it must not block."""
         self._ledger = ledger
@@ -83,15 +88,18 @@ class StoreScenes:
         self._embedder = embedder
         self._now = now
         self._wrote = wrote
+        self._redact = redact
         self._one_at_a_time = asyncio.Lock()
 
     async def __call__(self, scope: Scope, scenes: Sequence[NewScene]) -> list[Stored]:
         """Store all or none, in one transaction; answers in the order of `scenes`.
 
-        Raises `KeyConflict` if a key was used for another text, `StorageFull` and `StorageError`.
+        Secrets in them are redacted before anything else is done. Raises `KeyConflict` if a key was used for another
+        text, `InvalidInput` if one is a secret, `StorageFull` and `StorageError`.
         """
         now = self._now()
-        drafts = [_Draft(scene, draft(scope, scene, now)) for scene in scenes]
+        cleaned = [clean_scene(scene, self._redact) for scene in scenes]
+        drafts = [_Draft(scene, draft(scope, scene, now)) for scene, _ in cleaned]
         unembedded = await self._embed(drafts)
         vectors = {one.hash: one.vector for one in drafts if one.vector is not None}
         # Before the turn is taken: the model may be busy, and nobody's store should wait for that.
@@ -99,7 +107,8 @@ class StoreScenes:
         for one, point in zip(drafts, points, strict=True):
             one.point = point
         # A client that goes away does not stop what it has asked for half-way between ledger and index.
-        return await asyncio.shield(self._in_turn(scope, drafts, unembedded))
+        answers = await asyncio.shield(self._in_turn(scope, drafts, unembedded))
+        return [replace(one, redacted=found) for one, (_, found) in zip(answers, cleaned, strict=True)]
 
     async def _embed(self, drafts: Sequence[_Draft]) -> str:
         """Each gets its vector; else why not."""
@@ -200,6 +209,25 @@ class StoreScenes:
             else:
                 answers.append(Stored(memory=known[decided], status="reinforced"))
         return answers
+
+
+def clean_scene(new: NewScene, redact: Redact) -> tuple[NewScene, Mapping[str, int]]:
+    """The scene without the secrets in it, and how many of each kind there were.
+
+    A key is refused instead: cleaned it would be the same as another one's.
+    """
+    if new.key is not None and (kinds := redact(new.key).found):
+        raise InvalidInput(f"key: looks like a secret ({', '.join(kinds)}). Nothing was stored: use another key.")
+    cleaning = Cleaning(redact)
+    cleaned = replace(
+        new,
+        scene=cleaning.scene(new.scene),
+        feeling=cleaning.text(new.feeling),
+        lesson=cleaning.text(new.lesson),
+        themes=cleaning.texts(new.themes),
+        session_id=cleaning.text(new.session_id),
+    )
+    return cleaned, cleaning.found
 
 
 def draft(scope: Scope, new: NewScene, now: datetime) -> Memory:

@@ -28,7 +28,7 @@ from uuid import UUID, uuid4
 
 import qdrant_edge as qe
 
-from memory.errors import IndexTorn, IndexUnavailable
+from memory.errors import IndexTorn, IndexUnavailable, StorageFull
 from memory.model import BeingId, MemoryId, Status, Vector
 from memory.ports import IndexPoint, Pool, Question, VectorToCome
 from memory.scope import Scope
@@ -53,6 +53,7 @@ from storage.qdrant.schema import (
     payload,
     traits,
 )
+from storage.room import FOR_INDEX, has_room, require_room
 
 _SLICE = 64
 """Points an update: 2 to 3 ms."""
@@ -136,16 +137,17 @@ class EdgeIndex:
             await self._on_disk(self._settle)
 
     async def optimize(self) -> bool:
-        if self._optimizing or self._closed:
+        if self._optimizing or self._closed or not has_room(self._directory, FOR_INDEX):
             return False
         self._optimizing = True
         copy = f"{_GENERATION}{uuid4().hex}"
         try:
             async with self._writing:
                 await self._on_disk(self._settle)
-                if not _worth_optimizing(self._directory / self._generation, self._fingerprint.dim):
+                live = self._directory / self._generation
+                if not _worth_optimizing(live, self._fingerprint.dim) or not _room_for_copy(live):
                     return False
-                await self._on_disk(copy_tree, self._directory / self._generation, self._directory / copy)
+                await self._on_disk(copy_tree, live, self._directory / copy)
                 self._unrepeated = {}
             if not await self._build(self._directory / copy):
                 return False
@@ -174,6 +176,7 @@ class EdgeIndex:
         """In order, also among concurrent callers."""
         async with self._writing:
             for start in range(0, len(items), _SLICE):
+                _require_room(self._directory)
                 part = [change_of(item) for item in items[start : start + _SLICE]]
                 _apply(self._shard, part)
                 for known in self._known.values():
@@ -220,6 +223,9 @@ class EdgeIndex:
         self._write_out(self._shard, self._generation)
 
     def _end(self) -> None:
+        if not has_room(self._directory, FOR_INDEX):
+            # Closing would write, too: what is not on disk yet is made good from the ledger's marks.
+            return
         try:
             self._settle()
         finally:
@@ -228,6 +234,7 @@ class EdgeIndex:
     def _write_out(self, shard: qe.EdgeShard, generation: str) -> None:
         """Everything to disk, and the manifest after it; the manifest makes `generation` the index."""
         marker = self._directory / _FLUSHING
+        _require_room(self._directory)
         with _engine_errors(IndexUnavailable):
             marker.touch()
             shard.flush()
@@ -301,6 +308,7 @@ def _open(cls: type[EdgeIndex], directory: Path, fingerprint: Fingerprint, scan_
         raise IndexTorn("The process died while it opened the index.")
     if damage := manifest.damage(directory, flushing=(directory / _FLUSHING).exists()):
         raise IndexTorn(f"The index's files are damaged: {damage}.")
+    _require_room(directory)  # loading writes
     marker.touch()
     try:
         with _engine_errors(IndexTorn):
@@ -325,6 +333,7 @@ def _create(cls: type[EdgeIndex], directory: Path, fingerprint: Fingerprint, sca
     generation = f"{_GENERATION}{uuid4().hex}"
     path = directory / generation
     directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+    _require_room(directory)
     path.mkdir(mode=0o700)
     with _engine_errors(IndexUnavailable):
         shard = qe.EdgeShard.create(str(path), _config(fingerprint.dim, scan_below))
@@ -379,6 +388,19 @@ def _generations(directory: Path) -> Iterator[Path]:
 def _remove(path: Path) -> None:
     # A builder whose parent was killed may still write there; what it leaves is removed at the next start.
     shutil.rmtree(path, ignore_errors=True)
+
+
+def _require_room(directory: Path) -> None:
+    """Raises `IndexUnavailable`: without room the engine would not fail but end the process."""
+    try:
+        require_room(directory, FOR_INDEX)
+    except StorageFull as error:
+        raise IndexUnavailable(str(error)) from error
+
+
+def _room_for_copy(generation: Path) -> bool:
+    size = sum(path.stat().st_size for path in generation.rglob("*") if path.is_file())
+    return has_room(generation, 2 * size + FOR_INDEX)
 
 
 def _worth_optimizing(generation: Path, dim: int) -> bool:

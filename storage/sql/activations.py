@@ -1,4 +1,4 @@
-"""Reactivations, counted off the request path (spec P9 to P11, ruling 2)."""
+"""Reactivations and the audit of recalls, written off the request path (spec P9 to P11, O4, ruling 2)."""
 
 from __future__ import annotations
 
@@ -10,10 +10,11 @@ from typing import Any
 
 from sqlalchemy import bindparam, case, func, or_, update
 
-from memory.errors import MadeleineError
+from memory.errors import MadeleineError, StorageFull
 from memory.model import LIVING, BeingId, MemoryId
-from memory.ports import Activation
+from memory.ports import Activation, AuditEntry
 from memory.scope import Scope
+from storage.sql import audit
 from storage.sql.engine import Database, finish
 from storage.sql.tables import memories
 from storage.sql.times import to_micros
@@ -45,6 +46,7 @@ class Activations:
     def __init__(self, database: Database) -> None:
         self._database = database
         self._queue: _Queue = {}
+        self._entries: list[AuditEntry] = []
         self._some = asyncio.Event()
         self._turn = asyncio.Lock()
         self._task: asyncio.Task[None] | None = None
@@ -54,6 +56,10 @@ class Activations:
             self._count((scope.being_id, one.memory_id), one.times, to_micros(one.at))
         if activations:
             self._some.set()
+
+    def record(self, entry: AuditEntry) -> None:
+        self._entries.append(entry)
+        self._some.set()
 
     async def settle(self) -> None:
         """Raises `StorageError` if it cannot be written now; it is kept, and tried again."""
@@ -73,7 +79,11 @@ class Activations:
         try:
             await self.settle()
         except MadeleineError:
-            _log.exception("%d reactivations could not be written before closing", len(self._queue))
+            _log.exception(
+                "%d reactivations and %d audit entries could not be written before closing",
+                len(self._queue),
+                len(self._entries),
+            )
 
     async def _write_as_they_come(self) -> None:
         pause = GATHER_S
@@ -83,19 +93,25 @@ class Activations:
             try:
                 await self.settle()
                 pause = GATHER_S
+            except StorageFull as error:
+                pause = _longer(pause)
+                _log.warning("reactivations wait for room on the disk; the next try is in %.0f s: %s", pause, error)
             except Exception:  # whatever it is: the counts are kept, and nobody else would write them
-                pause = min(max(2 * pause, 1.0), RETRY_S)
+                pause = _longer(pause)
                 _log.exception("reactivations could not be written; the next try is in %.0f s", pause)
 
     async def _write(self) -> None:
         batch, self._queue = self._queue, {}
+        entries, self._entries = self._entries, []
         self._some.clear()
-        if not batch:
+        if not batch and not entries:
             return
         try:
             async with self._database.transaction() as transaction:
                 await transaction.run(_ACTIVATE, _rows(batch))
+                await audit.append(transaction, entries)
         except BaseException:
+            self._entries[:0] = entries
             for key, (times, at) in batch.items():
                 self._count(key, times, at)
             self._some.set()
@@ -104,6 +120,10 @@ class Activations:
     def _count(self, key: tuple[BeingId, MemoryId], times: int, at: int) -> None:
         before, latest = self._queue.get(key, (0, at))
         self._queue[key] = (before + times, max(latest, at))
+
+
+def _longer(pause: float) -> float:
+    return min(max(2 * pause, 1.0), RETRY_S)
 
 
 def _rows(batch: Mapping[tuple[BeingId, MemoryId], tuple[int, int]]) -> Iterator[dict[str, Any]]:

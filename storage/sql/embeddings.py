@@ -50,7 +50,7 @@ async def insert(transaction: Transaction, model: ModelName, vectors: Mapping[Co
 async def add(database: Database, model: ModelName, vectors: Mapping[ContentHash, Vector]) -> None:
     """In one transaction with the marks, for a memory whose vector is known is not looked at again."""
     if vectors:
-        async with database.transaction() as transaction:
+        async with database.transaction(grows=True) as transaction:
             await insert(transaction, model, vectors)
             await pending.mark_texts(transaction, list(vectors))
 

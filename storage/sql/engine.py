@@ -24,6 +24,7 @@ from sqlalchemy.engine.interfaces import DBAPIConnection
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, create_async_engine
 
 from memory.errors import StorageError
+from storage.room import FOR_LEDGER, require_room
 from storage.sql.failures import translated
 from storage.sql.schema import prepare
 
@@ -187,6 +188,7 @@ class Database:
     """Reads never wait for the writer: with a write-ahead log they see the last commit."""
 
     def __init__(self, path: Path) -> None:
+        self._directory = path.parent
         self._writers = _engine(path, "IMMEDIATE", _WRITER_PRAGMAS)
         self._readers = _engine(path, None, _READER_PRAGMAS)
         self._all: list[_Connection] = []
@@ -219,13 +221,16 @@ class Database:
         self._idle.append(await self._connect(self._readers))
 
     @asynccontextmanager
-    async def transaction(self, *, durable: bool = True) -> AsyncIterator[Transaction]:
+    async def transaction(self, *, durable: bool = True, grows: bool = False) -> AsyncIterator[Transaction]:
         """The writer, alone. Committed when left without an exception and then on disk; else rolled back, also on
         cancellation. Taking it twice in one task is a deadlock.
 
         `durable=False` leaves the commit in the log for the next durable one to sync: a power cut may undo it, a
-        killed process does not. For what can be done again.
+        killed process does not. For what can be done again. `grows`: for what the index has to take in, too; refused
+        with `StorageFull` while the index would not.
         """
+        if grows:
+            require_room(self._directory, FOR_LEDGER)
         async with self._turn:
             self._refuse_if_closed()
             try:

@@ -9,6 +9,8 @@ from typing import Any
 
 from memory.model import ClusterId, ContentHash, Memory, MemoryId, ModelName, Note, Vector
 from memory.ports import (
+    AuditEntry,
+    AuditQuery,
     ClusterSummary,
     Hit,
     KeyedEarlier,
@@ -17,7 +19,7 @@ from memory.ports import (
     StoreBatch,
 )
 from memory.scope import Scope
-from storage.sql import clusters, embeddings, memories, notes, pending, search, settings
+from storage.sql import audit, clusters, embeddings, memories, notes, pending, search, settings
 from storage.sql.activations import Activations
 from storage.sql.engine import Database, open_database
 from storage.sql.patrol import SqlPatrol
@@ -83,8 +85,16 @@ class Ledger:
 
     @asynccontextmanager
     async def patrol(self, scope: Scope) -> AsyncIterator[PatrolTransaction]:
-        async with self._database.transaction() as transaction:
+        async with self._database.transaction(grows=True) as transaction:
             yield SqlPatrol(transaction, scope)
+
+    # audit
+
+    async def audit(self, query: AuditQuery) -> list[AuditEntry]:
+        return await audit.last(self._database, query)
+
+    async def audit_missing(self) -> int:
+        return await audit.missing(self._database)
 
     # vectors
 

@@ -11,7 +11,7 @@ from memory.errors import InvalidInput, KeyConflict, StorageError
 from memory.model import ContentHash, Memory, MemoryId
 from memory.ports import KeyedEarlier, Reinforcement, StoreBatch
 from memory.scope import Scope
-from storage.sql import embeddings, pending
+from storage.sql import audit, embeddings, pending
 from storage.sql.engine import Database, Reads, Row, Transaction
 from storage.sql.folding import fold, fold_themes
 from storage.sql.query import among, as_list, unindexed
@@ -89,15 +89,16 @@ async def keyed(reads: Reads, scope: Scope, keys: Sequence[str]) -> dict[str, Ke
 
 
 async def store(transaction: Transaction, scope: Scope, new: Sequence[Memory]) -> None:
-    """Also leaves a pending mark for each."""
+    """Also leaves a pending mark for each, and says so in the audit."""
     if any(memory.being_id != scope.being_id for memory in new):
         raise InvalidInput("A memory can only be stored for the being that the connection serves.")
     await transaction.run(_INSERT, [from_memory(memory) for memory in new])
     await transaction.run(pending.INSERT, [{"memory_id": memory.id} for memory in new])
+    await audit.append(transaction, audit.of_stored(scope, new))
 
 
 async def commit(database: Database, scope: Scope, batch: StoreBatch) -> None:
-    async with database.transaction() as transaction:
+    async with database.transaction(grows=True) as transaction:
         # Vectors first: a write begins the transaction by itself, a read with a statement of its own.
         await embeddings.insert(transaction, batch.model, batch.vectors)
         await _refuse_taken_keys(transaction, scope, batch)
@@ -173,6 +174,7 @@ async def _reinforce(transaction: Transaction, scope: Scope, given: Sequence[Rei
     grown = [id_ for id_, one in state.items() if one.themes != before[id_]]
     await transaction.run(pending.INSERT, [{"memory_id": id_} for id_ in grown])
     await transaction.run(_INSERT_REINFORCEMENT, [_reinforcement_row(scope, one) for one in given])
+    await audit.append(transaction, audit.of_reinforced(scope, given))
 
 
 def _reinforcement_row(scope: Scope, one: Reinforcement) -> dict[str, object]:

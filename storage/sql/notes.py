@@ -6,9 +6,11 @@ from collections.abc import Sequence
 
 from sqlalchemy import bindparam, insert, select, update
 
+from memory.audit import entry_of
 from memory.errors import InvalidInput
 from memory.model import Note
 from memory.scope import Scope
+from storage.sql import audit
 from storage.sql.engine import Database, Reads, Row, Transaction
 from storage.sql.folding import fold
 from storage.sql.tables import notes
@@ -23,7 +25,12 @@ _UNREAD = (
 _UPDATE = (
     update(notes)
     .where(_n.id == bindparam("target"), _n.being_id == bindparam("being"))
-    .values(state=bindparam("new_state"), reason=bindparam("new_reason"))
+    .values(
+        state=bindparam("new_state"),
+        reason=bindparam("new_reason"),
+        content=bindparam("new_content"),
+        folded=bindparam("new_folded"),
+    )
 )
 _INSERT = insert(notes)
 
@@ -58,13 +65,21 @@ async def add(database: Database, scope: Scope, note: Note) -> None:
         "reason": note.reason,
         "folded": fold(note.content),
     }
-    async with database.transaction() as transaction:
+    async with database.transaction(grows=True) as transaction:
         await transaction.run(_INSERT, [row])
+        await audit.append(transaction, [entry_of(scope, "note", note.created_at, ids=[note.id])])
 
 
-async def update_states(transaction: Transaction, scope: Scope, changed: Sequence[Note]) -> None:
+async def update_read(transaction: Transaction, scope: Scope, changed: Sequence[Note]) -> None:
     rows = [
-        {"target": note.id, "being": scope.being_id, "new_state": note.state, "new_reason": note.reason}
+        {
+            "target": note.id,
+            "being": scope.being_id,
+            "new_state": note.state,
+            "new_reason": note.reason,
+            "new_content": note.content,
+            "new_folded": fold(note.content),
+        }
         for note in changed
     ]
     await transaction.run(_UPDATE, rows)

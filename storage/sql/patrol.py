@@ -9,10 +9,11 @@ from typing import Any
 
 from sqlalchemy import bindparam, insert, or_, select, update
 
+from memory.audit import entry_of
 from memory.model import Cluster, ContentHash, Memory, MemoryId, ModelName, RunId, Vector
 from memory.ports import PatrolChanges, Subject
 from memory.scope import Scope
-from storage.sql import clusters, embeddings, memories, notes
+from storage.sql import audit, clusters, embeddings, memories, notes
 from storage.sql.engine import Row, Transaction
 from storage.sql.query import unindexed
 from storage.sql.tables import index_pending, patrol_runs
@@ -74,7 +75,7 @@ class SqlPatrol:
 
     async def apply(self, changes: PatrolChanges) -> None:
         await memories.store(self._transaction, self._scope, changes.new)
-        await notes.update_states(self._transaction, self._scope, changes.notes)
+        await notes.update_read(self._transaction, self._scope, changes.notes)
         await clusters.upsert(self._transaction, self._scope, changes.clusters)
         await clusters.remove(self._transaction, self._scope, changes.removed_clusters)
         if changes.subjects:
@@ -122,6 +123,9 @@ class SqlPatrol:
             "report": json.dumps(report, ensure_ascii=False),
         }
         await self._transaction.run(_RECORD, [row])
+        await audit.append(
+            self._transaction, [entry_of(self._scope, "patrol", finished, tool="run_patrol", ids=[run_id])]
+        )
 
 
 def _to_subject(row: Row) -> Subject:

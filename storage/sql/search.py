@@ -8,7 +8,7 @@ from typing import Any
 
 from sqlalchemy import ClauseElement, ColumnElement, and_, bindparam, func, or_, select
 
-from memory.model import Scene, scene_to_text
+from memory.model import Provenance, Scene, scene_to_text
 from memory.ports import Hit, KeywordQuery
 from memory.scope import Scope
 from storage.sql.engine import Reads, Row
@@ -92,8 +92,9 @@ def _within(moment: ColumnElement[int], id_: ColumnElement[str]) -> ColumnElemen
 def _memories(shape: _Shape) -> ClauseElement:
     each = [or_(_has(_m.folded, f"term_{n}"), _has(_m.folded_themes, f"whole_{n}")) for n in range(shape.terms)]
     statement = select(
-        _m.id, _m.happened_at, _m.action, _m.when_, _m.setting, _m.dialogue, _m.feeling, _m.themes, _m.status
-    ).where(_m.being_id == bindparam("being"), _within(_m.happened_at, _m.id))
+        _m.id, _m.happened_at, _m.action, _m.when_, _m.setting, _m.dialogue, _m.feeling, _m.themes, _m.status,
+        _m.actors, _m.created_at, _m.tool, _m.client, _m.session_id,
+    ).where(_m.being_id == bindparam("being"), _within(_m.happened_at, _m.id))  # fmt: skip
     if each:
         statement = statement.where(and_(*each) if shape.all_terms else or_(*each))
     statement = statement.where(*(_has(_m.folded_themes, f"theme_{n}") for n in range(shape.themes)))
@@ -121,13 +122,19 @@ def _notes(terms: int, all_terms: bool) -> ClauseElement:
 
 
 def _memory_hit(row: Row) -> Hit:
-    id_, happened_at, action, when, setting, dialogue, feeling, themes, status = row
+    (
+        id_, happened_at, action, when, setting, dialogue, feeling, themes, status,
+        actors, created_at, tool, client, session_id,
+    ) = row  # fmt: skip
     scene = Scene(action=action, when=to_when(when), setting=setting, dialogue=texts(dialogue))
     return Hit(
         source="memories",
         id=id_,
         timestamp=from_micros(happened_at),
         text=scene_to_text(scene, feeling),
+        stored_at=from_micros(created_at),
+        provenance=Provenance(tool=tool, client=client, session_id=session_id),
+        actors=texts(actors),
         tags=texts(themes),
         status=status,
         position=(happened_at, id_),
@@ -136,4 +143,12 @@ def _memory_hit(row: Row) -> Hit:
 
 def _note_hit(row: Row) -> Hit:
     id_, created_at, content = row
-    return Hit(source="notes", id=id_, timestamp=from_micros(created_at), text=content, position=(created_at, id_))
+    return Hit(
+        source="notes",
+        id=id_,
+        timestamp=from_micros(created_at),
+        text=content,
+        stored_at=from_micros(created_at),
+        provenance=Provenance(tool="notes"),
+        position=(created_at, id_),
+    )

@@ -156,3 +156,18 @@ patrol_runs = Table(
     Column("report", Text, nullable=False),
 )
 Index("ix_patrol_runs_started", patrol_runs.c.being_id, patrol_runs.c.started)
+
+# Only ever appended to: triggers refuse the rest (migration 0002).
+audit = Table(
+    "audit",
+    metadata,
+    Column("seq", Integer, primary_key=True),
+    Column("at", Integer, nullable=False),
+    Column("event", Text, nullable=False),
+    Column("being_id", Text, nullable=False),
+    Column("client", Text, nullable=False),
+    Column("role", Text, nullable=False),
+    Column("tool", Text, nullable=False),
+    Column("ids", Text, nullable=False),
+    sqlite_autoincrement=True,
+)

@@ -497,8 +497,11 @@ class LedgerContract:
 
     async def test_a_hit_says_what_it_found(self, ledger: AnyLedger) -> None:
         one = memory(
-            scene=Scene(action="Drank tea", setting="Combray", dialogue=("Ah",), when=("2025-01-02",)),
+            scene=Scene(
+                action="Drank tea", setting="Combray", dialogue=("Ah",), when=("2025-01-02",), actors=("Marcel",)
+            ),
             feeling="moved", themes=("Food",), status="dying", happened_at=MOMENT,
+            provenance=Provenance(tool="store", client="inspector", session_id="s1"),
         )  # fmt: skip
         aside = note("Buy tea", at=MOMENT + timedelta(hours=1))
         await ledger.commit(ADA, batch(one))
@@ -508,9 +511,11 @@ class LedgerContract:
         assert of_memory == Hit(
             source="memories", id=one.id, timestamp=MOMENT, text=scene_to_text(one.scene, one.feeling),
             tags=("Food",), status="dying", position=(micros, one.id),
+            stored_at=one.created_at, provenance=one.provenance, actors=("Marcel",),
         )  # fmt: skip
         assert of_note == Hit(
             source="notes", id=aside.id, timestamp=aside.created_at, text="Buy tea",
+            stored_at=aside.created_at, provenance=Provenance(tool="notes"),
             position=(micros + 3_600_000_000, aside.id),
         )  # fmt: skip
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import logging
 from random import Random
+from types import SimpleNamespace
 from typing import Any, cast
 
 import jsonschema
@@ -13,18 +14,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from memory.audit import Audit
 from memory.errors import InvalidInput, StorageFull
 from memory.model import DatedAction, EmotionVector, Memory, Provenance
-from memory.ports import Hit
+from memory.ports import AuditEntry, Hit
 from memory.recall.recall import Recalled
 from memory.recall.revisit import Revisited
 from server.lines import encode
-from tests.doubles import ADA, NOW, a_memory
+from tests.doubles import ADA, NOW, Clock, a_memory
 from tools import recall, recall_memory, search_memory
 from tools.arguments import Arguments
 from tools.replies import answer, brief, crash, meaning_notice, moment, present, refusal, when, whole
 from tools.tool import Call, Tool, UseCases
-from tools.toolset import Toolset
+from tools.toolset import Toolset, default_tools
 
 SPARSE = a_memory("We ate.")
 FULL = a_memory(
@@ -42,7 +44,18 @@ FULL = a_memory(
     pinned=True,
     provenance=Provenance(tool="store", client="inspector", session_id="s1"),
 )
-NO_USE_CASES = cast("UseCases", None)
+
+
+class FakeAuditLog:
+    def __init__(self) -> None:
+        self.entries: list[AuditEntry] = []
+
+    def record(self, entry: AuditEntry) -> None:
+        self.entries.append(entry)
+
+
+AUDIT = FakeAuditLog()
+ONLY_AUDIT = cast("UseCases", SimpleNamespace(audit=Audit(AUDIT, now=Clock())))
 
 
 def text_of(result: types.CallToolResult) -> str:
@@ -200,11 +213,28 @@ async def called(outcome: Any, **arguments: Any) -> types.CallToolResult:
         found: dict[str, Any] = outcome
         return found
 
-    return await toolset(run).call("probe", arguments, Call(ADA, NO_USE_CASES))
+    return await toolset(run).call("probe", arguments, Call(ADA, ONLY_AUDIT))
 
 
 async def test_a_call_is_answered_with_what_the_tool_found() -> None:
     assert (await called({"a": 1})).structured_content == {"a": 1}
+
+
+async def test_a_call_that_shows_memories_is_audited_with_the_ids_that_its_answer_names() -> None:
+    """spec O4: by whom, which, never what."""
+    AUDIT.entries.clear()
+    await called({"memories": [{"id": "m1", "text": "t"}], "next": "x", "missing": ["m9"], "sources": [{"id": "m2"}]})
+    await called({"fragments": "", "count": 0})
+    await called(InvalidInput("Nothing is shown."))
+    first, second = AUDIT.entries
+    assert first == AuditEntry(
+        event="recall", at=NOW, being_id=ADA.being_id, client=ADA.client, tool="probe", ids=("m1", "m2")
+    )
+    assert second.ids == ()
+
+
+async def test_every_tool_that_does_not_only_write_is_audited() -> None:
+    assert {tool.name for tool in default_tools(Random(1)) if not tool.shows} == {"store", "run_patrol"}
 
 
 async def test_arguments_that_cannot_be_used_are_a_refusal() -> None:
@@ -244,9 +274,45 @@ def test_whole_memories_are_what_the_schema_says() -> None:
     assert set(content) == {"memories"}
 
 
+def test_text_that_does_not_name_its_memories_comes_with_their_sources() -> None:
+    """Who, when, which session, by which tool."""
+    assert recall.sources(RECALLED) == [
+        {
+            "id": FULL.id,
+            "when": "2026-02-27",
+            "actors": ["Ada"],
+            "provenance": {
+                "stored_at": "2026-03-01T12:00:00+00:00", "tool": "store", "client": "inspector", "session_id": "s1"
+            },
+        },
+        {
+            "id": SPARSE.id,
+            "when": "2026-03-01",
+            "provenance": {"stored_at": "2026-03-01T12:00:00+00:00", "tool": "store"},
+        },
+    ]  # fmt: skip
+
+
 def test_a_hit_has_the_fields_of_the_spec_and_a_short_snippet() -> None:
-    """spec H3: {source, id, timestamp, snippet ≤ 400 characters, tags}."""
-    hit = Hit(source="notes", id="n", timestamp=NOW, text="x" * 1_000, position=(1, "n"))
+    """spec H3: {source, id, timestamp, snippet ≤ 400 characters, tags}; and where it comes from."""
+    hit = Hit(
+        source="memories",
+        id="n",
+        timestamp=NOW,
+        text="x" * 1_000,
+        stored_at=NOW,
+        provenance=Provenance(tool="store", client="inspector", session_id="s1"),
+        actors=("Ada",),
+        position=(1, "n"),
+    )
     assert search_memory.hit(hit) == {
-        "source": "notes", "id": "n", "timestamp": "2026-03-01T12:00:00+00:00", "snippet": "x" * 400, "tags": []
+        "source": "memories",
+        "id": "n",
+        "timestamp": "2026-03-01T12:00:00+00:00",
+        "snippet": "x" * 400,
+        "tags": [],
+        "actors": ["Ada"],
+        "provenance": {
+            "stored_at": "2026-03-01T12:00:00+00:00", "tool": "store", "client": "inspector", "session_id": "s1"
+        },
     }  # fmt: skip

@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memory.errors import InvalidInput
+from memory.model import Provenance
 from memory.ports import Hit, KeywordQuery
 from memory.recall.search import deduplicated, make_cursor, read_cursor, terms_of
 from tests.doubles import NOW
@@ -87,7 +88,15 @@ def test_a_cursor_says_nothing_about_the_words_that_were_searched() -> None:
 
 def test_hits_with_one_source_id_and_beginning_come_once() -> None:
     """spec H4: deduplicated by source, id and snippet prefix."""
-    hit = Hit(source="memories", id="a", timestamp=NOW, text="x" * 400 + "end", position=(1, "a"))
+    hit = Hit(
+        source="memories",
+        id="a",
+        timestamp=NOW,
+        text="x" * 400 + "end",
+        stored_at=NOW,
+        provenance=Provenance(tool="store"),
+        position=(1, "a"),
+    )
     same = replace(hit, text="x" * 400 + "another end")
     note = replace(hit, source="notes")
     other = replace(hit, text="y")

@@ -1,0 +1,81 @@
+"""A small disk of its own, a tmpfs in a mount namespace: nobody else sees it, and it is gone with its holder."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import shutil
+import subprocess
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from pathlib import Path
+
+from mcp.client.client import Client
+from mcp.client.stdio import StdioServerParameters, stdio_client
+
+from tests.e2e.serving import ROOT, TIMEOUT_SECONDS, command, environment
+
+TOOLS = ("unshare", "nsenter", "mount")
+
+
+class SmallDisk:
+    """`path` is where servers see it; `outside` is where this process does."""
+
+    def __init__(self, path: Path, holder: int) -> None:
+        self.path = path
+        self.outside = Path(f"/proc/{holder}/root{path}")
+        self.log = path.with_suffix(".log")
+        self._ballast = self.outside / "ballast"
+        self._enter = ["nsenter", f"--target={holder}", "--user", "--mount", "--preserve-credentials"]
+
+    def fill(self, *, leave: int = 0) -> None:
+        """Until `leave` bytes are free."""
+        with self._ballast.open("ab") as ballast:
+            free = os.statvfs(self.outside).f_bavail * os.statvfs(self.outside).f_frsize
+            os.posix_fallocate(ballast.fileno(), 0, ballast.tell() + free - leave)
+
+    def make_room(self) -> None:
+        self._ballast.unlink()
+
+    def command(self) -> list[str]:
+        return [*self._enter, f"--wd={ROOT}", *command()]
+
+    @asynccontextmanager
+    async def connected(self) -> AsyncIterator[Client]:
+        """A real client of a real server whose data directory is on the disk."""
+        executable, *arguments = self.command()
+        env = environment(self.path / "data") | {"PYTHONPATH": str(ROOT)}
+        server = StdioServerParameters(command=executable, args=arguments, env=env, cwd=ROOT)
+        with self.log.open("a", encoding="utf-8") as log:
+            async with Client(stdio_client(server, errlog=log), read_timeout_seconds=TIMEOUT_SECONDS) as client:
+                yield client
+
+    async def logged(self, words: str) -> None:
+        """Waits until the server says so."""
+        async with asyncio.timeout(TIMEOUT_SECONDS):
+            with self.log.open(encoding="utf-8") as log:
+                while words not in (log.readline() or await asyncio.sleep(0.05, "")):
+                    pass
+
+
+@contextmanager
+def small_disk(path: Path, *, megabytes: int) -> Iterator[SmallDisk | None]:
+    """None where a process may not mount one."""
+    if not all(shutil.which(tool) for tool in TOOLS):
+        yield None
+        return
+    path.mkdir()
+    mount = f'mount -t tmpfs -o size={megabytes}m tmpfs "$0" && echo ready && exec cat'
+    with subprocess.Popen(
+        ["unshare", "--user", "--map-root-user", "--mount", "sh", "-c", mount, str(path)],
+        stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
+    ) as holder:  # fmt: skip
+        try:
+            assert holder.stdin
+            assert holder.stdout
+            ready = holder.stdout.readline() == b"ready\n"
+            yield SmallDisk(path, holder.pid) if ready else None
+            holder.stdin.close()
+            holder.wait(timeout=10)
+        finally:
+            holder.kill()
