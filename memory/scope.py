@@ -3,8 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Literal, get_args
 
 from memory.model import BeingId
+
+Role = Literal["human", "senior", "agent"]
+"""Who speaks for the being: a person, an agent that is trusted with decisions, any other agent (spec O4)."""
+ROLES: tuple[Role, ...] = get_args(Role)
 
 
 @dataclass(frozen=True, slots=True)
@@ -13,3 +18,4 @@ class Scope:
 
     being_id: BeingId
     client: str = ""
+    role: Role = "agent"

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import sqlite3
+import threading
 from contextlib import closing
 from pathlib import Path
 
 from memory.errors import StorageError
 from storage.sql.failures import translated
 
-HEAD = "0001"
+HEAD = "0003"
 MIGRATIONS = Path(__file__).with_name("migrations")
+_ALEMBIC = threading.Lock()
+"""Its context is global, and a server opens the same file for its memory and for its tokens."""
 
 
 def prepare(path: Path) -> None:
@@ -26,7 +29,8 @@ def prepare(path: Path) -> None:
     with translated():
         revision = _revision(path)
         if revision != HEAD:
-            _migrate(path, revision)
+            with _ALEMBIC:
+                _migrate(path, revision)
 
 
 def _revision(path: Path) -> str | None:

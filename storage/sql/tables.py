@@ -156,3 +156,18 @@ patrol_runs = Table(
     Column("report", Text, nullable=False),
 )
 Index("ix_patrol_runs_started", patrol_runs.c.being_id, patrol_runs.c.started)
+
+tokens = Table(
+    "tokens",
+    metadata,
+    Column("id", Text, primary_key=True, nullable=False),
+    Column("secret_hash", LargeBinary, nullable=False),
+    Column("being_id", Text, nullable=False),
+    Column("role", Text, nullable=False),
+    Column("read_only", Boolean, nullable=False),
+    Column("resource", Text, nullable=False),
+    Column("name", Text, nullable=False),
+    Column("created_at", Integer, nullable=False),
+    Column("expires_at", Integer),
+    Column("revoked_at", Integer),
+)
