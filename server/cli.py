@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING
 
 from memory.errors import MadeleineError
 from server import __version__
+from server.token_commands import add_parsers as add_token_parsers
+from server.token_commands import token_command
 
 if TYPE_CHECKING:
     from server.settings import Settings
@@ -20,6 +22,8 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 EXIT_USAGE = 2
+TALKATIVE = ("mcp", "uvicorn", "httpx", "httpx2")
+"""Libraries that tell at `info` what is our own log's to tell, session ids among it."""
 LOG_FORMAT = "%(asctime)s %(levelname)s %(name)s: %(message)s"
 
 
@@ -30,7 +34,12 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         settings = read_settings()
         logging.basicConfig(stream=sys.stderr, level=settings.log_level.upper(), format=LOG_FORMAT)
-        run = {"reindex": reindex, "note": add_notes, "config": show_config}.get(arguments.command, serve)
+        if settings.log_level == "info":
+            for library in TALKATIVE:
+                logging.getLogger(library).setLevel(logging.WARNING)
+        run = {"reindex": reindex, "note": add_notes, "config": show_config, "token": token_command}.get(
+            arguments.command, serve
+        )
         asyncio.run(run(settings, arguments))
     except MadeleineError as error:
         print(f"madeleine: {error}", file=sys.stderr)
@@ -47,10 +56,15 @@ def parser() -> argparse.ArgumentParser:
     )
     found.add_argument("--version", action="version", version=f"madeleine {__version__}")
     commands = found.add_subparsers(dest="command", metavar="command")
-    commands.add_parser("serve", help="serve MCP on standard input and output (the default)")
+    server = commands.add_parser("serve", help="serve MCP, on standard input and output (the default) or over HTTP")
+    server.add_argument("--http", action="store_true", help="serve streamable HTTP at /mcp instead")
+    server.add_argument("--host", help="with --http: the address to listen on (default 127.0.0.1)")
+    server.add_argument("--port", type=int, help="with --http: the port (default 8765; 0 for any that is free)")
+    server.add_argument("--sse", action="store_true", help="with --http: the older transport too, at /sse (deprecated)")
     commands.add_parser("reindex", help="build the index anew from the ledger")
     note = commands.add_parser("note", help="put scene notes into the inbox, for the next patrol")
     note.add_argument("file", help="a file with one scene as JSON a line; - for standard input")
+    add_token_parsers(commands)
     commands.add_parser(
         "config", help="print the configuration that an MCP client needs, with this installation's path"
     )
@@ -58,10 +72,21 @@ def parser() -> argparse.ArgumentParser:
 
 
 async def serve(settings: Settings, arguments: argparse.Namespace) -> None:
-    """Until standard input ends. Answers at once; the memory opens behind the first answers."""
-    from server.stdio import serve_stdio
+    """Until standard input ends, or the process is told to. Answers at once; the memory opens behind the first
+    answers."""
+    from memory.errors import InvalidInput
 
-    await serve_stdio(settings)
+    given = vars(arguments)
+    if given.get("http"):
+        from server.http.command import serve_over_http
+
+        await serve_over_http(settings, host=arguments.host, port=arguments.port, sse=arguments.sse)
+    elif given.get("sse") or given.get("host") is not None or given.get("port") is not None:
+        raise InvalidInput("--host, --port and --sse go with --http.")
+    else:
+        from server.stdio import serve_stdio
+
+        await serve_stdio(settings)
 
 
 async def reindex(settings: Settings, arguments: argparse.Namespace) -> None:
