@@ -10,6 +10,7 @@ from mcp.server.auth.middleware.bearer_auth import BearerAuthBackend
 from mcp.server.auth.routes import build_resource_metadata_url, create_protected_resource_routes
 from mcp.server.lowlevel import Server
 from mcp.server.sse import SseServerTransport
+from mcp.server.streamable_http import EventStore
 from mcp.server.streamable_http_manager import StreamableHTTPASGIApp, StreamableHTTPSessionManager
 from pydantic import AnyHttpUrl
 from starlette.applications import Starlette
@@ -34,6 +35,7 @@ from server.http_settings import HttpSettings
 
 MCP_PATH = "/mcp"
 HEALTH_PATH = "/health"
+RETRY_MILLISECONDS = 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,10 +52,12 @@ def build_app(
     *,
     anonymous: Caller | None,
     sse: bool = False,
+    events: EventStore | None = None,
 ) -> HttpApp:
     """`server` is one for all connections, and its lifespan is the application's.
 
-    `anonymous`: who comes in without a token while none was ever made; None if nobody may.
+    `anonymous`: who comes in without a token while none was ever made; None if nobody may. `events` keeps what was
+    sent, so that a stream which broke can be taken up again; Madeleine's calls are short and do without.
     """
     traffic = Traffic()
     server.middleware.append(traffic)
@@ -68,7 +72,11 @@ def build_app(
         return RateLimited(gate, rate, clock=time.monotonic)
 
     sessions = StreamableHTTPSessionManager(
-        server, max_request_body_size=settings.http_max_body_bytes, max_sessions=settings.http_sessions
+        server,
+        event_store=events,
+        retry_interval=RETRY_MILLISECONDS if events else None,
+        max_request_body_size=settings.http_max_body_bytes,
+        max_sessions=settings.http_sessions,
     )
     streamable = StreamableHTTPASGIApp(sessions)
     routes = [
