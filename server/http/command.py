@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import logging
+import sys
 
 import anyio
 from pydantic import ValidationError
@@ -11,8 +11,6 @@ from memory.errors import InvalidInput
 from server.http.serve import serve_http
 from server.settings import Settings
 from server.stdio import LazyMemory, stop_signals
-
-logger = logging.getLogger(__name__)
 
 
 async def serve_over_http(settings: Settings, *, host: str | None, port: int | None, sse: bool) -> None:
@@ -26,7 +24,7 @@ async def serve_over_http(settings: Settings, *, host: str | None, port: int | N
                 memory.use_cases,
                 end=end,
                 sse=sse,
-                listening=lambda url: logger.info("Madeleine listens on %s", url),
+                listening=lambda url: print(f"Madeleine listens on {url}", file=sys.stderr, flush=True),
             )
 
 

@@ -57,6 +57,7 @@ class Traffic:
         return serve
 
     async def _stream(self, app: ASGIApp, scope: Scope, receive: Receive, send: Send) -> None:
+        """To the application the end looks as if the client had gone: then it closes what it opened."""
         unfinished = False
 
         async def watched(message: Message) -> None:
@@ -64,13 +65,19 @@ class Traffic:
             await send(message)
             unfinished = message["type"] == "http.response.start" or message.get("more_body", False)
 
-        async def end_with_traffic() -> None:
-            await self._cut.wait()
-            tasks.cancel_scope.cancel()
+        async def receive_or_end() -> Message:
+            found: Message = {"type": "http.disconnect"}
 
-        async with anyio.create_task_group() as tasks:
-            tasks.start_soon(end_with_traffic)
-            await app(scope, receive, watched)
-            tasks.cancel_scope.cancel()
+            async def end() -> None:
+                await self._cut.wait()
+                tasks.cancel_scope.cancel()
+
+            async with anyio.create_task_group() as tasks:
+                tasks.start_soon(end)
+                found = await receive()
+                tasks.cancel_scope.cancel()
+            return found
+
+        await app(scope, receive_or_end, watched)
         if unfinished:
             await send({"type": "http.response.body", "body": b"", "more_body": False})

@@ -12,8 +12,9 @@ from storage.sql.failures import translated
 
 HEAD = "0003"
 MIGRATIONS = Path(__file__).with_name("migrations")
-_ALEMBIC = threading.Lock()
-"""Its context is global, and a server opens the same file for its memory and for its tokens."""
+_ONE_AT_A_TIME = threading.Lock()
+"""A server opens the same file for its memory and for its tokens: Alembic's context is global, and a change to the
+write-ahead log does not wait for other connections."""
 
 
 def prepare(path: Path) -> None:
@@ -26,11 +27,12 @@ def prepare(path: Path) -> None:
     except OSError as error:
         message = f"The memory database {path} cannot be opened ({error.strerror}). Check the directory and its owner."
         raise StorageError(message) from error
-    with translated():
+    with _ONE_AT_A_TIME, translated():
         revision = _revision(path)
         if revision != HEAD:
-            with _ALEMBIC:
-                _migrate(path, revision)
+            _migrate(path, revision)
+            with closing(sqlite3.connect(path, timeout=5)) as connection:
+                connection.execute("PRAGMA journal_mode = WAL")
 
 
 def _revision(path: Path) -> str | None:
