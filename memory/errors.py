@@ -21,6 +21,17 @@ class KeyConflict(MadeleineError):
         self.key = key
 
 
+class NotPermitted(MadeleineError):
+    """The caller may only read, and this would write."""
+
+    def __init__(self, tool: str) -> None:
+        super().__init__(
+            f"{tool} changes the memory, and this connection may only read. Nothing was done: ask whoever gave you "
+            "the token for one that may write."
+        )
+        self.tool = tool
+
+
 class EmbeddingUnavailable(MadeleineError):
     """The embedding model cannot be had now; memory works by keywords until it can."""
 

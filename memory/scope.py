@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from memory.model import BeingId
+from memory.roles import Role
 
 
 @dataclass(frozen=True, slots=True)
@@ -13,5 +14,4 @@ class Scope:
 
     being_id: BeingId
     client: str = ""
-    role: str = ""
-    """As the connection says; "" where it says nothing. For the audit."""
+    role: Role = "agent"

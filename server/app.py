@@ -8,14 +8,16 @@ import json
 import logging
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
+from dataclasses import dataclass
 
 import mcp_types as types
 from mcp.server.context import ServerRequestContext
 from mcp.server.lowlevel import Server
 from mcp.shared.exceptions import MCPError
 
-from memory.errors import MadeleineError
+from memory.errors import MadeleineError, NotPermitted
 from memory.model import BeingId
+from memory.roles import Role
 from memory.scope import Scope
 from server import __version__
 from tools.replies import crash, refusal
@@ -35,9 +37,26 @@ INSTRUCTIONS = (
 Context = ServerRequestContext[None, object]
 
 
+@dataclass(frozen=True, slots=True)
+class Caller:
+    """Who is on the connection (ruling 12): stdio's configuration says it, or the token of an HTTP request."""
+
+    being_id: BeingId
+    role: Role = "agent"
+    read_only: bool = False
+
+
+Identify = Callable[[Context], Caller]
+
+
+def always(caller: Caller) -> Identify:
+    """For a connection that belongs to one caller."""
+    return lambda _: caller
+
+
 def build_server(
     toolset: Toolset,
-    being: BeingId,
+    identify: Identify,
     use_cases: Callable[[], Awaitable[UseCases]],
     *,
     session: str = "",
@@ -48,18 +67,21 @@ def build_server(
     """
 
     async def list_tools(context: Context, params: types.PaginatedRequestParams | None) -> types.ListToolsResult:
-        return types.ListToolsResult(tools=toolset.list())
+        return types.ListToolsResult(tools=toolset.list(read_only=identify(context).read_only))
 
     async def call_tool(context: Context, params: types.CallToolRequestParams) -> types.CallToolResult:
         if params.name not in toolset:
             raise MCPError(types.INVALID_PARAMS, f"There is no tool {params.name[:100]!r}.")
+        caller = identify(context)
+        if caller.read_only and not toolset.reads_only(params.name):
+            return refusal(NotPermitted(params.name))
         try:
             use = await use_cases()
         except MadeleineError as error:
             return refusal(error)
         except Exception as error:  # as in Toolset.call: no traceback reaches a client
             return crash(params.name, error)
-        scope = Scope(being, client_name(context))
+        scope = Scope(caller.being_id, client_name(context), caller.role)
         async with progress_of(context) as progress:
             return await toolset.call(
                 params.name, params.arguments or {}, Call(scope, use, progress, request=request_key(session, context))

@@ -14,12 +14,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from server import __version__
+from server.arguments import parser
 from server.environment import data_directory, environment, given
 
 if TYPE_CHECKING:
     from server.settings import Settings
 
 EXIT_USAGE = 2
+TALKATIVE = ("mcp", "uvicorn", "httpx", "httpx2")
+"""Libraries that tell at `info` what is our own log's to tell, session ids among it."""
 LOG_FORMAT = "%(asctime)s %(levelname)s %(name)s: %(message)s"
 
 
@@ -52,8 +55,11 @@ def run(arguments: argparse.Namespace) -> int:
     try:
         settings = read_settings()
         logging.basicConfig(stream=sys.stderr, level=settings.log_level.upper(), format=LOG_FORMAT)
+        if settings.log_level == "info":
+            for library in TALKATIVE:
+                logging.getLogger(library).setLevel(logging.WARNING)
         keep_private()
-        others = {"reindex": reindex, "note": add_notes, "audit": audit, "config": show_config}
+        others = {"reindex": reindex, "note": add_notes, "audit": audit, "token": token, "config": show_config}
         asyncio.run(others.get(arguments.command, serve)(settings, arguments))
     except MadeleineError as error:
         print(f"madeleine: {error}", file=sys.stderr)
@@ -63,42 +69,22 @@ def run(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def parser() -> argparse.ArgumentParser:
-    found = argparse.ArgumentParser(
-        prog="madeleine",
-        description="Long-term memory for AI agents, an MCP server. Without a command: serve MCP on stdin and stdout, "
-        "through the one process that owns the memory; it is started where there is none.",
-    )
-    found.add_argument("--version", action="version", version=f"madeleine {__version__}")
-    found.add_argument("--in-process", action="store_true", help="serve in this process, as in a container")
-    commands = found.add_subparsers(dest="command", metavar="command")
-    serving = commands.add_parser("serve", help="serve MCP on standard input and output (the default)")
-    # As the one above; not to be set back where it is not given here.
-    serving.add_argument("--in-process", action="store_true", default=argparse.SUPPRESS, help="see madeleine --help")
-    status = commands.add_parser("status", help="tell which process owns the memory, and who its clients are")
-    status.add_argument("--json", action="store_true", help="as JSON")
-    commands.add_parser("stop", help="end that process, when it has finished what it has begun")
-    commands.add_parser("reindex", help="build the index anew from the ledger")
-    note = commands.add_parser("note", help="put scene notes into the inbox, for the next patrol")
-    note.add_argument("file", help="a file with one scene as JSON a line; - for standard input")
-    shown = commands.add_parser("audit", help="show who did what to which memories, and when")
-    shown.add_argument("--being", metavar="B", help="only this being's memories; all if left out")
-    shown.add_argument("--since", metavar="T", help="ISO date or time")
-    shown.add_argument("--until", metavar="T", help="ISO date or time, inclusive")
-    shown.add_argument("--event", metavar="E", help="only this: store, recall, patrol and so on")
-    shown.add_argument("--limit", metavar="N", type=int, default=100, help="the last N entries (default 100)")
-    shown.add_argument("--json", action="store_true", help="one JSON object a line, with all ids")
-    commands.add_parser(
-        "config", help="print the configuration that an MCP client needs, with this installation's path"
-    )
-    return found
-
-
 async def serve(settings: Settings, arguments: argparse.Namespace) -> None:
-    """Until standard input ends. Answers at once; the memory opens behind the first answers."""
-    from server.stdio import serve_stdio
+    """Until standard input ends, or the process is told to. Answers at once; the memory opens behind the first
+    answers."""
+    from memory.errors import InvalidInput
 
-    await serve_stdio(settings)
+    given = vars(arguments)
+    if given.get("http"):
+        from server.http.command import serve_over_http
+
+        await serve_over_http(settings, host=arguments.host, port=arguments.port, sse=arguments.sse)
+    elif given.get("sse") or given.get("host") is not None or given.get("port") is not None:
+        raise InvalidInput("--host, --port and --sse go with --http.")
+    else:
+        from server.stdio import serve_stdio
+
+        await serve_stdio(settings)
 
 
 def show_status(arguments: argparse.Namespace) -> int:
@@ -191,6 +177,12 @@ async def add_notes(settings: Settings, arguments: argparse.Namespace) -> None:
 
 def _read(file: str) -> str:
     return sys.stdin.read() if file == "-" else Path(file).read_text(encoding="utf-8")
+
+
+async def token(settings: Settings, arguments: argparse.Namespace) -> None:
+    from server.token_commands import token_command
+
+    await token_command(settings, arguments)
 
 
 async def audit(settings: Settings, arguments: argparse.Namespace) -> None:

@@ -12,7 +12,7 @@ from contextlib import contextmanager
 import anyio
 
 from memory.model import BeingId
-from server.app import build_server
+from server.app import Caller, always, build_server
 from server.lazy import LazyMemory
 from server.lines import stdio_transport
 from server.settings import Settings
@@ -23,14 +23,14 @@ async def serve_stdio(settings: Settings) -> None:
     """Until the client closes either pipe, or SIGTERM or SIGINT. What was begun is finished, the index is flushed."""
     toolset = Toolset(default_tools(random.SystemRandom()), max_text_chars=settings.max_text_chars)
     end = anyio.Event()
-    with signals(end.set):
+    with stop_signals(end.set):
         async with LazyMemory(settings) as memory, stdio_transport(end) as (read, write):
-            server = build_server(toolset, BeingId(settings.being), memory.use_cases)
+            server = build_server(toolset, always(Caller(BeingId(settings.being))), memory.use_cases)
             await server.run(read, write, server.create_initialization_options())
 
 
 @contextmanager
-def signals(end: Callable[[], None]) -> Iterator[None]:
+def stop_signals(end: Callable[[], None]) -> Iterator[None]:
     """SIGTERM and SIGINT call `end`; on Windows, whose event loop takes no signals, they stay as they are."""
     loop = asyncio.get_running_loop()
     watched = () if sys.platform == "win32" else (signal.SIGTERM, signal.SIGINT)

@@ -25,11 +25,13 @@ from memory.recall.revisit import Revisit
 from memory.recall.search import Search
 from memory.rules.matching import MatchThresholds
 from memory.rules.secrets import Redact, as_it_stands, redacted
+from memory.tokens import TokenLedger
 from patrol.run import Patrol
 from server.background import Background
 from server.owner import own
 from server.settings import Settings
 from storage.sql.ledger import Ledger, open_ledger
+from storage.sql.tokens import open_tokens
 from tools.tool import UseCases
 
 logger = logging.getLogger(__name__)
@@ -145,6 +147,14 @@ async def audit_trail(settings: Settings) -> AsyncIterator[AuditReader]:
         raise InvalidInput(f"There is no memory in {settings.data_dir} yet. Set MADELEINE_DATA_DIR to where it is.")
     async with open_ledger(settings.data_dir / LEDGER) as ledger:
         yield ledger
+
+
+@asynccontextmanager
+async def open_token_ledger(settings: Settings) -> AsyncIterator[TokenLedger]:
+    """On connections of its own, beside a running server and before the memory is open."""
+    settings.data_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
+    async with open_tokens(settings.data_dir / LEDGER) as tokens:
+        yield tokens
 
 
 @asynccontextmanager

@@ -23,8 +23,12 @@ class Toolset:
         self._max_text_chars = max_text_chars
         self._listed = [listed(tool, max_text_chars) for tool in tools]
 
-    def list(self) -> list[types.Tool]:
-        return self._listed
+    def list(self, *, read_only: bool = False) -> list[types.Tool]:
+        """`read_only`: for a caller who may not change anything."""
+        return [tool for tool in self._listed if self.reads_only(tool.name)] if read_only else self._listed
+
+    def reads_only(self, name: str) -> bool:
+        return self._tools[name].read_only
 
     def __contains__(self, name: str) -> bool:
         return name in self._tools

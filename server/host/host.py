@@ -18,7 +18,7 @@ import anyio
 from memory.errors import InvalidInput
 from memory.model import BeingId
 from server import __version__
-from server.app import build_server
+from server.app import Caller, always, build_server
 from server.attach.hello import HELLO_SECONDS, LONGEST, PROTOCOL, Hello, read_hello, reply
 from server.lines import FINISH_SECONDS, line_transport
 from server.settings import Settings, settings_of
@@ -128,7 +128,9 @@ class Host:
         self._clients[id(client)] = client
         try:
             async with line_transport(_Source(reader), _Sink(writer), end=self._end) as (read, write):
-                server = build_server(toolset, BeingId(settings.being), self._use_cases, session=hello.session)
+                server = build_server(
+                    toolset, always(Caller(BeingId(settings.being))), self._use_cases, session=hello.session
+                )
                 await server.run(read, write, server.create_initialization_options())
         finally:
             del self._clients[id(client)]

@@ -16,7 +16,7 @@ from server.attach.finding import EXIT_USAGE, LOG
 from server.host.host import Host
 from server.lazy import LazyMemory
 from server.settings import Settings, read_settings
-from server.stdio import signals
+from server.stdio import stop_signals
 
 logger = logging.getLogger(__name__)
 
@@ -41,7 +41,7 @@ async def serve(settings: Settings, listener: socket.socket, address: Address) -
     """Until it is told to end, or has idled."""
     async with LazyMemory(settings) as memory:
         host = Host(settings, memory.use_cases, token=address.token)
-        with signals(host.end):
+        with stop_signals(host.end):
             logger.info("process %d is the host of %s", os.getpid(), settings.data_dir)
             be_quiet()
             await host.serve(listener)

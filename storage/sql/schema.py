@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import sqlite3
+import threading
 from contextlib import closing
 from pathlib import Path
 
 from memory.errors import StorageError
 from storage.sql.failures import translated
 
-HEAD = "0002"
+HEAD = "0003"
 MIGRATIONS = Path(__file__).with_name("migrations")
+_ONE_AT_A_TIME = threading.Lock()
+"""A server opens the same file for its memory and for its tokens: Alembic's context is global, and a change to the
+write-ahead log does not wait for other connections."""
 
 
 def prepare(path: Path) -> None:
@@ -23,10 +27,12 @@ def prepare(path: Path) -> None:
     except OSError as error:
         message = f"The memory database {path} cannot be opened ({error.strerror}). Check the directory and its owner."
         raise StorageError(message) from error
-    with translated():
+    with _ONE_AT_A_TIME, translated():
         revision = _revision(path)
         if revision != HEAD:
             _migrate(path, revision)
+            with closing(sqlite3.connect(path, timeout=5)) as connection:
+                connection.execute("PRAGMA journal_mode = WAL")
 
 
 def _revision(path: Path) -> str | None:

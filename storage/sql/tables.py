@@ -171,3 +171,18 @@ audit = Table(
     Column("ids", Text, nullable=False),
     sqlite_autoincrement=True,
 )
+
+tokens = Table(
+    "tokens",
+    metadata,
+    Column("id", Text, primary_key=True, nullable=False),
+    Column("secret_hash", LargeBinary, nullable=False),
+    Column("being_id", Text, nullable=False),
+    Column("role", Text, nullable=False),
+    Column("read_only", Boolean, nullable=False),
+    Column("resource", Text, nullable=False),
+    Column("name", Text, nullable=False),
+    Column("created_at", Integer, nullable=False),
+    Column("expires_at", Integer),
+    Column("revoked_at", Integer),
+)

