@@ -16,14 +16,14 @@ from storage.sql.times import from_micros, to_micros
 
 _n = notes.c
 _UNREAD = (
-    select(_n.id, _n.being_id, _n.type, _n.content, _n.created_at, _n.state, _n.reason)
+    select(_n.id, _n.being_id, _n.type, _n.content, _n.created_at, _n.state, _n.reason, _n.memory_id)
     .where(_n.being_id == bindparam("being"), _n.state == "unread", _n.type == bindparam("wanted"))
     .order_by(_n.created_at, _n.seq)
 )
 _UPDATE = (
     update(notes)
     .where(_n.id == bindparam("target"), _n.being_id == bindparam("being"))
-    .values(state=bindparam("new_state"), reason=bindparam("new_reason"))
+    .values(state=bindparam("new_state"), reason=bindparam("new_reason"), memory_id=bindparam("new_memory_id"))
 )
 _INSERT = insert(notes)
 
@@ -33,7 +33,7 @@ async def unread(reads: Reads, scope: Scope, type_: str) -> list[Note]:
 
 
 def _to_note(row: Row) -> Note:
-    id_, being_id, type_, content, created_at, state, reason = row
+    id_, being_id, type_, content, created_at, state, reason, memory_id = row
     return Note(
         id=id_,
         being_id=being_id,
@@ -42,6 +42,7 @@ def _to_note(row: Row) -> Note:
         created_at=from_micros(created_at),
         state=state,
         reason=reason,
+        memory_id=memory_id,
     )
 
 
@@ -57,6 +58,7 @@ async def add(database: Database, scope: Scope, note: Note) -> None:
         "state": note.state,
         "reason": note.reason,
         "folded": fold(note.content),
+        "memory_id": note.memory_id,
     }
     async with database.transaction() as transaction:
         await transaction.run(_INSERT, [row])
@@ -64,7 +66,13 @@ async def add(database: Database, scope: Scope, note: Note) -> None:
 
 async def update_states(transaction: Transaction, scope: Scope, changed: Sequence[Note]) -> None:
     rows = [
-        {"target": note.id, "being": scope.being_id, "new_state": note.state, "new_reason": note.reason}
+        {
+            "target": note.id,
+            "being": scope.being_id,
+            "new_state": note.state,
+            "new_reason": note.reason,
+            "new_memory_id": note.memory_id,
+        }
         for note in changed
     ]
     await transaction.run(_UPDATE, rows)

@@ -9,7 +9,7 @@ from pathlib import Path
 from memory.errors import StorageError
 from storage.sql.failures import translated
 
-HEAD = "0001"
+HEAD = "0004"
 MIGRATIONS = Path(__file__).with_name("migrations")
 
 
