@@ -9,7 +9,9 @@ from memory.model import BeingId
 
 @dataclass(frozen=True, slots=True)
 class Scope:
-    """Everything that a caller does is done to this being's memories, and to no other's."""
+    """Everything that a caller does is done to this being's memories, and to no other's. Without `counts` what comes to
+    mind is not counted: such a caller leaves no trace."""
 
     being_id: BeingId
     client: str = ""
+    counts: bool = True

@@ -9,7 +9,7 @@ import logging
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from memory.errors import MadeleineError
 from server import __version__
@@ -28,7 +28,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     from server.settings import read_settings
 
     try:
-        settings = read_settings()
+        settings = read_settings(overrides=chosen(arguments))
         logging.basicConfig(stream=sys.stderr, level=settings.log_level.upper(), format=LOG_FORMAT)
         run = {"reindex": reindex, "note": add_notes, "config": show_config}.get(arguments.command, serve)
         asyncio.run(run(settings, arguments))
@@ -47,7 +47,9 @@ def parser() -> argparse.ArgumentParser:
     )
     found.add_argument("--version", action="version", version=f"madeleine {__version__}")
     commands = found.add_subparsers(dest="command", metavar="command")
-    commands.add_parser("serve", help="serve MCP on standard input and output (the default)")
+    serving = commands.add_parser("serve", help="serve MCP on standard input and output (the default)")
+    for one in (found, serving):
+        _add_choices(one)
     commands.add_parser("reindex", help="build the index anew from the ledger")
     note = commands.add_parser("note", help="put scene notes into the inbox, for the next patrol")
     note.add_argument("file", help="a file with one scene as JSON a line; - for standard input")
@@ -55,6 +57,23 @@ def parser() -> argparse.ArgumentParser:
         "config", help="print the configuration that an MCP client needs, with this installation's path"
     )
     return found
+
+
+def _add_choices(found: argparse.ArgumentParser) -> None:
+    # Without defaults: those of a subcommand would overwrite what was said before it.
+    given: dict[str, Any] = {"default": argparse.SUPPRESS, "metavar": "names"}
+    found.add_argument("--toolsets", help="only these families of tools, separated by commas (memory, patrol)", **given)
+    found.add_argument("--tools", help="only these tools, or these beside those of --toolsets", **given)
+    found.add_argument("--exclude-tools", help="not these tools", **given)
+    found.add_argument(
+        "--read-only", action="store_true", default=argparse.SUPPRESS, help="only tools that change nothing"
+    )
+
+
+def chosen(arguments: argparse.Namespace) -> dict[str, Any]:
+    """What the command line says of settings; it wins over the environment."""
+    names = ("toolsets", "tools", "exclude_tools", "read_only")
+    return {name: getattr(arguments, name) for name in names if hasattr(arguments, name)}
 
 
 async def serve(settings: Settings, arguments: argparse.Namespace) -> None:

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import platformdirs
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, field_validator
 from pydantic_core import PydanticCustomError
 
 from memory.errors import InvalidInput
@@ -20,6 +20,14 @@ from memory.errors import InvalidInput
 PREFIX = "MADELEINE_"
 FILE = "madeleine.toml"
 DEFAULT_MODEL = "sentence-transformers/all-MiniLM-L6-v2"
+
+
+def _separated(names: object) -> object:
+    return [name for part in names.split(",") if (name := part.strip())] if isinstance(names, str) else names
+
+
+Names = Annotated[tuple[str, ...], BeforeValidator(_separated)]
+"""In the environment separated by commas, in the file a list or the same."""
 
 
 class Settings(BaseModel):
@@ -34,6 +42,10 @@ class Settings(BaseModel):
     recall_threshold: Annotated[float, Field(ge=0, le=1)] = 0.35
     qdrant_url: str = ""
     """A Qdrant server instead of the embedded index."""
+    toolsets: Names = ()
+    tools: Names = ()
+    exclude_tools: Names = ()
+    read_only: bool = False
     log_level: Literal["debug", "info", "warning", "error"] = "info"
 
     @field_validator("data_dir")
@@ -59,8 +71,10 @@ class Settings(BaseModel):
         return level.lower() if isinstance(level, str) else level
 
 
-def read_settings(environment: Mapping[str, str] | None = None) -> Settings:
-    """Raises `InvalidInput` that names what is wrong and where it stands."""
+def read_settings(
+    environment: Mapping[str, str] | None = None, *, overrides: Mapping[str, Any] | None = None
+) -> Settings:
+    """`overrides` win over all. Raises `InvalidInput` that names what is wrong and where it stands."""
     environment = os.environ if environment is None else environment
     given: dict[str, Any] = {
         name.removeprefix(PREFIX).lower(): value
@@ -75,12 +89,13 @@ def read_settings(environment: Mapping[str, str] | None = None) -> Settings:
     try:
         in_file = tomllib.loads(file.read_text(encoding="utf-8"))
     except FileNotFoundError:
-        return from_environment
+        in_file = {}
     except (OSError, ValueError) as error:
         raise InvalidInput(f"{file} cannot be read: {error}. Mend it or remove it.") from error
     if "data_dir" in in_file:
         raise InvalidInput(f"data_dir cannot be set in {file}, which lies in it: set {PREFIX}DATA_DIR.")
-    return _validated(in_file | given, str(file))
+    settings = _validated(in_file | given, str(file)) if in_file else from_environment
+    return _validated(dict(settings) | dict(overrides), "the command line") if overrides else settings
 
 
 def _validated(given: Mapping[str, Any], where: str) -> Settings:

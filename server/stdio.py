@@ -18,6 +18,7 @@ from server.app import build_server
 from server.lines import FINISH_SECONDS, stdio_transport
 from server.settings import Settings
 from server.wiring import OpenMemory, open_memory
+from tools.choice import choose_tools
 from tools.tool import UseCases
 from tools.toolset import Toolset, default_tools
 
@@ -64,8 +65,17 @@ def _log_failure(task: asyncio.Task[OpenMemory]) -> None:
 
 
 async def serve_stdio(settings: Settings) -> None:
-    """Until the client closes either pipe, or SIGTERM or SIGINT. What was begun is finished, the index is flushed."""
-    toolset = Toolset(default_tools(random.SystemRandom()), max_text_chars=settings.max_text_chars)
+    """Until the client closes either pipe, or SIGTERM or SIGINT. What was begun is finished, the index is flushed.
+
+    Raises `InvalidInput` for tools that nobody knows."""
+    tools = choose_tools(
+        default_tools(random.SystemRandom()),
+        toolsets=settings.toolsets,
+        names=settings.tools,
+        exclude=settings.exclude_tools,
+        read_only=settings.read_only,
+    )
+    toolset = Toolset(tools, max_text_chars=settings.max_text_chars)
     end = anyio.Event()
     with _signals(end.set):
         async with LazyMemory(settings) as memory, stdio_transport(end) as (read, write):

@@ -90,4 +90,5 @@ def tool(chance: RandomSource) -> Tool:
         read_only=False,
         destructive=False,
         idempotent=False,
+        only_counts=True,
     )

@@ -40,7 +40,8 @@ async def run(call: Call, arguments: RecallMemoryArguments) -> dict[str, Any]:
 
 def shown(found: Revisited) -> dict[str, Any]:
     rest = present({"missing": list(found.missing), "next_cursor": found.next_cursor})
-    return {"memories": [whole(memory) for memory in found.memories]} | rest
+    history = {memory.id: [one for one in found.revisions if one.memory_id == memory.id] for memory in found.memories}
+    return {"memories": [whole(memory, history[memory.id]) for memory in found.memories]} | rest
 
 
 TOOL = Tool(
@@ -57,4 +58,5 @@ TOOL = Tool(
     read_only=False,
     destructive=False,
     idempotent=False,
+    only_counts=True,
 )

@@ -104,4 +104,5 @@ TOOL = Tool(
     read_only=False,
     destructive=False,
     idempotent=False,
+    only_counts=True,
 )

@@ -6,7 +6,9 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from memory.ingest.forget import Forget
 from memory.ingest.store import StoreScenes
+from memory.ingest.update import UpdateMemory
 from memory.recall.recall import Recall
 from memory.recall.revisit import Revisit
 from memory.recall.search import Search
@@ -20,6 +22,8 @@ class UseCases:
     """What the tools can do."""
 
     store: StoreScenes
+    update: UpdateMemory
+    forget: Forget
     recall: Recall
     search: Search
     revisit: Revisit
@@ -44,7 +48,8 @@ Run = Callable[[Call, Any], Awaitable[dict[str, Any]]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tool:
-    """`answers` is the schema of the structured answer. The four hints are MCP's tool annotations."""
+    """`answers` is the schema of the structured answer. The four hints are MCP's tool annotations. `only_counts`: it
+    changes nothing but how often memories came to mind."""
 
     name: str
     description: str
@@ -55,6 +60,7 @@ class Tool:
     destructive: bool
     idempotent: bool
     open_world: bool = False
+    only_counts: bool = False
 
 
 def answer_schema(required: tuple[str, ...], **properties: Mapping[str, Any]) -> dict[str, Any]:

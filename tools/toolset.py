@@ -9,7 +9,7 @@ import mcp_types as types
 
 from memory.errors import MadeleineError
 from memory.ports import RandomSource
-from tools import recall, recall_memory, run_patrol, search_memory, store
+from tools import forget, recall, recall_memory, run_patrol, search_memory, store, update_memory
 from tools.arguments import input_schema, read_arguments
 from tools.replies import answer, crash, refusal
 from tools.tool import Call, Tool
@@ -57,5 +57,13 @@ def listed(tool: Tool, max_text_chars: int) -> types.Tool:
 
 
 def default_tools(chance: RandomSource) -> list[Tool]:
-    """The five tools of the product."""
-    return [recall.tool(chance), recall_memory.TOOL, search_memory.TOOL, store.TOOL, run_patrol.TOOL]
+    """Every tool; `tools.choice` leaves some out where that is asked for."""
+    return [
+        recall.tool(chance),
+        recall_memory.TOOL,
+        search_memory.TOOL,
+        store.TOOL,
+        update_memory.TOOL,
+        forget.TOOL,
+        run_patrol.TOOL,
+    ]
