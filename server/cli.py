@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import asyncio
 import json
-import logging
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -17,19 +16,17 @@ from server import __version__
 if TYPE_CHECKING:
     from server.settings import Settings
 
-logger = logging.getLogger(__name__)
-
 EXIT_USAGE = 2
-LOG_FORMAT = "%(asctime)s %(levelname)s %(name)s: %(message)s"
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     arguments = parser().parse_args(argv)
+    from server.logs import start_logging
     from server.settings import read_settings
 
     try:
         settings = read_settings(overrides=chosen(arguments))
-        logging.basicConfig(stream=sys.stderr, level=settings.log_level.upper(), format=LOG_FORMAT)
+        start_logging(settings.log_level)
         run = {"reindex": reindex, "note": add_notes, "config": show_config}.get(arguments.command, serve)
         asyncio.run(run(settings, arguments))
     except MadeleineError as error:

@@ -34,9 +34,9 @@ async def run(call: Call, arguments: ForgetArguments) -> dict[str, Any]:
 TOOL = Tool(
     name="forget",
     description=(
-        "Erase memories for good: text, history, vectors, everything, from the disk as well. Cannot be undone. Use it "
-        "only when asked to forget; to correct use update_memory, and what is merely old fades by itself. related: "
-        "memories once merged with the erased ones, which stay and may tell the same."
+        "Erase memories for good, from the disk as well; cannot be undone. Use it only when asked to forget: to "
+        "correct use update_memory, and what is old fades by itself. related: memories once merged with the erased "
+        "ones, which stay and may tell the same."
     ),
     arguments=ForgetArguments,
     answers=answer_schema(("erased",), erased=TEXTS, not_found=TEXTS, related=TEXTS, notice=TEXT),

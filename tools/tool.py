@@ -70,5 +70,6 @@ def answer_schema(required: tuple[str, ...], **properties: Mapping[str, Any]) ->
 TEXT: Mapping[str, Any] = {"type": "string"}
 NUMBER: Mapping[str, Any] = {"type": "number"}
 COUNT: Mapping[str, Any] = {"type": "integer"}
-OBJECTS: Mapping[str, Any] = {"type": "array", "items": {"type": "object"}}
-TEXTS: Mapping[str, Any] = {"type": "array", "items": {"type": "string"}}
+OBJECTS: Mapping[str, Any] = {"type": "array"}
+TEXTS: Mapping[str, Any] = {"type": "array"}
+"""Of what, the answer shows: the list of tools is in every prompt of every client, and has to be short."""

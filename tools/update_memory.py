@@ -9,13 +9,12 @@ from pydantic import Field
 from memory.errors import InvalidInput
 from memory.model import Changes, MemoryId
 from tools.arguments import Arguments, LongText, Share, Short
-from tools.replies import present
 from tools.tool import TEXT, TEXTS, Call, Tool, answer_schema
 
 
 class UpdateMemoryArguments(Arguments):
     memory_id: Short
-    text: Annotated[LongText | None, Field(description="The whole scene as it should read.")] = None
+    text: Annotated[LongText | None, Field(description="As it should read, whole.")] = None
     importance: Share | None = None
     themes: Annotated[list[Short], Field(max_length=20)] | None = None
     pinned: bool | None = None
@@ -34,7 +33,7 @@ async def run(call: Call, arguments: UpdateMemoryArguments) -> dict[str, Any]:
     answer: dict[str, Any] = {"id": updated.memory.id, "changed": changed_names(updated.changes)}
     if updated.unembedded:
         answer["notice"] = f"Changed; found by its words only until it can be embedded. {updated.unembedded}"
-    return answer | present({"status": updated.memory.status})
+    return answer
 
 
 def changed_names(changes: Changes) -> list[str]:
@@ -44,12 +43,11 @@ def changed_names(changes: Changes) -> list[str]:
 TOOL = Tool(
     name="update_memory",
     description=(
-        "Correct a memory: text, importance, themes or pinned; what is left out stays. The new text is recalled at "
-        "once; the earlier one is kept as history (recall_memory shows it) and never recalled. For something new use "
-        "store, to erase use forget."
+        "Correct a memory; what is left out stays. The new text is recalled at once, the earlier one only shown by "
+        "recall_memory, as history. For something new use store, to erase use forget."
     ),
     arguments=UpdateMemoryArguments,
-    answers=answer_schema(("id", "changed"), id=TEXT, changed=TEXTS, status=TEXT, notice=TEXT),
+    answers=answer_schema(("id", "changed"), id=TEXT, changed=TEXTS, notice=TEXT),
     run=run,
     read_only=False,
     destructive=False,
