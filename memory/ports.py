@@ -117,8 +117,8 @@ class StoreLedger(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Erased:
-    """`ids`: what is gone. `related`: memories that stay and were tied to them by a merge, on either side; they may tell
-    part of the same."""
+    """`ids`: what is gone. `related`: memories that stay and were tied to them by a merge, so that they may tell
+    the same: what was absorbed, and what has absorbed."""
 
     ids: tuple[MemoryId, ...] = ()
     related: tuple[MemoryId, ...] = ()

@@ -21,8 +21,9 @@ _WORD = re.compile(r"\w+")
 
 
 def folded(texts: Iterable[str]) -> str:
-    """One text in which `tells_of` looks for words."""
-    return unicodedata.normalize("NFKC", "\n".join(texts)).casefold()
+    """One text in which `tells_of` looks for words. Decomposed, so that a name that was cut off before an accent is found
+    as well."""
+    return unicodedata.normalize("NFKD", unicodedata.normalize("NFKD", "\n".join(texts)).casefold())
 
 
 def all_texts(memory: Memory) -> list[str]:
