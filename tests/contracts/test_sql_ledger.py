@@ -67,7 +67,7 @@ class TestSqlLedger(LedgerContract, ForgettingContract):
         return await ledger._database.rows(statement, lambda row: json.loads(row[0]))
 
     def test_it_was_thought_of_what_each_table_holds_of_a_memory(self) -> None:
-        """A table that is not in this list: see `storage.sql.forgetting`, then `tests/faults/test_forgotten_bytes.py`."""
+        """One that is not in this list: see `storage.sql.forgetting`, and `tests/faults/test_forgotten_bytes.py`."""
         assert set(metadata.tables) == {
             "memories", "reinforcements", "revisions", "notes", "embeddings", "index_pending", "clusters",
             "patrol_runs", "forgotten", "settings",
