@@ -15,11 +15,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from mcp.client.client import Client
 
 from memory.ingest.forget import Forgotten
 from memory.ingest.notes import add_note
 from memory.ingest.store import NewScene
 from memory.model import Changes, DatedAction, Memory, Scene
+from memory.ports import KeywordQuery
 from server.settings import Settings
 from server.wiring import OpenMemory, open_memory
 from tests.doubles import ADA, BOB, NOW
@@ -178,9 +180,7 @@ async def test_while_others_store_recall_and_patrol_nothing_else_is_lost_and_not
     assert found_in(tmp_path, ["xylophoniser", "Brandauerin"], rows) == {}
 
 
-def _anything() -> Any:
-    from memory.ports import KeywordQuery
-
+def _anything() -> KeywordQuery:
     return KeywordQuery(terms=("zoé", "garden"), limit=20)
 
 
@@ -208,7 +208,7 @@ async def test_over_stdio_nothing_is_left_while_the_server_runs_and_after_it(tmp
     assert found_in(tmp_path, words) == {}
 
 
-ROUNDS_FAST = 4
+ROUNDS_FAST = 3
 ROUNDS_SLOW = 24
 WHOLE_FORGET_S = 2.5
 """About how long one takes, process start and all left out: kills are spread over it."""
@@ -258,20 +258,26 @@ async def test_killed_in_the_middle_it_is_wholly_there_or_finished_at_the_next_s
             (await ask(client, "store", text=f"Grandmother told story number {n} about {n * 7} swans"))["id"]
             for n in range(20)
         ]
+        secret = await buried(client, 0)
     for round_ in range(rounds):
-        word = f"xylophoniser{round_}x"
-        async with connected(tmp_path) as client:
-            secret = await ask(client, "store", text=f"Zoé buried the {word} near the lake", actors=[f"Vrobel{word}"])
-        killed_while_forgetting(
-            tmp_path, secret["id"], after_seconds=(round_ + chance.random()) / rounds * WHOLE_FORGET_S
-        )
+        kill_after = (round_ + chance.random()) / rounds * WHOLE_FORGET_S
+        killed_while_forgetting(tmp_path, secret["id"], after_seconds=kill_after)
         async with connected(tmp_path) as client:
             left = (await ask(client, "recall_memory", memory_ids=[secret["id"]]))["memories"]
             # Wholly there, or asking again waits for what is left of it.
-            assert [memory["text"] for memory in left] in ([], [f"Zoé buried the {word} near the lake"])
+            assert [memory["text"] for memory in left] in ([], [told_of(round_)])
             told = await ask(client, "forget", memory_ids=[secret["id"]])
             assert told == ({"erased": [secret["id"]]} if left else {"erased": [], "not_found": [secret["id"]]})
-            assert found_in(tmp_path, [word]) == {}
+            assert found_in(tmp_path, [f"xylophoniser{round_}x", f"vrobel{round_}x"]) == {}
             found = await ask(client, "recall_memory", memory_ids=kept)
             assert [memory["id"] for memory in found["memories"]] == kept
             assert (await ask(client, "recall", query="Which story was about 35 swans?"))["count"] > 0
+            secret = await buried(client, round_ + 1)
+
+
+def told_of(round_: int) -> str:
+    return f"Zoé buried xylophoniser{round_}x near the lake"
+
+
+async def buried(client: Client, round_: int) -> dict[str, Any]:
+    return await ask(client, "store", text=told_of(round_), actors=[f"vrobel{round_}x"])
