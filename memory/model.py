@@ -129,6 +129,26 @@ class Memory:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Changes:
+    """What is to be different about a memory; None for what stays."""
+
+    text: str | None = None
+    importance: float | None = None
+    themes: tuple[str, ...] | None = None
+    pinned: bool | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Revision:
+    """What a memory was until `at`, in the fields that were changed then; None in the others."""
+
+    memory_id: MemoryId
+    at: datetime
+    client: str
+    before: Changes
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Cluster:
     """A group of memories (spec P3). A root is its own parent; `vector` is the mean of its active
     memories' vectors, float32 (dim,), unit length, or None while it has none."""
@@ -147,7 +167,8 @@ NoteState = Literal["unread", "done", "parse_failed"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Note:
-    """An entry of the notes inbox. Scene notes (`type == "scene"`) hold a scene as JSON (spec P6 ❶)."""
+    """An entry of the notes inbox. Scene notes (`type == "scene"`) hold a scene as JSON (spec P6 ❶); `memory_id` names
+    the memory that one became."""
 
     id: NoteId
     being_id: BeingId
@@ -156,6 +177,7 @@ class Note:
     created_at: datetime
     state: NoteState = "unread"
     reason: str = ""
+    memory_id: MemoryId | None = None
 
 
 def when_date(item: WhenItem) -> str:

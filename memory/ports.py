@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from memory.model import (
     BeingId,
     Category,
+    Changes,
     Cluster,
     ClusterId,
     ContentHash,
@@ -27,6 +28,7 @@ from memory.model import (
     ModelName,
     Note,
     Provenance,
+    Revision,
     RunId,
     Status,
     Vector,
@@ -116,6 +118,63 @@ class StoreLedger(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
+class Erased:
+    """`ids`: what is gone. `related`: memories that stay and were tied to them by a merge, so that they may tell
+    the same: what was absorbed, and what has absorbed."""
+
+    ids: tuple[MemoryId, ...] = ()
+    related: tuple[MemoryId, ...] = ()
+
+
+class ForgetLedger(Protocol):
+    async def forget(self, scope: Scope, ids: Sequence[MemoryId]) -> Erased:
+        """Erase those that exist and whatever else tells of them, durably, in one transaction: reinforcements, earlier
+        versions, notes they came from, vectors that no other memory has, their part in clusters, names and reports.
+
+        Leaves a mark for each, until their bytes are gone from the files too (`RemainsSource`).
+        """
+        ...
+
+
+class RemainsSource(Protocol):
+    """What was forgotten and may have left bytes in the files. Not scoped: it serves the store, not a caller."""
+
+    async def remains(self) -> list[tuple[int, MemoryId]]:
+        """(mark, memory), oldest first."""
+        ...
+
+    async def clear_remains(self, marks: Sequence[int]) -> None: ...
+
+    async def scrub(self) -> None:
+        """Returns when the ledger's files hold nothing that is not in its tables. Reads go on meanwhile, writes wait.
+
+        Raises `StorageBusy`, `StorageFull`, `StorageError`; it can be tried again.
+        """
+        ...
+
+
+class UpdateLedger(Protocol):
+    async def memories(self, scope: Scope, ids: Sequence[MemoryId]) -> list[Memory]: ...
+
+    async def vectors(self, model: ModelName, hashes: Sequence[ContentHash]) -> dict[ContentHash, Vector]: ...
+
+    async def change(
+        self,
+        scope: Scope,
+        memory_id: MemoryId,
+        changes: Changes,
+        *,
+        at: datetime,
+        model: ModelName,
+        vectors: Mapping[ContentHash, Vector],
+    ) -> tuple[Memory, Changes] | None:
+        """Change it durably (`memory.rules.revision`), keep what it was, leave a pending index mark; of `vectors` the
+        one of its new text is cached. The memory as it is now, and what of `changes` was different; None if there is
+        no such memory."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
 class Activation:
     """A memory was recalled: `times` is added to its reactivation count; a living one's clock is rewound (ruling 2)."""
 
@@ -131,7 +190,9 @@ class RecallLedger(Protocol):
 class ActivationLog(Protocol):
     """Reactivations are written in batches off the request path, and before a patrol reads the counts."""
 
-    def add(self, scope: Scope, activations: Sequence[Activation]) -> None: ...
+    def add(self, scope: Scope, activations: Sequence[Activation]) -> None:
+        """Nothing for a scope that does not count."""
+        ...
 
     async def settle(self) -> None:
         """Returns when all that was added is in the ledger."""
@@ -243,6 +304,10 @@ class ClusterSummary:
 class RevisitLedger(Protocol):
     async def memories(self, scope: Scope, ids: Sequence[MemoryId]) -> list[Memory]: ...
 
+    async def revisions(self, scope: Scope, ids: Sequence[MemoryId]) -> list[Revision]:
+        """What these memories were before each change, oldest first."""
+        ...
+
     async def cluster_memories(
         self, scope: Scope, cluster_id: ClusterId, *, limit: int, after: str | None
     ) -> list[Memory] | None:
@@ -353,8 +418,8 @@ class IndexSource(Protocol):
 
     async def vectors(self, model: ModelName, hashes: Sequence[ContentHash]) -> dict[ContentHash, Vector]: ...
 
-    async def add_vectors(self, model: ModelName, vectors: Mapping[ContentHash, Vector]) -> None:
-        """Also leaves a mark for each memory that they are of."""
+    async def add_missing_vectors(self, model: ModelName, vectors: Mapping[ContentHash, Vector]) -> None:
+        """Those of texts that a memory has; leaves a mark for each such memory."""
         ...
 
     async def without_vector(self, model: ModelName, *, limit: int) -> list[Memory]:
@@ -451,6 +516,11 @@ class Index(Protocol):
         ...
 
     async def count(self) -> int: ...
+
+    async def scrub(self) -> None:
+        """Returns when nothing of what was deleted or replaced before the call is left in the index's own files.
+        Queries and upserts go on meanwhile. Raises `IndexUnavailable`; it can be tried again."""
+        ...
 
     async def flush(self) -> None:
         """Returns when all upserts are on disk."""

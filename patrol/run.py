@@ -175,7 +175,7 @@ def read_notes(
         found = read_scene(note, scope, now)
         if isinstance(found, Memory):
             memories.append(found)
-            seen.append(replace(note, state="done"))
+            seen.append(replace(note, state="done", memory_id=found.id))
         else:
             seen.append(replace(note, state="parse_failed", reason=f"{PARSE_FAILED} {found}"))
     return memories, seen

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from typing import Any
 
 from memory.roles import ROLES
 from server import __version__
@@ -24,6 +25,8 @@ def parser() -> argparse.ArgumentParser:
     serving.add_argument(
         "--sse", action="store_true", help="with --http: also the older transport, at /sse (deprecated)"
     )
+    for one in (found, serving):
+        _add_choices(one)
     # As the one above; not to be set back where it is not given here.
     serving.add_argument("--in-process", action="store_true", default=argparse.SUPPRESS, help="see madeleine --help")
     status = commands.add_parser("status", help="tell which process owns the memory, and who its clients are")
@@ -44,6 +47,17 @@ def parser() -> argparse.ArgumentParser:
         "config", help="print the configuration that an MCP client needs, with this installation's path"
     )
     return found
+
+
+def _add_choices(found: argparse.ArgumentParser) -> None:
+    # Without defaults: those of a subcommand would overwrite what was said before it.
+    given: dict[str, Any] = {"default": argparse.SUPPRESS, "metavar": "names"}
+    found.add_argument("--toolsets", help="only these families of tools, separated by commas (memory, patrol)", **given)
+    found.add_argument("--tools", help="only these tools, or these beside those of --toolsets", **given)
+    found.add_argument("--exclude-tools", help="not these tools", **given)
+    found.add_argument(
+        "--read-only", action="store_true", default=argparse.SUPPRESS, help="only tools that change nothing"
+    )
 
 
 def _add_token(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:

@@ -1,4 +1,5 @@
-"""Work off the request path: pending index marks, missing vectors, optimisation. One task, one owner."""
+"""Work off the request path: pending index marks, missing vectors, optimisation, the remains of what was forgotten. One
+task, one owner."""
 
 from __future__ import annotations
 
@@ -8,6 +9,7 @@ import logging
 from collections.abc import Awaitable, Callable
 
 from memory.errors import EmbeddingUnavailable, IndexUnavailable, StorageFull
+from memory.ingest.erasure import Erasure
 from memory.ingest.index_keeper import IndexKeeper
 from memory.ports import Index
 
@@ -16,6 +18,7 @@ logger = logging.getLogger(__name__)
 CATCH_UP_SECONDS = 2.0
 """After a store: time in which more may come, before the index is made durable and the marks are cleared."""
 EMBED_RETRY_SECONDS = 60.0
+ERASE_RETRY_SECONDS = 60.0
 OPTIMIZE_AFTER = 2_000
 """Memories brought in since the last optimisation from which the next one pays; fewer are searched by brute force in
 less than a millisecond."""
@@ -24,8 +27,11 @@ less than a millisecond."""
 class Background:
     """`wake()` says that something was written. `run()` goes on until it is cancelled."""
 
-    def __init__(self, keeper: IndexKeeper, index: Index, warm_up: Callable[[], Awaitable[None]]) -> None:
+    def __init__(
+        self, keeper: IndexKeeper, index: Index, warm_up: Callable[[], Awaitable[None]], erasure: Erasure
+    ) -> None:
         self._keeper = keeper
+        self._erasure = erasure
         self._index = index
         self._warm_up = warm_up
         self._written = asyncio.Event()
@@ -41,6 +47,7 @@ class Background:
         async with asyncio.TaskGroup() as tasks:
             tasks.create_task(self._keep_index(), name="keep index")
             tasks.create_task(self._fill_in_vectors(), name="fill in vectors")
+            tasks.create_task(self._erase(), name="erase")
 
     async def _keep_index(self) -> None:
         while True:
@@ -60,6 +67,18 @@ class Background:
                 logger.exception("the index could not be brought up to date")
                 self._written.set()
                 await asyncio.sleep(CATCH_UP_SECONDS)
+
+    async def _erase(self) -> None:
+        while True:
+            await self._erasure.asked()
+            try:
+                if await self._erasure.finish():
+                    self._since_optimize = OPTIMIZE_AFTER  # the index was written anew, without its graph
+                    self.wake()
+            except Exception:  # the marks are still there
+                logger.exception("what was forgotten has not left the files yet")
+                await asyncio.sleep(ERASE_RETRY_SECONDS)
+                self._erasure.ask()
 
     async def _fill_in_vectors(self) -> None:
         while True:

@@ -11,7 +11,7 @@ import sys
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from server import __version__
 from server.arguments import parser
@@ -21,43 +21,37 @@ if TYPE_CHECKING:
     from server.settings import Settings
 
 EXIT_USAGE = 2
-TALKATIVE = ("mcp", "uvicorn", "httpx", "httpx2")
-"""Libraries that tell at `info` what is our own log's to tell, session ids among it."""
-LOG_FORMAT = "%(asctime)s %(levelname)s %(name)s: %(message)s"
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     arguments = parser().parse_args(argv)
     if arguments.command in ("status", "stop"):
         return {"status": show_status, "stop": stop}[arguments.command](arguments)
-    if arguments.command in (None, "serve") and not arguments.in_process:
-        return attach()
+    if arguments.command in (None, "serve") and not (arguments.in_process or getattr(arguments, "http", False)):
+        return attach(arguments)
     return run(arguments)
 
 
-def attach() -> int:
+def attach(arguments: argparse.Namespace) -> int:
     """Forward standard input and output to the host of the data directory."""
     from server.attach.forwarder import forward
 
     variables = environment()
-    settings = given(variables)
+    settings = given(variables) | {name: str(value) for name, value in chosen(arguments).items()}
     return forward(data_directory(settings.pop("data_dir", None)), variables, settings, __version__)
 
 
 def run(arguments: argparse.Namespace) -> int:
     import asyncio
-    import logging
 
     from memory.errors import MadeleineError
+    from server.logs import start_logging
     from server.privacy import keep_private
     from server.settings import read_settings
 
     try:
-        settings = read_settings()
-        logging.basicConfig(stream=sys.stderr, level=settings.log_level.upper(), format=LOG_FORMAT)
-        if settings.log_level == "info":
-            for library in TALKATIVE:
-                logging.getLogger(library).setLevel(logging.WARNING)
+        settings = read_settings(overrides=chosen(arguments))
+        start_logging(settings.log_level)
         keep_private()
         others = {"reindex": reindex, "note": add_notes, "audit": audit, "token": token, "config": show_config}
         asyncio.run(others.get(arguments.command, serve)(settings, arguments))
@@ -67,6 +61,12 @@ def run(arguments: argparse.Namespace) -> int:
     except KeyboardInterrupt:
         return 130
     return 0
+
+
+def chosen(arguments: argparse.Namespace) -> dict[str, Any]:
+    """What the command line says of settings; it wins over the environment."""
+    names = ("toolsets", "tools", "exclude_tools", "read_only")
+    return {name: getattr(arguments, name) for name in names if hasattr(arguments, name)}
 
 
 async def serve(settings: Settings, arguments: argparse.Namespace) -> None:

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import ConfigDict, Field, ValidationError, field_validator
+from pydantic import BeforeValidator, ConfigDict, Field, ValidationError, field_validator
 from pydantic_core import PydanticCustomError
 
 from memory.errors import InvalidInput
@@ -19,6 +19,14 @@ from server.http_settings import HttpSettings
 
 FILE = "madeleine.toml"
 DEFAULT_MODEL = "sentence-transformers/all-MiniLM-L6-v2"
+
+
+def _separated(names: object) -> object:
+    return [name for part in names.split(",") if (name := part.strip())] if isinstance(names, str) else names
+
+
+Names = Annotated[tuple[str, ...], BeforeValidator(_separated)]
+"""In the environment separated by commas, in the file a list or the same."""
 
 
 class Settings(HttpSettings):
@@ -39,6 +47,10 @@ class Settings(HttpSettings):
     """How clients reach their host: by a Unix socket, or by loopback TCP with a token; "" for what the system has."""
     redact: bool = True
     """Take secrets (keys, tokens, passwords) out of what is stored."""
+    toolsets: Names = ()
+    tools: Names = ()
+    exclude_tools: Names = ()
+    read_only: bool = False
     log_level: Literal["debug", "info", "warning", "error"] = "info"
 
     @field_validator("data_dir")
@@ -64,13 +76,15 @@ class Settings(HttpSettings):
         return level.lower() if isinstance(level, str) else level
 
 
-def read_settings(variables: Mapping[str, str] | None = None) -> Settings:
-    """`variables`: the process's environment by default. Raises `InvalidInput` that names what is wrong and where it
-    stands."""
-    return settings_of(given(environment() if variables is None else variables))
+def read_settings(
+    variables: Mapping[str, str] | None = None, *, overrides: Mapping[str, Any] | None = None
+) -> Settings:
+    """`variables`: the process's environment by default; `overrides` win over all. Raises `InvalidInput` that names
+    what is wrong and where it stands."""
+    return settings_of(given(environment() if variables is None else variables), overrides=overrides)
 
 
-def settings_of(found: Mapping[str, Any]) -> Settings:
+def settings_of(found: Mapping[str, Any], *, overrides: Mapping[str, Any] | None = None) -> Settings:
     """`found`: the environment's, by their names. Raises as `read_settings` does."""
     if unknown := sorted(set(found) - set(Settings.model_fields)):
         known = ", ".join(PREFIX + name.upper() for name in Settings.model_fields)
@@ -80,12 +94,13 @@ def settings_of(found: Mapping[str, Any]) -> Settings:
     try:
         in_file = tomllib.loads(file.read_text(encoding="utf-8"))
     except FileNotFoundError:
-        return from_environment
+        in_file = {}
     except (OSError, ValueError) as error:
         raise InvalidInput(f"{file} cannot be read: {error}. Mend it or remove it.") from error
     if "data_dir" in in_file:
         raise InvalidInput(f"data_dir cannot be set in {file}, which lies in it: set {PREFIX}DATA_DIR.")
-    return _validated(in_file | dict(found), str(file))
+    settings = _validated(in_file | dict(found), str(file)) if in_file else from_environment
+    return _validated(dict(settings) | dict(overrides), "the command line") if overrides else settings
 
 
 def _validated(given: Mapping[str, Any], where: str) -> Settings:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import random
 import signal
 import sys
 from collections.abc import Callable, Iterator
@@ -12,16 +11,17 @@ from contextlib import contextmanager
 import anyio
 
 from memory.model import BeingId
-from server.app import Caller, always, build_server
+from server.app import Caller, always, build_server, toolset_of
 from server.lazy import LazyMemory
 from server.lines import stdio_transport
 from server.settings import Settings
-from tools.toolset import Toolset, default_tools
 
 
 async def serve_stdio(settings: Settings) -> None:
-    """Until the client closes either pipe, or SIGTERM or SIGINT. What was begun is finished, the index is flushed."""
-    toolset = Toolset(default_tools(random.SystemRandom()), max_text_chars=settings.max_text_chars)
+    """Until the client closes either pipe, or SIGTERM or SIGINT. What was begun is finished, the index is flushed.
+
+    Raises `InvalidInput` for tools that nobody knows."""
+    toolset = toolset_of(settings)
     end = anyio.Event()
     with stop_signals(end.set):
         async with LazyMemory(settings) as memory, stdio_transport(end) as (read, write):

@@ -16,8 +16,11 @@ from typing import Protocol
 from inference.dense import DenseEmbedder
 from memory.audit import Audit
 from memory.errors import IndexTorn, InvalidInput
+from memory.ingest.erasure import Erasure
+from memory.ingest.forget import Forget
 from memory.ingest.index_keeper import IndexKeeper, Progress
 from memory.ingest.store import StoreScenes
+from memory.ingest.update import UpdateMemory
 from memory.model import ModelName
 from memory.ports import AuditReader, Embedder, Index, NoteLedger
 from memory.recall.recall import Recall, RecallConfig
@@ -93,7 +96,8 @@ async def open_memory(
         stack.push_async_callback(embedder.close)
         index, keeper = await open_index(settings, ledger, embedder, rebuild=rebuild, progress=progress)
         stack.push_async_callback(index.close)
-        work = Background(keeper, index, embedder.warm_up)
+        erasure = Erasure(ledger, keeper, index)
+        work = Background(keeper, index, embedder.warm_up, erasure)
         if background:
             await stack.enter_async_context(_running(work))
 
@@ -101,9 +105,14 @@ async def open_memory(
             work.wake()  # should it fail now, the background tries again
             await keeper.catch_up()
 
+        turn = asyncio.Lock()
         thresholds = MatchThresholds(cosine=settings.recall_threshold)
         use = UseCases(
-            store=StoreScenes(ledger, index, embedder, now=utc_now, wrote=work.wake, redact=redaction(settings)),
+            store=StoreScenes(
+                ledger, index, embedder, now=utc_now, wrote=work.wake, redact=redaction(settings), turn=turn
+            ),
+            update=UpdateMemory(ledger, index, embedder, turn, now=utc_now, wrote=work.wake),
+            forget=Forget(ledger, keeper, erasure, turn),
             recall=Recall(
                 ledger,
                 index,
@@ -183,6 +192,8 @@ async def open_index(
         try:
             async with _closed_on_error(await place.open()) as index:
                 keeper = IndexKeeper(ledger, index, embedder)
+                # The last process may have been killed between the ledger and the index.
+                await keeper.take_out([id_ for _, id_ in await ledger.remains()])
                 await keeper.catch_up()
                 await keeper.require_complete()
                 return index, keeper

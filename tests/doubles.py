@@ -196,7 +196,7 @@ class FakeActivationLog:
         self.settled = 0
 
     def add(self, scope: Scope, activations: Sequence[Activation]) -> None:
-        self.added += [(scope, activation) for activation in activations]
+        self.added += [(scope, activation) for activation in activations if scope.counts]
 
     async def settle(self) -> None:
         self.settled += 1

@@ -137,7 +137,8 @@ class _Plain(GenerateJsonSchema):
 
 
 def input_schema(model: type[Arguments], *, max_text_chars: int) -> dict[str, Any]:
-    """The schema as a client sees it: no titles, no nulls, no references, every bound in place."""
+    """The schema as a client sees it: no titles, no nulls, no references, every bound in place. That a text
+    must not be empty goes without saying."""
     raw = model.model_json_schema(schema_generator=_Plain)
     definitions: dict[str, Any] = raw.pop("$defs", {})
     cleaned = _clean(raw, definitions, max_text_chars)
@@ -168,7 +169,8 @@ def _clean(schema: Any, definitions: Mapping[str, Any], max_text_chars: int) -> 
         for key, value in schema.items()
         if not (key == "title" and isinstance(value, str))
         and key != LONG_TEXT
-        and not (key == "default" and value in ([], None))
+        and not (key == "default" and (value is None or isinstance(value, list)))
+        and not (key == "minLength" and value == 1)
     }
     if schema.get(LONG_TEXT):
         found["maxLength"] = max_text_chars

@@ -40,16 +40,16 @@ async def run(call: Call, arguments: RecallMemoryArguments) -> dict[str, Any]:
 
 def shown(found: Revisited) -> dict[str, Any]:
     rest = present({"missing": list(found.missing), "next_cursor": found.next_cursor})
-    return {"memories": [whole(memory) for memory in found.memories]} | rest
+    history = {memory.id: [one for one in found.revisions if one.memory_id == memory.id] for memory in found.memories}
+    return {"memories": [whole(memory, history[memory.id]) for memory in found.memories]} | rest
 
 
 TOOL = Tool(
     name="recall_memory",
     description=(
-        "Go back to whole memories with everything known of them, forgotten ones too (status dead): by memory_ids "
-        "that recall or search_memory returned, or all of a cluster_id, newest first. Without arguments: the list of "
-        "clusters. Going back to a forgotten memory makes it likelier to come back. To find memories by meaning use "
-        "recall, by words search_memory."
+        "Go back to whole memories with everything known of them, faded ones too (status dead): by memory_ids that "
+        "recall or search_memory returned, or all of a cluster_id, newest first. Without arguments: the list of "
+        "clusters. To find memories by meaning use recall, by words search_memory."
     ),
     arguments=RecallMemoryArguments,
     answers=answer_schema((), memories=OBJECTS, clusters=OBJECTS, missing=TEXTS, next_cursor=TEXT),
@@ -57,4 +57,5 @@ TOOL = Tool(
     read_only=False,
     destructive=False,
     idempotent=False,
+    only_counts=True,
 )

@@ -5,13 +5,14 @@ from __future__ import annotations
 import json
 import logging
 import uuid
+from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
 
 from mcp_types import CallToolResult, TextContent
 
 from memory.errors import MadeleineError
-from memory.model import Memory, Provenance, when_date, when_to_json
+from memory.model import Memory, Provenance, Revision, when_date, when_to_json
 
 logger = logging.getLogger(__name__)
 
@@ -93,8 +94,9 @@ def brief(memory: Memory, score: float) -> dict[str, Any]:
     )
 
 
-def whole(memory: Memory) -> dict[str, Any]:
-    """A memory with everything that is known of it; a dead one is marked by its status."""
+def whole(memory: Memory, revisions: Sequence[Revision] = ()) -> dict[str, Any]:
+    """A memory with everything that is known of it; a dead one is marked by its status. `history`: what it was before
+    it was changed, oldest first."""
     scene = memory.scene
     timeline = when_to_json(scene.when)
     return present(
@@ -116,6 +118,7 @@ def whole(memory: Memory) -> dict[str, Any]:
             "themes": list(memory.themes),
             "cluster_id": memory.cluster_id,
             "provenance": provenance(memory.provenance, memory.created_at),
+            "history": [earlier(revision) for revision in revisions],
         }
     ) | {
         "pinned": memory.pinned,
@@ -123,6 +126,15 @@ def whole(memory: Memory) -> dict[str, Any]:
         "access_count": memory.access_count,
         "reactivation_count": memory.reactivation_count,
     }
+
+
+def earlier(revision: Revision) -> dict[str, Any]:
+    """What a memory was until it was changed."""
+    before = revision.before
+    shown = {"until": moment(revision.at), "changed_by": revision.client, "text": before.text}
+    numbers = {"importance": before.importance, "pinned": before.pinned}
+    themes = {} if before.themes is None else {"themes": list(before.themes)}
+    return present(shown) | {name: value for name, value in numbers.items() if value is not None} | themes
 
 
 def meaning_notice(reason: str) -> dict[str, Any]:

@@ -29,7 +29,7 @@ class SearchArguments(Arguments):
     since: Annotated[Short | None, Field(description="ISO date or time.")] = None
     until: Annotated[Short | None, Field(description="ISO date or time, inclusive.")] = None
     sources: Annotated[list[SearchSource], Field(min_length=1, max_length=2)] = ["memories", "notes"]
-    include_dead: Annotated[bool, Field(description="Forgotten memories too; finding them helps them back.")] = True
+    include_dead: Annotated[bool, Field(description="Faded ones too; finding helps them back.")] = True
     include_compressed: bool = False
     limit: Annotated[int, Field(ge=1, le=100)] = 10
     cursor: Annotated[Short | None, Field(description="next_cursor of the page before.")] = None
@@ -96,8 +96,8 @@ TOOL = Tool(
     name="search_memory",
     description=(
         "Search by the words as they were written, newest first, page by page: names, dates, quoted phrases, themes. "
-        "Use it to look something up exactly, to list everything about a theme or a span of time, or to find what has "
-        "been forgotten (status dead). For what is similar in meaning use recall instead."
+        "Use it to look something up exactly, to list a theme or a span of time, or to find what has faded (status "
+        "dead). For what is similar in meaning use recall."
     ),
     arguments=SearchArguments,
     answers=answer_schema(("hits",), hits=OBJECTS, next_cursor=TEXT),
@@ -105,4 +105,5 @@ TOOL = Tool(
     read_only=False,
     destructive=False,
     idempotent=False,
+    only_counts=True,
 )

@@ -86,15 +86,15 @@ TOOL = Tool(
     description=(
         "Keep a scene in long-term memory, for good and at once recallable. Use it when something happened that "
         "should be known in later conversations: an event, a decision, a preference, a feeling, a lesson. One scene "
-        "a call. If an earlier memory says the same, that one is reinforced instead and its id is returned; scenes "
-        "that differ in a number, a date, a name or a negation are always kept apart."
+        "a call. An earlier memory that says the same is reinforced instead; scenes that differ in a number, a date, "
+        "a name or a negation are kept apart."
     ),
     arguments=StoreArguments,
     answers=answer_schema(
         ("id", "status", "category", "importance"),
         id=TEXT,
         status={"enum": ["stored", "reinforced"]},
-        reinforced={"type": "string", "description": "The earlier memory's text."},
+        reinforced=TEXT,
         category=TEXT,
         importance=NUMBER,
         access_count=COUNT,

@@ -7,7 +7,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from memory.audit import Audit
+from memory.ingest.forget import Forget
 from memory.ingest.store import StoreScenes
+from memory.ingest.update import UpdateMemory
 from memory.recall.recall import Recall
 from memory.recall.revisit import Revisit
 from memory.recall.search import Search
@@ -21,6 +23,8 @@ class UseCases:
     """What the tools can do."""
 
     store: StoreScenes
+    update: UpdateMemory
+    forget: Forget
     recall: Recall
     search: Search
     revisit: Revisit
@@ -50,7 +54,7 @@ Run = Callable[[Call, Any], Awaitable[dict[str, Any]]]
 class Tool:
     """`answers` is the schema of the structured answer. The four hints are MCP's tool annotations. `shows`: its answers
     give memories, so each call is audited with the ids that its answer names; what only writes is audited by the
-    ledger."""
+    ledger. `only_counts`: it changes nothing but how often memories came to mind."""
 
     name: str
     description: str
@@ -62,6 +66,7 @@ class Tool:
     idempotent: bool
     open_world: bool = False
     shows: bool = True
+    only_counts: bool = False
 
 
 def answer_schema(required: tuple[str, ...], **properties: Mapping[str, Any]) -> dict[str, Any]:
@@ -71,5 +76,6 @@ def answer_schema(required: tuple[str, ...], **properties: Mapping[str, Any]) ->
 TEXT: Mapping[str, Any] = {"type": "string"}
 NUMBER: Mapping[str, Any] = {"type": "number"}
 COUNT: Mapping[str, Any] = {"type": "integer"}
-OBJECTS: Mapping[str, Any] = {"type": "array", "items": {"type": "object"}}
-TEXTS: Mapping[str, Any] = {"type": "array", "items": {"type": "string"}}
+OBJECTS: Mapping[str, Any] = {"type": "array"}
+TEXTS: Mapping[str, Any] = {"type": "array"}
+"""Of what, the answer shows: the list of tools is in every prompt of every client, and has to be short."""

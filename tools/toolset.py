@@ -9,8 +9,9 @@ import mcp_types as types
 
 from memory.errors import MadeleineError
 from memory.ports import RandomSource
-from tools import recall, recall_memory, run_patrol, search_memory, store
+from tools import forget, recall, recall_memory, run_patrol, search_memory, store, update_memory
 from tools.arguments import input_schema, read_arguments
+from tools.choice import only_reading
 from tools.replies import answer, crash, refusal
 from tools.tool import Call, Tool
 
@@ -23,12 +24,12 @@ class Toolset:
         self._max_text_chars = max_text_chars
         self._listed = [listed(tool, max_text_chars) for tool in tools]
 
-    def list(self, *, read_only: bool = False) -> list[types.Tool]:
-        """`read_only`: for a caller who may not change anything."""
-        return [tool for tool in self._listed if self.reads_only(tool.name)] if read_only else self._listed
+    def list(self) -> list[types.Tool]:
+        return self._listed
 
-    def reads_only(self, name: str) -> bool:
-        return self._tools[name].read_only
+    def reading(self) -> Toolset:
+        """For a caller who may change nothing."""
+        return Toolset(only_reading(self._tools.values()), max_text_chars=self._max_text_chars)
 
     def __contains__(self, name: str) -> bool:
         return name in self._tools
@@ -70,5 +71,13 @@ def listed(tool: Tool, max_text_chars: int) -> types.Tool:
 
 
 def default_tools(chance: RandomSource) -> list[Tool]:
-    """The five tools of the product."""
-    return [recall.tool(chance), recall_memory.TOOL, search_memory.TOOL, store.TOOL, run_patrol.TOOL]
+    """Every tool; `tools.choice` leaves some out where that is asked for."""
+    return [
+        recall.tool(chance),
+        recall_memory.TOOL,
+        search_memory.TOOL,
+        store.TOOL,
+        update_memory.TOOL,
+        forget.TOOL,
+        run_patrol.TOOL,
+    ]

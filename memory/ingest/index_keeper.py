@@ -43,13 +43,19 @@ class IndexKeeper:
                 done += len(ids)
             return done
 
+    async def take_out(self, ids: Sequence[MemoryId]) -> None:
+        """Of memories that the ledger has no more. In turn: what is being brought in now was read while they were
+        there, and must not come after."""
+        async with self._one_at_a_time:
+            await self._index.delete(ids)
+
     async def fill_in_vectors(self) -> int:
         """Embed memories that were stored while the model could not be had. Raises `EmbeddingUnavailable`."""
         done = 0
         while memories := await self._source.without_vector(self._embedder.model, limit=EMBED_PAGE):
             rows = await self._embedder.embed([memory.embed_text for memory in memories])
             vectors = {memory.content_hash: row for memory, row in zip(memories, rows, strict=True)}
-            await self._source.add_vectors(self._embedder.model, vectors)
+            await self._source.add_missing_vectors(self._embedder.model, vectors)
             done += len(memories)
             await self.catch_up()
         return done

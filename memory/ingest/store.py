@@ -81,15 +81,17 @@ class StoreScenes:
         now: Callable[[], datetime],
         wrote: Callable[[], None] = lambda: None,
         redact: Redact = redacted,
+        turn: asyncio.Lock | None = None,
     ) -> None:
-        """`wrote` is called after each commit that leaves index marks; it must not block."""
+        """`wrote` is called after each commit that leaves index marks; it must not block. `turn` is shared with others
+        who change memories, so that none goes away between a decision and its commit."""
         self._ledger = ledger
         self._index = index
         self._embedder = embedder
         self._now = now
         self._wrote = wrote
         self._redact = redact
-        self._one_at_a_time = asyncio.Lock()
+        self._one_at_a_time = turn or asyncio.Lock()
 
     async def __call__(self, scope: Scope, scenes: Sequence[NewScene]) -> list[Stored]:
         """Store all or none, in one transaction; answers in the order of `scenes`.

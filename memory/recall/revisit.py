@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from memory.errors import InvalidInput
-from memory.model import ClusterId, Memory, MemoryId
+from memory.model import ClusterId, Memory, MemoryId, Revision
 from memory.ports import Activation, ActivationLog, ClusterSummary, RevisitLedger
 from memory.recall.search import DEAD_HIT, LIVING_HIT
 from memory.scope import Scope
@@ -18,9 +18,11 @@ SETTLE_S = 0.2
 
 @dataclass(frozen=True, slots=True)
 class Revisited:
-    """`missing`: ids under which this being has no memory."""
+    """`missing`: ids under which this being has no memory. `revisions`: what they were before they were changed, oldest
+    first."""
 
     memories: tuple[Memory, ...]
+    revisions: tuple[Revision, ...] = ()
     missing: tuple[MemoryId, ...] = ()
     next_cursor: str = ""
 
@@ -38,8 +40,9 @@ class Revisit:
         await self._settle()
         memories = await self._ledger.memories(scope, wanted)
         self._activate(scope, memories)
+        revisions = await self._ledger.revisions(scope, [memory.id for memory in memories])
         found = {memory.id for memory in memories}
-        return Revisited(tuple(memories), missing=tuple(id_ for id_ in wanted if id_ not in found))
+        return Revisited(tuple(memories), tuple(revisions), missing=tuple(id_ for id_ in wanted if id_ not in found))
 
     async def by_cluster(self, scope: Scope, cluster_id: ClusterId, *, limit: int, cursor: str = "") -> Revisited:
         """Newest first. Raises `InvalidInput` for a cluster that does not exist."""
@@ -51,7 +54,9 @@ class Revisit:
             )
         memories = found[:limit]
         self._activate(scope, memories)
-        return Revisited(tuple(memories), next_cursor=memories[-1].id if len(found) > limit else "")
+        revisions = await self._ledger.revisions(scope, [memory.id for memory in memories])
+        next_cursor = memories[-1].id if len(found) > limit else ""
+        return Revisited(tuple(memories), tuple(revisions), next_cursor=next_cursor)
 
     async def clusters(self, scope: Scope) -> list[ClusterSummary]:
         return await self._ledger.cluster_summaries(scope)

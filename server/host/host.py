@@ -6,7 +6,6 @@ import asyncio
 import hmac
 import logging
 import os
-import random
 import socket
 import time
 from collections.abc import Awaitable, Callable
@@ -18,16 +17,15 @@ import anyio
 from memory.errors import InvalidInput
 from memory.model import BeingId
 from server import __version__
-from server.app import Caller, always, build_server
+from server.app import Caller, always, build_server, toolset_of
 from server.attach.hello import HELLO_SECONDS, LONGEST, PROTOCOL, Hello, read_hello, reply
 from server.lines import FINISH_SECONDS, line_transport
 from server.settings import Settings, settings_of
 from tools.tool import UseCases
-from tools.toolset import Toolset, default_tools
 
 logger = logging.getLogger(__name__)
 
-OF_A_CLIENT = frozenset({"being"})
+OF_A_CLIENT = frozenset({"being", "toolsets", "tools", "exclude_tools", "read_only"})
 """Settings that each client brings; all others are the host's, from whoever started it."""
 
 
@@ -39,7 +37,6 @@ class Host:
         self._settings = settings
         self._use_cases = use_cases
         self._token = token
-        self._chance = random.SystemRandom()
         self._end = anyio.Event()
         self._connections: set[asyncio.Task[None]] = set()
         self._clients: dict[int, dict[str, Any]] = {}
@@ -117,13 +114,13 @@ class Host:
     async def _serve_tools(self, hello: Hello, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
             settings = settings_of(dict(hello.settings) | {"data_dir": str(self._settings.data_dir)})
+            toolset = toolset_of(settings.model_copy(update={"max_text_chars": self._settings.max_text_chars}))
         except InvalidInput as error:
             writer.write(self._reply(error=str(error), usage=True))
             await writer.drain()
             return
         self._note_differences(settings)
         writer.write(self._reply(ok=True))
-        toolset = Toolset(default_tools(self._chance), max_text_chars=self._settings.max_text_chars)
         client = {"being": settings.being, "version": hello.version, "since": round(time.time(), 3)}
         self._clients[id(client)] = client
         try:

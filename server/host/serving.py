@@ -15,12 +15,12 @@ from server.attach.address import Address
 from server.attach.finding import EXIT_USAGE, LOG
 from server.host.host import Host
 from server.lazy import LazyMemory
+from server.logs import start_logging
 from server.settings import Settings, read_settings
 from server.stdio import stop_signals
 
 logger = logging.getLogger(__name__)
 
-LOG_FORMAT = "%(asctime)s %(levelname)s %(name)s: %(message)s"
 LOG_BYTES = 1_000_000
 LOG_FILES = 3
 """Older ones that are kept beside the current one."""
@@ -56,7 +56,7 @@ def log_to(path: Path, settings: Settings) -> None:
     except OSError:
         handler = logging.NullHandler()
     logging.raiseExceptions = False
-    logging.basicConfig(handlers=[handler], level=settings.log_level.upper(), format=LOG_FORMAT)
+    start_logging(settings.log_level, handler)
 
 
 def be_quiet() -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import random
 import socket
 from collections.abc import AsyncIterator, Awaitable, Callable, Generator, Iterator
 from contextlib import asynccontextmanager, contextmanager
@@ -18,7 +17,7 @@ from starlette.applications import Starlette
 from memory.errors import InvalidInput, MadeleineError
 from memory.model import BeingId
 from memory.tokens import TokenLedger
-from server.app import Caller, build_server
+from server.app import Caller, build_server, toolset_of
 from server.http.app import build_app
 from server.http.identity import Verifier, caller_of
 from server.http.issuer import TIMEOUT_SECONDS, Claims, Issuer, Keys
@@ -27,7 +26,6 @@ from server.lines import FINISH_SECONDS
 from server.settings import Settings
 from server.wiring import open_token_ledger, utc_now
 from tools.tool import UseCases
-from tools.toolset import Toolset, default_tools
 
 logger = logging.getLogger(__name__)
 
@@ -67,7 +65,7 @@ async def serve_http(
             # Port 0 was a wish for any: what is bound is the address.
             settings = settings.model_copy(update={"http_port": listener.getsockname()[1]})
             async with issuer(settings) as external:
-                toolset = Toolset(default_tools(random.SystemRandom()), max_text_chars=settings.max_text_chars)
+                toolset = toolset_of(settings)
                 anonymous = anonymous_caller(settings)
                 app = build_app(
                     build_server(toolset, caller_of, use_cases),

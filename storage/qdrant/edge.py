@@ -5,7 +5,9 @@ Qdrant Edge holds the GIL in every call (measured: no other thread runs during a
 - queries (about 1 ms) are made on the loop, updates too, in slices with a turn of the loop between;
 - files are listed, copied and synced in a thread of our own, which also orders that work;
 - `optimize` runs in another process, on a copy. Writes go to the live index and are noted down; when the copy is
-  done they are repeated on it, and it takes the live one's place. So no file of a live index is ever dropped.
+  done they are repeated on it, and it takes the live one's place. So no file of a live index is ever dropped;
+- a deleted point stays in the engine's log, its payload pages and its mapped segments. So `scrub` works in the same
+  way: the other process writes every living point into new files.
 
 On disk: `index.json`, the manifest, names the directory ("generation") that is the index; any other is a leftover.
 """
@@ -57,13 +59,14 @@ from storage.room import FOR_INDEX, has_room, require_room
 
 _SLICE = 64
 """Points an update: 2 to 3 ms."""
+_PAGE = 500
 _NEAREST_EF = 128
 _DRIFT = 0.01
 _TRAITS = qe.PayloadSelector.Include(list(TRAITS))
 _GENERATION = "generation-"
 _OPENING = "opening"
 _FLUSHING = "flushing"
-_OPTIMIZED, _NOTHING_TO_DO = 0, 3
+_DONE, _NOTHING_TO_DO = 0, 3
 
 _T = TypeVar("_T")
 _Change = tuple[str, "qe.Point | None"]
@@ -93,8 +96,9 @@ class EdgeIndex:
         self._disk = ThreadPoolExecutor(max_workers=1, thread_name_prefix="index-disk")
         self._known: dict[BeingId, _Known] = {}
         self._unrepeated: dict[str, qe.Point | None] | None = None
-        self._optimizing = False
+        self._renewing = asyncio.Lock()
         self._builder: asyncio.subprocess.Process | None = None
+        self._stopped = False
 
     @classmethod
     async def open(cls, directory: Path, fingerprint: Fingerprint) -> EdgeIndex:
@@ -137,36 +141,22 @@ class EdgeIndex:
             await self._on_disk(self._settle)
 
     async def optimize(self) -> bool:
-        if self._optimizing or self._closed or not has_room(self._directory, FOR_INDEX):
+        if self._renewing.locked() or self._closed or not has_room(self._directory, FOR_INDEX):
             return False
-        self._optimizing = True
-        copy = f"{_GENERATION}{uuid4().hex}"
-        try:
-            async with self._writing:
-                await self._on_disk(self._settle)
-                live = self._directory / self._generation
-                if not _worth_optimizing(live, self._fingerprint.dim) or not _room_for_copy(live):
-                    return False
-                await self._on_disk(copy_tree, live, self._directory / copy)
-                self._unrepeated = {}
-            if not await self._build(self._directory / copy):
-                return False
-            async with self._writing:
-                await self._replace_live_by(copy)
-            return True
-        finally:
-            self._optimizing = False
-            self._unrepeated = None
-            if copy != self._generation:
-                await self._on_disk(_remove, self._directory / copy)
+        async with self._renewing:
+            return await self._renew(optimize_files, only_if=_may_be_optimized)
+
+    async def scrub(self) -> None:
+        self._stop_builder()  # an optimization would have to be done again anyway
+        async with self._renewing:
+            if not await self._renew(rewrite_files):
+                raise IndexUnavailable("The index was closed, or stopped, before it was written anew.")
 
     async def close(self) -> None:
         if self._closed:
             return
         self._closed = True
-        if self._builder is not None:
-            with suppress(ProcessLookupError):
-                self._builder.kill()
+        self._stop_builder()
         async with self._writing:
             await self._on_disk(self._end)
 
@@ -249,10 +239,47 @@ class EdgeIndex:
         old.close()
         _remove(self._directory / old_generation)
 
-    async def _build(self, copy: Path) -> bool:
+    async def _renew(
+        self, build: Callable[[str], int], *, only_if: Callable[[Path, int], bool] = lambda generation, dim: True
+    ) -> bool:
+        """Have `build` done to a copy, which then takes the live index's place. False if it did not come to that."""
+        self._stopped = False
+        copy = f"{_GENERATION}{uuid4().hex}"
+        try:
+            async with self._writing:
+                if self._closed:
+                    return False
+                await self._on_disk(self._settle)
+                if not only_if(self._directory / self._generation, self._fingerprint.dim):
+                    return False
+                await self._on_disk(copy_tree, self._directory / self._generation, self._directory / copy)
+                self._unrepeated = {}
+            if not await self._build(build, self._directory / copy):
+                return False
+            async with self._writing:
+                await self._replace_live_by(copy)
+            return copy == self._generation
+        finally:
+            self._unrepeated = None
+            await self._on_disk(self._remove_leftovers)
+
+    def _remove_leftovers(self) -> None:
+        for leftover in _generations(self._directory):
+            if leftover.name != self._generation:
+                _remove(leftover)
+
+    def _stop_builder(self) -> None:
+        self._stopped = True
+        if self._builder is not None:
+            with suppress(ProcessLookupError):
+                self._builder.kill()
+
+    async def _build(self, build: Callable[[str], int], copy: Path) -> bool:
+        if self._stopped:
+            return False
         # The child is told where to import from, as this process may have been started in any way.
-        code = f"import sys; sys.path[:] = {sys.path!r}; from storage.qdrant.edge import optimize_files; "
-        code += f"sys.exit(optimize_files({str(copy)!r}))"
+        code = f"import sys; sys.path[:] = {sys.path!r}; from storage.qdrant.edge import {build.__name__} as build; "
+        code += f"sys.exit(build({str(copy)!r}))"
         self._builder = await asyncio.create_subprocess_exec(
             sys.executable, "-c", code,
             stdin=asyncio.subprocess.DEVNULL, stdout=asyncio.subprocess.DEVNULL, stderr=asyncio.subprocess.DEVNULL,
@@ -264,9 +291,9 @@ class EdgeIndex:
                 self._builder.kill()
                 await self._builder.wait()
             self._builder = None
-        if outcome not in (_OPTIMIZED, _NOTHING_TO_DO) and not self._closed:
-            raise IndexUnavailable(f"Optimizing the index ended with code {outcome}; it goes on unoptimized.")
-        return outcome == _OPTIMIZED and not self._closed
+        if outcome not in (_DONE, _NOTHING_TO_DO) and not self._stopped:
+            raise IndexUnavailable(f"Renewing the index ended with code {outcome}; it goes on as it is.")
+        return outcome == _DONE and not self._stopped
 
     async def _replace_live_by(self, copy: str) -> None:
         if self._closed:
@@ -291,7 +318,31 @@ def optimize_files(path: str) -> int:
     shard = qe.EdgeShard.load(path)
     done = shard.optimize()
     shard.close()
-    return _OPTIMIZED if done else _NOTHING_TO_DO
+    return _DONE if done else _NOTHING_TO_DO
+
+
+def rewrite_files(path: str) -> int:
+    """In the child process: writes the points of the shard at `path` into new files, which take the place of the old.
+    Without graphs; `optimize` builds those when there is time."""
+    old = qe.EdgeShard.load(path)
+    config = json.loads((Path(path) / "edge_config.json").read_bytes())
+    anew = Path(f"{path}-anew")
+    new = _empty_shard(anew, config["vectors"][DENSE]["size"], config["optimizers"]["indexing_threshold"])
+    offset: Any = None
+    while True:
+        request = qe.ScrollRequest(offset=offset, limit=_PAGE, with_payload=True, with_vector=True)
+        records, offset = old.scroll(request)
+        points = [qe.Point(one.id, cast(Any, one.vector) or {}, one.payload) for one in records]
+        if points:
+            new.update(qe.UpdateOperation.upsert_points(points))
+        if offset is None:
+            break
+    new.flush()
+    new.close()
+    old.close()
+    shutil.rmtree(path)
+    anew.rename(path)
+    return _DONE
 
 
 # --- opening ----------------------------------------------------------------------------------------------------
@@ -322,36 +373,38 @@ def _open(cls: type[EdgeIndex], directory: Path, fingerprint: Fingerprint, scan_
         index._settle()
     finally:
         marker.unlink()
-    for leftover in _generations(directory):
-        if leftover.name != manifest.generation:
-            _remove(leftover)
+    index._remove_leftovers()
     return index
 
 
 def _create(cls: type[EdgeIndex], directory: Path, fingerprint: Fingerprint, scan_below: int) -> EdgeIndex:
     _remove(directory)
     generation = f"{_GENERATION}{uuid4().hex}"
-    path = directory / generation
     directory.mkdir(mode=0o700, parents=True, exist_ok=True)
     _require_room(directory)
-    path.mkdir(mode=0o700)
     with _engine_errors(IndexUnavailable):
-        shard = qe.EdgeShard.create(str(path), _config(fingerprint.dim, scan_below))
-        for name in KEYWORD_FIELDS:
-            tenant = name == BEING
-            shard.update(
-                # A graph for each value of status or category would be built as well, and none is searched.
-                qe.UpdateOperation.create_field_index(name, qe.KeywordIndexParams(is_tenant=tenant, enable_hnsw=tenant))
-            )
-        times = qe.IntegerIndexParams(lookup=False, range=True, enable_hnsw=False)
-        shard.update(qe.UpdateOperation.create_field_index(TIME, times))
+        kilobytes = max(1, scan_below * fingerprint.dim * 4 // 1024)
+        shard = _empty_shard(directory / generation, fingerprint.dim, kilobytes)
     index = cls(directory, fingerprint, generation, shard)
     index._settle()
     return index
 
 
-def _config(dim: int, scan_below: int) -> qe.EdgeConfig:
-    kilobytes = max(1, scan_below * dim * 4 // 1024)
+def _empty_shard(path: Path, dim: int, kilobytes: int) -> qe.EdgeShard:
+    """`kilobytes` of vectors are searched without a graph."""
+    path.mkdir(mode=0o700)
+    shard = qe.EdgeShard.create(str(path), _config(dim, kilobytes))
+    for name in KEYWORD_FIELDS:
+        tenant = name == BEING
+        # A graph for each value of status or category would be built as well, and none is searched.
+        params = qe.KeywordIndexParams(is_tenant=tenant, enable_hnsw=tenant)
+        shard.update(qe.UpdateOperation.create_field_index(name, params))
+    times = qe.IntegerIndexParams(lookup=False, range=True, enable_hnsw=False)
+    shard.update(qe.UpdateOperation.create_field_index(TIME, times))
+    return shard
+
+
+def _config(dim: int, kilobytes: int) -> qe.EdgeConfig:
     return qe.EdgeConfig(
         vectors={DENSE: qe.EdgeVectorParams(dim, qe.Distance.Cosine)},
         sparse_vectors={BM25: qe.EdgeSparseVectorParams(modifier=qe.Modifier.Idf)},
@@ -401,6 +454,10 @@ def _require_room(directory: Path) -> None:
 def _room_for_copy(generation: Path) -> bool:
     size = sum(path.stat().st_size for path in generation.rglob("*") if path.is_file())
     return has_room(generation, 2 * size + FOR_INDEX)
+
+
+def _may_be_optimized(generation: Path, dim: int) -> bool:
+    return _worth_optimizing(generation, dim) and _room_for_copy(generation)
 
 
 def _worth_optimizing(generation: Path, dim: int) -> bool:

@@ -106,6 +106,9 @@ class ServerIndex:
         with _client_errors():
             return (await self._client.count(self._collection, exact=True)).count
 
+    async def scrub(self) -> None:
+        """Nothing to do: a server drops what was deleted when it next optimises its segments."""
+
     async def flush(self) -> None:
         """Nothing to do: an upsert is answered when it is in the server's log."""
 

@@ -52,6 +52,8 @@ class Activations:
         self._task: asyncio.Task[None] | None = None
 
     def add(self, scope: Scope, activations: Sequence[Activation]) -> None:
+        if not scope.counts:
+            return
         for one in activations:
             self._count((scope.being_id, one.memory_id), one.times, to_micros(one.at))
         if activations:

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
 
+import numpy as np
 from sqlalchemy import BindParameter, ColumnElement, and_, bindparam, case, delete, func, or_, select
 from sqlalchemy.dialects import sqlite
 
-from memory.model import Cluster, ClusterId, Memory, Status
+from memory.model import Cluster, ClusterId, Memory, Status, Vector
 from memory.ports import ClusterSummary
+from memory.rules.grouping import mean_vector
 from memory.scope import Scope
 from storage.sql.engine import Reads, Row, Transaction
 from storage.sql.rows import MEMORY, scalar, to_bytes, to_memory, to_vector
-from storage.sql.tables import clusters, memories
+from storage.sql.tables import clusters, embeddings, memories
 
 _c, _m = clusters.c, memories.c
 _parents = clusters.alias("parents")
@@ -64,6 +67,12 @@ _UPSERT = _insert.on_conflict_do_update(
     index_elements=[_c.id],
     set_={name: _insert.excluded[name] for name in ("name", "parent_id", "is_root", "vector", "model")},
     where=_c.being_id == _insert.excluded.being_id,
+)
+_MEMBER_VECTORS = (
+    select(_m.status, embeddings.c.vector)
+    .join(embeddings, and_(embeddings.c.content_hash == _m.content_hash, embeddings.c.model == bindparam("model")))
+    .where(_m.being_id == _BEING, _m.cluster_id == bindparam("cluster"))
+    .order_by(_m.seq)
 )
 _DELETE = delete(clusters).where(_c.id == bindparam("old_id"), _c.being_id == _BEING)
 
@@ -125,6 +134,24 @@ async def upsert(transaction: Transaction, scope: Scope, changed: Sequence[Clust
         for cluster in changed
     ]
     await transaction.run(_UPSERT, rows)
+
+
+async def recompute(transaction: Transaction, scope: Scope, found: Iterable[Cluster]) -> list[Cluster]:
+    """As they are to be after members have gone: the vector is the mean of the active members (spec P3), of the others
+    where all are asleep, and none where there are none; nothing of those that have gone is left in it."""
+    return [replace(cluster, vector=await _mean(transaction, scope, cluster)) for cluster in found if cluster.model]
+
+
+async def _mean(transaction: Transaction, scope: Scope, cluster: Cluster) -> Vector | None:
+    binds = {"being": scope.being_id, "cluster": cluster.id, "model": cluster.model}
+    members = await transaction.rows(_MEMBER_VECTORS, _to_status_and_vector, **binds)
+    active = [vector for status, vector in members if status == "active"]
+    rows = active or [vector for _, vector in members]
+    return mean_vector(np.stack(rows)) if rows else None
+
+
+def _to_status_and_vector(row: Row) -> tuple[Status, Vector]:
+    return row[0], to_vector(row[1])
 
 
 async def remove(transaction: Transaction, scope: Scope, ids: Sequence[ClusterId]) -> None:

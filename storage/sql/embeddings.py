@@ -5,19 +5,23 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping, Sequence
 
-from sqlalchemy import bindparam, exists, select
+from sqlalchemy import bindparam, delete, exists, select
 from sqlalchemy.dialects import sqlite
 
 from memory.model import ContentHash, Memory, ModelName, Vector
 from storage.sql import pending
 from storage.sql.engine import Database, Reads, Row, Transaction
 from storage.sql.query import among, as_list
-from storage.sql.rows import MEMORY, to_bytes, to_memory, to_vector
+from storage.sql.rows import MEMORY, scalar, to_bytes, to_memory, to_vector
 from storage.sql.tables import embeddings, memories
 
 _e = embeddings.c
 _BY_HASHES = select(_e.content_hash, _e.vector).where(_e.model == bindparam("model"), among(_e.content_hash, "hashes"))
 _INSERT = sqlite.insert(embeddings).on_conflict_do_nothing(index_elements=[_e.model, _e.content_hash])
+_HELD = select(memories.c.content_hash).where(among(memories.c.content_hash, "hashes")).distinct()
+_DELETE_ORPHANS = delete(embeddings).where(
+    among(_e.content_hash, "hashes"), ~exists().where(memories.c.content_hash == _e.content_hash)
+)
 _MEMORIES_WITHOUT = (
     select(*MEMORY)
     .where(~exists().where(_e.model == bindparam("model"), _e.content_hash == memories.c.content_hash))
@@ -53,6 +57,20 @@ async def add(database: Database, model: ModelName, vectors: Mapping[ContentHash
         async with database.transaction(grows=True) as transaction:
             await insert(transaction, model, vectors)
             await pending.mark_texts(transaction, list(vectors))
+
+
+async def add_missing(database: Database, model: ModelName, vectors: Mapping[ContentHash, Vector]) -> None:
+    """Of texts that a memory still has: one that was forgotten while it was being embedded leaves no vector behind."""
+    async with database.transaction() as transaction:
+        held = set(await transaction.rows(_HELD, scalar, hashes=as_list(vectors)))
+        wanted = {hash_: vector for hash_, vector in vectors.items() if hash_ in held}
+        await insert(transaction, model, wanted)
+        await pending.mark_texts(transaction, list(wanted))
+
+
+async def remove_orphans(transaction: Transaction, hashes: Sequence[ContentHash]) -> None:
+    """Vectors, of any model, of those texts that no memory has any more."""
+    await transaction.run(_DELETE_ORPHANS, [{"hashes": as_list(hashes)}])
 
 
 async def memories_without(reads: Reads, model: ModelName, limit: int) -> list[Memory]:

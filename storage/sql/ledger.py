@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from memory.model import ClusterId, ContentHash, Memory, MemoryId, ModelName, Note, Vector
+from memory.model import Changes, ClusterId, ContentHash, Memory, MemoryId, ModelName, Note, Revision, Vector
 from memory.ports import (
     AuditEntry,
     AuditQuery,
     ClusterSummary,
+    Erased,
     Hit,
     KeyedEarlier,
     KeywordQuery,
@@ -19,7 +21,18 @@ from memory.ports import (
     StoreBatch,
 )
 from memory.scope import Scope
-from storage.sql import audit, clusters, embeddings, memories, notes, pending, search, settings
+from storage.sql import (
+    audit,
+    clusters,
+    embeddings,
+    forgetting,
+    memories,
+    notes,
+    pending,
+    revisions,
+    search,
+    settings,
+)
 from storage.sql.activations import Activations
 from storage.sql.engine import Database, open_database
 from storage.sql.patrol import SqlPatrol
@@ -52,6 +65,24 @@ class Ledger:
 
     async def commit(self, scope: Scope, batch: StoreBatch) -> None:
         await memories.commit(self._database, scope, batch)
+
+    async def change(
+        self,
+        scope: Scope,
+        memory_id: MemoryId,
+        changes: Changes,
+        *,
+        at: datetime,
+        model: ModelName,
+        vectors: Mapping[ContentHash, Vector],
+    ) -> tuple[Memory, Changes] | None:
+        return await revisions.change(self._database, scope, memory_id, changes, at=at, model=model, vectors=vectors)
+
+    async def revisions(self, scope: Scope, ids: Sequence[MemoryId]) -> list[Revision]:
+        return await revisions.of(self._database, scope, ids)
+
+    async def forget(self, scope: Scope, ids: Sequence[MemoryId]) -> Erased:
+        return await forgetting.forget(self._database, scope, ids)
 
     async def any_memories(self, ids: Sequence[MemoryId]) -> list[Memory]:
         return await memories.any_by_ids(self._database, ids)
@@ -104,6 +135,9 @@ class Ledger:
     async def add_vectors(self, model: ModelName, vectors: Mapping[ContentHash, Vector]) -> None:
         await embeddings.add(self._database, model, vectors)
 
+    async def add_missing_vectors(self, model: ModelName, vectors: Mapping[ContentHash, Vector]) -> None:
+        await embeddings.add_missing(self._database, model, vectors)
+
     async def without_vector(self, model: ModelName, *, limit: int) -> list[Memory]:
         return await embeddings.memories_without(self._database, model, limit)
 
@@ -120,6 +154,17 @@ class Ledger:
 
     async def last_mark(self) -> int:
         return await pending.last(self._database)
+
+    # what is forgotten
+
+    async def remains(self) -> list[tuple[int, MemoryId]]:
+        return await forgetting.marks(self._database)
+
+    async def clear_remains(self, marks: Sequence[int]) -> None:
+        await forgetting.clear(self._database, marks)
+
+    async def scrub(self) -> None:
+        await self._database.scrub()
 
     # the store itself
 

@@ -16,7 +16,7 @@ from storage.sql.engine import Database, Reads, Row, Transaction
 from storage.sql.folding import fold, fold_themes
 from storage.sql.query import among, as_list, unindexed
 from storage.sql.rows import MEMORY, from_memory, json_texts, scalar, texts, to_memory
-from storage.sql.tables import memories, reinforcements
+from storage.sql.tables import memories, reinforcements, revisions
 from storage.sql.times import to_micros
 
 _m, _r = memories.c, reinforcements.c
@@ -32,8 +32,19 @@ _SAME_TEXT = (
     .limit(5)
 )
 _COUNT = select(func.count()).select_from(memories)
+_earliest = revisions.alias("earliest")
+_FIRST_TEXT = (
+    select(_earliest.c.text)
+    .where(_earliest.c.memory_id == _m.id, _earliest.c.text.is_not(None))
+    .order_by(_earliest.c.seq)
+    .limit(1)
+    .scalar_subquery()
+)
+"""What was stored, of a memory whose text was changed since: a key is of that."""
 _KEYED = union_all(
-    select(_m.key, _m.id, _m.action, literal("stored")).where(_m.being_id == bindparam("being"), among(_m.key, "keys")),
+    select(_m.key, _m.id, func.coalesce(_FIRST_TEXT, _m.action), literal("stored")).where(
+        _m.being_id == bindparam("being"), among(_m.key, "keys")
+    ),
     select(_r.key, _r.memory_id, _r.text, literal("reinforced")).where(
         _r.being_id == bindparam("being"), among(_r.key, "keys")
     ),

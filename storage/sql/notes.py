@@ -18,7 +18,7 @@ from storage.sql.times import from_micros, to_micros
 
 _n = notes.c
 _UNREAD = (
-    select(_n.id, _n.being_id, _n.type, _n.content, _n.created_at, _n.state, _n.reason)
+    select(_n.id, _n.being_id, _n.type, _n.content, _n.created_at, _n.state, _n.reason, _n.memory_id)
     .where(_n.being_id == bindparam("being"), _n.state == "unread", _n.type == bindparam("wanted"))
     .order_by(_n.created_at, _n.seq)
 )
@@ -30,6 +30,7 @@ _UPDATE = (
         reason=bindparam("new_reason"),
         content=bindparam("new_content"),
         folded=bindparam("new_folded"),
+        memory_id=bindparam("new_memory_id"),
     )
 )
 _INSERT = insert(notes)
@@ -40,7 +41,7 @@ async def unread(reads: Reads, scope: Scope, type_: str) -> list[Note]:
 
 
 def _to_note(row: Row) -> Note:
-    id_, being_id, type_, content, created_at, state, reason = row
+    id_, being_id, type_, content, created_at, state, reason, memory_id = row
     return Note(
         id=id_,
         being_id=being_id,
@@ -49,6 +50,7 @@ def _to_note(row: Row) -> Note:
         created_at=from_micros(created_at),
         state=state,
         reason=reason,
+        memory_id=memory_id,
     )
 
 
@@ -64,6 +66,7 @@ async def add(database: Database, scope: Scope, note: Note) -> None:
         "state": note.state,
         "reason": note.reason,
         "folded": fold(note.content),
+        "memory_id": note.memory_id,
     }
     async with database.transaction(grows=True) as transaction:
         await transaction.run(_INSERT, [row])
@@ -79,6 +82,7 @@ async def update_read(transaction: Transaction, scope: Scope, changed: Sequence[
             "new_reason": note.reason,
             "new_content": note.content,
             "new_folded": fold(note.content),
+            "new_memory_id": note.memory_id,
         }
         for note in changed
     ]

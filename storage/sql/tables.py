@@ -115,6 +115,8 @@ notes = Table(
     Column("state", Text, nullable=False),
     Column("reason", Text, nullable=False),
     Column("folded", Text, nullable=False),
+    # What it became, so that it can be forgotten with it.
+    Column("memory_id", Text, index=True),
     sqlite_autoincrement=True,
 )
 Index("ix_notes_inbox", notes.c.being_id, notes.c.state, notes.c.type)
@@ -185,4 +187,29 @@ tokens = Table(
     Column("created_at", Integer, nullable=False),
     Column("expires_at", Integer),
     Column("revoked_at", Integer),
+)
+
+# What a memory was before each change; NULL where that change left it as it was.
+revisions = Table(
+    "revisions",
+    metadata,
+    Column("seq", Integer, primary_key=True),
+    Column("memory_id", Text, ForeignKey("memories.id"), nullable=False, index=True),
+    Column("being_id", Text, nullable=False),
+    Column("at", Integer, nullable=False),
+    Column("client", Text, nullable=False),
+    Column("text", Text),
+    Column("importance", Float),
+    Column("themes", Text),
+    Column("pinned", Boolean),
+    sqlite_autoincrement=True,
+)
+
+# Memories that are gone from the tables, and may have left bytes in the files.
+forgotten = Table(
+    "forgotten",
+    metadata,
+    Column("mark", Integer, primary_key=True),
+    Column("memory_id", Text, nullable=False),
+    sqlite_autoincrement=True,
 )

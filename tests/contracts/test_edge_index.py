@@ -2,12 +2,14 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from memory.errors import IndexTorn, IndexUnavailable
 from memory.model import LIVING, ModelName
+from memory.ports import IndexPoint
 from storage.qdrant.edge import EdgeIndex
 from storage.qdrant.schema import Fingerprint
 from tests.contracts.index_contract import (
@@ -23,6 +25,7 @@ from tests.contracts.index_contract import (
     random_points,
     unit,
 )
+from tests.remains import found_in
 
 
 @pytest.fixture
@@ -126,3 +129,90 @@ class TestEdgeIndex(IndexContract):
         assert await index.count() == 600
         assert len(list((tmp_path / "i").glob("generation-*"))) == 1
         await index.close()
+
+    # --- scrubbing (ruling 11)
+
+    async def test_scrubbing_leaves_no_byte_of_what_was_deleted_or_replaced(self, tmp_path: Path) -> None:
+        index = await EdgeIndex.open(tmp_path / "i", FINGERPRINT)
+        points = random_points(100, seed=5)
+        gone, changed = points[3], points[4]
+        await index.upsert(points)
+        await index.upsert([named(gone, "Zoé Xylander"), named(changed, "Yannick Xylander")])
+        await index.flush()
+        await index.upsert([changed])
+        await index.delete([gone.memory.id])
+        await index.flush()
+        assert gone.vector is not None
+        assert set(found_in(tmp_path, ["Zoé Xylander", "Yannick Xylander"])) == {"Zoé Xylander", "Yannick Xylander"}
+        await index.scrub()
+        for _ in range(2):
+            assert found_in(tmp_path, ["Zoé Xylander", "Yannick Xylander"], [gone.vector]) == {}
+            assert await index.count() == 99
+            await index.close()
+            index = await EdgeIndex.open(tmp_path / "i", FINGERPRINT)
+        await index.close()
+
+    async def test_scrubbing_changes_no_answer_and_keeps_what_was_written_meanwhile(self, tmp_path: Path) -> None:
+        points = {p.memory.id: p for p in random_points(600, seed=5)}
+        index = await EdgeIndex.create_anew(tmp_path / "i", FINGERPRINT, scan_below=100)
+        await index.upsert(list(points.values()))
+        scrubbing = asyncio.create_task(index.scrub())
+        later = random_points(300, seed=6, start=400)
+        written = 0
+        while not scrubbing.done():
+            part = later[written % 300 : written % 300 + 10]
+            await index.upsert(part)
+            points.update({p.memory.id: p for p in part})
+            gone = memory_id(1 + written // 10 % 300)
+            await index.delete([gone])
+            points.pop(gone, None)
+            written += 10
+            assert await index.count() == len(points)
+            await asyncio.sleep(0.001)
+        await scrubbing
+        assert written >= 20
+        question = asked("harbor violin orchard zeppelin", unit(1, -1, 0.5), depth=300)
+        for _ in range(2):
+            assert await index.count() == len(points)
+            assert_scores_are_true(await candidates(index, ADA, question), question, list(points.values()))
+            await index.close()
+            index = await EdgeIndex.open(tmp_path / "i", FINGERPRINT)
+        assert await index.optimize()  # the threshold was taken over, and the graph is built when there is time
+        assert len(list((tmp_path / "i").glob("generation-*"))) == 1
+        await index.close()
+
+    async def test_scrubbing_an_empty_index_is_no_error(self, index: EdgeIndex) -> None:
+        await index.upsert([point(1, "harbor")])
+        await index.delete([memory_id(1)])
+        await index.scrub()
+        assert await index.count() == 0
+
+    async def test_scrubbing_does_not_wait_for_an_optimization_but_ends_it(self, tmp_path: Path) -> None:
+        index = await EdgeIndex.create_anew(tmp_path / "i", FINGERPRINT, scan_below=100)
+        await index.upsert(random_points(600, seed=5))
+        optimizing = asyncio.create_task(index.optimize())
+        while index._builder is None:  # noqa: ASYNC110
+            await asyncio.sleep(0)
+        await index.scrub()
+        assert not await optimizing
+        assert await index.count() == 600
+        assert await index.optimize()
+        await index.close()
+
+    async def test_closing_ends_a_scrub_and_leaves_the_index_whole(self, tmp_path: Path) -> None:
+        index = await EdgeIndex.open(tmp_path / "i", FINGERPRINT)
+        await index.upsert(random_points(600, seed=5))
+        scrubbing = asyncio.create_task(index.scrub())
+        while index._builder is None:  # noqa: ASYNC110
+            await asyncio.sleep(0)
+        await index.close()
+        with pytest.raises(IndexUnavailable):
+            await scrubbing
+        index = await EdgeIndex.open(tmp_path / "i", FINGERPRINT)
+        assert await index.count() == 600
+        assert len(list((tmp_path / "i").glob("generation-*"))) == 1
+        await index.close()
+
+
+def named(one: IndexPoint, actor: str) -> IndexPoint:
+    return replace(one, memory=replace(one.memory, scene=replace(one.memory.scene, actors=(actor,))))

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import sqlite3
 from collections.abc import AsyncIterator
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, closing
@@ -9,14 +10,15 @@ from pathlib import Path
 import pytest
 from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
-from sqlalchemy import create_engine
+from sqlalchemy import create_engine, select
 
 from memory.errors import InvalidInput, KeyConflict, StorageBusy, StorageError, StorageFull
 from memory.ports import Activation, PatrolChanges
 from storage.sql.engine import Transaction
 from storage.sql.ledger import Ledger, open_ledger
 from storage.sql.schema import HEAD
-from storage.sql.tables import metadata
+from storage.sql.tables import metadata, patrol_runs
+from tests.contracts.forgetting_contract import ForgettingContract
 from tests.contracts.ledger_contract import (
     ADA,
     MODEL,
@@ -58,7 +60,19 @@ async def no_room(ledger: Ledger) -> AsyncIterator[None]:
         await pragma(ledger, f"max_page_count = {greatest}")
 
 
-class TestSqlLedger(LedgerContract):
+class TestSqlLedger(LedgerContract, ForgettingContract):
+    async def _reports(self, ledger: AnyLedger) -> list[object]:
+        assert isinstance(ledger, Ledger)
+        statement = select(patrol_runs.c.report)
+        return await ledger._database.rows(statement, lambda row: json.loads(row[0]))
+
+    def test_it_was_thought_of_what_each_table_holds_of_a_memory(self) -> None:
+        """One that is not in this list: see `storage.sql.forgetting`, and `tests/faults/test_forgotten_bytes.py`."""
+        assert set(metadata.tables) == {
+            "memories", "reinforcements", "revisions", "notes", "embeddings", "index_pending", "clusters",
+            "patrol_runs", "forgotten", "settings",
+        }  # fmt: skip
+
     async def test_everything_acknowledged_is_there_after_reopening(self, path: Path) -> None:
         one = memory("tea", key="k")
         async with open_ledger(path) as ledger:

@@ -19,6 +19,7 @@ ROOT = Path(__file__).parents[2]
 Era = Literal["legacy", "2026-07-28"]
 ERAS: tuple[Era, ...] = ("legacy", "2026-07-28")
 TIMEOUT_SECONDS = 60.0
+EVERY_TOOL = {"recall", "recall_memory", "search_memory", "store", "update_memory", "forget", "run_patrol"}
 
 
 def command() -> list[str]:

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from tests.e2e.serving import ROOT, command, environment
+from tests.e2e.serving import EVERY_TOOL, ROOT, command, environment
 
 INSPECTOR = "@modelcontextprotocol/inspector@2.12.0"
 NODE = Path(sys.executable).parent
@@ -53,7 +53,7 @@ def test_strict_finds_nothing_wrong_with_the_schemas(tmp_path: Path, era: str) -
     done = inspect(tmp_path / "data", era, "--method", "tools/list", "--strict")
     assert done.returncode == 0, done.stderr
     listed = {tool["name"] for tool in json.loads(done.stdout)["tools"]}
-    assert listed == {"recall", "recall_memory", "search_memory", "store", "run_patrol"}
+    assert listed == EVERY_TOOL
     assert "error" not in done.stderr.lower()
 
 

@@ -10,7 +10,7 @@ import jsonschema
 import pytest
 from mcp.shared.exceptions import MCPError
 
-from tests.e2e.serving import ERAS, Era, ask, connected, refused, wire
+from tests.e2e.serving import ERAS, EVERY_TOOL, Era, ask, connected, refused, wire
 
 pytestmark = pytest.mark.parametrize("era", ERAS)
 
@@ -25,7 +25,7 @@ DINNERS = (
 async def test_the_tools_are_listed_with_strict_schemas_and_all_four_hints(tmp_path: Path, era: Era) -> None:
     async with connected(tmp_path, era=era) as client:
         tools = (await client.list_tools()).tools
-    assert {tool.name for tool in tools} == {"recall", "recall_memory", "search_memory", "store", "run_patrol"}
+    assert {tool.name for tool in tools} == EVERY_TOOL
     for tool in tools:
         assert tool.input_schema["additionalProperties"] is False
         assert tool.output_schema is not None

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from memory.model import BeingId
+from memory.model import BeingId, MemoryId
 from memory.scope import Scope
 from server.settings import Settings
 from server.wiring import open_memory
@@ -41,8 +41,18 @@ class Caller:
 
     def call(self) -> tuple[str, dict[str, Any]]:
         pick: Callable[[], tuple[str, dict[str, Any]]] = self.chance.choices(
-            [self.store, self.recall, self.search, self.by_ids, self.by_cluster, self.clusters, self.patrol],
-            weights=[30, 20, 20, 10, 10, 5, 5],
+            [
+                self.store,
+                self.recall,
+                self.search,
+                self.by_ids,
+                self.by_cluster,
+                self.clusters,
+                self.patrol,
+                self.update,
+                self.forget,
+            ],
+            weights=[30, 20, 20, 10, 10, 5, 5, 10, 0.5],
         )[0]
         return pick()
 
@@ -72,6 +82,15 @@ class Caller:
         arguments: dict[str, Any] = {"cluster_id": self.some("cluster"), "limit": 5}
         return "recall_memory", arguments | ({"cursor": self.some("memory")} if self.chance.random() < 0.3 else {})
 
+    def update(self) -> tuple[str, dict[str, Any]]:
+        arguments: dict[str, Any] = {"memory_id": self.some("memory"), "importance": self.chance.random()}
+        if self.chance.random() < 0.5:
+            arguments |= {"text": f"{self.words(4)} {self.chance.randrange(10_000)} {self.mark}"}
+        return "update_memory", arguments
+
+    def forget(self) -> tuple[str, dict[str, Any]]:
+        return "forget", {"memory_ids": [self.some("memory") for _ in range(3)]}
+
     def clusters(self) -> tuple[str, dict[str, Any]]:
         return "recall_memory", {}
 
@@ -86,6 +105,8 @@ async def test_2000_random_calls_of_three_beings_never_show_anything_of_another(
     callers = [Caller(being, chance, seen) for being in BEINGS]
     toolset = Toolset(default_tools(chance), max_text_chars=1_000)
     succeeded = 0
+    changed: list[str] = []
+    erased: list[str] = []
     async with open_memory(Settings(data_dir=tmp_path), embedder=WordEmbedder()) as memory:
         for _ in range(CALLS):
             caller = chance.choice(callers)
@@ -101,8 +122,16 @@ async def test_2000_random_calls_of_three_beings_never_show_anything_of_another(
                 continue
             succeeded += 1
             remember(answer.structured_content, caller.being, seen, owner)
-    assert succeeded > CALLS * 0.8
+            if name == "update_memory":
+                changed.append(answer.structured_content["id"])
+            erased += answer.structured_content.get("erased", [])
+        for id_ in owner.keys() - set(seen["cluster"]) - set(erased):
+            [whole] = (await memory.use.revisit.by_ids(Scope(BeingId(owner[id_])), [MemoryId(id_)])).memories
+            assert f"zz{owner[id_]}zz" in whole.scene.action  # nobody else has changed or erased it
+    assert succeeded > CALLS * 0.7
     assert all(len(found) > 3 for found in seen.values())
+    assert len(changed) > 10
+    assert len(erased) > 3
 
 
 def remember(content: dict[str, Any], being: str, seen: dict[str, list[str]], owner: dict[str, str]) -> None:
@@ -110,7 +139,8 @@ def remember(content: dict[str, Any], being: str, seen: dict[str, list[str]], ow
     shown = [("memory", m["id"]) for m in content.get("memories", []) if isinstance(m, dict)]
     shown += [("memory", hit["id"]) for hit in content.get("hits", [])]
     shown += [("cluster", cluster["id"]) for cluster in content.get("clusters", [])]
-    shown += [("memory", content["id"])] if "status" in content else []
+    shown += [("memory", content["id"])] if "id" in content else []
+    shown += [("memory", id_) for id_ in [*content.get("erased", []), *content.get("related", [])]]
     for kind, id_ in shown:
         assert owner.setdefault(id_, being) == being, (kind, id_)
         seen[kind].append(id_)

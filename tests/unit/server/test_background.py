@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from memory.errors import EmbeddingUnavailable, IndexUnavailable
+from memory.ingest.erasure import Erasure
 from memory.ingest.index_keeper import IndexKeeper
 from memory.model import LIVING, Memory, ModelName
 from memory.ports import StoreBatch
@@ -73,6 +74,7 @@ class House:
         self.index = index
         self.embedder = WordEmbedder()
         self.keeper = WatchedKeeper(ledger, index, self.embedder)
+        self.erasure = Erasure(ledger, self.keeper, index)
         index.turns = self.keeper.turns
 
     async def write(self, memory: Memory, *, embedded: bool = True) -> None:
@@ -85,7 +87,7 @@ class House:
 
     @asynccontextmanager
     async def at_work(self, warm_up: Callable[[], Awaitable[None]] | None = None) -> AsyncIterator[Background]:
-        work = Background(self.keeper, self.index, warm_up or self.embedder.warm_up)
+        work = Background(self.keeper, self.index, warm_up or self.embedder.warm_up, self.erasure)
         task = asyncio.create_task(work.run())
         try:
             async with asyncio.timeout(WAIT_S):

@@ -1,0 +1,101 @@
+"""Changing what is remembered, by the one whose memory it is. What was before is kept, and never recalled."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import datetime
+
+from memory.errors import EmbeddingUnavailable, IndexUnavailable, InvalidInput
+from memory.ingest.pointing import index_points
+from memory.model import Changes, ContentHash, Memory, MemoryId, Vector
+from memory.ports import Embedder, StoreIndex, UpdateLedger
+from memory.rules.revision import changed
+from memory.scope import Scope
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Updated:
+    """`changes`: what is different now. `unembedded`: why it is found by its words only, for now."""
+
+    memory: Memory
+    changes: Changes
+    unembedded: str = ""
+
+
+class UpdateMemory:
+    """The use case. A dead memory can be changed too; it stays dead, and is recalled no sooner for it."""
+
+    def __init__(
+        self,
+        ledger: UpdateLedger,
+        index: StoreIndex,
+        embedder: Embedder,
+        turn: asyncio.Lock,
+        *,
+        now: Callable[[], datetime],
+        wrote: Callable[[], None] = lambda: None,
+    ) -> None:
+        """`turn` is the one that `StoreScenes` takes; `wrote` is called after a commit, and must not block."""
+        self._ledger = ledger
+        self._index = index
+        self._embedder = embedder
+        self._turn = turn
+        self._now = now
+        self._wrote = wrote
+
+    async def __call__(self, scope: Scope, memory_id: MemoryId, changes: Changes) -> Updated:
+        """Raises `InvalidInput` if this being has no such memory, `StorageError`."""
+        found = await self._ledger.memories(scope, [memory_id])
+        if not found:
+            raise _unknown(memory_id)
+        vectors, unembedded = await self._embed(changed(found[0], changes), anew=changes.text is not None)
+        return await asyncio.shield(self._in_turn(scope, memory_id, changes, vectors, unembedded))
+
+    async def _embed(self, to_be: Memory, *, anew: bool) -> tuple[dict[ContentHash, Vector], str]:
+        """The vector of its text, known or new; else why there is none."""
+        vectors = await self._ledger.vectors(self._embedder.model, [to_be.content_hash])
+        if vectors or not anew:
+            return vectors, ""
+        try:
+            [row] = await self._embedder.embed([to_be.embed_text])
+        except EmbeddingUnavailable as error:
+            return {}, str(error)
+        return {to_be.content_hash: row}, ""
+
+    async def _in_turn(
+        self,
+        scope: Scope,
+        memory_id: MemoryId,
+        changes: Changes,
+        vectors: dict[ContentHash, Vector],
+        unembedded: str,
+    ) -> Updated:
+        async with self._turn:
+            found = await self._ledger.change(
+                scope, memory_id, changes, at=self._now(), model=self._embedder.model, vectors=vectors
+            )
+            if found is None:  # forgotten while its text was embedded
+                raise _unknown(memory_id)
+            memory, done = found
+            if done != Changes():
+                self._wrote()
+                await self._index_now(memory, vectors)
+        return Updated(memory=memory, changes=done, unembedded=unembedded if done.text is not None else "")
+
+    async def _index_now(self, memory: Memory, vectors: dict[ContentHash, Vector]) -> None:
+        """The pending mark of the commit stays; a failure here is made good from it."""
+        try:
+            await self._index.upsert(await index_points([memory], vectors, self._embedder))
+        except IndexUnavailable as error:
+            logger.warning("indexing is put off: %s", error)
+
+
+def _unknown(memory_id: MemoryId) -> InvalidInput:
+    return InvalidInput(
+        f"There is no memory {memory_id!r}. Nothing was changed: take an id that recall or search_memory returned."
+    )

@@ -1,0 +1,283 @@
+"""After `forget` the raw bytes of every file in the data directory hold nothing of the memory (ruling 11), whatever
+happened to it before, whatever goes on meanwhile, and wherever the process is killed."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import random
+import signal
+import subprocess
+import threading
+from contextlib import suppress
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from mcp.client.client import Client
+
+from memory.ingest.forget import Forgotten
+from memory.ingest.notes import add_note
+from memory.ingest.store import NewScene
+from memory.model import Changes, DatedAction, Memory, Scene
+from memory.ports import KeywordQuery
+from server.settings import Settings
+from server.wiring import OpenMemory, open_memory
+from tests.doubles import ADA, BOB, NOW
+from tests.e2e.serving import ROOT, ask, command, connected, environment
+from tests.remains import DenseWords, found_in
+
+SECRET = NewScene(
+    scene=Scene(
+        action="Zoé buried the xylophoniser under the quincewood tree. "
+        + "It was a long, quillwort-grey evening. " * 150,
+        actors=("Zoé Brandauerin", "Käpt’n Vrobel"),
+        when=(DatedAction("2026-02-01", "the spade was zwischenlagered"), "once in Nebelmonth"),
+        setting='the garden of "Schloss Wurmwald"',
+        dialogue=("Nobody digs for xylophonisers",),
+        sensory=("a smell of wet marzipanstone",),
+    ),
+    feeling="I felt conspiratorially glad",
+    lesson="Bury xylophonisers deeper, says ボクシ",
+    themes=("xylophonisers", "secret-gardens"),
+    session_id="session-qwandry",
+    key="key-zzyzx",
+)
+WORDS = (
+    "xylophoniser", "quincewood", "quillwort-grey", "buried the xylophoniser under", "Zoé Brandauerin", "Vrobel",
+    "zwischenlagered", "Nebelmonth", "Schloss Wurmwald", '"Schloss', "digs for", "marzipanstone", "conspiratorially",
+    "ボクシ", "secret-gardens", "session-qwandry", "key-zzyzx",
+)  # fmt: skip
+CORRECTED = "Zoé buried the xylophoniser near the quincewood tree, not under it: ask Jabberwockman"
+MORE_WORDS = (*WORDS, "Jabberwockman", "near the quincewood")
+FILLING = "lake bread violin winter letter garden mother train Kyoto music rain office contract budget deadline".split()
+
+
+def filling(chance: random.Random, count: int) -> list[NewScene]:
+    return [
+        NewScene(
+            scene=Scene(action=f"{' '.join(chance.choices(FILLING, k=chance.randrange(3, 60)))} {chance.random()}"),
+            themes=tuple(chance.choices(FILLING, k=2)),
+        )
+        for _ in range(count)
+    ]
+
+
+async def lived(memory: OpenMemory, chance: random.Random) -> Memory:
+    """The secret, stored, told again, recalled, patrolled and corrected, among others that come and move."""
+    await memory.use.store(ADA, filling(chance, 60))
+    [stored] = await memory.use.store(ADA, [SECRET])
+    secret = stored.memory
+    await memory.use.store(ADA, filling(chance, 60))
+    [again] = await memory.use.store(ADA, [replace(SECRET, key="key-zzyzx-2")])
+    assert (again.status, again.memory.id) == ("reinforced", secret.id)
+    await memory.use.patrol(ADA)
+    await memory.use.revisit.by_ids(ADA, [secret.id])
+    await memory.keeper.catch_up()
+    await memory.use.update(ADA, secret.id, Changes(text=CORRECTED, themes=("xylophonisers", "secret-gardens")))
+    await memory.use.store(ADA, filling(chance, 60))
+    await memory.use.patrol(ADA)
+    return secret
+
+
+@pytest.mark.parametrize("seed", range(3))
+async def test_nothing_of_a_forgotten_memory_is_in_any_file(tmp_path: Path, seed: int) -> None:
+    embedder = DenseWords(dim=96)
+    async with open_memory(Settings(data_dir=tmp_path), embedder=embedder) as memory:
+        secret = await lived(memory, random.Random(seed))
+        rows = [embedder.vector(secret.embed_text)]
+        [now] = (await memory.use.revisit.by_ids(ADA, [secret.id])).memories
+        rows.append(embedder.vector(now.embed_text))
+        assert set(found_in(tmp_path, MORE_WORDS, rows[1:])) == {*MORE_WORDS, "vector"}  # it finds what is there
+        told = await memory.use.forget(ADA, [secret.id])
+        assert (told.erased, told.missing, told.bytes_gone) == ((secret.id,), (), True)
+        assert found_in(tmp_path, MORE_WORDS, rows) == {}
+        assert await memory.ledger.count_memories() == await memory.index.count() == 180
+    assert found_in(tmp_path, MORE_WORDS, rows) == {}
+
+
+async def test_the_note_that_it_came_from_and_the_cluster_that_it_named_are_gone_too(tmp_path: Path) -> None:
+    """spec P6 ❶"""
+    embedder = DenseWords(dim=96)
+    scene = {"action": "Zoé buried a xylophoniser", "actors": ["Zoé Brandauerin"], "themes": ["xylophonisers"]}
+    async with open_memory(Settings(data_dir=tmp_path), embedder=embedder) as memory:
+        for number in range(3):
+            noted = scene | {"action": f"Zoé buried a xylophoniser number {number}"}
+            await add_note(memory.ledger, ADA, json.dumps(noted), now=NOW)
+        await memory.use.patrol(ADA)
+        [named] = [one for one in await memory.use.revisit.clusters(ADA) if not one.is_root]
+        assert named.name == "xylophonisers"
+        inside = await memory.use.revisit.by_cluster(ADA, named.id, limit=9)
+        rows = [embedder.vector(one.embed_text) for one in inside.memories]
+        assert found_in(tmp_path, ["xylophonisers", "Brandauerin"], rows)
+        told = await memory.use.forget(ADA, [one.id for one in inside.memories])
+        assert told.bytes_gone
+        assert found_in(tmp_path, ["xylophoniser", "Brandauerin"], rows) == {}
+        assert [one.name for one in await memory.use.revisit.clusters(ADA) if not one.is_root] == []
+
+
+async def test_what_another_memory_has_in_common_with_it_stays(tmp_path: Path) -> None:
+    embedder = DenseWords(dim=96)
+    async with open_memory(Settings(data_dir=tmp_path), embedder=embedder) as memory:
+        scene = Scene(action="Zoé buried a xylophoniser", actors=("Zoé Brandauerin",))
+        [mine] = await memory.use.store(ADA, [NewScene(scene=scene)])
+        [theirs] = await memory.use.store(BOB, [NewScene(scene=scene)])
+        await memory.use.forget(ADA, [mine.memory.id, theirs.memory.id])
+        row = embedder.vector(theirs.memory.embed_text)
+        assert found_in(tmp_path, ["Brandauerin"])
+        assert found_in(tmp_path, vectors=[row])
+        assert (await memory.use.revisit.by_ids(BOB, [theirs.memory.id])).memories == (theirs.memory,)
+        await memory.use.forget(BOB, [theirs.memory.id])
+        assert found_in(tmp_path, ["Brandauerin", "xylophoniser"], [row]) == {}
+
+
+async def test_while_others_store_recall_and_patrol_nothing_else_is_lost_and_nothing_comes_back(tmp_path: Path) -> None:
+    chance = random.Random(7)
+    embedder = DenseWords(dim=96)
+    kept: list[Memory] = []
+    secrets: list[Memory] = []
+    busy = True
+    async with open_memory(Settings(data_dir=tmp_path), embedder=embedder) as memory:
+        await memory.use.patrol(ADA)
+
+        async def store() -> None:
+            while busy:
+                kept.extend(one.memory for one in await memory.use.store(ADA, filling(chance, 2)))
+
+        async def look() -> None:
+            while busy:
+                await memory.use.search(ADA, _anything())
+                await memory.use.revisit.by_ids(ADA, [one.id for one in secrets])
+
+        async def tend() -> None:
+            while busy:
+                await memory.use.patrol(ADA)
+                await memory.keeper.fill_in_vectors()
+
+        async def forget(secret: Memory) -> Forgotten:
+            secrets.append(secret)
+            return await memory.use.forget(ADA, [secret.id])
+
+        async with asyncio.TaskGroup() as tasks:
+            for work in (store, look, tend):
+                tasks.create_task(work())
+            for number in range(4):
+                scene = Scene(
+                    action=f"Zoé buried xylophoniser {number} at {number} o'clock", actors=("Zoé Brandauerin",)
+                )
+                stored = await memory.use.store(ADA, [NewScene(scene=scene)])
+                told = await forget(stored[0].memory)
+                assert told.bytes_gone
+            busy = False
+        rows = [embedder.vector(one.embed_text) for one in secrets]
+        await memory.use.forget(ADA, [secrets[0].id])
+        assert found_in(tmp_path, ["xylophoniser", "Brandauerin"], rows) == {}
+        await memory.keeper.catch_up()
+        assert len(kept) > 20
+        assert len(await memory.ledger.memories(ADA, [one.id for one in kept])) == len(kept)
+        assert await memory.index.count() == await memory.ledger.count_memories() == len(kept)
+    assert found_in(tmp_path, ["xylophoniser", "Brandauerin"], rows) == {}
+
+
+def _anything() -> KeywordQuery:
+    return KeywordQuery(terms=("zoé", "garden"), limit=20)
+
+
+# --- over stdio, and killed -------------------------------------------------------------------------------------
+
+
+async def test_over_stdio_nothing_is_left_while_the_server_runs_and_after_it(tmp_path: Path) -> None:
+    words = ("xylophoniser", "Brandauerin", "quincewood")
+    async with connected(tmp_path) as client:
+        for number in range(30):
+            await ask(
+                client, "store", text=f"Grandmother told story number {number} about the lake of {number * 7} swans"
+            )
+        text = "Zoé buried the xylophoniser under the quincewood tree"
+        secret = await ask(client, "store", text=text, actors=["Zoé Brandauerin"], themes=["xylophonisers"])
+        assert (await ask(client, "recall", query="Where is the xylophoniser?"))["count"] == 1
+        await ask(client, "run_patrol")
+        assert found_in(tmp_path, words)
+        told = await ask(client, "forget", memory_ids=[secret["id"], "nobody's"])
+        assert told == {"erased": [secret["id"]], "not_found": ["nobody's"]}
+        assert found_in(tmp_path, words) == {}
+        assert (await ask(client, "recall", query="Where is the xylophoniser?"))["count"] == 0
+        assert (await ask(client, "recall", query="Which lake had swans in story 7?"))["count"] > 0
+        assert await ask(client, "forget", memory_ids=[secret["id"]]) == {"erased": [], "not_found": [secret["id"]]}
+    assert found_in(tmp_path, words) == {}
+
+
+ROUNDS_FAST = 3
+ROUNDS_SLOW = 24
+WHOLE_FORGET_S = 2.5
+"""About how long one takes, process start and all left out: kills are spread over it."""
+
+
+def killed_while_forgetting(data_dir: Path, memory_id: str, *, after_seconds: float) -> None:
+    with subprocess.Popen(
+        command(), env=environment(data_dir), cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    ) as process:
+        assert process.stdin
+        assert process.stdout
+
+        def send(message: dict[str, Any]) -> None:
+            assert process.stdin
+            process.stdin.write(json.dumps({"jsonrpc": "2.0"} | message).encode() + b"\n")
+            process.stdin.flush()
+
+        def call(tool: str, arguments: dict[str, Any]) -> None:
+            send({"id": tool, "method": "tools/call", "params": {"name": tool, "arguments": arguments}})
+
+        try:
+            info = {"name": "killer", "version": "1"}
+            params = {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": info}
+            send({"id": "init", "method": "initialize", "params": params})
+            process.stdout.readline()
+            send({"method": "notifications/initialized"})
+            call("recall_memory", {})  # answered when the memory is open
+            process.stdout.readline()
+            call("forget", {"memory_ids": [memory_id]})
+            timer = threading.Timer(after_seconds, process.send_signal, [signal.SIGKILL])
+            timer.start()
+            process.stdout.read()
+            assert process.wait(timeout=60) == -signal.SIGKILL
+        finally:
+            process.kill()
+            with suppress(BrokenPipeError):
+                process.stdin.close()
+
+
+@pytest.mark.parametrize("rounds", [ROUNDS_FAST, pytest.param(ROUNDS_SLOW, marks=pytest.mark.slow)])
+async def test_killed_in_the_middle_it_is_wholly_there_or_finished_at_the_next_start(
+    tmp_path: Path, rounds: int
+) -> None:
+    chance = random.Random(rounds)
+    async with connected(tmp_path) as client:
+        kept = [
+            (await ask(client, "store", text=f"Grandmother told story number {n} about {n * 7} swans"))["id"]
+            for n in range(20)
+        ]
+        secret = await buried(client, 0)
+    for round_ in range(rounds):
+        kill_after = (round_ + chance.random()) / rounds * WHOLE_FORGET_S
+        killed_while_forgetting(tmp_path, secret["id"], after_seconds=kill_after)
+        async with connected(tmp_path) as client:
+            left = (await ask(client, "recall_memory", memory_ids=[secret["id"]]))["memories"]
+            # Wholly there, or asking again waits for what is left of it.
+            assert [memory["text"] for memory in left] in ([], [told_of(round_)])
+            told = await ask(client, "forget", memory_ids=[secret["id"]])
+            assert told == ({"erased": [secret["id"]]} if left else {"erased": [], "not_found": [secret["id"]]})
+            assert found_in(tmp_path, [f"xylophoniser{round_}x", f"vrobel{round_}x"]) == {}
+            found = await ask(client, "recall_memory", memory_ids=kept)
+            assert [memory["id"] for memory in found["memories"]] == kept
+            assert (await ask(client, "recall", query="Which story was about 35 swans?"))["count"] > 0
+            secret = await buried(client, round_ + 1)
+
+
+def told_of(round_: int) -> str:
+    return f"Zoé buried xylophoniser{round_}x near the lake"
+
+
+async def buried(client: Client, round_: int) -> dict[str, Any]:
+    return await ask(client, "store", text=told_of(round_), actors=[f"vrobel{round_}x"])

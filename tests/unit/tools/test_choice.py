@@ -1,0 +1,85 @@
+"""Which tools a connection gets."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from random import Random
+from typing import Any, cast
+
+import pytest
+
+from memory.errors import InvalidInput
+from tests.doubles import ADA
+from tools.choice import TOOLSETS, choose_tools
+from tools.tool import Call, Tool, UseCases
+from tools.toolset import default_tools
+
+ALL = default_tools(Random(1))
+
+
+def names(tools: list[Tool]) -> list[str]:
+    return [tool.name for tool in tools]
+
+
+def test_without_a_wish_all_are_there() -> None:
+    assert choose_tools(ALL) == ALL
+
+
+def test_every_tool_is_in_one_toolset() -> None:
+    assert sorted(name for toolset in TOOLSETS.values() for name in toolset) == sorted(names(ALL))
+
+
+@pytest.mark.parametrize(
+    ("wish", "left"),
+    [
+        ({"toolsets": ["patrol"]}, ["run_patrol"]),
+        ({"toolsets": ["memory", "patrol"]}, names(ALL)),
+        ({"names": ["store", "recall"]}, ["recall", "store"]),
+        ({"toolsets": ["patrol"], "names": ["recall"]}, ["recall", "run_patrol"]),
+        ({"exclude": ["forget", "update_memory", "run_patrol"]}, ["recall", "recall_memory", "search_memory", "store"]),
+        ({"names": ["store", "forget"], "exclude": ["forget"]}, ["store"]),
+        ({"read_only": True}, ["recall", "recall_memory", "search_memory"]),
+        ({"read_only": True, "names": ["recall", "forget"]}, ["recall"]),
+    ],
+)  # fmt: skip
+def test_a_wish_is_granted_in_the_order_of_the_tools(wish: dict[str, Any], left: list[str]) -> None:
+    assert names(choose_tools(ALL, **wish)) == left
+
+
+@pytest.mark.parametrize(
+    ("wish", "named", "known"),
+    [
+        ({"toolsets": ["memories"]}, "toolset 'memories'", "memory, patrol"),
+        ({"names": ["remember"]}, "tool 'remember'", "recall, recall_memory"),
+        ({"exclude": ["Store"]}, "tool 'Store'", "store, update_memory"),
+        ({"toolsets": ["\ud800" * 1000]}, "toolset", "memory, patrol"),
+    ],
+)
+def test_an_unknown_name_is_refused_and_the_known_ones_are_told(wish: dict[str, Any], named: str, known: str) -> None:
+    with pytest.raises(InvalidInput) as caught:
+        choose_tools(ALL, **wish)
+    assert named in str(caught.value)
+    assert known in str(caught.value)
+    assert str(caught.value).encode()
+
+
+@pytest.mark.parametrize("wish", [{"exclude": names(ALL)}, {"names": ["store"], "read_only": True}])
+def test_a_wish_that_leaves_nothing_is_refused(wish: dict[str, Any]) -> None:
+    with pytest.raises(InvalidInput, match="No tool is left"):
+        choose_tools(ALL, **wish)
+
+
+async def test_a_read_only_tool_counts_nothing_and_says_so_in_its_hints() -> None:
+    seen: list[bool] = []
+
+    async def run(call: Call, arguments: Any) -> dict[str, Any]:
+        seen.append(call.scope.counts)
+        return {}
+
+    recall = replace(ALL[0], run=run)
+    [quiet] = choose_tools([recall], read_only=True)
+    call = Call(ADA, cast(UseCases, None))
+    await recall.run(call, None)
+    await quiet.run(call, None)
+    assert seen == [True, False]
+    assert (recall.read_only, quiet.read_only, quiet.destructive, quiet.idempotent) == (False, True, False, True)

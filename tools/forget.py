@@ -1,0 +1,47 @@
+"""`forget`: erase memories for good, everywhere (ruling 11)."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from pydantic import Field
+
+from memory.model import MemoryId
+from tools.arguments import Arguments, Short
+from tools.replies import present
+from tools.tool import TEXT, TEXTS, Call, Tool, answer_schema
+
+NOT_YET = (
+    "Erased from memory and out of every answer; the last bytes on disk are still being overwritten, which goes on by "
+    "itself."
+)
+
+
+class ForgetArguments(Arguments):
+    memory_ids: Annotated[list[Short], Field(min_length=1, max_length=50)]
+
+
+async def run(call: Call, arguments: ForgetArguments) -> dict[str, Any]:
+    found = await call.use.forget(call.scope, [MemoryId(id_) for id_ in arguments.memory_ids])
+    rest = {
+        "not_found": list(found.missing),
+        "related": list(found.related),
+        "notice": "" if found.bytes_gone else NOT_YET,
+    }
+    return {"erased": list(found.erased)} | present(rest)
+
+
+TOOL = Tool(
+    name="forget",
+    description=(
+        "Erase memories for good, from the disk as well; cannot be undone. Use it only when asked to forget: to "
+        "correct use update_memory, and what is old fades by itself. related: memories once merged with the erased "
+        "ones, which stay and may tell the same."
+    ),
+    arguments=ForgetArguments,
+    answers=answer_schema(("erased",), erased=TEXTS, not_found=TEXTS, related=TEXTS, notice=TEXT),
+    run=run,
+    read_only=False,
+    destructive=True,
+    idempotent=True,
+)
