@@ -21,8 +21,7 @@ _WORD = re.compile(r"\w+")
 
 
 def folded(texts: Iterable[str]) -> str:
-    """One text in which `tells_of` looks for words. Decomposed, so that a name that was cut off before an accent is
-    found as well."""
+    """One text in which `tells_of` looks for words; decomposed, so that a name cut before an accent is found too."""
     return unicodedata.normalize("NFKD", unicodedata.normalize("NFKD", "\n".join(texts)).casefold())
 
 

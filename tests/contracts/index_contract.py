@@ -133,6 +133,22 @@ class IndexContract:
         assert again.idf.tolist() == once.idf.tolist()
         assert await index.count() == 2
 
+    async def test_scrubbing_keeps_every_answer(self, index: Index) -> None:
+        """ruling 11"""
+        points = [
+            point(1, "a walk to the harbor", unit(1)),
+            point(2, "violin practice", unit(0, 1)),
+            point(3, "harbor"),
+        ]
+        await index.upsert(points)
+        await index.delete([memory_id(3)])
+        before = await candidates(index, ADA, asked("harbor", unit(1)))
+        await index.scrub()
+        after = await candidates(index, ADA, asked("harbor", unit(1)))
+        assert (after.ids, after.traits, after.bm25.tolist()) == (before.ids, before.traits, before.bm25.tolist())
+        assert after.cosine.tolist() == pytest.approx(before.cosine.tolist(), abs=1e-6)
+        assert await index.count() == 2
+
     async def test_the_last_of_two_points_with_one_id_counts(self, index: Index) -> None:
         await index.upsert([point(1, "harbor", unit(1)), point(1, "violin", unit(0, 1))])
         assert (await candidates(index, ADA, asked("harbor"))).ids == ()

@@ -1,4 +1,4 @@
-"""The five tools, from a real client to the disk and back, in both protocol eras."""
+"""The tools, from a real client to the disk and back, in both protocol eras."""
 
 from __future__ import annotations
 
@@ -186,6 +186,48 @@ async def test_bad_input_is_refused_with_advice_and_nothing_is_stored(tmp_path: 
             assert "Nothing was done" in message
         found = await ask(client, "search_memory", query="x")
     assert found["hits"] == []
+
+
+async def test_a_corrected_memory_is_recalled_as_it_is_and_shows_what_it_was(tmp_path: Path, era: Era) -> None:
+    async with connected(tmp_path, era=era) as client:
+        stored = await ask(client, "store", text="Ann moved into the yellow house in Rome", themes=["moving"])
+        done = await ask(
+            client, "update_memory", memory_id=stored["id"], text="Ann moved into a hut in Oslo", pinned=True
+        )
+        same = await ask(client, "update_memory", memory_id=stored["id"], pinned=True)
+        [now] = (await ask(client, "recall", query="Where did Ann move?", format="memories"))["memories"]
+        [whole] = (await ask(client, "recall_memory", memory_ids=[stored["id"]]))["memories"]
+        old = await ask(client, "search_memory", query="yellow Rome")
+        nothing = await refused(client, "update_memory", {"memory_id": stored["id"]})
+        nobody = await refused(client, "update_memory", {"memory_id": "nobody", "pinned": True})
+    assert done == {"id": stored["id"], "changed": ["text", "pinned"]}
+    assert same == {"id": stored["id"], "changed": []}
+    assert now["text"] == whole["text"] == "Ann moved into a hut in Oslo"
+    [before] = whole["history"]
+    assert (before["text"], before["pinned"]) == ("Ann moved into the yellow house in Rome", False)
+    assert {"until", "changed_by"} <= set(before)
+    assert "themes" not in before
+    assert old["hits"] == []
+    assert "Nothing to change" in nothing
+    assert "There is no memory 'nobody'" in nobody
+
+
+async def test_a_read_only_server_recalls_and_leaves_no_trace(tmp_path: Path, era: Era) -> None:
+    async with connected(tmp_path, era=era) as client:
+        stored = await ask(client, "store", text=DINNERS[0])
+    async with connected(tmp_path, era=era, more={"MADELEINE_READ_ONLY": "true"}) as client:
+        tools = (await client.list_tools()).tools
+        assert [tool.name for tool in tools] == ["recall", "recall_memory", "search_memory"]
+        assert all(tool.annotations and tool.annotations.read_only_hint for tool in tools)
+        assert (await ask(client, "recall", query="grandmother's lasagne"))["count"] == 1
+        assert (await ask(client, "search_memory", query="lasagne"))["hits"]
+        await ask(client, "recall_memory", memory_ids=[stored["id"]])
+        with pytest.raises(MCPError, match="no tool"):
+            await client.call_tool("store", {"text": "x"})
+        assert "Call store" not in (client.instructions or "")
+    async with connected(tmp_path, era=era) as client:
+        [whole] = (await ask(client, "recall_memory", memory_ids=[stored["id"]]))["memories"]
+    assert whole["reactivation_count"] == 0
 
 
 async def test_an_unknown_tool_is_a_protocol_error(tmp_path: Path, era: Era) -> None:

@@ -9,10 +9,33 @@ import pytest
 
 from memory.model import BeingId
 from memory.scope import Scope
-from server.cli import add_notes
+from server.cli import add_notes, chosen, main, parser
 from server.settings import Settings
 from server.wiring import LEDGER
 from storage.sql.ledger import open_ledger
+
+
+@pytest.mark.parametrize(
+    ("line", "found"),
+    [
+        ([], {}),
+        (["serve"], {}),
+        (["--toolsets", "memory"], {"toolsets": "memory"}),
+        (["--read-only", "serve", "--tools=recall,store"], {"read_only": True, "tools": "recall,store"}),
+        (["serve", "--exclude-tools", "forget", "--read-only"], {"exclude_tools": "forget", "read_only": True}),
+    ],
+)
+def test_tools_are_chosen_before_or_after_the_subcommand(line: list[str], found: dict[str, object]) -> None:
+    assert chosen(parser().parse_args(line)) == found
+
+
+def test_an_unknown_tool_is_told_at_the_start(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("MADELEINE_DATA_DIR", str(tmp_path / "data"))
+    assert main(["serve", "--tools", "recall,remember"]) == 2
+    assert "There is no tool 'remember'. Known are forget, recall," in capsys.readouterr().err
+    assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.parametrize("mark", ["\u2028", "\u2029", "\x85", "\x0b", "\x1c"])

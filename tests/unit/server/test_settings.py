@@ -153,3 +153,25 @@ def test_the_file_cannot_say_where_it_lies(tmp_path: Path) -> None:
     (tmp_path / FILE).write_text('data_dir = "/elsewhere"', encoding="utf-8")
     with pytest.raises(InvalidInput, match="MADELEINE_DATA_DIR"):
         read_settings(environment(tmp_path))
+
+
+# --- which tools ------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("given", ["memory,patrol", " memory , patrol ,"])
+def test_names_are_separated_by_commas(tmp_path: Path, given: str) -> None:
+    found = read_settings(environment(tmp_path, toolsets=given, exclude_tools="forget", read_only="true"))
+    assert (found.toolsets, found.tools) == (("memory", "patrol"), ())
+    assert (found.exclude_tools, found.read_only) == (("forget",), True)
+
+
+def test_in_the_file_names_may_be_a_list(tmp_path: Path) -> None:
+    (tmp_path / FILE).write_text('tools = ["recall", "store"]\ntoolsets = "patrol"\n', encoding="utf-8")
+    found = read_settings(environment(tmp_path))
+    assert (found.tools, found.toolsets) == (("recall", "store"), ("patrol",))
+
+
+def test_the_command_line_wins_over_all(tmp_path: Path) -> None:
+    (tmp_path / FILE).write_text('tools = ["recall"]\nbeing = "ada"\n', encoding="utf-8")
+    found = read_settings(environment(tmp_path, tools="store"), overrides={"tools": "forget,recall", "read_only": True})
+    assert (found.tools, found.read_only, found.being) == (("forget", "recall"), True, "ada")

@@ -1,20 +1,23 @@
 from __future__ import annotations
 
 import asyncio
+import random
 import sqlite3
 import subprocess
 import sys
 import threading
 from collections.abc import AsyncIterator
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 from sqlalchemy import insert, text
 
-from memory.errors import StorageError
+from memory.errors import StorageBusy, StorageError
 from storage.sql import settings
 from storage.sql.engine import Database, finish, open_database
 from storage.sql.tables import settings as table
+from tests.remains import found_in
 
 INSERT = insert(table)
 ROOT = Path(__file__).parents[4]
@@ -162,6 +165,42 @@ async def test_work_to_finish_ends_before_the_cancellation_goes_on() -> None:
     with pytest.raises(asyncio.CancelledError):
         await task
     assert ended
+
+
+async def test_scrubbing_leaves_nothing_of_rows_that_moved_changed_or_went(database: Database, tmp_path: Path) -> None:
+    """SQLite leaves them in free pages, in gaps of pages that were balanced, and in the log; ruling 11."""
+    chance = random.Random(4)
+    async with database.transaction() as transaction:
+        await transaction.rows(
+            text("PRAGMA secure_delete = OFF"), tuple
+        )  # as builds of SQLite have it that do not set it
+        words = {f"name {n}": f"word-{n:04}-of-it" for n in range(400)}
+        for name, word in words.items():
+            await transaction.run(INSERT, [{"name": name, "value": f'"{word}{"x" * chance.randrange(900)}"'}])
+    for name in chance.sample(sorted(words), 300):
+        await settings.write(database, name, "y" * chance.randrange(900))
+        await settings.read(database, name)
+    await database.scrub()
+    await settings.write(database, "new", 1)
+    left = {name: word for name, word in words.items() if word in str(await settings.read(database, name))}
+    assert len(left) == 100
+    assert set(found_in(tmp_path, words.values())) == set(left.values())
+
+
+async def test_scrubbing_fails_while_another_process_reads_and_can_be_done_again(
+    database: Database, tmp_path: Path
+) -> None:
+    await settings.write(database, "a", "before")
+    with closing(sqlite3.connect(tmp_path / "memory.db", isolation_level=None)) as other:
+        other.execute("BEGIN")
+        other.execute("SELECT * FROM settings").fetchall()
+        async with database.transaction() as transaction:
+            await transaction.rows(text("PRAGMA busy_timeout = 1"), tuple)
+        with pytest.raises(StorageBusy):
+            await database.scrub()
+    await database.scrub()
+    assert (tmp_path / "memory.db-wal").stat().st_size == 0
+    assert await settings.read(database, "a") == "before"
 
 
 def test_a_process_that_does_not_close_can_exit(tmp_path: Path) -> None:

@@ -1,0 +1,210 @@
+"""Forgetting: out of every answer at once, off the disk as soon as can be, and tried again until it is (ruling 11)."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from memory.errors import IndexUnavailable, StorageFull
+from memory.ingest import forget as forgetting
+from memory.ingest.erasure import Erasure
+from memory.ingest.forget import Forget
+from memory.ingest.index_keeper import IndexKeeper
+from memory.model import MemoryId
+from memory.ports import StoreBatch
+from server import background
+from server.background import Background
+from storage.qdrant.edge import EdgeIndex
+from storage.qdrant.schema import Fingerprint
+from storage.sql.ledger import Ledger, open_ledger
+from tests.contracts.ledger_contract import WAIT_S
+from tests.doubles import ADA, WordEmbedder, a_memory
+
+
+class Stubborn(EdgeIndex):
+    """Fails to scrub, or to delete, as often as it is told, and waits while it may not go on."""
+
+    failures: int = 0
+    away: bool = False
+    scrubs: int = 0
+    begun: asyncio.Event
+    go: asyncio.Event
+
+    async def scrub(self) -> None:
+        self.begun.set()
+        await self.go.wait()
+        if self.failures:
+            self.failures -= 1
+            raise IndexUnavailable("it was told to fail")
+        self.scrubs += 1
+        await super().scrub()
+
+    async def delete(self, ids: Sequence[MemoryId]) -> None:
+        if self.away:
+            raise IndexUnavailable("it was told to be away")
+        await super().delete(ids)
+
+
+class House:
+    def __init__(self, ledger: Ledger, index: Stubborn) -> None:
+        self.ledger, self.index = ledger, index
+        self.embedder = WordEmbedder()
+        self.keeper = IndexKeeper(ledger, index, self.embedder)
+        self.erasure = Erasure(ledger, self.keeper, index)
+        self.forget = Forget(ledger, self.keeper, self.erasure, asyncio.Lock())
+
+    async def stored(self, *texts: str) -> list[MemoryId]:
+        new = tuple(a_memory(text) for text in texts)
+        await self.ledger.commit(ADA, StoreBatch(new=new, model=self.embedder.model, vectors={}))
+        await self.keeper.catch_up()
+        return [one.id for one in new]
+
+
+@pytest.fixture
+async def house(tmp_path: Path) -> AsyncIterator[House]:
+    index: Any = await Stubborn.open(tmp_path / "index", Fingerprint(WordEmbedder().model, WordEmbedder().dim))
+    index.begun, index.go = asyncio.Event(), asyncio.Event()
+    index.go.set()
+    async with open_ledger(tmp_path / "memory.db") as ledger:
+        yield House(ledger, index)
+    await index.close()
+
+
+@pytest.fixture
+async def at_work(house: House, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[House]:
+    monkeypatch.setattr(background, "ERASE_RETRY_SECONDS", 0)
+    task = asyncio.create_task(
+        Background(house.keeper, house.index, house.embedder.warm_up, house.erasure).run(), name="background"
+    )
+    try:
+        async with asyncio.timeout(WAIT_S):
+            yield house
+    finally:
+        task.cancel()
+        await asyncio.wait({task})
+
+
+async def test_the_answer_comes_when_the_bytes_are_gone_and_says_what_was_not_there(at_work: House) -> None:
+    one, _ = await at_work.stored("one", "two")
+    told = await at_work.forget(ADA, [one, MemoryId("nobody"), one])
+    assert (told.erased, told.missing, told.related, told.bytes_gone) == ((one,), ("nobody",), (), True)
+    assert await at_work.ledger.remains() == []
+    assert await at_work.index.count() == 1
+    assert at_work.index.scrubs == 1
+
+
+async def test_where_nothing_was_forgotten_nothing_is_written_anew(at_work: House) -> None:
+    await at_work.stored("one")
+    assert (await at_work.forget(ADA, [MemoryId("nobody")])).bytes_gone
+    assert at_work.index.scrubs == 0
+
+
+async def test_what_takes_long_goes_on_behind_the_answer(at_work: House, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(forgetting, "PATIENCE_S", 0.05)
+    [one] = await at_work.stored("one")
+    at_work.index.go.clear()
+    told = await at_work.forget(ADA, [one])
+    assert (told.erased, told.bytes_gone) == ((one,), False)
+    assert await at_work.ledger.memories(ADA, [one]) == []
+    assert await at_work.index.count() == 0
+    at_work.index.go.set()
+    monkeypatch.setattr(forgetting, "PATIENCE_S", WAIT_S)
+    assert (await at_work.forget(ADA, [one])).bytes_gone
+    assert await at_work.ledger.remains() == []
+
+
+async def test_what_fails_is_told_and_tried_again(at_work: House) -> None:
+    [one] = await at_work.stored("one")
+    at_work.index.failures = 1
+    told = await at_work.forget(ADA, [one])
+    assert (told.erased, told.bytes_gone) == ((one,), False)
+    assert (await at_work.forget(ADA, [one])).bytes_gone
+    assert await at_work.ledger.remains() == []
+
+
+async def test_an_index_that_is_away_keeps_nothing_from_being_forgotten(at_work: House) -> None:
+    [one] = await at_work.stored("one")
+    at_work.index.away = True
+    told = await at_work.forget(ADA, [one])
+    assert (told.erased, told.bytes_gone) == ((one,), False)
+    assert await at_work.ledger.memories(ADA, [one]) == []
+    at_work.index.away = False
+    assert (await at_work.forget(ADA, [one])).bytes_gone
+    assert await at_work.index.count() == 0
+
+
+async def test_what_is_forgotten_while_another_is_being_erased_is_erased_after_it(at_work: House) -> None:
+    one, two, three = await at_work.stored("one", "two", "three")
+    at_work.index.go.clear()
+    first = asyncio.create_task(at_work.forget(ADA, [one]))
+    await at_work.index.begun.wait()
+    others = [asyncio.create_task(at_work.forget(ADA, [id_])) for id_ in (two, three)]
+    while await at_work.ledger.count_memories():  # noqa: ASYNC110
+        await asyncio.sleep(0)
+    at_work.index.go.set()
+    assert [(await task).bytes_gone for task in (first, *others)] == [True] * 3
+    assert at_work.index.scrubs == 2  # the two that waited shared one
+    assert await at_work.ledger.remains() == []
+
+
+async def test_a_caller_who_goes_away_does_not_stop_it(at_work: House) -> None:
+    [one] = await at_work.stored("one")
+    at_work.index.go.clear()
+    task = asyncio.create_task(at_work.forget(ADA, [one]))
+    await at_work.index.begun.wait()
+    task.cancel()
+    await asyncio.wait({task})
+    at_work.index.go.set()
+    assert await at_work.erasure.done(within_seconds=WAIT_S)
+    assert await at_work.ledger.remains() == []
+
+
+async def test_what_the_last_process_left_is_finished_without_being_asked_for(house: House) -> None:
+    [one] = await house.stored("one")
+    await house.ledger.forget(ADA, [one])
+    assert await house.erasure.finish() == 1
+    assert await house.ledger.remains() == []
+    assert await house.index.count() == 0
+
+
+async def test_marks_stay_when_the_ledger_cannot_be_written_anew(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
+    [one] = await house.stored("one")
+    await house.ledger.forget(ADA, [one])
+
+    async def full() -> None:
+        raise StorageFull("The disk is full.")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(house.ledger, "scrub", full)
+        with pytest.raises(StorageFull):
+            await house.erasure.finish()
+    assert [id_ for _, id_ in await house.ledger.remains()] == [one]
+    assert await house.erasure.finish() == 1
+
+
+async def test_a_memory_that_was_being_brought_in_is_taken_out_after_it(house: House) -> None:
+    """It was read while it was there; brought in afterwards, it would stay in the index for good."""
+    [one] = await house.stored("one")
+    [memory] = await house.ledger.memories(ADA, [one])
+    reached, go = asyncio.Event(), asyncio.Event()
+    real = house.index.upsert
+
+    async def slow(points: Any) -> None:
+        reached.set()
+        await go.wait()
+        await real(points)
+
+    house.index.upsert = slow  # type: ignore[method-assign]
+    await house.ledger.add_vectors(house.embedder.model, {memory.content_hash: house.embedder.vector("one")})
+    catching_up = asyncio.create_task(house.keeper.catch_up())
+    await reached.wait()
+    await house.ledger.forget(ADA, [one])
+    taking_out = asyncio.create_task(house.keeper.take_out([one]))
+    go.set()
+    await catching_up
+    await taking_out
+    assert await house.index.count() == 0

@@ -1,0 +1,164 @@
+"""Correcting a memory: the new text counts at once, the earlier one is history."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from memory.errors import InvalidInput
+from memory.ingest.forget import Forgotten
+from memory.ingest.store import NewScene
+from memory.model import Changes, Memory, MemoryId, Scene
+from memory.recall.recall import Query
+from server.settings import Settings
+from server.wiring import OpenMemory, open_memory
+from tests.doubles import ADA, BOB
+from tests.remains import DenseWords
+
+ROME = "Ann moved into the yellow house in Rome"
+OSLO = "Ann moved into the wooden hut in Oslo"
+
+
+class Embedder(DenseWords):
+    """Waits to be let go, after it has said that it was asked."""
+
+    def hold(self) -> None:
+        self.asked, self.go = asyncio.Event(), asyncio.Event()
+
+    async def embed(self, texts):  # type: ignore[no-untyped-def]
+        if hasattr(self, "go"):
+            self.asked.set()
+            await self.go.wait()
+        return await super().embed(texts)
+
+
+@pytest.fixture
+def embedder() -> Embedder:
+    return Embedder()
+
+
+@pytest.fixture
+async def home(tmp_path: Path, embedder: Embedder) -> AsyncIterator[OpenMemory]:
+    async with open_memory(Settings(data_dir=tmp_path), embedder=embedder, background=False) as memory:
+        yield memory
+
+
+async def stored(home: OpenMemory, text: str = ROME) -> Memory:
+    [found] = await home.use.store(ADA, [NewScene(scene=Scene(action=text))])
+    return found.memory
+
+
+async def recalled(home: OpenMemory, text: str) -> list[MemoryId]:
+    return [memory.id for memory, _ in (await home.use.recall(ADA, Query(text=text))).memories]
+
+
+async def test_the_new_text_is_recalled_at_once_and_the_earlier_one_never(home: OpenMemory) -> None:
+    one = await stored(home)
+    done = await home.use.update(ADA, one.id, Changes(text=OSLO))
+    assert (done.memory.id, done.changes, done.unembedded) == (one.id, Changes(text=OSLO), "")
+    assert await recalled(home, OSLO) == [one.id]
+    assert await recalled(home, "yellow house Rome") == []
+    await home.keeper.catch_up()
+    assert await recalled(home, OSLO) == [one.id]
+    assert await recalled(home, "yellow house Rome") == []
+    shown = await home.use.revisit.by_ids(ADA, [one.id])
+    assert [revision.before.text for revision in shown.revisions] == [ROME]
+
+
+async def test_a_scene_that_says_the_earlier_text_is_new(home: OpenMemory) -> None:
+    one = await stored(home)
+    await home.use.update(ADA, one.id, Changes(text=OSLO))
+    assert (await stored(home, ROME)).id != one.id
+    assert (await stored(home, OSLO)).id == one.id
+
+
+async def test_what_is_not_the_text_is_changed_without_the_model(home: OpenMemory, embedder: Embedder) -> None:
+    one = await stored(home)
+    before = len(embedder.batches)
+    done = await home.use.update(ADA, one.id, Changes(importance=0.9, themes=("moving",), pinned=True))
+    assert len(embedder.batches) == before
+    assert (done.memory.importance, done.memory.themes, done.memory.pinned) == (0.9, ("moving",), True)
+    assert await recalled(home, ROME) == [one.id]
+    assert await recalled(home, "moving") == [one.id]  # themes are among the words of the index
+
+
+async def test_without_the_model_it_is_changed_and_found_by_its_words(home: OpenMemory, embedder: Embedder) -> None:
+    one = await stored(home)
+    embedder.available = False
+    done = await home.use.update(ADA, one.id, Changes(text=OSLO))
+    assert "told to be away" in done.unembedded
+    assert await recalled(home, OSLO) == [one.id]
+    embedder.available = True
+    assert await home.keeper.fill_in_vectors() == 1
+    assert await home.ledger.without_vector(embedder.model, limit=9) == []
+
+
+@pytest.mark.parametrize("scope", [ADA, BOB])
+async def test_a_memory_that_is_not_the_being_s_does_not_exist(home: OpenMemory, scope: object) -> None:
+    """spec P1: the same words for what is another's and for what is nobody's."""
+    theirs = (await stored(home)).id if scope is BOB else MemoryId("x" * 36)
+    for changes in (Changes(text=OSLO), Changes(pinned=True)):
+        with pytest.raises(InvalidInput) as told:
+            await home.use.update(BOB if scope is BOB else ADA, theirs, changes)
+        assert str(told.value).replace(theirs, "…") == (
+            "There is no memory '…'. Nothing was changed: take an id that recall or search_memory returned."
+        )
+
+
+async def test_one_that_is_forgotten_while_its_new_text_is_embedded_stays_forgotten(
+    home: OpenMemory, embedder: Embedder
+) -> None:
+    one = await stored(home)
+    embedder.hold()
+    updating = asyncio.create_task(home.use.update(ADA, one.id, Changes(text=OSLO)))
+    await embedder.asked.wait()
+    assert (await home.ledger.forget(ADA, [one.id])).ids == (one.id,)
+    embedder.go.set()
+    with pytest.raises(InvalidInput, match="There is no memory"):
+        await updating
+    assert await home.ledger.count_memories() == 0
+
+
+async def test_a_vector_that_is_filled_in_too_late_is_not_kept(home: OpenMemory, embedder: Embedder) -> None:
+    embedder.available = False
+    one = await stored(home)
+    embedder.available = True
+    embedder.hold()
+    filling = asyncio.create_task(home.keeper.fill_in_vectors())
+    await embedder.asked.wait()
+    await home.ledger.forget(ADA, [one.id])
+    embedder.go.set()
+    await filling
+    assert await home.ledger.vectors(embedder.model, [one.content_hash]) == {}
+
+
+async def test_stores_updates_and_forgets_at_once_leave_ledger_and_index_agreed(tmp_path: Path) -> None:
+    async with open_memory(Settings(data_dir=tmp_path), embedder=DenseWords()) as home:
+        ones = [await stored(home, f"{ROME} at number {n}") for n in range(12)]
+        told: list[Forgotten] = []
+
+        async def forget(one: Memory) -> None:
+            told.append(await home.use.forget(ADA, [one.id]))
+
+        async def update(one: Memory) -> None:
+            for n in range(3):
+                try:
+                    await home.use.update(ADA, one.id, Changes(text=f"{OSLO} at number {n} after {one.id}"))
+                except InvalidInput:
+                    return
+
+        async with asyncio.TaskGroup() as tasks:
+            for one in ones:
+                tasks.create_task(update(one))
+                if one in ones[:5]:
+                    tasks.create_task(forget(one))
+                tasks.create_task(stored(home, one.scene.action))
+        assert [found.bytes_gone for found in told] == [True] * 5
+        await home.keeper.catch_up()
+        left = {memory.id for memory in await home.ledger.all_memories(after=None, limit=99)}
+        assert not left & {one.id for one in ones[:5]}
+        assert {one.id for one in ones[5:]} <= left
+        assert await home.index.count() == len(left)
