@@ -8,6 +8,7 @@ from typing import Any
 
 from mcp.server.auth.middleware.bearer_auth import BearerAuthBackend
 from mcp.server.auth.routes import build_resource_metadata_url, create_protected_resource_routes
+from mcp.server.auth.settings import AuthSettings
 from mcp.server.lowlevel import Server
 from mcp.server.sse import SseServerTransport
 from mcp.server.streamable_http import EventStore
@@ -126,7 +127,10 @@ def metadata_routes(settings: HttpSettings, resource: AnyHttpUrl) -> list[Route]
     """RFC 9728. Without an issuer there is no authorization server to name, which the RFC allows and the SDK does
     not: then the page is ours."""
     if settings.oauth_issuer:
-        return create_protected_resource_routes(resource, [AnyHttpUrl(settings.oauth_issuer)])
+        # Through the SDK's settings, which keep the issuer as it is written: clients compare it sign by sign.
+        written = {"issuer_url": settings.oauth_issuer, "resource_server_url": settings.resource}
+        auth = AuthSettings.model_validate(written | {"validate_token_resource": True})
+        return create_protected_resource_routes(resource, [auth.issuer_url])
     about = {"resource": settings.resource, "bearer_methods_supported": ["header"]}
 
     async def metadata(request: Request) -> Response:

@@ -1,49 +1,29 @@
-"""Listening, from the first byte to the last answer."""
+"""The HTTP server of a data directory: who may come in there, put together and served until it is told to end."""
 
 from __future__ import annotations
 
-import asyncio
 import logging
-import socket
-from collections.abc import AsyncIterator, Awaitable, Callable, Generator, Iterator
-from contextlib import asynccontextmanager, contextmanager
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
 from urllib.parse import urlsplit
 
 import anyio
 import httpx
-import uvicorn
-from starlette.applications import Starlette
 
-from memory.errors import InvalidInput, MadeleineError
+from memory.errors import InvalidInput
 from memory.model import BeingId
 from memory.tokens import TokenLedger
 from server.app import Caller, build_server, toolset_of
 from server.http.app import build_app
 from server.http.identity import Verifier, caller_of
 from server.http.issuer import TIMEOUT_SECONDS, Claims, Issuer, Keys
+from server.http.listen import bound, run
 from server.http_settings import HttpSettings, in_url, is_loopback
-from server.lines import FINISH_SECONDS
 from server.settings import Settings
 from server.wiring import open_token_ledger, utc_now
 from tools.tool import UseCases
 
 logger = logging.getLogger(__name__)
-
-CONNECTIONS = 2_000
-"""Open at once, idle ones too; beyond, uvicorn answers 503."""
-BACKLOG = 256
-
-
-class CannotListen(MadeleineError):
-    """The address is taken, or is not this machine's."""
-
-    def __init__(self, host: str, port: int, reason: str) -> None:
-        super().__init__(
-            f"Madeleine cannot listen on {in_url(host)}:{port} ({reason}). "
-            "Choose another with --host and --port, or end the program that holds it."
-        )
-        self.host = host
-        self.port = port
 
 
 async def serve_http(
@@ -130,77 +110,3 @@ async def issuer(settings: HttpSettings) -> AsyncIterator[Issuer | None]:
             resource=settings.resource,
             claims=Claims(settings.oauth_being_claim, settings.oauth_role_claim, settings.oauth_read_only_claim),
         )
-
-
-@contextmanager
-def bound(host: str, port: int) -> Iterator[socket.socket]:
-    """A socket of our own: uvicorn's way with an address that is taken is to end the process."""
-    try:
-        family, _, _, _, address = socket.getaddrinfo(host.strip("[]"), port, type=socket.SOCK_STREAM)[0]
-        listener = socket.create_server(address[:2], family=family, backlog=BACKLOG)
-    except OSError as error:
-        raise CannotListen(host, port, error.strerror or str(error)) from error
-    with listener:
-        yield listener
-
-
-class _Uvicorn(uvicorn.Server):
-    """Without signals, which are the process's and not ours."""
-
-    def __init__(self, config: uvicorn.Config, listening: Callable[[], None]) -> None:
-        super().__init__(config)
-        self._listening = listening
-
-    @contextmanager
-    def capture_signals(self) -> Generator[None, None, None]:
-        yield
-
-    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        await super().startup(sockets)
-        if self.started:
-            self._listening()
-
-
-async def run(
-    app: Starlette,
-    listener: socket.socket,
-    *,
-    until: anyio.Event,
-    before_end: Callable[[float], Awaitable[None]],
-    listening: Callable[[], None],
-) -> None:
-    """`before_end` is given the seconds it may take, and is done before the first connection is closed."""
-    config = uvicorn.Config(
-        app,
-        lifespan="on",
-        http="h11",  # strict about what is HTTP
-        ws="none",
-        log_config=None,
-        access_log=False,  # it would write the query
-        proxy_headers=False,
-        server_header=False,
-        limit_concurrency=CONNECTIONS,
-        timeout_graceful_shutdown=int(FINISH_SECONDS),
-    )
-    server = _Uvicorn(config, listening)
-
-    async def finish() -> None:
-        await before_end(FINISH_SECONDS)
-        server.should_exit = True
-
-    async def finish_in_time() -> None:
-        await until.wait()
-        await finish()
-
-    async with anyio.create_task_group() as tasks:
-        tasks.start_soon(finish_in_time)
-        try:
-            await server.serve(sockets=[listener])
-        except asyncio.CancelledError:
-            with anyio.CancelScope(shield=True):
-                await finish()
-                await server.shutdown([listener])
-            raise
-        tasks.cancel_scope.cancel()
-    if not server.started:
-        raise RuntimeError("the HTTP server did not start; the log says why")

@@ -16,11 +16,16 @@ def npx(package: str, *arguments: str) -> list[str]:
     return [str(NODE / "npx"), "-y", package, *arguments]
 
 
-async def output_of(command: Sequence[str], *, home: Path, seconds: float = 300) -> tuple[int, str]:
-    """Its exit code and all that it said. `home` is its own: it finds no settings of whoever runs the tests."""
+async def output_of(
+    command: Sequence[str], *, home: Path, cwd: Path | None = None, seconds: float = 300
+) -> tuple[int, str]:
+    """Its exit code and all that it said. `home` is its own: it finds no settings of whoever runs the tests. What npm
+    fetches is kept beside it, for the other tests of the run."""
+    path = f"{NODE}{os.pathsep}{os.environ['PATH']}"
     process = await asyncio.create_subprocess_exec(
         *command,
-        env=os.environ | {"PATH": f"{NODE}{os.pathsep}{os.environ['PATH']}", "HOME": str(home)},
+        cwd=cwd,
+        env=os.environ | {"PATH": path, "HOME": str(home), "npm_config_cache": str(home.parent / "npm")},
         stdin=asyncio.subprocess.DEVNULL,
         stdout=asyncio.subprocess.PIPE,
         stderr=asyncio.subprocess.STDOUT,

@@ -14,7 +14,7 @@ from memory.model import BeingId
 from server.app import Caller
 from server.http.app import build_app
 from server.http.identity import Verifier
-from server.http.serve import bound, run
+from server.http.listen import bound, run
 from server.http_settings import HttpSettings
 from server.wiring import utc_now
 from storage.sql.tokens import open_tokens

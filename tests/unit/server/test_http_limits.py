@@ -1,0 +1,39 @@
+"""How often anybody may ask."""
+
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from server.http.limits import KNOWN_KEYS, RateLimit
+
+
+@given(st.integers(1, 100), st.lists(st.floats(0, 30), min_size=1, max_size=300))
+def test_no_more_are_taken_than_a_minutes_worth_and_what_has_flowed_in(per_minute: int, pauses: list[float]) -> None:
+    limit, now, taken = RateLimit(per_minute), 0.0, 0
+    for pause in pauses:
+        now += pause
+        taken += limit.wait("ada", now=now) == 0
+    assert taken <= per_minute + (now - pauses[0]) * per_minute / 60 + 1e-6
+
+
+@given(st.integers(1, 100), st.integers(0, 200))
+def test_whoever_waits_as_long_as_told_is_taken(per_minute: int, before: int) -> None:
+    limit = RateLimit(per_minute)
+    for _ in range(before):
+        limit.wait("ada", now=0)
+    wait = limit.wait("ada", now=0)
+    assert wait == 0 or limit.wait("ada", now=wait + 1e-6) == 0
+
+
+def test_one_does_not_use_up_what_is_anothers() -> None:
+    limit = RateLimit(1)
+    assert [limit.wait(who, now=0) == 0 for who in ("ada", "bo", "ada", "bo")] == [True, True, False, False]
+
+
+def test_only_so_many_are_remembered() -> None:
+    limit = RateLimit(1)
+    for n in range(KNOWN_KEYS + 1):
+        limit.wait(str(n), now=0)
+    assert limit.wait("0", now=0) == 0
+    assert limit.wait(str(KNOWN_KEYS), now=0) > 0

@@ -1,0 +1,141 @@
+"""Bearer tokens: made, kept as a hash, recognised, revoked."""
+
+from __future__ import annotations
+
+import asyncio
+import sqlite3
+from contextlib import closing
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from memory.errors import InvalidInput
+from memory.model import BeingId
+from memory.tokens import TokenId
+from server.app import Caller
+from server.http.serve import anonymous_caller, refuse_open_house
+from server.http.tokens import Minted, being_of, mint, recognised
+from server.settings import Settings
+from server.token_commands import expiry
+from storage.sql.tokens import open_tokens
+
+NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
+
+
+def minted(*, expires_at: datetime | None = None) -> Minted:
+    return mint(
+        BeingId("ada"),
+        role="human",
+        read_only=True,
+        resource="https://memory.example.org/mcp",
+        name="desk",
+        expires_at=expires_at,
+        now=NOW,
+    )
+
+
+async def test_a_token_is_found_as_it_was_made_and_its_secret_is_nowhere(tmp_path: Path) -> None:
+    made = minted(expires_at=NOW + timedelta(days=1))
+    path = tmp_path / "memory.db"
+    async with open_tokens(path) as tokens:
+        assert not await tokens.any()
+        await tokens.add(made.token)
+        assert await tokens.any()
+        assert await recognised(made.written, tokens, now=NOW) == made.token
+        assert await tokens.all() == [made.token]
+    secret = made.written.split("_", 2)[2]
+    assert secret.encode() not in on_disk(tmp_path)
+    assert secret not in repr(made)
+
+
+def on_disk(directory: Path) -> bytes:
+    return b"".join(file.read_bytes() for file in directory.iterdir())
+
+
+async def test_a_revoked_or_expired_token_is_not_recognised_and_stays_known(tmp_path: Path) -> None:
+    made = minted(expires_at=NOW + timedelta(days=1))
+    async with open_tokens(tmp_path / "memory.db") as tokens:
+        await tokens.add(made.token)
+        assert await recognised(made.written, tokens, now=NOW + timedelta(days=1)) is None
+        assert await tokens.revoke(made.token.id, at=NOW)
+        assert await tokens.revoke(made.token.id, at=NOW + timedelta(hours=1))
+        assert await recognised(made.written, tokens, now=NOW) is None
+        found = await tokens.find(made.token.id)
+        assert found is not None
+        assert found.revoked_at == NOW
+        assert not await tokens.revoke(TokenId("none"), at=NOW)
+
+
+async def test_a_token_revoked_by_another_process_is_refused_at_once(tmp_path: Path) -> None:
+    path, made = tmp_path / "memory.db", minted()
+    async with open_tokens(path) as here, open_tokens(path) as there:
+        await there.add(made.token)
+        assert await recognised(made.written, here, now=NOW) is not None
+        await there.revoke(made.token.id, at=NOW)
+        assert await recognised(made.written, here, now=NOW) is None
+
+
+async def test_a_new_file_opened_many_times_at_once_is_made_once(tmp_path: Path) -> None:
+    """A server opens it for its memory and for its tokens; one of the two was told that it is busy."""
+    path = tmp_path / "memory.db"
+
+    async def opened() -> None:
+        async with open_tokens(path) as tokens:
+            await tokens.any()
+
+    await asyncio.gather(*(opened() for _ in range(8)))
+    with closing(sqlite3.connect(path)) as ledger:
+        assert ledger.execute("PRAGMA journal_mode").fetchone() == ("wal",)
+
+
+@pytest.mark.parametrize(
+    ("written", "expected"),
+    [
+        (None, None),
+        ("90d", NOW + timedelta(days=90)),
+        ("2026-03-01", datetime(2026, 3, 2, tzinfo=UTC)),
+        ("2026-03-01T18:00Z", datetime(2026, 3, 1, 18, tzinfo=UTC)),
+    ],
+)
+def test_an_end_is_a_number_of_days_a_date_or_a_moment(written: str | None, expected: datetime | None) -> None:
+    assert expiry(written, now=NOW) == expected
+
+
+@pytest.mark.parametrize("written", ["", "0d", "2026-02-28", "soon", "2026-13-01", "2026-03-01T11:00Z"])
+def test_an_end_that_is_none_or_over_is_refused(written: str) -> None:
+    with pytest.raises(InvalidInput, match="--expires"):
+        expiry(written, now=NOW)
+
+
+@pytest.mark.parametrize("name", ["", "a\nb", "x" * 201, "\ud800", None, 3, ["ada"]])
+def test_what_names_no_being_is_not_taken_for_one(name: object) -> None:
+    assert being_of(name) is None
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"http_host": "0.0.0.0"},
+        {"public_url": "https://memory.example.org/mcp"},
+        {"allowed_hosts": "memory.example.org"},
+        {"allowed_hosts": "10.0.0.5:*"},
+        {"oauth_issuer": "https://issuer.example.org"},
+    ],
+)
+def test_nobody_comes_in_without_a_token_where_others_might_reach_the_server(settings: dict[str, str]) -> None:
+    assert anonymous_caller(Settings.model_validate(settings)) is None
+
+
+def test_on_this_machine_alone_the_configured_being_is_served() -> None:
+    here = Settings(being="ada", http_host="::1", allowed_hosts=("localhost:*", "[::1]", "127.0.0.1:99"))
+    assert anonymous_caller(here) == Caller(BeingId("ada"))
+    refuse_open_house(here, authenticated=False)
+
+
+@pytest.mark.parametrize("hosts", [(), ("memory.example.org",)])
+def test_an_address_of_the_network_wants_names_and_authentication(hosts: tuple[str, ...]) -> None:
+    settings = Settings(http_host="0.0.0.0", allowed_hosts=hosts)
+    with pytest.raises(InvalidInput):
+        refuse_open_house(settings, authenticated=not hosts)
+    refuse_open_house(Settings(http_host="0.0.0.0", allowed_hosts=("memory.example.org",)), authenticated=True)
