@@ -68,6 +68,8 @@ _NO_SECRET = re.compile(
     r"[$<{\[(%*]|x{4}|\.{3}|your|example|none\b|null\b|true\b|false\b|undefined\b|change[_-]?me", re.I
 )
 """How what stands in a secret's place begins: a variable, a template, an example."""
+_PATH = re.compile(r"[/~.]|[A-Za-z]:")
+"""What the other `pwd`, the working directory, begins with."""
 _CODE = re.compile(r"[(){}\[\]<>|]|\w\.[A-Za-z_]|::|->")
 
 
@@ -104,6 +106,9 @@ def redacted(text: str) -> Redacted:
     def url(match: re.Match[str]) -> str:
         return match[1] + mark("password") if not _NO_SECRET.match(match[2]) else match[0]
 
+    def bearer(match: re.Match[str]) -> str:
+        return authorization(match) if _mixed(match[2]) else match[0]
+
     low = text.lower()
     if "private key-----" in low or "private key block-----" in low:
         text = _PRIVATE_KEY.sub(lambda _: mark("private key"), text)
@@ -111,7 +116,7 @@ def redacted(text: str) -> Redacted:
     if "://" in low:
         text = _URL_PASSWORD.sub(url, text)
     if "authorization" in low or "bearer" in low:
-        text = _BEARER.sub(authorization, _AUTHORIZATION.sub(authorization, text))
+        text = _BEARER.sub(bearer, _AUTHORIZATION.sub(authorization, text))
     if any(word in low for word in _NAMES):
         text = _without_named(text, mark)
     return Redacted(text, dict(found))
@@ -135,6 +140,8 @@ def _without_named(text: str, mark: Callable[[str], str]) -> str:
 def is_value(name: str, joint: str, value: str, *, quoted: bool) -> bool:
     """Whether what follows the name of a secret is one, and not prose, code, a template or a mark of ours."""
     if _NO_SECRET.match(value) or name.lower() in value.lower() or (_CODE.search(value) and not quoted):
+        return False
+    if name.lower() == "pwd" and _PATH.match(value):
         return False
     if name.lower().startswith(_PASSWORDS):
         if joint.strip() == "=" and (joint == "=" or quoted):

@@ -70,7 +70,7 @@ class TestSqlLedger(LedgerContract, ForgettingContract):
         """One that is not in this list: see `storage.sql.forgetting`, and `tests/faults/test_forgotten_bytes.py`."""
         assert set(metadata.tables) == {
             "memories", "reinforcements", "revisions", "notes", "embeddings", "index_pending", "clusters",
-            "patrol_runs", "forgotten", "settings",
+            "patrol_runs", "forgotten", "settings", "audit", "tokens",
         }  # fmt: skip
 
     async def test_everything_acknowledged_is_there_after_reopening(self, path: Path) -> None:

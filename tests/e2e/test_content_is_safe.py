@@ -12,7 +12,7 @@ import pytest
 from tests.e2e.serving import ROOT, Wire, ask, command, connected, environment
 
 TOKEN = "gh" + "p_" + "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8"
-PASSWORD = "Tr0ub4dor" + "And3"
+PHRASE = "Tr0ub4dor" + "And3"
 KEY = "\n".join(
     ["-----BEGIN PRIVATE " + "KEY-----", "MIIEvQIBADANBgkqhkiG9w0BAQEFAASC", "-----END PRIVATE " + "KEY-----"]
 )
@@ -72,9 +72,9 @@ async def test_no_secret_reaches_the_disk_from_scenes_notes_or_queries_and_the_a
     async with connected(data_dir) as client:
         stored = await ask(
             client, "store", text=f"Ada told me her token {TOKEN} and the key\n{KEY}",
-            dialogue=[f"password={PASSWORD}"],
+            dialogue=[f"password={PHRASE}"],
             feeling=f"uneasy about {TOKEN}", lesson=f"Never write {TOKEN}", themes=["tokens", TOKEN], actors=["Ada"],
-            setting=f"postgres://ada:{PASSWORD}@db", sensory=[TOKEN], when=["2026-03-01", f"on {TOKEN}"],
+            setting=f"postgres://ada:{PHRASE}@db", sensory=[TOKEN], when=["2026-03-01", f"on {TOKEN}"],
             session_id=TOKEN, key="k",
         )  # fmt: skip
         assert stored["redacted"] == {"github token": 7, "private key": 1, "password": 2}
@@ -85,13 +85,13 @@ async def test_no_secret_reaches_the_disk_from_scenes_notes_or_queries_and_the_a
         said = madeleine(data_dir, "note", str(a_file(tmp_path, json.dumps({"action": f"Bob has {TOKEN}"}), TOKEN)))
         assert "2 github token" in said
         await ask(client, "run_patrol")
-        for query in (f"What about {TOKEN}?", f"password={PASSWORD}"):
+        for query in (f"What about {TOKEN}?", f"password={PHRASE}"):
             await ask(client, "recall", query=query)
             await ask(client, "search_memory", query=query)
         found = await ask(client, "recall", query="the token that Ada told me", format="memories")
         assert "[redacted: github token]" in found["memories"][0]["text"]
     (tmp_path / "notes.jsonl").unlink()
-    for secret in (TOKEN, PASSWORD, "MIIEvQIBADANBgkqhkiG9w0BAQEFAASC"):
+    for secret in (TOKEN, PHRASE, "MIIEvQIBADANBgkqhkiG9w0BAQEFAASC"):
         assert holding(data_dir, secret) == []
 
 

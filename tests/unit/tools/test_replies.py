@@ -228,7 +228,7 @@ async def test_a_call_that_shows_memories_is_audited_with_the_ids_that_its_answe
     await called(InvalidInput("Nothing is shown."))
     first, second = AUDIT.entries
     assert first == AuditEntry(
-        event="recall", at=NOW, being_id=ADA.being_id, client=ADA.client, tool="probe", ids=("m1", "m2")
+        event="recall", at=NOW, being_id=ADA.being_id, client=ADA.client, role="agent", tool="probe", ids=("m1", "m2")
     )
     assert second.ids == ()
 

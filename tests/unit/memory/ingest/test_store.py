@@ -11,13 +11,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from memory.errors import IndexUnavailable, KeyConflict
+from memory.errors import IndexUnavailable, InvalidInput, KeyConflict
 from memory.ingest.index_keeper import IndexKeeper
 from memory.ingest.store import NewScene, StoreScenes
 from memory.model import Category, Memory, MemoryId, Scene, Status, Vector, embed_text
 from memory.ports import IndexPoint, PatrolChanges
 from memory.recall.recall import Query, Recall
 from memory.rules.likeness import SAME
+from memory.rules.secrets import as_it_stands
 from memory.scope import Scope
 from storage.qdrant.edge import EdgeIndex
 from storage.qdrant.schema import Fingerprint
@@ -112,6 +113,36 @@ def scene(
 def cosine(embedder: WordEmbedder, one: NewScene, other: NewScene) -> float:
     mine, theirs = [embedder.vector(embed_text(new.scene, new.feeling)) for new in (one, other)]
     return float(np.dot(mine, theirs))
+
+
+# --- secrets
+
+
+def with_token(last: str) -> str:
+    return f"{DINNER}, and the token was gh" + "p_" + "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R" + last
+
+
+async def test_secrets_are_gone_before_the_model_the_hash_and_the_comparison_see_a_scene(home: Home) -> None:
+    [first, again] = await home.store(ADA, [scene(with_token("1"), key="a"), scene(with_token("2"), key="b")])
+    assert first.memory.scene.action == f"{DINNER}, and the token was [redacted: github token]"
+    assert (again.status, again.memory.id) == ("reinforced", first.memory.id)
+    assert first.redacted == again.redacted == {"github token": 1}
+    assert "a1B2" not in str(home.embedder.batches)
+    [repeated] = await home.store(ADA, [scene(with_token("3"), key="a")])
+    assert repeated.repeated
+
+
+async def test_a_secret_as_a_key_is_refused_and_nothing_of_the_batch_is_stored(home: Home) -> None:
+    with pytest.raises(InvalidInput, match="key"):
+        await home.store(ADA, [scene(DINNER), scene("b", key=with_token("1")[-40:])])
+    assert await home.kept() == []
+
+
+async def test_where_redaction_is_off_scenes_are_kept_as_they_are(home: Home) -> None:
+    store = StoreScenes(home.ledger, home.index, home.embedder, now=home.clock, redact=as_it_stands)
+    [stored] = await store(ADA, [scene(with_token("1"))])
+    assert stored.memory.scene.action == with_token("1")
+    assert stored.redacted == {}
 
 
 # --- the same again

@@ -79,6 +79,8 @@ ORDINARY = [
     "DATABASE_URL=postgres://user:${DB_PASSWORD}@host/db or postgres://user:<password>@host/db",
     "See https://example.com:8080/a/b?c=d#e and http://localhost:6333/dashboard@home.",
     "The bearer of this letter, bearer of responsibilities, asked for authorization: none was given.",
+    "PWD=/home/ada/project1 and pwd: ~/notes2, on Windows pwd = C:/Users/ada2",
+    "She is a bearer responsibilities-of-office kind of person; Authorization: Basic authentication.",
     "He reads scikit-learn, sk-learn and task-force-one documents; npm_config_registry is set.",
     "A public key begins with -----BEGIN PUBLIC KEY-----; a private key does not belong here.",
 ]
