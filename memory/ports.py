@@ -127,7 +127,7 @@ class Erased:
 
 
 class ForgetLedger(Protocol):
-    async def forget(self, scope: Scope, ids: Sequence[MemoryId]) -> Erased:
+    async def forget(self, scope: Scope, ids: Sequence[MemoryId], *, at: datetime) -> Erased:
         """Erase those that exist and whatever else tells of them, durably, in one transaction: reinforcements, earlier
         versions, notes they came from, vectors that no other memory has, their part in clusters, names and reports.
 
@@ -199,7 +199,7 @@ class ActivationLog(Protocol):
         ...
 
 
-AuditEvent = Literal["store", "reinforce", "note", "patrol", "recall", "forget", "reindex", "token", "stop"]
+AuditEvent = Literal["store", "reinforce", "update", "forget", "note", "patrol", "recall", "reindex", "token"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -207,7 +207,8 @@ class AuditEntry:
     """Who did what to which memories, when (spec O4, O10). Never a text, never a query.
 
     `being_id` is "" for what concerns all beings, `role` where the connection has none. `ids`: the memories and notes
-    that were written or shown, the run of a patrol. `seq` numbers the entries without a gap; 0 before it is written.
+    that were written, shown or erased, the run of a patrol, the token. `seq` numbers the entries without a gap; 0
+    before it is written.
     """
 
     event: AuditEvent

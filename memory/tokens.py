@@ -36,7 +36,9 @@ class Token:
 class TokenLedger(Protocol):
     """Tokens are revoked, never removed: whose they were stays known."""
 
-    async def add(self, token: Token) -> None: ...
+    async def add(self, token: Token) -> None:
+        """Audited, as `revoke` is (spec O10)."""
+        ...
 
     async def find(self, id_: TokenId) -> Token | None:
         """As it is now, also when another process has just revoked it."""

@@ -111,8 +111,10 @@ async def open_memory(
             store=StoreScenes(
                 ledger, index, embedder, now=utc_now, wrote=work.wake, redact=redaction(settings), turn=turn
             ),
-            update=UpdateMemory(ledger, index, embedder, turn, now=utc_now, wrote=work.wake),
-            forget=Forget(ledger, keeper, erasure, turn),
+            update=UpdateMemory(
+                ledger, index, embedder, turn, now=utc_now, wrote=work.wake, redact=redaction(settings)
+            ),
+            forget=Forget(ledger, keeper, erasure, turn, now=utc_now),
             recall=Recall(
                 ledger,
                 index,

@@ -34,8 +34,8 @@ async def run(call: Call, arguments: ForgetArguments) -> dict[str, Any]:
 TOOL = Tool(
     name="forget",
     description=(
-        "Erase memories for good, from the disk as well; cannot be undone. Use it only when asked to forget: to "
-        "correct use update_memory, and what is old fades by itself. related: memories once merged with the erased "
+        "Erase memories for good, from the disk too; cannot be undone. Only when asked to forget: to "
+        "correct use update_memory; what is old fades by itself. related: memories once merged with the erased "
         "ones, which stay and may tell the same."
     ),
     arguments=ForgetArguments,
@@ -44,4 +44,5 @@ TOOL = Tool(
     read_only=False,
     destructive=True,
     idempotent=True,
+    shows=False,
 )

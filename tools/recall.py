@@ -77,9 +77,9 @@ def tool(chance: RandomSource) -> Tool:
         name="recall",
         description=(
             "What comes to mind: the few memories nearest in meaning and words to what is being said. Use it at the "
-            "start of a conversation and whenever the past may matter. Nothing related is remembered: the answer is "
-            "empty. Recalling keeps memories alive. For exact words, dates or paging use search_memory; for whole "
-            "memories by id use recall_memory."
+            "start of a conversation and whenever the past may matter. If nothing related is remembered it is "
+            "empty. Recalling keeps memories alive. For exact words, dates or paging use search_memory; whole "
+            "memories by id: recall_memory."
         ),
         arguments=RecallArguments,
         answers=answer_schema(

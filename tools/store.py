@@ -84,10 +84,10 @@ def new_scene(arguments: StoreArguments, *, request: str = "") -> NewScene:
 TOOL = Tool(
     name="store",
     description=(
-        "Keep a scene in long-term memory, for good and at once recallable. Use it when something happened that "
-        "should be known in later conversations: an event, a decision, a preference, a feeling, a lesson. One scene "
-        "a call. An earlier memory that says the same is reinforced instead; scenes that differ in a number, a date, "
-        "a name or a negation are kept apart."
+        "Keep a scene in long-term memory, for good and at once recallable. Use it for what should be known in later "
+        "conversations: an event, a decision, a preference, a feeling, a lesson. One scene a call. An earlier memory "
+        "that says the same is reinforced instead; scenes that differ in a number, a date, a name or a negation are "
+        "kept apart."
     ),
     arguments=StoreArguments,
     answers=answer_schema(

@@ -31,6 +31,8 @@ async def run(call: Call, arguments: UpdateMemoryArguments) -> dict[str, Any]:
         raise InvalidInput("Nothing to change was given: say text, importance, themes or pinned.")
     updated = await call.use.update(call.scope, MemoryId(arguments.memory_id), changes)
     answer: dict[str, Any] = {"id": updated.memory.id, "changed": changed_names(updated.changes)}
+    if updated.redacted:
+        answer["redacted"] = dict(updated.redacted)
     if updated.unembedded:
         answer["notice"] = f"Changed; found by its words only until it can be embedded. {updated.unembedded}"
     return answer
@@ -47,9 +49,10 @@ TOOL = Tool(
         "recall_memory, as history. For something new use store, to erase use forget."
     ),
     arguments=UpdateMemoryArguments,
-    answers=answer_schema(("id", "changed"), id=TEXT, changed=TEXTS, notice=TEXT),
+    answers=answer_schema(("id", "changed"), id=TEXT, changed=TEXTS, redacted={"type": "object"}, notice=TEXT),
     run=run,
     read_only=False,
     destructive=False,
     idempotent=True,
+    shows=False,
 )

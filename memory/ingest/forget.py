@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from datetime import datetime
 
 from memory.errors import IndexUnavailable
 from memory.ingest.erasure import Erasure
@@ -32,12 +33,21 @@ class Forgotten:
 class Forget:
     """The use case. Forgetting the same again finds nothing, and waits for what is left of the first time."""
 
-    def __init__(self, ledger: ForgetLedger, keeper: IndexKeeper, erasure: Erasure, turn: asyncio.Lock) -> None:
+    def __init__(
+        self,
+        ledger: ForgetLedger,
+        keeper: IndexKeeper,
+        erasure: Erasure,
+        turn: asyncio.Lock,
+        *,
+        now: Callable[[], datetime],
+    ) -> None:
         """`turn` is the one that `StoreScenes` takes: nothing is stored or reinforced between the two steps."""
         self._ledger = ledger
         self._keeper = keeper
         self._erasure = erasure
         self._turn = turn
+        self._now = now
 
     async def __call__(self, scope: Scope, ids: Sequence[MemoryId]) -> Forgotten:
         """Raises `StorageError`; nothing is erased then. Once begun it is done, also for a caller who goes away."""
@@ -45,7 +55,7 @@ class Forget:
 
     async def _forget(self, scope: Scope, ids: Sequence[MemoryId]) -> Forgotten:
         async with self._turn:
-            erased = await self._ledger.forget(scope, ids)
+            erased = await self._ledger.forget(scope, ids, at=self._now())
             # What the ledger has not is in no answer, and the erasure takes it out again.
             with suppress(IndexUnavailable):
                 await self._keeper.take_out(erased.ids)

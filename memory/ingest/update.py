@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 
 from memory.errors import EmbeddingUnavailable, IndexUnavailable, InvalidInput
 from memory.ingest.pointing import index_points
+from memory.ingest.redaction import Cleaning
 from memory.model import Changes, ContentHash, Memory, MemoryId, Vector
 from memory.ports import Embedder, StoreIndex, UpdateLedger
 from memory.rules.revision import changed
+from memory.rules.secrets import Redact, redacted
 from memory.scope import Scope
 
 logger = logging.getLogger(__name__)
@@ -20,11 +22,13 @@ logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Updated:
-    """`changes`: what is different now. `unembedded`: why it is found by its words only, for now."""
+    """`changes`: what is different now. `unembedded`: why it is found by its words only, for now. `redacted`: the
+    secrets that were taken out of what was given, by kind."""
 
     memory: Memory
     changes: Changes
     unembedded: str = ""
+    redacted: Mapping[str, int] = field(default_factory=dict)
 
 
 class UpdateMemory:
@@ -39,6 +43,7 @@ class UpdateMemory:
         *,
         now: Callable[[], datetime],
         wrote: Callable[[], None] = lambda: None,
+        redact: Redact = redacted,
     ) -> None:
         """`turn` is the one that `StoreScenes` takes; `wrote` is called after a commit, and must not block."""
         self._ledger = ledger
@@ -47,14 +52,23 @@ class UpdateMemory:
         self._turn = turn
         self._now = now
         self._wrote = wrote
+        self._redact = redact
 
     async def __call__(self, scope: Scope, memory_id: MemoryId, changes: Changes) -> Updated:
-        """Raises `InvalidInput` if this being has no such memory, `StorageError`."""
+        """Secrets in the new text and themes are redacted first. Raises `InvalidInput` if this being has no such
+        memory, `StorageError`."""
+        cleaning = Cleaning(self._redact)
+        changes = replace(
+            changes,
+            text=None if changes.text is None else cleaning.text(changes.text),
+            themes=None if changes.themes is None else cleaning.texts(changes.themes),
+        )
         found = await self._ledger.memories(scope, [memory_id])
         if not found:
             raise _unknown(memory_id)
         vectors, unembedded = await self._embed(changed(found[0], changes), anew=changes.text is not None)
-        return await asyncio.shield(self._in_turn(scope, memory_id, changes, vectors, unembedded))
+        updated = await asyncio.shield(self._in_turn(scope, memory_id, changes, vectors, unembedded))
+        return replace(updated, redacted=cleaning.found)
 
     async def _embed(self, to_be: Memory, *, anew: bool) -> tuple[dict[ContentHash, Vector], str]:
         """The vector of its text, known or new; else why there is none."""

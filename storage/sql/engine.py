@@ -88,7 +88,6 @@ def _engine(path: Path, begin: str | None, pragmas: Iterable[str]) -> AsyncEngin
     engine = create_async_engine(
         URL.create("sqlite+aiosqlite", database=str(path)),
         poolclass=NullPool,
-        hide_parameters=True,  # an error that is logged tells no memory
         connect_args={"isolation_level": begin, "cached_statements": 256},
         hide_parameters=True,  # no memory's text in an error's message, nor in the log
     )

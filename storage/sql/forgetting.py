@@ -5,15 +5,17 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from datetime import datetime
 from typing import Any
 
 from sqlalchemy import bindparam, delete, insert, select, update
 
+from memory.audit import entry_of
 from memory.model import Cluster, Memory, MemoryId
 from memory.ports import Erased
 from memory.rules.traces import all_texts, folded, redacted, renamed, tells_of, without_retelling
 from memory.scope import Scope
-from storage.sql import clusters, embeddings, memories, pending, revisions
+from storage.sql import audit, clusters, embeddings, memories, pending, revisions
 from storage.sql.engine import Database, Reads, Row, Transaction
 from storage.sql.query import among, as_list
 from storage.sql.rows import MEMORY, from_memory, scalar, to_memory
@@ -46,7 +48,7 @@ _MARKS = select(forgotten.c.mark, forgotten.c.memory_id).order_by(forgotten.c.ma
 _CLEAR = delete(forgotten).where(forgotten.c.mark == bindparam("old_mark"))
 
 
-async def forget(database: Database, scope: Scope, ids: Sequence[MemoryId]) -> Erased:
+async def forget(database: Database, scope: Scope, ids: Sequence[MemoryId], *, at: datetime) -> Erased:
     async with database.transaction() as transaction:
         gone = await memories.by_ids(transaction, scope, ids)
         if not gone:
@@ -60,6 +62,7 @@ async def forget(database: Database, scope: Scope, ids: Sequence[MemoryId]) -> E
         await embeddings.remove_orphans(transaction, [memory.content_hash for memory in gone])
         await _redact_reports(transaction, scope, words, names)
         await transaction.run(_MARK, [{"memory_id": id_} for id_ in gone_ids])
+        await audit.append(transaction, [entry_of(scope, "forget", at, tool="forget", ids=gone_ids)])
         return Erased(tuple(gone_ids), tuple(related))
 
 

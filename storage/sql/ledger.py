@@ -81,8 +81,8 @@ class Ledger:
     async def revisions(self, scope: Scope, ids: Sequence[MemoryId]) -> list[Revision]:
         return await revisions.of(self._database, scope, ids)
 
-    async def forget(self, scope: Scope, ids: Sequence[MemoryId]) -> Erased:
-        return await forgetting.forget(self._database, scope, ids)
+    async def forget(self, scope: Scope, ids: Sequence[MemoryId], *, at: datetime) -> Erased:
+        return await forgetting.forget(self._database, scope, ids, at=at)
 
     async def any_memories(self, ids: Sequence[MemoryId]) -> list[Memory]:
         return await memories.any_by_ids(self._database, ids)

@@ -8,10 +8,11 @@ from typing import Any
 
 from sqlalchemy import bindparam, insert, select, update
 
+from memory.audit import entry_of
 from memory.model import Changes, ContentHash, Memory, MemoryId, ModelName, Revision, Vector
 from memory.rules.revision import changed, effective, revision
 from memory.scope import Scope
-from storage.sql import clusters, embeddings, memories, pending
+from storage.sql import audit, clusters, embeddings, memories, pending
 from storage.sql.engine import Database, Reads, Row, Transaction
 from storage.sql.query import among, as_list, unindexed
 from storage.sql.rows import from_memory, json_texts, texts
@@ -84,6 +85,7 @@ async def change(
             await embeddings.remove_orphans(transaction, [old.content_hash])
             await _leave_cluster(transaction, scope, old)
         await transaction.run(pending.INSERT, [{"memory_id": new.id}])
+        await audit.append(transaction, [entry_of(scope, "update", at, tool="update_memory", ids=[new.id])])
         return new, done
 
 

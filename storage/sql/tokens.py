@@ -10,7 +10,9 @@ from pathlib import Path
 from sqlalchemy import bindparam, func, insert, literal, select, update
 
 from memory.model import BeingId
+from memory.ports import AuditEntry
 from memory.tokens import Token, TokenId
+from storage.sql import audit
 from storage.sql.engine import Database, Row, open_database
 from storage.sql.rows import scalar
 from storage.sql.tables import tokens
@@ -59,6 +61,7 @@ class SqlTokens:
         }
         async with self._database.transaction() as transaction:
             await transaction.run(_INSERT, [row])
+            await audit.append(transaction, [_entry(token, token.created_at, "madeleine token create")])
 
     async def find(self, id_: TokenId) -> Token | None:
         found = await self._database.rows(_ONE, _to_token, wanted=id_)
@@ -72,10 +75,15 @@ class SqlTokens:
 
     async def revoke(self, id_: TokenId, *, at: datetime) -> bool:
         async with self._database.transaction() as transaction:
-            known = bool(await transaction.rows(_ONE, _to_token, wanted=id_))
-            if known:
+            known = await transaction.rows(_ONE, _to_token, wanted=id_)
+            for token in known:
                 await transaction.run(_REVOKE, [{"target": id_, "moment": to_micros(at)}])
-        return known
+                await audit.append(transaction, [_entry(token, at, "madeleine token revoke")])
+        return bool(known)
+
+
+def _entry(token: Token, at: datetime, client: str) -> AuditEntry:
+    return AuditEntry(event="token", at=at, being_id=token.being_id, client=client, role=token.role, ids=(token.id,))
 
 
 def _to_token(row: Row) -> Token:

@@ -141,7 +141,7 @@ class ForgettingContract:
         before = await the(ledger, theirs, BOB)
         assert await change(ledger, theirs, ADA, text="mine") is None
         assert await ledger.revisions(ADA, [theirs.id]) == []
-        assert await ledger.forget(ADA, [theirs.id, MemoryId("nobody")]) == Erased()
+        assert await ledger.forget(ADA, [theirs.id, MemoryId("nobody")], at=LATER) == Erased()
         assert await the(ledger, theirs, BOB) == before
         assert len(await ledger.revisions(BOB, [theirs.id])) == 1
         assert list(await ledger.vectors(MODEL, [theirs.content_hash])) == [theirs.content_hash]
@@ -157,7 +157,7 @@ class ForgettingContract:
         await ledger.add_vectors(OTHER, {one.content_hash: vector(0, 1)})
         await change(ledger, one, text="Zoé sold the xylophone")
         before = await the(ledger, other)
-        assert await ledger.forget(ADA, [one.id, MemoryId("nobody"), one.id]) == Erased((one.id,))
+        assert await ledger.forget(ADA, [one.id, MemoryId("nobody"), one.id], at=LATER) == Erased((one.id,))
         assert await ledger.memories(ADA, [one.id]) == []
         assert await ledger.revisions(ADA, [one.id]) == []
         assert await ledger.keyed(ADA, ["k", "r"]) == {}
@@ -172,23 +172,23 @@ class ForgettingContract:
     async def test_a_mark_stays_until_it_is_said_that_nothing_is_left(self, ledger: ForgetfulLedger) -> None:
         one, two = memory("one"), memory("two")
         await stored(ledger, one, two)
-        await ledger.forget(ADA, [one.id])
-        await ledger.forget(ADA, [two.id])
+        await ledger.forget(ADA, [one.id], at=LATER)
+        await ledger.forget(ADA, [two.id], at=LATER)
         first, second = await ledger.remains()
         assert (first[1], second[1]) == (one.id, two.id)
         await ledger.scrub()
         await ledger.clear_remains([first[0]])
         assert await ledger.remains() == [second]
-        assert await ledger.forget(ADA, [one.id]) == Erased()
+        assert await ledger.forget(ADA, [one.id], at=LATER) == Erased()
         assert await ledger.remains() == [second]
 
     async def test_a_vector_stays_while_another_memory_has_the_text(self, ledger: ForgetfulLedger) -> None:
         one, twin = memory("Rome"), memory("Rome", scope=BOB)
         await stored(ledger, one, row=vector(1, 0))
         await stored(ledger, twin, scope=BOB)
-        await ledger.forget(ADA, [one.id])
+        await ledger.forget(ADA, [one.id], at=LATER)
         assert list(await ledger.vectors(MODEL, [twin.content_hash])) == [twin.content_hash]
-        await ledger.forget(BOB, [twin.id])
+        await ledger.forget(BOB, [twin.id], at=LATER)
         assert await ledger.vectors(MODEL, [twin.content_hash]) == {}
 
     async def test_the_note_that_it_came_from_goes_with_it_and_others_stay(self, ledger: ForgetfulLedger) -> None:
@@ -199,14 +199,14 @@ class ForgettingContract:
             await ledger.add_note(ADA, inbox)
         await apply(ledger, PatrolChanges(new=(one,), notes=(replace(taken, state="parse_failed", memory_id=one.id),)))
         assert ids(await ledger.search(ADA, asked("key", sources=("notes",)))) == [taken.id, unread.id]
-        await ledger.forget(ADA, [one.id])
+        await ledger.forget(ADA, [one.id], at=LATER)
         assert ids(await ledger.search(ADA, asked("key", sources=("notes",)))) == [unread.id]
 
     async def test_a_cluster_is_the_mean_of_those_that_stay(self, ledger: ForgetfulLedger) -> None:
         """spec P3"""
         await self._in_cluster(ledger, memory("a"), gone := memory("b"))
         assert await self._vector(ledger) == [0.5, 0.5]
-        await ledger.forget(ADA, [gone.id])
+        await ledger.forget(ADA, [gone.id], at=LATER)
         assert await self._vector(ledger) == [1.0, 0.0]
 
     async def test_a_cluster_without_active_members_is_the_mean_of_the_others_and_else_nothing(
@@ -214,9 +214,9 @@ class ForgettingContract:
     ) -> None:
         """Its last mean may be the very vector of what is forgotten."""
         await self._in_cluster(ledger, asleep := memory("a", status="dead"), gone := memory("b"))
-        await ledger.forget(ADA, [gone.id])
+        await ledger.forget(ADA, [gone.id], at=LATER)
         assert await self._vector(ledger) == [1.0, 0.0]
-        await ledger.forget(ADA, [asleep.id])
+        await ledger.forget(ADA, [asleep.id], at=LATER)
         assert await self._vector(ledger) is None
 
     async def test_names_of_clusters_and_old_reports_tell_nothing_of_it(self, ledger: ForgetfulLedger) -> None:
@@ -241,7 +241,7 @@ class ForgettingContract:
                 "pending": [{"cluster_id": "x", "cluster": "sold xylo"}, {"cluster_id": "other", "cluster": "harp"}]
             }
             await transaction.record_run(RunId("run"), MOMENT, LATER, report)
-        await ledger.forget(ADA, [gone.id])
+        await ledger.forget(ADA, [gone.id], at=LATER)
         named = {one.id: one.name for one in await ledger.cluster_summaries(ADA)}
         assert named == {"root": "Private", "mixed": "harps", "other": "harp"}
         [kept] = await self._reports(ledger)
@@ -255,9 +255,9 @@ class ForgettingContract:
         first = memory("first", status="dead", absorbed_into=middle.id)
         middle = replace(middle, status="dead", absorbed_into=last.id)
         await stored(ledger, last, middle, first)
-        assert await ledger.forget(ADA, [middle.id]) == Erased((middle.id,), (first.id, last.id))
+        assert await ledger.forget(ADA, [middle.id], at=LATER) == Erased((middle.id,), (first.id, last.id))
         assert (await the(ledger, first)).absorbed_into == last.id
-        assert await ledger.forget(ADA, [last.id]) == Erased((last.id,), (first.id,))
+        assert await ledger.forget(ADA, [last.id], at=LATER) == Erased((last.id,), (first.id,))
         assert (await the(ledger, first)).absorbed_into is None
 
     async def test_a_chain_of_mergers_forgotten_together_leaves_no_tie(self, ledger: ForgetfulLedger) -> None:
@@ -265,7 +265,7 @@ class ForgettingContract:
         three = memory("three", status="dead", absorbed_into=one.id)
         ring = replace(one, absorbed_into=two.id), replace(two, absorbed_into=one.id)
         await stored(ledger, *ring, three)
-        assert await ledger.forget(ADA, [one.id, two.id]) == Erased((one.id, two.id), (three.id,))
+        assert await ledger.forget(ADA, [one.id, two.id], at=LATER) == Erased((one.id, two.id), (three.id,))
         assert (await the(ledger, three)).absorbed_into is None
 
     async def test_a_survivor_no_longer_retells_what_it_absorbed(self, ledger: ForgetfulLedger) -> None:
@@ -275,7 +275,7 @@ class ForgettingContract:
         absorbed = memory(told.action, status="dead", absorbed_into=survivor.id)
         await stored(ledger, survivor, absorbed, row=vector(1, 0))
         await ledger.clear_marks([mark for mark, _ in await ledger.pending(limit=9)])
-        assert await ledger.forget(ADA, [absorbed.id]) == Erased((absorbed.id,), (survivor.id,))
+        assert await ledger.forget(ADA, [absorbed.id], at=LATER) == Erased((absorbed.id,), (survivor.id,))
         now = await the(ledger, survivor)
         assert now.scene.when == ("2025-01-01",)
         assert await ledger.search(ADA, asked("xylophone")) == []
@@ -289,21 +289,21 @@ class ForgettingContract:
         """It was being embedded while it was forgotten."""
         one, other = memory("gone"), memory("here")
         await stored(ledger, one, other)
-        await ledger.forget(ADA, [one.id])
+        await ledger.forget(ADA, [one.id], at=LATER)
         await ledger.add_missing_vectors(MODEL, {o.content_hash: vector(1, 0) for o in (one, other)})
         assert list(await ledger.vectors(MODEL, [one.content_hash, other.content_hash])) == [other.content_hash]
 
     async def test_a_reactivation_that_comes_too_late_brings_nothing_back(self, ledger: ForgetfulLedger) -> None:
         await stored(ledger, one := memory())
         ledger.activations.add(ADA, [Activation(one.id, 1, MOMENT)])
-        await ledger.forget(ADA, [one.id])
+        await ledger.forget(ADA, [one.id], at=LATER)
         await ledger.activations.settle()
         assert await ledger.memories(ADA, [one.id]) == []
 
     async def test_forgetting_waits_for_a_patrol_and_has_the_last_word(self, ledger: ForgetfulLedger) -> None:
         await stored(ledger, one := memory("one"), memory("two"))
         async with ledger.patrol(ADA) as transaction:
-            forgetting = asyncio.create_task(ledger.forget(ADA, [one.id]))
+            forgetting = asyncio.create_task(ledger.forget(ADA, [one.id], at=LATER))
             changed = [replace(subject, session_count=7) for subject in await transaction.subjects()]
             await asyncio.sleep(0)
             await transaction.apply(PatrolChanges(subjects=tuple(changed)))
@@ -315,7 +315,7 @@ class ForgettingContract:
         new = [memory(f"number {n}") for n in range(30)]
         await stored(ledger, *new)
         wishes = [[one.id for one in new[start : start + 12]] for start in range(0, 30, 6)]
-        erased = await asyncio.gather(*(ledger.forget(ADA, wish) for wish in wishes))
+        erased = await asyncio.gather(*(ledger.forget(ADA, wish, at=LATER) for wish in wishes))
         assert sorted(id_ for found in erased for id_ in found.ids) == sorted(one.id for one in new)
         assert await ledger.count_memories() == 0
 

@@ -9,7 +9,8 @@ import pytest
 
 from memory.model import BeingId
 from memory.scope import Scope
-from server.cli import add_notes, chosen, main, parser
+from server.arguments import parser
+from server.cli import add_notes, chosen, main
 from server.settings import Settings
 from server.wiring import LEDGER
 from storage.sql.ledger import open_ledger

@@ -22,7 +22,7 @@ from storage.qdrant.edge import EdgeIndex
 from storage.qdrant.schema import Fingerprint
 from storage.sql.ledger import Ledger, open_ledger
 from tests.contracts.ledger_contract import WAIT_S
-from tests.doubles import ADA, WordEmbedder, a_memory
+from tests.doubles import ADA, NOW, WordEmbedder, a_memory
 
 
 class Stubborn(EdgeIndex):
@@ -55,7 +55,7 @@ class House:
         self.embedder = WordEmbedder()
         self.keeper = IndexKeeper(ledger, index, self.embedder)
         self.erasure = Erasure(ledger, self.keeper, index)
-        self.forget = Forget(ledger, self.keeper, self.erasure, asyncio.Lock())
+        self.forget = Forget(ledger, self.keeper, self.erasure, asyncio.Lock(), now=lambda: NOW)
 
     async def stored(self, *texts: str) -> list[MemoryId]:
         new = tuple(a_memory(text) for text in texts)
@@ -165,7 +165,7 @@ async def test_a_caller_who_goes_away_does_not_stop_it(at_work: House) -> None:
 
 async def test_what_the_last_process_left_is_finished_without_being_asked_for(house: House) -> None:
     [one] = await house.stored("one")
-    await house.ledger.forget(ADA, [one])
+    await house.ledger.forget(ADA, [one], at=NOW)
     assert await house.erasure.finish() == 1
     assert await house.ledger.remains() == []
     assert await house.index.count() == 0
@@ -173,7 +173,7 @@ async def test_what_the_last_process_left_is_finished_without_being_asked_for(ho
 
 async def test_marks_stay_when_the_ledger_cannot_be_written_anew(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
     [one] = await house.stored("one")
-    await house.ledger.forget(ADA, [one])
+    await house.ledger.forget(ADA, [one], at=NOW)
 
     async def full() -> None:
         raise StorageFull("The disk is full.")
@@ -202,7 +202,7 @@ async def test_a_memory_that_was_being_brought_in_is_taken_out_after_it(house: H
     await house.ledger.add_vectors(house.embedder.model, {memory.content_hash: house.embedder.vector("one")})
     catching_up = asyncio.create_task(house.keeper.catch_up())
     await reached.wait()
-    await house.ledger.forget(ADA, [one])
+    await house.ledger.forget(ADA, [one], at=NOW)
     taking_out = asyncio.create_task(house.keeper.take_out([one]))
     go.set()
     await catching_up

@@ -15,7 +15,7 @@ from memory.model import Changes, Memory, MemoryId, Scene
 from memory.recall.recall import Query
 from server.settings import Settings
 from server.wiring import OpenMemory, open_memory
-from tests.doubles import ADA, BOB
+from tests.doubles import ADA, BOB, NOW
 from tests.remains import DenseWords
 
 ROME = "Ann moved into the yellow house in Rome"
@@ -115,7 +115,7 @@ async def test_one_that_is_forgotten_while_its_new_text_is_embedded_stays_forgot
     embedder.hold()
     updating = asyncio.create_task(home.use.update(ADA, one.id, Changes(text=OSLO)))
     await embedder.asked.wait()
-    assert (await home.ledger.forget(ADA, [one.id])).ids == (one.id,)
+    assert (await home.ledger.forget(ADA, [one.id], at=NOW)).ids == (one.id,)
     embedder.go.set()
     with pytest.raises(InvalidInput, match="There is no memory"):
         await updating
@@ -129,7 +129,7 @@ async def test_a_vector_that_is_filled_in_too_late_is_not_kept(home: OpenMemory,
     embedder.hold()
     filling = asyncio.create_task(home.keeper.fill_in_vectors())
     await embedder.asked.wait()
-    await home.ledger.forget(ADA, [one.id])
+    await home.ledger.forget(ADA, [one.id], at=NOW)
     embedder.go.set()
     await filling
     assert await home.ledger.vectors(embedder.model, [one.content_hash]) == {}
