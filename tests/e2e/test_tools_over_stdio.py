@@ -123,7 +123,7 @@ async def test_search_finds_words_newest_first_page_by_page(tmp_path: Path, era:
     dated = [f"2026-03-{day:02} — {text}" for day, text in enumerate(DINNERS, 1)]
     assert [hit["snippet"] for hit in hits] == dated[::-1]
     assert "next_cursor" not in second
-    assert {"source", "id", "timestamp", "snippet", "tags", "status"} == set(hits[0])
+    assert {"source", "id", "timestamp", "snippet", "tags", "provenance", "status"} == set(hits[0])
     assert {hit["snippet"] for hit in both["hits"]} == {dated[0], dated[1]}
     assert "another search" in foreign
 

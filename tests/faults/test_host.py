@@ -355,7 +355,11 @@ def test_a_caller_that_does_not_say_hello_properly_is_hung_up_on(data_dir: Path,
 
 @pytest.mark.parametrize(
     ("more", "what"),
-    [({"MADELEINE_NONSENSE": "1"}, "NONSENSE"), ({"MADELEINE_MAX_TEXT_CHARS": "few"}, "max_text_chars")],
+    [
+        ({"MADELEINE_NONSENSE": "1"}, "NONSENSE"),
+        ({"MADELEINE_MAX_TEXT_CHARS": "few"}, "max_text_chars"),
+        ({"MADELEINE_TOOLS": "remember"}, "remember"),
+    ],
 )
 def test_a_wrong_setting_is_told_at_the_start(data_dir: Path, more: dict[str, str], what: str) -> None:
     alone = madeleine(data_dir, **more)
