@@ -106,6 +106,8 @@ def show_status(arguments: argparse.Namespace) -> int:
         print(f"No process serves the memory in {data_dir}; the next client starts one.")
     else:
         print(f"Process {found['pid']} (madeleine {found['version']}) serves the memory in {found['data_dir']}.")
+        if found.get("http"):
+            print(f"  over HTTP at {found['http']}")
         for client in found["clients"]:
             print(f"  a client of being {client['being']!r} (madeleine {client['version']})")
     return 0

@@ -32,12 +32,24 @@ OF_A_CLIENT = frozenset({"being", "toolsets", "tools", "exclude_tools", "read_on
 class Host:
     """`serve` returns when `end` was called, or nobody was connected for `settings.idle_seconds`."""
 
-    def __init__(self, settings: Settings, use_cases: Callable[[], Awaitable[UseCases]], *, token: str = "") -> None:
-        """`token`: what a caller has to know, if the socket does not itself keep others out."""
+    http = ""
+    """The URL, if the same process serves HTTP, for who asks."""
+
+    def __init__(
+        self,
+        settings: Settings,
+        use_cases: Callable[[], Awaitable[UseCases]],
+        *,
+        token: str = "",
+        stays: bool = False,
+    ) -> None:
+        """`token`: what a caller has to know, if the socket does not itself keep others out. `stays`: also without
+        clients."""
+        self._stays = stays
         self._settings = settings
         self._use_cases = use_cases
         self._token = token
-        self._end = anyio.Event()
+        self.ending = anyio.Event()
         self._connections: set[asyncio.Task[None]] = set()
         self._clients: dict[int, dict[str, Any]] = {}
         self._started = time.time()
@@ -45,7 +57,7 @@ class Host:
 
     def end(self) -> None:
         """What was begun is finished."""
-        self._end.set()
+        self.ending.set()
 
     async def serve(self, listener: socket.socket) -> None:
         listener.setblocking(False)
@@ -53,7 +65,7 @@ class Host:
         listen = asyncio.start_unix_server if unix else asyncio.start_server
         server = await listen(self._connected, sock=listener, limit=LONGEST)
         self._nobody_is_here()
-        await self._end.wait()
+        await self.ending.wait()
         # Closed at once: who connects from now on finds nobody, and starts the next host when this one has gone.
         server.close()
         if self._connections:
@@ -62,7 +74,8 @@ class Host:
             task.cancel()
 
     def _nobody_is_here(self) -> None:
-        self._idle = asyncio.get_running_loop().call_later(self._settings.idle_seconds, self._end.set)
+        if not self._stays:
+            self._idle = asyncio.get_running_loop().call_later(self._settings.idle_seconds, self.end)
 
     async def _connected(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         task = asyncio.current_task()
@@ -124,7 +137,7 @@ class Host:
         client = {"being": settings.being, "version": hello.version, "since": round(time.time(), 3)}
         self._clients[id(client)] = client
         try:
-            async with line_transport(_Source(reader), _Sink(writer), end=self._end) as (read, write):
+            async with line_transport(_Source(reader), _Sink(writer), end=self.ending) as (read, write):
                 server = build_server(
                     toolset, always(Caller(BeingId(settings.being))), self._use_cases, session=hello.session
                 )
@@ -149,6 +162,7 @@ class Host:
             "data_dir": str(self._settings.data_dir),
             "embedding_model": self._settings.embedding_model,
             "started": round(self._started, 3),
+            "http": self.http,
             "clients": list(self._clients.values()),
         }
 

@@ -1,32 +1,93 @@
-"""`madeleine serve --http`: one process, one memory, any number of clients."""
+"""`madeleine serve --http`: the host of the data directory, with HTTP beside its socket."""
 
 from __future__ import annotations
 
+import asyncio
+import socket
 import sys
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
 
 import anyio
 from pydantic import ValidationError
 
-from memory.errors import InvalidInput
+from memory.errors import InvalidInput, StorageBusy, StorageError
+from server import __version__
+from server.attach import finding
+from server.attach.address import LOCK, Address, Untrusted
+from server.attach.hello import Hello, HostSaysNo, NoHost
+from server.attach.lock import hold
+from server.host.host import Host
+from server.host.listening import listening
 from server.http.serve import serve_http
 from server.lazy import LazyMemory
 from server.settings import Settings
 from server.stdio import stop_signals
 
+TRIES = 20
+"""A client that has lost its host starts another, and may be faster."""
+
 
 async def serve_over_http(settings: Settings, *, host: str | None, port: int | None, sse: bool) -> None:
-    """Until SIGTERM or SIGINT. What was begun is answered, the index is flushed."""
+    """Until SIGTERM, SIGINT or `madeleine stop`. What was begun is answered, the index is flushed.
+
+    Clients on stdio share the memory: a host that there was makes room, and they go on with this one. Raises
+    `StorageBusy` if that one serves HTTP itself, `StorageError`, and as `serve_http` does.
+    """
     settings = with_address(settings, host, port)
-    end = anyio.Event()
-    with stop_signals(end.set):
+    await asyncio.to_thread(make_room, settings.data_dir)
+    with hosting(settings) as (listener, address):
         async with LazyMemory(settings) as memory:
-            await serve_http(
-                settings,
-                memory.use_cases,
-                end=end,
-                sse=sse,
-                listening=lambda url: print(f"Madeleine listens on {url}", file=sys.stderr, flush=True),
+            both = Host(settings, memory.use_cases, token=address.token, stays=True)
+
+            def tell(url: str) -> None:
+                both.http = url
+                print(f"Madeleine listens on {url}", file=sys.stderr, flush=True)
+
+            with stop_signals(both.end):
+                async with anyio.create_task_group() as tasks:
+                    tasks.start_soon(both.serve, listener)
+                    try:
+                        await serve_http(settings, memory.use_cases, end=both.ending, sse=sse, listening=tell)
+                    finally:
+                        both.end()
+
+
+def make_room(data_dir: Path) -> None:
+    """End the host that there is, when it has finished what it has begun. Blocking."""
+    try:
+        link, _, found = finding.reach(data_dir, Hello(want="status", version=__version__))
+        link.close()
+        if found.get("http"):
+            raise StorageBusy(
+                f"Process {found['pid']} serves the memory in {data_dir} already, at {found['http']}. End it first: "
+                "madeleine stop."
             )
+        finding.stop(data_dir, __version__)
+    except NoHost:
+        return
+    except HostSaysNo as no:
+        raise StorageBusy(str(no)) from no
+
+
+@contextmanager
+def hosting(settings: Settings) -> Iterator[tuple[socket.socket, Address]]:
+    """Be the host. Raises `StorageBusy`, `StorageError`."""
+    with ExitStack() as stack:
+        try:
+            settings.data_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
+            for _ in range(TRIES):
+                if stack.enter_context(hold(settings.data_dir / LOCK)):
+                    break
+                stack.close()
+                make_room(settings.data_dir)
+            else:
+                raise StorageBusy(f"Other clients of the memory in {settings.data_dir} are always faster. Try again.")
+            found = stack.enter_context(listening(settings.data_dir, settings.attach))
+        except (OSError, Untrusted) as error:
+            raise StorageError(f"{settings.data_dir} cannot be used: {error}. Set MADELEINE_DATA_DIR.") from error
+        yield found
 
 
 def with_address(settings: Settings, host: str | None, port: int | None) -> Settings:

@@ -11,12 +11,13 @@ import socket
 import subprocess
 import threading
 from collections import Counter
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
+from mcp.client.client import Client
 
 from server.attach.address import ABOUT, LOCK, find
 from server.attach.hello import PROTOCOL, Hello, read_hello, reply
@@ -223,6 +224,48 @@ async def test_stop_and_idleness_end_the_host_and_leave_nothing_behind(data_dir:
 
 def there(path: str) -> bool:
     return Path(path).exists()
+
+
+async def test_one_process_serves_http_and_stdio_over_one_memory(data_dir: Path) -> None:
+    """The host that there is makes room, its clients go on with the next; and no second one takes its place."""
+    async with hosted(data_dir) as client:
+        await ask(client, "store", text="The bicycle is green")
+        before = hosts_of(data_dir)
+        async with over_http(data_dir) as (process, url):
+            assert hosts_of(data_dir) == [] != before
+            assert (await ask(client, "recall", query="Which colour has the bicycle?"))["count"] == 1
+            found = status(data_dir)
+            assert (found["pid"], found["http"], len(found["clients"])) == (process.pid, url, 1)
+            async with Client(url, mode="2026-07-28", read_timeout_seconds=60) as other:
+                await ask(other, "store", text="The bicycle has a bell")
+            assert (await ask(client, "recall", query="What has the bicycle?"))["count"] == 2
+            second = madeleine(data_dir, "serve", "--http", "--port", "0")
+            assert second.returncode == 2
+            assert f"Process {process.pid} serves the memory in {data_dir} already, at {url}" in second.stderr
+            assert madeleine(data_dir, "stop").stdout == "Ended.\n"
+            assert await process.wait() == 0
+        assert (await ask(client, "recall", query="What has the bicycle?"))["count"] == 2
+
+
+@asynccontextmanager
+async def over_http(data_dir: Path) -> AsyncIterator[tuple[asyncio.subprocess.Process, str]]:
+    process = await asyncio.create_subprocess_exec(
+        *COMMAND, "serve", "--http", "--port", "0",
+        env=environment(data_dir, MADELEINE_IDLE_SECONDS="0.1"),
+        cwd=ROOT,
+        stderr=asyncio.subprocess.PIPE,
+    )  # fmt: skip
+    try:
+        assert process.stderr
+        async with asyncio.timeout(60):
+            async for line in process.stderr:
+                if line.startswith(b"Madeleine listens on "):
+                    break
+        yield process, line.decode().split()[-1]
+    finally:
+        if process.returncode is None:
+            process.kill()
+        await process.communicate()
 
 
 async def readable(fd: int) -> None:
