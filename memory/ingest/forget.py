@@ -16,7 +16,7 @@ from memory.ports import ForgetLedger
 from memory.scope import Scope
 
 PATIENCE_S = 20.0
-"""How long a call waits for the last bytes: 10,000 memories take about 4 s, 100,000 longer."""
+"""How long a call waits for the last bytes: 10,000 memories take about 4 s, 50,000 may take longer than this."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

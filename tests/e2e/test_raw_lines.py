@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from tests.e2e.serving import ROOT, TIMEOUT_SECONDS, Wire, command, environment, wire
+from tests.e2e.serving import EVERY_TOOL, ROOT, TIMEOUT_SECONDS, Wire, command, environment, wire
 
 STORE = (
     b'{"jsonrpc":"2.0","id":7,"method":"tools/call","params":'
@@ -48,7 +48,7 @@ def test_a_line_that_is_no_message_is_answered_and_the_next_one_served(tmp_path:
         client.send(b'{"id":5,"method":"x"}')
         answer = client.answer()
         assert (answer["id"], answer["error"]["code"]) == (5, -32600)
-        assert len(client.call("tools/list", {})["result"]["tools"]) == 5
+        assert len(client.call("tools/list", {})["result"]["tools"]) == len(EVERY_TOOL)
 
 
 def test_the_server_ends_with_its_input_and_leaves_no_owner_behind(tmp_path: Path) -> None:
