@@ -9,7 +9,6 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
-import anyio
 from pydantic import ValidationError
 
 from memory.errors import InvalidInput, StorageBusy, StorageError
@@ -46,12 +45,12 @@ async def serve_over_http(settings: Settings, *, host: str | None, port: int | N
                 print(f"Madeleine listens on {url}", file=sys.stderr, flush=True)
 
             with stop_signals(both.end):
-                async with anyio.create_task_group() as tasks:
-                    tasks.start_soon(both.serve, listener)
-                    try:
-                        await serve_http(settings, memory.use_cases, end=both.ending, sse=sse, listening=tell)
-                    finally:
-                        both.end()
+                on_socket = asyncio.create_task(both.serve(listener), name="host")
+                try:
+                    await serve_http(settings, memory.use_cases, end=both.ending, sse=sse, listening=tell)
+                finally:
+                    both.end()
+                    await on_socket
 
 
 def make_room(data_dir: Path) -> None:

@@ -10,6 +10,7 @@ import pytest
 
 from server.wiring import utc_now
 from tests.e2e.http_serving import Served, asked, bearer, posted, serving
+from tests.e2e.serving import EVERY_TOOL
 
 PATHS = ("/mcp", "/sse", "/messages", "/health", "/.well-known/oauth-protected-resource/mcp", "/nowhere")
 LOOK = ("search_memory", {"query": "lasagne"})
@@ -130,8 +131,11 @@ async def test_a_token_that_may_only_read_sees_no_tool_that_writes_and_is_told_s
     reader, writer = await server.token(read_only=True), await server.token()
     async with server.browser() as client:
         every = (await posted(client, "tools/list", headers=bearer(writer))).json()["result"]["tools"]
+        assert {tool["name"] for tool in every} == EVERY_TOOL
         for_reader = (await posted(client, "tools/list", headers=bearer(reader))).json()["result"]["tools"]
-        assert for_reader == [tool for tool in every if tool["annotations"]["readOnlyHint"]]
+        assert [tool["name"] for tool in for_reader] == ["recall", "recall_memory", "search_memory"]
+        assert all(tool["annotations"]["readOnlyHint"] for tool in for_reader)
+        assert not (await asked(client, *LOOK, headers=bearer(reader))).get("isError")
         refused = await asked(client, "store", {"text": "Grandmother cooked lasagne"}, headers=bearer(reader))
         assert refused["isError"]
         assert "may only read" in refused["content"][0]["text"]
