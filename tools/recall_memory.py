@@ -47,7 +47,7 @@ def shown(found: Revisited) -> dict[str, Any]:
 TOOL = Tool(
     name="recall_memory",
     description=(
-        "Go back to whole memories with everything known of them, faded ones too (status dead): by memory_ids that "
+        "Whole memories with everything known of them, faded ones too (status dead): by memory_ids that "
         "recall or search_memory returned, or all of a cluster_id, newest first. Without arguments: the list of "
         "clusters. To find memories by meaning use recall, by words search_memory."
     ),

@@ -31,8 +31,8 @@ TOOL = Tool(
     name="run_patrol",
     description=(
         "Tidy memory: sort new memories into clusters, let unused ones fade, bring recalled ones back, merge small "
-        "clusters. Use it after many new memories or at the end of a day; nothing is erased. Answers with a "
-        "report by step and with what waits for a decision."
+        "clusters. Use it after many new memories or at the end of a day; nothing is erased. Answers a report "
+        "by step and what waits for a decision."
     ),
     arguments=RunPatrolArguments,
     answers=answer_schema(

@@ -34,6 +34,7 @@ def test_an_unknown_tool_is_told_at_the_start(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setenv("MADELEINE_DATA_DIR", str(tmp_path / "data"))
+    monkeypatch.setattr("server.privacy.keep_private", lambda: None)  # it would be this process's for good
     assert main(["serve", "--in-process", "--tools", "recall,remember"]) == 2
     assert "There is no tool 'remember'. Known are forget, recall," in capsys.readouterr().err
     assert list(tmp_path.iterdir()) == []
