@@ -134,8 +134,8 @@ async def _nothing(_: Server[None]) -> AsyncIterator[None]:
 
 
 def request_key(session: str, context: Context) -> str:
-    """The same for a request that is made again, and for no other: clients that use an id twice still differ in what
-    they ask. "" for a client that makes none again."""
+    """The same for a request that is made again. A client that uses one id for all it asks still differs in what; the
+    very same scene told twice so is taken for one. "" for a client that makes no request again."""
     if not session:
         return ""
     asked = json.dumps([session, context.request_id, dict(context.params or {})], sort_keys=True, default=str)

@@ -88,7 +88,7 @@ async def serve(settings: Settings, arguments: argparse.Namespace) -> None:
 
 
 def show_status(arguments: argparse.Namespace) -> int:
-    from server.attach.finding import reach
+    from server.attach.finding import alive, reach, silent
     from server.attach.hello import Hello, HostSaysNo, NoHost
 
     data_dir = data_directory(given(environment()).get("data_dir"))
@@ -102,6 +102,8 @@ def show_status(arguments: argparse.Namespace) -> int:
         return EXIT_USAGE
     if arguments.json:
         print(json.dumps(found, indent=2))
+    elif "pid" not in found and alive(data_dir):
+        print(silent(data_dir))
     elif "pid" not in found:
         print(f"No process serves the memory in {data_dir}; the next client starts one.")
     else:
@@ -196,7 +198,9 @@ async def audit(settings: Settings, arguments: argparse.Namespace) -> None:
 async def show_config(settings: Settings, arguments: argparse.Namespace) -> None:
     installed = Path(sys.executable).with_name("madeleine")
     started = (
-        {"command": str(installed)} if installed.exists() else {"command": sys.executable, "args": ["-m", "server.cli"]}
+        {"command": str(installed)}
+        if installed.exists()
+        else {"command": sys.executable, "args": ["-P", "-m", "server.cli"]}
     )
     command = started | {"env": {"MADELEINE_BEING": settings.being}}
     print(json.dumps({"mcpServers": {"madeleine": command}}, indent=2))

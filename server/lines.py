@@ -23,9 +23,11 @@ from mcp.shared.message import ServerMessageMetadata, SessionMessage
 from pydantic import ValidationError
 from pydantic_core import PydanticSerializationError
 
+from server.attach import journal
+
 logger = logging.getLogger(__name__)
 
-LONGEST_LINE = 16 * 1024 * 1024
+LONGEST_LINE = journal.LONGEST_LINE
 """Bytes; a longer line is skipped and answered with an error."""
 CHUNK = 64 * 1024
 FINISH_SECONDS = 10.0
@@ -60,9 +62,19 @@ class _Unanswered:
         self._settled.set()
         self._settled = anyio.Event()
 
-    async def none(self) -> None:
+    async def finished(self, *, in_all: bool) -> bool:
+        """Whether all are settled within `FINISH_SECONDS`: in all, or each so long after the last."""
+        if in_all:
+            with anyio.move_on_after(FINISH_SECONDS):
+                while self._count > 0:
+                    await self._settled.wait()
+            return self._count <= 0
         while self._count > 0:
-            await self._settled.wait()
+            with anyio.move_on_after(FINISH_SECONDS) as limit:
+                await self._settled.wait()
+            if limit.cancelled_caught:
+                return False
+        return True
 
 
 @asynccontextmanager
@@ -70,13 +82,15 @@ async def line_transport(source: Reads, sink: Writes, *, end: anyio.Event | None
     """The two streams that `Server.run` takes.
 
     Reading ends with the source, with a sink that nobody reads any more, or when `end` is set. The read side ends after
-    it: when all requests that were read are settled, at the latest `FINISH_SECONDS` later, for its end cancels them.
+    it: when all requests that were read are settled, at the latest `FINISH_SECONDS` after the last that was; when `end`
+    is set, at the latest so long after it. Its end cancels what is left; that is not answered, for whoever asked can
+    tell a connection that ended from an answer, and ask again.
     """
     to_server, read_stream = anyio.create_memory_object_stream[SessionMessage | Exception](16)
     write_stream, from_server = anyio.create_memory_object_stream[SessionMessage](16)
     unanswered = _Unanswered()
     reading = anyio.CancelScope()
-    gone = end or anyio.Event()
+    gone = anyio.Event()
     readable = True
 
     async def write(message: types.JSONRPCMessage) -> None:
@@ -103,11 +117,11 @@ async def line_transport(source: Reads, sink: Writes, *, end: anyio.Event | None
                 await to_server.send(found)
 
     async def reader() -> None:
+        nonlocal readable
         async with to_server:
             with reading, suppress(ConnectionError):
                 await read()
-            with anyio.move_on_after(FINISH_SECONDS):
-                await unanswered.none()
+            readable = await unanswered.finished(in_all=end is not None and end.is_set()) and readable
 
     async def writer() -> None:
         async with from_server:
@@ -116,14 +130,16 @@ async def line_transport(source: Reads, sink: Writes, *, end: anyio.Event | None
                 if isinstance(message.message, (types.JSONRPCResponse, types.JSONRPCError)):
                     await unanswered.settle()
 
-    async def stop_reading() -> None:
-        await gone.wait()
+    async def stop_reading(at: anyio.Event) -> None:
+        await at.wait()
         reading.cancel()
 
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(reader)
         tasks.start_soon(writer)
-        tasks.start_soon(stop_reading)
+        tasks.start_soon(stop_reading, gone)
+        if end is not None:
+            tasks.start_soon(stop_reading, end)
         yield read_stream, write_stream
         tasks.cancel_scope.cancel()
 

@@ -99,6 +99,8 @@ def settings_of(found: Mapping[str, Any], *, overrides: Mapping[str, Any] | None
         raise InvalidInput(f"{file} cannot be read: {error}. Mend it or remove it.") from error
     if "data_dir" in in_file:
         raise InvalidInput(f"data_dir cannot be set in {file}, which lies in it: set {PREFIX}DATA_DIR.")
+    if "attach" in in_file:
+        raise InvalidInput(f"attach cannot be set in {file}, which is read too late for it: set {PREFIX}ATTACH.")
     settings = _validated(in_file | dict(found), str(file)) if in_file else from_environment
     return _validated(dict(settings) | dict(overrides), "the command line") if overrides else settings
 

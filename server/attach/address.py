@@ -78,8 +78,18 @@ def write_about(data_dir: Path, address: Address, *, version: str) -> None:
 
 
 def remove_about(data_dir: Path) -> None:
-    with suppress(OSError):
-        (data_dir / ABOUT).unlink(missing_ok=True)
+    """If it is still this process's: the directory may have been made anew meanwhile, with another host."""
+    if host_pid(data_dir) == os.getpid():
+        with suppress(OSError):
+            (data_dir / ABOUT).unlink(missing_ok=True)
+
+
+def host_pid(data_dir: Path) -> int:
+    """0 where it is not known."""
+    try:
+        return int(json.loads((data_dir / ABOUT).read_bytes())["pid"])
+    except (OSError, ValueError, KeyError, TypeError):
+        return 0
 
 
 def find(data_dir: Path) -> Address:

@@ -12,8 +12,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from server.attach.address import LOCK, Untrusted, dial, find
-from server.attach.hello import PROTOCOL, Hello, HostSaysNo, NoHost, greet
+from server.attach.address import LOCK, Untrusted, dial, find, host_pid
+from server.attach.hello import HELLO_SECONDS, PROTOCOL, Hello, HostSaysNo, NoHost, greet
 from server.attach.lock import is_held
 
 START_SECONDS = 60.0
@@ -31,7 +31,8 @@ class Ended(Exception):
 
 
 def host_command(data_dir: Path) -> list[str]:
-    return [sys.executable, "-m", "server.host", str(data_dir)]
+    # -P: the client's working directory may hold a `server` of its own, and is nobody's to run code from.
+    return [sys.executable, "-P", "-m", "server.host", str(data_dir)]
 
 
 class Finder:
@@ -58,7 +59,8 @@ class Finder:
         until = until or time.monotonic() + START_SECONDS
         while True:
             try:
-                link, rest, _ = reach(self._data_dir, hello)
+                left = min(HELLO_SECONDS, max(0.0, until - time.monotonic()))
+                link, rest, _ = reach(self._data_dir, hello, alarm=self._alarm, seconds=left)
                 self._let_go()
                 return link, rest
             except HostSaysNo as no:
@@ -70,10 +72,7 @@ class Finder:
                 pass
             self._start_if_there_is_none()
             if time.monotonic() > until:
-                raise HostSaysNo(
-                    f"The memory in {self._data_dir} did not answer within {START_SECONDS:.0f} s. "
-                    f"Look into {self._data_dir / LOG}, or end its process: madeleine stop."
-                )
+                raise HostSaysNo(silent(self._data_dir))
             self._pause()
 
     def _pause(self) -> None:
@@ -104,6 +103,7 @@ class Finder:
             detached = {"creationflags": subprocess.DETACHED_PROCESS | subprocess.CREATE_NEW_PROCESS_GROUP}
         return subprocess.Popen(
             self._command,
+            cwd=self._data_dir,
             env=dict(self._environment) | {"MADELEINE_DATA_DIR": str(self._data_dir)},
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
@@ -133,18 +133,22 @@ class Finder:
             self._started = None
 
 
-def reach(data_dir: Path, hello: Hello) -> tuple[socket.socket, bytes, dict[str, Any]]:
+def reach(
+    data_dir: Path, hello: Hello, *, alarm: socket.socket | None = None, seconds: float = HELLO_SECONDS
+) -> tuple[socket.socket, bytes, dict[str, Any]]:
     """Link and reply of the host that there is. Raises `HostSaysNo`, `NoHost`."""
     try:
         address = find(data_dir)
+        # Another program may have got a dead host's port: it is told nothing.
+        if address.port and not is_held(data_dir / LOCK):
+            raise NoHost("nobody holds the lock")
+        link = dial(address)
     except Untrusted as error:
         raise HostSaysNo(str(error), usage=True) from error
-    try:
-        link = dial(address)
     except OSError as error:
         raise NoHost(str(error)) from error
     try:
-        content, rest = greet(link, replace(hello, token=address.token))
+        content, rest = greet(link, replace(hello, token=address.token), alarm=alarm, seconds=seconds)
     except BaseException:
         link.close()
         raise
@@ -156,14 +160,34 @@ def stop(data_dir: Path, version: str) -> bool:
 
     Raises `HostSaysNo` if it does not end.
     """
+    pid = host_pid(data_dir)
     try:
-        link, _, _ = reach(data_dir, Hello(want="stop", version=version))
+        link, _, found = reach(data_dir, Hello(want="stop", version=version))
         link.close()
-    except NoHost:
-        return False
+        pid = int(found["pid"])
+    except NoHost:  # or it has closed its door, and is at its end
+        if not alive(data_dir):
+            return False
     until = time.monotonic() + START_SECONDS
-    while is_held(data_dir / LOCK):
+    # A client that goes on may start the next one at once: that is another process.
+    while alive(data_dir) and host_pid(data_dir) in (pid, 0):
         if time.monotonic() > until:
-            raise HostSaysNo(f"The host of {data_dir} does not end.")
+            raise HostSaysNo(silent(data_dir))
         time.sleep(POLL_SECONDS)
     return True
+
+
+def alive(data_dir: Path) -> bool:
+    """Whether a process is the host, answering or not."""
+    try:
+        return is_held(data_dir / LOCK)
+    except OSError:
+        return False
+
+
+def silent(data_dir: Path) -> str:
+    pid = host_pid(data_dir)
+    return (
+        f"The process of the memory in {data_dir} ({f'id {pid}' if pid else 'its id is not known'}) does not answer. "
+        f"Look into {data_dir / LOG}, or kill it: nothing acknowledged is lost by that."
+    )

@@ -13,19 +13,19 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import FrameType
 
-from server.attach.finding import Ended, Finder
+from server.attach.finding import EXIT_USAGE, Ended, Finder
 from server.attach.hello import Hello, HostSaysNo
 from server.attach.journal import Journal
 from server.attach.pipes import CHUNK, Sink, Source
 
-FINISH_SECONDS = 15.0
-"""After the client's end: as long as a host takes at most to finish what was asked of it, and a little."""
+PATIENCE_SECONDS = 15.0
+"""After the client's end, for the next answer: a host hangs up somewhat earlier."""
 MOST_WAITING = 1024 * 1024
 """Bytes towards one side from which the other is not read."""
 _READ, _WRITE = selectors.EVENT_READ, selectors.EVENT_WRITE
 DIED = (
-    "Madeleine's process ended before it answered; whether this was carried out is not known. Nothing acknowledged "
-    "before is lost. Call again."
+    "Madeleine's process ended, or was told to, before it answered; whether this was carried out is not known. Nothing "
+    "acknowledged before is lost. Call again."
 )
 
 
@@ -45,11 +45,15 @@ class Forwarder:
         self._to_host = bytearray()
         self._from_host = bytearray()
         self._from_client = bytearray()
+        self._unclear: list[bytes] = []
+        """Lines that no host has got yet, and of which one has to say what is wrong with them."""
         self._until: float | None = None
-        """Once the client has closed its side: when to give up waiting for answers."""
+        """Once the client has closed its side: when to give up waiting for the next answer."""
 
-    def run(self) -> None:
-        """Raises `HostSaysNo` if there never was a host."""
+    def run(self) -> bool:
+        """Whether all that was asked was answered by a host, or could not be for want of one. Raises `HostSaysNo` if
+        there never was one."""
+        answered = True
         with self._selector:
             self._selector.register(self._alarm, _READ, "alarm")
             with suppress(BrokenPipeError, Ended):
@@ -57,9 +61,14 @@ class Forwarder:
                 while self._goes_on():
                     self._watch()
                     left = None if self._until is None else self._until - time.monotonic()
-                    for key, events in self._selector.select(left):
+                    for key, events in self._selector.select(None if left is None else max(0.0, left)):
                         self._serve(key.data, events)
             self._hang_up()
+            with suppress(BrokenPipeError):
+                for answer in self._journal.give_up(DIED, all_of_them=True):
+                    answered = False
+                    self._sink.write(answer)
+        return answered
 
     def _goes_on(self) -> bool:
         if self._until is None:
@@ -68,7 +77,7 @@ class Forwarder:
 
     def _end(self) -> None:
         if self._until is None:
-            self._until = time.monotonic() + FINISH_SECONDS
+            self._until = time.monotonic() + PATIENCE_SECONDS
             with suppress(KeyError):
                 self._selector.unregister(self._source)
             self._send()
@@ -114,16 +123,14 @@ class Forwarder:
 
     def _from_the_client(self) -> None:
         got = self._source.read()
-        self._from_client += got if got or not self._from_client else b"\n"
-        for line in _lines(self._from_client):
+        for line in _lines(self._from_client, got or b"\n"):
             clear = self._journal.sends(line)
-            if self._link is not None:
-                if not self._journal.shaking_hands:
-                    self._to_host += line
-            elif self._journal or not clear:
-                self._connect_again()
-                if not clear:
-                    self._to_host += line
+            if self._link is not None and not self._journal.shaking_hands:
+                self._to_host += line
+            elif not clear:
+                self._unclear.append(line)
+        if self._link is None and (self._journal or self._unclear):
+            self._connect_again()
         self._send()
         if not got:
             self._end()
@@ -131,17 +138,15 @@ class Forwarder:
     def _send(self) -> None:
         if self._link is None:
             return
-        # Where it fails the host is gone, and reading will tell, after the last that it has said.
-        with suppress(BlockingIOError):
-            try:
-                while self._to_host:
-                    del self._to_host[: self._link.send(self._to_host)]
-                if self._until is not None and not self._journal.shaking_hands:
-                    self._link.shutdown(socket.SHUT_WR)
-            except BlockingIOError:
-                raise
-            except OSError:
-                self._to_host.clear()
+        try:
+            while self._to_host:
+                del self._to_host[: self._link.send(self._to_host)]
+            if self._until is not None and not self._journal.shaking_hands:
+                self._link.shutdown(socket.SHUT_WR)
+        except BlockingIOError:
+            pass
+        except OSError:  # the host is gone; reading will tell, after the last that it has said
+            self._to_host.clear()
 
     # --- host → client ------------------------------------------------------------------------------------------
 
@@ -160,13 +165,13 @@ class Forwarder:
             self._lost()
 
     def _hear(self, got: bytes) -> None:
-        self._from_host += got
-        for line in _lines(self._from_host):
+        for line in _lines(self._from_host, got):
             if self._journal.hears(line):
                 self._sink.write(line)
+                if self._until is not None:
+                    self._until = time.monotonic() + PATIENCE_SECONDS
             else:  # hands are shaken
-                self._to_host += b"".join(self._journal.again())
-                self._send()
+                self._ask_again()
 
     def _lost(self) -> None:
         """The host is gone. What it has not answered is asked again, or answered here."""
@@ -194,21 +199,31 @@ class Forwarder:
         try:
             self._connect()
         except HostSaysNo as no:
+            self._unclear.clear()
             for answer in self._journal.give_up(str(no), all_of_them=True):
                 self._sink.write(answer)
             return
-        handshake = self._journal.handshake()
-        self._to_host += handshake or b"".join(self._journal.again())
+        if handshake := self._journal.handshake():
+            self._to_host += handshake
+            self._send()
+        else:
+            self._ask_again()
+
+    def _ask_again(self) -> None:
+        self._to_host += b"".join((*self._journal.again(), *self._unclear))
+        self._unclear.clear()
         self._send()
 
 
-def _lines(buffer: bytearray) -> list[bytes]:
-    """The whole lines, each with its end, out of it; what is left stays in it."""
-    whole, end, rest = buffer.rpartition(b"\n")
+def _lines(buffer: bytearray, got: bytes) -> list[bytes]:
+    """The lines that are whole with what was `got`, each with its end; what is left stays in the buffer."""
+    ends, end, rest = got.rpartition(b"\n")
     if not end:
+        buffer += got
         return []
+    whole = bytes(buffer) + ends
     buffer[:] = rest
-    return [bytes(line) + b"\n" for line in whole.split(b"\n") if line.strip()]
+    return [line + b"\n" for line in whole.split(b"\n") if line.strip()]
 
 
 @contextmanager
@@ -237,8 +252,8 @@ def forward(data_dir: Path, environment: Mapping[str, str], settings: Mapping[st
     try:
         with _alarm() as alarm:
             finder = Finder(data_dir, environment, alarm=alarm)
-            Forwarder(Source(0), Sink(1), finder, hello, alarm).run()
+            answered = Forwarder(Source(0), Sink(1), finder, hello, alarm).run()
     except HostSaysNo as no:
         print(f"madeleine: {no}", file=sys.stderr)
-        return 2 if no.usage else 1
-    return 0
+        return EXIT_USAGE if no.usage else 1
+    return 0 if answered else 1

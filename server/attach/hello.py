@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import select
 import socket
+import time
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
@@ -67,13 +69,21 @@ def reply(**content: Any) -> bytes:
     return _line({"madeleine": {"protocol": PROTOCOL} | content})
 
 
-def greet(link: socket.socket, hello: Hello) -> tuple[dict[str, Any], bytes]:
-    """The host's reply, and what came behind it. Raises `HostSaysNo` and `NoHost`."""
-    link.settimeout(HELLO_SECONDS)
+def greet(
+    link: socket.socket, hello: Hello, *, alarm: socket.socket | None = None, seconds: float = HELLO_SECONDS
+) -> tuple[dict[str, Any], bytes]:
+    """The host's reply, and what came behind it. Raises `HostSaysNo`, and `NoHost` if there is none within `seconds`,
+    or `alarm` becomes readable before."""
+    until = time.monotonic() + seconds
+    watched = [link] if alarm is None else [link, alarm]
     got = b""
     try:
+        link.settimeout(HELLO_SECONDS)
         link.sendall(hello.line())
         while b"\n" not in got:
+            ready = select.select(watched, [], [], max(0.0, until - time.monotonic()))[0]
+            if link not in ready:
+                raise NoHost("it does not answer")
             if len(got) > LONGEST or not (more := link.recv(LONGEST)):
                 raise NoHost("it went away")
             got += more

@@ -13,6 +13,8 @@ session and request id for an idempotency key."""
 MOST_REPEATS = 5
 """A request that hosts die over is not put to yet another for ever."""
 
+LONGEST_LINE = 16 * 1024 * 1024
+"""Bytes that a host reads (`server.lines`)."""
 _SAYS_VERSION = b'"io.modelcontextprotocol/protocolVersion"'
 
 Key = tuple[str, str | int]
@@ -44,6 +46,8 @@ class Journal:
 
     def sends(self, line: bytes) -> bool:
         """A line of the client's. Whether it is known what it is: a host has to say what is wrong with any other."""
+        if len(line) > LONGEST_LINE:  # no host reads it; what it answers names no request
+            return False
         match _read(line):
             case {"method": str(method), "id": str() | int() as id_, **rest} if not isinstance(id_, bool):
                 key = _key(id_)
@@ -87,12 +91,16 @@ class Journal:
         return self._unheard is not None
 
     def again(self) -> Iterator[bytes]:
-        """What to tell a new host once hands are shaken."""
+        """What to tell a new host once hands are shaken: the handshake, as far as the client has got, comes first."""
+        greeting = self._initialize[0] if self._initialize else None
+        first = [asked for key, asked in self._asked.items() if key == greeting]
+        others = [asked for key, asked in self._asked.items() if key != greeting]
+        for asked in (*first, *others):
+            asked.repeats += 1
+        yield from (asked.line for asked in first)
         if self._initialized is not None:
             yield self._initialized
-        for asked in self._asked.values():
-            asked.repeats += 1
-            yield asked.line
+        yield from (asked.line for asked in others)
 
     def give_up(self, reason: str, *, all_of_them: bool = False) -> Iterator[bytes]:
         """Answers in the host's place to what cannot be asked again, or to all."""

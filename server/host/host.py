@@ -10,7 +10,7 @@ import socket
 import time
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
-from typing import Any
+from typing import Any, cast
 
 import anyio
 
@@ -19,14 +19,15 @@ from memory.model import BeingId
 from server import __version__
 from server.app import Caller, always, build_server, toolset_of
 from server.attach.hello import HELLO_SECONDS, LONGEST, PROTOCOL, Hello, read_hello, reply
+from server.http_settings import HttpSettings
 from server.lines import FINISH_SECONDS, line_transport
 from server.settings import Settings, settings_of
 from tools.tool import UseCases
 
 logger = logging.getLogger(__name__)
 
-OF_A_CLIENT = frozenset({"being", "toolsets", "tools", "exclude_tools", "read_only"})
-"""Settings that each client brings; all others are the host's, from whoever started it."""
+OF_A_CLIENT = frozenset({"being", "toolsets", "tools", "exclude_tools", "read_only", *HttpSettings.model_fields})
+"""Settings that each client brings, or that mean nothing to it; all others are the host's, from whoever started it."""
 
 
 class Host:
@@ -51,7 +52,7 @@ class Host:
         self._token = token
         self.ending = anyio.Event()
         self._connections: set[asyncio.Task[None]] = set()
-        self._clients: dict[int, dict[str, Any]] = {}
+        self._clients: dict[asyncio.Task[None], dict[str, Any]] = {}
         self._started = time.time()
         self._idle: asyncio.TimerHandle | None = None
 
@@ -68,8 +69,10 @@ class Host:
         await self.ending.wait()
         # Closed at once: who connects from now on finds nobody, and starts the next host when this one has gone.
         server.close()
-        if self._connections:
-            await asyncio.wait(self._connections, timeout=FINISH_SECONDS + 1)
+        for task in self._connections - set(self._clients):
+            task.cancel()
+        if self._clients:
+            await asyncio.wait(self._clients, timeout=FINISH_SECONDS + 1)
         for task in self._connections:
             task.cancel()
 
@@ -120,9 +123,10 @@ class Host:
         try:
             async with asyncio.timeout(HELLO_SECONDS):
                 hello = read_hello(await reader.readuntil(b"\n"))
+            known = hmac.compare_digest(hello.token.encode(), self._token.encode())
         except (ValueError, KeyError, TypeError, asyncio.IncompleteReadError, asyncio.LimitOverrunError, TimeoutError):
             return None
-        return hello if hmac.compare_digest(hello.token.encode(), self._token.encode()) else None
+        return hello if known else None
 
     async def _serve_tools(self, hello: Hello, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
@@ -135,7 +139,8 @@ class Host:
         self._note_differences(settings)
         writer.write(self._reply(ok=True))
         client = {"being": settings.being, "version": hello.version, "since": round(time.time(), 3)}
-        self._clients[id(client)] = client
+        task = cast("asyncio.Task[None]", asyncio.current_task())
+        self._clients[task] = client
         try:
             async with line_transport(_Source(reader), _Sink(writer), end=self.ending) as (read, write):
                 server = build_server(
@@ -143,7 +148,7 @@ class Host:
                 )
                 await server.run(read, write, server.create_initialization_options())
         finally:
-            del self._clients[id(client)]
+            del self._clients[task]
 
     def _note_differences(self, theirs: Settings) -> None:
         ours, others = self._settings.model_dump(), theirs.model_dump()

@@ -5,11 +5,11 @@ from __future__ import annotations
 import secrets
 import socket
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 
 from server import __version__
-from server.attach.address import LOOPBACK, Address, default_kind, remove_about, socket_path, write_about
+from server.attach.address import ABOUT, LOOPBACK, Address, default_kind, remove_about, socket_path, write_about
 
 BACKLOG = 128
 
@@ -18,16 +18,30 @@ BACKLOG = 128
 def listening(data_dir: Path, kind: str = "") -> Iterator[tuple[socket.socket, Address]]:
     """A socket that clients can already connect to; `kind`: "unix", "tcp", or "" for what the system has. Only who
     holds the lock may ask: what is there is a leftover. Raises `OSError`, `Untrusted`."""
+    (data_dir / ABOUT).unlink(missing_ok=True)
     listener, address = _on_loopback() if (kind or default_kind()) == "tcp" else _in_directory(data_dir)
     with listener:
-        with suppress(OSError):  # on a full disk; a Unix socket is found without
+        try:
             write_about(data_dir, address, version=__version__)
+        except OSError:  # a full disk; a Unix socket is found without
+            if not address.path:
+                raise
+        made = _identity(address)
         try:
             yield listener, address
         finally:
             remove_about(data_dir)
-            if address.path:
+            if made and _identity(address) == made:
                 Path(address.path).unlink(missing_ok=True)
+
+
+def _identity(address: Address) -> tuple[int, int] | None:
+    """Of the socket's file: another host may have put its own there."""
+    try:
+        found = Path(address.path).stat() if address.path else None
+    except OSError:
+        return None
+    return (found.st_dev, found.st_ino) if found else None
 
 
 def _in_directory(data_dir: Path) -> tuple[socket.socket, Address]:

@@ -5,24 +5,28 @@ from __future__ import annotations
 import asyncio
 import socket
 import sys
-from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from collections.abc import AsyncIterator
+from contextlib import ExitStack, asynccontextmanager, suppress
 from pathlib import Path
+from typing import Any
 
 from pydantic import ValidationError
 
 from memory.errors import InvalidInput, StorageBusy, StorageError
 from server import __version__
+from server.app import toolset_of
 from server.attach import finding
 from server.attach.address import LOCK, Address, Untrusted
 from server.attach.hello import Hello, HostSaysNo, NoHost
 from server.attach.lock import hold
 from server.host.host import Host
 from server.host.listening import listening
-from server.http.serve import serve_http
+from server.http.listen import bound
+from server.http.serve import refuse_open_house, serve_http
 from server.lazy import LazyMemory
 from server.settings import Settings
 from server.stdio import stop_signals
+from server.wiring import open_token_ledger
 
 TRIES = 20
 """A client that has lost its host starts another, and may be faster."""
@@ -35,52 +39,59 @@ async def serve_over_http(settings: Settings, *, host: str | None, port: int | N
     `StorageBusy` if that one serves HTTP itself, `StorageError`, and as `serve_http` does.
     """
     settings = with_address(settings, host, port)
-    await asyncio.to_thread(make_room, settings.data_dir)
-    with hosting(settings) as (listener, address):
-        async with LazyMemory(settings) as memory:
-            both = Host(settings, memory.use_cases, token=address.token, stays=True)
+    await check(settings)
+    async with hosting(settings) as (listener, address), LazyMemory(settings) as memory:
+        both = Host(settings, memory.use_cases, token=address.token, stays=True)
 
-            def tell(url: str) -> None:
-                both.http = url
-                print(f"Madeleine listens on {url}", file=sys.stderr, flush=True)
+        def tell(url: str) -> None:
+            both.http = url
+            print(f"Madeleine listens on {url}", file=sys.stderr, flush=True)
 
-            with stop_signals(both.end):
-                on_socket = asyncio.create_task(both.serve(listener), name="host")
-                try:
-                    await serve_http(settings, memory.use_cases, end=both.ending, sse=sse, listening=tell)
-                finally:
-                    both.end()
-                    await on_socket
+        with stop_signals(both.end):
+            on_socket = asyncio.create_task(both.serve(listener), name="host")
+            try:
+                await serve_http(settings, memory.use_cases, end=both.ending, sse=sse, listening=tell)
+            finally:
+                both.end()
+                await on_socket
 
 
 def make_room(data_dir: Path) -> None:
     """End the host that there is, when it has finished what it has begun. Blocking."""
+    found: dict[str, Any] = {}
     try:
-        link, _, found = finding.reach(data_dir, Hello(want="status", version=__version__))
-        link.close()
+        with suppress(NoHost):
+            link, _, found = finding.reach(data_dir, Hello(want="status", version=__version__))
+            link.close()
         if found.get("http"):
             raise StorageBusy(
                 f"Process {found['pid']} serves the memory in {data_dir} already, at {found['http']}. End it first: "
                 "madeleine stop."
             )
         finding.stop(data_dir, __version__)
-    except NoHost:
-        return
     except HostSaysNo as no:
         raise StorageBusy(str(no)) from no
 
 
-@contextmanager
-def hosting(settings: Settings) -> Iterator[tuple[socket.socket, Address]]:
+async def check(settings: Settings) -> None:
+    """All that may keep this from serving, before anybody makes room for it. Raises as `serve_http` does."""
+    toolset_of(settings)
+    async with open_token_ledger(settings) as tokens:
+        refuse_open_house(settings, authenticated=bool(settings.oauth_issuer) or await tokens.any())
+    with bound(settings.http_host, settings.http_port):
+        pass
+
+
+@asynccontextmanager
+async def hosting(settings: Settings) -> AsyncIterator[tuple[socket.socket, Address]]:
     """Be the host. Raises `StorageBusy`, `StorageError`."""
     with ExitStack() as stack:
         try:
-            settings.data_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
             for _ in range(TRIES):
+                await asyncio.to_thread(make_room, settings.data_dir)
                 if stack.enter_context(hold(settings.data_dir / LOCK)):
                     break
                 stack.close()
-                make_room(settings.data_dir)
             else:
                 raise StorageBusy(f"Other clients of the memory in {settings.data_dir} are always faster. Try again.")
             found = stack.enter_context(listening(settings.data_dir, settings.attach))

@@ -131,8 +131,8 @@ class Asker:
     def wait_for(self, count: int, *, seconds: float = 120) -> list[dict[str, Any]]:
         """At least so many answers, besides the handshake's."""
         with self.came:
-            got = self.came.wait_for(lambda: len(self.answers) >= count or self.ended, timeout=seconds)
-            assert got, f"{len(self.answers)} of {count} answers"
+            self.came.wait_for(lambda: len(self.answers) >= count or self.ended, timeout=seconds)
+            assert len(self.answers) >= count, f"{len(self.answers)} of {count} answers; ended: {self.ended}"
             return list(self.answers)
 
     def close(self) -> int:

@@ -6,10 +6,13 @@ import asyncio
 import json
 import os
 import random
+import select
 import signal
 import socket
 import subprocess
+import sys
 import threading
+import time
 from collections import Counter
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
@@ -20,7 +23,8 @@ import pytest
 from mcp.client.client import Client
 
 from server.attach.address import ABOUT, LOCK, find
-from server.attach.hello import PROTOCOL, Hello, read_hello, reply
+from server.attach.finding import reach, silent
+from server.attach.hello import PROTOCOL, Hello, NoHost, read_hello, reply
 from server.attach.lock import hold
 from tests.e2e.hosting import COMMAND, Asker, asking, hosted, hosts_of, madeleine, no_host_left, status
 from tests.e2e.serving import ERAS, ROOT, Era, ask, environment, said
@@ -165,7 +169,7 @@ async def test_what_must_not_be_repeated_is_answered_with_what_to_do(data_dir: P
 
 
 async def test_a_store_that_was_committed_but_not_answered_is_not_done_twice(data_dir: Path) -> None:
-    """The host is stopped right after it has read the request, and killed: committed or not, it is there once."""
+    """The host is killed some time after it has begun with four: committed or not, each is there once."""
     with asking(data_dir) as asker:
         for number in range(12):
             asker.store(number, f"In drawer {number} there is a compass")
@@ -200,6 +204,126 @@ async def test_sigterm_finishes_what_was_begun_and_the_next_request_finds_a_new_
         asker.call(20, "recall", query="Which candle is red?")
         assert asker.wait_for(21)[-1]["result"]["structuredContent"]["count"] >= 1
     assert sum((await texts_of(data_dir, "candle")).values()) == 20
+
+
+def test_a_client_that_is_killed_takes_nobody_with_it(data_dir: Path) -> None:
+    """Its answers find nobody to read them; the host, and the others, go on."""
+    with asking(data_dir) as other:
+        other.store(0, "The lamp is broken")
+        other.wait_for(1)
+        hosts = hosts_of(data_dir)
+        for _ in range(3):
+            with asking(data_dir) as one:
+                for number in range(30):
+                    one.store(number, f"Brick {number} is red")
+                one.wait_for(1)
+                one.process.kill()
+        other.call(1, "recall", query="Which lamp is broken?")
+        assert other.wait_for(2)[-1]["result"]["structuredContent"]["count"] >= 1
+        assert hosts_of(data_dir) == hosts
+
+
+def test_code_in_the_directory_of_a_client_is_not_run(data_dir: Path, tmp_path: Path) -> None:
+    """Clients start their servers in a project, which may have a `server` of its own."""
+    project = tmp_path / "project"
+    (project / "server").mkdir(parents=True)
+    (project / "server" / "__init__.py").write_text("raise SystemExit('foreign code')\n", encoding="utf-8")
+    forwarder = "import sys; sys.path.remove(''); from server.cli import main; sys.exit(main([]))"
+    line = {"jsonrpc": "2.0", "id": 0, "method": "tools/list", "params": {}}
+    found = subprocess.run(
+        [sys.executable, "-c", forwarder],
+        env=environment(data_dir),
+        cwd=project,
+        input=json.dumps(line).encode() + b"\n",
+        capture_output=True,
+        timeout=120,
+        check=False,
+    )
+    assert (found.returncode, found.stderr) == (0, b"")
+    assert json.loads(found.stdout)["id"] == 0
+    [pid] = hosts_of(data_dir)
+    assert Path(f"/proc/{pid}/cwd").resolve() == data_dir.resolve()
+
+
+def test_more_than_a_host_can_finish_is_finished_by_the_next(data_dir: Path) -> None:
+    """No host takes longer than ten seconds to end; what it has not answered is not lost for that."""
+    count = 900
+    with asking(data_dir) as asker:
+        for number in range(count):
+            asker.store(number, f"Tile {number} is blue, says row {number * 7}")
+        asker.wait_for(10)
+        for pid in hosts_of(data_dir):
+            os.kill(pid, signal.SIGTERM)
+        answers = asker.wait_for(count)
+        assert [answer for answer in answers if "error" in answer or answer["result"].get("isError")] == []
+        assert sorted(answer["id"] for answer in answers) == list(range(count))
+
+
+def test_a_host_that_does_not_answer_is_told_of_with_its_id(data_dir: Path) -> None:
+    with asking(data_dir) as asker:
+        asker.store(0, "The lamp is broken")
+        asker.wait_for(1)
+        [pid] = hosts_of(data_dir)
+        os.kill(pid, signal.SIGSTOP)
+        with asking(data_dir) as waiting:
+            wait_until_it_catches(waiting.process.pid, signal.SIGTERM)
+            waiting.process.send_signal(signal.SIGTERM)
+            assert waiting.process.wait(timeout=20) == 0, "who waits for a host can be told to end"
+        with pytest.raises(NoHost):
+            reach(data_dir, Hello(want="status"), seconds=0.2)
+        assert f"(id {pid}) does not answer" in silent(data_dir)
+        os.kill(pid, signal.SIGCONT)
+        assert status(data_dir)["pid"] == pid
+
+
+def wait_until_it_catches(pid: int, signum: int) -> None:
+    limit = time.monotonic() + 60
+    while time.monotonic() < limit:
+        for line in Path(f"/proc/{pid}/status").read_text(encoding="utf-8").splitlines():
+            if line.startswith("SigCgt:") and int(line.split()[1], 16) >> (signum - 1) & 1:
+                return
+        os.sched_yield()
+    raise AssertionError(f"process {pid} does not catch signal {signum}")
+
+
+def test_a_host_leaves_the_socket_of_its_successor_alone(data_dir: Path, tmp_path: Path) -> None:
+    """The directory was moved away under it, as one who begins anew does."""
+    with asking(data_dir) as asker:
+        asker.store(0, "The lamp is broken")
+        asker.wait_for(1)
+        [first] = hosts_of(data_dir)
+        data_dir.rename(tmp_path / "old")
+        with asking(data_dir) as other:
+            other.store(0, "The kettle is new")
+            other.wait_for(1)
+            second = status(data_dir)["pid"]
+            assert second != first
+            over = os.pidfd_open(first)
+            os.kill(first, signal.SIGTERM)
+            assert select.select([over], [], [], 60)[0]
+            os.close(over)
+            assert status(data_dir)["pid"] == second
+
+
+def test_a_stale_port_is_not_told_the_token(data_dir: Path) -> None:
+    data_dir.mkdir()
+    with socket.create_server(("127.0.0.1", 0)) as stranger:
+        about = {"pid": 1, "version": "0", "port": stranger.getsockname()[1], "token": "secret"}
+        (data_dir / ABOUT).write_text(json.dumps(about), encoding="utf-8")
+        assert status(data_dir) == {"data_dir": str(data_dir)}
+        stranger.setblocking(False)
+        with pytest.raises(BlockingIOError):
+            stranger.accept()
+
+
+async def test_http_that_cannot_serve_ends_nobody(data_dir: Path) -> None:
+    async with hosted(data_dir) as client:
+        await ask(client, "store", text="The lamp is broken")
+        hosts = hosts_of(data_dir)
+        with socket.create_server(("127.0.0.1", 0)) as taken:
+            for arguments in (["--port", str(taken.getsockname()[1])], ["--host", "0.0.0.0"], ["--tools", "remember"]):
+                assert madeleine(data_dir, "serve", "--http", *arguments).returncode == 2
+        assert hosts_of(data_dir) == hosts
 
 
 async def test_stop_and_idleness_end_the_host_and_leave_nothing_behind(data_dir: Path) -> None:

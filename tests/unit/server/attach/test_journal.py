@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from server.attach.journal import MOST_REPEATS, Journal
+from server.attach.journal import LONGEST_LINE, MOST_REPEATS, Journal
 
 
 def line(**message: Any) -> bytes:
@@ -52,6 +52,20 @@ def test_a_new_host_is_greeted_as_the_first_was_and_its_answer_is_kept_from_the_
     assert not journal.shaking_hands
     assert list(journal.again()) == [INITIALIZED, call(1, "store")]
     assert journal.hears(line(id=0, result={})), "an id may come again"
+
+
+def test_a_handshake_that_was_cut_off_is_repeated_in_its_order() -> None:
+    journal = Journal()
+    for given in (INITIALIZE, INITIALIZED, call(1, "recall")):
+        journal.sends(given)
+    assert journal.handshake() is None
+    assert list(journal.again()) == [INITIALIZE, INITIALIZED, call(1, "recall")]
+
+
+def test_a_line_that_no_host_reads_is_not_repeated_for_ever() -> None:
+    journal = Journal()
+    assert not journal.sends(call(1, "x" * LONGEST_LINE))
+    assert len(journal) == 0
 
 
 def test_what_may_not_be_done_twice_is_answered_here() -> None:
