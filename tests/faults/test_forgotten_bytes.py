@@ -208,7 +208,7 @@ async def test_over_stdio_nothing_is_left_while_the_server_runs_and_after_it(tmp
     assert found_in(tmp_path, words) == {}
 
 
-ROUNDS_FAST = 3
+ROUNDS_FAST = 1
 ROUNDS_SLOW = 24
 WHOLE_FORGET_S = 2.5
 """About how long one takes, process start and all left out: kills are spread over it."""

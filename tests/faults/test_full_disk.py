@@ -49,7 +49,10 @@ async def everything(client: Client) -> dict[str, Any]:
     return {hit["id"]: hit for hit in (await ask(client, "search_memory", query="attic", limit=100))["hits"]}
 
 
-@pytest.mark.parametrize("left", [0, 300_000, room.FOR_INDEX - 1, room.FOR_LEDGER - 1])
+@pytest.mark.parametrize(
+    "left",
+    [0, 300_000, *(pytest.param(left, marks=pytest.mark.slow) for left in (room.FOR_INDEX - 1, room.FOR_LEDGER - 1))],
+)
 async def test_on_a_full_disk_stores_are_refused_recalls_go_on_and_room_is_used_at_once(
     disk: SmallDisk, left: int
 ) -> None:

@@ -63,8 +63,7 @@ async def texts_of(data_dir: Path, word: str, being: str = "ada") -> Counter[str
             cursor = {"cursor": page["next_cursor"]}
 
 
-@pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("era", ERAS)
+@pytest.mark.parametrize(("kind", "era"), zip(KINDS, ERAS, strict=True))
 async def test_a_client_goes_on_with_the_next_host_when_its_own_is_killed(data_dir: Path, kind: str, era: Era) -> None:
     more = {"MADELEINE_ATTACH": kind}
     async with hosted(data_dir, era=era, more=more) as client:
@@ -245,6 +244,7 @@ def test_code_in_the_directory_of_a_client_is_not_run(data_dir: Path, tmp_path: 
     assert Path(f"/proc/{pid}/cwd").resolve() == data_dir.resolve()
 
 
+@pytest.mark.slow
 def test_more_than_a_host_can_finish_is_finished_by_the_next(data_dir: Path) -> None:
     """No host takes longer than ten seconds to end; what it has not answered is not lost for that."""
     count = 900
