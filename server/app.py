@@ -10,6 +10,7 @@ import random
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from functools import partial
 
 import mcp_types as types
 from mcp.server.context import ServerRequestContext
@@ -98,7 +99,7 @@ def build_server(
         scope = Scope(caller.being_id, client_name(context), caller.role)
         async with progress_of(context) as progress:
             return await allowed.call(
-                params.name, params.arguments or {}, Call(scope, use, progress, request=request_key(session, context))
+                params.name, params.arguments or {}, Call(scope, use, progress, partial(request_key, session, context))
             )
 
     return Server[None](

@@ -59,12 +59,11 @@ class Background:
                 await self._written.wait()
                 await asyncio.sleep(CATCH_UP_SECONDS)
                 self._written.clear()
-            except (IndexUnavailable, StorageFull) as error:  # the marks stay: a later turn or start works them off
-                logger.warning("the index could not be brought up to date: %s", error)
-                self._written.set()
-                await asyncio.sleep(CATCH_UP_SECONDS)
-            except Exception:
-                logger.exception("the index could not be brought up to date")
+            except Exception as error:  # the marks stay: a later turn or start works them off
+                if isinstance(error, (IndexUnavailable, StorageFull)):
+                    logger.warning("the index could not be brought up to date: %s", error)
+                else:
+                    logger.exception("the index could not be brought up to date")
                 self._written.set()
                 await asyncio.sleep(CATCH_UP_SECONDS)
 

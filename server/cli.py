@@ -13,14 +13,12 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from server import __version__
+from server import EXIT_USAGE, __version__
 from server.arguments import parser
 from server.environment import data_directory, environment, given
 
 if TYPE_CHECKING:
     from server.settings import Settings
-
-EXIT_USAGE = 2
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -87,14 +85,17 @@ async def serve(settings: Settings, arguments: argparse.Namespace) -> None:
         await serve_stdio(settings)
 
 
+def named_directory() -> Path:
+    return data_directory(given(environment()).get("data_dir"))
+
+
 def show_status(arguments: argparse.Namespace) -> int:
-    from server.attach.finding import alive, reach, silent
+    from server.attach.finding import alive, ask, silent
     from server.attach.hello import Hello, HostSaysNo, NoHost
 
-    data_dir = data_directory(given(environment()).get("data_dir"))
+    data_dir = named_directory()
     try:
-        link, _, found = reach(data_dir, Hello(want="status", version=__version__))
-        link.close()
+        found = ask(data_dir, Hello(want="status", version=__version__))
     except NoHost:
         found = {"data_dir": str(data_dir)}
     except HostSaysNo as no:
@@ -119,7 +120,7 @@ def stop(arguments: argparse.Namespace) -> int:
     from server.attach import finding
     from server.attach.hello import HostSaysNo
 
-    data_dir = data_directory(given(environment()).get("data_dir"))
+    data_dir = named_directory()
     try:
         ended = finding.stop(data_dir, __version__)
     except HostSaysNo as no:

@@ -10,7 +10,6 @@ from __future__ import annotations
 import json
 import logging
 import os
-import select
 import sys
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager, suppress
@@ -24,6 +23,7 @@ from pydantic import ValidationError
 from pydantic_core import PydanticSerializationError
 
 from server.attach import journal
+from server.attach.pipes import PIPE_BUF, takes_now
 
 logger = logging.getLogger(__name__)
 
@@ -220,23 +220,10 @@ class _StdioSink:
         async with self._one_at_a_time:
             view = memoryview(data)
             while view:
-                if _takes_now(self._fd) or await _ready(anyio.wait_writable, self._fd):
+                if takes_now(self._fd) or await _ready(anyio.wait_writable, self._fd):
                     view = view[os.write(self._fd, view[:PIPE_BUF]) :]
                 else:
                     view = view[await anyio.to_thread.run_sync(os.write, self._fd, view) :]
-
-
-PIPE_BUF = 4096
-"""Bytes that a pipe which is ready takes without blocking."""
-
-
-def _takes_now(fd: int) -> bool:
-    """Whether a write needs not wait, without a turn of the event loop. False on Windows, where nobody can tell."""
-    if not hasattr(select, "poll"):
-        return False
-    poll = select.poll()
-    poll.register(fd, select.POLLOUT)
-    return poll.poll(0) == [(fd, select.POLLOUT)]
 
 
 async def _ready(wait: Callable[[int], Awaitable[None]], fd: int) -> bool:

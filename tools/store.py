@@ -40,7 +40,7 @@ class StoreArguments(Arguments):
 
 
 async def run(call: Call, arguments: StoreArguments) -> dict[str, Any]:
-    [stored] = await call.use.store(call.scope, [new_scene(arguments, request=call.request)])
+    [stored] = await call.use.store(call.scope, [new_scene(arguments, request=call.request_key())])
     found = {
         "id": stored.memory.id,
         "status": stored.status,

@@ -43,7 +43,7 @@ class Call:
     scope: Scope
     use: UseCases
     progress: ReportProgress = field(default=lambda done, total, message: None)
-    request: str = ""
+    request_key: Callable[[], str] = field(default=lambda: "")
     """The same if the client's connection broke and the request is made again; "" where that does not happen."""
 
 

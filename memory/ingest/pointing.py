@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping, Sequence
 
+from memory.errors import IndexUnavailable
 from memory.model import ContentHash, Memory, Vector
-from memory.ports import Embedder, IndexPoint
+from memory.ports import Embedder, IndexPoint, StoreIndex
 from memory.rules.lexicon import memory_words
 from memory.rules.prompt import all_said
+
+logger = logging.getLogger(__name__)
 
 LEGIBLE = 0.5
 """Share of a text's letters that the model must be able to read for its vector to mean anything."""
@@ -27,3 +31,11 @@ async def index_points(
         )
         for memory, count in zip(memories, tokens, strict=True)
     ]
+
+
+async def index_now(index: StoreIndex, points: Sequence[IndexPoint]) -> None:
+    """After a commit. Its pending marks stay until the index is on disk; a failure here is made good from them."""
+    try:
+        await index.upsert(points)
+    except IndexUnavailable as error:
+        logger.warning("indexing is put off: %s", error)

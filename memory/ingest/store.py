@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from memory.errors import EmbeddingUnavailable, IndexUnavailable, InvalidInput, KeyConflict
-from memory.ingest.pointing import index_points
+from memory.ingest.pointing import index_now, index_points
 from memory.ingest.redaction import Cleaning
 from memory.model import (
     LIVING,
@@ -165,7 +165,9 @@ class StoreScenes:
             await self._ledger.commit(scope, batch)
         if any(one.themes for one in again):
             self._wrote()
-        await self._index_now([one.point for one in fresh.drafts if one.point is not None])
+        if points := [one.point for one in fresh.drafts if one.point is not None]:
+            self._wrote()
+            await index_now(self._index, points)
         return await self._answers(scope, decisions, unembedded)
 
     async def _same_as(self, scope: Scope, one: _Draft, fresh: _Fresh) -> MemoryId | None:
@@ -186,16 +188,6 @@ class StoreScenes:
             logger.warning("no look for duplicates: %s", error)
             return []
         return [id_ for id_, cosine in near if cosine >= SAME]
-
-    async def _index_now(self, points: Sequence[IndexPoint]) -> None:
-        """The pending marks of the commit stay until the index is on disk; a failure here is made good from them."""
-        if not points:
-            return
-        self._wrote()
-        try:
-            await self._index.upsert(points)
-        except IndexUnavailable as error:
-            logger.warning("indexing is put off: %s", error)
 
     async def _answers(
         self, scope: Scope, decisions: Sequence[Memory | MemoryId | KeyedEarlier], unembedded: str

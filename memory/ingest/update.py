@@ -3,21 +3,18 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 
-from memory.errors import EmbeddingUnavailable, IndexUnavailable, InvalidInput
-from memory.ingest.pointing import index_points
+from memory.errors import EmbeddingUnavailable, InvalidInput
+from memory.ingest.pointing import index_now, index_points
 from memory.ingest.redaction import Cleaning
 from memory.model import Changes, ContentHash, Memory, MemoryId, Vector
 from memory.ports import Embedder, StoreIndex, UpdateLedger
 from memory.rules.revision import changed
 from memory.rules.secrets import Redact, redacted
 from memory.scope import Scope
-
-logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -98,15 +95,8 @@ class UpdateMemory:
             memory, done = found
             if done != Changes():
                 self._wrote()
-                await self._index_now(memory, vectors)
+                await index_now(self._index, await index_points([memory], vectors, self._embedder))
         return Updated(memory=memory, changes=done, unembedded=unembedded if done.text is not None else "")
-
-    async def _index_now(self, memory: Memory, vectors: dict[ContentHash, Vector]) -> None:
-        """The pending mark of the commit stays; a failure here is made good from it."""
-        try:
-            await self._index.upsert(await index_points([memory], vectors, self._embedder))
-        except IndexUnavailable as error:
-            logger.warning("indexing is put off: %s", error)
 
 
 def _unknown(memory_id: MemoryId) -> InvalidInput:

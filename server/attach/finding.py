@@ -7,11 +7,12 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from server import EXIT_USAGE
 from server.attach.address import LOCK, Untrusted, dial, find, host_pid
 from server.attach.hello import HELLO_SECONDS, PROTOCOL, Hello, HostSaysNo, NoHost, greet
 from server.attach.lock import is_held
@@ -19,7 +20,6 @@ from server.attach.lock import is_held
 START_SECONDS = 60.0
 """From the first try to the host's answer; a machine that is busy takes long to import."""
 POLL_SECONDS = 0.02
-EXIT_USAGE = 2
 LOG = "madeleine.log"
 
 Link = tuple[socket.socket, bytes]
@@ -38,18 +38,10 @@ def host_command(data_dir: Path) -> list[str]:
 class Finder:
     """Connects as often as it is asked. Where the lock is free nobody is the host, and one is started."""
 
-    def __init__(
-        self,
-        data_dir: Path,
-        environment: Mapping[str, str],
-        *,
-        command: Sequence[str] | None = None,
-        alarm: socket.socket | None = None,
-    ) -> None:
+    def __init__(self, data_dir: Path, environment: Mapping[str, str], *, alarm: socket.socket) -> None:
         """`environment` of the host that is started; a readable `alarm` ends the waiting."""
         self._data_dir = data_dir
         self._environment = environment
-        self._command = list(command or host_command(data_dir))
         self._alarm = alarm
         self._started: subprocess.Popen[bytes] | None = None
 
@@ -76,9 +68,7 @@ class Finder:
             self._pause()
 
     def _pause(self) -> None:
-        if self._alarm is None:
-            time.sleep(POLL_SECONDS)
-        elif select.select([self._alarm], [], [], POLL_SECONDS)[0]:
+        if select.select([self._alarm], [], [], POLL_SECONDS)[0]:
             raise Ended
 
     def _make_directory(self) -> None:
@@ -102,7 +92,7 @@ class Finder:
         if sys.platform == "win32":
             detached = {"creationflags": subprocess.DETACHED_PROCESS | subprocess.CREATE_NEW_PROCESS_GROUP}
         return subprocess.Popen(
-            self._command,
+            host_command(self._data_dir),
             cwd=self._data_dir,
             env=dict(self._environment) | {"MADELEINE_DATA_DIR": str(self._data_dir)},
             stdin=subprocess.DEVNULL,
@@ -155,6 +145,13 @@ def reach(
     return link, rest, content
 
 
+def ask(data_dir: Path, hello: Hello) -> dict[str, Any]:
+    """The reply alone. Raises as `reach` does."""
+    link, _, content = reach(data_dir, hello)
+    link.close()
+    return content
+
+
 def stop(data_dir: Path, version: str) -> bool:
     """End the host, if there is one; it finishes what it has begun. Whether there was one.
 
@@ -162,9 +159,7 @@ def stop(data_dir: Path, version: str) -> bool:
     """
     pid = host_pid(data_dir)
     try:
-        link, _, found = reach(data_dir, Hello(want="stop", version=version))
-        link.close()
-        pid = int(found["pid"])
+        pid = int(ask(data_dir, Hello(want="stop", version=version))["pid"])
     except NoHost:  # or it has closed its door, and is at its end
         if not alive(data_dir):
             return False

@@ -13,7 +13,8 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import FrameType
 
-from server.attach.finding import EXIT_USAGE, Ended, Finder
+from server import EXIT_USAGE
+from server.attach.finding import Ended, Finder
 from server.attach.hello import Hello, HostSaysNo
 from server.attach.journal import Journal
 from server.attach.pipes import CHUNK, Sink, Source

@@ -17,10 +17,10 @@ PIPE_BUF = 4096
 class Source:
     """A descriptor to read from. What a selector cannot watch, a file, or any on Windows, is read by a thread."""
 
-    def __init__(self, fd: int, *, pump: bool | None = None) -> None:
+    def __init__(self, fd: int) -> None:
         self._fd = fd
         self._pumped: socket.socket | None = None
-        if _needs_pump(fd) if pump is None else pump:
+        if _needs_pump(fd):
             self._pumped, other = socket.socketpair()
             threading.Thread(target=self._pump, args=(other,), name="stdin", daemon=True).start()
 
@@ -58,11 +58,14 @@ class Sink:
         self.flush()
 
     def flush(self) -> None:
-        while self.waiting and (not self.watched or _takes_now(self._fd)):
+        while self.waiting and (not self.watched or takes_now(self._fd)):
             del self.waiting[: os.write(self._fd, self.waiting[:PIPE_BUF])]
 
 
-def _takes_now(fd: int) -> bool:
+def takes_now(fd: int) -> bool:
+    """Whether a write needs not wait. False on Windows, where nobody can tell."""
+    if not hasattr(select, "poll"):
+        return False
     poll = select.poll()
     poll.register(fd, select.POLLOUT)
     return bool(poll.poll(0))

@@ -11,12 +11,11 @@ import os
 import sys
 from pathlib import Path
 
+from server import EXIT_USAGE
 from server.attach.address import LOCK, Untrusted
 from server.attach.lock import hold
 from server.environment import environment, given
 from server.host.listening import listening
-
-EXIT_USAGE = 2
 
 
 def main() -> int:

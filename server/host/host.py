@@ -105,18 +105,16 @@ class Host:
         hello = await self._hello(reader)
         if hello is None:
             return
+        sink = _Sink(writer)
         if hello.want == "stop":
-            writer.write(self._reply(ok=True))
-            await writer.drain()
+            await sink.write(self._reply(ok=True))
             self.end()
         elif hello.want == "status":
-            writer.write(self._reply(ok=True, **self._status()))
-            await writer.drain()
+            await sink.write(self._reply(ok=True, **self._status()))
         elif hello.protocol != PROTOCOL:
-            writer.write(self._reply(error=_other_protocol(hello)))
-            await writer.drain()
+            await sink.write(self._reply(error=_other_protocol(hello)))
         else:
-            await self._serve_tools(hello, reader, writer)
+            await self._serve_tools(hello, reader, sink)
 
     async def _hello(self, reader: asyncio.StreamReader) -> Hello | None:
         """None for who does not say it properly, or does not know the token: it gets no answer."""
@@ -128,21 +126,20 @@ class Host:
             return None
         return hello if known else None
 
-    async def _serve_tools(self, hello: Hello, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    async def _serve_tools(self, hello: Hello, reader: asyncio.StreamReader, sink: _Sink) -> None:
         try:
             settings = settings_of(dict(hello.settings) | {"data_dir": str(self._settings.data_dir)})
             toolset = toolset_of(settings.model_copy(update={"max_text_chars": self._settings.max_text_chars}))
         except InvalidInput as error:
-            writer.write(self._reply(error=str(error), usage=True))
-            await writer.drain()
+            await sink.write(self._reply(error=str(error), usage=True))
             return
         self._note_differences(settings)
-        writer.write(self._reply(ok=True))
+        await sink.write(self._reply(ok=True))
         client = {"being": settings.being, "version": hello.version, "since": round(time.time(), 3)}
         task = cast("asyncio.Task[None]", asyncio.current_task())
         self._clients[task] = client
         try:
-            async with line_transport(_Source(reader), _Sink(writer), end=self.ending) as (read, write):
+            async with line_transport(reader, sink, end=self.ending) as (read, write):
                 server = build_server(
                     toolset, always(Caller(BeingId(settings.being))), self._use_cases, session=hello.session
                 )
@@ -177,14 +174,6 @@ def _other_protocol(hello: Hello) -> str:
         f"This memory's process is Madeleine {__version__}, and Madeleine {hello.version or '?'} asks for it: they "
         f"speak different protocols ({PROTOCOL} and {hello.protocol}). Update the older installation."
     )
-
-
-class _Source:
-    def __init__(self, reader: asyncio.StreamReader) -> None:
-        self._reader = reader
-
-    async def read(self, limit: int, /) -> bytes:
-        return await self._reader.read(limit)
 
 
 class _Sink:

@@ -11,8 +11,9 @@ from logging.handlers import RotatingFileHandler
 from pathlib import Path
 
 from memory.errors import InvalidInput
+from server import EXIT_USAGE
 from server.attach.address import Address
-from server.attach.finding import EXIT_USAGE, LOG
+from server.attach.finding import LOG
 from server.host.host import Host
 from server.lazy import LazyMemory
 from server.logs import start_logging

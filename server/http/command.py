@@ -61,8 +61,7 @@ def make_room(data_dir: Path) -> None:
     found: dict[str, Any] = {}
     try:
         with suppress(NoHost):
-            link, _, found = finding.reach(data_dir, Hello(want="status", version=__version__))
-            link.close()
+            found = finding.ask(data_dir, Hello(want="status", version=__version__))
         if found.get("http"):
             raise StorageBusy(
                 f"Process {found['pid']} serves the memory in {data_dir} already, at {found['http']}. End it first: "

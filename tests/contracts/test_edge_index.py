@@ -4,11 +4,12 @@ import asyncio
 from collections.abc import AsyncIterator
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from memory.errors import IndexTorn, IndexUnavailable
-from memory.model import LIVING, ModelName
+from memory.model import LIVING, MemoryId, ModelName
 from memory.ports import IndexPoint
 from storage.qdrant.edge import EdgeIndex
 from storage.qdrant.schema import Fingerprint
@@ -33,6 +34,23 @@ async def index(tmp_path: Path) -> AsyncIterator[EdgeIndex]:
     index = await EdgeIndex.open(tmp_path / "index", FINGERPRINT)
     yield index
     await index.close()
+
+
+async def written_until(index: EdgeIndex, points: dict[MemoryId, IndexPoint], done: asyncio.Task[Any]) -> int:
+    """Points come and go, in the index and in `points`, until that is done; how many came."""
+    later = random_points(300, seed=6, start=400)
+    written = 0
+    while not done.done():
+        part = later[written % 300 : written % 300 + 10]
+        await index.upsert(part)
+        points.update({p.memory.id: p for p in part})
+        gone = memory_id(1 + written // 10 % 300)
+        await index.delete([gone])
+        points.pop(gone, None)
+        written += 10
+        assert await index.count() == len(points)
+        await asyncio.sleep(0.001)
+    return written
 
 
 class TestEdgeIndex(IndexContract):
@@ -87,18 +105,7 @@ class TestEdgeIndex(IndexContract):
         index = await EdgeIndex.create_anew(tmp_path / "i", FINGERPRINT, scan_below=100)
         await index.upsert(list(points.values()))
         optimizing = asyncio.create_task(index.optimize())
-        later = random_points(300, seed=6, start=400)
-        written = 0
-        while not optimizing.done():
-            part = later[written % 300 : written % 300 + 10]
-            await index.upsert(part)
-            points.update({p.memory.id: p for p in part})
-            gone = memory_id(1 + written // 10 % 300)
-            await index.delete([gone])
-            points.pop(gone, None)
-            written += 10
-            assert await index.count() == len(points)
-            await asyncio.sleep(0.001)
+        written = await written_until(index, points, optimizing)
         assert await optimizing
         assert written >= 20
         question = asked("harbor violin orchard zeppelin", unit(1, -1, 0.5), depth=300)
@@ -157,18 +164,7 @@ class TestEdgeIndex(IndexContract):
         index = await EdgeIndex.create_anew(tmp_path / "i", FINGERPRINT, scan_below=100)
         await index.upsert(list(points.values()))
         scrubbing = asyncio.create_task(index.scrub())
-        later = random_points(300, seed=6, start=400)
-        written = 0
-        while not scrubbing.done():
-            part = later[written % 300 : written % 300 + 10]
-            await index.upsert(part)
-            points.update({p.memory.id: p for p in part})
-            gone = memory_id(1 + written // 10 % 300)
-            await index.delete([gone])
-            points.pop(gone, None)
-            written += 10
-            assert await index.count() == len(points)
-            await asyncio.sleep(0.001)
+        written = await written_until(index, points, scrubbing)
         await scrubbing
         assert written >= 20
         question = asked("harbor violin orchard zeppelin", unit(1, -1, 0.5), depth=300)

@@ -7,19 +7,14 @@ import json
 import os
 import signal
 import subprocess
-import sys
 import threading
-from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
-from contextlib import asynccontextmanager, contextmanager
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-from mcp.client.client import Client
-from mcp.client.stdio import StdioServerParameters, stdio_client
-
-from tests.e2e.serving import ROOT, TIMEOUT_SECONDS, Era, environment
-
-COMMAND = [sys.executable, "-m", "server.cli"]
+from tests.e2e.serving import COMMAND, ROOT, connected, environment
 
 
 def madeleine(data_dir: Path, *arguments: str, **more: str) -> subprocess.CompletedProcess[str]:
@@ -66,17 +61,8 @@ def no_host_left(data_dir: Path) -> Iterator[None]:
                 os.kill(pid, signal.SIGKILL)
 
 
-@asynccontextmanager
-async def hosted(
-    data_dir: Path, *, being: str = "ada", era: Era = "legacy", more: Mapping[str, str] | None = None
-) -> AsyncIterator[Client]:
-    """A real client of the command as an MCP client starts it."""
-    executable, *arguments = COMMAND
-    server = StdioServerParameters(
-        command=executable, args=arguments, env=environment(data_dir, being, **(more or {})), cwd=ROOT
-    )
-    async with Client(stdio_client(server), mode=era, read_timeout_seconds=TIMEOUT_SECONDS) as client:
-        yield client
+hosted = partial(connected, words=COMMAND)
+"""A real client of the command as an MCP client starts it."""
 
 
 class Asker:

@@ -6,7 +6,7 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import AsyncIterator, Iterator, Mapping
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 from typing import IO, Any, Literal
@@ -22,9 +22,13 @@ TIMEOUT_SECONDS = 60.0
 EVERY_TOOL = {"recall", "recall_memory", "search_memory", "store", "update_memory", "forget", "run_patrol"}
 
 
+COMMAND = [sys.executable, "-m", "server.cli"]
+"""What an MCP client starts."""
+
+
 def command() -> list[str]:
     """A server that lives no longer than its client."""
-    return [sys.executable, "-m", "server.cli", "--in-process"]
+    return [*COMMAND, "--in-process"]
 
 
 def environment(data_dir: Path, being: str = "ada", **more: str) -> dict[str, str]:
@@ -34,9 +38,15 @@ def environment(data_dir: Path, being: str = "ada", **more: str) -> dict[str, st
 
 @asynccontextmanager
 async def connected(
-    data_dir: Path, *, being: str = "ada", era: Era = "legacy", more: Mapping[str, str] | None = None
+    data_dir: Path,
+    *,
+    being: str = "ada",
+    era: Era = "legacy",
+    more: Mapping[str, str] | None = None,
+    words: Sequence[str] | None = None,
 ) -> AsyncIterator[Client]:
-    executable, *arguments = command()
+    """A real client; `words`: the command, `command()` by default."""
+    executable, *arguments = words or command()
     server = StdioServerParameters(
         command=executable, args=arguments, env=environment(data_dir, being, **(more or {})), cwd=ROOT
     )

@@ -26,8 +26,8 @@ from server.attach.address import ABOUT, LOCK, find
 from server.attach.finding import reach, silent
 from server.attach.hello import PROTOCOL, Hello, NoHost, read_hello, reply
 from server.attach.lock import hold
-from tests.e2e.hosting import COMMAND, Asker, asking, hosted, hosts_of, madeleine, no_host_left, status
-from tests.e2e.serving import ERAS, ROOT, Era, ask, environment, said
+from tests.e2e.hosting import Asker, asking, hosted, hosts_of, madeleine, no_host_left, status
+from tests.e2e.serving import COMMAND, ERAS, ROOT, Era, ask, environment, said
 
 KINDS = ("unix", "tcp")
 
