@@ -41,6 +41,24 @@ class EmbeddingUnavailable(MadeleineError):
         self.reason = reason
 
 
+class LanguageModelUnavailable(MadeleineError):
+    """The language model did not answer, or refused the key; the patrol does without it."""
+
+    def __init__(self, model: str, reason: str) -> None:
+        super().__init__(f"The language model {model} is not available: {reason}")
+        self.model = model
+        self.reason = reason
+
+
+class UnusableAnswer(MadeleineError):
+    """The language model answered what cannot be used; nothing was changed by it."""
+
+    def __init__(self, model: str, reason: str) -> None:
+        super().__init__(f"The answer of the language model {model} cannot be used: {reason}")
+        self.model = model
+        self.reason = reason
+
+
 class StorageError(MadeleineError):
     """The ledger could not read or write; what was acknowledged before is safe."""
 
