@@ -21,6 +21,10 @@ class KeyConflict(MadeleineError):
         self.key = key
 
 
+class CannotUndo(MadeleineError):
+    """A patrol's changes cannot be put back; nothing was changed."""
+
+
 class NotPermitted(MadeleineError):
     """The caller may only read, and this would write."""
 

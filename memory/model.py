@@ -90,7 +90,8 @@ class Memory:
 
     `importance` is in [0, 1]; `session_count` counts patrol cycles since the last activation;
     all times are aware, in UTC. `happened_at` is the first date of the scene that can be read
-    as one, else `created_at`. `absorbed_into` names the survivor of a consolidation.
+    as one, else `created_at`. `absorbed_into` names the survivor of a consolidation. A memory of a session that was
+    summarised is `compressed`, and `compressed_into` names the summary, which is a `compression_source` (spec L3).
     """
 
     id: MemoryId
@@ -113,6 +114,8 @@ class Memory:
     compressed: bool = False
     cluster_id: ClusterId | None = None
     absorbed_into: MemoryId | None = None
+    compressed_into: MemoryId | None = None
+    compression_source: bool = False
     session_count: int = 0
     access_count: int = 0
     reactivation_count: int = 0

@@ -7,7 +7,6 @@ an id of another being is treated like one that does not exist.
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Literal, Protocol
@@ -323,66 +322,7 @@ class RevisitLedger(Protocol):
         ...
 
 
-# --- patrol -----------------------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Subject:
-    """A memory as the patrol sees it."""
-
-    id: MemoryId
-    content_hash: ContentHash
-    importance: float
-    status: Status
-    fresh: bool
-    pinned: bool
-    cluster_id: ClusterId | None
-    absorbed_into: MemoryId | None
-    session_count: int
-    reactivation_count: int
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PatrolChanges:
-    """What a run changes, applied in one transaction. `subjects` holds the changed ones, as they are to be;
-    every changed subject and every new memory leaves a pending index mark if its status or cluster differ."""
-
-    new: tuple[Memory, ...] = ()
-    notes: tuple[Note, ...] = ()
-    subjects: tuple[Subject, ...] = ()
-    clusters: tuple[Cluster, ...] = ()
-    """New or changed."""
-    removed_clusters: tuple[ClusterId, ...] = ()
-
-
-class PatrolTransaction(Protocol):
-    """The writer, held from reading the state to committing the changes; no model is called meanwhile."""
-
-    async def subjects(self) -> list[Subject]: ...
-
-    async def clusters(self) -> list[Cluster]: ...
-
-    async def vectors(self, model: ModelName, hashes: Sequence[ContentHash]) -> dict[ContentHash, Vector]: ...
-
-    async def memories(self, ids: Sequence[MemoryId]) -> list[Memory]: ...
-
-    async def apply(self, changes: PatrolChanges) -> None: ...
-
-    async def record_run(
-        self, run_id: RunId, started: datetime, finished: datetime, report: Mapping[str, Any]
-    ) -> None: ...
-
-
-class PatrolLedger(Protocol):
-    async def unread_notes(self, scope: Scope, *, type: str) -> list[Note]: ...
-
-    async def add_vectors(self, model: ModelName, vectors: Mapping[ContentHash, Vector]) -> None: ...
-
-    async def vectors(self, model: ModelName, hashes: Sequence[ContentHash]) -> dict[ContentHash, Vector]: ...
-
-    def patrol(self, scope: Scope) -> AbstractAsyncContextManager[PatrolTransaction]:
-        """Commits when left without an exception, else rolls back."""
-        ...
+# --- notes ------------------------------------------------------------------------------------------------------
 
 
 class NoteLedger(Protocol):

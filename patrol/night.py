@@ -1,17 +1,18 @@
-"""A patrol's working copy of a being's memory: steps change it, and the difference is written in one transaction."""
+"""A step's working copy of what it looks at: the step changes it, and the difference is written in one transaction."""
 
 from __future__ import annotations
 
 import uuid
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
-from memory.model import Cluster, ClusterId, ContentHash, Memory, MemoryId, ModelName, Note, Vector
-from memory.ports import PatrolChanges, PatrolTransaction, Subject, WordStatistics
+from memory.model import Cluster, ClusterId, ContentHash, Memory, MemoryId, ModelName, Note, RunId, Vector
+from memory.patrol_ports import PatrolChanges, PatrolTransaction, Subject
+from memory.ports import WordStatistics
 from memory.rules.grouping import mean_vector
 from memory.rules.roots import ROOTS, Root
 from memory.scope import Scope
@@ -19,59 +20,120 @@ from memory.scope import Scope
 
 @dataclass(frozen=True, slots=True)
 class Evening:
-    """What was prepared before the transaction, with the model's help: memories from notes, the notes' new states,
-    vectors of those memories, and the prototypes of the roots, float32 (k, dim) each; both empty while the model
-    cannot be had."""
+    """What was prepared before the transaction, with a model's help: memories from notes, the notes' new states,
+    vectors of those memories, the prototypes of the roots, float32 (k, dim) each, both empty while the embedding model
+    cannot be had; and the roots that a language model has chosen (spec P6 ❶)."""
 
     memories: tuple[Memory, ...] = ()
     notes: tuple[Note, ...] = ()
     vectors: Mapping[ContentHash, Vector] = field(default_factory=dict)
     prototypes: Mapping[Root, NDArray[np.float32]] = field(default_factory=dict)
+    chosen: Mapping[MemoryId, Root] = field(default_factory=dict)
 
 
 class Night:
-    """The working copy. Not safe for use by two tasks."""
+    """The working copy of one step. Not safe for use by two tasks. A memory is read when it is asked for; `read` knows
+    only the clusters, and how many memories each has."""
 
     def __init__(
-        self, scope: Scope, transaction: PatrolTransaction, words: WordStatistics, model: ModelName, evening: Evening
+        self,
+        scope: Scope,
+        transaction: PatrolTransaction,
+        words: WordStatistics,
+        model: ModelName,
+        run: RunId,
+        evening: Evening | None = None,
     ) -> None:
         self.scope = scope
         self.words = words
-        self.evening = evening
+        self.evening = evening or Evening()
+        self.model = model
         self.new: tuple[Memory, ...] = ()
         self.notes: tuple[Note, ...] = ()
-        self.subjects: dict[MemoryId, Subject] = {}
         self.clusters: dict[ClusterId, Cluster] = {}
+        self.also = PatrolChanges()
+        """What a step changes besides."""
         self._transaction = transaction
-        self._model = model
-        self._vectors: dict[ContentHash, Vector] = dict(evening.vectors)
+        self._run = run
+        self._subjects: dict[MemoryId, Subject] = {}
         self._before: dict[MemoryId, Subject] = {}
+        self._vectors: dict[ContentHash, Vector] = dict(self.evening.vectors)
         self._clusters_before: dict[ClusterId, Cluster] = {}
         self._members: dict[ClusterId | None, dict[MemoryId, None]] = defaultdict(dict)
+        self._read_members: set[ClusterId] = set()
+        self._active: Counter[ClusterId | None] = Counter()
+        self._all: Counter[ClusterId | None] = Counter()
 
     async def read(self) -> None:
-        self._before = {subject.id: subject for subject in await self._transaction.subjects()}
         self._clusters_before = {cluster.id: cluster for cluster in await self._transaction.clusters()}
-        self.subjects = dict(self._before)
         self.clusters = dict(self._clusters_before)
-        for subject in self.subjects.values():
-            self._members[subject.cluster_id][subject.id] = None
+        for count in await self._transaction.cluster_counts():
+            self._active[count.cluster_id] = count.active
+            self._all[count.cluster_id] = count.all
 
     # --- memories -----------------------------------------------------------------------------------------------
 
-    def members(self, cluster_id: ClusterId | None) -> list[Subject]:
-        """In the order of their arrival, dead ones too."""
-        return [self.subjects[id_] for id_ in self._members[cluster_id]]
+    async def tick(self) -> int:
+        """❷ for all at once; how many active memories there are."""
+        return await self._transaction.tick(self._run)
 
-    def active(self, cluster_id: ClusterId) -> list[Subject]:
-        return [subject for subject in self.members(cluster_id) if subject.status == "active"]
+    async def homeless(self, *, limit: int) -> list[Subject]:
+        return self._seen(await self._transaction.homeless(limit=limit))
+
+    async def fading(self) -> list[Subject]:
+        return self._seen(await self._transaction.fading())
+
+    async def recalled_dead(self) -> list[Subject]:
+        return self._seen(await self._transaction.recalled_dead())
+
+    async def members(self, cluster_id: ClusterId) -> list[Subject]:
+        """In the order of their arrival, dead ones too."""
+        if cluster_id not in self._read_members:
+            self._read_members.add(cluster_id)
+            self._seen(await self._transaction.members(cluster_id))
+        return [self._subjects[id_] for id_ in self._members[cluster_id]]
+
+    async def active(self, cluster_id: ClusterId) -> list[Subject]:
+        return [subject for subject in await self.members(cluster_id) if subject.status == "active"]
+
+    def active_count(self, cluster_id: ClusterId) -> int:
+        return self._active[cluster_id]
+
+    def is_empty(self, cluster_id: ClusterId) -> bool:
+        return self._all[cluster_id] <= 0
+
+    async def subject(self, id_: MemoryId) -> Subject | None:
+        """As it is by now; None if there is no such memory."""
+        if id_ not in self._subjects:
+            self._seen(await self._transaction.subjects([id_]))
+        return self._subjects.get(id_)
+
+    async def subjects(self, ids: Sequence[MemoryId]) -> list[Subject]:
+        self._seen(await self._transaction.subjects([id_ for id_ in ids if id_ not in self._subjects]))
+        return [self._subjects[id_] for id_ in ids if id_ in self._subjects]
+
+    def _seen(self, found: Iterable[Subject]) -> list[Subject]:
+        """What was read, as it is by now."""
+        seen = []
+        for subject in found:
+            if subject.id not in self._subjects:
+                self._before[subject.id] = self._subjects[subject.id] = subject
+                self._members[subject.cluster_id][subject.id] = None
+            seen.append(self._subjects[subject.id])
+        return seen
 
     def put(self, subject: Subject) -> None:
-        """Add or change a memory."""
-        if (old := self.subjects.get(subject.id)) is not None and old.cluster_id != subject.cluster_id:
-            self._members[old.cluster_id].pop(subject.id, None)
+        """Change a memory that was read, or add one."""
+        old = self._subjects.get(subject.id)
+        if old is not None:
+            self._all[old.cluster_id] -= 1
+            self._active[old.cluster_id] -= old.status == "active"
+            if old.cluster_id != subject.cluster_id:
+                self._members[old.cluster_id].pop(subject.id, None)
+        self._all[subject.cluster_id] += 1
+        self._active[subject.cluster_id] += subject.status == "active"
         self._members[subject.cluster_id][subject.id] = None
-        self.subjects[subject.id] = subject
+        self._subjects[subject.id] = subject
 
     def move(self, subjects: Iterable[Subject], to: ClusterId) -> None:
         for subject in list(subjects):
@@ -80,7 +142,7 @@ class Night:
     async def vectors(self, subjects: Sequence[Subject]) -> dict[MemoryId, Vector]:
         """Of those that have been embedded."""
         unknown = [s.content_hash for s in subjects if s.content_hash not in self._vectors]
-        self._vectors |= await self._transaction.vectors(self._model, unknown)
+        self._vectors |= await self._transaction.vectors(self.model, unknown)
         return {s.id: self._vectors[s.content_hash] for s in subjects if s.content_hash in self._vectors}
 
     async def whole(self, subjects: Sequence[Subject]) -> list[Memory]:
@@ -106,9 +168,10 @@ class Night:
     def sub_clusters(self) -> list[Cluster]:
         return [cluster for cluster in self.clusters.values() if not cluster.is_root]
 
-    def add_sub_cluster(self, name: str, parent: Cluster) -> Cluster:
-        cluster = Cluster(id=ClusterId(str(uuid.uuid4())), being_id=self.scope.being_id, name=name, parent_id=parent.id)
+    def add_sub_cluster(self, name: str, parent: ClusterId) -> Cluster:
+        cluster = Cluster(id=ClusterId(str(uuid.uuid4())), being_id=self.scope.being_id, name=name, parent_id=parent)
         self.clusters[cluster.id] = cluster
+        self._read_members.add(cluster.id)
         return cluster
 
     def remove(self, cluster: Cluster) -> None:
@@ -118,27 +181,27 @@ class Night:
         """A cluster's vector is the mean of its active memories' vectors (spec P3). One whose memories are all asleep
         keeps its last one, by which ❼ finds its nearest sibling."""
         for id_ in ids:
-            if id_ in self.clusters and (rows := list((await self.vectors(self.active(id_))).values())):
+            if id_ in self.clusters and (rows := list((await self.vectors(await self.active(id_))).values())):
                 mean = mean_vector(np.stack(rows))
                 if mean is not None:
-                    self.clusters[id_] = replace(self.clusters[id_], vector=mean, model=self._model)
+                    self.clusters[id_] = replace(self.clusters[id_], vector=mean, model=self.model)
 
     def vector_of(self, cluster: Cluster) -> Vector | None:
         """None also where it was computed with another model (ruling 6)."""
-        return cluster.vector if cluster.model == self._model else None
+        return cluster.vector if cluster.model == self.model else None
 
     # --- the difference -----------------------------------------------------------------------------------------
 
+    async def write(self, step: str) -> None:
+        await self._transaction.apply(self.changes(), run=self._run, step=step)
+
     def changes(self) -> PatrolChanges:
-        new = {memory.id: memory for memory in self.new}
-        return PatrolChanges(
-            new=tuple(_as_new(memory, self.subjects[memory.id]) for memory in self.new),
+        new = {memory.id for memory in self.new}
+        return replace(
+            self.also,
+            new=(*self.also.new, *(_as_new(memory, self._subjects[memory.id]) for memory in self.new)),
             notes=self.notes,
-            subjects=tuple(
-                s
-                for s in self.subjects.values()
-                if s.id not in new and s is not self._before[s.id] and s != self._before[s.id]
-            ),
+            subjects=tuple(s for s in self._subjects.values() if s.id not in new and s != self._before[s.id]),
             clusters=tuple(c for c in self.clusters.values() if c is not self._clusters_before.get(c.id)),
             removed_clusters=tuple(id_ for id_ in self._clusters_before if id_ not in self.clusters),
         )

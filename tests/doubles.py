@@ -5,9 +5,10 @@ from __future__ import annotations
 import re
 import uuid
 import zlib
+from collections import Counter
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any, Unpack
 
@@ -15,7 +16,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from typing_extensions import TypedDict
 
-from memory.errors import EmbeddingUnavailable
+from memory.errors import CannotUndo, EmbeddingUnavailable
+from memory.language import Spent
 from memory.model import (
     BeingId,
     Category,
@@ -37,7 +39,22 @@ from memory.model import (
     WhenItem,
     happened_at,
 )
-from memory.ports import Activation, PatrolChanges, Subject
+from memory.patrol_ports import (
+    ClusterCount,
+    DiaryEntry,
+    KeptOffer,
+    OfferId,
+    PatrolChanges,
+    PatrolReads,
+    Run,
+    RunState,
+    SessionCount,
+    Subject,
+    Thoughts,
+    Undone,
+)
+from memory.ports import Activation
+from memory.rules.decay import flagged
 from memory.scope import Scope
 from patrol.night import subject_of
 
@@ -207,23 +224,69 @@ class PatrolState:
     memories: dict[MemoryId, Memory]
     clusters: dict[ClusterId, Cluster]
     notes: dict[NoteId, Note]
-    runs: list[tuple[RunId, datetime, datetime, Mapping[str, Any]]]
+    runs: dict[RunId, Run] = field(default_factory=dict)
+    diary: dict[str, DiaryEntry] = field(default_factory=dict)
+    thoughts: Thoughts = field(default_factory=Thoughts)
+    offers: dict[OfferId, KeptOffer] = field(default_factory=dict)
 
     def copy(self) -> PatrolState:
-        return PatrolState(dict(self.memories), dict(self.clusters), dict(self.notes), list(self.runs))
+        return PatrolState(
+            dict(self.memories),
+            dict(self.clusters),
+            dict(self.notes),
+            dict(self.runs),
+            dict(self.diary),
+            self.thoughts,
+            dict(self.offers),
+        )
 
 
 class FakePatrolTransaction:
-    """`PatrolTransaction` over dictionaries, for the one being of its scope."""
+    """`PatrolTransaction` over dictionaries, for the one being of its scope. Without a journal."""
 
-    def __init__(self, scope: Scope, state: PatrolState, vectors: Mapping[tuple[str, str], Vector]) -> None:
+    def __init__(self, scope: Scope, state: PatrolState, vectors: dict[tuple[str, str], Vector]) -> None:
         self.applied: list[PatrolChanges] = []
         self._being = scope.being_id
         self._state = state
         self._vectors = vectors
 
-    async def subjects(self) -> list[Subject]:
-        return [subject_of(m) for m in self._state.memories.values() if m.being_id == self._being]
+    def _own(self) -> list[Memory]:
+        return [memory for memory in self._state.memories.values() if memory.being_id == self._being]
+
+    async def homeless(self, *, limit: int) -> list[Subject]:
+        return [subject_of(m) for m in self._own() if m.cluster_id is None and m.status != "dead"][:limit]
+
+    async def fading(self) -> list[Subject]:
+        return [
+            subject_of(m)
+            for m in self._own()
+            if flagged(m.status, importance=m.importance, session_count=m.session_count, pinned=m.pinned) != m.status
+        ]
+
+    async def recalled_dead(self) -> list[Subject]:
+        return [subject_of(m) for m in self._own() if m.status == "dead" and m.reactivation_count > 0]
+
+    async def members(self, cluster_id: ClusterId) -> list[Subject]:
+        return [subject_of(m) for m in self._own() if m.cluster_id == cluster_id]
+
+    async def subjects(self, ids: Sequence[MemoryId]) -> list[Subject]:
+        return [subject_of(memory) for memory in await self.memories(ids)]
+
+    async def cluster_counts(self) -> list[ClusterCount]:
+        found = []
+        for cluster_id in dict.fromkeys(m.cluster_id for m in self._own() if m.cluster_id is not None):
+            of = [m for m in self._own() if m.cluster_id == cluster_id]
+            number = Counter(m.status for m in of)
+            found.append(
+                ClusterCount(
+                    cluster_id=cluster_id,
+                    active=number["active"],
+                    dying=number["dying"],
+                    dead=number["dead"],
+                    unsettled=sum(m.status == "dying" or (m.status == "active" and m.fresh) for m in of),
+                )
+            )
+        return found
 
     async def clusters(self) -> list[Cluster]:
         return [c for c in self._state.clusters.values() if c.being_id == self._being]
@@ -235,16 +298,43 @@ class FakePatrolTransaction:
         found = (self._state.memories.get(id_) for id_ in dict.fromkeys(ids))
         return [memory for memory in found if memory is not None and memory.being_id == self._being]
 
-    async def apply(self, changes: PatrolChanges) -> None:
+    async def stored_since(self, moment: datetime | None, *, limit: int) -> list[Memory]:
+        since = [m for m in self._own() if not m.compression_source and (moment is None or m.created_at > moment)]
+        return since[-limit:]
+
+    async def sessions(self) -> list[SessionCount]:
+        number = Counter(m.provenance.session_id for m in self._own() if _of_a_session(m))
+        return [SessionCount(session_id=id_, memories=count) for id_, count in number.items()]
+
+    async def session_memories(self, session_id: str) -> list[Memory]:
+        return [m for m in self._own() if _of_a_session(m) and m.provenance.session_id == session_id]
+
+    async def last_diary(self) -> DiaryEntry | None:
+        return max(self._state.diary.values(), key=lambda entry: entry.written_at, default=None)
+
+    async def thoughts(self) -> Thoughts:
+        return self._state.thoughts
+
+    async def offers(self, ids: Sequence[OfferId]) -> list[KeptOffer]:
+        return [self._state.offers[id_] for id_ in ids if id_ in self._state.offers]
+
+    async def tick(self, run: RunId) -> int:
+        active = [memory for memory in self._own() if memory.status == "active"]
+        self._state.memories |= {m.id: replace(m, session_count=m.session_count + 1) for m in active}
+        return len(active)
+
+    async def apply(self, changes: PatrolChanges, *, run: RunId, step: str) -> None:
         self.applied.append(changes)
+        self._vectors |= {(str(changes.model), hash_): vector for hash_, vector in changes.vectors.items()}
         self._state.clusters |= {cluster.id: cluster for cluster in changes.clusters}
         for id_ in changes.removed_clusters:
             del self._state.clusters[id_]
         self._state.notes |= {note.id: note for note in changes.notes}
-        self._state.memories |= {memory.id: memory for memory in changes.new}
+        memories = self._state.memories
+        memories |= {memory.id: memory for memory in changes.new}
         for s in changes.subjects:
-            self._state.memories[s.id] = replace(
-                self._state.memories[s.id],
+            memories[s.id] = replace(
+                memories[s.id],
                 importance=s.importance,
                 status=s.status,
                 fresh=s.fresh,
@@ -254,16 +344,28 @@ class FakePatrolTransaction:
                 session_count=s.session_count,
                 reactivation_count=s.reactivation_count,
             )
+        for memory in changes.retold:
+            memories[memory.id] = replace(memories[memory.id], scene=memory.scene)
+        for id_, summary in changes.compressed.items():
+            memories[id_] = replace(memories[id_], compressed=True, compressed_into=summary)
+        if changes.diary:
+            self._state.diary[changes.diary.date] = changes.diary
+        self._state.thoughts = changes.thoughts or self._state.thoughts
+        for offer in changes.settled:
+            self._state.offers[offer] = replace(self._state.offers[offer], settled_by=run, body={})
 
-    async def record_run(self, run_id: RunId, started: datetime, finished: datetime, report: Mapping[str, Any]) -> None:
-        self._state.runs.append((run_id, started, finished, report))
+
+def _of_a_session(memory: Memory) -> bool:
+    told = memory.category == "episodic" and memory.provenance.session_id != ""
+    return told and not memory.compressed and memory.status != "dead"
 
 
 class FakePatrolLedger:
     """`PatrolLedger` over dictionaries; a transaction that fails changes nothing."""
 
     def __init__(self) -> None:
-        self.state = PatrolState({}, {}, {}, [])
+        self.state = PatrolState({}, {}, {})
+        self.costs: list[tuple[RunId, Spent]] = []
         self.cached: dict[tuple[str, str], Vector] = {}
         """(model, content hash) → vector"""
 
@@ -328,3 +430,32 @@ class FakePatrolLedger:
         working = self.state.copy()
         yield FakePatrolTransaction(scope, working, self.cached)
         self.state = working
+
+    def patrol_view(self, scope: Scope) -> PatrolReads:
+        return FakePatrolTransaction(scope, self.state, self.cached)
+
+    async def keep_offers(self, scope: Scope, offered: Sequence[KeptOffer], *, at: datetime) -> None:
+        topics = {one.topic for one in offered}
+        kept = {id_: one for id_, one in self.state.offers.items() if one.settled_by or one.topic not in topics}
+        self.state.offers = kept | {one.id: one for one in offered}
+
+    async def begin_run(self, scope: Scope, run: RunId, started: datetime) -> None:
+        self.state.runs[run] = Run(
+            id=run, being_id=scope.being_id, started=started, finished=started, state="running", report={}
+        )
+
+    async def finish_run(self, scope: Scope, run: RunId, finished: datetime, report: Mapping[str, Any]) -> None:
+        begun = self.state.runs[run]
+        self.state.runs[run] = replace(begun, finished=finished, state="finished", report=report)
+
+    async def runs(self, scope: Scope, *, limit: int) -> list[Run]:
+        return [run for run in reversed(self.state.runs.values()) if run.being_id == scope.being_id][:limit]
+
+    async def unfinished_runs(self) -> list[Run]:
+        return [run for run in self.state.runs.values() if run.state == "running"]
+
+    async def undo(self, scope: Scope, run: RunId, *, at: datetime, state: RunState = "undone") -> Undone:
+        raise CannotUndo("Nothing is journalled here.")
+
+    async def record_cost(self, scope: Scope, run: RunId, spent: Spent, *, at: datetime) -> None:
+        self.costs.append((run, spent))

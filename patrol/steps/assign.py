@@ -12,28 +12,32 @@ from dataclasses import replace
 import numpy as np
 
 from memory.model import Cluster, ClusterId, MemoryId, Vector
-from memory.ports import Subject
+from memory.patrol_ports import Subject
 from memory.rules.grouping import SIMILARITY, mutual_groups
 from memory.rules.naming import cluster_name, common_words
 from memory.rules.roots import nearest_root
 from patrol.night import Night, subject_of
 from patrol.report import StepReport
 
+AT_ONCE = 2_000
+"""Memories that are given their clusters in one transaction; those that store wait for it."""
+
 
 async def assign(night: Night) -> StepReport:
     take_in_notes(night)
-    homeless = [s for s in night.members(None) if s.status != "dead"]
+    homeless = [*await night.homeless(limit=AT_ONCE), *(subject_of(memory) for memory in night.new)]
     vectors = await night.vectors(homeless)
     ready = [subject for subject in homeless if subject.id in vectors]
     if not night.evening.prototypes:
         ready = []
     night.roots()
     # Vectors of another model are compared with nothing, so without this such a cluster would never be touched again.
-    await night.recompute([c.id for c in night.sub_clusters() if night.vector_of(c) is None and night.active(c.id)])
+    stale = [c.id for c in night.sub_clusters() if night.vector_of(c) is None and night.active_count(c.id)]
+    await night.recompute(stale)
     matched = match_clusters(night, ready, vectors)
-    rooted = fall_back_to_roots(night, ready, vectors)
+    rooted = await fall_back_to_roots(night, ready, vectors)
     grouped = [made for root in night.roots() for made in await group_under(night, root, rooted)]
-    touched = {id_ for s in ready if (id_ := night.subjects[s.id].cluster_id) is not None}
+    touched = {one.cluster_id for one in await night.subjects([s.id for s in ready]) if one.cluster_id is not None}
     touched |= {root.id for root in night.roots() if rooted} | {cluster.id for cluster in grouped}
     await night.recompute(touched)
     failed = sum(note.state == "parse_failed" for note in night.notes)
@@ -73,14 +77,16 @@ def match_clusters(night: Night, ready: Sequence[Subject], vectors: Mapping[Memo
     return matched
 
 
-def fall_back_to_roots(
+async def fall_back_to_roots(
     night: Night, ready: Sequence[Subject], vectors: Mapping[MemoryId, Vector]
 ) -> dict[ClusterId, list[MemoryId]]:
-    """The others go under Business or Private (ruling 5). Those newly there, by root."""
+    """The others go under Business or Private, as a language model has chosen, else by the prototypes (spec P6 ❶,
+    ruling 5). Those newly there, by root."""
     rooted: dict[ClusterId, list[MemoryId]] = {}
-    for subject in ready:
-        if night.subjects[subject.id].cluster_id is None:
-            root = night.root(nearest_root(vectors[subject.id], night.evening.prototypes))
+    for subject in await night.subjects([one.id for one in ready]):
+        if subject.cluster_id is None:
+            chosen = night.evening.chosen.get(subject.id)
+            root = night.root(chosen or nearest_root(vectors[subject.id], night.evening.prototypes))
             night.put(replace(subject, cluster_id=root.id))
             rooted.setdefault(root.id, []).append(subject.id)
     return rooted
@@ -91,7 +97,7 @@ async def group_under(night: Night, root: Cluster, rooted: Mapping[ClusterId, Se
     arrived = rooted.get(root.id, ())
     if not arrived:
         return []
-    living = [subject for subject in night.members(root.id) if subject.status != "dead"]
+    living = [subject for subject in await night.members(root.id) if subject.status != "dead"]
     vectors = await night.vectors(living)
     there = [subject for subject in living if subject.id in vectors]
     rows = np.stack([vectors[subject.id] for subject in there])
@@ -102,7 +108,7 @@ async def group_under(night: Night, root: Cluster, rooted: Mapping[ClusterId, Se
     groups = await asyncio.to_thread(mutual_groups, rows, [place[id_] for id_ in arrived])
     for group in groups:
         members = [there[i] for i in group]
-        cluster = night.add_sub_cluster(await name_for(night, members), root)
+        cluster = night.add_sub_cluster(await name_for(night, members), root.id)
         night.move(members, cluster.id)
         made.append(cluster)
     return made

@@ -13,17 +13,16 @@ from patrol.report import StepReport
 async def flag(night: Night) -> StepReport:
     dying = active = 0
     touched: set[ClusterId] = set()
-    for subject in list(night.subjects.values()):
+    for subject in await night.fading():
         status = flagged(
             subject.status,
             importance=subject.importance,
             session_count=subject.session_count,
             pinned=subject.pinned,
         )
-        if status != subject.status:
-            night.put(replace(subject, status=status))
-            dying += status == "dying"
-            active += status == "active"
-            touched |= {subject.cluster_id} if subject.cluster_id else set()
+        night.put(replace(subject, status=status))
+        dying += status == "dying"
+        active += status == "active"
+        touched |= {subject.cluster_id} if subject.cluster_id else set()
     await night.recompute(touched)
     return StepReport("flag", {"dying": dying, "active_again": active})

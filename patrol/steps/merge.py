@@ -15,10 +15,10 @@ SMALL = 2
 
 async def merge(night: Night) -> StepReport:
     removed = to_sibling = to_root = 0
-    for cluster in sorted(night.sub_clusters(), key=lambda c: (len(night.active(c.id)), c.name, c.id)):
-        if len(night.active(cluster.id)) > SMALL:
+    for cluster in sorted(night.sub_clusters(), key=lambda c: (night.active_count(c.id), c.name, c.id)):
+        if night.active_count(cluster.id) > SMALL:
             continue
-        members = night.members(cluster.id)
+        members = await night.members(cluster.id)
         if members:
             sibling = nearest_sibling(night, cluster)
             target = sibling.id if sibling else cluster.parent_id

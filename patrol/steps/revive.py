@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from memory.model import ClusterId
-from memory.ports import Subject
+from memory.patrol_ports import Subject
 from memory.rules.revival import revived_session_count
 from patrol.night import Night
 from patrol.report import StepReport
@@ -13,11 +13,11 @@ from patrol.report import StepReport
 
 async def revive(night: Night) -> StepReport:
     """Survivors first, so that one that comes back in this very step keeps those that it absorbed at rest."""
-    dead = [subject for subject in night.subjects.values() if subject.status == "dead"]
+    depths = [(len(await survivors(night, subject)), subject) for subject in await night.recalled_dead()]
     touched: set[ClusterId] = set()
     revived = 0
-    for subject in sorted(dead, key=lambda s: len(survivors(night, s))):
-        if any(survivor.status != "dead" for survivor in survivors(night, subject)):
+    for _, subject in sorted(depths, key=lambda found: found[0]):
+        if any(survivor.status != "dead" for survivor in await survivors(night, subject)):
             continue
         session_count = revived_session_count(
             importance=subject.importance,
@@ -32,10 +32,10 @@ async def revive(night: Night) -> StepReport:
     return StepReport("revive", {"revived": revived})
 
 
-def survivors(night: Night, subject: Subject) -> list[Subject]:
+async def survivors(night: Night, subject: Subject) -> list[Subject]:
     """Who absorbed it, who absorbed that one, and so on."""
     found: list[Subject] = []
-    while subject.absorbed_into and (survivor := night.subjects.get(subject.absorbed_into)) and survivor not in found:
+    while subject.absorbed_into and (survivor := await night.subject(subject.absorbed_into)) and survivor not in found:
         found.append(survivor)
         subject = survivor
     return found

@@ -8,13 +8,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
-from sqlalchemy import bindparam, case, func, or_, update
+from sqlalchemy import bindparam, func, update
 
 from memory.errors import MadeleineError, StorageFull
-from memory.model import LIVING, BeingId, MemoryId
+from memory.model import BeingId, MemoryId
 from memory.ports import Activation, AuditEntry
 from memory.scope import Scope
 from storage.sql import audit
+from storage.sql.clock import ACTIVATED
 from storage.sql.engine import Database, finish
 from storage.sql.tables import memories
 from storage.sql.times import to_micros
@@ -33,7 +34,7 @@ _ACTIVATE = (
     .values(
         reactivation_count=_m.reactivation_count + bindparam("times"),
         last_activated=func.max(func.coalesce(_m.last_activated, bindparam("at")), bindparam("at")),
-        session_count=case((or_(*(_m.status == living for living in LIVING)), 0), else_=_m.session_count),
+        since=ACTIVATED,
     )
 )
 

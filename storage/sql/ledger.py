@@ -8,7 +8,20 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from memory.model import Changes, ClusterId, ContentHash, Memory, MemoryId, ModelName, Note, Revision, Vector
+from memory.language import Spent
+from memory.model import (
+    Changes,
+    ClusterId,
+    ContentHash,
+    Memory,
+    MemoryId,
+    ModelName,
+    Note,
+    Revision,
+    RunId,
+    Vector,
+)
+from memory.patrol_ports import KeptOffer, PatrolReads, PatrolTransaction, Run, RunState, Undone
 from memory.ports import (
     AuditEntry,
     AuditQuery,
@@ -17,25 +30,28 @@ from memory.ports import (
     Hit,
     KeyedEarlier,
     KeywordQuery,
-    PatrolTransaction,
     StoreBatch,
 )
 from memory.scope import Scope
 from storage.sql import (
     audit,
     clusters,
+    costs,
     embeddings,
     forgetting,
     memories,
     notes,
+    offers,
     pending,
     revisions,
+    runs,
     search,
     settings,
+    undo,
 )
 from storage.sql.activations import Activations
 from storage.sql.engine import Database, open_database
-from storage.sql.patrol import SqlPatrol
+from storage.sql.patrol import SqlPatrol, SqlPatrolReads
 
 
 @asynccontextmanager
@@ -118,6 +134,30 @@ class Ledger:
     async def patrol(self, scope: Scope) -> AsyncIterator[PatrolTransaction]:
         async with self._database.transaction(grows=True) as transaction:
             yield SqlPatrol(transaction, scope)
+
+    def patrol_view(self, scope: Scope) -> PatrolReads:
+        return SqlPatrolReads(self._database, scope)
+
+    async def keep_offers(self, scope: Scope, offered: Sequence[KeptOffer], *, at: datetime) -> None:
+        await offers.keep(self._database, scope, offered, at)
+
+    async def begin_run(self, scope: Scope, run: RunId, started: datetime) -> None:
+        await runs.begin(self._database, scope, run, started)
+
+    async def finish_run(self, scope: Scope, run: RunId, finished: datetime, report: Mapping[str, Any]) -> None:
+        await runs.finish(self._database, scope, run, finished, report)
+
+    async def runs(self, scope: Scope, *, limit: int) -> list[Run]:
+        return await runs.latest(self._database, scope, limit)
+
+    async def unfinished_runs(self) -> list[Run]:
+        return await runs.unfinished(self._database)
+
+    async def undo(self, scope: Scope, run: RunId, *, at: datetime, state: RunState = "undone") -> Undone:
+        return await undo.undo(self._database, scope, run, at=at, state=state)
+
+    async def record_cost(self, scope: Scope, run: RunId, spent: Spent, *, at: datetime) -> None:
+        await costs.record(self._database, scope, run, spent, at)
 
     # audit
 

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
-from sqlalchemy import bindparam, func, insert, literal, select, union_all, update
+from sqlalchemy import bindparam, case, func, insert, literal, select, union_all, update
 
 from memory.errors import InvalidInput, KeyConflict, StorageError
 from memory.model import ContentHash, Memory, MemoryId
 from memory.ports import KeyedEarlier, Reinforcement, StoreBatch
 from memory.scope import Scope
 from storage.sql import audit, embeddings, pending
+from storage.sql.clock import cycle_of
 from storage.sql.engine import Database, Reads, Row, Transaction
 from storage.sql.folding import fold, fold_themes
 from storage.sql.query import among, as_list, unindexed
@@ -62,7 +63,15 @@ _REINFORCE = (
         folded_themes=bindparam("new_folded_themes"),
     )
 )
-_INSERT = insert(memories)
+_NAMES = [column.name for column in memories.columns if column.name not in ("seq", "since", "stopped_at")]
+_cycle = cycle_of(bindparam("new_being_id"))
+_INSERT = insert(memories).values(
+    {name: bindparam(f"new_{name}") for name in _NAMES}
+    | {
+        "since": _cycle - bindparam("new_session_count"),
+        "stopped_at": case((bindparam("new_status") == "active", None), else_=_cycle),
+    }
+)
 _INSERT_REINFORCEMENT = insert(reinforcements)
 
 
@@ -103,7 +112,9 @@ async def store(transaction: Transaction, scope: Scope, new: Sequence[Memory]) -
     """Also leaves a pending mark for each, and says so in the audit."""
     if any(memory.being_id != scope.being_id for memory in new):
         raise InvalidInput("A memory can only be stored for the being that the connection serves.")
-    await transaction.run(_INSERT, [from_memory(memory) for memory in new])
+    await transaction.run(
+        _INSERT, [{f"new_{name}": value for name, value in from_memory(memory).items()} for memory in new]
+    )
     await transaction.run(pending.INSERT, [{"memory_id": memory.id} for memory in new])
     await audit.append(transaction, audit.of_stored(scope, new))
 

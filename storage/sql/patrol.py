@@ -1,131 +1,272 @@
-"""The patrol's transaction: it reads a being's whole state, then changes it (spec P6)."""
+"""What the patrol reads and changes of a being's memory (spec P6)."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+import math
+from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import bindparam, insert, or_, select, update
+from sqlalchemy import and_, bindparam, case, func, or_, select, update
 
-from memory.audit import entry_of
-from memory.model import Cluster, ContentHash, Memory, MemoryId, ModelName, RunId, Vector
-from memory.ports import PatrolChanges, Subject
+from memory.model import Cluster, ClusterId, ContentHash, Memory, MemoryId, ModelName, RunId, Vector
+from memory.patrol_ports import (
+    ClusterCount,
+    DiaryEntry,
+    KeptOffer,
+    OfferId,
+    PatrolChanges,
+    SessionCount,
+    Subject,
+    Thoughts,
+)
+from memory.rules.decay import CYCLES, FLOOR, flagged
 from memory.scope import Scope
-from storage.sql import audit, clusters, embeddings, memories, notes
-from storage.sql.engine import Row, Transaction
-from storage.sql.query import unindexed
-from storage.sql.tables import index_pending, patrol_runs
+from storage.sql import clock, clusters, diary, embeddings, memories, notes, offers, pending
+from storage.sql.clock import SESSION_COUNT
+from storage.sql.engine import Reads, Row, Transaction
+from storage.sql.journal import Journal
+from storage.sql.query import among, as_list, unindexed
+from storage.sql.rows import MEMORY, from_memory, scalar, to_memory
 from storage.sql.tables import memories as table
-from storage.sql.times import to_micros
+from storage.sql.times import to_micros_or_none
 
 _m = table.c
-_SUBJECTS = (
-    select(
-        _m.id, _m.content_hash, _m.importance, _m.status, _m.fresh, _m.pinned, _m.cluster_id, _m.absorbed_into,
-        _m.session_count, _m.reactivation_count,
-    )
-    # One walk through the table, 0.4 s for 100,000; by an index of the being and a sort it is 0.6 s.
-    .where(unindexed(_m.being_id) == bindparam("being"))
-    .order_by(_m.seq)
+_BEING = bindparam("being", type_=_m.being_id.type)
+_OWN = _m.being_id == _BEING
+_SUBJECT = (
+    _m.id, _m.content_hash, _m.importance, _m.status, _m.fresh, _m.pinned, _m.cluster_id, _m.absorbed_into,
+    SESSION_COUNT, _m.reactivation_count,
 )  # fmt: skip
-_TARGET = (_m.id == bindparam("target"), _m.being_id == bindparam("being"))
+_SUBJECTS = select(*_SUBJECT).where(_OWN)
+_BY_IDS = select(*_SUBJECT).where(among(_m.id, "ids"), unindexed(_m.being_id) == _BEING)
+_HOMELESS = (
+    _SUBJECTS.where(_m.cluster_id.is_(None), _m.status != "dead").order_by(_m.seq).limit(bindparam("limit"))
+)
+_MEMBERS = _SUBJECTS.where(_m.cluster_id == bindparam("cluster")).order_by(_m.seq)
+# ❸: below which importance a memory has faded by now, for each number of cycles since it was active. A little more is
+# taken than has: the rule decides. One seek in the index for each of the numbers, instead of a walk through all.
+_DEEPEST = math.ceil(CYCLES * math.log(1 / FLOOR))
+_FADED = [FLOOR * math.exp(count / CYCLES) * (1 + 1e-9) for count in range(_DEEPEST + 1)]
+_thresholds = func.json_each(bindparam("thresholds")).table_valued("key", "value", name="thresholds")
+_FADING = (
+    select(*_SUBJECT)
+    .select_from(_thresholds.join(table, _m.since == bindparam("cycle") - _thresholds.c.key))
+    .where(_OWN, _m.status == "active", _m.pinned.is_(False), _m.importance <= _thresholds.c.value)
+)
+_FADED_LONG_AGO = _SUBJECTS.where(
+    _m.status == "active", _m.pinned.is_(False), _m.since < bindparam("cycle") - bindparam("deepest")
+)
+_DYING_AGAIN = (
+    select(*_SUBJECT)
+    .select_from(table.join(_thresholds, _thresholds.c.key == _m.stopped_at - _m.since))
+    .where(_OWN, _m.status == "dying", _m.pinned.is_(False), _m.importance * (1 + 1e-8) > _thresholds.c.value)
+)
+_PINNED_DYING = _SUBJECTS.where(_m.status == "dying", _m.pinned.is_(True))
+_RECALLED_DEAD = _SUBJECTS.where(_m.status == "dead", _m.reactivation_count > 0).order_by(_m.seq)
+_ACTIVE = select(func.count()).where(_OWN, _m.status == "active")
+
+
+def _number(*conditions: Any) -> Any:
+    return func.count(case((and_(*conditions), 1)))
+
+
+_COUNTS = (
+    select(
+        _m.cluster_id,
+        _number(_m.status == "active"),
+        _number(_m.status == "dying"),
+        _number(_m.status == "dead"),
+        _number(or_(_m.status == "dying", and_(_m.status == "active", _m.fresh.is_(True)))),
+    )
+    .where(_OWN, _m.cluster_id.is_not(None))
+    .group_by(_m.cluster_id)
+)
+_STORED_SINCE = (
+    select(*MEMORY)
+    .where(_OWN, _m.created_at > bindparam("after"), _m.compression_source.is_(False))
+    .order_by(_m.created_at.desc(), _m.seq.desc())
+    .limit(bindparam("limit"))
+)
+_OF_SESSIONS = (
+    _OWN,
+    _m.category == "episodic",
+    _m.session_id != "",
+    _m.compressed.is_(False),
+    _m.status != "dead",
+)
+_SESSIONS = (
+    select(_m.session_id, func.count())
+    .where(*_OF_SESSIONS)
+    .group_by(_m.session_id)
+    .order_by(func.min(_m.created_at), _m.session_id)
+)
+_SESSION = (
+    select(*MEMORY).where(*_OF_SESSIONS, _m.session_id == bindparam("session")).order_by(_m.happened_at, _m.seq)
+)
+
+_TARGET = (_m.id == bindparam("target"), _m.being_id == _BEING)
 _MOVED = or_(_m.status != bindparam("new_status"), _m.cluster_id.is_distinct_from(bindparam("new_cluster_id")))
-_MARK_MOVED = insert(index_pending).from_select(["memory_id"], select(_m.id).where(*_TARGET, _MOVED))
-# Status and cluster are indexed, and an index is rewritten for each row whose UPDATE names its column, changed or
-# not: so the counters, which change in every row of every night, have a statement without them.
-_COUNT = (
+_cycle = clock.cycle_of(_BEING)
+_CHANGE = (
     update(table)
     .where(*_TARGET)
     .values(
         importance=bindparam("new_importance"),
+        status=bindparam("new_status"),
         fresh=bindparam("new_fresh"),
+        cluster_id=bindparam("new_cluster_id"),
         absorbed_into=bindparam("new_absorbed_into"),
-        session_count=bindparam("new_session_count"),
+        since=_cycle - bindparam("new_session_count"),
+        stopped_at=case((bindparam("new_status") == "active", None), else_=_cycle),
         reactivation_count=bindparam("new_reactivation_count"),
     )
 )
-_MOVE = (
-    update(table).where(*_TARGET, _MOVED).values(status=bindparam("new_status"), cluster_id=bindparam("new_cluster_id"))
+_RETELL = (
+    update(table)
+    .where(*_TARGET)
+    .values(when_=bindparam("new_when"), folded=bindparam("new_folded"), content_hash=bindparam("new_hash"))
 )
-_RECORD = insert(patrol_runs)
+_COMPRESS = update(table).where(*_TARGET).values(compressed=True, compressed_into=bindparam("summary"))
 
 
-class SqlPatrol:
-    def __init__(self, transaction: Transaction, scope: Scope) -> None:
-        self._transaction = transaction
+class SqlPatrolReads:
+    def __init__(self, reads: Reads, scope: Scope) -> None:
+        self._reads = reads
         self._scope = scope
-        self._read: dict[MemoryId, Subject] = {}
 
-    async def subjects(self) -> list[Subject]:
-        """Oldest first."""
-        found = await self._transaction.rows(_SUBJECTS, _to_subject, being=self._scope.being_id)
-        self._read = {one.id: one for one in found}
-        return found
+    async def homeless(self, *, limit: int) -> list[Subject]:
+        return await self._subjects(_HOMELESS, limit=limit)
+
+    async def fading(self) -> list[Subject]:
+        cycle = await clock.cycle(self._reads, self._scope.being_id)
+        thresholds = json.dumps(_FADED)
+        found = await self._subjects(_FADING, thresholds=thresholds, cycle=cycle)
+        found += await self._subjects(_FADED_LONG_AGO, cycle=cycle, deepest=_DEEPEST)
+        found += await self._subjects(_DYING_AGAIN, thresholds=thresholds)
+        found += await self._subjects(_PINNED_DYING)
+        return [one for one in found if one.status != _flagged(one)]
+
+    async def recalled_dead(self) -> list[Subject]:
+        return await self._subjects(_RECALLED_DEAD)
+
+    async def members(self, cluster_id: ClusterId) -> list[Subject]:
+        return await self._subjects(_MEMBERS, cluster=cluster_id)
+
+    async def subjects(self, ids: Sequence[MemoryId]) -> list[Subject]:
+        return await self._subjects(_BY_IDS, ids=as_list(ids))
+
+    async def _subjects(self, statement: Any, **binds: Any) -> list[Subject]:
+        return await self._reads.rows(statement, _to_subject, being=self._scope.being_id, **binds)
+
+    async def cluster_counts(self) -> list[ClusterCount]:
+        return await self._reads.rows(_COUNTS, _to_count, being=self._scope.being_id)
 
     async def clusters(self) -> list[Cluster]:
-        return await clusters.all_of(self._transaction, self._scope)
+        return await clusters.all_of(self._reads, self._scope)
 
     async def vectors(self, model: ModelName, hashes: Sequence[ContentHash]) -> dict[ContentHash, Vector]:
-        return await embeddings.by_hashes(self._transaction, model, hashes)
+        return await embeddings.by_hashes(self._reads, model, hashes)
 
     async def memories(self, ids: Sequence[MemoryId]) -> list[Memory]:
-        return await memories.by_ids(self._transaction, self._scope, ids)
+        return await memories.by_ids(self._reads, self._scope, ids)
 
-    async def apply(self, changes: PatrolChanges) -> None:
+    async def stored_since(self, moment: datetime | None, *, limit: int) -> list[Memory]:
+        after = to_micros_or_none(moment) or 0
+        found = await self._reads.rows(
+            _STORED_SINCE, to_memory, being=self._scope.being_id, after=after, limit=limit
+        )
+        return found[::-1]
+
+    async def sessions(self) -> list[SessionCount]:
+        return await self._reads.rows(_SESSIONS, _to_session, being=self._scope.being_id)
+
+    async def session_memories(self, session_id: str) -> list[Memory]:
+        return await self._reads.rows(_SESSION, to_memory, being=self._scope.being_id, session=session_id)
+
+    async def last_diary(self) -> DiaryEntry | None:
+        return await diary.last(self._reads, self._scope)
+
+    async def thoughts(self) -> Thoughts:
+        return await diary.thoughts(self._reads, self._scope)
+
+    async def offers(self, ids: Sequence[OfferId]) -> list[KeptOffer]:
+        return await offers.by_ids(self._reads, self._scope, ids)
+
+
+class SqlPatrol(SqlPatrolReads):
+    def __init__(self, transaction: Transaction, scope: Scope) -> None:
+        super().__init__(transaction, scope)
+        self._transaction = transaction
+
+    async def tick(self, run: RunId) -> int:
+        being = self._scope.being_id
+        cycle = await clock.cycle(self._transaction, being)
+        await clock.set_cycle(self._transaction, being, cycle + 1)
+        await Journal(self._transaction, self._scope, run, "age").ticked(cycle)
+        return int((await self._transaction.rows(_ACTIVE, scalar, being=being))[0])
+
+    async def apply(self, changes: PatrolChanges, *, run: RunId, step: str) -> None:
+        """Before and after are read from the tables: what is journalled is what is there."""
+        journal = Journal(self._transaction, self._scope, run, step)
+        await journal.look_at(changes)
+        if changes.model:
+            await embeddings.insert(self._transaction, changes.model, changes.vectors)
         await memories.store(self._transaction, self._scope, changes.new)
         await notes.update_read(self._transaction, self._scope, changes.notes)
         await clusters.upsert(self._transaction, self._scope, changes.clusters)
         await clusters.remove(self._transaction, self._scope, changes.removed_clusters)
-        if changes.subjects:
-            await self._transaction.run(_MARK_MOVED, self._moves(changes.subjects))
-            await self._transaction.run(_COUNT, self._counts(changes.subjects))
-            await self._transaction.run(_MOVE, self._moves(changes.subjects))
-        self._read = {}
+        await self._change(changes)
+        if changes.diary:
+            await diary.write(self._transaction, self._scope, changes.diary)
+        if changes.thoughts:
+            await diary.write_thoughts(self._transaction, self._scope, changes.thoughts)
+        await offers.settle(self._transaction, self._scope, changes.settled, run)
+        marks = await journal.write(changes)
+        await self._transaction.run(pending.INSERT, [{"memory_id": id_} for id_ in marks])
 
-    # Generators: a hundred thousand rows are made as they are sent, a chunk at a time.
-
-    def _moves(self, subjects: Sequence[Subject]) -> Iterator[dict[str, Any]]:
+    async def _change(self, changes: PatrolChanges) -> None:
         being = self._scope.being_id
-        return (
-            {"target": one.id, "being": being, "new_status": one.status, "new_cluster_id": one.cluster_id}
-            for one in subjects
-            if self._may_move(one)
+        await self._transaction.run(
+            _CHANGE,
+            (
+                {
+                    "target": one.id,
+                    "being": being,
+                    "new_importance": one.importance,
+                    "new_status": one.status,
+                    "new_fresh": one.fresh,
+                    "new_cluster_id": one.cluster_id,
+                    "new_absorbed_into": one.absorbed_into,
+                    "new_session_count": one.session_count,
+                    "new_reactivation_count": one.reactivation_count,
+                }
+                for one in changes.subjects
+            ),
+        )
+        rows = [(memory, from_memory(memory)) for memory in changes.retold]
+        await self._transaction.run(
+            _RETELL,
+            [
+                {
+                    "target": memory.id,
+                    "being": being,
+                    "new_when": row["when_"],
+                    "new_folded": row["folded"],
+                    "new_hash": row["content_hash"],
+                }
+                for memory, row in rows
+            ],
+        )
+        await self._transaction.run(
+            _COMPRESS,
+            [{"target": id_, "being": being, "summary": summary} for id_, summary in changes.compressed.items()],
         )
 
-    def _may_move(self, to_be: Subject) -> bool:
-        """False for one that was read where it stays: nobody else writes meanwhile. The statement checks the rest."""
-        was = self._read.get(to_be.id)
-        return was is None or was.status != to_be.status or was.cluster_id != to_be.cluster_id
 
-    def _counts(self, subjects: Sequence[Subject]) -> Iterator[dict[str, Any]]:
-        being = self._scope.being_id
-        return (
-            {
-                "target": one.id,
-                "being": being,
-                "new_importance": one.importance,
-                "new_fresh": one.fresh,
-                "new_absorbed_into": one.absorbed_into,
-                "new_session_count": one.session_count,
-                "new_reactivation_count": one.reactivation_count,
-            }
-            for one in subjects
-        )
-
-    async def record_run(self, run_id: RunId, started: datetime, finished: datetime, report: Mapping[str, Any]) -> None:
-        row = {
-            "id": run_id,
-            "being_id": self._scope.being_id,
-            "started": to_micros(started),
-            "finished": to_micros(finished),
-            "report": json.dumps(report, ensure_ascii=False),
-        }
-        await self._transaction.run(_RECORD, [row])
-        await audit.append(
-            self._transaction, [entry_of(self._scope, "patrol", finished, tool="run_patrol", ids=[run_id])]
-        )
+def _flagged(one: Subject) -> str:
+    return flagged(one.status, importance=one.importance, session_count=one.session_count, pinned=one.pinned)
 
 
 def _to_subject(row: Row) -> Subject:
@@ -142,3 +283,12 @@ def _to_subject(row: Row) -> Subject:
         session_count=sessions,
         reactivation_count=reactivations,
     )
+
+
+def _to_count(row: Row) -> ClusterCount:
+    cluster_id, active, dying, dead, unsettled = row
+    return ClusterCount(cluster_id=cluster_id, active=active, dying=dying, dead=dead, unsettled=unsettled)
+
+
+def _to_session(row: Row) -> SessionCount:
+    return SessionCount(session_id=row[0], memories=row[1])

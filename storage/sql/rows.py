@@ -19,6 +19,7 @@ from memory.model import (
     WhenItem,
     when_as_searched,
 )
+from storage.sql.clock import SESSION_COUNT
 from storage.sql.engine import Row
 from storage.sql.folding import fold_fields, fold_themes
 from storage.sql.tables import memories
@@ -31,8 +32,8 @@ MEMORY = (
     memories.c.created_at, memories.c.happened_at, memories.c.feeling, memories.c.importance, memories.c.category,
     memories.c.themes, memories.c.emotions, memories.c.emotion, memories.c.lesson, memories.c.key,
     memories.c.pinned, memories.c.status, memories.c.fresh, memories.c.compressed, memories.c.cluster_id,
-    memories.c.absorbed_into, memories.c.session_count, memories.c.access_count, memories.c.reactivation_count,
-    memories.c.last_activated, memories.c.last_accessed,
+    memories.c.absorbed_into, memories.c.compressed_into, memories.c.compression_source, SESSION_COUNT,
+    memories.c.access_count, memories.c.reactivation_count, memories.c.last_activated, memories.c.last_accessed,
 )  # fmt: skip
 """The columns that `to_memory` takes, in its order."""
 
@@ -45,8 +46,8 @@ def to_memory(row: Row) -> Memory:
         created_at, happened_at, feeling, importance, category,
         themes, emotions, emotion, lesson, key,
         pinned, status, fresh, compressed, cluster_id,
-        absorbed_into, session_count, access_count, reactivation_count,
-        last_activated, last_accessed,
+        absorbed_into, compressed_into, compression_source, session_count,
+        access_count, reactivation_count, last_activated, last_accessed,
     ) = row  # fmt: skip
     return Memory(
         id=id_,
@@ -76,6 +77,8 @@ def to_memory(row: Row) -> Memory:
         compressed=bool(compressed),
         cluster_id=cluster_id,
         absorbed_into=absorbed_into,
+        compressed_into=compressed_into,
+        compression_source=bool(compression_source),
         session_count=session_count,
         access_count=access_count,
         reactivation_count=reactivation_count,
@@ -85,6 +88,7 @@ def to_memory(row: Row) -> Memory:
 
 
 def from_memory(memory: Memory) -> dict[str, Any]:
+    """By column, but for `session_count`, which is kept as two (`storage.sql.clock`)."""
     scene = memory.scene
     emotion = memory.emotion
     axes = emotion and [
@@ -114,6 +118,8 @@ def from_memory(memory: Memory) -> dict[str, Any]:
         "compressed": memory.compressed,
         "cluster_id": memory.cluster_id,
         "absorbed_into": memory.absorbed_into,
+        "compressed_into": memory.compressed_into,
+        "compression_source": memory.compression_source,
         "session_count": memory.session_count,
         "access_count": memory.access_count,
         "reactivation_count": memory.reactivation_count,

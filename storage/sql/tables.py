@@ -52,7 +52,13 @@ memories = Table(
     Column("compressed", Boolean, nullable=False),
     Column("cluster_id", Text),
     Column("absorbed_into", Text),
-    Column("session_count", Integer, nullable=False),
+    # The summary that tells of it (spec L3); on the summary `compression_source` is true.
+    Column("compressed_into", Text, index=True),
+    Column("compression_source", Boolean, nullable=False, server_default="0"),
+    # `session_count` is `coalesce(stopped_at, beings.cycle) - since`: the cycle in which it was last activated, and the
+    # one in which it stopped being active, NULL while it is.
+    Column("since", Integer, nullable=False, server_default="0"),
+    Column("stopped_at", Integer),
     Column("access_count", Integer, nullable=False),
     Column("reactivation_count", Integer, nullable=False),
     Column("created_at", Integer, nullable=False),
@@ -69,9 +75,17 @@ memories = Table(
     UniqueConstraint("being_id", "key"),
     sqlite_autoincrement=True,
 )
-Index("ix_memories_status", memories.c.being_id, memories.c.status)
-# With the status, so that counting a cluster's memories does not read them.
-Index("ix_memories_cluster", memories.c.being_id, memories.c.cluster_id, memories.c.status)
+# With status and freshness, so that counting a cluster's memories does not read them.
+Index("ix_memories_cluster", memories.c.being_id, memories.c.cluster_id, memories.c.status, memories.c.fresh)
+# ❸ looks up, for each cycle of activation, those below the importance that has faded by now.
+Index(
+    "ix_memories_fading",
+    memories.c.being_id,
+    memories.c.status,
+    memories.c.pinned,
+    memories.c.since,
+    memories.c.importance,
+)
 Index("ix_memories_timeline", memories.c.being_id, memories.c.happened_at.desc(), memories.c.id)
 Index("ix_memories_content_hash", memories.c.content_hash)
 
@@ -156,6 +170,8 @@ patrol_runs = Table(
     Column("started", Integer, nullable=False),
     Column("finished", Integer, nullable=False),
     Column("report", Text, nullable=False),
+    # running, finished, undone, rolled_back
+    Column("state", Text, nullable=False, server_default="finished"),
 )
 Index("ix_patrol_runs_started", patrol_runs.c.being_id, patrol_runs.c.started)
 
@@ -213,3 +229,70 @@ forgotten = Table(
     Column("memory_id", Text, nullable=False),
     sqlite_autoincrement=True,
 )
+
+# What the patrol knows of a being: its clock, and its notes for the next session (spec P8).
+beings = Table(
+    "beings",
+    metadata,
+    Column("being_id", Text, primary_key=True, nullable=False),
+    Column("cycle", Integer, nullable=False),
+    Column("think", Text, nullable=False),
+    Column("think_sources", Text, nullable=False),
+)
+
+# The journal (ruling 11): what each run changed, in order; `before` is NULL for what it made, `after` for what it removed.
+patrol_changes = Table(
+    "patrol_changes",
+    metadata,
+    Column("seq", Integer, primary_key=True),
+    Column("run_id", Text, nullable=False, index=True),
+    Column("being_id", Text, nullable=False),
+    Column("step", Text, nullable=False),
+    Column("kind", Text, nullable=False),
+    Column("target", Text, nullable=False),
+    Column("before", Text),
+    Column("after", Text),
+    sqlite_autoincrement=True,
+)
+Index("ix_patrol_changes_target", patrol_changes.c.being_id, patrol_changes.c.target)
+
+# What was handed out to be decided (ruling 10). `topic` says what it is about; `body` is "" once it is settled.
+patrol_offers = Table(
+    "patrol_offers",
+    metadata,
+    Column("id", Text, primary_key=True, nullable=False),
+    Column("being_id", Text, nullable=False),
+    Column("made_at", Integer, nullable=False),
+    Column("topic", Text, nullable=False),
+    Column("body", Text, nullable=False),
+    Column("settled_by", Text),
+)
+Index("ix_patrol_offers_topic", patrol_offers.c.being_id, patrol_offers.c.topic)
+
+diary = Table(
+    "diary",
+    metadata,
+    Column("being_id", Text, nullable=False),
+    Column("date", Text, nullable=False),
+    Column("text", Text, nullable=False),
+    Column("sources", Text, nullable=False),
+    Column("written_at", Integer, nullable=False),
+    PrimaryKeyConstraint("being_id", "date"),
+)
+
+# What language models cost (spec O10).
+cost_records = Table(
+    "cost_records",
+    metadata,
+    Column("seq", Integer, primary_key=True),
+    Column("being_id", Text, nullable=False),
+    Column("run_id", Text, nullable=False),
+    Column("at", Integer, nullable=False),
+    Column("purpose", Text, nullable=False),
+    Column("model", Text, nullable=False),
+    Column("input_tokens", Integer, nullable=False),
+    Column("output_tokens", Integer, nullable=False),
+    Column("usd", Float),
+    sqlite_autoincrement=True,
+)
+Index("ix_cost_records_being_id", cost_records.c.being_id, cost_records.c.at)

@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from memory.model import Cluster, Memory, ModelName, Note, Vector
+from memory.model import Cluster, Memory, ModelName, Note, RunId, Vector
 from memory.rules.roots import Root
 from patrol.night import Evening, Night
 from tests.doubles import ADA, FakePatrolLedger, FakePatrolTransaction, FakeWordStatistics, at_cosine
@@ -67,9 +67,10 @@ class World:
         *,
         prototypes: Mapping[Root, NDArray[np.float32]] = PROTOTYPES,
     ) -> Night:
-        night = Night(ADA, self.transaction(), FakeWordStatistics(), MODEL, Evening(memories, notes, {}, prototypes))
+        evening = Evening(memories, notes, {}, prototypes)
+        night = Night(ADA, self.transaction(), FakeWordStatistics(), MODEL, RunId("run"), evening)
         await night.read()
         return night
 
     async def write(self, night: Night) -> None:
-        await self.transaction().apply(night.changes())
+        await self.transaction().apply(night.changes(), run=RunId("run"), step="")

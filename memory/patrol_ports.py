@@ -1,0 +1,240 @@
+"""What a patrol needs of the ledger (spec P6 to P8, L3, O10; rulings 10 and 11). Scoped as `memory.ports` says."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any, Literal, NewType, Protocol
+
+from memory.language import Spent
+from memory.model import (
+    BeingId,
+    Cluster,
+    ClusterId,
+    ContentHash,
+    Memory,
+    MemoryId,
+    ModelName,
+    Note,
+    RunId,
+    Status,
+    Vector,
+)
+from memory.scope import Scope
+
+OfferId = NewType("OfferId", str)
+RunState = Literal["running", "finished", "undone", "rolled_back"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Subject:
+    """A memory as the patrol sees it."""
+
+    id: MemoryId
+    content_hash: ContentHash
+    importance: float
+    status: Status
+    fresh: bool
+    pinned: bool
+    cluster_id: ClusterId | None
+    absorbed_into: MemoryId | None
+    session_count: int
+    reactivation_count: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClusterCount:
+    """How many of its memories are what; `unsettled`: fresh active or dying ones, which ❹ looks at."""
+
+    cluster_id: ClusterId
+    active: int
+    dying: int
+    dead: int
+    unsettled: int
+
+    @property
+    def all(self) -> int:
+        return self.active + self.dying + self.dead
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DiaryEntry:
+    """One a day (spec P8). `date` is ISO; `sources`: the memories that it was written from."""
+
+    date: str
+    text: str
+    sources: tuple[MemoryId, ...]
+    written_at: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Thoughts:
+    """think_md (spec P8): what the being noticed or wants to remember for the next session."""
+
+    points: tuple[str, ...] = ()
+    sources: tuple[MemoryId, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KeptOffer:
+    """What was handed out to be decided (ruling 10). `topic` says what it is about; `settled_by`: the run that applied
+    a decision, and the body is empty then."""
+
+    id: OfferId
+    topic: str
+    body: Mapping[str, Any]
+    settled_by: RunId | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PatrolChanges:
+    """What a step changes, applied in one transaction and journalled with what was before (ruling 11). Every changed
+    subject, retold or new memory leaves a pending index mark if what the index holds of it differs."""
+
+    new: tuple[Memory, ...] = ()
+    notes: tuple[Note, ...] = ()
+    subjects: tuple[Subject, ...] = ()
+    """The changed ones, as they are to be."""
+    retold: tuple[Memory, ...] = ()
+    """Of these the timeline is to be as it is here (❹)."""
+    compressed: Mapping[MemoryId, MemoryId] = field(default_factory=dict)
+    """Which summary tells of each (spec L3)."""
+    clusters: tuple[Cluster, ...] = ()
+    """New or changed."""
+    removed_clusters: tuple[ClusterId, ...] = ()
+    diary: DiaryEntry | None = None
+    thoughts: Thoughts | None = None
+    settled: tuple[OfferId, ...] = ()
+    model: ModelName | None = None
+    vectors: Mapping[ContentHash, Vector] = field(default_factory=dict)
+    """Of texts that are new by it, to be cached."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SessionCount:
+    """A session that was not summarised: its episodic memories that are not dead (spec L3)."""
+
+    session_id: str
+    memories: int
+
+
+class PatrolReads(Protocol):
+    """What a step looks at: never all of a being's memories, but those that something is to be done about."""
+
+    async def homeless(self, *, limit: int) -> list[Subject]:
+        """Living memories without a cluster, in the order of their arrival."""
+        ...
+
+    async def fading(self) -> list[Subject]:
+        """Living memories whose status `memory.rules.decay.flagged` changes."""
+        ...
+
+    async def recalled_dead(self) -> list[Subject]:
+        """Dead ones that were recalled since they died."""
+        ...
+
+    async def members(self, cluster_id: ClusterId) -> list[Subject]:
+        """In the order of their arrival, dead ones too."""
+        ...
+
+    async def subjects(self, ids: Sequence[MemoryId]) -> list[Subject]: ...
+
+    async def cluster_counts(self) -> list[ClusterCount]:
+        """Of clusters that have memories."""
+        ...
+
+    async def clusters(self) -> list[Cluster]: ...
+
+    async def vectors(self, model: ModelName, hashes: Sequence[ContentHash]) -> dict[ContentHash, Vector]: ...
+
+    async def memories(self, ids: Sequence[MemoryId]) -> list[Memory]: ...
+
+    async def stored_since(self, moment: datetime | None, *, limit: int) -> list[Memory]:
+        """The latest of those stored after it, oldest first; summaries left out."""
+        ...
+
+    async def sessions(self) -> list[SessionCount]:
+        """Those not yet summarised, oldest first."""
+        ...
+
+    async def session_memories(self, session_id: str) -> list[Memory]:
+        """Its episodic memories that are neither dead nor summarised, oldest first."""
+        ...
+
+    async def last_diary(self) -> DiaryEntry | None: ...
+
+    async def thoughts(self) -> Thoughts: ...
+
+    async def offers(self, ids: Sequence[OfferId]) -> list[KeptOffer]: ...
+
+
+class PatrolTransaction(PatrolReads, Protocol):
+    """The writer, held from reading the state to committing the changes; no model is called meanwhile."""
+
+    async def tick(self, run: RunId) -> int:
+        """❷ One more cycle for every active memory, journalled; how many they are."""
+        ...
+
+    async def apply(self, changes: PatrolChanges, *, run: RunId, step: str) -> None: ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Run:
+    """A patrol as the ledger keeps it. `finished` equals `started` while it is running."""
+
+    id: RunId
+    being_id: BeingId
+    started: datetime
+    finished: datetime
+    state: RunState
+    report: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Undone:
+    """What was put back, by kind; `removed`: memories that the run had made, gone from the ledger, not yet from the
+    index."""
+
+    counts: Mapping[str, int]
+    removed: tuple[MemoryId, ...] = ()
+
+
+class PatrolLedger(Protocol):
+    async def unread_notes(self, scope: Scope, *, type: str) -> list[Note]: ...
+
+    async def add_vectors(self, model: ModelName, vectors: Mapping[ContentHash, Vector]) -> None: ...
+
+    async def vectors(self, model: ModelName, hashes: Sequence[ContentHash]) -> dict[ContentHash, Vector]: ...
+
+    def patrol(self, scope: Scope) -> AbstractAsyncContextManager[PatrolTransaction]:
+        """Commits when left without an exception, else rolls back."""
+        ...
+
+    def patrol_view(self, scope: Scope) -> PatrolReads:
+        """For what is prepared before the writer is taken: each read sees the last commit."""
+        ...
+
+    async def keep_offers(self, scope: Scope, offered: Sequence[KeptOffer], *, at: datetime) -> None:
+        """Replaces those on the same topics that nobody has settled."""
+        ...
+
+    async def begin_run(self, scope: Scope, run: RunId, started: datetime) -> None: ...
+
+    async def finish_run(self, scope: Scope, run: RunId, finished: datetime, report: Mapping[str, Any]) -> None: ...
+
+    async def runs(self, scope: Scope, *, limit: int) -> list[Run]:
+        """The latest first."""
+        ...
+
+    async def unfinished_runs(self) -> list[Run]:
+        """Of all beings: their process died."""
+        ...
+
+    async def undo(self, scope: Scope, run: RunId, *, at: datetime, state: RunState = "undone") -> Undone:
+        """Put back what the run changed, in one transaction; fields that were changed since by anything else than a
+        patrol stay as they are. Raises `CannotUndo`, and nothing is changed then."""
+        ...
+
+    async def record_cost(self, scope: Scope, run: RunId, spent: Spent, *, at: datetime) -> None: ...

@@ -1,0 +1,116 @@
+"""A being's clock instead of a count in every row; journal, offers and costs of patrols; diary; summaries of sessions.
+
+Revision 0005. `session_count` is `coalesce(stopped_at, the being's cycle) - since` from now on: a cycle more for every
+active memory is one row changed, not all of them.
+"""
+
+from __future__ import annotations
+
+import sqlalchemy as sa
+from alembic import op
+
+revision = "0005"
+down_revision = "0004"
+branch_labels = None
+depends_on = None
+
+
+def upgrade() -> None:
+    op.create_table(
+        "beings",
+        sa.Column("being_id", sa.Text(), nullable=False),
+        sa.Column("cycle", sa.Integer(), nullable=False),
+        sa.Column("think", sa.Text(), nullable=False),
+        sa.Column("think_sources", sa.Text(), nullable=False),
+        sa.PrimaryKeyConstraint("being_id", name="pk_beings"),
+    )
+    op.execute(
+        "INSERT INTO beings (being_id, cycle, think, think_sources) "
+        "SELECT being_id, max(session_count), '[]', '[]' FROM memories GROUP BY being_id"
+    )
+    op.drop_index("ix_memories_cluster", "memories")
+    op.add_column("memories", sa.Column("since", sa.Integer(), nullable=False, server_default="0"))
+    op.add_column("memories", sa.Column("stopped_at", sa.Integer(), nullable=True))
+    op.add_column("memories", sa.Column("compressed_into", sa.Text(), nullable=True))
+    op.add_column("memories", sa.Column("compression_source", sa.Boolean(), nullable=False, server_default="0"))
+    op.execute(
+        "UPDATE memories SET since = (SELECT cycle FROM beings WHERE beings.being_id = memories.being_id) "
+        "- session_count, stopped_at = CASE status WHEN 'active' THEN NULL "
+        "ELSE (SELECT cycle FROM beings WHERE beings.being_id = memories.being_id) END"
+    )
+    op.drop_column("memories", "session_count")
+    op.create_index("ix_memories_cluster", "memories", ["being_id", "cluster_id", "status", "fresh"])
+    # Its beginning is what the index of the status was.
+    op.drop_index("ix_memories_status", "memories")
+    op.create_index("ix_memories_fading", "memories", ["being_id", "status", "pinned", "since", "importance"])
+    op.create_index("ix_memories_compressed_into", "memories", ["compressed_into"])
+    op.add_column("patrol_runs", sa.Column("state", sa.Text(), nullable=False, server_default="finished"))
+    op.create_table(
+        "patrol_changes",
+        sa.Column("seq", sa.Integer(), nullable=False),
+        sa.Column("run_id", sa.Text(), nullable=False),
+        sa.Column("being_id", sa.Text(), nullable=False),
+        sa.Column("step", sa.Text(), nullable=False),
+        sa.Column("kind", sa.Text(), nullable=False),
+        sa.Column("target", sa.Text(), nullable=False),
+        sa.Column("before", sa.Text(), nullable=True),
+        sa.Column("after", sa.Text(), nullable=True),
+        sa.PrimaryKeyConstraint("seq", name="pk_patrol_changes"),
+        sqlite_autoincrement=True,
+    )
+    op.create_index("ix_patrol_changes_run_id", "patrol_changes", ["run_id"])
+    op.create_index("ix_patrol_changes_target", "patrol_changes", ["being_id", "target"])
+    op.create_table(
+        "patrol_offers",
+        sa.Column("id", sa.Text(), nullable=False),
+        sa.Column("being_id", sa.Text(), nullable=False),
+        sa.Column("made_at", sa.Integer(), nullable=False),
+        sa.Column("topic", sa.Text(), nullable=False),
+        sa.Column("body", sa.Text(), nullable=False),
+        sa.Column("settled_by", sa.Text(), nullable=True),
+        sa.PrimaryKeyConstraint("id", name="pk_patrol_offers"),
+    )
+    op.create_index("ix_patrol_offers_topic", "patrol_offers", ["being_id", "topic"])
+    op.create_table(
+        "diary",
+        sa.Column("being_id", sa.Text(), nullable=False),
+        sa.Column("date", sa.Text(), nullable=False),
+        sa.Column("text", sa.Text(), nullable=False),
+        sa.Column("sources", sa.Text(), nullable=False),
+        sa.Column("written_at", sa.Integer(), nullable=False),
+        sa.PrimaryKeyConstraint("being_id", "date", name="pk_diary"),
+    )
+    op.create_table(
+        "cost_records",
+        sa.Column("seq", sa.Integer(), nullable=False),
+        sa.Column("being_id", sa.Text(), nullable=False),
+        sa.Column("run_id", sa.Text(), nullable=False),
+        sa.Column("at", sa.Integer(), nullable=False),
+        sa.Column("purpose", sa.Text(), nullable=False),
+        sa.Column("model", sa.Text(), nullable=False),
+        sa.Column("input_tokens", sa.Integer(), nullable=False),
+        sa.Column("output_tokens", sa.Integer(), nullable=False),
+        sa.Column("usd", sa.Float(), nullable=True),
+        sa.PrimaryKeyConstraint("seq", name="pk_cost_records"),
+        sqlite_autoincrement=True,
+    )
+    op.create_index("ix_cost_records_being_id", "cost_records", ["being_id", "at"])
+
+
+def downgrade() -> None:
+    for table in ("cost_records", "diary", "patrol_offers", "patrol_changes"):
+        op.drop_table(table)
+    op.drop_column("patrol_runs", "state")
+    op.drop_index("ix_memories_compressed_into", "memories")
+    op.drop_index("ix_memories_fading", "memories")
+    op.create_index("ix_memories_status", "memories", ["being_id", "status"])
+    op.drop_index("ix_memories_cluster", "memories")
+    op.add_column("memories", sa.Column("session_count", sa.Integer(), nullable=False, server_default="0"))
+    op.execute(
+        "UPDATE memories SET session_count = coalesce(stopped_at, "
+        "(SELECT cycle FROM beings WHERE beings.being_id = memories.being_id)) - since"
+    )
+    for column in ("compression_source", "compressed_into", "stopped_at", "since"):
+        op.drop_column("memories", column)
+    op.create_index("ix_memories_cluster", "memories", ["being_id", "cluster_id", "status"])
+    op.drop_table("beings")
