@@ -215,9 +215,8 @@ def _not_absorbable(id_: MemoryId, survivor: MemoryId, offer: Offer, present: Pr
     if memory.pinned:
         return "is pinned by now"
     # What a summary stands for is not recalled; what is merged into it would not be either.
-    return "can be recalled and its survivor only as a summary" if (
-        present.memories[survivor].compressed and not memory.compressed
-    ) else ""
+    hidden = present.memories[survivor].compressed and not memory.compressed
+    return "would not be recalled, as its survivor has a summary that stands for it" if hidden else ""
 
 
 def _not_fading(memory: Memory) -> str:
@@ -233,8 +232,8 @@ def _split_now(answer: Split, offer: Offer, present: Present) -> Checked:
     if not answer.parts:
         return Checked(answer)
     if present.is_root or present.active <= SPLIT_ABOVE:
-        reason = f"{offer.cluster} has {present.active} active memories by now, too few to be split."
-        return Checked(Split(), ("A root cluster is never split." if present.is_root else reason,))
+        few = f"{offer.cluster} has {present.active} active memories by now: too few, so it was not split."
+        return Checked(Split(), ("A root is never split." if present.is_root else few,))
     parts: list[Part] = []
     left_out: list[str] = []
     remaining = present.active
@@ -262,7 +261,7 @@ def _asleep(memory: Memory) -> str:
 def _text_reason(offer: Offer, present: Present) -> str:
     for one in offer.memories:
         memory = present.memories.get(one.id)
-        if memory is None or memory.scene.action != one.text and _says_other(memory, offer):
+        if memory is None or one.text != text_of(memory, offer.kind):
             happened = "was forgotten" if memory is None else "was changed"
             return f"Memory {one.id!r} {happened} since this was offered: nothing was written. Take a new offer."
         if offer.kind == "compress" and memory.compressed:

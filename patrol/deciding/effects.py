@@ -44,9 +44,7 @@ def survivor_of(survivor: Memory, absorbed: Sequence[Memory]) -> Memory:
         importance=importance,
         session_count=session_count,
         reactivation_count=survivor.reactivation_count + sum(memory.reactivation_count for memory in absorbed),
-        status=flagged(
-            survivor.status, importance=importance, session_count=session_count, pinned=survivor.pinned
-        ),
+        status=flagged(survivor.status, importance=importance, session_count=session_count, pinned=survivor.pinned),
         fresh=False,
     )
 
@@ -58,11 +56,13 @@ def dead(memory: Memory) -> Memory:
 
 def merged_when(survivor: Memory, absorbed: Sequence[Memory]) -> tuple[WhenItem, ...]:
     """The survivor's own entries as they are, then the histories of the others by date, what is not a date last
-    (spec P4). Nothing twice, and not what the survivor says itself of that day."""
+    (spec P4). Nothing twice, and not what the survivor says itself of that day. A survivor without entries begins with
+    its day, for the first entry is read as a memory's date."""
     own = {(when_date(item), item.action) for item in history(survivor)}
     told = {(when_date(item), item.action): item for memory in absorbed for item in history(memory)}
     new = sorted((key for key in told if key not in own), key=lambda key: (parse_moment(key[0]) is None, key))
-    return (*survivor.scene.when, *(told[key] for key in new))
+    first = survivor.scene.when or ((survivor.happened_at.date().isoformat(),) if new else ())
+    return (*first, *(told[key] for key in new))
 
 
 def history(memory: Memory) -> list[DatedAction]:

@@ -64,7 +64,9 @@ class Offer:
     @property
     def size(self) -> int:
         """In characters."""
-        return sum(memory.size for memory in self.memories) + len(self.earlier) + sum(len(point) for point in self.think)
+        return (
+            sum(memory.size for memory in self.memories) + len(self.earlier) + sum(len(point) for point in self.think)
+        )
 
     @property
     def needs_a_mind(self) -> bool:
