@@ -4,7 +4,7 @@ ids."""
 from __future__ import annotations
 
 import uuid
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 
 import numpy as np
@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from memory.model import LIVING, Cluster, Memory, MemoryId, Vector
 from memory.rules.budget import within_budget
+from memory.rules.grouping import SIMILARITY
 from patrol.deciding.offer import MOST, SIZE, Kind, Offer, OfferId, Shown, cut, shown
 
 SPLIT_ABOVE = 10
@@ -24,16 +25,16 @@ EARLIER, POINTS, POINT = 2_000, 7, 300
 def consolidation_offers(
     cluster: Cluster, members: Sequence[Memory], vectors: Mapping[MemoryId, Vector]
 ) -> list[Offer]:
-    """Every fresh or dying living member is in exactly one offer (spec P6 ❹), with those that are most alike to it;
+    """Every fresh or dying living member is in exactly one offer (spec P6 ❹), with those that are alike to it;
     after them the nearest settled living members, which may be in several. `vectors`: of those that have one."""
     living = sorted((memory for memory in members if memory.status in LIVING), key=_arrival)
     waiting = [memory for memory in living if _waits(memory)]
     # What a summary stands for is not recalled: a memory merged into it would not be either.
     settled = [memory for memory in living if not _waits(memory) and not memory.compressed]
     offers: list[Offer] = []
-    for group in _alike(waiting, vectors, room=(TO_SETTLE, SIZE_TO_SETTLE) if settled else (MOST, SIZE)):
-        nearest = _nearest_first(settled, _rows(settled, vectors) @ _rows(group, vectors).T)
-        found = _fitting([shown(memory, "consolidate") for memory in [*group, *nearest]])
+    for lot in _packed(waiting, vectors, room=(TO_SETTLE, SIZE_TO_SETTLE) if settled else (MOST, SIZE)):
+        nearest = _nearest_first(settled, _rows(settled, vectors) @ _rows(lot, vectors).T)
+        found = _fitting([shown(memory, "consolidate") for memory in [*lot, *nearest]])
         offers.append(_offer("consolidate", found, cluster))
     return offers
 
@@ -109,23 +110,46 @@ def _fitting(memories: Sequence[Shown], *, most: int = MOST, size: int = SIZE) -
     return [memories[i] for i in within_budget([one.size for one in memories], limit=most, budget=size)]
 
 
-def _alike(
+def _packed(
     memories: Sequence[Memory], vectors: Mapping[MemoryId, Vector], *, room: tuple[int, int]
 ) -> list[list[Memory]]:
-    """Disjoint groups that fit into `room` (memories, characters): the first that is left, and those nearest to it."""
+    """In as few lots of `room` (memories, characters) as are found by putting each group, whole, where it first fits."""
+    most, size = room
+    lots: list[list[Memory]] = []
+    used: list[int] = []
+    sizes = {memory.id: shown(memory, "consolidate").size for memory in memories}
+    for group in _alike(memories, vectors, sizes, room=room):
+        needs = sum(sizes[memory.id] for memory in group)
+        for i, lot in enumerate(lots):
+            if len(lot) + len(group) <= most and used[i] + needs <= size:
+                lot += group
+                used[i] += needs
+                break
+        else:
+            lots.append(list(group))
+            used.append(needs)
+    return lots
+
+
+def _alike(
+    memories: Sequence[Memory],
+    vectors: Mapping[MemoryId, Vector],
+    sizes: Mapping[MemoryId, int],
+    *,
+    room: tuple[int, int],
+) -> Iterator[list[Memory]]:
+    """Disjoint groups that fit into `room`: the first that is left, and the nearest of those alike to it."""
     rows = _rows(memories, vectors)
     left = np.arange(len(memories))
     most, size = room
-    groups: list[list[Memory]] = []
     while len(left):
         nearness = rows[left] @ rows[left[0]]
         nearness[0] = np.inf
-        order = left[np.argsort(-nearness, kind="stable")]
-        sizes = [shown(memories[i], "consolidate").size for i in order[: most * 4]]
-        taken = order[within_budget(sizes, limit=most, budget=size)]
-        groups.append([memories[i] for i in taken])
+        order = np.argsort(-nearness, kind="stable")
+        near = left[order[nearness[order] >= SIMILARITY]]
+        taken = near[within_budget([sizes[memories[i].id] for i in near], limit=most, budget=size)]
+        yield [memories[i] for i in taken]
         left = left[~np.isin(left, taken)]
-    return groups
 
 
 def _nearest_first(memories: Sequence[Memory], nearness: NDArray[np.float32]) -> list[Memory]:
