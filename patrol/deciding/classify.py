@@ -1,0 +1,62 @@
+"""Business or Private, by a small language model (spec P6 ❶.5)."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Callable, Sequence
+
+from memory.language import LanguageModel, Prompt, Spent
+from memory.rules.fragments import quoted
+from memory.rules.roots import Root
+from patrol.deciding.answers import Refused
+from patrol.deciding.asking import again, ask
+from patrol.deciding.offer import cut
+from patrol.deciding.prompts import DATA, block
+from patrol.deciding.shapes import ClassificationShape
+
+BATCH = 50
+ACTION = 300
+"""Characters of an action that tell which root it belongs to."""
+
+SYSTEM = f"""\
+You sort a being's memories. Each line is one, with its number `n`. Say for every number whether it is Business (work,
+customers, projects, code, money earned, career) or Private (family, friends, home, health, feelings, leisure, the being
+itself). Where both fit, choose what it is mainly about. Answer every number exactly once.
+
+{DATA}"""
+
+
+async def classify(language: LanguageModel, actions: Sequence[str], spend: Callable[[Spent], None]) -> list[Root]:
+    """A root for each action, in order. Raises `LanguageModelUnavailable`, `UnusableAnswer`."""
+    roots: list[Root] = []
+    for start in range(0, len(actions), BATCH):
+        roots += await _batch(language, actions[start : start + BATCH], spend)
+    return roots
+
+
+async def _batch(language: LanguageModel, actions: Sequence[str], spend: Callable[[Spent], None]) -> list[Root]:
+    return await ask(
+        language,
+        lambda complaint: classify_prompt(actions, complaint),
+        ClassificationShape,
+        lambda answer: roots_of(answer, len(actions)),
+        spend,
+    )
+
+
+def classify_prompt(actions: Sequence[str], complaint: str = "") -> Prompt:
+    lines = (
+        quoted(json.dumps({"n": number, "text": quoted(cut(action, ACTION))}, ensure_ascii=False))
+        for number, action in enumerate(actions, start=1)
+    )
+    text = block(*lines) + again(complaint)
+    return Prompt(purpose="classify", system=SYSTEM, text=text, size="small", max_tokens=2_000)
+
+
+def roots_of(answer: ClassificationShape, last: int) -> list[Root] | Refused:
+    """Of the numbers from 1 to `last`, in order."""
+    if Counter(one.number for one in answer.roots) != Counter(range(1, last + 1)):
+        return Refused(f"Name each number from 1 to {last} exactly once.")
+    by_number = {one.number: one.root for one in answer.roots}
+    return [by_number[number] for number in range(1, last + 1)]

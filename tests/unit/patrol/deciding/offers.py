@@ -1,0 +1,40 @@
+"""Offers and a language model, for the tests of what a mind decides."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from memory.language import Answer, Prompt, Spent
+from memory.model import Cluster, ClusterId, Memory
+from patrol.deciding.checks import Present
+from patrol.deciding.offer import Kind, Offer, OfferId, shown
+from tests.doubles import ADA
+
+HOME = ClusterId("home")
+DINNERS = Cluster(id=HOME, being_id=ADA.being_id, name="Dinners", parent_id=ClusterId("private"))
+ROOT = Cluster(id=HOME, being_id=ADA.being_id, name="Private", parent_id=HOME, is_root=True)
+
+
+def offer_of(kind: Kind, memories: Sequence[Memory], **fields: Any) -> Offer:
+    cluster: dict[str, Any] = {"cluster_id": HOME, "cluster": "Dinners"} if kind in {"consolidate", "split"} else {}
+    offered = tuple(shown(memory, kind) for memory in memories)
+    return Offer(id=OfferId("offer-1"), kind=kind, memories=offered, **{**cluster, **fields})
+
+
+def present_of(memories: Sequence[Memory], **fields: Any) -> Present:
+    active = sum(memory.status == "active" and memory.cluster_id == HOME for memory in memories)
+    return Present({memory.id: memory for memory in memories}, **{"active": active, **fields})
+
+
+class ScriptedLanguage:
+    """`LanguageModel` that gives the answers it is told, in order, at a hundred tokens each."""
+
+    def __init__(self, *answers: Any) -> None:
+        self.prompts: list[Prompt] = []
+        self._answers = iter(answers)
+
+    async def ask(self, prompt: Prompt, shape: type[Answer], spend: Callable[[Spent], None]) -> Answer:
+        self.prompts.append(prompt)
+        spend(Spent(purpose=prompt.purpose, model="scripted-1", input_tokens=90, output_tokens=10, usd=None))
+        return shape.model_validate(next(self._answers))
