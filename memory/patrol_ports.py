@@ -114,7 +114,7 @@ class PatrolChanges:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SessionCount:
-    """A session that was not summarised: its episodic memories that are not dead (spec L3)."""
+    """A session that was not summarised: its episodic memories that are neither dead nor pinned (spec L3)."""
 
     session_id: str
     memories: int
@@ -160,7 +160,7 @@ class PatrolReads(Protocol):
         ...
 
     async def session_memories(self, session_id: str) -> list[Memory]:
-        """Its episodic memories that are neither dead nor summarised, oldest first."""
+        """Its episodic memories that are neither dead nor pinned nor summarised, oldest first."""
         ...
 
     async def last_diary(self) -> DiaryEntry | None: ...

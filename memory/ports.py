@@ -18,7 +18,6 @@ from memory.model import (
     BeingId,
     Category,
     Changes,
-    Cluster,
     ClusterId,
     ContentHash,
     Emotion,
@@ -28,7 +27,6 @@ from memory.model import (
     Note,
     Provenance,
     Revision,
-    RunId,
     Status,
     Vector,
 )

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from memory.model import Cluster, ClusterId, ContentHash, Memory, MemoryId, ModelName, Note, RunId, Vector
-from memory.patrol_ports import PatrolChanges, PatrolTransaction, Subject
+from memory.patrol_ports import DiaryEntry, OfferId, PatrolChanges, PatrolTransaction, Subject, Thoughts
 from memory.ports import WordStatistics
 from memory.rules.grouping import mean_vector
 from memory.rules.roots import ROOTS, Root
@@ -150,6 +150,10 @@ class Night:
         stored = await self._transaction.memories([s.id for s in subjects if s.id not in new])
         return [*stored, *(new[s.id] for s in subjects if s.id in new)]
 
+    async def diary_until_now(self) -> tuple[DiaryEntry | None, Thoughts]:
+        """The last entry, and the points for the next session (spec P8)."""
+        return await self._transaction.last_diary(), await self._transaction.thoughts()
+
     # --- clusters -----------------------------------------------------------------------------------------------
 
     def root(self, name: Root) -> Cluster:
@@ -189,6 +193,10 @@ class Night:
     def vector_of(self, cluster: Cluster) -> Vector | None:
         """None also where it was computed with another model (ruling 6)."""
         return cluster.vector if cluster.model == self.model else None
+
+    def settle(self, offer: OfferId) -> None:
+        """It was decided upon; nobody can decide it again."""
+        self.also = replace(self.also, settled=(*self.also.settled, offer))
 
     # --- the difference -----------------------------------------------------------------------------------------
 

@@ -1,4 +1,5 @@
-"""A patrol (spec P6, P7): prepare with the model's help, then every step on one working copy, then one transaction."""
+"""A patrol (spec P6, P7, P12): each step prepares with the help of models, then changes what it looks at in a transaction
+of its own. What a run has changed is journalled, and can be undone (ruling 11)."""
 
 from __future__ import annotations
 
@@ -6,54 +7,41 @@ import asyncio
 import logging
 import uuid
 from collections import defaultdict
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, replace
 from datetime import datetime
+from typing import Literal
 
-import numpy as np
-from numpy.typing import NDArray
-
-from memory.errors import EmbeddingUnavailable
-from memory.ingest.notes import PARSE_FAILED, SCENE, read_scene
-from memory.ingest.redaction import clean_note
-from memory.model import BeingId, ContentHash, Memory, Note, RunId, Vector, content_hash
-from memory.ports import ActivationLog, Embedder, PatrolLedger, WordStatistics
-from memory.rules.roots import PROTOTYPES, Root
+from memory.errors import CannotUndo, MadeleineError
+from memory.language import LanguageModel
+from memory.model import BeingId, MemoryId, RunId
+from memory.patrol_ports import PatrolLedger, Run, Undone
+from memory.ports import ActivationLog, Embedder, WordStatistics
 from memory.rules.secrets import Redact, redacted
 from memory.scope import Scope
-from patrol.night import Evening, Night
-from patrol.report import STEPS, PatrolReport, Pending, StepName, StepReport
-from patrol.steps.age import age
-from patrol.steps.assign import assign
-from patrol.steps.flag import flag
-from patrol.steps.merge import merge
-from patrol.steps.revive import revive
+from patrol.deciding.decision import Decision
+from patrol.report import STEPS, PatrolReport, StepName
+from patrol.round import PatrolConfig, Round, World
+from patrol.settling import carry_out, hand_out
+from patrol.walk import Progress, walk
 
 logger = logging.getLogger(__name__)
 
-WITHOUT_KEY = "[graph] BYOK key not set: skipping ❹❻ diary/think_md (mechanical processing only)"
-"""The words of spec P7."""
-NEEDS_KEY: frozenset[StepName] = frozenset({"consolidate", "split"})
-SPLIT_ABOVE = 10
-"""Active memories above which a sub-cluster waits to be split (spec P6 ❻)."""
-SHOWN_PENDING = 20
 
-STEP_WORK: Mapping[StepName, Callable[[Night], Awaitable[StepReport]]] = {
-    "assign": assign,
-    "age": age,
-    "flag": flag,
-    "revive": revive,
-    "merge": merge,
-}
+class _Rehearsed(Exception):
+    """Rolls back what a dry run has done."""
 
 
-@dataclass(frozen=True, slots=True)
-class Progress:
-    """Step `done` of `total` is finished; `step` is its name."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class News:
+    """Of any patrol, for whoever watches. `report`: of one that has ended."""
 
-    step: StepName
-    done: int
-    total: int
+    being_id: BeingId
+    run_id: RunId
+    event: Literal["begins", "progress", "ends", "fails"]
+    progress: Progress | None = None
+    report: PatrolReport | None = None
 
 
 class Patrol:
@@ -68,16 +56,21 @@ class Patrol:
         *,
         now: Callable[[], datetime],
         wrote: Callable[[], Awaitable[object]] | None = None,
+        removed: Callable[[Sequence[MemoryId]], Awaitable[object]] | None = None,
         redact: Redact = redacted,
+        config: PatrolConfig | None = None,
+        news: Callable[[News], None] | None = None,
     ) -> None:
-        """`wrote` is awaited after a run that changed something: it brings the changes into the index."""
+        """`wrote` is awaited after a run that changed something: it brings the changes into the index. `removed` is
+        told of memories that an undo has taken out of the ledger. `news` must not block."""
         self._ledger = ledger
-        self._words = words
-        self._embedder = embedder
+        self._world = World(ledger=ledger, words=words, embedder=embedder, now=now, config=config or PatrolConfig())
         self._activations = activations
         self._now = now
         self._wrote = wrote
+        self._removed = removed
         self._redact = redact
+        self._news = news or (lambda news: None)
         self._one_at_a_time: dict[BeingId, asyncio.Lock] = defaultdict(asyncio.Lock)
 
     async def __call__(
@@ -86,20 +79,109 @@ class Patrol:
         *,
         steps: Sequence[StepName] = STEPS,
         dry_run: bool = False,
+        language: LanguageModel | None = None,
+        hands_out: bool = True,
         progress: Callable[[Progress], None] | None = None,
     ) -> PatrolReport:
-        """Run the chosen steps, always in the order ❶ to ❼. A dry run reports what would change and changes nothing.
+        """Run the chosen steps, always in the order ❶ to ❼, then compress and diary. A dry run reports what would
+        change and changes nothing. `language` decides what needs a mind; what it does not is handed out, if
+        `hands_out`.
 
         `progress` is called after each step and must not block.
         """
-        chosen = [name for name in STEPS if name in steps]
+        tell = progress or (lambda progress: None)
         async with self._one_at_a_time[scope.being_id]:
             await self._activations.settle()
-            evening = await self._prepare(scope, dry_run=dry_run) if "assign" in chosen else Evening()
-            report = await self._walk(scope, chosen, evening, dry_run=dry_run, progress=progress)
-            if not dry_run:
-                await self._bring_into_index()
+            if dry_run:
+                return await self._rehearse(scope, steps, tell)
+            async with self._run(scope) as run_id:
+                round_ = Round(self._world, scope, run_id, language)
+                reports = await walk(round_, steps, self._redact, self._telling(scope, run_id, tell))
+                offers, waiting = await hand_out(round_) if hands_out else ([], 0)
+                report = PatrolReport(
+                    run_id=run_id,
+                    steps=tuple(reports),
+                    spending=round_.spending,
+                    pending=tuple(offers),
+                    waiting=waiting,
+                )
+                await self._finish(scope, report)
             return report
+
+    async def decide(
+        self, scope: Scope, decisions: Sequence[Decision], *, progress: Callable[[Progress], None] | None = None
+    ) -> PatrolReport:
+        """Do what the calling agent has decided (ruling 10), and hand out what waits then. A run of its own."""
+        async with self._one_at_a_time[scope.being_id]:
+            await self._activations.settle()
+            if not decisions:
+                round_ = Round(self._world, scope, RunId(""))
+                offers, waiting = await hand_out(round_)
+                return PatrolReport(run_id=RunId(""), pending=tuple(offers), waiting=waiting)
+            async with self._run(scope) as run_id:
+                round_ = Round(self._world, scope, run_id)
+                decided = await carry_out(round_, decisions)
+                offers, waiting = await hand_out(round_)
+                report = PatrolReport(run_id=run_id, decided=tuple(decided), pending=tuple(offers), waiting=waiting)
+                await self._finish(scope, report)
+            return report
+
+    async def undo(self, scope: Scope, run_id: RunId) -> Undone:
+        """Raises `CannotUndo` with the reason; nothing is changed then."""
+        async with self._one_at_a_time[scope.being_id]:
+            await self._activations.settle()
+            undone = await self._ledger.undo(scope, run_id, at=self._now())
+            await self._after_undo(undone)
+            return undone
+
+    async def runs(self, scope: Scope, *, limit: int = 20) -> list[Run]:
+        """The latest first."""
+        return await self._ledger.runs(scope, limit=limit)
+
+    async def recover(self) -> int:
+        """Roll back what dead processes have left half-way; how many runs that was. For the start, before anybody else
+        is served."""
+        unfinished = await self._ledger.unfinished_runs()
+        for run in unfinished:
+            await self._end(Scope(run.being_id), run.id)
+        return len(unfinished)
+
+    # --- a run ------------------------------------------------------------------------------------------------------
+
+    @asynccontextmanager
+    async def _run(self, scope: Scope) -> AsyncIterator[RunId]:
+        run_id = RunId(str(uuid.uuid4()))
+        await self._ledger.begin_run(scope, run_id, self._now())
+        self._news(News(being_id=scope.being_id, run_id=run_id, event="begins"))
+        try:
+            yield run_id
+        except BaseException:
+            # Also where the caller has gone: to its end, or the next start has to do it.
+            await asyncio.shield(asyncio.ensure_future(self._end(scope, run_id)))
+            self._news(News(being_id=scope.being_id, run_id=run_id, event="fails"))
+            raise
+
+    async def _finish(self, scope: Scope, report: PatrolReport) -> None:
+        await self._ledger.finish_run(scope, report.run_id, self._now(), report.as_record())
+        self._news(News(being_id=scope.being_id, run_id=report.run_id, event="ends", report=report))
+        await self._bring_into_index()
+
+    async def _end(self, scope: Scope, run_id: RunId) -> None:
+        """Rolled back; or, where what it did was changed since, finished as far as it went: each step leaves what is
+        whole."""
+        try:
+            await self._after_undo(await self._ledger.undo(scope, run_id, at=self._now(), state="rolled_back"))
+            logger.warning("the patrol run %s did not come to its end and was rolled back", run_id)
+        except CannotUndo as error:
+            logger.warning("the patrol run %s did not come to its end and stays as it is: %s", run_id, error)
+            await self._ledger.finish_run(scope, run_id, self._now(), {"run_id": run_id, "interrupted": True})
+        except MadeleineError:
+            logger.exception("the patrol run %s did not come to its end; it is rolled back at the next start", run_id)
+
+    async def _after_undo(self, undone: Undone) -> None:
+        if undone.removed and self._removed:
+            await self._removed(undone.removed)
+        await self._bring_into_index()
 
     async def _bring_into_index(self) -> None:
         """The run is committed by now: told as an error, it would be asked for again, and everything would age twice.
@@ -111,91 +193,23 @@ class Patrol:
         except Exception:
             logger.exception("the patrol is committed, but the index could not be brought up to date yet")
 
-    async def _prepare(self, scope: Scope, *, dry_run: bool) -> Evening:
-        """All that needs a model, before the writer is taken."""
-        memories, notes = read_notes(
-            await self._ledger.unread_notes(scope, type=SCENE), scope, self._now(), self._redact
-        )
-        sentences = {content_hash(text): text for texts in PROTOTYPES.values() for text in texts}
-        texts = sentences | {memory.content_hash: memory.embed_text for memory in memories}
-        try:
-            vectors = await self._embed(texts)
-        except EmbeddingUnavailable as error:
-            logger.warning("%s: memories are given their clusters when it can", error)
-            return Evening(tuple(memories), tuple(notes))
-        if not dry_run:
-            await self._ledger.add_vectors(self._embedder.model, vectors)
-        return Evening(tuple(memories), tuple(notes), vectors, prototypes(vectors))
-
-    async def _embed(self, texts: Mapping[ContentHash, str]) -> dict[ContentHash, Vector]:
-        known = await self._ledger.vectors(self._embedder.model, list(texts))
-        missing = [hash_ for hash_ in texts if hash_ not in known]
-        if not missing:
-            return known
-        rows = await self._embedder.embed([texts[hash_] for hash_ in missing])
-        return known | dict(zip(missing, rows, strict=True))
-
-    async def _walk(
-        self,
-        scope: Scope,
-        chosen: Sequence[StepName],
-        evening: Evening,
-        *,
-        dry_run: bool,
-        progress: Callable[[Progress], None] | None,
+    async def _rehearse(
+        self, scope: Scope, chosen: Sequence[StepName], tell: Callable[[Progress], None]
     ) -> PatrolReport:
         run_id = RunId(str(uuid.uuid4()))
-        started = self._now()
-        async with self._ledger.patrol(scope) as transaction:
-            night = Night(scope, transaction, self._words, self._embedder.model, evening)
-            await night.read()
-            reports: list[StepReport] = []
-            for name in chosen:
-                work = STEP_WORK.get(name)
-                reports.append(await work(night) if work else StepReport(name, skipped=WITHOUT_KEY))
-                if progress:
-                    progress(Progress(name, len(reports), len(chosen)))
-            if NEEDS_KEY.intersection(chosen):
-                logger.info(WITHOUT_KEY)
-            report = PatrolReport(run_id, dry_run, tuple(reports), tuple(pending(night)))
-            if not dry_run:
-                await transaction.apply(night.changes())
-                await transaction.record_run(run_id, started, self._now(), report.as_json())
+        report = PatrolReport(run_id=run_id, dry_run=True)
+        with suppress(_Rehearsed):
+            async with self._ledger.patrol(scope) as transaction:
+                round_ = Round(self._world, scope, run_id, rehearsal=transaction)
+                reports = await walk(round_, chosen, self._redact, tell)
+                _, waiting = await hand_out(round_)
+                report = replace(report, steps=tuple(reports), waiting=waiting)
+                raise _Rehearsed
         return report
 
+    def _telling(self, scope: Scope, run_id: RunId, tell: Callable[[Progress], None]) -> Callable[[Progress], None]:
+        def both(progress: Progress) -> None:
+            tell(progress)
+            self._news(News(being_id=scope.being_id, run_id=run_id, event="progress", progress=progress))
 
-def read_notes(
-    notes: Sequence[Note], scope: Scope, now: datetime, redact: Redact = redacted
-) -> tuple[list[Memory], list[Note]]:
-    """Memories of the notes that can be read, and every note as it is to be: those that cannot be read are kept and
-    marked `[PARSE_FAILED]` (ruling 1). Secrets are taken out: a note may be older than their redaction."""
-    memories: list[Memory] = []
-    seen: list[Note] = []
-    for note in (replace(one, content=clean_note(one.content, redact)[0]) for one in notes):
-        found = read_scene(note, scope, now)
-        if isinstance(found, Memory):
-            memories.append(found)
-            seen.append(replace(note, state="done", memory_id=found.id))
-        else:
-            seen.append(replace(note, state="parse_failed", reason=f"{PARSE_FAILED} {found}"))
-    return memories, seen
-
-
-def prototypes(vectors: Mapping[ContentHash, Vector]) -> dict[Root, NDArray[np.float32]]:
-    return {
-        root: np.stack([vectors[content_hash(sentence)] for sentence in sentences])
-        for root, sentences in PROTOTYPES.items()
-    }
-
-
-def pending(night: Night) -> list[Pending]:
-    """What ❹ and ❻ would look at, the largest first."""
-    waiting: list[Pending] = []
-    for cluster in night.clusters.values():
-        members = night.members(cluster.id)
-        if to_settle := sum(s.status == "dying" or (s.fresh and s.status == "active") for s in members):
-            waiting.append(Pending("consolidate", cluster.id, cluster.name, to_settle))
-        active = len(night.active(cluster.id))
-        if not cluster.is_root and active > SPLIT_ABOVE:
-            waiting.append(Pending("split", cluster.id, cluster.name, active))
-    return sorted(waiting, key=lambda p: (-p.memories, p.step, p.cluster_id))[:SHOWN_PENDING]
+        return both

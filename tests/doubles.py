@@ -357,7 +357,7 @@ class FakePatrolTransaction:
 
 def _of_a_session(memory: Memory) -> bool:
     told = memory.category == "episodic" and memory.provenance.session_id != ""
-    return told and not memory.compressed and memory.status != "dead"
+    return told and not memory.compressed and not memory.pinned and memory.status != "dead"
 
 
 class FakePatrolLedger:

@@ -1,44 +1,64 @@
-"""`run_patrol`: tidy memory now (spec P6, P7, P12)."""
+"""`run_patrol`: tidy memory now (spec P6, P7, P12; rulings 10 and 11)."""
 
 from __future__ import annotations
 
 from typing import Annotated, Any
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
+from memory.model import RunId
+from patrol.deciding.decision import Decision
 from patrol.report import STEPS, SYMBOLS, StepName
-from patrol.run import Progress
-from tools.arguments import Arguments
+from patrol.walk import Progress
+from tools.arguments import Arguments, Short
 from tools.tool import OBJECTS, TEXT, Call, Tool, answer_schema
 
 
 class RunPatrolArguments(Arguments):
-    steps: Annotated[list[StepName], Field(min_length=1, max_length=7, description="Only these; all if left out.")] = (
+    steps: Annotated[list[StepName], Field(min_length=1, max_length=9, description="Only these; all if left out.")] = (
         list(STEPS)
     )
     dry_run: Annotated[bool, Field(description="Report what would change, change nothing.")] = False
+    decisions: Annotated[
+        list[Decision] | None, Field(max_length=20, description="Your answers to `pending`; [] shows what waits.")
+    ] = None
+    undo: Annotated[Short | None, Field(description="A run_id: put back what that run changed.")] = None
+
+    @model_validator(mode="after")
+    def _one_thing_at_a_time(self) -> RunPatrolArguments:
+        given = [name for name in ("decisions", "undo") if getattr(self, name) is not None]
+        if len(given) > 1 or (given and (self.dry_run or "steps" in self.model_fields_set)):
+            raise ValueError("decisions and undo each stand alone: leave out the other arguments")
+        return self
 
 
 async def run(call: Call, arguments: RunPatrolArguments) -> dict[str, Any]:
     def tell(progress: Progress) -> None:
-        call.progress(progress.done, progress.total, f"{SYMBOLS[progress.step]} {progress.step}")
+        parts = f": {progress.part} of {progress.parts}" if progress.parts else ""
+        done = progress.done + (progress.part / progress.parts if progress.parts else 0)
+        call.progress(done, progress.total, f"{SYMBOLS[progress.step]} {progress.step}{parts}")
 
-    report = await call.use.patrol(call.scope, steps=arguments.steps, dry_run=arguments.dry_run, progress=tell)
+    patrol = call.use.patrol
+    if arguments.undo is not None:
+        undone = await patrol.undo(call.scope, RunId(arguments.undo))
+        return {"run_id": arguments.undo, "undone": dict(undone.counts), "steps": [], "pending": []}
+    if arguments.decisions is not None:
+        return (await patrol.decide(call.scope, arguments.decisions, progress=tell)).as_json()
+    report = await patrol(call.scope, steps=arguments.steps, dry_run=arguments.dry_run, progress=tell)
     return report.as_json()
 
 
 TOOL = Tool(
     name="run_patrol",
     description=(
-        "Tidy memory: sort new memories into clusters, let unused ones fade, bring recalled ones back, merge small "
-        "clusters. Use it after many new memories or at the end of a day; nothing is erased. Answers a report "
-        "by step and what waits for a decision."
+        "Tidy memory: sort new memories into clusters, let unused ones fade, bring recalled ones back, merge, split, "
+        "keep a diary. Use it after many new memories or at the end of a day; nothing is erased, all can be undone. "
+        "Answers a report, and in `pending` what you have to decide, with how: call again with `decisions`."
     ),
     arguments=RunPatrolArguments,
     answers=answer_schema(
-        ("run_id", "dry_run", "steps", "pending"),
+        ("run_id", "steps", "pending"),
         run_id=TEXT,
-        dry_run={"type": "boolean"},
         steps=OBJECTS,
         pending=OBJECTS,
     ),

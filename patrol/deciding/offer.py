@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
-from typing import Any, Literal, NewType
+from typing import Any, Literal
 
 from pydantic import TypeAdapter
 
 from memory.model import ClusterId, Memory, MemoryId, Status, when_date
+from memory.patrol_ports import OfferId
 
-OfferId = NewType("OfferId", str)
 Kind = Literal["consolidate", "split", "diary", "compress"]
 
 MOST = 60

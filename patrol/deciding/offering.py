@@ -11,9 +11,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from memory.model import LIVING, Cluster, Memory, MemoryId, Vector
+from memory.patrol_ports import OfferId
 from memory.rules.budget import within_budget
 from memory.rules.grouping import SIMILARITY
-from patrol.deciding.offer import MOST, SIZE, Kind, Offer, OfferId, Shown, cut, shown
+from patrol.deciding.offer import MOST, SIZE, Kind, Offer, Shown, cut, shown
 
 SPLIT_ABOVE = 10
 """Active memories above which a sub-cluster is offered to be split (spec P6 ❻)."""

@@ -20,7 +20,7 @@ Fields = dict[str, Any]
 
 MEMORY_FIELDS = (
     "importance", "status", "fresh", "cluster_id", "absorbed_into", "since", "stopped_at", "reactivation_count",
-    "when_", "compressed", "compressed_into",
+    "when_", "content_hash", "compressed", "compressed_into",
 )  # fmt: skip
 """What a patrol may change of a memory."""
 SEEN_BY_INDEX = frozenset({"status", "cluster_id", "when_", "compressed"})

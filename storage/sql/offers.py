@@ -17,9 +17,7 @@ from storage.sql.tables import patrol_offers
 from storage.sql.times import to_micros
 
 _o = patrol_offers.c
-_BY_IDS = select(_o.id, _o.topic, _o.body, _o.settled_by).where(
-    among(_o.id, "ids"), _o.being_id == bindparam("being")
-)
+_BY_IDS = select(_o.id, _o.topic, _o.body, _o.settled_by).where(among(_o.id, "ids"), _o.being_id == bindparam("being"))
 _OPEN_ON = delete(patrol_offers).where(
     _o.being_id == bindparam("being"), among(_o.topic, "topics"), _o.settled_by.is_(None)
 )

@@ -41,9 +41,7 @@ _SUBJECT = (
 )  # fmt: skip
 _SUBJECTS = select(*_SUBJECT).where(_OWN)
 _BY_IDS = select(*_SUBJECT).where(among(_m.id, "ids"), unindexed(_m.being_id) == _BEING)
-_HOMELESS = (
-    _SUBJECTS.where(_m.cluster_id.is_(None), _m.status != "dead").order_by(_m.seq).limit(bindparam("limit"))
-)
+_HOMELESS = _SUBJECTS.where(_m.cluster_id.is_(None), _m.status != "dead").order_by(_m.seq).limit(bindparam("limit"))
 _MEMBERS = _SUBJECTS.where(_m.cluster_id == bindparam("cluster")).order_by(_m.seq)
 # ❸: below which importance a memory has faded by now, for each number of cycles since it was active. A little more is
 # taken than has: the rule decides. One seek in the index for each of the numbers, instead of a walk through all.
@@ -94,6 +92,7 @@ _OF_SESSIONS = (
     _m.category == "episodic",
     _m.session_id != "",
     _m.compressed.is_(False),
+    _m.pinned.is_(False),  # what is never to fade is not to be hidden behind a summary either
     _m.status != "dead",
 )
 _SESSIONS = (
@@ -102,9 +101,7 @@ _SESSIONS = (
     .group_by(_m.session_id)
     .order_by(func.min(_m.created_at), _m.session_id)
 )
-_SESSION = (
-    select(*MEMORY).where(*_OF_SESSIONS, _m.session_id == bindparam("session")).order_by(_m.happened_at, _m.seq)
-)
+_SESSION = select(*MEMORY).where(*_OF_SESSIONS, _m.session_id == bindparam("session")).order_by(_m.happened_at, _m.seq)
 
 _TARGET = (_m.id == bindparam("target"), _m.being_id == _BEING)
 _MOVED = or_(_m.status != bindparam("new_status"), _m.cluster_id.is_distinct_from(bindparam("new_cluster_id")))
@@ -174,9 +171,7 @@ class SqlPatrolReads:
 
     async def stored_since(self, moment: datetime | None, *, limit: int) -> list[Memory]:
         after = to_micros_or_none(moment) or 0
-        found = await self._reads.rows(
-            _STORED_SINCE, to_memory, being=self._scope.being_id, after=after, limit=limit
-        )
+        found = await self._reads.rows(_STORED_SINCE, to_memory, being=self._scope.being_id, after=after, limit=limit)
         return found[::-1]
 
     async def sessions(self) -> list[SessionCount]:

@@ -21,9 +21,7 @@ from storage.sql.times import from_micros, to_micros
 
 _r = patrol_runs.c
 _RUN = select(_r.id, _r.being_id, _r.started, _r.finished, _r.state, _r.report)
-_LATEST = (
-    _RUN.where(_r.being_id == bindparam("being")).order_by(_r.started.desc(), _r.id).limit(bindparam("limit"))
-)
+_LATEST = _RUN.where(_r.being_id == bindparam("being")).order_by(_r.started.desc(), _r.id).limit(bindparam("limit"))
 _BY_IDS = _RUN.where(among(_r.id, "ids"), _r.being_id == bindparam("being"))
 _UNFINISHED = _RUN.where(_r.state == "running").order_by(_r.started.desc())
 _INSERT = insert(patrol_runs)
@@ -52,9 +50,7 @@ async def begin(database: Database, scope: Scope, run: RunId, started: datetime)
         await transaction.run(_INSERT, [row])
 
 
-async def finish(
-    database: Database, scope: Scope, run: RunId, finished: datetime, report: Mapping[str, Any]
-) -> None:
+async def finish(database: Database, scope: Scope, run: RunId, finished: datetime, report: Mapping[str, Any]) -> None:
     row = {
         "target": run,
         "being": scope.being_id,

@@ -240,7 +240,8 @@ beings = Table(
     Column("think_sources", Text, nullable=False),
 )
 
-# The journal (ruling 11): what each run changed, in order; `before` is NULL for what it made, `after` for what it removed.
+# The journal (ruling 11): what each run changed, in order; `before` is NULL for what it made, `after` for what it took
+# away.
 patrol_changes = Table(
     "patrol_changes",
     metadata,

@@ -79,9 +79,7 @@ class _Change:
 async def undo(database: Database, scope: Scope, run: RunId, *, at: datetime, state: RunState) -> Undone:
     async with database.transaction() as transaction:
         await _refuse_unless_standing(transaction, scope, run, state)
-        changes = [
-            _Change(*one) for one in await transaction.rows(_OF_RUN, row_of, run=run, being=scope.being_id)
-        ]
+        changes = [_Change(*one) for one in await transaction.rows(_OF_RUN, row_of, run=run, being=scope.being_id)]
         await _refuse_if_touched(transaction, scope, changes)
         found = await _Undoing(transaction, scope).all(changes)
         await runs.set_state(transaction, scope, run, state)

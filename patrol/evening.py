@@ -1,0 +1,99 @@
+"""What ❶ needs models for is done before the writer is taken (spec P6 ❶)."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from datetime import datetime
+
+import numpy as np
+from numpy.typing import NDArray
+
+from memory.errors import EmbeddingUnavailable, LanguageModelUnavailable, UnusableAnswer
+from memory.ingest.notes import PARSE_FAILED, SCENE, read_scene
+from memory.ingest.redaction import clean_note
+from memory.model import ContentHash, Memory, MemoryId, Note, Vector, content_hash
+from memory.rules.grouping import SIMILARITY
+from memory.rules.roots import PROTOTYPES, Root
+from memory.rules.secrets import Redact, redacted
+from memory.scope import Scope
+from patrol.deciding.classify import classify
+from patrol.night import Evening
+from patrol.round import Round
+from patrol.steps.assign import AT_ONCE
+
+logger = logging.getLogger(__name__)
+
+CLASSIFIED = 500
+"""Memories at most that the small model is asked about in one patrol; the prototypes do for the others."""
+
+
+async def prepare(round_: Round, redact: Redact) -> Evening:
+    world = round_.world
+    unread = await world.ledger.unread_notes(round_.scope, type=SCENE)
+    memories, notes = read_notes(unread, round_.scope, world.now(), redact)
+    sentences = {content_hash(text): text for texts in PROTOTYPES.values() for text in texts}
+    texts = sentences | {memory.content_hash: memory.embed_text for memory in memories}
+    try:
+        vectors = await world.embed(texts)
+    except EmbeddingUnavailable as error:
+        logger.warning("%s: memories are given their clusters when it can", error)
+        return Evening(tuple(memories), tuple(notes))
+    if not round_.is_rehearsal:
+        await world.ledger.add_vectors(world.model, vectors)
+    chosen = await choose_roots(round_, memories, vectors)
+    return Evening(tuple(memories), tuple(notes), vectors, prototypes(vectors), chosen)
+
+
+def read_notes(
+    notes: Sequence[Note], scope: Scope, now: datetime, redact: Redact = redacted
+) -> tuple[list[Memory], list[Note]]:
+    """Memories of the notes that can be read, and every note as it is to be: those that cannot be read are kept and
+    marked `[PARSE_FAILED]` (ruling 1). Secrets are taken out: a note may be older than their redaction."""
+    memories: list[Memory] = []
+    seen: list[Note] = []
+    for note in (replace(one, content=clean_note(one.content, redact)[0]) for one in notes):
+        found = read_scene(note, scope, now)
+        if isinstance(found, Memory):
+            memories.append(found)
+            seen.append(replace(note, state="done", memory_id=found.id))
+        else:
+            seen.append(replace(note, state="parse_failed", reason=f"{PARSE_FAILED} {found}"))
+    return memories, seen
+
+
+def prototypes(vectors: Mapping[ContentHash, Vector]) -> dict[Root, NDArray[np.float32]]:
+    return {
+        root: np.stack([vectors[content_hash(sentence)] for sentence in sentences])
+        for root, sentences in PROTOTYPES.items()
+    }
+
+
+async def choose_roots(
+    round_: Round, new: Sequence[Memory], vectors: Mapping[ContentHash, Vector]
+) -> dict[MemoryId, Root]:
+    """By the small language model, for those that are near to no sub-cluster. None where there is no model, or it does
+    not answer: the prototypes decide then (ruling 5)."""
+    if round_.language is None or round_.is_rehearsal:
+        return {}
+    model = round_.world.model
+    homeless = await round_.view.homeless(limit=AT_ONCE)
+    stored = await round_.view.memories([subject.id for subject in homeless])
+    known = dict(vectors) | await round_.view.vectors(model, [one.content_hash for one in homeless])
+    clusters = await round_.view.clusters()
+    targets = [one.vector for one in clusters if not one.is_root and one.model == model and one.vector is not None]
+    lonely = [
+        memory
+        for memory in (*stored, *new)
+        if (vector := known.get(memory.content_hash)) is not None
+        and not (targets and float((np.stack(targets) @ vector).max()) >= SIMILARITY)
+    ][:CLASSIFIED]
+    try:
+        roots = await classify(round_.language, [memory.scene.action for memory in lonely], round_.spend)
+    except (LanguageModelUnavailable, UnusableAnswer) as error:
+        logger.warning("Business or Private is decided without it: %s", error)
+        return {}
+    finally:
+        await round_.record_costs()
+    return {memory.id: root for memory, root in zip(lonely, roots, strict=True)}

@@ -1,0 +1,137 @@
+"""A patrol under way: what its steps work with, and what limits them."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, replace
+from datetime import datetime
+
+from memory.errors import EmbeddingUnavailable
+from memory.language import LanguageModel, Spent
+from memory.model import ContentHash, ModelName, RunId, Vector
+from memory.patrol_ports import PatrolLedger, PatrolReads, PatrolTransaction
+from memory.ports import Embedder, WordStatistics
+from memory.scope import Scope
+from patrol.night import Evening, Night
+from patrol.report import Spending
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PatrolConfig:
+    """`token_budget`: for the language model in one patrol, 0 for any number. `step_seconds`: after these a step takes
+    up nothing new, and what is left waits for the next patrol. `compression_threshold`: sessions, above which the older
+    ones are summarised (spec L3)."""
+
+    token_budget: int = 200_000
+    step_seconds: float = 60.0
+    compression_threshold: int = 50
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class World:
+    """What every patrol of a store works with. `now` is aware; its date is the day of a diary."""
+
+    ledger: PatrolLedger
+    words: WordStatistics
+    embedder: Embedder
+    now: Callable[[], datetime]
+    config: PatrolConfig = PatrolConfig()
+
+    @property
+    def model(self) -> ModelName:
+        return self.embedder.model
+
+    async def embed(self, texts: Mapping[ContentHash, str]) -> dict[ContentHash, Vector]:
+        """Those known, and the others. Raises `EmbeddingUnavailable`."""
+        known = await self.ledger.vectors(self.model, list(texts))
+        missing = [hash_ for hash_ in texts if hash_ not in known]
+        if not missing:
+            return known
+        rows = await self.embedder.embed([texts[hash_] for hash_ in missing])
+        return known | dict(zip(missing, rows, strict=True))
+
+    async def embed_if_it_can(self, texts: Mapping[ContentHash, str]) -> dict[ContentHash, Vector]:
+        """None of them while the model cannot be had: they are filled in later."""
+        try:
+            return await self.embed(texts)
+        except EmbeddingUnavailable:
+            return {}
+
+
+class Round:
+    """One run. In a dry run every step works in one transaction, which is rolled back."""
+
+    def __init__(
+        self,
+        world: World,
+        scope: Scope,
+        run_id: RunId,
+        language: LanguageModel | None = None,
+        *,
+        rehearsal: PatrolTransaction | None = None,
+        tell: Callable[[int, int], None] | None = None,
+    ) -> None:
+        """`tell`: how much of the step under way is done, of how much."""
+        self.world = world
+        self.scope = scope
+        self.run_id = run_id
+        self.language = language
+        self.spending = Spending()
+        self.view: PatrolReads = rehearsal or world.ledger.patrol_view(scope)
+        self.tell = tell or (lambda done, total: None)
+        self._rehearsal = rehearsal
+        self._until = 0.0
+        self._costs: list[Spent] = []
+
+    @property
+    def is_rehearsal(self) -> bool:
+        return self._rehearsal is not None
+
+    def begin_step(self) -> None:
+        self._until = time.monotonic() + self.world.config.step_seconds
+
+    @property
+    def out_of_time(self) -> bool:
+        return time.monotonic() > self._until
+
+    @property
+    def out_of_tokens(self) -> bool:
+        budget = self.world.config.token_budget
+        return 0 < budget <= self.spending.input_tokens + self.spending.output_tokens
+
+    def spend(self, spent: Spent) -> None:
+        known = self.spending.usd is not None and spent.usd is not None
+        self.spending = replace(
+            self.spending,
+            calls=self.spending.calls + 1,
+            input_tokens=self.spending.input_tokens + spent.input_tokens,
+            output_tokens=self.spending.output_tokens + spent.output_tokens,
+            usd=(self.spending.usd or 0.0) + (spent.usd or 0.0) if known else None,
+        )
+        self._costs.append(spent)
+
+    async def record_costs(self) -> None:
+        """Whatever becomes of the run, this was spent."""
+        while self._costs:
+            await self.world.ledger.record_cost(self.scope, self.run_id, self._costs[0], at=self.world.now())
+            del self._costs[0]
+
+    @asynccontextmanager
+    async def night(self, step: str, evening: Evening | None = None) -> AsyncIterator[Night]:
+        """A transaction of its own, written when left without an exception."""
+        if self._rehearsal:
+            night = self._night(self._rehearsal, evening)
+            await night.read()
+            yield night
+            await night.write(step)
+            return
+        async with self.world.ledger.patrol(self.scope) as transaction:
+            night = self._night(transaction, evening)
+            await night.read()
+            yield night
+            await night.write(step)
+
+    def _night(self, transaction: PatrolTransaction, evening: Evening | None) -> Night:
+        return Night(self.scope, transaction, self.world.words, self.world.model, self.run_id, evening)

@@ -1,0 +1,171 @@
+"""What needs a mind is decided: by a language model, or by the agent that called (ruling 10), or it waits."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections import Counter
+from collections.abc import Mapping, Sequence
+
+from memory.errors import LanguageModelUnavailable, UnusableAnswer
+from memory.model import ContentHash, Vector
+from memory.patrol_ports import KeptOffer, OfferId
+from patrol.deciding.answers import Answer, Consolidation, Refused
+from patrol.deciding.decide import decide
+from patrol.deciding.decision import Decision, answer_of
+from patrol.deciding.offer import Kind, Offer
+from patrol.deciding.prompts import for_agent
+from patrol.matter import Applied, Matter, topic_of
+from patrol.night import Evening
+from patrol.report import STEP_OF, Decided, StepReport
+from patrol.round import Round
+from patrol.steps.compress import Compress
+from patrol.steps.consolidate import Consolidate
+from patrol.steps.diary import WriteDiary
+from patrol.steps.split import SplitCluster
+
+MATTERS: Mapping[str, Matter] = {
+    "consolidate": Consolidate(), "split": SplitCluster(), "compress": Compress(), "diary": WriteDiary()
+}  # fmt: skip
+HANDED_OUT: Sequence[Kind] = ("diary", "consolidate", "split", "compress")
+ASKED_AT_ONCE = 4
+ANSWER_CHARS = 32_000
+"""Of the offers in a tool's answer: some 9,000 tokens. One offer is always given."""
+
+
+async def settle(round_: Round, matter: Matter) -> StepReport:
+    """By the language model, as far as tokens and time reach; what it cannot decide is left as it was."""
+    name = STEP_OF[matter.kind]
+    topics = await matter.waiting(round_.world, round_.view)
+    counts: Counter[str] = Counter()
+    notes: list[str] = []
+    for done, topic in enumerate(topics):
+        offers = await matter.offers(round_.world, round_.view, topic)
+        for start in range(0, len(offers), ASKED_AT_ONCE):
+            if why := _enough(round_):
+                notes.append(f"{len(topics) - done} of {len(topics)} wait for the next patrol: {why}.")
+                return StepReport(name, dict(counts), notes=tuple(notes))
+            try:
+                await _decide_some(round_, matter, offers[start : start + ASKED_AT_ONCE], counts, notes)
+            except LanguageModelUnavailable as error:
+                notes.append(f"{len(topics) - done} of {len(topics)} wait for the next patrol: {error}")
+                return StepReport(name, dict(counts), notes=tuple(notes))
+        round_.tell(done + 1, len(topics))
+    return StepReport(name, dict(counts), notes=tuple(notes))
+
+
+def _enough(round_: Round) -> str:
+    if round_.out_of_tokens:
+        return f"the patrol's budget of {round_.world.config.token_budget:,} tokens is spent"
+    return f"the step has had its {round_.world.config.step_seconds:g} s" if round_.out_of_time else ""
+
+
+async def _decide_some(
+    round_: Round, matter: Matter, offers: Sequence[Offer], counts: Counter[str], notes: list[str]
+) -> None:
+    """Raises `LanguageModelUnavailable`, after what was decided is applied."""
+    try:
+        answers = await asyncio.gather(*(_ask(round_, offer) for offer in offers), return_exceptions=True)
+    finally:
+        await round_.record_costs()
+    away: LanguageModelUnavailable | None = None
+    for offer, answer in zip(offers, answers, strict=True):
+        match answer:
+            case UnusableAnswer():
+                counts["unusable"] += 1
+                notes.append(str(answer))
+            case LanguageModelUnavailable():
+                away = answer
+            case BaseException():
+                raise answer
+            case _:
+                applied = await apply(round_, matter, offer, answer)
+                if isinstance(applied, Refused):
+                    counts["unusable"] += 1
+                    notes.append(applied.reason)
+                else:
+                    counts.update(applied.counts)
+                    counts["decided"] += 1
+    if away:
+        raise away
+
+
+async def _ask(round_: Round, offer: Offer) -> Answer:
+    assert round_.language is not None
+    if not offer.needs_a_mind:
+        return Consolidation()
+    return await decide(round_.language, offer, round_.spend)
+
+
+async def apply(
+    round_: Round, matter: Matter, offer: Offer, answer: Answer, *, settles: OfferId | None = None
+) -> Applied | Refused:
+    """In a transaction of its own; no model is called meanwhile."""
+    vectors: Mapping[ContentHash, Vector] = {}
+    if texts := await matter.texts(round_.world, round_.view, offer, answer):
+        vectors = await round_.world.embed_if_it_can(texts)
+    async with round_.night(STEP_OF[offer.kind], Evening(vectors=vectors)) as night:
+        found = await matter.apply(night, offer, answer, round_.world)
+        if not isinstance(found, Refused) and settles is not None:
+            night.settle(settles)
+        return found
+
+
+# --- the calling agent ------------------------------------------------------------------------------------------
+
+
+async def hand_out(round_: Round) -> tuple[list[Offer], int]:
+    """What waits, as much as fits into an answer, kept so that a decision can be held against it; and on how many
+    topics more there is something to decide. A rehearsal only counts."""
+    offers: list[Offer] = []
+    room = 0 if round_.is_rehearsal else ANSWER_CHARS
+    waiting = 0
+    for kind in HANDED_OUT:
+        for topic in await MATTERS[kind].waiting(round_.world, round_.view):
+            if room <= 0:
+                waiting += 1
+                continue
+            for offer in await MATTERS[kind].offers(round_.world, round_.view, topic):
+                size = len(json.dumps(for_agent(offer), ensure_ascii=False))
+                if offer.needs_a_mind and (size <= room or not offers):
+                    offers.append(offer)
+                    room -= size
+                elif offer.needs_a_mind:
+                    room = 0
+                    waiting += 1
+                    break
+    if offers:
+        kept = [KeptOffer(id=offer.id, topic=topic_of(offer), body=offer.as_json()) for offer in offers]
+        await round_.world.ledger.keep_offers(round_.scope, kept, at=round_.world.now())
+    return offers, waiting
+
+
+async def carry_out(round_: Round, decisions: Sequence[Decision]) -> list[Decided]:
+    """Each by itself: one that cannot be used changes nothing and does not keep the others from counting."""
+    kept = {one.id: one for one in await round_.view.offers([OfferId(one.offer) for one in decisions])}
+    found: list[Decided] = []
+    for done, decision in enumerate(decisions, start=1):
+        found.append(await _carry_out(round_, decision, kept.get(OfferId(decision.offer))))
+        if not found[-1].refused:
+            kept.pop(OfferId(decision.offer), None)
+        round_.tell(done, len(decisions))
+    return found
+
+
+async def _carry_out(round_: Round, decision: Decision, kept: KeptOffer | None) -> Decided:
+    if kept is None or kept.settled_by is not None:
+        why = "was decided before" if kept else "is not open: it was decided before, or a later one stands for it"
+        return Decided(
+            offer=decision.offer,
+            refused=f"This offer {why}. Call run_patrol with decisions: [] for what waits now.",
+        )
+    offer = Offer.from_json(kept.body)
+    answer = answer_of(decision, offer)
+    applied = (
+        answer
+        if isinstance(answer, Refused)
+        else await apply(round_, MATTERS[offer.kind], offer, answer, settles=kept.id)
+    )
+    if isinstance(applied, Refused):
+        return Decided(offer=decision.offer, refused=applied.reason)
+    return Decided(offer=decision.offer, counts=applied.counts, left_out=applied.left_out)

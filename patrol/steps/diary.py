@@ -1,0 +1,64 @@
+"""The day looked back on, and points for the next session (spec P8)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from memory.model import ContentHash
+from memory.patrol_ports import DiaryEntry, PatrolReads, Thoughts
+from patrol.deciding.answers import Answer, Diary, Refused
+from patrol.deciding.checks import checked
+from patrol.deciding.offer import MOST, Kind, Offer
+from patrol.deciding.offering import diary_offer
+from patrol.matter import Applied, Topic, present
+from patrol.night import Night
+from patrol.round import World
+
+READ = 5 * MOST
+"""Of the memories since the last entry the latest so many; the most important of them are shown."""
+SOURCES = 1_000
+"""Remembered of an entry or of the points, the latest."""
+
+
+class WriteDiary:
+    kind: Kind = "diary"
+
+    async def waiting(self, world: World, view: PatrolReads) -> list[Topic]:
+        """If anything was stored since the last entry, as ruling 1 does not wait for scene notes."""
+        last = await view.last_diary()
+        new = await view.stored_since(last.written_at if last else None, limit=READ)
+        return [Topic("diary", world.now().date().isoformat(), len(new))] if new else []
+
+    async def offers(self, world: World, view: PatrolReads, topic: Topic) -> list[Offer]:
+        last = await view.last_diary()
+        new = await view.stored_since(last.written_at if last else None, limit=READ)
+        earlier = last.text if last and last.date == topic.key else ""
+        offer = diary_offer(topic.key, new, earlier, (await view.thoughts()).points)
+        return [offer] if offer else []
+
+    async def texts(self, world: World, view: PatrolReads, offer: Offer, answer: Answer) -> Mapping[ContentHash, str]:
+        return {}
+
+    async def apply(self, night: Night, offer: Offer, answer: Answer, world: World) -> Applied | Refused:
+        found = checked(answer, offer, await present(night, offer))
+        if isinstance(found, Refused):
+            return found
+        assert isinstance(found.answer, Diary)
+        shown = tuple(memory.id for memory in offer.memories)
+        last, thoughts = await night.diary_until_now()
+        earlier = last.sources if last and last.date == offer.date else ()
+        night.also = replace(
+            night.also,
+            diary=DiaryEntry(
+                date=offer.date,
+                text=found.answer.diary,
+                sources=tuple(dict.fromkeys((*earlier, *shown)))[-SOURCES:],
+                written_at=world.now(),
+            ),
+            thoughts=Thoughts(
+                points=found.answer.think_md,
+                sources=tuple(dict.fromkeys((*thoughts.sources, *shown)))[-SOURCES:],
+            ),
+        )
+        return Applied({"written": 1, "points": len(found.answer.think_md)}, found.left_out)

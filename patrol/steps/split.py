@@ -1,0 +1,58 @@
+"""❻ A sub-cluster that has grown too large is split by topic (spec P6 ❻)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from memory.model import ClusterId, ContentHash
+from memory.patrol_ports import PatrolReads
+from patrol.deciding.answers import Answer, Refused, Split
+from patrol.deciding.checks import checked
+from patrol.deciding.offer import Kind, Offer
+from patrol.deciding.offering import SPLIT_ABOVE, split_offer
+from patrol.matter import Applied, Topic, heaviest_first, present
+from patrol.night import Night
+from patrol.round import World
+
+
+class SplitCluster:
+    kind: Kind = "split"
+
+    async def waiting(self, world: World, view: PatrolReads) -> list[Topic]:
+        roots = {cluster.id for cluster in await view.clusters() if cluster.is_root}
+        counts = [count for count in await view.cluster_counts() if count.active > SPLIT_ABOVE]
+        return heaviest_first(
+            [Topic("split", count.cluster_id, count.active) for count in counts if count.cluster_id not in roots]
+        )
+
+    async def offers(self, world: World, view: PatrolReads, topic: Topic) -> list[Offer]:
+        found = {cluster.id: cluster for cluster in await view.clusters()}
+        cluster = found.get(ClusterId(topic.key))
+        if cluster is None:
+            return []
+        active = [subject.id for subject in await view.members(cluster.id) if subject.status == "active"]
+        offer = split_offer(cluster, await view.memories(active))
+        return [offer] if offer else []
+
+    async def texts(self, world: World, view: PatrolReads, offer: Offer, answer: Answer) -> Mapping[ContentHash, str]:
+        return {}
+
+    async def apply(self, night: Night, offer: Offer, answer: Answer, world: World) -> Applied | Refused:
+        cluster = night.clusters.get(offer.cluster_id) if offer.cluster_id else None
+        active = night.active_count(cluster.id) if cluster else 0
+        is_root = cluster is not None and cluster.is_root
+        found = checked(answer, offer, replace(await present(night, offer), is_root=is_root, active=active))
+        if isinstance(found, Refused):
+            return found
+        assert isinstance(found.answer, Split)
+        if cluster is None or not found.answer.parts:
+            return Applied({"new_clusters": 0, "moved": 0}, found.left_out)
+        made = []
+        for part in found.answer.parts:
+            new = night.add_sub_cluster(part.name, cluster.parent_id)
+            night.move(await night.subjects(part.memories), new.id)
+            made.append(new.id)
+        await night.recompute([cluster.id, *made])
+        moved = sum(len(part.memories) for part in found.answer.parts)
+        return Applied({"new_clusters": len(made), "moved": moved}, found.left_out)

@@ -1,0 +1,96 @@
+"""The steps of a patrol, one after the other."""
+
+from __future__ import annotations
+
+import logging
+from collections import Counter
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+
+from memory.errors import MadeleineError
+from memory.rules.secrets import Redact
+from patrol.evening import prepare
+from patrol.night import Evening, Night
+from patrol.report import STEPS, StepName, StepReport
+from patrol.round import Round
+from patrol.settling import MATTERS, settle
+from patrol.steps.age import age
+from patrol.steps.assign import AT_ONCE, assign
+from patrol.steps.flag import flag
+from patrol.steps.merge import merge
+from patrol.steps.revive import revive
+
+logger = logging.getLogger(__name__)
+
+WITHOUT_KEY = "[graph] BYOK key not set: skipping ❹❻ diary/think_md (mechanical processing only)"
+"""The words of spec P7."""
+NEEDS_MIND = frozenset(MATTERS)
+MECHANICAL: Mapping[StepName, Callable[[Night], Awaitable[StepReport]]] = {
+    "age": age, "flag": flag, "revive": revive, "merge": merge
+}  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """`done` of `total` steps are finished, `step` is the last of them; or, where there are `parts`, `part` of them of
+    the step that is under way."""
+
+    step: StepName
+    done: int
+    total: int
+    part: int = 0
+    parts: int = 0
+
+
+async def walk(
+    round_: Round, chosen: Sequence[StepName], redact: Redact, tell: Callable[[Progress], None]
+) -> list[StepReport]:
+    """The chosen steps in their order. A step that fails has changed nothing, and those after it are gone anyway."""
+    chosen = [name for name in STEPS if name in chosen]
+    reports: list[StepReport] = []
+    for done, name in enumerate(chosen):
+        round_.begin_step()
+        round_.tell = partial(_tell_part, tell, Progress(name, done, len(chosen)))
+        try:
+            reports.append(await _step(round_, name, redact))
+        except Exception as error:  # one of the three places where it is: the night goes on
+            logger.exception("the patrol's step %s failed", name)
+            reason = str(error) if isinstance(error, MadeleineError) else "see the server's log"
+            reports.append(StepReport(name, failed=reason))
+            if round_.is_rehearsal:  # its transaction may hold half of the step
+                break
+        tell(Progress(name, done + 1, len(chosen)))
+    if round_.language is None and NEEDS_MIND.intersection(chosen):
+        logger.info(WITHOUT_KEY)
+    return reports
+
+
+def _tell_part(tell: Callable[[Progress], None], step: Progress, part: int, parts: int) -> None:
+    tell(replace(step, part=part, parts=parts))
+
+
+async def _step(round_: Round, name: StepName, redact: Redact) -> StepReport:
+    if name == "assign":
+        return await _assign(round_, redact)
+    if name in MATTERS:
+        if round_.language is None:
+            return StepReport(name, skipped=WITHOUT_KEY)
+        return await settle(round_, MATTERS[name])
+    async with round_.night(name) as night:
+        return await MECHANICAL[name](night)
+
+
+async def _assign(round_: Round, redact: Redact) -> StepReport:
+    """An import of many is taken in bit by bit, so that who stores meanwhile has his turn."""
+    evening = await prepare(round_, redact)
+    counts: Counter[str] = Counter()
+    while True:
+        async with round_.night("assign", evening) as night:
+            found = await assign(night)
+        counts.update(found.counts)
+        counts["waiting_for_vectors"] = found.counts["waiting_for_vectors"]
+        evening = Evening((), (), evening.vectors, evening.prototypes, evening.chosen)
+        if found.counts["assigned"] < AT_ONCE or round_.out_of_time:
+            return StepReport("assign", dict(counts))
+        round_.tell(counts["assigned"], counts["assigned"] + AT_ONCE)
