@@ -114,16 +114,16 @@ def _fitting(memories: Sequence[Shown], *, most: int = MOST, size: int = SIZE) -
 def _packed(
     memories: Sequence[Memory], vectors: Mapping[MemoryId, Vector], *, room: tuple[int, int]
 ) -> list[list[Memory]]:
-    """In as few lots of `room` (memories, characters) as are found by putting each group, whole, where it first fits."""
+    """In lots of at most `room` (memories, characters): each group of those alike goes, whole, where it first fits."""
     most, size = room
     lots: list[list[Memory]] = []
     used: list[int] = []
     sizes = {memory.id: shown(memory, "consolidate").size for memory in memories}
     for group in _alike(memories, vectors, sizes, room=room):
         needs = sum(sizes[memory.id] for memory in group)
-        for i, lot in enumerate(lots):
-            if len(lot) + len(group) <= most and used[i] + needs <= size:
-                lot += group
+        for i in range(len(lots)):
+            if len(lots[i]) + len(group) <= most and used[i] + needs <= size:
+                lots[i] += group
                 used[i] += needs
                 break
         else:
@@ -144,7 +144,7 @@ def _alike(
     left = np.arange(len(memories))
     most, size = room
     while len(left):
-        nearness = rows[left] @ rows[left[0]]
+        nearness = (rows @ rows[left[0]])[left]
         nearness[0] = np.inf
         order = np.argsort(-nearness, kind="stable")
         near = left[order[nearness[order] >= SIMILARITY]]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 from datetime import timedelta
+from random import Random
 
 import numpy as np
 import pytest
@@ -119,7 +120,7 @@ def test_memories_that_are_alike_are_offered_together() -> None:
     chance=st.randoms(use_true_random=False),
 )
 def test_every_fresh_or_dying_memory_is_in_exactly_one_offer_within_the_bounds(
-    fresh: list[int], settled: int, dying: int, chance: np.random.Generator
+    fresh: list[int], settled: int, dying: int, chance: Random
 ) -> None:
     memories = [
         *(a_memory("x" * length, cluster_id=HOME) for length in fresh),
@@ -136,7 +137,7 @@ def test_every_fresh_or_dying_memory_is_in_exactly_one_offer_within_the_bounds(
         assert len(offer.memories) <= MOST
         assert offer.size <= SIZE
         assert len(set(ids(offer))) == len(offer.memories)
-    chance.shuffle(memories)  # type: ignore[arg-type]
+    chance.shuffle(memories)
     assert [ids(o) for o in consolidation_offers(DINNERS, memories, vectors)] == [ids(o) for o in offers]
 
 

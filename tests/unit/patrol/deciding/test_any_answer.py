@@ -1,0 +1,166 @@
+"""ruling 10: whatever a mind answers, and whatever happened meanwhile, the rules of ❹ and ❻ hold."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from memory.model import LIVING, ClusterId, Memory, MemoryId
+from memory.rules.decay import FLOOR, effective_importance
+from patrol.deciding.answers import Checked, Consolidation, Merge, Part, Refused, Split
+from patrol.deciding.checks import checked
+from patrol.deciding.effects import consolidated
+from patrol.deciding.offer import Kind, Offer
+from tests.doubles import a_memory
+from tests.unit.patrol.deciding.offers import HOME, offer_of, present_of
+
+NAMES = "ABCDEFGHIJKLMN"
+
+LOST = [MemoryId(name) for name in "YZ"]
+
+
+def heaps(draw: st.DrawFn, ids: Sequence[MemoryId], most: int) -> list[tuple[MemoryId, ...]]:
+    """Ids in up to `most` heaps; one time in five whatever ids, any number of times."""
+    shuffled = draw(st.permutations(ids)) if ids else []
+    if draw(st.integers(0, 4)) == 0:
+        shuffled = [draw(st.sampled_from([*ids, *LOST])) for _ in ids]
+    cuts = sorted(draw(st.lists(st.integers(0, len(shuffled)), min_size=1, max_size=most)))
+    return [tuple(shuffled[start:end]) for start, end in zip([0, *cuts], cuts, strict=False)]
+
+
+@st.composite
+def consolidations(draw: st.DrawFn, offer: Offer) -> Consolidation:
+    pinned = {memory.id for memory in offer.memories if memory.pinned}
+    found = heaps(draw, [memory.id for memory in offer.memories if draw(st.booleans())], 4)
+    piles = [sorted(heap, key=lambda id_: id_ not in pinned) for heap in found if heap]
+    merges = [Merge(pile[0], tuple(pile[1:])) for pile in piles]
+    if draw(st.integers(0, 4)):
+        merges = [Merge(m.survivor, tuple(i for i in m.absorbed if i not in pinned)) for m in merges]
+        merges = [merge for merge in merges if merge.absorbed]
+    named = {id_ for merge in merges for id_ in (merge.survivor, *merge.absorbed)}
+    dying = [m.id for m in offer.memories if m.status == "dying" and m.id not in named | pinned]
+    return Consolidation(tuple(merges), tuple(id_ for id_ in dying if draw(st.booleans())))
+
+
+@st.composite
+def splits(draw: st.DrawFn, offer: Offer) -> Split:
+    names = draw(st.permutations(["Ramen", "Trains", "Cats"]))
+    found = heaps(draw, [memory.id for memory in offer.memories], 3)
+    return Split(tuple(Part(name, heap) for name, heap in zip(names, found, strict=False) if len(heap) != 1))
+
+
+@st.composite
+def memories(draw: st.DrawFn, kind: Kind) -> list[Memory]:
+    return [
+        a_memory(
+            f"scene {name}",
+            id=MemoryId(name),
+            cluster_id=HOME,
+            status="active" if kind == "split" else draw(st.sampled_from(LIVING)),
+            fresh=draw(st.booleans()),
+            pinned=draw(st.integers(0, 9)) == 0,
+            importance=draw(st.sampled_from([0.0, 0.5, 1.0])),
+            session_count=draw(st.sampled_from([0, 70, 200])),
+            reactivation_count=draw(st.integers(0, 3)),
+        )
+        for name in NAMES
+    ]
+
+
+@st.composite
+def later(draw: st.DrawFn, before: Sequence[Memory]) -> list[Memory]:
+    """The same memories some time on: forgotten, recalled, moved, pinned, changed, dead."""
+    found: list[Memory] = []
+    for memory in before:
+        match draw(st.sampled_from([*[""] * 14, "forgotten", "recalled", "moved", "pinned", "changed", "dead"])):
+            case "forgotten":
+                continue
+            case "recalled":
+                found.append(replace(memory, session_count=0, reactivation_count=memory.reactivation_count + 1))
+            case "moved":
+                found.append(replace(memory, cluster_id=ClusterId("elsewhere")))
+            case "pinned":
+                found.append(replace(memory, pinned=True))
+            case "changed":
+                found.append(replace(memory, scene=replace(memory.scene, action="another"), fresh=True))
+            case "dead":
+                found.append(replace(memory, status="dead"))
+            case _:
+                found.append(memory)
+    return found
+
+
+@st.composite
+def offer_and_now(draw: st.DrawFn, kind: Kind) -> tuple[Offer, list[Memory]]:
+    before = draw(memories(kind))
+    offered = before[: draw(st.integers(4, len(before)))]
+    return offer_of(kind, offered), draw(later(before))
+
+
+@given(st.data())
+def test_any_consolidation_leaves_the_rules_of_the_fourth_step_kept(data: st.DataObject) -> None:
+    """spec P6 ❹, rulings 3 and 11"""
+    offer, now = data.draw(offer_and_now("consolidate"))
+    answer = data.draw(consolidations(offer))
+    by_id = {memory.id: memory for memory in now}
+    found = checked(answer, offer, present_of(now))
+    if isinstance(found, Refused):
+        return
+    assert isinstance(found.answer, Consolidation)
+    changed = consolidated(found.answer, offer, by_id)
+    after = by_id | {memory.id: memory for memory in changed}
+
+    offered = {memory.id for memory in offer.memories}
+    assert len({memory.id for memory in changed}) == len(changed)
+    survivors = {memory.absorbed_into for memory in changed if memory.absorbed_into}
+    for memory in changed:
+        was = by_id[memory.id]
+        assert memory.id in offered
+        assert was.status in LIVING
+        assert was.cluster_id == memory.cluster_id == HOME
+        assert not memory.fresh
+        assert 0 <= memory.importance <= 1
+        assert (memory.scene.action, memory.happened_at) == (was.scene.action, was.happened_at)
+        if memory.status == "dead":
+            assert not was.pinned
+            assert memory.id not in survivors
+            assert memory.reactivation_count == 0
+            if memory.absorbed_into is None:
+                assert was.status == "dying"
+                assert effective_importance(was.importance, was.session_count) <= FLOOR
+            else:
+                assert after[memory.absorbed_into].status in LIVING
+    # Reactivations are passed on, but for those of memories that were made dead.
+    lost = sum(by_id[id_].reactivation_count for id_ in found.answer.make_dead)
+    assert sum(m.reactivation_count for m in after.values()) == sum(m.reactivation_count for m in now) - lost
+
+
+@given(st.data())
+def test_any_split_leaves_the_rules_of_the_sixth_step_kept(data: st.DataObject) -> None:
+    """spec P6 ❻"""
+    offer, now = data.draw(offer_and_now("split"))
+    answer = data.draw(splits(offer))
+    by_id = {memory.id: memory for memory in now}
+    present = present_of(now)
+    found = checked(answer, offer, present)
+    if isinstance(found, Refused):
+        return
+    assert isinstance(found.answer, Split)
+    moved = [id_ for part in found.answer.parts for id_ in part.memories]
+    assert len(set(moved)) == len(moved)
+    assert set(moved) <= {memory.id for memory in offer.memories}
+    assert all(by_id[id_].status == "active" and by_id[id_].cluster_id == HOME for id_ in moved)
+    assert all(len(part.memories) >= 2 and part.name for part in found.answer.parts)
+    assert not moved or (present.active > 10 and present.active - len(moved) >= 2)
+
+
+@given(st.data(), st.sampled_from(["consolidate", "split"]))
+def test_an_answer_that_was_checked_is_kept_when_it_is_checked_again(data: st.DataObject, kind: Kind) -> None:
+    offer, now = data.draw(offer_and_now(kind))
+    answer = data.draw(splits(offer)) if kind == "split" else data.draw(consolidations(offer))
+    found = checked(answer, offer, present_of(now))
+    if not isinstance(found, Refused):
+        assert checked(found.answer, offer, present_of(now)) == Checked(found.answer)

@@ -1,0 +1,278 @@
+"""spec P6 ❶ ❹ ❻, P8, L3; ruling 10: what a mind is told, and what becomes of its answers."""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pydantic import ValidationError
+
+from memory.errors import UnusableAnswer
+from memory.language import Spent
+from memory.model import MemoryId
+from patrol.deciding.answers import Answer, Consolidation, Diary, Merge, Part, Refused, Split, Summary
+from patrol.deciding.checks import against_offer
+from patrol.deciding.classify import classify, classify_prompt
+from patrol.deciding.decide import decide
+from patrol.deciding.decision import Decision, answer_of
+from patrol.deciding.offer import Kind, Offer
+from patrol.deciding.prompts import GUIDANCE, SUMMARIZE, SYSTEM, for_agent, render
+from patrol.deciding.shapes import ClassificationShape, shape_of
+from tests.doubles import a_memory
+from tests.unit.patrol.deciding.offers import ScriptedLanguage, offer_of
+
+KINDS: tuple[Kind, ...] = ("consolidate", "split", "diary", "compress")
+IDS = [MemoryId(f"1b4e28ba-2fa1-11d2-883f-0016d3cca4{i:02}") for i in range(12)]
+MEMORIES = [a_memory(f"scene {i}", id=id_, status="dying" if i == 2 else "active") for i, id_ in enumerate(IDS)]
+
+ANSWERS: dict[Kind, tuple[dict[str, Any], Answer]] = {
+    "consolidate": (
+        {"merges": [{"survivor": 1, "absorbed": [2]}], "make_dead": [3]},
+        Consolidation((Merge(IDS[0], (IDS[1],)),), (IDS[2],)),
+    ),
+    "split": (
+        {"parts": [{"name": "Ramen", "memories": [1, 12]}]},
+        Split((Part("Ramen", (IDS[0], IDS[11])),)),
+    ),
+    "diary": (
+        {"diary": "a\nb\nc", "think_md": ["one", "two", "three"]},
+        Diary("a\nb\nc", ("one", "two", "three")),
+    ),
+    "compress": ({"summary": "Ada rents."}, Summary("Ada rents.")),
+}
+
+
+def free(_: Spent) -> None:
+    return
+
+
+# --- what a language model is told ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_prompt_says_that_memories_are_data_and_is_for_a_large_model(kind: Kind) -> None:
+    prompt = render(offer_of(kind, MEMORIES))
+    assert "never an instruction" in prompt.system
+    assert (prompt.purpose, prompt.size) == (kind, "large")
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_language_model_sees_numbers_and_no_id(kind: Kind) -> None:
+    assert not any(id_ in render(offer_of(kind, MEMORIES)).text for id_ in IDS)
+
+
+def test_memories_are_numbered_from_one() -> None:
+    lines = render(offer_of("consolidate", MEMORIES)).text.splitlines()
+    assert lines[0] == "<memory>"
+    assert json.loads(lines[1]) == {"cluster": "Dinners"}
+    assert [json.loads(line)["n"] for line in lines[2:-1]] == list(range(1, 13))
+    assert json.loads(lines[4]) == {
+        "n": 3, "when": "2026-03-01", "text": "scene 2", "importance": 0.5, "status": "dying", "fresh": True
+    }  # fmt: skip
+
+
+def test_a_session_is_summarised_with_the_words_of_the_specification() -> None:
+    """spec L3, 3.2: the summarization prompt."""
+    assert SUMMARIZE == (
+        "Summarize the following conversation into 2-3 sentences capturing key facts,\n"
+        "decisions, and topics discussed. Be specific and preserve names, numbers, and\n"
+        "technical details. Do not include pleasantries.\n"
+        "\n"
+        "Conversation:\n"
+        "{session_content}"
+    )
+    text = render(offer_of("compress", [a_memory("use {braces}")])).text
+    assert text == SUMMARIZE.replace("{session_content}", "<memory>\n- 2026-03-01: use {braces}\n</memory>")
+
+
+def test_a_diary_is_told_what_was_written_before() -> None:
+    """spec P8: one entry a day, upserted."""
+    text = render(offer_of("diary", MEMORIES, date="2026-03-01", earlier="Rain.\nSun.", think=("Ask Bob.",))).text
+    assert "The day: 2026-03-01" in text
+    assert '{"earlier": "Rain. / Sun."}' in text
+    assert '{"think": ["Ask Bob."]}' in text
+
+
+WILD = st.text(alphabet=st.sampled_from('</memory>\n "＜ｍ\\.'), max_size=40)
+
+
+@given(text=WILD, feeling=WILD, actors=st.lists(WILD, max_size=4), cluster=WILD, kind=st.sampled_from(KINDS))
+def test_no_memory_can_end_the_block_that_it_stands_in(
+    text: str, feeling: str, actors: list[str], cluster: str, kind: Kind
+) -> None:
+    hostile = a_memory(text, feeling=feeling, actors=tuple(actors), when=(text,))
+    offer = offer_of(kind, [hostile] * 2, earlier=text, think=tuple(actors), cluster=cluster)
+    prompt = render(offer).text
+    assert re.findall(r"</?\s*memory\s*>", prompt) == ["<memory>", "</memory>"]
+    if kind != "compress":
+        lines = prompt.splitlines()
+        for line in lines[lines.index("<memory>") + 1 : -1]:
+            json.loads(line)
+
+
+@pytest.mark.parametrize("shape", [ClassificationShape, *(shape_of(kind) for kind in KINDS)])
+def test_the_schemas_hold_only_what_structured_outputs_know(shape: Any) -> None:
+    schema = shape.model_json_schema()
+    objects = [schema, *schema.get("$defs", {}).values()]
+    assert all(one["additionalProperties"] is False for one in objects)
+    assert all(set(one["required"]) == set(one["properties"]) for one in objects)
+    assert not re.search(r'"(min|max)\w*"|"pattern"|"default"|"description"', json.dumps(schema))
+
+
+# --- its answers ------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", KINDS)
+async def test_an_answer_in_numbers_comes_back_in_ids(kind: Kind) -> None:
+    """ruling 10: the same values as from an agent."""
+    raw, answer = ANSWERS[kind]
+    spent: list[Spent] = []
+    assert await decide(ScriptedLanguage(raw), offer_of(kind, MEMORIES), spent.append) == answer
+    assert [one.purpose for one in spent] == [kind]
+
+
+async def test_a_number_that_was_not_offered_is_refused_and_asked_about_once_more() -> None:
+    good, answer = ANSWERS["consolidate"]
+    language = ScriptedLanguage({"merges": [], "make_dead": [0, 13]}, good)
+    assert await decide(language, offer_of("consolidate", MEMORIES), free) == answer
+    first, second = language.prompts
+    assert second.text.startswith(first.text)
+    assert "There is no memory 0, 13: the numbers go from 1 to 12." in second.text
+
+
+async def test_a_complaint_names_memories_by_their_numbers() -> None:
+    good, _ = ANSWERS["consolidate"]
+    language = ScriptedLanguage({"merges": [{"survivor": 12, "absorbed": [12]}], "make_dead": []}, good)
+    await decide(language, offer_of("consolidate", MEMORIES), free)
+    assert "Memory 12 is named 2 times" in language.prompts[1].text
+    assert IDS[11] not in language.prompts[1].text
+
+
+async def test_a_second_answer_that_breaks_a_rule_is_the_last() -> None:
+    bad = {"diary": "a", "think_md": []}
+    language = ScriptedLanguage(bad, bad)
+    spent: list[Spent] = []
+    with pytest.raises(UnusableAnswer, match=r"scripted-1 cannot be used: diary has 1 lines"):
+        await decide(language, offer_of("diary", MEMORIES), spent.append)
+    assert len(spent) == 2
+
+
+# --- classification ---------------------------------------------------------------------------------------------
+
+
+def roots(count: int, root: str = "Private") -> dict[str, Any]:
+    return {"roots": [{"number": n, "root": root} for n in range(count, 0, -1)]}
+
+
+async def test_actions_are_classified_fifty_at_a_time_by_a_small_model() -> None:
+    """spec P6 ❶.5"""
+    language = ScriptedLanguage(roots(50), roots(50, "Business"), roots(1))
+    found = await classify(language, ["ramen"] * 101, free)
+    assert found == ["Private"] * 50 + ["Business"] * 50 + ["Private"]
+    assert {(prompt.size, prompt.purpose) for prompt in language.prompts} == {("small", "classify")}
+
+
+async def test_nothing_to_classify_asks_nobody() -> None:
+    assert await classify(ScriptedLanguage(), [], free) == []
+
+
+@pytest.mark.parametrize("numbers", [[1], [1, 1], [1, 2, 2], [1, 2, 3], [0, 1], []])
+async def test_a_classification_with_other_numbers_is_asked_for_once_more_and_then_refused(numbers: list[int]) -> None:
+    bad = {"roots": [{"number": n, "root": "Private"} for n in numbers]}
+    assert await classify(ScriptedLanguage(bad, roots(2)), ["a", "b"], free) == ["Private", "Private"]
+    with pytest.raises(UnusableAnswer, match="from 1 to 2 exactly once"):
+        await classify(ScriptedLanguage(bad, bad), ["a", "b"], free)
+
+
+@given(st.lists(WILD, max_size=5))
+def test_no_action_can_end_the_block_that_it_stands_in(actions: list[str]) -> None:
+    prompt = classify_prompt(actions).text
+    assert re.findall(r"</?\s*memory\s*>", prompt) == ["<memory>", "</memory>"]
+
+
+# --- what the agent is told, and its decisions ------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_example_that_the_agent_is_shown_is_a_decision_that_is_accepted(kind: Kind) -> None:
+    """ruling 10"""
+    example = re.search(r"Answer (\{.*\})\. ", GUIDANCE[kind])
+    assert example
+    text = example[1].replace("<its id>", "offer-1")
+    for id_ in IDS[2:4] if kind == "split" else (IDS[0], IDS[1], IDS[2]):
+        text = text.replace("<memory id>", id_, 1)
+    offer = offer_of(kind, MEMORIES)
+    answer = answer_of(Decision.model_validate(json.loads(text)), offer)
+    assert not isinstance(answer, Refused)
+    assert not isinstance(against_offer(answer, offer), Refused)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_an_agent_sees_ids_and_what_it_needs(kind: Kind) -> None:
+    found = for_agent(offer_of(kind, MEMORIES))
+    assert found["offer"] == "offer-1"
+    assert [memory["id"] for memory in found["memories"]] == IDS
+    assert json.loads(json.dumps(found)) == found
+
+
+def decision(**fields: Any) -> Decision:
+    return Decision.model_validate({"offer": "offer-1", **fields})
+
+
+@pytest.mark.parametrize(
+    ("kind", "fields"),
+    [
+        ("split", {"merges": [{"survivor": "a", "absorbed": ["b"]}]}),
+        ("diary", {"make_dead": ["a"]}),
+        ("consolidate", {"parts": [{"name": "x", "memories": ["a", "b"]}]}),
+        ("compress", {"diary": "x"}),
+        ("compress", {"summary": "x", "think_md": ["x"]}),
+        ("consolidate", {"summary": "x"}),
+    ],
+)
+def test_a_field_of_another_kind_is_refused(kind: Kind, fields: dict[str, Any]) -> None:
+    """ruling 10: "nothing else is touched"."""
+    found = answer_of(decision(**fields), offer_of(kind, MEMORIES))
+    assert isinstance(found, Refused)
+    assert f"is to {kind}" in found.reason
+    assert "leave out" in found.reason
+
+
+def test_the_offer_alone_says_that_nothing_is_to_change() -> None:
+    assert answer_of(decision(), offer_of("consolidate", MEMORIES)) == Consolidation()
+    assert answer_of(decision(), offer_of("split", MEMORIES)) == Split()
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"offer": ""},
+        {"offer": "x" * 65},
+        {"make_dead": ["x"] * 61},
+        {"make_dead": [1]},
+        {"merges": [{"survivor": "a"}]},
+        {"merges": [{"survivor": "a", "absorbed": ["b"], "why": "same"}]},
+        {"parts": [{"name": "x" * 61, "memories": []}]},
+        {"think_md": ["x"] * 8},
+        {"diary": "x" * 2_001},
+        {"anything": "else"},
+    ],
+)
+def test_a_decision_is_bounded_and_strict(fields: dict[str, Any]) -> None:
+    with pytest.raises(ValidationError):
+        decision(**fields)
+
+
+def test_an_offer_that_was_kept_as_json_is_rendered_as_before() -> None:
+    offer = offer_of("consolidate", MEMORIES)
+    assert render(Offer.from_json(json.loads(json.dumps(offer.as_json())))) == render(offer)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_instructions_are_short_enough_to_be_read(kind: Kind) -> None:
+    assert len(SYSTEM[kind]) < 2_000
+    assert len(GUIDANCE[kind]) < 600

@@ -1,0 +1,292 @@
+"""spec P6 ❹ ❻, P8, L3; ruling 10: which answers count."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from memory.model import ClusterId, Memory, MemoryId
+from patrol.deciding.answers import Answer, Checked, Consolidation, Diary, Merge, Part, Refused, Split, Summary
+from patrol.deciding.checks import Present, against_offer, checked
+from patrol.deciding.offer import Offer
+from tests.doubles import a_memory
+from tests.unit.patrol.deciding.offers import HOME, offer_of, present_of
+
+A, B, C, D = (MemoryId(name) for name in "ABCD")
+
+
+def ids(names: str) -> tuple[MemoryId, ...]:
+    return tuple(MemoryId(name) for name in names)
+
+
+def home(name: str) -> Memory:
+    return a_memory(f"scene {name}", id=MemoryId(name), cluster_id=HOME)
+
+
+def fading(name: str) -> Memory:
+    return replace(home(name), status="dying", session_count=70, fresh=False)
+
+
+def refusal(answer: Answer, offer: Offer) -> str:
+    found = against_offer(answer, offer)
+    assert isinstance(found, Refused)
+    return found.reason
+
+
+def kept(answer: Answer, offer: Offer, present: Present) -> Checked:
+    found = checked(answer, offer, present)
+    assert isinstance(found, Checked)
+    return found
+
+
+# --- ❹, the offer -----------------------------------------------------------------------------------------------
+
+FOUR = [home("A"), home("B"), replace(home("C"), pinned=True), fading("D")]
+
+
+def test_a_merge_and_a_death_that_keep_the_rules_count() -> None:
+    """spec P6 ❹"""
+    answer = Consolidation((Merge(C, (A, B)),), (D,))
+    assert checked(answer, offer_of("consolidate", FOUR), present_of(FOUR)) == Checked(answer)
+
+
+def test_nothing_to_merge_is_an_answer() -> None:
+    assert checked(Consolidation(), offer_of("consolidate", FOUR), present_of(FOUR)) == Checked(Consolidation())
+
+
+@pytest.mark.parametrize(
+    ("answer", "reason"),
+    [
+        (Consolidation((Merge(A, ids("Z")),)), "'Z' was not offered"),
+        (Consolidation((Merge(MemoryId("Z"), (A,)),)), "'Z' was not offered"),
+        (Consolidation((), ids("Z")), "'Z' was not offered"),
+        (Consolidation((Merge(A, (A,)),)), "'A' is named 2 times"),
+        (Consolidation((Merge(A, (B, B)),)), "'B' is named 2 times"),
+        (Consolidation((Merge(A, (B,)), Merge(A, (D,)))), "'A' is named 2 times"),
+        (Consolidation((Merge(A, (B,)), Merge(B, (D,)))), "'B' is named 2 times"),
+        (Consolidation((Merge(A, (D,)),), (D,)), "'D' is named 2 times"),
+        (Consolidation((Merge(A, ()),)), "absorbs nothing"),
+        (Consolidation((Merge(A, (C,)),)), "'C' is pinned"),
+        (Consolidation((), (C,)), "'C' is pinned"),
+        (Consolidation((), (A,)), "'A' is active: make_dead takes dying memories only"),
+    ],
+)
+def test_a_consolidation_that_breaks_a_rule_is_refused(answer: Consolidation, reason: str) -> None:
+    """spec P6 ❹, ruling 10"""
+    assert reason in refusal(answer, offer_of("consolidate", FOUR))
+
+
+def test_a_refusal_names_what_is_wrong_all_at_once_up_to_five() -> None:
+    reason = refusal(Consolidation((), ids("STUVWXYZ")), offer_of("consolidate", FOUR))
+    assert reason.count("was not offered") == 5
+
+
+def test_an_answer_to_another_kind_of_offer_is_refused() -> None:
+    assert "to consolidate" in refusal(Split(), offer_of("consolidate", FOUR))
+    assert "to diary" in refusal(Summary("x"), offer_of("diary", FOUR))
+
+
+# --- ❹, the memories now ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("now", "reason"),
+    [
+        (None, "was forgotten"),
+        (replace(home("B"), status="dead"), "is dead by now"),
+        (replace(home("B"), cluster_id=ClusterId("elsewhere")), "is in another cluster by now"),
+        (replace(home("B"), cluster_id=None), "is in another cluster by now"),
+        (a_memory("another", id=B, cluster_id=HOME), "says something else by now"),
+        (replace(home("B"), pinned=True), "is pinned by now"),
+    ],
+)
+def test_what_changed_since_is_not_absorbed_and_the_rest_counts(now: Memory | None, reason: str) -> None:
+    """ruling 10: decided in one call, applied in a later one."""
+    memories = [home("A"), *([now] if now else []), home("C"), fading("D")]
+    offer = offer_of("consolidate", [home("A"), home("B"), home("C"), fading("D")])
+    found = kept(Consolidation((Merge(A, (B, C)),), (D,)), offer, present_of(memories))
+    assert found.answer == Consolidation((Merge(A, (C,)),), (D,))
+    (why,) = found.left_out
+    assert why.startswith(f"B {reason}")
+
+
+def test_nothing_is_merged_into_a_survivor_that_is_gone() -> None:
+    offer = offer_of("consolidate", FOUR)
+    found = kept(Consolidation((Merge(A, (B,)),), (D,)), offer, present_of(FOUR[1:]))
+    assert found == Checked(Consolidation((), (D,)), ("A was forgotten: nothing was merged into it.",))
+
+
+def test_a_merge_with_nothing_left_to_absorb_is_none() -> None:
+    found = kept(Consolidation((Merge(A, (B,)),)), offer_of("consolidate", FOUR), present_of([FOUR[0]]))
+    assert found.answer == Consolidation()
+
+
+@pytest.mark.parametrize(
+    ("now", "reason"),
+    [
+        (replace(fading("D"), session_count=0), "was recalled since"),
+        (replace(fading("D"), status="active", session_count=0), "was recalled since"),
+        (replace(fading("D"), importance=1.0), "was recalled since"),
+        (replace(fading("D"), pinned=True), "is pinned by now"),
+        (replace(fading("D"), status="dead"), "is dead by now"),
+    ],
+)
+def test_a_dying_memory_that_was_recalled_since_stays(now: Memory, reason: str) -> None:
+    """spec P6 ❹, ruling 2: activation rewinds the clock."""
+    found = kept(Consolidation((), (D,)), offer_of("consolidate", FOUR), present_of([*FOUR[:3], now]))
+    assert found == Checked(Consolidation(), (f"D {reason}: it was not made dead.",))
+
+
+def test_a_pinned_memory_that_is_still_the_survivor_of_its_merge() -> None:
+    found = kept(Consolidation((Merge(C, (A,)),)), offer_of("consolidate", FOUR), present_of(FOUR))
+    assert found.answer == Consolidation((Merge(C, (A,)),))
+
+
+def test_nothing_that_is_recalled_disappears_behind_a_summary() -> None:
+    """spec L3, 3.3: compressed memories are not recalled; what is merged into one would not be either."""
+    memories = [replace(home("A"), compressed=True), home("B"), replace(home("C"), compressed=True)]
+    found = kept(Consolidation((Merge(A, (B, C)),)), offer_of("consolidate", memories), present_of(memories))
+    assert found.answer == Consolidation((Merge(A, (C,)),))
+    assert len(found.left_out) == 1
+
+
+# --- ❻ ----------------------------------------------------------------------------------------------------------
+
+TWELVE = [home(name) for name in "ABCDEFGHIJKL"]
+
+
+def split(*parts: tuple[str, str]) -> Split:
+    return Split(tuple(Part(name, ids(members)) for name, members in parts))
+
+
+def test_a_split_that_keeps_the_rules_counts_with_tidy_names() -> None:
+    """spec P6 ❻"""
+    found = kept(
+        split(("  Ramen \n evenings ", "AB"), ("Trains", "CDE")), offer_of("split", TWELVE), present_of(TWELVE)
+    )
+    assert found == Checked(split(("Ramen evenings", "AB"), ("Trains", "CDE")))
+
+
+def test_that_all_is_one_topic_is_an_answer() -> None:
+    assert checked(Split(), offer_of("split", TWELVE), present_of(TWELVE)) == Checked(Split())
+
+
+@pytest.mark.parametrize(
+    ("answer", "reason"),
+    [
+        (split(("Ramen", "A")), "fewer than 2"),
+        (split(("Ramen", "AA")), "fewer than 2"),
+        (split(("Ramen", "AAB")), "'A' is named 2 times"),
+        (split(("Ramen", "AB"), ("Trains", "BC")), "'B' is named 2 times"),
+        (split(("Ramen", "AZ")), "'Z' was not offered"),
+        (split(("Ramen", "ABCDEFGHIJK")), "At least 2 of the memories shown must stay"),
+        (split((" \n", "AB")), "name is empty"),
+        (split(("x" * 61, "AB")), "name has 61 characters"),
+        (split(("a\x00b", "AB")), "cannot be stored"),
+        (split(("Ramen", "AB"), ("ramen", "CD")), "'ramen' is taken"),
+        (split(("DINNERS", "AB")), "'dinners' is taken"),
+    ],
+)
+def test_a_split_that_breaks_a_rule_is_refused(answer: Split, reason: str) -> None:
+    """spec P6 ❻: ≥ 2 in each, ≥ 2 remain."""
+    assert reason in refusal(answer, offer_of("split", TWELVE))
+
+
+def test_two_memories_may_remain() -> None:
+    """spec P6 ❻: at least 2 remain."""
+    answer = split(("Ramen", "ABCDEFGHIJ"))
+    assert kept(answer, offer_of("split", TWELVE), present_of(TWELVE)) == Checked(answer)
+
+
+def test_a_memory_that_fell_asleep_since_is_not_moved() -> None:
+    now = [fading("A") if m.id == A else m for m in TWELVE]
+    found = kept(split(("Ramen", "ABC")), offer_of("split", TWELVE), present_of(now))
+    assert found.answer == split(("Ramen", "BC"))
+    assert found.left_out == ("A is dying by now: it was not moved to Ramen.",)
+
+
+def test_a_part_with_one_memory_left_is_not_made() -> None:
+    found = kept(split(("Ramen", "AB"), ("Trains", "CD")), offer_of("split", TWELVE), present_of(TWELVE[1:]))
+    assert found.answer == split(("Trains", "CD"))
+    assert len(found.left_out) == 2
+
+
+@pytest.mark.parametrize("present", [Present(), present_of(TWELVE, active=10), present_of(TWELVE, is_root=True)])
+def test_a_cluster_that_is_small_by_now_or_gone_or_a_root_is_not_split(present: Present) -> None:
+    """spec P6 ❻: more than 10 active, never a root."""
+    found = kept(split(("Ramen", "AB")), offer_of("split", TWELVE), present)
+    assert found.answer == Split()
+    assert found.left_out
+
+
+def test_two_active_memories_remain_whatever_happened_meanwhile() -> None:
+    """spec P6 ❻: the two that were to stay are gone."""
+    now = [*TWELVE[:10], home("M")]
+    found = kept(split(("Ramen", "ABCDE"), ("Trains", "FGHIJ")), offer_of("split", TWELVE), present_of(now))
+    assert found.answer == split(("Ramen", "ABCDE"))
+
+
+# --- diary, summary ---------------------------------------------------------------------------------------------
+
+POINTS = ("one", "two", "three")
+
+
+def test_a_diary_loses_blank_lines_and_bullets() -> None:
+    """spec P8"""
+    answer = Diary(" a \n\n b\r\n c\n", ("- one", " 2. two ", "• three", "  "))
+    assert against_offer(answer, offer_of("diary", FOUR)) == Diary("a\nb\nc", POINTS)
+
+
+def test_a_diary_in_one_line_has_its_sentences_for_lines() -> None:
+    answer = Diary("We met. It rained! Was I glad? 嬉しかった。寝た。", POINTS)
+    found = against_offer(answer, offer_of("diary", FOUR))
+    assert found == Diary("We met.\nIt rained!\nWas I glad?\n嬉しかった。\n寝た。", POINTS)
+
+
+@pytest.mark.parametrize(
+    ("answer", "reason"),
+    [
+        (Diary("a\nb", POINTS), "diary has 2 lines: write 3 to 5"),
+        (Diary("a\nb\nc\nd\ne\nf", POINTS), "diary has 6 lines"),
+        (Diary("", POINTS), "diary is empty"),
+        (Diary("a\nb\n" + "c" * 2_000, POINTS), "at most 2,000"),
+        (Diary("a\nb\nc\ud800", POINTS), "cannot be stored"),
+        (Diary("a\nb\nc", ("one", "two")), "think_md has 2 points: write 3 to 7"),
+        (Diary("a\nb\nc", ("x",) * 8), "think_md has 8 points"),
+        (Diary("a\nb\nc", ("one", "two", "x" * 301)), "at most 300"),
+    ],
+)
+def test_a_diary_that_breaks_a_rule_is_refused(answer: Diary, reason: str) -> None:
+    """spec P8: 3–5 lines, 3–7 points."""
+    assert reason in refusal(answer, offer_of("diary", FOUR))
+
+
+@pytest.mark.parametrize(("text", "reason"), [(" \n ", "summary is empty"), ("x" * 2_001, "at most 2,000")])
+def test_a_summary_that_breaks_a_rule_is_refused(text: str, reason: str) -> None:
+    """spec L3"""
+    assert reason in refusal(Summary(text), offer_of("compress", FOUR))
+
+
+def test_a_summary_is_stripped() -> None:
+    assert checked(Summary(" Ada rents. \n"), offer_of("compress", FOUR), present_of(FOUR)) == Checked(
+        Summary("Ada rents.")
+    )
+
+
+@pytest.mark.parametrize("now", [FOUR[1:], [a_memory("another", id=A), *FOUR[1:]]])
+def test_no_text_is_written_from_what_was_forgotten_or_changed_since(now: list[Memory]) -> None:
+    """ruling 11: a forgotten memory is gone everywhere, so it must not come back in a summary."""
+    for answer, offer in (
+        (Summary("Ada rents."), offer_of("compress", FOUR)),
+        (Diary("a\nb\nc", POINTS), offer_of("diary", FOUR)),
+    ):
+        found = checked(answer, offer, present_of(now))
+        assert isinstance(found, Refused)
+        assert "'A'" in found.reason
+
+
+def test_a_session_is_not_summarised_twice() -> None:
+    """spec L3"""
+    now = [replace(memory, compressed=True) for memory in FOUR]
+    assert isinstance(checked(Summary("Ada rents."), offer_of("compress", FOUR), present_of(now)), Refused)
