@@ -139,7 +139,9 @@ class PatrolReads(Protocol):
         """In the order of their arrival, dead ones too."""
         ...
 
-    async def subjects(self, ids: Sequence[MemoryId]) -> list[Subject]: ...
+    async def subjects(self, ids: Sequence[MemoryId]) -> list[Subject]:
+        """Those that exist, each once, in the order of `ids`."""
+        ...
 
     async def cluster_counts(self) -> list[ClusterCount]:
         """Of clusters that have memories."""

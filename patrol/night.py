@@ -41,6 +41,7 @@ class Night:
         transaction: PatrolTransaction,
         words: WordStatistics,
         model: ModelName,
+        *,
         run: RunId,
         evening: Evening | None = None,
     ) -> None:

@@ -134,4 +134,4 @@ class Round:
             await night.write(step)
 
     def _night(self, transaction: PatrolTransaction, evening: Evening | None) -> Night:
-        return Night(self.scope, transaction, self.world.words, self.world.model, self.run_id, evening)
+        return Night(self.scope, transaction, self.world.words, self.world.model, run=self.run_id, evening=evening)

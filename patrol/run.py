@@ -1,5 +1,5 @@
-"""A patrol (spec P6, P7, P12): each step prepares with the help of models, then changes what it looks at in a transaction
-of its own. What a run has changed is journalled, and can be undone (ruling 11)."""
+"""A patrol (spec P6, P7, P12): each step prepares with the help of models, then changes what it looks at in a
+transaction of its own. What a run has changed is journalled, and can be undone (ruling 11)."""
 
 from __future__ import annotations
 
@@ -106,6 +106,7 @@ class Patrol:
                     waiting=waiting,
                 )
                 await self._finish(scope, report)
+            await self._bring_into_index()
             return report
 
     async def decide(
@@ -124,6 +125,7 @@ class Patrol:
                 offers, waiting = await hand_out(round_)
                 report = PatrolReport(run_id=run_id, decided=tuple(decided), pending=tuple(offers), waiting=waiting)
                 await self._finish(scope, report)
+            await self._bring_into_index()
             return report
 
     async def undo(self, scope: Scope, run_id: RunId) -> Undone:
@@ -164,7 +166,6 @@ class Patrol:
     async def _finish(self, scope: Scope, report: PatrolReport) -> None:
         await self._ledger.finish_run(scope, report.run_id, self._now(), report.as_record())
         self._news(News(being_id=scope.being_id, run_id=report.run_id, event="ends", report=report))
-        await self._bring_into_index()
 
     async def _end(self, scope: Scope, run_id: RunId) -> None:
         """Rolled back; or, where what it did was changed since, finished as far as it went: each step leaves what is

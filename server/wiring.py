@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 import logging
 import uuid
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -21,7 +21,7 @@ from memory.ingest.forget import Forget
 from memory.ingest.index_keeper import IndexKeeper, Progress
 from memory.ingest.store import StoreScenes
 from memory.ingest.update import UpdateMemory
-from memory.model import ModelName
+from memory.model import MemoryId, ModelName
 from memory.ports import AuditReader, Embedder, Index, NoteLedger
 from memory.recall.recall import Recall, RecallConfig
 from memory.recall.revisit import Revisit
@@ -50,6 +50,11 @@ COLLECTION = "collection"
 
 def utc_now() -> datetime:
     return datetime.now(UTC)
+
+
+def local_now() -> datetime:
+    """Where the machine is: a diary's day is the one that its people have."""
+    return datetime.now().astimezone()
 
 
 class TextModel(Embedder, Protocol):
@@ -105,6 +110,10 @@ async def open_memory(
             work.wake()  # should it fail now, the background tries again
             await keeper.catch_up()
 
+        async def taken_out(ids: Sequence[MemoryId]) -> None:
+            erasure.ask()  # should it fail now, that takes them out
+            await keeper.take_out(ids)
+
         turn = asyncio.Lock()
         thresholds = MatchThresholds(cosine=settings.recall_threshold)
         use = UseCases(
@@ -130,12 +139,14 @@ async def open_memory(
                 index,
                 embedder,
                 ledger.activations,
-                now=utc_now,
+                now=local_now,
                 wrote=caught_up,
+                removed=taken_out,
                 redact=redaction(settings),
             ),
             audit=Audit(ledger.activations, now=utc_now),
         )
+        await use.patrol.recover()
         yield OpenMemory(use, ledger, index, embedder, keeper)
 
 

@@ -346,8 +346,8 @@ class FakePatrolTransaction:
             )
         for memory in changes.retold:
             memories[memory.id] = replace(memories[memory.id], scene=memory.scene)
-        for id_, summary in changes.compressed.items():
-            memories[id_] = replace(memories[id_], compressed=True, compressed_into=summary)
+        for source, summary in changes.compressed.items():
+            memories[source] = replace(memories[source], compressed=True, compressed_into=summary)
         if changes.diary:
             self._state.diary[changes.diary.date] = changes.diary
         self._state.thoughts = changes.thoughts or self._state.thoughts

@@ -152,7 +152,8 @@ class SqlPatrolReads:
         return await self._subjects(_MEMBERS, cluster=cluster_id)
 
     async def subjects(self, ids: Sequence[MemoryId]) -> list[Subject]:
-        return await self._subjects(_BY_IDS, ids=as_list(ids))
+        found = {one.id: one for one in await self._subjects(_BY_IDS, ids=as_list(ids))}
+        return [found[id_] for id_ in dict.fromkeys(ids) if id_ in found]
 
     async def _subjects(self, statement: Any, **binds: Any) -> list[Subject]:
         return await self._reads.rows(statement, _to_subject, being=self._scope.being_id, **binds)

@@ -78,7 +78,8 @@ class _Change:
 
 async def undo(database: Database, scope: Scope, run: RunId, *, at: datetime, state: RunState) -> Undone:
     async with database.transaction() as transaction:
-        await _refuse_unless_standing(transaction, scope, run, state)
+        if not await _stands(transaction, scope, run, state):
+            return Undone(counts={})
         changes = [_Change(*one) for one in await transaction.rows(_OF_RUN, row_of, run=run, being=scope.being_id)]
         await _refuse_if_touched(transaction, scope, changes)
         found = await _Undoing(transaction, scope).all(changes)
@@ -87,14 +88,18 @@ async def undo(database: Database, scope: Scope, run: RunId, *, at: datetime, st
         return found
 
 
-async def _refuse_unless_standing(transaction: Transaction, scope: Scope, run: RunId, to_be: RunState) -> None:
+async def _stands(transaction: Transaction, scope: Scope, run: RunId, to_be: RunState) -> bool:
+    """False for one that has come to its end and is to be rolled back only if it has not."""
     found = await runs.by_ids(transaction, scope, [run])
     if not found:
         raise CannotUndo(f"There is no patrol run {run!r}. Nothing was changed: `madeleine patrol runs` lists them.")
     if found[0].state in ("undone", "rolled_back"):
         raise CannotUndo(f"The patrol run {run} was undone before. Nothing was changed.")
-    if found[0].state == "running" and to_be != "rolled_back":
+    if to_be == "rolled_back":
+        return found[0].state == "running"
+    if found[0].state == "running":
         raise CannotUndo(f"The patrol run {run} is still going on. Nothing was changed: wait until it has ended.")
+    return True
 
 
 async def _refuse_if_touched(transaction: Transaction, scope: Scope, changes: Sequence[_Change]) -> None:

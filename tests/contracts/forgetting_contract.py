@@ -9,17 +9,19 @@ from typing import Protocol
 
 import numpy as np
 
-from memory.model import Changes, ClusterId, DatedAction, Memory, MemoryId, ModelName, RunId, Scene, Vector
+from memory.model import Changes, ClusterId, DatedAction, Memory, MemoryId, ModelName, Scene, Vector
+from memory.patrol_ports import PatrolChanges
 from memory.ports import (
     Activation,
     Erased,
     ForgetLedger,
-    PatrolChanges,
     RemainsSource,
     UpdateLedger,
 )
 from memory.scope import Scope
 from tests.contracts.ledger_contract import (
+    RUN,
+    everyone,
     ADA,
     BOB,
     MODEL,
@@ -227,7 +229,8 @@ class ForgettingContract:
             await transaction.apply(
                 PatrolChanges(
                     subjects=tuple(
-                        replace(one, cluster_id=ClusterId(places[one.id])) for one in await transaction.subjects()
+                        replace(one, cluster_id=ClusterId(places[one.id]))
+                        for one in await everyone(ledger, transaction)
                     ),
                     clusters=(
                         cluster("root", "Private", "root", is_root=True),
@@ -240,7 +243,8 @@ class ForgettingContract:
             report = {
                 "pending": [{"cluster_id": "x", "cluster": "sold xylo"}, {"cluster_id": "other", "cluster": "harp"}]
             }
-            await transaction.record_run(RunId("run"), MOMENT, LATER, report)
+        await ledger.begin_run(ADA, RUN, MOMENT)
+        await ledger.finish_run(ADA, RUN, LATER, report)
         await ledger.forget(ADA, [gone.id], at=LATER)
         named = {one.id: one.name for one in await ledger.cluster_summaries(ADA)}
         assert named == {"root": "Private", "mixed": "harps", "other": "harp"}
@@ -304,9 +308,9 @@ class ForgettingContract:
         await stored(ledger, one := memory("one"), memory("two"))
         async with ledger.patrol(ADA) as transaction:
             forgetting = asyncio.create_task(ledger.forget(ADA, [one.id], at=LATER))
-            changed = [replace(subject, session_count=7) for subject in await transaction.subjects()]
+            changed = [replace(subject, session_count=7) for subject in await everyone(ledger, transaction)]
             await asyncio.sleep(0)
-            await transaction.apply(PatrolChanges(subjects=tuple(changed)))
+            await transaction.apply(PatrolChanges(subjects=tuple(changed)), run=RUN, step="assign")
             assert not forgetting.done()
         assert await forgetting == Erased((one.id,))
         assert [left.session_count for left in await ledger.all_memories(after=None, limit=9)] == [7]
@@ -326,12 +330,12 @@ class ForgettingContract:
         rows = {first.content_hash: vector(1, 0), second.content_hash: vector(0, 1)}
         await ledger.commit(ADA, batch(first, second, vectors=rows))
         async with ledger.patrol(ADA) as transaction:
-            moved = tuple(replace(one, cluster_id=ClusterId("c")) for one in await transaction.subjects())
+            moved = tuple(replace(one, cluster_id=ClusterId("c")) for one in await everyone(ledger, transaction))
             made = (
                 cluster("root", "Private", "root", is_root=True),
                 cluster("c", "…", "root", vector=vector(0.5, 0.5), model=MODEL),
             )
-            await transaction.apply(PatrolChanges(subjects=moved, clusters=made))
+            await transaction.apply(PatrolChanges(subjects=moved, clusters=made), run=RUN, step="assign")
 
     async def _vector(self, ledger: AnyLedger) -> list[float] | None:
         async with ledger.patrol(ADA) as transaction:

@@ -36,6 +36,7 @@ from memory.model import (
     Vector,
     scene_to_text,
 )
+from memory.patrol_ports import PatrolChanges, PatrolLedger, PatrolReads, Subject
 from memory.ports import (
     Activation,
     ActivationLog,
@@ -44,15 +45,12 @@ from memory.ports import (
     KeyedEarlier,
     KeywordQuery,
     NoteLedger,
-    PatrolChanges,
-    PatrolLedger,
     RecallLedger,
     Reinforcement,
     RevisitLedger,
     SearchLedger,
     StoreBatch,
     StoreLedger,
-    Subject,
 )
 from memory.scope import Scope
 
@@ -127,14 +125,21 @@ async def the(ledger: AnyLedger, one: Memory, scope: Scope = ADA) -> Memory:
     return found
 
 
+RUN = RunId("run")
+
+
+async def everyone(ledger: AnyLedger, patrol: PatrolReads) -> list[Subject]:
+    """Of all that were committed those that the patrol's being has."""
+    return await patrol.subjects([one.id for one in await ledger.all_memories(after=None, limit=10_000)])
+
+
 async def subjects(ledger: AnyLedger, scope: Scope = ADA) -> dict[MemoryId, Subject]:
-    async with ledger.patrol(scope) as transaction:
-        return {one.id: one for one in await transaction.subjects()}
+    return {one.id: one for one in await everyone(ledger, ledger.patrol_view(scope))}
 
 
 async def apply(ledger: AnyLedger, changes: PatrolChanges, scope: Scope = ADA) -> None:
     async with ledger.patrol(scope) as transaction:
-        await transaction.apply(changes)
+        await transaction.apply(changes, run=RUN, step="assign")
 
 
 class LedgerContract:
@@ -316,7 +321,7 @@ class LedgerContract:
         assert await ledger.cluster_summaries(ADA) == []
         assert await ledger.unread_notes(ADA, type="todo") == []
         async with ledger.patrol(ADA) as transaction:
-            assert await transaction.subjects() == []
+            assert await everyone(ledger, transaction) == []
             assert await transaction.clusters() == []
             assert await transaction.memories([theirs.id]) == []
 
@@ -638,7 +643,7 @@ class LedgerContract:
         root = cluster("r", "Private", "r", is_root=True)
         group = cluster("g", "Tea", "r", vector=vector(0.6, 0.8), model=MODEL)
         async with ledger.patrol(ADA) as transaction:
-            read = {one.id: one for one in await transaction.subjects()}
+            read = {one.id: one for one in await everyone(ledger, transaction)}
             assert list(read) == [moved.id, counted.id]
             assert read[moved.id] == Subject(
                 id=moved.id, content_hash=moved.content_hash, importance=0.4, status="active", fresh=True,
@@ -664,10 +669,13 @@ class LedgerContract:
                         replace(read[counted.id], session_count=1),
                     ),
                     clusters=(root, group),
-                )
+                ),
+                run=RUN,
+                step="assign",
             )
-            assert len(await transaction.subjects()) == 3
-            await transaction.record_run(RunId("run"), MOMENT, MOMENT + timedelta(seconds=1), {"é": [1]})
+            assert len(await everyone(ledger, transaction)) == 3
+        await ledger.begin_run(ADA, RUN, MOMENT)
+        await ledger.finish_run(ADA, RUN, MOMENT + timedelta(seconds=1), {"é": [1]})
         assert await the(ledger, moved) == replace(
             moved, status="dead", cluster_id=group.id, importance=0.9, fresh=False, absorbed_into=counted.id,
             session_count=7, reactivation_count=2,
@@ -681,7 +689,11 @@ class LedgerContract:
             assert (first.id, second) == (group.id, root)
             assert first.vector is not None
             assert first.vector.tolist() == vector(0.6, 0.8).tolist()
-            await transaction.apply(PatrolChanges(clusters=(replace(root, name="New"),), removed_clusters=(group.id,)))
+            await transaction.apply(
+                PatrolChanges(clusters=(replace(root, name="New"),), removed_clusters=(group.id,)),
+                run=RUN,
+                step="assign",
+            )
         assert [one.name for one in await ledger.cluster_summaries(ADA)] == ["New"]
 
     async def test_a_subject_leaves_a_mark_only_if_status_or_cluster_differ(self, ledger: AnyLedger) -> None:
@@ -699,8 +711,8 @@ class LedgerContract:
         )
         # Once as the patrol does it, with what it has read, and once more without: the second finds nothing to move.
         async with ledger.patrol(ADA) as transaction:
-            await transaction.subjects()
-            await transaction.apply(changes)
+            await everyone(ledger, transaction)
+            await transaction.apply(changes, run=RUN, step="assign")
         await apply(ledger, changes)
         assert [id_ for _, id_ in await ledger.pending(limit=10)] == [died.id, joined.id, left.id]
 
@@ -717,7 +729,9 @@ class LedgerContract:
                         new=(memory("Never"),),
                         subjects=(replace(subject, status="dead"),),
                         clusters=(cluster("c", "C", "c"),),
-                    )
+                    ),
+                    run=RUN,
+                    step="assign",
                 )
                 raise RuntimeError("a step failed")
 
@@ -732,8 +746,8 @@ class LedgerContract:
         one, later = memory("tea"), memory()
         await ledger.commit(ADA, batch(one))
         async with asyncio.timeout(WAIT_S), ledger.patrol(ADA) as transaction:
-            (subject,) = await transaction.subjects()
-            await transaction.apply(PatrolChanges(subjects=(replace(subject, status="dead"),)))
+            (subject,) = await everyone(ledger, transaction)
+            await transaction.apply(PatrolChanges(subjects=(replace(subject, status="dead"),)), run=RUN, step="assign")
             store = asyncio.create_task(ledger.commit(ADA, batch(later)))
             reads = await asyncio.gather(*(ledger.memories(ADA, [one.id]) for _ in range(20)))
             assert reads == [[one]] * 20
@@ -750,8 +764,10 @@ class LedgerContract:
 
         async def patrol() -> None:
             async with ledger.patrol(ADA) as transaction:
-                (subject,) = await transaction.subjects()
-                await transaction.apply(PatrolChanges(subjects=(replace(subject, status="dead"),)))
+                (subject,) = await everyone(ledger, transaction)
+                await transaction.apply(
+                    PatrolChanges(subjects=(replace(subject, status="dead"),)), run=RUN, step="assign"
+                )
                 applied.set()
                 await asyncio.Event().wait()
 

@@ -13,7 +13,8 @@ import pytest
 from memory.audit import entry_of
 from memory.errors import KeyConflict, StorageError
 from memory.model import Provenance, RunId
-from memory.ports import AuditEntry, AuditQuery, PatrolChanges
+from memory.patrol_ports import PatrolChanges
+from memory.ports import AuditEntry, AuditQuery
 from memory.scope import Scope
 from storage.sql.ledger import Ledger, open_ledger
 from tests.contracts.ledger_contract import ADA, BOB, MOMENT, again, apply, batch, memory, note
@@ -45,8 +46,8 @@ async def test_every_write_is_audited_by_whom_and_of_what_in_its_own_transaction
     await ledger.add_note(BOB, waiting := note("later", scope=BOB))
     fresh = memory("three", provenance=Provenance(tool="notes"))
     await apply(ledger, PatrolChanges(new=(fresh,)))
-    async with ledger.patrol(DESK) as patrol:
-        await patrol.record_run(RunId("run"), MOMENT, MOMENT + timedelta(seconds=3), {})
+    await ledger.begin_run(DESK, RunId("run"), MOMENT)
+    await ledger.finish_run(DESK, RunId("run"), MOMENT + timedelta(seconds=3), {})
     entries = await ledger.audit(EVERYTHING)
     assert told(entries) == [
         ("store", "ada", "store", (one.id,)),

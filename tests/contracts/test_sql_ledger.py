@@ -13,7 +13,8 @@ from alembic.migration import MigrationContext
 from sqlalchemy import create_engine, select
 
 from memory.errors import InvalidInput, KeyConflict, StorageBusy, StorageError, StorageFull
-from memory.ports import Activation, PatrolChanges
+from memory.patrol_ports import PatrolChanges
+from memory.ports import Activation
 from storage.sql.engine import Transaction
 from storage.sql.ledger import Ledger, open_ledger
 from storage.sql.schema import HEAD
@@ -71,6 +72,7 @@ class TestSqlLedger(LedgerContract, ForgettingContract):
         assert set(metadata.tables) == {
             "memories", "reinforcements", "revisions", "notes", "embeddings", "index_pending", "clusters",
             "patrol_runs", "forgotten", "settings", "audit", "tokens",
+            "beings", "patrol_changes", "patrol_offers", "diary", "cost_records",
         }  # fmt: skip
 
     async def test_everything_acknowledged_is_there_after_reopening(self, path: Path) -> None:
@@ -244,9 +246,9 @@ class TestSqlLedger(LedgerContract, ForgettingContract):
             many = [memory(f"Memory {n}") for n in range(2000)]
             await ledger.commit(ADA, batch(*many))
             async with ledger.patrol(ADA) as transaction:
-                read = await transaction.subjects()
+                read = await everyone(ledger, transaction)
                 assert [one.id for one in read] == [one.id for one in many]
-                await transaction.apply(PatrolChanges(subjects=tuple(read)))
+                await transaction.apply(PatrolChanges(subjects=tuple(read)), run=RUN, step="assign")
             assert len(await ledger.pending(limit=5000)) == 2000
 
     async def test_a_checkpoint_moves_the_log_into_the_file(self, path: Path) -> None:

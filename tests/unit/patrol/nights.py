@@ -68,7 +68,7 @@ class World:
         prototypes: Mapping[Root, NDArray[np.float32]] = PROTOTYPES,
     ) -> Night:
         evening = Evening(memories, notes, {}, prototypes)
-        night = Night(ADA, self.transaction(), FakeWordStatistics(), MODEL, RunId("run"), evening)
+        night = Night(ADA, self.transaction(), FakeWordStatistics(), MODEL, run=RunId("run"), evening=evening)
         await night.read()
         return night
 

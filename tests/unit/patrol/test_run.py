@@ -13,7 +13,8 @@ import pytest
 from memory.errors import IndexUnavailable, StorageError
 from memory.model import ModelName
 from patrol.report import STEPS, SYMBOLS, StepName
-from patrol.run import WITHOUT_KEY, Patrol, Progress
+from patrol.run import Patrol
+from patrol.walk import WITHOUT_KEY, Progress
 from tests.doubles import (
     ADA,
     BOB,
@@ -37,8 +38,9 @@ class Household:
         self.clock = Clock()
         self.wrote = 0
         self.index_fails_with: BaseException | None = None
+        self.words = FakeWordStatistics()
         self.patrol = Patrol(
-            self.ledger, FakeWordStatistics(), self.embedder, self.activations, now=self.clock, wrote=self._written
+            self.ledger, self.words, self.embedder, self.activations, now=self.clock, wrote=self._written
         )
 
     async def _written(self) -> None:
@@ -61,10 +63,10 @@ def scene(action: str, **fields: object) -> str:
 
 
 async def test_the_steps_run_in_the_order_of_the_spec(home: Household) -> None:
-    """spec P6: ❶ to ❼, in that order."""
+    """spec P6: ❶ to ❼, in that order; then what spec L3 and P8 add."""
     report = await home.patrol(ADA)
     assert [step.name for step in report.steps] == list(STEPS)
-    assert [step["step"] for step in report.as_json()["steps"]] == list("❶❷❸❹❺❻❼")
+    assert [step["step"] for step in report.as_json()["steps"]] == list("❶❷❸❹❺❻❼++")
 
 
 async def test_chosen_steps_run_in_the_order_of_the_spec_whatever_order_was_asked(home: Household) -> None:
@@ -77,7 +79,7 @@ async def test_progress_is_told_after_each_step(home: Household) -> None:
     """spec P12"""
     told: list[Progress] = []
     await home.patrol(ADA, progress=told.append)
-    assert [(news.step, news.done, news.total) for news in told] == [(name, i + 1, 7) for i, name in enumerate(STEPS)]
+    assert [(news.step, news.done, news.total) for news in told] == [(name, i + 1, 9) for i, name in enumerate(STEPS)]
 
 
 async def test_steps_that_need_a_key_are_skipped_with_the_words_of_the_spec(
@@ -235,11 +237,11 @@ async def test_a_dry_run_reports_what_the_run_then_does(home: Household) -> None
 async def test_a_run_is_recorded_with_its_report_and_its_times(home: Household) -> None:
     """ruling 11: a patrol run can be found again."""
     report = await home.patrol(ADA, progress=lambda _: home.clock.advance(timedelta(seconds=1)))
-    [(run_id, started, finished, told)] = home.ledger.state.runs
-    assert run_id == report.run_id
-    assert told == report.as_json()
-    assert finished - started == timedelta(seconds=7)
-    assert json.dumps(told)
+    [run] = await home.patrol.runs(ADA)
+    assert (run.id, run.state) == (report.run_id, "finished")
+    assert run.report == report.as_record()
+    assert run.finished - run.started == timedelta(seconds=9)
+    assert json.dumps(run.report)
 
 
 async def test_reactivations_are_settled_before_they_are_judged(home: Household) -> None:
@@ -263,7 +265,7 @@ async def test_a_run_whose_index_fails_is_told_as_done(
     home.index_fails_with = error
     report = await home.patrol(ADA)
     assert home.ledger.memory(memory).session_count == 1
-    assert [run[0] for run in home.ledger.state.runs] == [report.run_id]
+    assert list(home.ledger.state.runs) == [report.run_id]
     assert str(error) in caplog.text
 
 
@@ -283,31 +285,33 @@ async def test_another_beings_memories_do_not_age(home: Household) -> None:
     assert home.ledger.memory(mine).session_count == 1
 
 
-async def test_a_step_that_fails_leaves_everything_as_it_was(home: Household) -> None:
-    """One transaction: never half a patrol."""
-    home.ledger.put_note(scene("I walked home"))
-    home.ledger.put(a_memory("old"))
-    home.ledger.cached["words", a_memory("bystander").content_hash] = unit([1])
-    before = (dict(home.ledger.state.memories), dict(home.ledger.state.notes))
+async def test_a_step_that_fails_changes_nothing_and_the_night_goes_on(home: Household) -> None:
+    home.ledger.put(a_memory("old", session_count=75))
 
-    def fail(progress: Progress) -> None:
-        if progress.step == "merge":
-            raise ZeroDivisionError
+    async def fail(*_: object) -> list[float]:
+        raise IndexUnavailable("The index sleeps. Wake it.")
 
-    with pytest.raises(ZeroDivisionError):
-        await home.patrol(ADA, progress=fail)
-    assert (home.ledger.state.memories, home.ledger.state.notes) == before
-    assert home.ledger.state.runs == []
+    for _ in range(3):
+        home.ledger.put(alike := a_memory("tea with Ann"), home.embedder.vector(alike.embed_text))
+    home.words.idf = fail  # type: ignore[method-assign]
+    report = await home.patrol(ADA)
+    found = {step.name: step for step in report.steps}
+    assert found["assign"].as_json() == {"step": "❶", "name": "assign", "failed": "The index sleeps. Wake it."}
+    assert found["flag"].counts["dying"] == 1
+    assert {memory.cluster_id for memory in home.ledger.state.memories.values()} == {None}
 
 
-async def test_what_only_a_mind_can_decide_is_listed(home: Household) -> None:
+async def test_what_only_a_mind_can_decide_is_handed_out(home: Household) -> None:
     """spec P6 ❹ ❻, ruling 10: more than 10 active memories are to be split, fresh and dying ones to be consolidated."""
     root = home.ledger.put_cluster("Private")
     large = home.ledger.put_cluster("Large", root, unit([1] + [0] * 63))
     for i in range(11):
         home.ledger.put(a_memory(f"memory {i}", cluster_id=large.id, fresh=i < 2), unit([1] + [0] * 63))
     pending = (await home.patrol(ADA, steps=["age"])).pending
-    assert [(p.step, p.cluster, p.memories) for p in pending] == [("split", "Large", 11), ("consolidate", "Large", 2)]
+    assert [(p.kind, p.cluster, len(p.memories)) for p in pending if p.kind != "diary"] == [
+        ("consolidate", "Large", 11),
+        ("split", "Large", 11),
+    ]
 
 
 async def test_ten_memories_are_not_to_be_split_and_a_root_never_is(home: Household) -> None:
@@ -316,7 +320,7 @@ async def test_ten_memories_are_not_to_be_split_and_a_root_never_is(home: Househ
     sub = home.ledger.put_cluster("Ten", root)
     for i in range(40):
         home.ledger.put(a_memory(f"memory {i}", cluster_id=sub.id if i < 10 else root.id, fresh=False))
-    assert (await home.patrol(ADA, steps=["age"])).pending == ()
+    assert [offer.kind for offer in (await home.patrol(ADA, steps=["age"])).pending] == ["diary"]
 
 
 async def test_a_memory_that_faded_is_found_dying_and_comes_back_after_a_recall(home: Household) -> None:

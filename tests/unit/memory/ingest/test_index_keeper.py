@@ -13,7 +13,8 @@ from memory.errors import EmbeddingUnavailable, IndexTorn, IndexUnavailable
 from memory.ingest import index_keeper
 from memory.ingest.index_keeper import IndexKeeper
 from memory.model import LIVING, Memory, MemoryId
-from memory.ports import IndexPoint, PatrolChanges, StoreBatch
+from memory.patrol_ports import PatrolChanges
+from memory.ports import IndexPoint, StoreBatch
 from memory.scope import Scope
 from storage.qdrant.edge import EdgeIndex
 from storage.qdrant.schema import Fingerprint

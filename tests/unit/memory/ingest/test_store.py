@@ -15,7 +15,8 @@ from memory.errors import IndexUnavailable, InvalidInput, KeyConflict
 from memory.ingest.index_keeper import IndexKeeper
 from memory.ingest.store import NewScene, StoreScenes
 from memory.model import Category, Memory, MemoryId, Scene, Status, Vector, embed_text
-from memory.ports import IndexPoint, PatrolChanges
+from memory.patrol_ports import PatrolChanges
+from memory.ports import IndexPoint
 from memory.recall.recall import Query, Recall
 from memory.rules.likeness import SAME
 from memory.rules.secrets import as_it_stands

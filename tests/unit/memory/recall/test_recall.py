@@ -14,7 +14,8 @@ from numpy.typing import NDArray
 from memory.errors import IndexUnavailable
 from memory.ingest.index_keeper import IndexKeeper
 from memory.model import Memory, MemoryId
-from memory.ports import Activation, Embedder, PatrolChanges, Pool, Question, RecallIndex, StoreBatch, VectorToCome
+from memory.patrol_ports import PatrolChanges
+from memory.ports import Activation, Embedder, Pool, Question, RecallIndex, StoreBatch, VectorToCome
 from memory.recall.recall import Query, Recall, Recalled
 from memory.scope import Scope
 from storage.qdrant.edge import EdgeIndex
