@@ -29,10 +29,10 @@ CLASSIFIED = 500
 """Memories at most that the small model is asked about in one patrol; the prototypes do for the others."""
 
 
-async def prepare(round_: Round, redact: Redact) -> Evening:
+async def prepare(round_: Round) -> Evening:
     world = round_.world
     unread = await world.ledger.unread_notes(round_.scope, type=SCENE)
-    memories, notes = read_notes(unread, round_.scope, world.now(), redact)
+    memories, notes = read_notes(unread, round_.scope, world.now(), world.redact)
     sentences = {content_hash(text): text for texts in PROTOTYPES.values() for text in texts}
     texts = sentences | {memory.content_hash: memory.embed_text for memory in memories}
     try:

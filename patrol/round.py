@@ -13,6 +13,7 @@ from memory.language import LanguageModel, Spent
 from memory.model import ContentHash, ModelName, RunId, Vector
 from memory.patrol_ports import PatrolLedger, PatrolReads, PatrolTransaction
 from memory.ports import Embedder, WordStatistics
+from memory.rules.secrets import Redact, redacted
 from memory.scope import Scope
 from patrol.night import Evening, Night
 from patrol.report import Spending
@@ -37,7 +38,12 @@ class World:
     words: WordStatistics
     embedder: Embedder
     now: Callable[[], datetime]
+    redact: Redact = redacted
     config: PatrolConfig = PatrolConfig()
+
+    def without_secrets(self, text: str) -> str:
+        """Of what a mind has written."""
+        return self.redact(text).text
 
     @property
     def model(self) -> ModelName:

@@ -64,12 +64,13 @@ class Patrol:
         """`wrote` is awaited after a run that changed something: it brings the changes into the index. `removed` is
         told of memories that an undo has taken out of the ledger. `news` must not block."""
         self._ledger = ledger
-        self._world = World(ledger=ledger, words=words, embedder=embedder, now=now, config=config or PatrolConfig())
+        self._world = World(
+            ledger=ledger, words=words, embedder=embedder, now=now, redact=redact, config=config or PatrolConfig()
+        )
         self._activations = activations
         self._now = now
         self._wrote = wrote
         self._removed = removed
-        self._redact = redact
         self._news = news or (lambda news: None)
         self._one_at_a_time: dict[BeingId, asyncio.Lock] = defaultdict(asyncio.Lock)
 
@@ -96,7 +97,7 @@ class Patrol:
                 return await self._rehearse(scope, steps, tell)
             async with self._run(scope) as run_id:
                 round_ = Round(self._world, scope, run_id, language)
-                reports = await walk(round_, steps, self._redact, self._telling(scope, run_id, tell))
+                reports = await walk(round_, steps, self._telling(scope, run_id, tell))
                 offers, waiting = await hand_out(round_) if hands_out else ([], 0)
                 report = PatrolReport(
                     run_id=run_id,
@@ -202,7 +203,7 @@ class Patrol:
         with suppress(_Rehearsed):
             async with self._ledger.patrol(scope) as transaction:
                 round_ = Round(self._world, scope, run_id, rehearsal=transaction)
-                reports = await walk(round_, chosen, self._redact, tell)
+                reports = await walk(round_, chosen, tell)
                 _, waiting = await hand_out(round_)
                 report = replace(report, steps=tuple(reports), waiting=waiting)
                 raise _Rehearsed

@@ -6,11 +6,12 @@ import asyncio
 import json
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from memory.errors import LanguageModelUnavailable, UnusableAnswer
 from memory.model import ContentHash, Vector
 from memory.patrol_ports import KeptOffer, OfferId
-from patrol.deciding.answers import Answer, Consolidation, Refused
+from patrol.deciding.answers import Answer, Consolidation, Diary, Refused, Split, Summary
 from patrol.deciding.decide import decide
 from patrol.deciding.decision import Decision, answer_of
 from patrol.deciding.offer import Kind, Offer
@@ -18,7 +19,7 @@ from patrol.deciding.prompts import for_agent
 from patrol.matter import Applied, Matter, topic_of
 from patrol.night import Evening
 from patrol.report import STEP_OF, Decided, StepReport
-from patrol.round import Round
+from patrol.round import Round, World
 from patrol.steps.compress import Compress
 from patrol.steps.consolidate import Consolidate
 from patrol.steps.diary import WriteDiary
@@ -101,6 +102,7 @@ async def apply(
     round_: Round, matter: Matter, offer: Offer, answer: Answer, *, settles: OfferId | None = None
 ) -> Applied | Refused:
     """In a transaction of its own; no model is called meanwhile."""
+    answer = cleaned(answer, round_.world)
     vectors: Mapping[ContentHash, Vector] = {}
     if texts := await matter.texts(round_.world, round_.view, offer, answer):
         vectors = await round_.world.embed_if_it_can(texts)
@@ -109,6 +111,20 @@ async def apply(
         if not isinstance(found, Refused) and settles is not None:
             night.settle(settles)
         return found
+
+
+def cleaned(answer: Answer, world: World) -> Answer:
+    """Without secrets in what was written."""
+    match answer:
+        case Split():
+            return Split(tuple(replace(part, name=world.without_secrets(part.name)) for part in answer.parts))
+        case Diary():
+            points = tuple(world.without_secrets(point) for point in answer.think_md)
+            return Diary(world.without_secrets(answer.diary), points)
+        case Summary():
+            return Summary(world.without_secrets(answer.summary))
+        case _:
+            return answer
 
 
 # --- the calling agent ------------------------------------------------------------------------------------------

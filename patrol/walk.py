@@ -9,7 +9,6 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 from memory.errors import MadeleineError
-from memory.rules.secrets import Redact
 from patrol.evening import prepare
 from patrol.night import Evening, Night
 from patrol.report import STEPS, StepName, StepReport
@@ -43,9 +42,7 @@ class Progress:
     parts: int = 0
 
 
-async def walk(
-    round_: Round, chosen: Sequence[StepName], redact: Redact, tell: Callable[[Progress], None]
-) -> list[StepReport]:
+async def walk(round_: Round, chosen: Sequence[StepName], tell: Callable[[Progress], None]) -> list[StepReport]:
     """The chosen steps in their order. A step that fails has changed nothing, and those after it are gone anyway."""
     chosen = [name for name in STEPS if name in chosen]
     reports: list[StepReport] = []
@@ -53,7 +50,7 @@ async def walk(
         round_.begin_step()
         round_.tell = partial(_tell_part, tell, Progress(name, done, len(chosen)))
         try:
-            reports.append(await _step(round_, name, redact))
+            reports.append(await _step(round_, name))
         except Exception as error:  # one of the three places where it is: the night goes on
             logger.exception("the patrol's step %s failed", name)
             reason = str(error) if isinstance(error, MadeleineError) else "see the server's log"
@@ -70,9 +67,9 @@ def _tell_part(tell: Callable[[Progress], None], step: Progress, part: int, part
     tell(replace(step, part=part, parts=parts))
 
 
-async def _step(round_: Round, name: StepName, redact: Redact) -> StepReport:
+async def _step(round_: Round, name: StepName) -> StepReport:
     if name == "assign":
-        return await _assign(round_, redact)
+        return await _assign(round_)
     if name in MATTERS:
         if round_.language is None:
             return StepReport(name, skipped=WITHOUT_KEY)
@@ -81,9 +78,9 @@ async def _step(round_: Round, name: StepName, redact: Redact) -> StepReport:
         return await MECHANICAL[name](night)
 
 
-async def _assign(round_: Round, redact: Redact) -> StepReport:
+async def _assign(round_: Round) -> StepReport:
     """An import of many is taken in bit by bit, so that who stores meanwhile has his turn."""
-    evening = await prepare(round_, redact)
+    evening = await prepare(round_)
     counts: Counter[str] = Counter()
     while True:
         async with round_.night("assign", evening) as night:

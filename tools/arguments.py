@@ -19,11 +19,13 @@ from pydantic import (
     Field,
     ValidationError,
     ValidationInfo,
+    WithJsonSchema,
     model_validator,
 )
 from pydantic.json_schema import GenerateJsonSchema
 
 from memory.errors import InvalidInput
+from memory.model import Emotion
 
 SHORT = 200
 """Characters of a name, a label, an identifier."""
@@ -84,6 +86,12 @@ LongText = Annotated[
     Field(min_length=1, json_schema_extra={LONG_TEXT: True}),
 ]
 Share = Annotated[float, Field(ge=0, le=1)]
+Emotions = Annotated[
+    list[Annotated[Emotion, WithJsonSchema({"type": "string", "maxLength": 20})]],
+    Field(max_length=3, description="GoEmotions labels, as joy, fear, pride."),
+]
+"""The taxonomy is well known, and all 27 would go into every prompt of every client; what is not of it is refused with
+the list."""
 
 A = TypeVar("A", bound=Arguments)
 
@@ -169,7 +177,7 @@ def _clean(schema: Any, definitions: Mapping[str, Any], max_text_chars: int) -> 
         for key, value in schema.items()
         if not (key == "title" and isinstance(value, str))
         and key != LONG_TEXT
-        and not (key == "default" and (value is None or isinstance(value, list)))
+        and not (key == "default" and (not value or isinstance(value, list)))
         and not (key == "minLength" and value == 1)
     }
     if schema.get(LONG_TEXT):

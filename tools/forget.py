@@ -9,7 +9,7 @@ from pydantic import Field
 from memory.model import MemoryId
 from tools.arguments import Arguments, Short
 from tools.replies import present
-from tools.tool import TEXT, TEXTS, Call, Tool, answer_schema
+from tools.tool import TEXTS, Call, Tool, answer_schema
 
 NOT_YET = (
     "Erased from memory and out of every answer; the last bytes on disk are still being overwritten, which goes on by "
@@ -39,7 +39,7 @@ TOOL = Tool(
         "ones, which stay and may tell the same."
     ),
     arguments=ForgetArguments,
-    answers=answer_schema(("erased",), erased=TEXTS, not_found=TEXTS, related=TEXTS, notice=TEXT),
+    answers=answer_schema(("erased",), erased=TEXTS, not_found=TEXTS, related=TEXTS),
     run=run,
     read_only=False,
     destructive=True,

@@ -5,26 +5,23 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Annotated, Any, Literal
 
-from pydantic import Field, WithJsonSchema
+from pydantic import Field
 
-from memory.model import Category, Emotion
+from memory.model import Category
 from memory.ports import RandomSource
 from memory.recall.recall import Query, Recalled
 from memory.rules.fragments import fragments
 from memory.rules.prompt import prompt_block
-from tools.arguments import Arguments, LongText
+from tools.arguments import Arguments, Emotions, LongText
 from tools.replies import brief, meaning_notice, present, source
 from tools.tool import COUNT, NUMBER, OBJECTS, TEXT, Call, Run, Tool, answer_schema
 
 
 class RecallArguments(Arguments):
-    query: Annotated[LongText, Field(description="The moment, question or message that memories should come to.")]
+    query: Annotated[LongText, Field(description="The moment, question or message.")]
     limit: Annotated[int, Field(ge=1, le=50)] = 3
-    categories: Annotated[list[Category], Field(max_length=5, description="Only these; all if left out.")] = []
-    emotions: Annotated[
-        list[Annotated[Emotion, WithJsonSchema({"type": "string", "maxLength": 20})]],
-        Field(max_length=3, description="Felt now (labels as in store): memories that share them rise."),
-    ] = []
+    categories: Annotated[list[Category], Field(max_length=5, description="Only these.")] = []
+    emotions: Annotated[Emotions, Field(description="Felt now: memories that share them rise.")] = []
     token_budget: Annotated[int, Field(ge=1, le=100_000)] = 2000
     format: Annotated[
         Literal["fragments", "memories", "prompt"],
@@ -91,7 +88,6 @@ def tool(chance: RandomSource) -> Tool:
             count=COUNT,
             total_tokens=COUNT,
             budget_used=NUMBER,
-            notice=TEXT,
         ),
         run=recall_with(chance),
         read_only=False,

@@ -12,14 +12,14 @@ from memory.model import ClusterId, MemoryId
 from memory.recall.revisit import Revisited
 from tools.arguments import Arguments, Short
 from tools.replies import present, whole
-from tools.tool import OBJECTS, TEXT, TEXTS, Call, Tool, answer_schema
+from tools.tool import OBJECTS, TEXT, Call, Tool, answer_schema
 
 
 class RecallMemoryArguments(Arguments):
     memory_ids: Annotated[list[Short], Field(min_length=1, max_length=50)] | None = None
     cluster_id: Short | None = None
-    limit: Annotated[int, Field(ge=1, le=100, description="Of a cluster's memories, a page.")] = 20
-    cursor: Annotated[Short | None, Field(description="next_cursor of the page before.")] = None
+    limit: Annotated[int, Field(ge=1, le=100)] = 20
+    cursor: Annotated[Short | None, Field(description="next_cursor of the last page.")] = None
 
 
 async def run(call: Call, arguments: RecallMemoryArguments) -> dict[str, Any]:
@@ -47,12 +47,12 @@ def shown(found: Revisited) -> dict[str, Any]:
 TOOL = Tool(
     name="recall_memory",
     description=(
-        "Whole memories with everything known of them, faded ones too (status dead): by memory_ids that "
-        "recall or search_memory returned, or all of a cluster_id, newest first. Without arguments: the list of "
+        "Whole memories with all that is known of them, faded ones too (status dead): by memory_ids, or all of "
+        "a cluster_id, newest first. Without arguments: the list of "
         "clusters. To find memories by meaning use recall, by words search_memory."
     ),
     arguments=RecallMemoryArguments,
-    answers=answer_schema((), memories=OBJECTS, clusters=OBJECTS, missing=TEXTS, next_cursor=TEXT),
+    answers=answer_schema((), memories=OBJECTS, clusters=OBJECTS, next_cursor=TEXT),
     run=run,
     read_only=False,
     destructive=False,

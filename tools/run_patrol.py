@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Annotated, Any
 
-from pydantic import Field, model_validator
+from pydantic import Field
 
+from memory.errors import InvalidInput
 from memory.model import RunId
 from patrol.deciding.decision import Decision
 from patrol.report import STEPS, SYMBOLS, StepName
@@ -15,24 +16,19 @@ from tools.tool import OBJECTS, TEXT, Call, Tool, answer_schema
 
 
 class RunPatrolArguments(Arguments):
-    steps: Annotated[list[StepName], Field(min_length=1, max_length=9, description="Only these; all if left out.")] = (
-        list(STEPS)
-    )
-    dry_run: Annotated[bool, Field(description="Report what would change, change nothing.")] = False
+    steps: Annotated[list[StepName], Field(min_length=1, max_length=9, description="Only these.")] = list(STEPS)
+    dry_run: Annotated[bool, Field(description="Only report what would change.")] = False
     decisions: Annotated[
-        list[Decision] | None, Field(max_length=20, description="Your answers to `pending`; [] shows what waits.")
+        list[Decision] | None, Field(max_length=20, description="For `pending`; [] shows what waits.")
     ] = None
-    undo: Annotated[Short | None, Field(description="A run_id: put back what that run changed.")] = None
-
-    @model_validator(mode="after")
-    def _one_thing_at_a_time(self) -> RunPatrolArguments:
-        given = [name for name in ("decisions", "undo") if getattr(self, name) is not None]
-        if len(given) > 1 or (given and (self.dry_run or "steps" in self.model_fields_set)):
-            raise ValueError("decisions and undo each stand alone: leave out the other arguments")
-        return self
+    undo: Annotated[Short | None, Field(description="A run_id: put back what it changed.")] = None
 
 
 async def run(call: Call, arguments: RunPatrolArguments) -> dict[str, Any]:
+    given = arguments.model_fields_set
+    if given & {"decisions", "undo"} and len(given) > 1:
+        raise InvalidInput("Nothing was done. decisions and undo each stand alone: leave out the other arguments.")
+
     def tell(progress: Progress) -> None:
         parts = f": {progress.part} of {progress.parts}" if progress.parts else ""
         done = progress.done + (progress.part / progress.parts if progress.parts else 0)
@@ -51,9 +47,9 @@ async def run(call: Call, arguments: RunPatrolArguments) -> dict[str, Any]:
 TOOL = Tool(
     name="run_patrol",
     description=(
-        "Tidy memory: sort new memories into clusters, let unused ones fade, bring recalled ones back, merge, split, "
-        "keep a diary. Use it after many new memories or at the end of a day; nothing is erased, all can be undone. "
-        "Answers a report, and in `pending` what you have to decide, with how: call again with `decisions`."
+        "Tidy memory: sort new memories into clusters, let unused ones fade, bring recalled ones back, merge and "
+        "split. Use it after many new memories or at the end of a day; it can be undone. "
+        "`pending` is for you to decide, as `guidance` says: call again with `decisions`."
     ),
     arguments=RunPatrolArguments,
     answers=answer_schema(

@@ -27,12 +27,12 @@ class SearchArguments(Arguments):
     themes: Annotated[list[Short], Field(max_length=20, description="Only memories with all of these.")] = []
     categories: Annotated[list[Category], Field(max_length=5)] = []
     since: Annotated[Short | None, Field(description="ISO date or time.")] = None
-    until: Annotated[Short | None, Field(description="ISO date or time, inclusive.")] = None
+    until: Annotated[Short | None, Field(description="Inclusive.")] = None
     sources: Annotated[list[SearchSource], Field(min_length=1, max_length=2)] = ["memories", "notes"]
     include_dead: Annotated[bool, Field(description="Faded ones too; finding helps them back.")] = True
     include_compressed: bool = False
     limit: Annotated[int, Field(ge=1, le=100)] = 10
-    cursor: Annotated[Short | None, Field(description="next_cursor of the page before.")] = None
+    cursor: Annotated[Short | None, Field(description="next_cursor of the last page.")] = None
 
 
 async def run(call: Call, arguments: SearchArguments) -> dict[str, Any]:
@@ -96,8 +96,7 @@ TOOL = Tool(
     name="search_memory",
     description=(
         "Search by the words as they were written, newest first, page by page: names, dates, quoted phrases, themes. "
-        "Use it to look something up exactly, to list a theme or a span of time, or to find what has faded (status "
-        "dead). For what is similar in meaning use recall."
+        "Use it to look something up exactly, for a theme or a span of time, or for what has faded (status dead). For what is similar in meaning use recall."
     ),
     arguments=SearchArguments,
     answers=answer_schema(("hits",), hits=OBJECTS, next_cursor=TEXT),

@@ -7,10 +7,10 @@ from typing import Annotated, Any
 from pydantic import Field
 
 from memory.ingest.store import NewScene
-from memory.model import Category, DatedAction, Emotion, Scene
-from tools.arguments import Arguments, Line, LongText, Share, Short
+from memory.model import Category, DatedAction, Scene
+from tools.arguments import Arguments, Emotions, Line, LongText, Share, Short
 from tools.replies import present
-from tools.tool import COUNT, NUMBER, TEXT, Call, Tool, answer_schema
+from tools.tool import NUMBER, TEXT, Call, Tool, answer_schema
 
 
 class DatedEntry(Arguments):
@@ -19,7 +19,7 @@ class DatedEntry(Arguments):
 
 
 class StoreArguments(Arguments):
-    text: Annotated[LongText, Field(description="What happened, in one or a few sentences that make sense alone.")]
+    text: Annotated[LongText, Field(description="What happened, in sentences that make sense alone.")]
     when: Annotated[
         Short | Annotated[list[Short | DatedEntry], Field(min_length=1, max_length=50)] | None,
         Field(description="Date (YYYY-MM-DD or ISO time), or a timeline."),
@@ -28,15 +28,15 @@ class StoreArguments(Arguments):
     setting: Line | None = None
     dialogue: Annotated[list[Line], Field(max_length=50, description="Quotes worth keeping.")] = []
     sensory: Annotated[list[Line], Field(max_length=50)] = []
-    feeling: Annotated[Line | None, Field(description="How it felt, in the first person.")] = None
+    feeling: Annotated[Line | None, Field(description="In the first person.")] = None
     category: Category = "episodic"
     importance: Annotated[Share | None, Field(description="0 noise, 0.5 default, 1 critical.")] = None
-    emotions: Annotated[list[Emotion], Field(max_length=3)] = []
+    emotions: Emotions = []
     lesson: Annotated[Line | None, Field(description="What to do differently from now on.")] = None
     themes: Annotated[list[Short], Field(max_length=20)] = []
     session_id: Short | None = None
     pinned: Annotated[bool, Field(description="Never fades.")] = False
-    key: Annotated[Short | None, Field(description="Idempotency key: a repeated call stores nothing again.")] = None
+    key: Annotated[Short | None, Field(description="Idempotency key for repeated calls.")] = None
 
 
 async def run(call: Call, arguments: StoreArguments) -> dict[str, Any]:
@@ -84,10 +84,10 @@ def new_scene(arguments: StoreArguments, *, request: str = "") -> NewScene:
 TOOL = Tool(
     name="store",
     description=(
-        "Keep a scene in long-term memory, for good and at once recallable. Use it for what should be known in later "
+        "Keep a scene in long-term memory, at once recallable. Use it for what should be known in later "
         "conversations: an event, a decision, a preference, a feeling, a lesson. One scene a call. An earlier memory "
-        "that says the same is reinforced instead; scenes that differ in a number, a date, a name or a negation are "
-        "kept apart."
+        "that says the same is reinforced instead; what differs in a number, a date, a name or a negation is kept "
+        "apart."
     ),
     arguments=StoreArguments,
     answers=answer_schema(
@@ -97,10 +97,6 @@ TOOL = Tool(
         reinforced=TEXT,
         category=TEXT,
         importance=NUMBER,
-        access_count=COUNT,
-        repeated={"type": "boolean"},
-        redacted={"type": "object"},
-        notice=TEXT,
     ),
     run=run,
     read_only=False,

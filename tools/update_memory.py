@@ -49,7 +49,7 @@ TOOL = Tool(
         "recall_memory, as history. For something new use store, to erase use forget."
     ),
     arguments=UpdateMemoryArguments,
-    answers=answer_schema(("id", "changed"), id=TEXT, changed=TEXTS, redacted={"type": "object"}, notice=TEXT),
+    answers=answer_schema(("id", "changed"), id=TEXT, changed=TEXTS),
     run=run,
     read_only=False,
     destructive=False,

@@ -8,39 +8,25 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from memory.model import MemoryId
 from patrol.deciding.answers import Answer, Consolidation, Diary, Merge, Part, Refused, Split, Summary
-from patrol.deciding.checks import LONGEST_NAME, LONGEST_POINT, LONGEST_TEXT, POINTS
+from patrol.deciding.checks import LONGEST_POINT, LONGEST_TEXT, POINTS
 from patrol.deciding.offer import MOST, Kind, Offer
 
 Id = Annotated[str, Field(min_length=1, max_length=64)]
 Ids = Annotated[list[Id], Field(max_length=MOST)]
 
 
-# No docstrings: they would go into the tool's schema.
-class _Flat(BaseModel):
+# No docstring and no word too many: it goes into the tool's schema, which every client puts into every prompt. What the
+# fields mean is said with each offer (`prompts.GUIDANCE`).
+class Decision(BaseModel):
     model_config = ConfigDict(strict=True, extra="forbid", frozen=True)
 
-
-class DecidedMerge(_Flat):
-    survivor: Id
-    absorbed: Ids
-
-
-class DecidedPart(_Flat):
-    name: Annotated[str, Field(max_length=LONGEST_NAME)]
-    memories: Ids
-
-
-class Decision(_Flat):
-    offer: Annotated[Id, Field(description="Its id.")]
-    merges: Annotated[list[DecidedMerge], Field(max_length=MOST // 2, description="consolidate")] = []
-    make_dead: Annotated[Ids, Field(description="consolidate")] = []
-    parts: Annotated[list[DecidedPart], Field(max_length=MOST // 2, description="split")] = []
-    diary: Annotated[str, Field(max_length=LONGEST_TEXT, description="diary: 3 to 5 lines")] = ""
-    think_md: Annotated[
-        list[Annotated[str, Field(max_length=LONGEST_POINT)]],
-        Field(max_length=POINTS[1], description="diary: 3 to 7 points"),
-    ] = []
-    summary: Annotated[str, Field(max_length=LONGEST_TEXT, description="compress")] = ""
+    offer: Id
+    merges: Annotated[list[Ids], Field(max_length=MOST // 2)] = []
+    make_dead: Ids = []
+    parts: Annotated[dict[str, Ids], Field(max_length=MOST // 2)] = {}
+    diary: Annotated[str, Field(max_length=LONGEST_TEXT)] = ""
+    think_md: Annotated[list[Annotated[str, Field(max_length=LONGEST_POINT)]], Field(max_length=POINTS[1])] = []
+    summary: Annotated[str, Field(max_length=LONGEST_TEXT)] = ""
 
 
 def fields_of(kind: Kind) -> tuple[str, ...]:
@@ -68,10 +54,12 @@ def answer_of(decision: Decision, offer: Offer) -> Answer | Refused:
         )
     match offer.kind:
         case "consolidate":
-            merges = tuple(Merge(MemoryId(one.survivor), _ids(one.absorbed)) for one in decision.merges)
+            if any(len(one) < 2 for one in decision.merges):
+                return Refused(f"Offer {offer.id}: each of merges names its survivor, then what that absorbs.")
+            merges = tuple(Merge(MemoryId(one[0]), _ids(one[1:])) for one in decision.merges)
             return Consolidation(merges, _ids(decision.make_dead))
         case "split":
-            return Split(tuple(Part(part.name, _ids(part.memories)) for part in decision.parts))
+            return Split(tuple(Part(name, _ids(ids)) for name, ids in decision.parts.items()))
         case "diary":
             return Diary(decision.diary, tuple(decision.think_md))
         case "compress":

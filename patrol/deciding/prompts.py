@@ -81,15 +81,15 @@ MAX_TOKENS: Mapping[Kind, int] = {"consolidate": 4_000, "split": 4_000, "diary":
 GUIDANCE: Mapping[Kind, str] = {
     "consolidate": (
         "Which of these memories say the same? Answer "
-        '{"offer": "<its id>", "merges": [{"survivor": "<memory id>", "absorbed": ["<memory id>"]}], '
-        '"make_dead": ["<memory id>"]}. '
+        '{"offer": "<its id>", "merges": [["<survivor id>", "<absorbed id>"]], "make_dead": ["<memory id>"]}. '
         "Merge duplicates and pieces of one event or fact; never memories that differ in a number, day, name or "
-        "decision. survivor: the one that says it best. make_dead: every dying memory that you merge with nothing, no "
-        "other. Each id once; a pinned memory is never absorbed or made dead. Nothing to change: the offer's id alone."
+        "decision. The first id of a merge is its survivor, the one that says it best. make_dead: every dying memory "
+        "that you merge with nothing, no other. Each id once; a pinned memory is never absorbed or made dead. Nothing "
+        "to change: the offer's id alone."
     ),
     "split": (
         "Which topics should leave this cluster? Answer "
-        '{"offer": "<its id>", "parts": [{"name": "Ramen evenings", "memories": ["<memory id>", "<memory id>"]}]}. '
+        '{"offer": "<its id>", "parts": {"Ramen evenings": ["<memory id>", "<memory id>"]}}. '
         "Each part has a name of its own (up to 60 characters) and 2 or more memories, each in one part only; leave at "
         "least 2 in no part: they stay. All one topic: the offer's id alone."
     ),

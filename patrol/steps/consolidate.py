@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Mapping
 from dataclasses import replace
 
@@ -32,7 +33,8 @@ class Consolidate:
         living = [subject for subject in await view.members(cluster.id) if subject.status != "dead"]
         vectors = await view.vectors(world.model, [subject.content_hash for subject in living])
         by_id = vectors_of({subject.id: subject.content_hash for subject in living}, vectors)
-        return consolidation_offers(cluster, await view.memories([subject.id for subject in living]), by_id)
+        memories = await view.memories([subject.id for subject in living])
+        return await asyncio.to_thread(consolidation_offers, cluster, memories, by_id)
 
     async def texts(self, world: World, view: PatrolReads, offer: Offer, answer: Answer) -> Mapping[ContentHash, str]:
         now = await present(view, offer)

@@ -20,18 +20,18 @@ from memory.ports import (
 )
 from memory.scope import Scope
 from tests.contracts.ledger_contract import (
-    RUN,
-    everyone,
     ADA,
     BOB,
     MODEL,
     MOMENT,
+    RUN,
     AnyLedger,
     again,
     apply,
     asked,
     batch,
     cluster,
+    everyone,
     ids,
     memory,
     note,

@@ -7,8 +7,8 @@ from typing import Any
 
 from memory.language import Answer, Prompt, Spent
 from memory.model import Cluster, ClusterId, Memory
-from patrol.deciding.checks import Present
 from memory.patrol_ports import OfferId
+from patrol.deciding.checks import Present
 from patrol.deciding.offer import Kind, Offer, shown
 from tests.doubles import ADA
 
