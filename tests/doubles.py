@@ -202,8 +202,11 @@ class FakeWordStatistics:
 
     def __init__(self, worth: Mapping[str, float] | None = None) -> None:
         self._worth = worth or {}
+        self.fails_with: Exception | None = None
 
     async def idf(self, scope: Scope, words: Sequence[str]) -> list[float]:
+        if self.fails_with:
+            raise self.fails_with
         return [self._worth.get(word, float(len(word))) for word in words]
 
 

@@ -96,7 +96,8 @@ TOOL = Tool(
     name="search_memory",
     description=(
         "Search by the words as they were written, newest first, page by page: names, dates, quoted phrases, themes. "
-        "Use it to look something up exactly, for a theme or a span of time, or for what has faded (status dead). For what is similar in meaning use recall."
+        "Use it to look something up exactly, for a span of time, or for what has faded (status dead). For what is "
+        "similar in meaning use recall."
     ),
     arguments=SearchArguments,
     answers=answer_schema(("hits",), hits=OBJECTS, next_cursor=TEXT),

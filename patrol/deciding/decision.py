@@ -23,7 +23,7 @@ class Decision(BaseModel):
     offer: Id
     merges: Annotated[list[Ids], Field(max_length=MOST // 2)] = []
     make_dead: Ids = []
-    parts: Annotated[dict[str, Ids], Field(max_length=MOST // 2)] = {}
+    parts: Annotated[list[Ids], Field(max_length=MOST // 2)] = []
     diary: Annotated[str, Field(max_length=LONGEST_TEXT)] = ""
     think_md: Annotated[list[Annotated[str, Field(max_length=LONGEST_POINT)]], Field(max_length=POINTS[1])] = []
     summary: Annotated[str, Field(max_length=LONGEST_TEXT)] = ""
@@ -59,7 +59,9 @@ def answer_of(decision: Decision, offer: Offer) -> Answer | Refused:
             merges = tuple(Merge(MemoryId(one[0]), _ids(one[1:])) for one in decision.merges)
             return Consolidation(merges, _ids(decision.make_dead))
         case "split":
-            return Split(tuple(Part(name, _ids(ids)) for name, ids in decision.parts.items()))
+            if not all(decision.parts):
+                return Refused(f"Offer {offer.id}: each of parts begins with its name, its memories follow.")
+            return Split(tuple(Part(one[0], _ids(one[1:])) for one in decision.parts))
         case "diary":
             return Diary(decision.diary, tuple(decision.think_md))
         case "compress":

@@ -89,9 +89,9 @@ GUIDANCE: Mapping[Kind, str] = {
     ),
     "split": (
         "Which topics should leave this cluster? Answer "
-        '{"offer": "<its id>", "parts": {"Ramen evenings": ["<memory id>", "<memory id>"]}}. '
-        "Each part has a name of its own (up to 60 characters) and 2 or more memories, each in one part only; leave at "
-        "least 2 in no part: they stay. All one topic: the offer's id alone."
+        '{"offer": "<its id>", "parts": [["Ramen evenings", "<memory id>", "<memory id>"]]}. '
+        "Each part begins with a name of its own (up to 60 characters), 2 or more memories follow, each in one part "
+        "only; leave at least 2 in no part: they stay. All one topic: the offer's id alone."
     ),
     "diary": (
         "Write the day's diary from these memories. Answer "

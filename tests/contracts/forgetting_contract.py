@@ -238,7 +238,9 @@ class ForgettingContract:
                         cluster("mixed", "harp & xylophone", "root"),
                         cluster("other", "harp", "root"),
                     ),
-                )
+                ),
+                run=RUN,
+                step="assign",
             )
             report = {
                 "pending": [{"cluster_id": "x", "cluster": "sold xylo"}, {"cluster_id": "other", "cluster": "harp"}]

@@ -673,7 +673,7 @@ class LedgerContract:
                 run=RUN,
                 step="assign",
             )
-            assert len(await everyone(ledger, transaction)) == 3
+            assert len(await transaction.subjects([moved.id, counted.id, born.id])) == 3
         await ledger.begin_run(ADA, RUN, MOMENT)
         await ledger.finish_run(ADA, RUN, MOMENT + timedelta(seconds=1), {"é": [1]})
         assert await the(ledger, moved) == replace(

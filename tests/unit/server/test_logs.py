@@ -77,7 +77,7 @@ def test_at_the_level_debug_a_server_logs_no_text_that_it_is_given(tmp_path: Pat
         [sys.executable, "-c", script], cwd=ROOT, capture_output=True, text=True, timeout=120, check=False
     )
     assert done.returncode == 0, done.stderr
-    assert " INFO patrol.run: " in done.stderr  # it does log
+    assert " INFO patrol.walk: " in done.stderr  # it does log
     assert "xylophoniser" not in done.stderr
 
 

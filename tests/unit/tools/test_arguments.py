@@ -35,6 +35,7 @@ SHORT_TEXTS = [
     ("recall_memory", "cluster_id"), ("recall_memory", "cursor"), ("search_memory", "since"),
     ("search_memory", "until"), ("search_memory", "cursor"), ("store", "when"), ("store", "session_id"),
     ("store", "key"), ("update_memory", "memory_id"),
+    ("run_patrol", "undo"),
 ]  # fmt: skip
 LINES = [("store", "setting"), ("store", "feeling"), ("store", "lesson")]
 LONG_TEXTS = [("recall", "query"), ("search_memory", "query"), ("store", "text"), ("update_memory", "text")]
@@ -83,6 +84,7 @@ def schema(tool: str) -> dict[str, Any]:
 def test_these_tables_name_every_argument_of_every_tool() -> None:
     """A new argument must be put to the tests below."""
     named = {(row[0], row[1]) for row in (*TEXTS, *TEXT_LISTS, *CHOICE_LISTS, *CHOICES, *NUMBERS, *FLAGS)}
+    named.add(("run_patrol", "decisions"))  # tests/unit/patrol/deciding
     assert named == set(ARGUMENTS)
     assert set(TOOLS) == set(REQUIRED)
 

@@ -207,7 +207,7 @@ def test_the_example_that_the_agent_is_shown_is_a_decision_that_is_accepted(kind
     """ruling 10"""
     example = re.search(r"Answer (\{.*\})\. ", GUIDANCE[kind])
     assert example
-    text = example[1].replace("<its id>", "offer-1")
+    text = re.sub("<(survivor|absorbed) id>", "<memory id>", example[1]).replace("<its id>", "offer-1")
     for id_ in IDS[2:4] if kind == "split" else (IDS[0], IDS[1], IDS[2]):
         text = text.replace("<memory id>", id_, 1)
     offer = offer_of(kind, MEMORIES)
@@ -231,9 +231,9 @@ def decision(**fields: Any) -> Decision:
 @pytest.mark.parametrize(
     ("kind", "fields"),
     [
-        ("split", {"merges": [{"survivor": "a", "absorbed": ["b"]}]}),
+        ("split", {"merges": [["a", "b"]]}),
         ("diary", {"make_dead": ["a"]}),
-        ("consolidate", {"parts": [{"name": "x", "memories": ["a", "b"]}]}),
+        ("consolidate", {"parts": [["x", "a", "b"]]}),
         ("compress", {"diary": "x"}),
         ("compress", {"summary": "x", "think_md": ["x"]}),
         ("consolidate", {"summary": "x"}),
