@@ -76,8 +76,9 @@ class LanguageModelContract:
         @asynccontextmanager
         async def opened(answers: Sequence[Answering] = (), **settings: Any) -> AsyncIterator[OpenLanguageModel]:
             stub.answers = list(answers)
-            given: dict[str, Any] = {"url": stub.url(self.protocol), "small_model": "small", "large_model": "large", "retries": 0}
-            model = open_language_model(LanguageConfig(protocol=self.protocol, **(given | settings)), KEY)
+            given: dict[str, Any] = {"url": stub.url(self.protocol), "small_model": "small", "large_model": "large"}
+            given |= {"protocol": self.protocol, "retries": 0} | settings
+            model = open_language_model(LanguageConfig(**given), KEY)
             assert model is not None
             try:
                 yield model

@@ -243,11 +243,11 @@ class _Handler(BaseHTTPRequestHandler):
         self.close_connection = True
         body = json.loads(self.rfile.read(int(self.headers["content-length"])))
         headers = {name.lower(): value for name, value in self.headers.items()}
+        key = headers.get("x-api-key") or headers.get("authorization", "").removeprefix("Bearer ")
         match self.path:
             case "/v1/messages":
-                asked = Asked("anthropic", headers.get("x-api-key", ""), headers, body)
+                asked = Asked("anthropic", key, headers, body)
             case "/v1/chat/completions":
-                key = headers.get("authorization", "").removeprefix("Bearer ")
                 asked = Asked("openai", key, headers, body)
             case _:
                 self._send(refused(404))
