@@ -31,6 +31,10 @@ def is_key(written: str) -> bool:
     return len(written) <= LONGEST_KEY and all("!" <= sign <= "~" for sign in written)
 
 
+def _stripped(key: object) -> object:
+    return key.strip() if isinstance(key, str) else key
+
+
 def _from_json(given: object) -> object:
     if not isinstance(given, str):
         return given
@@ -40,7 +44,7 @@ def _from_json(given: object) -> object:
         raise PydanticCustomError("prices", 'write prices as JSON: {"qwen": [0, 0], "gpt-5": [1.25, 10]}') from None
 
 
-Key = Annotated[SecretStr, AfterValidator(_one_line)]
+Key = Annotated[SecretStr, BeforeValidator(_stripped), AfterValidator(_one_line)]
 Price = Annotated[float, Field(ge=0, le=1_000_000)]
 
 

@@ -12,8 +12,8 @@ from inference.language.config import LanguageConfig
 from inference.language.opening import open_language_model
 from memory.errors import LanguageModelUnavailable
 from memory.language import Spent
-from tests.contracts.language_model_contract import GOOD, Kind, LanguageModelContract, Open, prompt
-from tests.language.stub import KEY, Protocol, Stub, refused, said
+from tests.contracts.language_model_contract import GOOD, PRIVATE, Kind, LanguageModelContract, Open, prompt
+from tests.language.stub import KEY, Protocol, Stub, language_server, refused, said
 
 ROOT = Path(__file__).parents[2]
 
@@ -94,6 +94,39 @@ class TestOpenAI(LanguageModelContract):
         async with opened([said(GOOD)]) as model:
             await model.ask(prompt(), Kind, spent.append)
         assert stub.asked[0].key == KEY
+
+
+ASK = """
+import asyncio, sys
+from inference.language.config import LanguageConfig
+from inference.language.opening import open_language_model
+from server.logs import start_logging
+from tests.contracts.language_model_contract import Kind, prompt
+
+async def main(protocol, url, key):
+    start_logging("debug")
+    config = LanguageConfig(protocol=protocol, url=url, small_model="s", large_model="l", retries=1)
+    model = open_language_model(config, key)
+    await model.ask(prompt(), Kind, print)
+    await model.aclose()
+
+asyncio.run(main(*sys.argv[1:]))
+"""
+
+
+@pytest.mark.parametrize("protocol", ["anthropic", "openai"])
+def test_an_sdk_that_is_told_to_log_all_that_it_sends_does_not(protocol: Protocol) -> None:
+    """By variables that somebody set for another program."""
+    talkative = {"ANTHROPIC_LOG": "debug", "OPENAI_LOG": "debug", "PATH": ""}
+    with language_server([refused(500, message=PRIVATE), said(GOOD)]) as stub:
+        found = subprocess.run(
+            [sys.executable, "-c", ASK, protocol, stub.url(protocol), KEY],
+            cwd=ROOT, env=talkative, capture_output=True, text=True, check=False, timeout=60,
+        )  # fmt: skip
+    assert found.returncode == 0, found.stderr
+    assert "input_tokens=100" in found.stdout
+    for secret in (KEY, PRIVATE):
+        assert secret not in found.stderr
 
 
 @pytest.mark.parametrize(("protocol", "url"), [("anthropic", ""), ("anthropic", "http://127.0.0.1:1"), ("openai", "")])

@@ -59,6 +59,7 @@ def test_the_default_models_have_a_price_and_are_known_to_the_sdk() -> None:
     [
         ({"ANTHROPIC_API_KEY": KEY}, "anthropic", KEY),
         ({"llm_api_key": KEY}, "anthropic", KEY),
+        ({"llm_api_key": f" {KEY}\n"}, "anthropic", KEY),
         ({"llm_api_key": KEY, "ANTHROPIC_API_KEY": OTHER}, "anthropic", KEY),
         ({"OPENAI_API_KEY": KEY}, "anthropic", ""),
         ({"llm": "anthropic", "OPENAI_API_KEY": KEY}, "anthropic", ""),
@@ -111,7 +112,7 @@ def test_prices_are_json_in_the_environment(tmp_path: Path) -> None:
         ({"llm": "gemini"}, "'anthropic'"),
         ({"llm_prices": "cheap"}, '{"qwen": [0, 0]'),
         ({"llm_prices": '{"qwen": [-1, 0]}'}, "llm_prices"),
-        ({"llm_api_key": f"{KEY} "}, "visible ASCII"),
+        ({"llm_api_key": f"{KEY} x"}, "visible ASCII"),
         ({"llm_api_key": f"{KEY}\n{KEY}"}, "visible ASCII"),
         ({"ANTHROPIC_API_KEY": "ключ"}, "visible ASCII"),
         ({"llm_retries": "many"}, "llm_retries"),
