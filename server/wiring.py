@@ -29,6 +29,7 @@ from memory.recall.search import Search
 from memory.rules.matching import MatchThresholds
 from memory.rules.secrets import Redact, as_it_stands, redacted
 from memory.tokens import TokenLedger
+from patrol.round import PatrolConfig
 from patrol.run import Patrol
 from server.background import Background
 from server.owner import own
@@ -143,6 +144,7 @@ async def open_memory(
                 wrote=caught_up,
                 removed=taken_out,
                 redact=redaction(settings),
+                config=PatrolConfig(token_budget=settings.patrol_token_budget),
             ),
             audit=Audit(ledger.activations, now=utc_now),
         )
