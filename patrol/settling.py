@@ -30,8 +30,8 @@ MATTERS: Mapping[str, Matter] = {
 }  # fmt: skip
 HANDED_OUT: Sequence[Kind] = ("diary", "consolidate", "split", "compress")
 ASKED_AT_ONCE = 4
-ANSWER_CHARS = 32_000
-"""Of the offers in a tool's answer: some 9,000 tokens. One offer is always given."""
+ANSWER_CHARS = 24_000
+"""Of the offers in a tool's answer: some 8,000 tokens, as ids are costly. One offer is always given."""
 
 
 async def settle(round_: Round, matter: Matter) -> StepReport:
