@@ -40,7 +40,7 @@ async def prepare(round_: Round) -> Evening:
     except EmbeddingUnavailable as error:
         logger.warning("%s: memories are given their clusters when it can", error)
         return Evening(tuple(memories), tuple(notes))
-    if not round_.is_rehearsal:
+    if not round_.rehearses:
         await world.ledger.add_vectors(world.model, vectors)
     chosen = await choose_roots(round_, memories, vectors)
     return Evening(tuple(memories), tuple(notes), vectors, prototypes(vectors), chosen)
@@ -75,7 +75,7 @@ async def choose_roots(
 ) -> dict[MemoryId, Root]:
     """By the small language model, for those that are near to no sub-cluster. None where there is no model, or it does
     not answer: the prototypes decide then (ruling 5)."""
-    if round_.language is None or round_.is_rehearsal:
+    if round_.language is None:
         return {}
     model = round_.world.model
     homeless = await round_.view.homeless(limit=AT_ONCE)

@@ -134,7 +134,7 @@ async def hand_out(round_: Round) -> tuple[list[Offer], int]:
     """What waits, as much as fits into an answer, kept so that a decision can be held against it; and on how many
     topics more there is something to decide. A rehearsal only counts."""
     offers: list[Offer] = []
-    room = 0 if round_.is_rehearsal else ANSWER_CHARS
+    room = 0 if round_.rehearses else ANSWER_CHARS
     waiting = 0
     for kind in HANDED_OUT:
         for topic in await MATTERS[kind].waiting(round_.world, round_.view):

@@ -145,6 +145,7 @@ async def open_memory(
                 removed=taken_out,
                 redact=redaction(settings),
                 config=PatrolConfig(token_budget=settings.patrol_token_budget),
+                turn=turn,
             ),
             audit=Audit(ledger.activations, now=utc_now),
         )

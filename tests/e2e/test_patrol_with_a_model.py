@@ -1,4 +1,4 @@
-"""A patrol with a language model's key (spec P6 ❶ ❹ ❻, P8): the real server, the real SDK, a model of the tests' own."""
+"""A patrol with a language model's key (spec P6 ❶ ❹ ❻, P8): the real server and SDK, a model of the tests' own."""
 
 from __future__ import annotations
 
