@@ -7,7 +7,7 @@ import time
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field, replace
-from datetime import datetime
+from datetime import date, datetime
 
 from memory.errors import EmbeddingUnavailable
 from memory.language import LanguageModel, Spent
@@ -33,12 +33,14 @@ class PatrolConfig:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class World:
-    """What every patrol of a store works with. `now` is aware; its date is the day of a diary."""
+    """What every patrol of a store works with. `now` is aware, in UTC; `today` is the day that its people have, whose
+    diary is written."""
 
     ledger: PatrolLedger
     words: WordStatistics
     embedder: Embedder
     now: Callable[[], datetime]
+    today: Callable[[], date]
     redact: Redact = redacted
     config: PatrolConfig = PatrolConfig()
     turn: asyncio.Lock = field(default_factory=asyncio.Lock)

@@ -10,7 +10,7 @@ from collections import defaultdict
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, replace
-from datetime import datetime
+from datetime import date, datetime
 from typing import Literal
 
 from memory.errors import CannotUndo, MadeleineError
@@ -62,16 +62,18 @@ class Patrol:
         config: PatrolConfig | None = None,
         news: Callable[[News], None] | None = None,
         turn: asyncio.Lock | None = None,
+        today: Callable[[], date] | None = None,
     ) -> None:
-        """`turn` is the one that `StoreScenes` takes. `wrote` is awaited after a run that changed something: it brings
-        the changes into the index. `removed` is told of memories that an undo has taken out of the ledger. `news` must
-        not block."""
+        """`turn` is the one that `StoreScenes` takes, `today` the day whose diary is written. `wrote` is awaited after
+        a run that changed something: it brings the changes into the index. `removed` is told of memories that an undo
+        has taken out of the ledger. `news` must not block."""
         self._ledger = ledger
         self._world = World(
             ledger=ledger,
             words=words,
             embedder=embedder,
             now=now,
+            today=today or (lambda: now().date()),
             redact=redact,
             config=config or PatrolConfig(),
             turn=turn or asyncio.Lock(),
