@@ -166,9 +166,9 @@ class Patrol:
     @asynccontextmanager
     async def _run(self, scope: Scope) -> AsyncIterator[RunId]:
         run_id = RunId(str(uuid.uuid4()))
-        await self._ledger.begin_run(scope, run_id, self._now())
-        self._news(News(being_id=scope.being_id, run_id=run_id, event="begins"))
         try:
+            await self._ledger.begin_run(scope, run_id, self._now())
+            self._news(News(being_id=scope.being_id, run_id=run_id, event="begins"))
             yield run_id
         except BaseException:
             # Also where the caller has gone: to its end, or the next start has to do it.

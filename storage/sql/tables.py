@@ -274,7 +274,7 @@ patrol_changes = Table(
 )
 Index("ix_patrol_changes_target", patrol_changes.c.being_id, patrol_changes.c.target)
 
-# What was handed out to be decided (ruling 10). `topic` says what it is about; `body` is "" once it is settled.
+# What was handed out to be decided (ruling 10). `topic` says what it is about; `body` is "{}" once it is settled.
 patrol_offers = Table(
     "patrol_offers",
     metadata,
