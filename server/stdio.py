@@ -14,6 +14,7 @@ from memory.model import BeingId
 from server.app import Caller, always, build_server, toolset_of
 from server.lazy import LazyMemory
 from server.lines import stdio_transport
+from server.schedule import patrols_by_themselves
 from server.settings import Settings
 
 
@@ -24,7 +25,11 @@ async def serve_stdio(settings: Settings) -> None:
     toolset = toolset_of(settings)
     end = anyio.Event()
     with stop_signals(end.set):
-        async with LazyMemory(settings) as memory, stdio_transport(end) as (read, write):
+        async with (
+            LazyMemory(settings) as memory,
+            patrols_by_themselves(settings, memory),
+            stdio_transport(end) as (read, write),
+        ):
             server = build_server(toolset, always(Caller(BeingId(settings.being))), memory.use_cases)
             await server.run(read, write, server.create_initialization_options())
 

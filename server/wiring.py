@@ -29,7 +29,8 @@ from memory.recall.search import Search
 from memory.rules.matching import MatchThresholds
 from memory.rules.secrets import Redact, as_it_stands, redacted
 from memory.tokens import TokenLedger
-from patrol.run import Patrol
+from patrol.round import PatrolConfig
+from patrol.run import News, Patrol
 from server.background import Background
 from server.owner import own
 from server.settings import Settings
@@ -88,8 +89,10 @@ async def open_memory(
     progress: Progress | None = None,
     embedder: TextModel | None = None,
     background: bool = True,
+    news: Callable[[News], None] | None = None,
 ) -> AsyncIterator[OpenMemory]:
-    """Own the data directory, open the ledger, heal the index, start the work in the background.
+    """Own the data directory, open the ledger, heal the index, start the work in the background. `news` is told of
+    every patrol.
 
     Raises `StorageBusy`, `StorageError`, `InvalidInput` for a model that nobody knows. What was opened is closed again
     in any case.
@@ -143,6 +146,8 @@ async def open_memory(
                 wrote=caught_up,
                 removed=taken_out,
                 redact=redaction(settings),
+                config=patrol_config(settings),
+                news=news,
             ),
             audit=Audit(ledger.activations, now=utc_now),
         )
@@ -152,6 +157,10 @@ async def open_memory(
 
 def redaction(settings: Settings) -> Redact:
     return redacted if settings.redact else as_it_stands
+
+
+def patrol_config(settings: Settings) -> PatrolConfig:
+    return PatrolConfig(step_seconds=settings.patrol_step_seconds, compression_threshold=settings.compression_threshold)
 
 
 @asynccontextmanager

@@ -17,6 +17,7 @@ from server.attach.finding import LOG
 from server.host.host import Host
 from server.lazy import LazyMemory
 from server.logs import start_logging
+from server.schedule import patrols_by_themselves
 from server.settings import Settings, read_settings
 from server.stdio import stop_signals
 
@@ -40,8 +41,8 @@ def run(data_dir: Path, listener: socket.socket, address: Address) -> int:
 
 async def serve(settings: Settings, listener: socket.socket, address: Address) -> None:
     """Until it is told to end, or has idled."""
-    async with LazyMemory(settings) as memory:
-        host = Host(settings, memory.use_cases, token=address.token)
+    async with LazyMemory(settings) as memory, patrols_by_themselves(settings, memory) as schedule:
+        host = Host(settings, memory.use_cases, token=address.token, watchers=memory.watchers, at_rest=schedule.at_rest)
         with stop_signals(host.end):
             logger.info("process %d is the host of %s", os.getpid(), settings.data_dir)
             be_quiet()

@@ -24,6 +24,7 @@ from server.host.listening import listening
 from server.http.listen import bound
 from server.http.serve import refuse_open_house, serve_http
 from server.lazy import LazyMemory
+from server.schedule import patrols_by_themselves
 from server.settings import Settings
 from server.stdio import stop_signals
 from server.wiring import open_token_ledger
@@ -40,8 +41,12 @@ async def serve_over_http(settings: Settings, *, host: str | None, port: int | N
     """
     settings = with_address(settings, host, port)
     await check(settings)
-    async with hosting(settings) as (listener, address), LazyMemory(settings) as memory:
-        both = Host(settings, memory.use_cases, token=address.token, stays=True)
+    async with (
+        hosting(settings) as (listener, address),
+        LazyMemory(settings) as memory,
+        patrols_by_themselves(settings, memory),
+    ):
+        both = Host(settings, memory.use_cases, token=address.token, watchers=memory.watchers, stays=True)
 
         def tell(url: str) -> None:
             both.http = url
