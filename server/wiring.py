@@ -22,6 +22,7 @@ from memory.ingest.index_keeper import IndexKeeper, Progress
 from memory.ingest.store import StoreScenes
 from memory.ingest.update import UpdateMemory
 from memory.model import MemoryId, ModelName
+from memory.patrol_ports import PatrolLedger
 from memory.ports import AuditReader, Embedder, Index, NoteLedger
 from memory.recall.recall import Recall, RecallConfig
 from memory.recall.revisit import Revisit
@@ -173,10 +174,24 @@ async def notes_inbox(settings: Settings) -> AsyncIterator[NoteLedger]:
 
 @asynccontextmanager
 async def audit_trail(settings: Settings) -> AsyncIterator[AuditReader]:
-    """The ledger alone, as for the inbox. Raises `InvalidInput` where there is none: reading makes none."""
+    """The ledger alone, as for the inbox. Raises `InvalidInput` where there is none."""
+    async with _ledger_for_reading(settings) as ledger:
+        yield ledger
+
+
+@asynccontextmanager
+async def _ledger_for_reading(settings: Settings) -> AsyncIterator[Ledger]:
+    """Reading makes none."""
     if not (settings.data_dir / LEDGER).exists():
         raise InvalidInput(f"There is no memory in {settings.data_dir} yet. Set MADELEINE_DATA_DIR to where it is.")
     async with open_ledger(settings.data_dir / LEDGER) as ledger:
+        yield ledger
+
+
+@asynccontextmanager
+async def patrol_runs(settings: Settings) -> AsyncIterator[PatrolLedger]:
+    """The ledger alone, as for the audit. Raises `InvalidInput` where there is none."""
+    async with _ledger_for_reading(settings) as ledger:
         yield ledger
 
 
