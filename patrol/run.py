@@ -121,6 +121,10 @@ class Patrol:
             await self._bring_into_index()
             return report
 
+    def is_under_way(self, being_id: BeingId) -> bool:
+        """A patrol of this being, or an undoing of one: who asks for another now has to wait."""
+        return self._one_at_a_time[being_id].locked()
+
     async def decide(
         self, scope: Scope, decisions: Sequence[Decision], *, progress: Callable[[Progress], None] | None = None
     ) -> PatrolReport:
