@@ -59,14 +59,13 @@ def new_store(directory: Path, path: Path) -> Path:
     return path
 
 
-def told(path: Path) -> dict[str, list[tuple[Any, ...]]]:
+def told(connection: sqlite3.Connection) -> dict[str, list[tuple[Any, ...]]]:
     """All that is kept of everybody (`KEPT`), sorted."""
     found = {}
-    with closing(sqlite3.connect(path)) as connection:
-        for table, columns in KEPT.items():
-            cursor = connection.execute(f"SELECT {columns} FROM {table} WHERE {_STANDING.get(table, 'TRUE')}")
-            shown = [i for i, column in enumerate(cursor.description) if column[0] not in WITHOUT]
-            found[table] = sorted((tuple(row[i] for i in shown) for row in cursor), key=repr)
+    for table, columns in KEPT.items():
+        cursor = connection.execute(f"SELECT {columns} FROM {table} WHERE {_STANDING.get(table, 'TRUE')}")
+        shown = [i for i, column in enumerate(cursor.description) if column[0] not in WITHOUT]
+        found[table] = sorted((tuple(row[i] for i in shown) for row in cursor), key=repr)
     return found
 
 
@@ -75,17 +74,16 @@ def rows(path: Path, statement: str, *binds: Any) -> list[tuple[Any, ...]]:
         return list(connection.execute(statement, binds))
 
 
-def everything(path: Path) -> str:
-    """Every text in every table, and vectors of texts that no memory has."""
-    with closing(sqlite3.connect(path)) as connection:
-        tables = [name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")]
-        return "\n".join(
-            str(value)
-            for table in tables
-            for row in connection.execute(f"SELECT * FROM {table}")
-            for value in row
-            if isinstance(value, str)
-        )
+def everything(connection: sqlite3.Connection) -> str:
+    """Every text in every table."""
+    tables = [name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")]
+    return "\n".join(
+        value
+        for table in tables
+        for row in connection.execute(f"SELECT * FROM {table}")
+        for value in row
+        if isinstance(value, str)
+    )
 
 
 def orphaned_vectors(path: Path) -> set[str]:
@@ -218,7 +216,8 @@ class Household:
         return await self.ledger.all_memories(after=None, limit=10_000)
 
     def told(self) -> dict[str, list[tuple[Any, ...]]]:
-        return told(self.path)
+        with closing(sqlite3.connect(self.path)) as connection:
+            return told(connection)
 
 
 def household(
