@@ -116,17 +116,20 @@ class StoreLedger(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Erased:
-    """`ids`: what is gone. `related`: memories that stay and were tied to them by a merge, so that they may tell
-    the same: what was absorbed, and what has absorbed."""
+    """`ids`: what is gone. `related`: memories that stay and were tied to them by a merge or a summary, so that they
+    may tell the same: what was absorbed or summarised, and what has absorbed or summarises. `diary_entries`: how many
+    days' were removed, as they were written from them."""
 
     ids: tuple[MemoryId, ...] = ()
     related: tuple[MemoryId, ...] = ()
+    diary_entries: int = 0
 
 
 class ForgetLedger(Protocol):
     async def forget(self, scope: Scope, ids: Sequence[MemoryId], *, at: datetime) -> Erased:
         """Erase those that exist and whatever else tells of them, durably, in one transaction: reinforcements, earlier
-        versions, notes they came from, vectors that no other memory has, their part in clusters, names and reports.
+        versions, notes they came from, vectors that no other memory has, their part in clusters, names, reports, diary,
+        offers and the journal. What a summary that is forgotten stood for is recalled again.
 
         Leaves a mark for each, until their bytes are gone from the files too (`RemainsSource`).
         """

@@ -18,7 +18,7 @@ from memory.rules.grouping import SIMILARITY
 from memory.rules.roots import PROTOTYPES, Root
 from memory.rules.secrets import Redact, redacted
 from memory.scope import Scope
-from patrol.deciding.classify import classify
+from patrol.deciding.classify import BATCH, classify
 from patrol.night import Evening
 from patrol.round import Round
 from patrol.steps.assign import AT_ONCE
@@ -40,7 +40,7 @@ async def prepare(round_: Round) -> Evening:
     except EmbeddingUnavailable as error:
         logger.warning("%s: memories are given their clusters when it can", error)
         return Evening(tuple(memories), tuple(notes))
-    if not round_.is_rehearsal:
+    if not round_.rehearses:
         await world.ledger.add_vectors(world.model, vectors)
     chosen = await choose_roots(round_, memories, vectors)
     return Evening(tuple(memories), tuple(notes), vectors, prototypes(vectors), chosen)
@@ -73,9 +73,9 @@ def prototypes(vectors: Mapping[ContentHash, Vector]) -> dict[Root, NDArray[np.f
 async def choose_roots(
     round_: Round, new: Sequence[Memory], vectors: Mapping[ContentHash, Vector]
 ) -> dict[MemoryId, Root]:
-    """By the small language model, for those that are near to no sub-cluster. None where there is no model, or it does
-    not answer: the prototypes decide then (ruling 5)."""
-    if round_.language is None or round_.is_rehearsal:
+    """By the small language model, for those near to no sub-cluster, as far as tokens and time reach. None where
+    there is no model, or it does not answer: the prototypes decide then (ruling 5)."""
+    if round_.language is None:
         return {}
     model = round_.world.model
     homeless = await round_.view.homeless(limit=AT_ONCE)
@@ -89,11 +89,17 @@ async def choose_roots(
         if (vector := known.get(memory.content_hash)) is not None
         and not (targets and float((np.stack(targets) @ vector).max()) >= SIMILARITY)
     ][:CLASSIFIED]
-    try:
-        roots = await classify(round_.language, [memory.scene.action for memory in lonely], round_.spend)
-    except (LanguageModelUnavailable, UnusableAnswer) as error:
-        logger.warning("Business or Private is decided without it: %s", error)
-        return {}
-    finally:
-        await round_.record_costs()
-    return {memory.id: root for memory, root in zip(lonely, roots, strict=True)}
+    chosen: dict[MemoryId, Root] = {}
+    for start in range(0, len(lonely), BATCH):
+        if round_.out_of_tokens or round_.out_of_time:
+            break
+        some = lonely[start : start + BATCH]
+        try:
+            roots = await classify(round_.language, [memory.scene.action for memory in some], round_.spend)
+        except (LanguageModelUnavailable, UnusableAnswer) as error:
+            logger.warning("Business or Private is decided without it: %s", error)
+            break
+        finally:
+            await round_.record_costs()
+        chosen |= {memory.id: root for memory, root in zip(some, roots, strict=True)}
+    return chosen

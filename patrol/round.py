@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections.abc import AsyncIterator, Callable, Mapping
-from contextlib import asynccontextmanager
-from dataclasses import dataclass, replace
-from datetime import datetime
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass, field, replace
+from datetime import date, datetime
 
 from memory.errors import EmbeddingUnavailable
 from memory.language import LanguageModel, Spent
@@ -32,14 +33,18 @@ class PatrolConfig:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class World:
-    """What every patrol of a store works with. `now` is aware; its date is the day of a diary."""
+    """What every patrol of a store works with. `now` is aware, in UTC; `today` is the day that its people have, whose
+    diary is written."""
 
     ledger: PatrolLedger
     words: WordStatistics
     embedder: Embedder
     now: Callable[[], datetime]
+    today: Callable[[], date]
     redact: Redact = redacted
     config: PatrolConfig = PatrolConfig()
+    turn: asyncio.Lock = field(default_factory=asyncio.Lock)
+    """The one that `StoreScenes` takes: what it has found alive is alive when it is reinforced."""
 
     def without_secrets(self, text: str) -> str:
         """Of what a mind has written."""
@@ -76,24 +81,26 @@ class Round:
         run_id: RunId,
         language: LanguageModel | None = None,
         *,
-        rehearsal: PatrolTransaction | None = None,
-        tell: Callable[[int, int], None] | None = None,
+        rehearses: bool = False,
     ) -> None:
-        """`tell`: how much of the step under way is done, of how much."""
         self.world = world
         self.scope = scope
         self.run_id = run_id
         self.language = language
         self.spending = Spending()
-        self.view: PatrolReads = rehearsal or world.ledger.patrol_view(scope)
-        self.tell = tell or (lambda done, total: None)
-        self._rehearsal = rehearsal
+        self.view: PatrolReads = world.ledger.patrol_view(scope)
+        self.rehearses = rehearses
+        self.evening: Evening | None = None
+        """What was prepared for ❶ before, as a rehearsal must."""
+        self.tell: Callable[[int, int], None] = lambda done, total: None
+        """How much of the step under way is done, of how much."""
+        self._stage: PatrolTransaction | None = None
         self._until = 0.0
         self._costs: list[Spent] = []
 
-    @property
-    def is_rehearsal(self) -> bool:
-        return self._rehearsal is not None
+    def go_on_stage(self, transaction: PatrolTransaction) -> None:
+        """Every step of a rehearsal works in this one."""
+        self.view = self._stage = transaction
 
     def begin_step(self) -> None:
         self._until = time.monotonic() + self.world.config.step_seconds
@@ -127,17 +134,13 @@ class Round:
     @asynccontextmanager
     async def night(self, step: str, evening: Evening | None = None) -> AsyncIterator[Night]:
         """A transaction of its own, written when left without an exception."""
-        if self._rehearsal:
-            night = self._night(self._rehearsal, evening)
+        async with AsyncExitStack() as stack:
+            transaction = self._stage
+            if transaction is None:
+                await stack.enter_async_context(self.world.turn)
+                transaction = await stack.enter_async_context(self.world.ledger.patrol(self.scope))
+            world = self.world
+            night = Night(self.scope, transaction, world.words, world.model, run=self.run_id, evening=evening)
             await night.read()
             yield night
             await night.write(step)
-            return
-        async with self.world.ledger.patrol(self.scope) as transaction:
-            night = self._night(transaction, evening)
-            await night.read()
-            yield night
-            await night.write(step)
-
-    def _night(self, transaction: PatrolTransaction, evening: Evening | None) -> Night:
-        return Night(self.scope, transaction, self.world.words, self.world.model, run=self.run_id, evening=evening)

@@ -10,7 +10,7 @@ from collections import defaultdict
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, replace
-from datetime import datetime
+from datetime import date, datetime
 from typing import Literal
 
 from memory.errors import CannotUndo, MadeleineError
@@ -21,6 +21,7 @@ from memory.ports import ActivationLog, Embedder, WordStatistics
 from memory.rules.secrets import Redact, redacted
 from memory.scope import Scope
 from patrol.deciding.decision import Decision
+from patrol.evening import prepare
 from patrol.report import STEPS, PatrolReport, StepName
 from patrol.round import PatrolConfig, Round, World
 from patrol.settling import carry_out, hand_out
@@ -60,12 +61,22 @@ class Patrol:
         redact: Redact = redacted,
         config: PatrolConfig | None = None,
         news: Callable[[News], None] | None = None,
+        turn: asyncio.Lock | None = None,
+        today: Callable[[], date] | None = None,
     ) -> None:
-        """`wrote` is awaited after a run that changed something: it brings the changes into the index. `removed` is
-        told of memories that an undo has taken out of the ledger. `news` must not block."""
+        """`turn` is the one that `StoreScenes` takes, `today` the day whose diary is written. `wrote` is awaited after
+        a run that changed something: it brings the changes into the index. `removed` is told of memories that an undo
+        has taken out of the ledger. `news` must not block."""
         self._ledger = ledger
         self._world = World(
-            ledger=ledger, words=words, embedder=embedder, now=now, redact=redact, config=config or PatrolConfig()
+            ledger=ledger,
+            words=words,
+            embedder=embedder,
+            now=now,
+            today=today or (lambda: now().date()),
+            redact=redact,
+            config=config or PatrolConfig(),
+            turn=turn or asyncio.Lock(),
         )
         self._activations = activations
         self._now = now
@@ -133,7 +144,8 @@ class Patrol:
         """Raises `CannotUndo` with the reason; nothing is changed then."""
         async with self._one_at_a_time[scope.being_id]:
             await self._activations.settle()
-            undone = await self._ledger.undo(scope, run_id, at=self._now())
+            async with self._world.turn:
+                undone = await self._ledger.undo(scope, run_id, at=self._now())
             await self._after_undo(undone)
             return undone
 
@@ -154,9 +166,9 @@ class Patrol:
     @asynccontextmanager
     async def _run(self, scope: Scope) -> AsyncIterator[RunId]:
         run_id = RunId(str(uuid.uuid4()))
-        await self._ledger.begin_run(scope, run_id, self._now())
-        self._news(News(being_id=scope.being_id, run_id=run_id, event="begins"))
         try:
+            await self._ledger.begin_run(scope, run_id, self._now())
+            self._news(News(being_id=scope.being_id, run_id=run_id, event="begins"))
             yield run_id
         except BaseException:
             # Also where the caller has gone: to its end, or the next start has to do it.
@@ -172,7 +184,9 @@ class Patrol:
         """Rolled back; or, where what it did was changed since, finished as far as it went: each step leaves what is
         whole."""
         try:
-            await self._after_undo(await self._ledger.undo(scope, run_id, at=self._now(), state="rolled_back"))
+            async with self._world.turn:
+                undone = await self._ledger.undo(scope, run_id, at=self._now(), state="rolled_back")
+            await self._after_undo(undone)
             logger.warning("the patrol run %s did not come to its end and was rolled back", run_id)
         except CannotUndo as error:
             logger.warning("the patrol run %s did not come to its end and stays as it is: %s", run_id, error)
@@ -200,9 +214,12 @@ class Patrol:
     ) -> PatrolReport:
         run_id = RunId(str(uuid.uuid4()))
         report = PatrolReport(run_id=run_id, dry_run=True)
+        round_ = Round(self._world, scope, run_id, rehearses=True)
+        if "assign" in chosen:  # the writer is not to wait for a model
+            round_.evening = await prepare(round_)
         with suppress(_Rehearsed):
             async with self._ledger.patrol(scope) as transaction:
-                round_ = Round(self._world, scope, run_id, rehearsal=transaction)
+                round_.go_on_stage(transaction)
                 reports = await walk(round_, chosen, tell)
                 _, waiting = await hand_out(round_)
                 report = replace(report, steps=tuple(reports), waiting=waiting)

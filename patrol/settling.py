@@ -30,8 +30,8 @@ MATTERS: Mapping[str, Matter] = {
 }  # fmt: skip
 HANDED_OUT: Sequence[Kind] = ("diary", "consolidate", "split", "compress")
 ASKED_AT_ONCE = 4
-ANSWER_CHARS = 32_000
-"""Of the offers in a tool's answer: some 9,000 tokens. One offer is always given."""
+ANSWER_CHARS = 24_000
+"""Of the offers in a tool's answer: some 8,000 tokens, as ids are costly. One offer is always given."""
 
 
 async def settle(round_: Round, matter: Matter) -> StepReport:
@@ -134,7 +134,7 @@ async def hand_out(round_: Round) -> tuple[list[Offer], int]:
     """What waits, as much as fits into an answer, kept so that a decision can be held against it; and on how many
     topics more there is something to decide. A rehearsal only counts."""
     offers: list[Offer] = []
-    room = 0 if round_.is_rehearsal else ANSWER_CHARS
+    room = 0 if round_.rehearses else ANSWER_CHARS
     waiting = 0
     for kind in HANDED_OUT:
         for topic in await MATTERS[kind].waiting(round_.world, round_.view):

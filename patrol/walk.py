@@ -55,7 +55,7 @@ async def walk(round_: Round, chosen: Sequence[StepName], tell: Callable[[Progre
             logger.exception("the patrol's step %s failed", name)
             reason = str(error) if isinstance(error, MadeleineError) else "see the server's log"
             reports.append(StepReport(name, failed=reason))
-            if round_.is_rehearsal:  # its transaction may hold half of the step
+            if round_.rehearses:  # its transaction may hold half of the step
                 break
         tell(Progress(name, done + 1, len(chosen)))
     if round_.language is None and NEEDS_MIND.intersection(chosen):
@@ -80,7 +80,7 @@ async def _step(round_: Round, name: StepName) -> StepReport:
 
 async def _assign(round_: Round) -> StepReport:
     """An import of many is taken in bit by bit, so that who stores meanwhile has his turn."""
-    evening = await prepare(round_)
+    evening = round_.evening or await prepare(round_)
     counts: Counter[str] = Counter()
     while True:
         async with round_.night("assign", evening) as night:

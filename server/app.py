@@ -8,7 +8,7 @@ import json
 import logging
 import random
 from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
 from dataclasses import dataclass
 from functools import partial
 
@@ -18,6 +18,7 @@ from mcp.server.lowlevel import Server
 from mcp.shared.exceptions import MCPError
 
 from memory.errors import MadeleineError, NotPermitted
+from memory.language import LanguageModel
 from memory.model import BeingId
 from memory.roles import Role
 from memory.scope import Scope
@@ -59,6 +60,8 @@ class Caller:
 
 
 Identify = Callable[[Context], Caller]
+Lend = Callable[[Context], AbstractAsyncContextManager[LanguageModel | None]]
+"""The language model of a call, by whose key it may be."""
 
 
 def always(caller: Caller) -> Identify:
@@ -71,6 +74,7 @@ def build_server(
     identify: Identify,
     use_cases: Callable[[], Awaitable[UseCases]],
     *,
+    lend: Lend = lambda _: nullcontext(),
     session: str = "",
 ) -> Server[None]:
     """`use_cases` is awaited at each call: the memory may still be opening behind the first answers.
@@ -91,16 +95,15 @@ def build_server(
         if params.name not in allowed:
             return refusal(NotPermitted(params.name))
         try:
-            use = await use_cases()
+            use, lent = await use_cases(), lend(context)
         except MadeleineError as error:
             return refusal(error)
         except Exception as error:  # as in Toolset.call: no traceback reaches a client
             return crash(params.name, error)
         scope = Scope(caller.being_id, client_name(context), caller.role)
-        async with progress_of(context) as progress:
-            return await allowed.call(
-                params.name, params.arguments or {}, Call(scope, use, progress, partial(request_key, session, context))
-            )
+        async with lent as language, progress_of(context) as progress:
+            call = Call(scope, use, progress, partial(request_key, session, context), language)
+            return await allowed.call(params.name, params.arguments or {}, call)
 
     return Server[None](
         "madeleine",

@@ -56,6 +56,8 @@ QUESTIONS = (
 )
 UNRELATED = "the boiling point of tungsten"
 KEYWORD = "Rigadoon"
+ONE_EVENT = ("京都で一緒に桜", "the blossom in Kyoto")
+"""Words of two turns that say the same, in two languages."""
 
 
 class UnexpectedOutcome(Exception):
@@ -99,7 +101,8 @@ class Demo:
             await self.recall(question)
         await self.recall_the_unrelated()
         await self.search()
-        await self.patrol()
+        report = await self.patrol()
+        await self.undo(await self.decide(report))
         await self.show_clusters(stored)
 
     async def show_tools(self) -> None:
@@ -168,7 +171,7 @@ class Demo:
         expect(bool(hits), f"no hit for {KEYWORD!r}")
         expect(all(KEYWORD in str(hit.get("snippet")) for hit in hits), f"a hit without the word {KEYWORD!r}")
 
-    async def patrol(self) -> None:
+    async def patrol(self) -> Answer:
         self.heading("run_patrol: sorting what is new, fading what is unused, bringing back what was recalled")
         told = 0
         with Progress(
@@ -196,6 +199,42 @@ class Demo:
         self.say((f"run {report.get('run_id')}; {told} progress notifications; {len(pending)} decisions wait", "dim"))
         expect(bool(report.get("run_id")) and bool(report.get("steps")), "the patrol's report has no steps")
         expect(told > 0, "the patrol sent no progress")
+        return report
+
+    async def decide(self, report: Answer) -> list[str]:
+        """Without a key the calling agent does the thinking (ruling 10). Here a few lines of code stand in for it. The
+        runs that carried it out."""
+        self.heading("run_patrol, with decisions: without a language model's key the calling agent does the thinking")
+        runs: list[str] = []
+        pending: list[Answer] = report.get("pending") or []
+        expect(bool(pending), "nothing was handed out to decide")
+        while pending:
+            decisions = [decide(offer) for offer in pending]
+            answer = await self.ask("run_patrol", {"decisions": decisions}, timeout_s=PATROL_TIMEOUT_S)
+            for offer, decision, outcome in zip(pending, decisions, answer["decided"], strict=True):
+                self.show_decision(offer, decision, outcome)
+            runs.append(str(answer["run_id"]))
+            pending = answer["pending"]
+        return runs
+
+    def show_decision(self, offer: Answer, decision: Answer, outcome: Answer) -> None:
+        expect("refused" not in outcome, f"a decision was refused: {outcome}")
+        about = offer.get("cluster") or offer.get("date")
+        done = ", ".join(f"{value} {key}" for key, value in outcome.items() if key != "offer" and value)
+        self.say((f"{offer['kind']:<12}", "cyan"), f"{about}, {len(offer['memories'])} memories: ", done or "as it is")
+        for line in str(decision.get("diary", "")).splitlines():
+            self.say((f"{'':<12}{line}", "italic"))
+        for merge in decision.get("merges", []):
+            for memory in offer["memories"]:
+                if memory["id"] in merge:
+                    self.say((f"{'':<12}{memory['text']}", "italic"))
+
+    async def undo(self, runs: list[str]) -> None:
+        self.heading("run_patrol, undo: what a patrol has changed is put back, the latest first")
+        for run in reversed(runs):
+            answer = await self.ask("run_patrol", {"undo": run})
+            self.say(", ".join(f"{kind}: {count}" for kind, count in answer["undone"].items()))
+            expect(bool(answer["undone"]), "the undo put nothing back")
 
     async def show_clusters(self, stored: int) -> None:
         self.heading("recall_memory, without arguments: the clusters that the patrol found")
@@ -247,6 +286,18 @@ class Demo:
         self.say((where, "bold"))
         self.out.print(Text(text), soft_wrap=True)
         self.out.print()
+
+
+def decide(offer: Answer) -> Answer:
+    """What an agent might answer, as the patrol's guidance says: a diary of the weightiest moments, and the merge of
+    memories that tell of one event. An offer's id alone leaves all as it is."""
+    memories: list[Answer] = offer["memories"]
+    decision: Answer = {"offer": offer["offer"]}
+    if offer["kind"] == "diary":
+        lines = [str(memory["text"]) for memory in sorted(memories, key=lambda memory: -float(memory["importance"]))]
+        return decision | {"diary": "\n".join(lines[:3]), "think_md": [f"Ask about this: {line}" for line in lines[:3]]}
+    same = [memory["id"] for memory in memories if any(words in str(memory["text"]) for words in ONE_EVENT)]
+    return decision | {"merges": [same]} if len(same) > 1 else decision
 
 
 def expect(holds: bool, otherwise: str) -> None:
@@ -333,7 +384,8 @@ def main() -> int:
     out.print(
         Text(
             f"Done in {time.perf_counter() - began:.0f} s: {sum(1 for _ in read_conversation())} turns stored, "
-            f"{len(QUESTIONS)} questions answered from memory, one rightly left without an answer, a search, a patrol. "
+            f"{len(QUESTIONS)} questions answered from memory, one rightly left without an answer, a search, a patrol, "
+            f"its decisions and their undoing. "
             f"The memory was in {folder} and is removed; the server has stopped.",
             style="bold green",
         )

@@ -8,6 +8,8 @@ from collections.abc import Mapping
 from pathlib import Path
 
 PREFIX = "MADELEINE_"
+AMBIENT = {"anthropic": "ANTHROPIC_API_KEY", "openai": "OPENAI_API_KEY"}
+"""Provider → the variable that all programs look into for its key."""
 
 
 def environment() -> dict[str, str]:
@@ -15,12 +17,20 @@ def environment() -> dict[str, str]:
 
 
 def given(variables: Mapping[str, str]) -> dict[str, str]:
-    """Settings by their names, as `being` for `MADELEINE_BEING`; an empty variable is none."""
-    return {
+    """Settings by their names, as `being` for `MADELEINE_BEING`; an empty variable is none. Keys that are meant for a
+    language model which is not asked stay where they are."""
+    found = {
         name.removeprefix(PREFIX).lower(): value
         for name, value in variables.items()
         if name.startswith(PREFIX) and value
     }
+    asked = found.get("llm", "").lower()
+    ambient = {
+        name.lower(): variables[name]
+        for provider, name in AMBIENT.items()
+        if asked in ("", provider) and variables.get(name)
+    }
+    return ambient | found
 
 
 def data_directory(named: str | None) -> Path:

@@ -12,7 +12,7 @@ from types import TracebackType
 from memory.errors import InvalidInput, KeyConflict, MadeleineError
 
 OURS = ("memory", "storage", "inference", "patrol", "tools", "server")
-TALKATIVE = ("mcp", "uvicorn", "httpx", "httpx2", "alembic")
+TALKATIVE = ("mcp", "uvicorn", "httpx", "httpx2", "alembic", "anthropic", "openai")
 """Libraries that tell at `info` what is our own log's to tell, session ids among it."""
 FORMAT = "%(asctime)s %(levelname)s %(name)s: %(message)s"
 _QUOTING = (InvalidInput, KeyConflict)
@@ -27,12 +27,18 @@ def start_logging(level: str, handler: logging.Handler | None = None) -> None:
     every value that it is given."""
     handler = handler or logging.StreamHandler(sys.stderr)
     handler.setFormatter(DiscreetFormatter(FORMAT))
+    handler.addFilter(_no_debugging_of_others)
     number = logging.getLevelNamesMapping()[level.upper()]
     logging.basicConfig(handlers=[handler], level=max(number, logging.INFO))
     for name in OURS:
         logging.getLogger(name).setLevel(number)
     for name in TALKATIVE:
         logging.getLogger(name).setLevel(max(number, logging.WARNING))
+
+
+def _no_debugging_of_others(record: logging.LogRecord) -> bool:
+    """Libraries that a variable of the environment makes talk (`OPENAI_LOG=debug`) quote all that they send."""
+    return record.levelno >= logging.INFO or record.name.split(".")[0] in OURS
 
 
 class DiscreetFormatter(logging.Formatter):

@@ -16,6 +16,7 @@ from pydantic_core import PydanticCustomError
 from memory.errors import InvalidInput
 from server.environment import PREFIX, data_directory, environment, given
 from server.http_settings import HttpSettings
+from server.llm_settings import LlmSettings
 
 FILE = "madeleine.toml"
 DEFAULT_MODEL = "sentence-transformers/all-MiniLM-L6-v2"
@@ -29,7 +30,7 @@ Names = Annotated[tuple[str, ...], BeforeValidator(_separated)]
 """In the environment separated by commas, in the file a list or the same."""
 
 
-class Settings(HttpSettings):
+class Settings(HttpSettings, LlmSettings):
     """Every setting with its default. `MADELEINE_DATA_DIR` sets `data_dir`, and so on."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
@@ -102,7 +103,9 @@ def settings_of(found: Mapping[str, Any], *, overrides: Mapping[str, Any] | None
     if "attach" in in_file:
         raise InvalidInput(f"attach cannot be set in {file}, which is read too late for it: set {PREFIX}ATTACH.")
     settings = _validated(in_file | dict(found), str(file)) if in_file else from_environment
-    return _validated(dict(settings) | dict(overrides), "the command line") if overrides else settings
+    settings = _validated(dict(settings) | dict(overrides), "the command line") if overrides else settings
+    settings.check_language()
+    return settings
 
 
 def _validated(given: Mapping[str, Any], where: str) -> Settings:

@@ -12,6 +12,7 @@ import anyio
 
 from memory.model import BeingId
 from server.app import Caller, always, build_server, toolset_of
+from server.language import LanguageModels
 from server.lazy import LazyMemory
 from server.lines import stdio_transport
 from server.settings import Settings
@@ -24,8 +25,17 @@ async def serve_stdio(settings: Settings) -> None:
     toolset = toolset_of(settings)
     end = anyio.Event()
     with stop_signals(end.set):
-        async with LazyMemory(settings) as memory, stdio_transport(end) as (read, write):
-            server = build_server(toolset, always(Caller(BeingId(settings.being))), memory.use_cases)
+        async with (
+            LanguageModels(settings) as models,
+            LazyMemory(settings) as memory,
+            stdio_transport(end) as (read, write),
+        ):
+            server = build_server(
+                toolset,
+                always(Caller(BeingId(settings.being))),
+                memory.use_cases,
+                lend=lambda _: models.own(),
+            )
             await server.run(read, write, server.create_initialization_options())
 
 

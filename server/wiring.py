@@ -9,7 +9,7 @@ import uuid
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime
 from functools import partial
 from typing import Protocol
 
@@ -29,6 +29,7 @@ from memory.recall.search import Search
 from memory.rules.matching import MatchThresholds
 from memory.rules.secrets import Redact, as_it_stands, redacted
 from memory.tokens import TokenLedger
+from patrol.round import PatrolConfig
 from patrol.run import Patrol
 from server.background import Background
 from server.owner import own
@@ -52,9 +53,9 @@ def utc_now() -> datetime:
     return datetime.now(UTC)
 
 
-def local_now() -> datetime:
+def today() -> date:
     """Where the machine is: a diary's day is the one that its people have."""
-    return datetime.now().astimezone()
+    return datetime.now().astimezone().date()
 
 
 class TextModel(Embedder, Protocol):
@@ -139,10 +140,13 @@ async def open_memory(
                 index,
                 embedder,
                 ledger.activations,
-                now=local_now,
+                now=utc_now,
                 wrote=caught_up,
                 removed=taken_out,
                 redact=redaction(settings),
+                config=PatrolConfig(token_budget=settings.patrol_token_budget),
+                turn=turn,
+                today=today,
             ),
             audit=Audit(ledger.activations, now=utc_now),
         )

@@ -26,6 +26,7 @@ async def run(call: Call, arguments: ForgetArguments) -> dict[str, Any]:
     rest = {
         "not_found": list(found.missing),
         "related": list(found.related),
+        "diary_entries": found.diary_entries or None,
         "notice": "" if found.bytes_gone else NOT_YET,
     }
     return {"erased": list(found.erased)} | present(rest)

@@ -117,6 +117,9 @@ def whole(memory: Memory, revisions: Sequence[Revision] = ()) -> dict[str, Any]:
             "lesson": memory.lesson,
             "themes": list(memory.themes),
             "cluster_id": memory.cluster_id,
+            "absorbed_into": memory.absorbed_into,
+            "compressed_into": memory.compressed_into,
+            "compression_source": memory.compression_source or None,
             "provenance": provenance(memory.provenance, memory.created_at),
             "history": [earlier(revision) for revision in revisions],
         }

@@ -40,7 +40,9 @@ async def run(call: Call, arguments: RunPatrolArguments) -> dict[str, Any]:
         return {"run_id": arguments.undo, "undone": dict(undone.counts), "steps": [], "pending": []}
     if arguments.decisions is not None:
         return (await patrol.decide(call.scope, arguments.decisions, progress=tell)).as_json()
-    report = await patrol(call.scope, steps=arguments.steps, dry_run=arguments.dry_run, progress=tell)
+    report = await patrol(
+        call.scope, steps=arguments.steps, dry_run=arguments.dry_run, language=call.language, progress=tell
+    )
     return report.as_json()
 
 

@@ -10,6 +10,7 @@ from memory.audit import Audit
 from memory.ingest.forget import Forget
 from memory.ingest.store import StoreScenes
 from memory.ingest.update import UpdateMemory
+from memory.language import LanguageModel
 from memory.recall.recall import Recall
 from memory.recall.revisit import Revisit
 from memory.recall.search import Search
@@ -45,6 +46,8 @@ class Call:
     progress: ReportProgress = field(default=lambda done, total, message: None)
     request_key: Callable[[], str] = field(default=lambda: "")
     """The same if the client's connection broke and the request is made again; "" where that does not happen."""
+    language: LanguageModel | None = None
+    """By the caller's key, or by the server's; for the time of the call. None where there is none."""
 
 
 Run = Callable[[Call, Any], Awaitable[dict[str, Any]]]

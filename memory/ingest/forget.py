@@ -21,13 +21,15 @@ PATIENCE_S = 20.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Forgotten:
-    """`erased` is in no answer any more. `missing`: this being has no such memory. `related` stays (`ports.Erased`).
-    `bytes_gone`: whether the files hold nothing of it any more, either; if not yet, that goes on by itself."""
+    """`erased` is in no answer any more. `missing`: this being has no such memory. `related` stays, and
+    `diary_entries` were removed with them (`ports.Erased`). `bytes_gone`: whether the files hold nothing of it any
+    more, either; if not yet, that goes on by itself."""
 
     erased: tuple[MemoryId, ...]
     missing: tuple[MemoryId, ...]
     related: tuple[MemoryId, ...]
     bytes_gone: bool
+    diary_entries: int = 0
 
 
 class Forget:
@@ -65,4 +67,5 @@ class Forget:
             missing=tuple(id_ for id_ in ids if id_ not in erased.ids),
             related=erased.related,
             bytes_gone=bytes_gone,
+            diary_entries=erased.diary_entries,
         )

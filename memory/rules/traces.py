@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
-from memory.model import DatedAction, Memory, Scene
+from memory.model import DatedAction, Memory, Scene, WhenItem
 from memory.rules.lexicon import STOP_WORDS
 from memory.rules.naming import cluster_name, common_words
 
@@ -75,8 +75,22 @@ def redacted(report: Any, gone: str, names: Collection[str]) -> Any:
             return report
 
 
-def without_retelling(scene: Scene, actions: Collection[str]) -> Scene:
+def told_by(memory: Memory, texts: Iterable[str] = ()) -> frozenset[str]:
+    """What a survivor's timeline says of one that it absorbed (spec P4): what happened, also in its earlier `texts`,
+    and its own dated entries."""
+    dated = (item.action for item in memory.scene.when if isinstance(item, DatedAction))
+    return frozenset({memory.scene.action, *dated, *texts} - {""})
+
+
+def without_retelling(scene: Scene, told: Collection[str]) -> Scene:
     """A survivor's scene without the entries of its timeline that retell what it absorbed (spec P4, P6 ❹)."""
-    return replace(
-        scene, when=tuple(item for item in scene.when if not (isinstance(item, DatedAction) and item.action in actions))
-    )
+    return replace(scene, when=tuple(item for item in scene.when if not _retells(item, told)))
+
+
+def _retells(item: WhenItem, told: Collection[str]) -> bool:
+    """A timeline cuts what is long."""
+    if isinstance(item, str):
+        return False
+    if item.action in told:
+        return True
+    return item.action.endswith("…") and any(text.startswith(item.action[:-1]) for text in told)

@@ -264,6 +264,8 @@ def _text_reason(offer: Offer, present: Present) -> str:
         if memory is None or one.text != text_of(memory, offer.kind):
             happened = "was forgotten" if memory is None else "was changed"
             return f"Memory {one.id!r} {happened} since this was offered: nothing was written. Take a new offer."
+        if offer.kind == "compress" and memory.pinned and not one.pinned:
+            return f"Memory {one.id!r} was pinned since this was offered: nothing was written. Take a new offer."
         if offer.kind == "compress" and memory.compressed:
             return f"A summary stands for memory {one.id!r} already: nothing was written."
     return ""

@@ -51,8 +51,7 @@ def split_offer(cluster: Cluster, active: Sequence[Memory]) -> Offer | None:
 
 def diary_offer(date: str, memories: Sequence[Memory], earlier: str, think: Sequence[str]) -> Offer | None:
     """Of more memories than fit the most important, in the order in which they happened. None without any."""
-    earlier = cut(earlier, EARLIER)
-    points = tuple(cut(point, POINT) for point in think[:POINTS])
+    earlier, points = told_before(earlier, think)
     by_importance = sorted(memories, key=lambda memory: (-memory.importance, _order(memory)))
     room = SIZE - len(earlier) - sum(len(point) for point in points)
     found = {one.id: one for one in _fitting([shown(memory, "diary") for memory in by_importance], size=room)}
@@ -66,6 +65,11 @@ def diary_offer(date: str, memories: Sequence[Memory], earlier: str, think: Sequ
         earlier=earlier,
         think=points,
     )
+
+
+def told_before(earlier: str, think: Sequence[str]) -> tuple[str, tuple[str, ...]]:
+    """The day's entry and the points as an offer shows them."""
+    return cut(earlier, EARLIER), tuple(cut(point, POINT) for point in think[:POINTS])
 
 
 def compress_offer(session_id: str, memories: Sequence[Memory]) -> list[Offer]:

@@ -10,7 +10,7 @@ from memory.patrol_ports import DiaryEntry, PatrolReads, Thoughts
 from patrol.deciding.answers import Answer, Diary, Refused
 from patrol.deciding.checks import checked
 from patrol.deciding.offer import MOST, Kind, Offer
-from patrol.deciding.offering import diary_offer
+from patrol.deciding.offering import diary_offer, told_before
 from patrol.matter import Applied, Topic, present
 from patrol.night import Night
 from patrol.round import World
@@ -28,7 +28,7 @@ class WriteDiary:
         """If anything was stored since the last entry, as ruling 1 does not wait for scene notes."""
         last = await view.last_diary()
         new = await view.stored_since(last.written_at if last else None, limit=READ)
-        return [Topic("diary", world.now().date().isoformat(), len(new))] if new else []
+        return [Topic("diary", world.today().isoformat(), len(new))] if new else []
 
     async def offers(self, world: World, view: PatrolReads, topic: Topic) -> list[Offer]:
         last = await view.last_diary()
@@ -47,7 +47,11 @@ class WriteDiary:
         assert isinstance(found.answer, Diary)
         shown = tuple(memory.id for memory in offer.memories)
         last, thoughts = await night.diary_until_now()
-        earlier = last.sources if last and last.date == offer.date else ()
+        today = last if last and last.date == offer.date else None
+        if (offer.earlier, offer.think) != told_before(today.text if today else "", thoughts.points):
+            # Its words may be of a memory that is forgotten by now, and would come back with a new text.
+            return Refused("What was written before has changed since: nothing was written. Take a new offer.")
+        earlier = today.sources if today else ()
         night.also = replace(
             night.also,
             diary=DiaryEntry(

@@ -33,15 +33,15 @@ class NoHost(Exception):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Hello:
-    """`settings`: as in the environment, without the prefix, in lower case: being, toolsets, read_only and all others.
-    `session`: the same at each connection of one forwarder."""
+    """`settings`: as in the environment, without the prefix, in lower case: being, toolsets, read_only and all others,
+    the key of a language model among them. `session`: the same at each connection of one forwarder."""
 
     want: Literal["serve", "status", "stop"] = "serve"
     protocol: int = PROTOCOL
     version: str = ""
-    token: str = ""
+    token: str = field(default="", repr=False)
     session: str = ""
-    settings: Mapping[str, str] = field(default_factory=dict)
+    settings: Mapping[str, str] = field(default_factory=dict, repr=False)
 
     def line(self) -> bytes:
         return _line({"madeleine": asdict(self)})

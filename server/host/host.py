@@ -20,13 +20,18 @@ from server import __version__
 from server.app import Caller, always, build_server, toolset_of
 from server.attach.hello import HELLO_SECONDS, LONGEST, PROTOCOL, Hello, read_hello, reply
 from server.http_settings import HttpSettings
+from server.language import LanguageModels
 from server.lines import FINISH_SECONDS, line_transport
+from server.llm_settings import LlmSettings, of_a_client
 from server.settings import Settings, settings_of
 from tools.tool import UseCases
 
 logger = logging.getLogger(__name__)
 
-OF_A_CLIENT = frozenset({"being", "toolsets", "tools", "exclude_tools", "read_only", *HttpSettings.model_fields})
+OF_A_CLIENT = frozenset(
+    {"being", "toolsets", "tools", "exclude_tools", "read_only", *HttpSettings.model_fields}
+    | {name for name in LlmSettings.model_fields if of_a_client(name)}
+)
 """Settings that each client brings, or that mean nothing to it; all others are the host's, from whoever started it."""
 
 
@@ -40,6 +45,7 @@ class Host:
         self,
         settings: Settings,
         use_cases: Callable[[], Awaitable[UseCases]],
+        models: LanguageModels,
         *,
         token: str = "",
         stays: bool = False,
@@ -49,6 +55,7 @@ class Host:
         self._stays = stays
         self._settings = settings
         self._use_cases = use_cases
+        self._models = models
         self._token = token
         self.ending = anyio.Event()
         self._connections: set[asyncio.Task[None]] = set()
@@ -141,7 +148,11 @@ class Host:
         try:
             async with line_transport(reader, sink, end=self.ending) as (read, write):
                 server = build_server(
-                    toolset, always(Caller(BeingId(settings.being))), self._use_cases, session=hello.session
+                    toolset,
+                    always(Caller(BeingId(settings.being))),
+                    self._use_cases,
+                    lend=lambda _: self._models.of(settings),
+                    session=hello.session,
                 )
                 await server.run(read, write, server.create_initialization_options())
         finally:

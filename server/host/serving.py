@@ -15,6 +15,7 @@ from server import EXIT_USAGE
 from server.attach.address import Address
 from server.attach.finding import LOG
 from server.host.host import Host
+from server.language import LanguageModels
 from server.lazy import LazyMemory
 from server.logs import start_logging
 from server.settings import Settings, read_settings
@@ -40,8 +41,8 @@ def run(data_dir: Path, listener: socket.socket, address: Address) -> int:
 
 async def serve(settings: Settings, listener: socket.socket, address: Address) -> None:
     """Until it is told to end, or has idled."""
-    async with LazyMemory(settings) as memory:
-        host = Host(settings, memory.use_cases, token=address.token)
+    async with LanguageModels(settings) as models, LazyMemory(settings) as memory:
+        host = Host(settings, memory.use_cases, models, token=address.token)
         with stop_signals(host.end):
             logger.info("process %d is the host of %s", os.getpid(), settings.data_dir)
             be_quiet()

@@ -28,6 +28,7 @@ from memory.tokens import TokenLedger
 from server.app import Caller
 from server.http.guard import Guard, allowed
 from server.http.identity import Gate, Verifier
+from server.http.language_key import LanguageKey
 from server.http.limits import Bounded, RateLimit, RateLimited, WholeBody
 from server.http.refusals import refusal
 from server.http.sse import MESSAGES_PATH, STREAM_PATH, SseStream
@@ -94,6 +95,7 @@ def build_app(
             Route(MESSAGES_PATH, protected(transport.handle_post_message, settings.http_concurrency), methods=["POST"]),
         ]
     middleware = [
+        Middleware(LanguageKey),
         Middleware(Guard, settings=allowed(settings)),
         *cors(settings),
         Middleware(AuthenticationMiddleware, backend=BearerAuthBackend(verifier, resource_server_url=resource)),

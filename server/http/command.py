@@ -23,6 +23,7 @@ from server.host.host import Host
 from server.host.listening import listening
 from server.http.listen import bound
 from server.http.serve import refuse_open_house, serve_http
+from server.language import LanguageModels
 from server.lazy import LazyMemory
 from server.settings import Settings
 from server.stdio import stop_signals
@@ -40,8 +41,12 @@ async def serve_over_http(settings: Settings, *, host: str | None, port: int | N
     """
     settings = with_address(settings, host, port)
     await check(settings)
-    async with hosting(settings) as (listener, address), LazyMemory(settings) as memory:
-        both = Host(settings, memory.use_cases, token=address.token, stays=True)
+    async with (
+        hosting(settings) as (listener, address),
+        LanguageModels(settings) as models,
+        LazyMemory(settings) as memory,
+    ):
+        both = Host(settings, memory.use_cases, models, token=address.token, stays=True)
 
         def tell(url: str) -> None:
             both.http = url
@@ -50,7 +55,7 @@ async def serve_over_http(settings: Settings, *, host: str | None, port: int | N
         with stop_signals(both.end):
             on_socket = asyncio.create_task(both.serve(listener), name="host")
             try:
-                await serve_http(settings, memory.use_cases, end=both.ending, sse=sse, listening=tell)
+                await serve_http(settings, memory.use_cases, models, end=both.ending, sse=sse, listening=tell)
             finally:
                 both.end()
                 await on_socket

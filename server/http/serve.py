@@ -17,8 +17,10 @@ from server.app import Caller, build_server, toolset_of
 from server.http.app import build_app
 from server.http.identity import Verifier, caller_of
 from server.http.issuer import TIMEOUT_SECONDS, Claims, Issuer, Keys
+from server.http.language_key import language_key_of
 from server.http.listen import bound, run
 from server.http_settings import HttpSettings, in_url, is_loopback
+from server.language import LanguageModels
 from server.settings import Settings
 from server.wiring import open_token_ledger, utc_now
 from tools.tool import UseCases
@@ -29,6 +31,7 @@ logger = logging.getLogger(__name__)
 async def serve_http(
     settings: Settings,
     use_cases: Callable[[], Awaitable[UseCases]],
+    models: LanguageModels,
     *,
     end: anyio.Event,
     sse: bool = False,
@@ -48,7 +51,12 @@ async def serve_http(
                 toolset = toolset_of(settings)
                 anonymous = anonymous_caller(settings)
                 app = build_app(
-                    build_server(toolset, caller_of, use_cases),
+                    build_server(
+                        toolset,
+                        caller_of,
+                        use_cases,
+                        lend=lambda context: models.by_key(language_key_of(context)),
+                    ),
                     settings,
                     Verifier(tokens, external, now=utc_now),
                     tokens,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 from typing import Any
@@ -13,9 +13,9 @@ from sqlalchemy import bindparam, delete, insert, select, update
 from memory.audit import entry_of
 from memory.model import Cluster, Memory, MemoryId
 from memory.ports import Erased
-from memory.rules.traces import all_texts, folded, redacted, renamed, tells_of, without_retelling
+from memory.rules.traces import all_texts, folded, redacted, renamed, tells_of, told_by, without_retelling
 from memory.scope import Scope
-from storage.sql import audit, clusters, embeddings, memories, pending, revisions
+from storage.sql import audit, clusters, derived, embeddings, memories, pending, revisions
 from storage.sql.engine import Database, Reads, Row, Transaction
 from storage.sql.query import among, as_list
 from storage.sql.rows import MEMORY, from_memory, scalar, to_memory
@@ -35,6 +35,13 @@ _ABSORBED = select(_m.id, _m.absorbed_into).where(
     _m.being_id == _BEING, among(_m.absorbed_into, "ids"), ~among(_m.id, "ids")
 )
 _TIE = update(table).where(_m.id == bindparam("target")).values(absorbed_into=bindparam("survivor"))
+_NOTES = select(notes.c.id).where(among(notes.c.memory_id, "ids"))
+_SUMMARISED = select(_m.id).where(_m.being_id == _BEING, among(_m.compressed_into, "ids"), ~among(_m.id, "ids"))
+_UNSUMMARISE = (
+    update(table)
+    .where(_m.being_id == _BEING, among(_m.compressed_into, "ids"))
+    .values(compressed=False, compressed_into=None)
+)
 _RETOLD = (
     update(table)
     .where(_m.id == bindparam("target"))
@@ -54,16 +61,26 @@ async def forget(database: Database, scope: Scope, ids: Sequence[MemoryId], *, a
         if not gone:
             return Erased()
         gone_ids = [memory.id for memory in gone]
-        words = await _words(transaction, scope, gone)
-        related, retold = await _untie(transaction, scope, gone)
+        earlier = await _earlier_texts(transaction, scope, gone_ids)
+        words = await _words(transaction, gone, earlier)
+        into = {memory.id: _survivor(memory.id, {one.id: one.absorbed_into for one in gone}) for memory in gone}
+        told = await _told(transaction, scope, gone, earlier)
+        related, retold = await _untie(transaction, scope, gone, into, told)
+        related += await _unsummarise(transaction, scope, gone)
+        from_notes = await transaction.rows(_NOTES, scalar, ids=as_list(gone_ids))
         for statement in (*_PARTS, _DELETE):
             await transaction.run(statement, [{"ids": as_list(gone_ids)}])
         names = await _mend_clusters(transaction, scope, [*gone, *retold], words)
         await embeddings.remove_orphans(transaction, [memory.content_hash for memory in gone])
-        await _redact_reports(transaction, scope, words, names)
+        entries = await derived.remove_diary(transaction, scope, gone_ids)
+        await derived.remove_offers(transaction, scope, gone_ids, words)
+        means = {memory.cluster_id for memory in (*gone, *retold) if memory.cluster_id}
+        going = derived.Going(into=into, told=told, words=words, names=names, notes=from_notes, clusters=means)
+        await derived.clean_journal(transaction, scope, going)
+        await _redact_reports(transaction, scope, words, frozenset(names.values()))
         await transaction.run(_MARK, [{"memory_id": id_} for id_ in gone_ids])
         await audit.append(transaction, [entry_of(scope, "forget", at, tool="forget", ids=gone_ids)])
-        return Erased(tuple(gone_ids), tuple(related))
+        return Erased(tuple(gone_ids), tuple(dict.fromkeys(related)), entries)
 
 
 async def marks(reads: Reads) -> list[tuple[int, MemoryId]]:
@@ -79,28 +96,78 @@ def _to_pair(row: Row) -> tuple[Any, Any]:
     return row[0], row[1]
 
 
-async def _words(transaction: Transaction, scope: Scope, gone: Sequence[Memory]) -> str:
-    """All that was ever said of them, as `memory.rules.traces` compares it."""
-    ids = [memory.id for memory in gone]
-    said = [text for memory in gone for text in all_texts(memory)]
-    said += await transaction.rows(_SAID_AGAIN, scalar, ids=as_list(ids))
+_Earlier = Mapping[MemoryId, Sequence[str]]
+
+
+async def _earlier_texts(transaction: Transaction, scope: Scope, ids: Sequence[MemoryId]) -> _Earlier:
+    """What they said before they were changed, and their earlier themes."""
+    found: dict[MemoryId, list[str]] = {}
     for revision in await revisions.of(transaction, scope, ids):
-        said += [revision.before.text or "", *(revision.before.themes or ())]
+        said = [revision.before.text or "", *(revision.before.themes or ())]
+        found.setdefault(revision.memory_id, []).extend(said)
+    return found
+
+
+async def _words(transaction: Transaction, gone: Sequence[Memory], earlier: _Earlier) -> str:
+    """All that was ever said of them, as `memory.rules.traces` compares it."""
+    said = [text for memory in gone for text in (*all_texts(memory), *earlier.get(memory.id, ()))]
+    said += await transaction.rows(_SAID_AGAIN, scalar, ids=as_list(memory.id for memory in gone))
     return folded(said)
 
 
-async def _untie(transaction: Transaction, scope: Scope, gone: Sequence[Memory]) -> tuple[list[MemoryId], list[Memory]]:
-    """What they absorbed is left to the one that absorbed them, if any (ruling 3), which retells them no longer.
+async def _told(transaction: Transaction, scope: Scope, gone: Sequence[Memory], earlier: _Earlier) -> frozenset[str]:
+    """What timelines say of them, but for what is of others, who stay, and whom they had absorbed."""
+    told = {text for memory in gone for text in told_by(memory, earlier.get(memory.id, ()))}
+    kept: set[str] = set()
+    known = {memory.id for memory in gone}
+    wave = list(known)
+    while absorbed := await transaction.rows(_ABSORBED, _to_pair, being=scope.being_id, ids=as_list(wave)):
+        wave = [id_ for id_, _ in absorbed if id_ not in known]
+        if not wave:
+            break
+        known.update(wave)
+        kept.update(memory.scene.action for memory in await memories.by_ids(transaction, scope, wave))
+    return frozenset(told - kept - {text for text in told if text.endswith("…") and _begins(kept, text[:-1])})
+
+
+def _begins(texts: Iterable[str], beginning: str) -> bool:
+    return any(text.startswith(beginning) for text in texts)
+
+
+async def _untie(
+    transaction: Transaction,
+    scope: Scope,
+    gone: Sequence[Memory],
+    into: Mapping[MemoryId, MemoryId | None],
+    told: Collection[str],
+) -> tuple[list[MemoryId], list[Memory]]:
+    """What they absorbed is left to the one that absorbed them, if any (ruling 3). Nobody retells them any longer: not
+    their survivor, not whoever absorbed that one, nor a survivor of long ago.
 
     The memories that stay on either end of such a tie; and, as they were, those whose text has changed by it.
     """
-    into = {memory.id: memory.absorbed_into for memory in gone}
     absorbed = await transaction.rows(_ABSORBED, _to_pair, being=scope.being_id, ids=as_list(into))
-    await transaction.run(_TIE, [{"target": id_, "survivor": _survivor(of, into)} for id_, of in absorbed])
-    heirs = [heir for memory in gone if (heir := _survivor(memory.absorbed_into, into))]
-    survivors = await memories.by_ids(transaction, scope, heirs)
-    retold = await _retell(transaction, survivors, {memory.scene.action for memory in gone})
-    return list(dict.fromkeys([*(id_ for id_, _ in absorbed), *(memory.id for memory in survivors)])), retold
+    await transaction.run(_TIE, [{"target": id_, "survivor": into[of]} for id_, of in absorbed])
+    heirs = dict.fromkeys(heir for heir in into.values() if heir)
+    telling = dict.fromkeys([*heirs, *await derived.retold(transaction, scope)])
+    found = await memories.by_ids(transaction, scope, [id_ for id_ in telling if id_ not in into])
+    retold = await _retell(transaction, found, told)
+    survivors = [memory.id for memory in found if memory.id in heirs]
+    return [*(id_ for id_, _ in absorbed), *survivors, *(memory.id for memory in retold)], retold
+
+
+async def _unsummarise(transaction: Transaction, scope: Scope, gone: Sequence[Memory]) -> list[MemoryId]:
+    """What a forgotten summary stood for is recalled again. Those, and the summaries that stay and may tell of what is
+    gone."""
+    ids = {memory.id for memory in gone}
+    binds = {"being": scope.being_id, "ids": as_list(ids)}
+    originals = await transaction.rows(_SUMMARISED, scalar, **binds)
+    await transaction.run(_UNSUMMARISE, [binds])
+    await transaction.run(pending.INSERT, [{"memory_id": id_} for id_ in originals])
+    return [
+        *originals,
+        *(one.compressed_into for one in gone if one.compressed_into and one.compressed_into not in ids),
+    ]
 
 
 def _survivor(id_: MemoryId | None, into: Mapping[MemoryId, MemoryId | None]) -> MemoryId | None:
@@ -111,11 +178,11 @@ def _survivor(id_: MemoryId | None, into: Mapping[MemoryId, MemoryId | None]) ->
     return None if id_ in into else id_
 
 
-async def _retell(transaction: Transaction, survivors: Sequence[Memory], actions: set[str]) -> list[Memory]:
+async def _retell(transaction: Transaction, survivors: Sequence[Memory], told: Collection[str]) -> list[Memory]:
     """Those that are changed, as they were. Their new text is embedded by whoever fills in vectors."""
     changed = []
     for old in survivors:
-        new = replace(old, scene=without_retelling(old.scene, actions))
+        new = replace(old, scene=without_retelling(old.scene, told))
         if new == old:
             continue
         row = from_memory(new)
@@ -129,8 +196,8 @@ async def _retell(transaction: Transaction, survivors: Sequence[Memory], actions
 
 async def _mend_clusters(
     transaction: Transaction, scope: Scope, changed: Sequence[Memory], words: str
-) -> frozenset[str]:
-    """Means without the vectors of `changed`, names without the words. All names as they are then."""
+) -> dict[str, str]:
+    """Means without the vectors of `changed`, names without the words. All names as they are then, by id."""
     left = {memory.cluster_id for memory in changed}
     found = {one.id: one for one in await clusters.all_of(transaction, scope)}
     mended = {one.id: one for one in await clusters.recompute(transaction, scope, _of(found, left))}
@@ -146,7 +213,7 @@ async def _mend_clusters(
             mended[one.id] = replace(mended.get(one.id, one), name=name)
     await clusters.upsert(transaction, scope, list(mended.values()))
     await clusters.remove(transaction, scope, removed)
-    return frozenset(one.name for one in (found | mended).values() if one.id not in removed)
+    return {one.id: one.name for one in (found | mended).values() if one.id not in removed}
 
 
 def _of(found: Mapping[Any, Cluster], ids: set[Any]) -> list[Cluster]:

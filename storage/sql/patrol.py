@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import and_, bindparam, case, func, or_, select, update
+from sqlalchemy import Text, and_, bindparam, case, cast, func, literal, or_, select, update
 
 from memory.model import Cluster, ClusterId, ContentHash, Memory, MemoryId, ModelName, RunId, Vector
 from memory.patrol_ports import (
@@ -27,8 +27,9 @@ from storage.sql import clock, clusters, diary, embeddings, memories, notes, off
 from storage.sql.clock import SESSION_COUNT
 from storage.sql.engine import Reads, Row, Transaction
 from storage.sql.journal import Journal
-from storage.sql.query import among, as_list, unindexed
+from storage.sql.query import after, among, as_list, unindexed
 from storage.sql.rows import MEMORY, from_memory, scalar, to_memory
+from storage.sql.tables import OF_A_SESSION, RECALLED_DEAD
 from storage.sql.tables import memories as table
 from storage.sql.times import to_micros_or_none
 
@@ -51,18 +52,24 @@ _thresholds = func.json_each(bindparam("thresholds")).table_valued("key", "value
 _FADING = (
     select(*_SUBJECT)
     .select_from(_thresholds.join(table, _m.since == bindparam("cycle") - _thresholds.c.key))
-    .where(_OWN, _m.status == "active", _m.pinned.is_(False), _m.importance <= _thresholds.c.value)
+    .where(
+        _m.being_id == after(_thresholds.c.key, _BEING),
+        _m.status == "active",
+        _m.pinned.is_(False),
+        _m.importance <= _thresholds.c.value,
+    )
 )
 _FADED_LONG_AGO = _SUBJECTS.where(
     _m.status == "active", _m.pinned.is_(False), _m.since < bindparam("cycle") - bindparam("deepest")
 )
-_DYING_AGAIN = (
-    select(*_SUBJECT)
-    .select_from(table.join(_thresholds, _thresholds.c.key == _m.stopped_at - _m.since))
-    .where(_OWN, _m.status == "dying", _m.pinned.is_(False), _m.importance * (1 + 1e-8) > _thresholds.c.value)
+_own_threshold = func.json_extract(
+    bindparam("thresholds"), literal("$[").concat(cast(_m.stopped_at - _m.since, Text)).concat("]")
+)
+_DYING_AGAIN = _SUBJECTS.where(
+    _m.status == "dying", _m.pinned.is_(False), _m.importance * (1 + 1e-8) > func.coalesce(_own_threshold, 2.0)
 )
 _PINNED_DYING = _SUBJECTS.where(_m.status == "dying", _m.pinned.is_(True))
-_RECALLED_DEAD = _SUBJECTS.where(_m.status == "dead", _m.reactivation_count > 0).order_by(_m.seq)
+_RECALLED_DEAD = _SUBJECTS.where(RECALLED_DEAD).order_by(_m.seq)
 _ACTIVE = select(func.count()).where(_OWN, _m.status == "active")
 
 
@@ -89,9 +96,7 @@ _STORED_SINCE = (
 )
 _OF_SESSIONS = (
     _OWN,
-    _m.category == "episodic",
-    _m.session_id != "",
-    _m.compressed.is_(False),
+    OF_A_SESSION,
     _m.pinned.is_(False),  # what is never to fade is not to be hidden behind a summary either
     _m.status != "dead",
 )
@@ -101,7 +106,11 @@ _SESSIONS = (
     .group_by(_m.session_id)
     .order_by(func.min(_m.created_at), _m.session_id)
 )
-_SESSION = select(*MEMORY).where(*_OF_SESSIONS, _m.session_id == bindparam("session")).order_by(_m.happened_at, _m.seq)
+_SESSION = (
+    select(*MEMORY)
+    .where(*_OF_SESSIONS, _m.session_id == bindparam("session"))
+    .order_by(unindexed(_m.happened_at), _m.seq)
+)
 
 _TARGET = (_m.id == bindparam("target"), _m.being_id == _BEING)
 _MOVED = or_(_m.status != bindparam("new_status"), _m.cluster_id.is_distinct_from(bindparam("new_cluster_id")))

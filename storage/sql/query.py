@@ -7,7 +7,7 @@ import json
 from collections.abc import Iterable
 from typing import Any
 
-from sqlalchemy import ColumnElement, bindparam, func, select
+from sqlalchemy import ColumnElement, bindparam, case, func, select
 from sqlalchemy.sql.elements import UnaryExpression
 from sqlalchemy.sql.operators import custom_op
 
@@ -21,6 +21,11 @@ def among(column: ColumnElement[Any], name: str) -> ColumnElement[bool]:
 
 def as_list(values: Iterable[str]) -> str:
     return json.dumps(list(values))
+
+
+def after(first: ColumnElement[Any], bind: ColumnElement[Any]) -> ColumnElement[Any]:
+    """`bind`, but not known before a row of `first` is: so SQLite, which has no statistics, begins with that table."""
+    return case((first.is_not(None), bind))
 
 
 def unindexed(column: ColumnElement[Any]) -> ColumnElement[Any]:

@@ -15,6 +15,7 @@ from sqlalchemy import (
     Table,
     Text,
     UniqueConstraint,
+    text,
 )
 
 metadata = MetaData(
@@ -85,6 +86,22 @@ Index(
     memories.c.pinned,
     memories.c.since,
     memories.c.importance,
+)
+Index("ix_memories_created", memories.c.being_id, memories.c.created_at)
+RECALLED_DEAD = text("memories.status = 'dead' AND memories.reactivation_count > 0")
+OF_A_SESSION = text("memories.category = 'episodic' AND memories.session_id != '' AND memories.compressed = 0")
+"""As text: a query with a bound value would not be known to look for what a partial index holds."""
+Index("ix_memories_recalled_dead", memories.c.being_id, sqlite_where=text("status = 'dead' AND reactivation_count > 0"))
+Index(
+    "ix_memories_sessions",
+    memories.c.being_id,
+    memories.c.session_id,
+    memories.c.created_at,
+    memories.c.status,
+    memories.c.pinned,
+    memories.c.category,
+    memories.c.compressed,
+    sqlite_where=text("category = 'episodic' AND session_id != '' AND compressed = 0"),
 )
 Index("ix_memories_timeline", memories.c.being_id, memories.c.happened_at.desc(), memories.c.id)
 Index("ix_memories_content_hash", memories.c.content_hash)
@@ -257,7 +274,7 @@ patrol_changes = Table(
 )
 Index("ix_patrol_changes_target", patrol_changes.c.being_id, patrol_changes.c.target)
 
-# What was handed out to be decided (ruling 10). `topic` says what it is about; `body` is "" once it is settled.
+# What was handed out to be decided (ruling 10). `topic` says what it is about; `body` is "{}" once it is settled.
 patrol_offers = Table(
     "patrol_offers",
     metadata,

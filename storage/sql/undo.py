@@ -1,7 +1,8 @@
 """Putting back what a patrol changed (ruling 11): its journal read backwards, in one transaction.
 
 Each field is compared with what the run had left: where it is still that, it becomes what it was before. What was
-changed since by a recall or by hand stays; counts of what came to mind keep what has been added since.
+changed since by a recall or by hand stays; counts of what came to mind keep what has been added since. The journal of
+the run goes with it: nothing that it made is kept.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from sqlalchemy import BindParameter, bindparam, delete, insert, or_, select, update
+from sqlalchemy import BindParameter, bindparam, delete, func, insert, or_, select, update
 
 from memory.audit import entry_of
 from memory.errors import CannotUndo
@@ -22,11 +23,21 @@ from storage.sql import audit, clock, clusters, embeddings, memories, pending, r
 from storage.sql.engine import Database, Transaction
 from storage.sql.journal import KINDS, Fields, row_of, state, to_column
 from storage.sql.query import among, as_list
-from storage.sql.rows import from_memory, scalar
-from storage.sql.tables import forgotten, index_pending, patrol_changes, patrol_runs, reinforcements, revisions
+from storage.sql.rows import from_memory, scalar, texts
+from storage.sql.tables import (
+    beings,
+    diary,
+    forgotten,
+    index_pending,
+    patrol_changes,
+    patrol_runs,
+    reinforcements,
+    revisions,
+)
+from storage.sql.tables import clusters as clusters_table
 from storage.sql.tables import memories as table
 
-_j, _m = patrol_changes.c, table.c
+_c, _j, _m = clusters_table.c, patrol_changes.c, table.c
 _BEING: BindParameter[str] = bindparam("being")
 _OF_RUN = (
     select(_j.seq, _j.kind, _j.target, _j.before, _j.after)
@@ -49,7 +60,36 @@ _TOLD_SINCE = (
     .where(among(reinforcements.c.memory_id, "ids"))
     .union(select(revisions.c.memory_id).where(among(revisions.c.memory_id, "ids")))
 )
-_LIVES_IN = select(_m.cluster_id).where(_m.being_id == _BEING, among(_m.cluster_id, "clusters")).distinct()
+_CLUSTERS = select(_c.id).where(_c.being_id == _BEING)
+_LIVED_IN = (
+    select(_m.cluster_id)
+    .where(_m.being_id == _BEING, among(_m.cluster_id, "clusters"))
+    .union(select(_c.parent_id).where(_c.being_id == _BEING, _c.parent_id.not_in(_CLUSTERS)))
+)
+"""Clusters that are gone, and that something is in."""
+_TELLS_OF = (
+    select(_j.run_id)
+    .join(patrol_runs, patrol_runs.c.id == _j.run_id)
+    .where(
+        _j.being_id == _BEING,
+        _j.run_id != bindparam("run"),
+        or_(patrol_runs.c.state == "finished", patrol_runs.c.state == "running"),
+        func.instr(_j.after, bindparam("id")) > 0,
+    )
+    .order_by(_j.seq.desc())
+    .limit(1)
+)
+_WRITTEN_FROM = (
+    select(diary.c.sources)
+    .where(diary.c.being_id == _BEING)
+    .union_all(select(beings.c.think_sources).where(beings.c.being_id == _BEING))
+)
+_LEAVE = (
+    update(table)
+    .where(_m.being_id == _BEING, _m.cluster_id.is_not(None), _m.cluster_id.not_in(_CLUSTERS))
+    .values(cluster_id=None)
+)
+_FORGET_RUN = delete(patrol_changes).where(_j.run_id == bindparam("run"), _j.being_id == _BEING)
 _REMOVE = (
     delete(index_pending).where(among(index_pending.c.memory_id, "ids")),
     delete(table).where(among(_m.id, "ids"), _m.being_id == _BEING),
@@ -82,15 +122,18 @@ async def undo(database: Database, scope: Scope, run: RunId, *, at: datetime, st
             return Undone(counts={})
         changes = [_Change(*one) for one in await transaction.rows(_OF_RUN, row_of, run=run, being=scope.being_id)]
         await _refuse_if_touched(transaction, scope, changes)
-        found = await _Undoing(transaction, scope).all(changes)
+        found = await _Undoing(transaction, scope, run).all(changes)
+        await transaction.run(_FORGET_RUN, [{"run": run, "being": scope.being_id}])
         await runs.set_state(transaction, scope, run, state)
         await audit.append(transaction, [entry_of(scope, "patrol", at, tool=state, ids=[run])])
         return found
 
 
 async def _stands(transaction: Transaction, scope: Scope, run: RunId, to_be: RunState) -> bool:
-    """False for one that has come to its end and is to be rolled back only if it has not."""
+    """False for one that is to be rolled back if it was begun and has not come to its end, and was not or has."""
     found = await runs.by_ids(transaction, scope, [run])
+    if not found and to_be == "rolled_back":
+        return False
     if not found:
         raise CannotUndo(f"There is no patrol run {run!r}. Nothing was changed: `madeleine patrol runs` lists them.")
     if found[0].state in ("undone", "rolled_back"):
@@ -122,10 +165,13 @@ async def _refuse_if_touched(transaction: Transaction, scope: Scope, changes: Se
 
 
 class _Undoing:
-    def __init__(self, transaction: Transaction, scope: Scope) -> None:
+    def __init__(self, transaction: Transaction, scope: Scope, run: RunId) -> None:
         self._transaction = transaction
         self._scope = scope
+        self._run = run
         self._counts: Counter[str] = Counter()
+        self._kept: set[tuple[str, str]] = set()
+        """Fields of memories that are not what the run had left."""
         self._mean_anew: set[str] = set()
         self._removed_clusters: set[str] = set()
 
@@ -137,8 +183,11 @@ class _Undoing:
             await self._kind(kind, [one for one in changes if one.kind == kind])
         gone = await self._remove(made)
         await self._rewind([one for one in changes if one.kind == "clock"])
-        await self._read_again([one for one in changes if one.kind == "memory" and one.target not in made])
         await self._refuse_if_lived_in()
+        await self._refuse_if_written_from(made)
+        # Where it was is gone: somebody has forgotten the others that were there.
+        await self._transaction.run(_LEAVE, [{"being": self._scope.being_id}])
+        await self._read_again([one for one in changes if one.kind == "memory" and one.target not in made])
         await self._recompute()
         return Undone(counts=dict(self._counts), removed=tuple(gone))
 
@@ -166,24 +215,28 @@ class _Undoing:
                 self._counts[kind] += 1
 
     def _put_back(self, kind: str, change: _Change, current: Fields | None) -> Fields | None:
+        if kind == "cluster" and change.before and change.before["model"] and change.before["vector"] is None:
+            self._mean_anew.add(change.target)  # it was the mean of one that is forgotten
         if change.before is None or change.after is None or current is None:
             if kind == "cluster" and change.before is None:
                 self._removed_clusters.add(change.target)
             if kind == "note" and current is None:
                 return None
-            # The row of thoughts is the being's, which has a clock too.
-            return {"think": "[]", "think_sources": "[]"} if kind == "thoughts" else change.before
+            if kind == "thoughts" and change.before is None:
+                return {"think": "[]", "think_sources": "[]"}  # the row is the being's, which has a clock too
+            return change.before
         found = dict(current)
         for name, before in change.before.items():
-            if current[name] == change.after[name]:
+            if current[name] == change.after[name] and (change.target, name) not in self._kept:
                 found[name] = before
             elif name == "reactivation_count":
                 found[name] = max(0, before + current[name] - change.after[name])
             elif kind == "cluster" and name in ("vector", "model"):
                 self._mean_anew.add(change.target)
             else:
+                self._kept.add((change.target, name))
                 self._counts["kept"] += 1
-        return found
+        return _with_its_clock(found, change.before) if kind == "memory" else found
 
     async def _write(self, kind: str, key: str, was: Fields | None, fields: Fields | None) -> None:
         rows, key_name, names = KINDS[kind]
@@ -239,16 +292,36 @@ class _Undoing:
                 for row in rows
             ],
         )
+        made = [hash_ for one in changes if (hash_ := (one.after or {}).get("content_hash"))]
+        await embeddings.remove_orphans(self._transaction, made)
         await self._transaction.run(pending.INSERT, [{"memory_id": memory.id} for memory in found])
 
     async def _refuse_if_lived_in(self) -> None:
         removed = as_list(self._removed_clusters)
-        lived_in = await self._transaction.rows(_LIVES_IN, scalar, being=self._scope.being_id, clusters=removed)
+        lived_in = await self._transaction.rows(_LIVED_IN, scalar, being=self._scope.being_id, clusters=removed)
         if lived_in:
             raise CannotUndo(
-                f"A later patrol has put memories into the cluster {lived_in[0]}, which this run has made. Nothing was "
-                "undone: undo the later run first."
+                f"{await self._later(lived_in[0])} has put something into the cluster {lived_in[0]}, which would be "
+                "gone. Nothing was undone: undo that run first."
             )
+
+    async def _refuse_if_written_from(self, made: Sequence[MemoryId]) -> None:
+        """A diary that tells of a memory names it, so that it is forgotten with it."""
+        if not made:
+            return
+        found = await self._transaction.rows(_WRITTEN_FROM, scalar, being=self._scope.being_id)
+        named = set(made).intersection(id_ for sources in found for id_ in texts(sources))
+        if named:
+            id_ = min(named)
+            raise CannotUndo(
+                f"{await self._later(id_)} has written of the memory {id_}, which this run has made. Nothing was "
+                "undone: undo that run first."
+            )
+
+    async def _later(self, id_: str) -> str:
+        """The last run that has to do with a cluster or a memory."""
+        found = await self._transaction.rows(_TELLS_OF, scalar, being=self._scope.being_id, run=self._run, id=id_)
+        return f"The later patrol run {found[0]}" if found else "A later patrol run"
 
     async def _recompute(self) -> None:
         left = self._mean_anew - self._removed_clusters
@@ -256,3 +329,13 @@ class _Undoing:
         await clusters.upsert(
             self._transaction, self._scope, await clusters.recompute(self._transaction, self._scope, found)
         )
+
+
+def _with_its_clock(found: Fields, before: Fields) -> Fields:
+    """A recall since then has rewound the clock of one that was awake, and now sleeps again: a dead memory's is not
+    rewound (ruling 2), and no clock goes below 0."""
+    if found["status"] == "dead":
+        found["since"] = before.get("since", found["since"])
+    if found["stopped_at"] is not None:
+        found["since"] = min(found["since"], found["stopped_at"])
+    return found

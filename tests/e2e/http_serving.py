@@ -23,6 +23,7 @@ from memory.roles import Role
 from memory.tokens import TokenId
 from server.http.serve import serve_http
 from server.http.tokens import mint
+from server.language import LanguageModels
 from server.settings import Settings
 from server.wiring import open_memory, open_token_ledger, utc_now
 from tests.doubles import WordEmbedder
@@ -50,9 +51,11 @@ class Served:
             yield client
 
     @asynccontextmanager
-    async def connected(self, token: str = "", *, era: Era = "legacy", sse: bool = False) -> AsyncIterator[Client]:
-        """A client of the SDK's."""
-        headers = bearer(token) if token else {}
+    async def connected(
+        self, token: str = "", *, era: Era = "legacy", sse: bool = False, more: Mapping[str, str] | None = None
+    ) -> AsyncIterator[Client]:
+        """A client of the SDK's; `more`: headers."""
+        headers = (bearer(token) if token else {}) | dict(more or {})
         if sse:
             async with Client(sse_client(f"{self.url}/sse", headers=headers), mode=era) as client:
                 yield client
@@ -138,14 +141,14 @@ async def serving(
     wanted = Settings.model_validate({"data_dir": data_dir, "being": being, "http_port": 0} | settings)
     end = anyio.Event()
     listening: asyncio.Future[str] = asyncio.get_running_loop().create_future()
-    async with open_memory(wanted, embedder=WordEmbedder()) as memory:
+    async with LanguageModels(wanted) as models, open_memory(wanted, embedder=WordEmbedder()) as memory:
 
         async def use_cases() -> UseCases:
             return use or memory.use
 
         # A plain task: a fixture is set up in one task and torn down in another.
         task = asyncio.create_task(
-            serve_http(wanted, use_cases, end=end, sse=sse, listening=listening.set_result), name="server"
+            serve_http(wanted, use_cases, models, end=end, sse=sse, listening=listening.set_result), name="server"
         )
         try:
             both: set[asyncio.Future[Any]] = {task, listening}

@@ -13,6 +13,7 @@ import httpx
 import pytest
 
 from server.http.serve import serve_http
+from server.language import LanguageModels
 from server.settings import Settings
 from tests.e2e.http_serving import JSON, MODERN, Served, asked, bearer, call, headers_of, posted, serving
 from tests.e2e.serving import TIMEOUT_SECONDS, ask
@@ -173,8 +174,9 @@ class Listening:
     def __init__(self, settings: Settings, use_cases: Held) -> None:
         self.end = anyio.Event()
         self.url: asyncio.Future[str] = asyncio.get_running_loop().create_future()
+        models = LanguageModels(settings)
         self.task = asyncio.create_task(
-            serve_http(settings, use_cases, end=self.end, sse=True, listening=self.url.set_result)
+            serve_http(settings, use_cases, models, end=self.end, sse=True, listening=self.url.set_result)
         )
 
     async def __aenter__(self) -> Listening:

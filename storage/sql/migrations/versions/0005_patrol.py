@@ -43,6 +43,19 @@ def upgrade() -> None:
     # Its beginning is what the index of the status was.
     op.drop_index("ix_memories_status", "memories")
     op.create_index("ix_memories_fading", "memories", ["being_id", "status", "pinned", "since", "importance"])
+    op.create_index("ix_memories_created", "memories", ["being_id", "created_at"])
+    op.create_index(
+        "ix_memories_recalled_dead",
+        "memories",
+        ["being_id"],
+        sqlite_where=sa.text("status = 'dead' AND reactivation_count > 0"),
+    )
+    op.create_index(
+        "ix_memories_sessions",
+        "memories",
+        ["being_id", "session_id", "created_at", "status", "pinned", "category", "compressed"],
+        sqlite_where=sa.text("category = 'episodic' AND session_id != '' AND compressed = 0"),
+    )
     op.create_index("ix_memories_compressed_into", "memories", ["compressed_into"])
     op.add_column("patrol_runs", sa.Column("state", sa.Text(), nullable=False, server_default="finished"))
     op.create_table(
@@ -101,7 +114,8 @@ def downgrade() -> None:
     for table in ("cost_records", "diary", "patrol_offers", "patrol_changes"):
         op.drop_table(table)
     op.drop_column("patrol_runs", "state")
-    op.drop_index("ix_memories_compressed_into", "memories")
+    for index in ("compressed_into", "sessions", "recalled_dead", "created"):
+        op.drop_index(f"ix_memories_{index}", "memories")
     op.drop_index("ix_memories_fading", "memories")
     op.create_index("ix_memories_status", "memories", ["being_id", "status"])
     op.drop_index("ix_memories_cluster", "memories")

@@ -1,0 +1,209 @@
+"""What patrols have made of memories that are to be forgotten (ruling 11): diary, think_md, offers, and the journal,
+from which an undo must not bring anything of them back."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from sqlalchemy import ColumnElement, bindparam, delete, func, or_, select, update
+
+from memory.model import ContentHash, MemoryId, Scene, when_as_searched
+from memory.rules.traces import tells_of, without_retelling
+from memory.scope import Scope
+from storage.sql import embeddings
+from storage.sql.engine import Row, Transaction
+from storage.sql.journal import Fields, from_json, to_json
+from storage.sql.query import among, as_list
+from storage.sql.rows import scalar, texts, to_when
+from storage.sql.tables import beings, diary, patrol_changes, patrol_offers
+
+_b, _d, _j, _o = beings.c, diary.c, patrol_changes.c, patrol_offers.c
+_BEING = bindparam("being", type_=_j.being_id.type)
+
+_ENTRIES = select(_d.date, _d.sources).where(_d.being_id == _BEING)
+_DELETE_ENTRY = delete(diary).where(_d.being_id == _BEING, _d.date == bindparam("day"))
+_THOUGHTS = select(_b.think_sources).where(_b.being_id == _BEING)
+_CLEAR_THOUGHTS = update(beings).where(_b.being_id == _BEING).values(think="[]", think_sources="[]")
+_OPEN = select(_o.id, _o.body).where(_o.being_id == _BEING, _o.settled_by.is_(None))
+_DELETE_OFFERS = delete(patrol_offers).where(_o.being_id == _BEING, among(_o.id, "ids"))
+
+_OF_THEM = (_j.being_id == _BEING, among(_j.target, "ids"), or_(_j.kind == "memory", _j.kind == "note"))
+_ROWS_OF = select(_j.kind, _j.before, _j.after).where(*_OF_THEM)
+_DELETE_ROWS_OF = delete(patrol_changes).where(*_OF_THEM)
+
+
+def _holds(what: str) -> ColumnElement[bool]:
+    return or_(func.instr(_j.before, what) > 0, func.instr(_j.after, what) > 0)
+
+
+_RETOLD = select(_j.target).where(_j.being_id == _BEING, _j.kind == "memory", _holds('"when_"')).distinct()
+_TIED = select(_j.seq, _j.kind, _j.target, _j.before, _j.after).where(
+    _j.being_id == _BEING,
+    or_(
+        _j.kind == "diary", _j.kind == "thoughts",
+        (_j.kind == "memory") & or_(_holds('"when_"'), _holds('_into"')),
+    ),
+)  # fmt: skip
+_REWRITE = (
+    update(patrol_changes)
+    .where(_j.seq == bindparam("old_seq"))
+    .values(before=bindparam("new_before"), after=bindparam("new_after"))
+)
+_DELETE_ROW = delete(patrol_changes).where(_j.seq == bindparam("old_seq"))
+_NAMED = select(_j.seq, _j.target, func.json_extract(_j.before, "$.name"), func.json_extract(_j.after, "$.name")).where(
+    _j.being_id == _BEING, _j.kind == "cluster"
+)
+# Without moving the vectors in them to here and back. `json_set` leaves NULL as it is.
+_RENAME_BEFORE, _RENAME_AFTER = (
+    update(patrol_changes)
+    .where(_j.seq == bindparam("old_seq"))
+    .values({side: func.json_set(patrol_changes.c[side], "$.name", bindparam("new_name"))})
+    for side in ("before", "after")
+)
+_WITHOUT_MEANS = (
+    update(patrol_changes)
+    .where(_j.being_id == _BEING, _j.kind == "cluster", among(_j.target, "ids"))
+    .values(
+        before=func.json_set(_j.before, "$.vector", None),
+        after=func.json_set(_j.after, "$.vector", None),
+    )
+)
+
+
+async def retold(transaction: Transaction, scope: Scope) -> list[MemoryId]:
+    """Memories whose timeline a patrol has ever changed: they may tell what others did."""
+    return await transaction.rows(_RETOLD, scalar, being=scope.being_id)
+
+
+async def remove_diary(transaction: Transaction, scope: Scope, gone: Collection[MemoryId]) -> int:
+    """Entries that were written from them, and the points for the next session: a derived text may tell it. How many
+    entries that were."""
+    entries = await transaction.rows(_ENTRIES, _to_pair, being=scope.being_id)
+    days = [day for day, sources in entries if not set(gone).isdisjoint(texts(sources))]
+    await transaction.run(_DELETE_ENTRY, [{"being": scope.being_id, "day": day} for day in days])
+    points = await transaction.rows(_THOUGHTS, scalar, being=scope.being_id)
+    if points and not set(gone).isdisjoint(texts(points[0])):
+        await transaction.run(_CLEAR_THOUGHTS, [{"being": scope.being_id}])
+    return len(days)
+
+
+async def remove_offers(transaction: Transaction, scope: Scope, gone: Collection[MemoryId], words: str) -> None:
+    """Open ones that show them, or that hold a text which was written from more than they show."""
+    found = await transaction.rows(_OPEN, _to_pair, being=scope.being_id)
+    telling = [id_ for id_, body in found if _shows(json.loads(body), gone, words)]
+    await transaction.run(_DELETE_OFFERS, [{"being": scope.being_id, "ids": as_list(telling)}])
+
+
+def _shows(body: Mapping[str, Any], gone: Collection[MemoryId], words: str) -> bool:
+    if body.get("earlier") or body.get("think") or tells_of(body.get("cluster", ""), words):
+        return True
+    return any(one["id"] in gone for one in body.get("memories", ()))
+
+
+def _to_pair(row: Row) -> tuple[Any, Any]:
+    return row[0], row[1]
+
+
+# --- the journal ------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Going:
+    """`into`: each memory that goes, and who is to have what it absorbed. `told`: what timelines say of them. `names`:
+    of today's clusters. `clusters`: those whose mean they were part of."""
+
+    into: Mapping[MemoryId, MemoryId | None]
+    told: Collection[str]
+    words: str
+    names: Mapping[str, str]
+    notes: Collection[str]
+    clusters: Collection[str]
+
+
+async def clean_journal(transaction: Transaction, scope: Scope, going: Going) -> None:
+    own = as_list([*going.into, *going.notes])
+    rows = await transaction.rows(_ROWS_OF, _to_sides, being=scope.being_id, ids=own)
+    clusters = set(going.clusters) | _values(rows, "cluster_id")
+    hashes = _values(rows, "content_hash")
+    await transaction.run(_DELETE_ROWS_OF, [{"being": scope.being_id, "ids": own}])
+    for row in await transaction.rows(_TIED, tuple, being=scope.being_id):
+        hashes |= await _clean_row(transaction, row, going)
+    await embeddings.remove_orphans(transaction, [ContentHash(hash_) for hash_ in hashes])
+    await transaction.run(_WITHOUT_MEANS, [{"being": scope.being_id, "ids": as_list(clusters)}])
+    await _rename(transaction, scope, going)
+
+
+def _to_sides(row: Row) -> tuple[Fields | None, Fields | None]:
+    _, before, after = row
+    return from_json(before), from_json(after)
+
+
+def _values(rows: Sequence[tuple[Fields | None, Fields | None]], name: str) -> set[str]:
+    return {value for sides in rows for side in sides if side and (value := side.get(name))}
+
+
+async def _clean_row(transaction: Transaction, row: Row, going: Going) -> set[str]:
+    """The hashes of texts that told of them."""
+    seq, kind, _, stored_before, stored_after = row
+    before, after = from_json(stored_before), from_json(stored_after)
+    hashes: set[str] = set()
+    if kind == "memory":
+        if _is_retold(before, going.told) or _is_retold(after, going.told):
+            hashes = _values([(before, after)], "content_hash")
+        new_before, new_after = _untied(before, going, hashes), _untied(after, going, hashes)
+    else:
+        new_before, new_after = _untold(kind, before, going), _untold(kind, after, going)
+    if (new_before, new_after) == (before, after):
+        return hashes
+    if new_before == new_after:
+        await transaction.run(_DELETE_ROW, [{"old_seq": seq}])
+    else:
+        new = {"old_seq": seq, "new_before": to_json(new_before), "new_after": to_json(new_after)}
+        await transaction.run(_REWRITE, [new])
+    return hashes
+
+
+def _is_retold(side: Fields | None, told: Collection[str]) -> bool:
+    return side is not None and "when_" in side and _stripped(side["when_"], told) != side["when_"]
+
+
+def _stripped(when: str, told: Collection[str]) -> str:
+    return when_as_searched(without_retelling(Scene(action="", when=to_when(when)), told).when)
+
+
+def _untied(side: Fields | None, going: Going, hashes: Collection[str]) -> Fields | None:
+    """As it would be if there had never been anything to merge or to summarise."""
+    if side is None:
+        return None
+    found = dict(side)
+    if "when_" in found:
+        found["when_"] = _stripped(found["when_"], going.told)
+    if hashes:
+        found.pop("content_hash", None)
+    survivor = found.get("absorbed_into")
+    if survivor is not None and survivor in going.into:
+        found["absorbed_into"] = going.into[survivor]
+    if found.get("compressed_into") in going.into:
+        found |= {"compressed_into": None, "compressed": False}
+    return found
+
+
+def _untold(kind: str, side: Fields | None, going: Going) -> Fields | None:
+    name = "sources" if kind == "diary" else "think_sources"
+    return None if side is None or not set(going.into).isdisjoint(texts(side[name])) else side
+
+
+async def _rename(transaction: Transaction, scope: Scope, going: Going) -> None:
+    """Clusters of long ago, too. What one is called today is what its members tell."""
+    before: list[dict[str, Any]] = []
+    after: list[dict[str, Any]] = []
+    for seq, target, was, became in await transaction.rows(_NAMED, tuple, being=scope.being_id):
+        name = going.names.get(target, "")
+        for side, found in ((before, was), (after, became)):
+            if found and found != name and tells_of(found, going.words):
+                side.append({"old_seq": seq, "new_name": name})
+    await transaction.run(_RENAME_BEFORE, before)
+    await transaction.run(_RENAME_AFTER, after)

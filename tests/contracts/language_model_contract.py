@@ -1,0 +1,328 @@
+"""What every language model must do. An adapter's tests inherit `LanguageModelContract` and say its `protocol`."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import threading
+import traceback
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from typing import Any, Literal
+
+import pytest
+from pydantic import BaseModel, ConfigDict, Field
+
+from inference.language.config import LanguageConfig
+from inference.language.opening import OpenLanguageModel, open_language_model
+from memory.errors import LanguageModelUnavailable, UnusableAnswer
+from memory.language import Prompt, Size, Spent
+from tests.language.stub import (
+    KEY,
+    Answering,
+    Protocol,
+    Stub,
+    half,
+    half_a_stream,
+    held,
+    language_server,
+    raw,
+    refused,
+    said,
+    silence,
+)
+
+PRIVATE = "Zoé buried the xylophoniser"
+
+
+class Kind(BaseModel):
+    """A shape with all that shapes have: literals, bounds, lists, nesting, what may be left out."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    class Part(BaseModel):
+        id: str = Field(max_length=40)
+        weight: float = Field(ge=0, le=1)
+
+    kind: Literal["event", "lesson"]
+    parts: list[Part] = []
+    why: str | None = None
+
+
+GOOD = {"kind": "lesson", "parts": [{"id": "a", "weight": 0.5}], "why": None}
+WRONG = {"kind": PRIVATE, PRIVATE: 1}
+Open = Callable[..., AbstractAsyncContextManager[OpenLanguageModel]]
+
+
+def prompt(size: Size = "small", max_tokens: int = 700) -> Prompt:
+    return Prompt(purpose="classify", system="Say what kind it is.", text=PRIVATE, size=size, max_tokens=max_tokens)
+
+
+class LanguageModelContract:
+    protocol: Protocol
+
+    @pytest.fixture
+    def stub(self) -> Iterator[Stub]:
+        with language_server() as stub:
+            yield stub
+        assert stub.unexpected == []
+
+    @pytest.fixture
+    def spent(self) -> list[Spent]:
+        return []
+
+    @pytest.fixture
+    def opened(self, stub: Stub) -> Open:
+        @asynccontextmanager
+        async def opened(answers: Sequence[Answering] = (), **settings: Any) -> AsyncIterator[OpenLanguageModel]:
+            stub.answers = list(answers)
+            given: dict[str, Any] = {"url": stub.url(self.protocol), "small_model": "small", "large_model": "large"}
+            given |= {"protocol": self.protocol, "retries": 0} | settings
+            model = open_language_model(LanguageConfig(**given), KEY)
+            assert model is not None
+            try:
+                yield model
+            finally:
+                await model.aclose()
+
+        return opened
+
+    # --- answers ------------------------------------------------------------------------------------------------
+
+    async def test_an_answer_comes_in_its_shape_and_is_counted(
+        self, opened: Open, stub: Stub, spent: list[Spent]
+    ) -> None:
+        async with opened([said(GOOD, input_tokens=210, output_tokens=33)]) as model:
+            assert await model.ask(prompt(), Kind, spent.append) == Kind.model_validate(GOOD)
+        assert spent == [Spent(purpose="classify", model="small", input_tokens=210, output_tokens=33, usd=None)]
+        [asked] = stub.asked
+        assert (asked.key, asked.model, asked.shape) == (KEY, "small", "Kind")
+        assert asked.system.startswith("Say what kind it is.")
+        assert asked.turns == [("user", PRIVATE)]
+        assert 700 in asked.body.values()
+
+    async def test_the_answer_is_held_to_a_schema(self, opened: Open, stub: Stub, spent: list[Spent]) -> None:
+        async with opened([said(GOOD)]) as model:
+            await model.ask(prompt(), Kind, spent.append)
+        [asked] = stub.asked
+        assert asked.form == "json_schema"
+        assert asked.schema["additionalProperties"] is False
+        assert "kind" in asked.schema["properties"]
+
+    async def test_each_size_has_its_model_and_each_model_its_price(self, opened: Open, spent: list[Spent]) -> None:
+        names = {"small_model": "claude-haiku-4-5", "large_model": "own-7b", "prices": (("own", (2.0, 4.0)),)}
+        counted: dict[str, Any] = {"input_tokens": 1_000_000, "output_tokens": 500_000}
+        async with opened([said(GOOD, **counted), said(GOOD, **counted)], **names) as model:
+            await model.ask(prompt("small"), Kind, spent.append)
+            await model.ask(prompt("large"), Kind, spent.append)
+        assert [(one.model, one.usd) for one in spent] == [("claude-haiku-4-5", 3.5), ("own-7b", 4.0)]
+
+    @pytest.mark.parametrize(
+        "text",
+        [
+            '```json\n{"kind": "event"}\n```',
+            'Here it is: {"kind": "event"}. Anything else?',
+            '<think>{"kind": "lesson"}?</think>\n{"kind": "event"}',
+        ],
+    )
+    async def test_json_is_found_in_what_is_around_it(self, opened: Open, spent: list[Spent], text: str) -> None:
+        async with opened([said(text)]) as model:
+            assert (await model.ask(prompt(), Kind, spent.append)).kind == "event"
+
+    async def test_several_may_ask_at_once(self, opened: Open, stub: Stub, spent: list[Spent]) -> None:
+        async with opened([said(GOOD)] * 8) as model:
+            found = await asyncio.gather(*(model.ask(prompt(), Kind, spent.append) for _ in range(8)))
+        assert len(found) == len(spent) == len(stub.asked) == 8
+
+    # --- answers that cannot be used ------------------------------------------------------------------------------
+
+    @pytest.mark.parametrize("answer", [WRONG, '{"kind": "less', "I would rather not use JSON.", "", "[" * 5_000])
+    async def test_a_wrong_answer_is_complained_of_once(
+        self, opened: Open, stub: Stub, spent: list[Spent], answer: object
+    ) -> None:
+        async with opened([said(answer), said(GOOD)]) as model:
+            assert (await model.ask(prompt(), Kind, spent.append)).kind == "lesson"
+        assert len(spent) == 2
+        roles = [role for role, _ in stub.asked[1].turns]
+        assert roles == ["user", "assistant", "user"]
+        assert "cannot be used" in stub.asked[1].turns[2][1]
+
+    @pytest.mark.parametrize("answer", [WRONG, "no JSON"])
+    async def test_two_wrong_answers_are_unusable_and_counted(
+        self, opened: Open, spent: list[Spent], answer: object
+    ) -> None:
+        async with opened([said(answer)] * 2) as model:
+            with pytest.raises(UnusableAnswer) as caught:
+                await model.ask(prompt(), Kind, spent.append)
+        assert len(spent) == 2
+        quotes_nobody(caught.value)
+
+    @pytest.mark.parametrize(("end", "word"), [("cut off", "700 tokens"), ("declined", "declined")])
+    async def test_an_answer_without_an_end_is_unusable_at_once_and_counted(
+        self, opened: Open, spent: list[Spent], end: Literal["cut off", "declined"], word: str
+    ) -> None:
+        async with opened([said('{"kind": "event"', end=end)]) as model:
+            with pytest.raises(UnusableAnswer, match=word):
+                await model.ask(prompt(), Kind, spent.append)
+        assert [one.tokens for one in spent] == [120]
+
+    async def test_what_the_counter_raises_ends_it(self, opened: Open, stub: Stub) -> None:
+        """A budget that is spent: no second call is made."""
+
+        def spend(one: Spent) -> None:
+            raise InterruptedError
+
+        async with opened([said("no JSON")]) as model:
+            with pytest.raises(InterruptedError):
+                await model.ask(prompt(), Kind, spend)
+        assert len(stub.asked) == 1
+
+    # --- no answer ------------------------------------------------------------------------------------------------
+
+    @pytest.mark.parametrize("status", [429, 500, 503, 529])
+    async def test_a_server_that_cannot_now_is_asked_again(
+        self, opened: Open, stub: Stub, spent: list[Spent], status: int
+    ) -> None:
+        async with opened([refused(status), refused(status), said(GOOD)], retries=2) as model:
+            await model.ask(prompt(), Kind, spent.append)
+        assert len(stub.asked) == 3
+        assert len(spent) == 1
+
+    async def test_a_connection_that_is_cut_is_tried_again(self, opened: Open, stub: Stub, spent: list[Spent]) -> None:
+        async with opened([half(), said(GOOD)], retries=1) as model:
+            await model.ask(prompt(), Kind, spent.append)
+        assert len(stub.asked) == 2
+
+    @pytest.mark.parametrize(
+        ("answer", "words"),
+        [
+            (refused(401, "authentication_error", message=f"{KEY} is not valid"), "401 authentication_error"),
+            (refused(403, message=KEY), "refused the key"),
+            (refused(404, "not_found_error"), "no such model"),
+            (refused(413), "too long"),
+            (refused(429, "rate_limit_error", message=KEY), "429 rate_limit_error"),
+            (refused(500, KEY, message=PRIVATE), "500"),
+            (refused(529, "overloaded_error"), "529 overloaded_error"),
+            (half(), "hung up"),
+            (half_a_stream(), "hung up"),
+            (raw(b"<html>Welcome</html>", content_type="text/html"), "MADELEINE_LLM_URL"),
+            (raw(b'{"half":'), "MADELEINE_LLM_URL"),
+            (raw(b'{"hello": "world"}'), "MADELEINE_LLM_URL"),
+            (raw(b'{"content": 3, "choices": 4}'), "MADELEINE_LLM_URL"),
+            (raw(b"null"), "MADELEINE_LLM_URL"),
+            (raw(b"", status=302), "302"),
+        ],
+    )
+    async def test_who_does_not_answer_is_unavailable_and_the_reason_quotes_nobody(
+        self, opened: Open, spent: list[Spent], answer: Answering, words: str, caplog: pytest.LogCaptureFixture
+    ) -> None:
+        caplog.set_level(logging.INFO)
+        async with opened([answer]) as model:
+            with pytest.raises(LanguageModelUnavailable) as caught:
+                await model.ask(prompt(), Kind, spent.append)
+        assert words in str(caught.value)
+        assert spent == []
+        quotes_nobody(caught.value)
+        assert not any(secret in caplog.text for secret in (KEY, PRIVATE))
+
+    async def test_silence_ends_with_the_timeout(self, opened: Open, spent: list[Spent]) -> None:
+        async with opened([silence()], timeout_seconds=0.2) as model:
+            with pytest.raises(LanguageModelUnavailable, match=r"within 0\.2 s"):
+                await model.ask(prompt(), Kind, spent.append)
+        assert spent == []
+
+    async def test_nobody_at_the_address_is_unavailable(self, opened: Open, spent: list[Spent]) -> None:
+        with language_server() as gone:
+            url = gone.url(self.protocol)
+        async with opened(url=url) as model:
+            with pytest.raises(LanguageModelUnavailable, match="cannot be reached"):
+                await model.ask(prompt(), Kind, spent.append)
+
+    @pytest.mark.parametrize(
+        "headers",
+        [
+            {"retry-after-ms": "3600000"},
+            {"retry-after-ms": "", "retry-after": "86400"},
+            {"retry-after-ms": "", "retry-after": "Fri, 01 Jan 2100 00:00:00 GMT"},
+        ],
+    )
+    async def test_nobody_waits_for_hours(
+        self, opened: Open, stub: Stub, spent: list[Spent], headers: dict[str, str]
+    ) -> None:
+        async with opened([refused(429, headers=headers)], retries=5) as model:
+            with pytest.raises(LanguageModelUnavailable, match="429"):
+                await model.ask(prompt(), Kind, spent.append)
+        assert len(stub.asked) == 1
+
+    async def test_a_redirect_gets_no_key(self, opened: Open, stub: Stub, spent: list[Spent]) -> None:
+        with language_server() as thief:
+            location = {"location": f"{thief.url(self.protocol)}/messages"}
+            async with opened([refused(307, headers=location)]) as model:
+                with pytest.raises(LanguageModelUnavailable):
+                    await model.ask(prompt(), Kind, spent.append)
+        assert thief.asked == []
+
+    async def test_cancellation_passes(self, opened: Open, stub: Stub, spent: list[Spent]) -> None:
+        async with opened([silence()], retries=3) as model:
+            task = asyncio.create_task(model.ask(prompt(), Kind, spent.append))
+            await stub.came(1)
+            task.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await task
+
+    async def test_a_caller_who_has_waited_enough_is_free(self, opened: Open, stub: Stub, spent: list[Spent]) -> None:
+        go = threading.Event()
+        async with opened([held(go, said(GOOD))]) as model:
+            with pytest.raises(TimeoutError):
+                async with asyncio.timeout(0.1):
+                    await model.ask(prompt(), Kind, spent.append)
+            go.set()
+
+    # --- servers that know no schemas -------------------------------------------------------------------------------
+
+    async def test_a_server_that_knows_no_schemas_is_told_in_words_and_is_not_asked_in_vain_again(
+        self, opened: Open, stub: Stub, spent: list[Spent]
+    ) -> None:
+        async with opened() as model:
+            stub.answers = lambda asked: refused(400) if asked.form else said(GOOD)
+            assert (await model.ask(prompt(), Kind, spent.append)).kind == "lesson"
+            tried = len(stub.asked)
+            await model.ask(prompt(), Kind, spent.append)
+        assert len(spent) == 2
+        assert len(stub.asked) == tried + 1
+        assert stub.asked[-1].form == ""
+        assert stub.asked[-1].shape == "Kind"
+
+    async def test_a_request_that_is_refused_in_every_form_is_unavailable(
+        self, opened: Open, stub: Stub, spent: list[Spent]
+    ) -> None:
+        async with opened() as model:
+            stub.answers = lambda asked: refused(400, "invalid_request_error")
+            with pytest.raises(LanguageModelUnavailable, match="400 invalid_request_error"):
+                await model.ask(prompt(), Kind, spent.append)
+        assert len(stub.asked) <= 3
+
+    # --- its end ----------------------------------------------------------------------------------------------------
+
+    async def test_closed_it_can_be_asked_again(self, opened: Open, spent: list[Spent]) -> None:
+        async with opened([said(GOOD), said(GOOD)]) as model:
+            await model.ask(prompt(), Kind, spent.append)
+            await model.aclose()
+            await model.aclose()
+            await model.ask(prompt(), Kind, spent.append)
+
+    async def test_nothing_that_can_be_printed_holds_the_key(self, opened: Open, spent: list[Spent]) -> None:
+        async with opened([said(GOOD)]) as model:
+            await model.ask(prompt(), Kind, spent.append)
+            assert KEY not in repr(model) + str(model)
+
+
+def quotes_nobody(error: BaseException) -> None:
+    """Neither the key nor the question nor the answer, in whatever led to it."""
+    told = "".join(traceback.format_exception(error, chain=True))
+    seen = [error]
+    while before := seen[-1].__cause__ or seen[-1].__context__:
+        seen.append(before)
+    told += "".join(f"{one!s} {one!r} {vars(one)}" for one in seen)
+    for secret in (KEY, PRIVATE):
+        assert secret not in told

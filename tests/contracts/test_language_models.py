@@ -1,0 +1,152 @@
+"""Both adapters against a server of the tests' own, by the real SDKs; and what only one of them does."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from inference.language.config import LanguageConfig
+from inference.language.opening import open_language_model
+from memory.errors import LanguageModelUnavailable
+from memory.language import Spent
+from tests.contracts.language_model_contract import GOOD, PRIVATE, Kind, LanguageModelContract, Open, prompt
+from tests.language.stub import KEY, Protocol, Stub, language_server, refused, said
+
+ROOT = Path(__file__).parents[2]
+
+
+class TestAnthropic(LanguageModelContract):
+    protocol: Protocol = "anthropic"
+
+    @pytest.mark.parametrize(
+        ("model", "thinking"),
+        [
+            ("claude-haiku-5-5", "disabled"),
+            ("claude-sonnet-5", "disabled"),
+            ("claude-sonnet-5-5", "between_tools"),
+            ("claude-haiku-4-5", None),
+            ("claude-opus-5-5", None),
+        ],
+    )
+    async def test_thoughts_take_no_room_from_the_answer(
+        self, opened: Open, stub: Stub, spent: list[Spent], model: str, thinking: str | None
+    ) -> None:
+        async with opened([said(GOOD)], small_model=model) as found:
+            await found.ask(prompt(), Kind, spent.append)
+        [asked] = stub.asked
+        assert asked.body.get("thinking", {}).get("type") == thinking
+        assert asked.body["max_tokens"] == (8_700 if "opus" in model else 700)
+
+    async def test_a_model_that_cannot_stop_thinking_still_gets_its_schema(
+        self, opened: Open, stub: Stub, spent: list[Spent]
+    ) -> None:
+        async with opened([refused(400), said(GOOD)], small_model="claude-haiku-5-5") as model:
+            await model.ask(prompt(), Kind, spent.append)
+        assert [("thinking" in asked.body, asked.form) for asked in stub.asked] == [
+            (True, "json_schema"),
+            (False, "json_schema"),
+        ]
+
+    async def test_variables_of_the_sdk_change_nothing(
+        self, opened: Open, stub: Stub, spent: list[Spent], monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setenv("ANTHROPIC_API_KEY", "another")
+        monkeypatch.setenv("ANTHROPIC_AUTH_TOKEN", "another")
+        monkeypatch.setenv("ANTHROPIC_BASE_URL", "http://127.0.0.1:9")
+        async with opened([said(GOOD)]) as model:
+            await model.ask(prompt(), Kind, spent.append)
+        assert stub.asked[0].key == KEY
+        assert "another" not in str(stub.asked[0].headers)
+
+
+class TestOpenAI(LanguageModelContract):
+    protocol: Protocol = "openai"
+
+    async def test_a_server_of_local_models_needs_no_key(self, stub: Stub, spent: list[Spent]) -> None:
+        stub.answers = [said(GOOD)]
+        config = LanguageConfig(protocol="openai", url=stub.openai_url, small_model="s", large_model="l")
+        model = open_language_model(config, "")
+        assert model is not None
+        await model.ask(prompt(), Kind, spent.append)
+        await model.aclose()
+
+    async def test_json_is_asked_for_before_prose(self, opened: Open, stub: Stub, spent: list[Spent]) -> None:
+        async with opened([refused(422), said(GOOD)]) as model:
+            await model.ask(prompt(), Kind, spent.append)
+        assert [asked.form for asked in stub.asked] == ["json_schema", "json_object"]
+
+    async def test_a_server_that_counts_no_tokens_is_counted_for(self, opened: Open, spent: list[Spent]) -> None:
+        """Else a budget would never be spent."""
+        async with opened([said(GOOD, input_tokens=0, output_tokens=0)]) as model:
+            await model.ask(prompt(), Kind, spent.append)
+        [one] = spent
+        assert one.input_tokens > 5
+        assert one.output_tokens > 5
+
+    async def test_variables_of_the_sdk_change_nothing(
+        self, opened: Open, stub: Stub, spent: list[Spent], monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setenv("OPENAI_API_KEY", "another")
+        monkeypatch.setenv("OPENAI_BASE_URL", "http://127.0.0.1:9")
+        async with opened([said(GOOD)]) as model:
+            await model.ask(prompt(), Kind, spent.append)
+        assert stub.asked[0].key == KEY
+
+
+ASK = """
+import asyncio, sys
+from inference.language.config import LanguageConfig
+from inference.language.opening import open_language_model
+from server.logs import start_logging
+from tests.contracts.language_model_contract import Kind, prompt
+
+async def main(protocol, url, key):
+    start_logging("debug")
+    config = LanguageConfig(protocol=protocol, url=url, small_model="s", large_model="l", retries=1)
+    model = open_language_model(config, key)
+    await model.ask(prompt(), Kind, print)
+    await model.aclose()
+
+asyncio.run(main(*sys.argv[1:]))
+"""
+
+
+@pytest.mark.parametrize("protocol", ["anthropic", "openai"])
+def test_an_sdk_that_is_told_to_log_all_that_it_sends_does_not(protocol: Protocol) -> None:
+    """By variables that somebody set for another program."""
+    talkative = {"ANTHROPIC_LOG": "debug", "OPENAI_LOG": "debug", "PATH": ""}
+    with language_server([refused(500, message=PRIVATE), said(GOOD)]) as stub:
+        found = subprocess.run(
+            [sys.executable, "-c", ASK, protocol, stub.url(protocol), KEY],
+            cwd=ROOT, env=talkative, capture_output=True, text=True, check=False, timeout=60,
+        )  # fmt: skip
+    assert found.returncode == 0, found.stderr
+    assert "input_tokens=100" in found.stdout
+    for secret in (KEY, PRIVATE):
+        assert secret not in found.stderr
+
+
+@pytest.mark.parametrize(("protocol", "url"), [("anthropic", ""), ("anthropic", "http://127.0.0.1:1"), ("openai", "")])
+def test_without_a_key_there_is_no_model(protocol: Protocol, url: str) -> None:
+    config = LanguageConfig(protocol=protocol, url=url, small_model="s", large_model="l")
+    assert open_language_model(config, "") is None
+    assert open_language_model(None, KEY) is None
+
+
+def test_no_sdk_is_imported_before_a_model_is_asked() -> None:
+    """They take longer to import than all that Madeleine needs to answer."""
+    code = (
+        "import sys; from inference.language.opening import open_language_model as o; import server.wiring;"
+        "from inference.language.config import LanguageConfig as C;"
+        "o(C(protocol='anthropic', small_model='s', large_model='l'), 'k');"
+        "sys.exit(bool({'anthropic', 'openai'} & set(sys.modules)))"
+    )
+    assert subprocess.run([sys.executable, "-c", code], cwd=ROOT, check=False).returncode == 0
+
+
+def test_an_error_names_its_model_and_the_next_step() -> None:
+    error = LanguageModelUnavailable("m", "it refused the key (401). Check the key and what it is allowed.")
+    assert str(error).startswith("The language model m is not available: ")

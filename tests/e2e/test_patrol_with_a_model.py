@@ -1,0 +1,125 @@
+"""A patrol with a language model's key (spec P6 ❶ ❹ ❻, P8): the real server and SDK, a model of the tests' own."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.e2e.serving import ask, connected
+from tests.language.stub import Answering, Asked, Protocol, half, half_a_stream, language_server, refused, said, silence
+
+DINNERS = [f"We shared ramen at the counter on evening {number}, and talked for hours." for number in range(1, 13)]
+
+
+def lines(asked: Asked) -> list[dict[str, Any]]:
+    """The memories as the model is shown them: one a line."""
+    return [found for line in asked.text.splitlines() if line.startswith("{") and "n" in (found := json.loads(line))]
+
+
+def sensible(asked: Asked) -> Answering:
+    numbers = [line["n"] for line in lines(asked)]
+    match asked.shape:
+        case "ClassificationShape":
+            return said({"roots": [{"number": number, "root": "Business"} for number in numbers]})
+        case "ConsolidationShape":
+            return said({"merges": [{"survivor": numbers[0], "absorbed": numbers[1:2]}], "make_dead": []})
+        case "SplitShape":
+            return said({"parts": [{"name": "Late ramen", "memories": numbers[-3:]}]})
+        case "DiaryShape":
+            return said({"diary": "We ate.\nWe talked.\nI was glad.", "think_md": ["Ramen", "Hours", "The counter"]})
+        case other:
+            raise AssertionError(other)
+
+
+def hostile(asked: Asked) -> Answering:
+    """Numbers that were not offered, everything at once, more than there is."""
+    numbers = [line["n"] for line in lines(asked)]
+    match asked.shape:
+        case "ClassificationShape":
+            return said({"roots": [{"number": 999, "root": "Business"}]})
+        case "ConsolidationShape":
+            return said({"merges": [{"survivor": 1, "absorbed": [1, 999]}], "make_dead": numbers})
+        case "SplitShape":
+            return said({"parts": [{"name": "All", "memories": numbers}, {"name": "One", "memories": [0]}]})
+        case _:
+            return said({"diary": "x" * 5_000, "think_md": []})
+
+
+async def told(client: Any) -> dict[str, int]:
+    """How many memories are what, over all clusters."""
+    clusters = (await ask(client, "recall_memory"))["clusters"]
+    return {status: sum(one[status] for one in clusters) for status in ("active", "dying", "dead")}
+
+
+@pytest.mark.parametrize("protocol", ["anthropic", "openai"])
+async def test_with_a_key_the_patrol_consolidates_splits_and_writes(tmp_path: Path, protocol: Protocol) -> None:
+    """spec P6 ❶.5 ❹ ❻, P8, O10"""
+    with language_server(sensible) as stub:
+        async with connected(tmp_path, more=stub.environment(protocol)) as client:
+            for text in DINNERS:
+                await ask(client, "store", text=text)
+            report = await ask(client, "run_patrol")
+            assert await told(client) == {"active": 11, "dying": 0, "dead": 1}
+            clusters = {one["name"]: one for one in (await ask(client, "recall_memory"))["clusters"]}
+            await ask(client, "run_patrol", undo=report["run_id"])
+            assert await told(client) == {"active": 0, "dying": 0, "dead": 0}  # ❶ is undone, too
+            hits = (await ask(client, "search_memory", query="ramen", limit=50))["hits"]
+        models = {asked.shape: asked.model for asked in stub.asked}
+    steps = {step["name"]: step for step in report["steps"]}
+    assert "skipped" not in json.dumps(report)
+    assert (steps["consolidate"]["merged"], steps["consolidate"]["absorbed"]) == (1, 1)
+    assert (steps["split"]["new_clusters"], steps["split"]["moved"]) == (1, 3)
+    assert clusters["Late ramen"]["active"] == 3
+    assert clusters["Late ramen"]["parent"] == "Business"
+    assert (steps["diary"]["written"], steps["diary"]["points"]) == (1, 3)
+    assert report["spent"]["calls"] == len(stub.asked)
+    assert report["pending"] == []
+    assert models == {
+        "ClassificationShape": "small", "ConsolidationShape": "large", "SplitShape": "large", "DiaryShape": "large"
+    }  # fmt: skip
+    assert {hit["status"] for hit in hits} == {"active"}
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        lambda asked: said("certainly! here is"),
+        lambda asked: said({"unheard": "of"}),
+        hostile,
+        lambda asked: said("", end="declined"),
+        lambda asked: said('{"merges": [', end="cut off"),
+        lambda asked: refused(401),
+        lambda asked: refused(429),
+        lambda asked: refused(529),
+        lambda asked: half(),
+        lambda asked: half_a_stream(),
+        lambda asked: silence(),
+    ],
+    ids=["prose", "shape", "hostile", "declined", "cut off", "401", "429", "529", "half", "stream", "silence"],
+)  # fmt: skip
+async def test_whatever_the_model_answers_the_mechanical_patrol_is_done_and_nothing_else(
+    tmp_path: Path, answer: Callable[[Asked], Answering]
+) -> None:
+    """Good, broken, hostile, none: the store stays valid, and what was not decided is handed out (ruling 10)."""
+    with language_server(answer) as stub:
+        more = stub.environment("anthropic") | {"MADELEINE_LLM_TIMEOUT_SECONDS": "1"}
+        async with connected(tmp_path, more=more) as client:
+            for text in DINNERS:
+                await ask(client, "store", text=text)
+            report = await ask(client, "run_patrol")
+            assert await told(client) == {"active": 12, "dying": 0, "dead": 0}
+            hits = (await ask(client, "search_memory", query="ramen", limit=50))["hits"]
+        assert stub.asked
+    assert sorted(hit["snippet"] for hit in hits) == sorted(DINNERS)
+    steps = {step["name"]: step for step in report["steps"]}
+    assert steps["assign"]["assigned"] == 12
+    assert steps["age"]["aged"] == 12
+    assert not any(name in steps["consolidate"] for name in ("merged", "absorbed"))
+    assert not any("failed" in step for step in report["steps"])
+    assert {offer["kind"] for offer in report["pending"]} >= {"consolidate", "diary"}
+    assert not re.search(r"sk-|Traceback", json.dumps(report))

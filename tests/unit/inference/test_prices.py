@@ -1,0 +1,39 @@
+"""What an answer costs."""
+
+from __future__ import annotations
+
+import pytest
+
+from inference.language.prices import MILLION, usd
+
+
+@pytest.mark.parametrize(
+    ("model", "both"),
+    [
+        ("claude-haiku-4-5", 6.0),
+        ("claude-haiku-4-5-20251001", 6.0),
+        ("claude-haiku-5-5", 0.6),
+        ("claude-sonnet-4-5", 18.0),
+        ("claude-sonnet-5", 12.0),
+        ("claude-sonnet-5-5", 12.0),
+        ("claude-opus-4-5", 30.0),
+        ("claude-opus-5", 30.0),
+        ("claude-opus-5-20260724", 30.0),
+        ("claude-opus-5-5", 24.0),
+    ],
+)
+def test_a_known_model_has_its_list_price(model: str, both: float) -> None:
+    assert usd(model, MILLION, MILLION) == pytest.approx(both)
+
+
+@pytest.mark.parametrize("model", ["claude-opus-5-7", "claude-sonnet-5.6", "claude-opus-4-50", "gpt-9", ""])
+def test_nobody_guesses_the_price_of_another_version(model: str) -> None:
+    assert usd(model, MILLION, MILLION) is None
+
+
+def test_configured_prices_come_first_and_the_longest_name_wins() -> None:
+    prices = (("claude", (1.0, 1.0)), ("claude-haiku", (7.0, 0.0)), ("qwen", (0.0, 0.0)))
+    assert usd("claude-haiku-4-5", MILLION, 0, prices) == 7.0
+    assert usd("claude-opus-5-7", MILLION, 0, prices) == 1.0
+    assert usd("qwen3:8b", MILLION, MILLION, prices) == 0.0
+    assert usd("gemma", MILLION, 0, prices) is None
