@@ -133,9 +133,7 @@ class Life:
         self.recall = Recall(ledger, index, embedder, ledger.activations, now=self.now)
         self.search = Search(ledger, ledger.activations, now=self.now)
         self.revisit = Revisit(ledger, ledger.activations, now=self.now)
-        self.patrol = Patrol(
-            ledger, index, embedder, ledger.activations, now=self.now, wrote=memory.keeper.catch_up
-        )  # fmt: skip
+        self.patrol = Patrol(ledger, index, embedder, ledger.activations, now=self.now)
         self.versions: dict[int, list[MemoryId]] = defaultdict(list)
         self.noise: set[MemoryId] = set()
 
@@ -152,6 +150,7 @@ class Life:
                 break
             report = await self.patrol.decide(SCOPE, decisions)
             done.update(_counted(report))
+        await self.memory.keeper.catch_up()
         return done
 
     async def status(self) -> dict[str, int]:
@@ -224,7 +223,8 @@ async def live(life: Life, plan: Year, bar: Progress) -> Lived:
             touched[fact] = number
         life.at = day.at + timedelta(hours=11)
         lived.did.update(await life.night(decides=life.variant.decides))
-        lived.curve.append(await life.status())
+        if number % 7 == 0 or number == len(plan.days) - 1:
+            lived.curve.append({"day": number} | await life.status())
         bar.advance(task)
     lived.seconds = time.monotonic() - began
     return lived
@@ -542,7 +542,7 @@ def tables(found: Mapping[str, Any]) -> list[tuple[str, list[str], list[list[str
         for name in names:
             value: Any = variants[name]
             for key in path:
-                value = value[key]
+                value = value.get(key)
             cells.append("" if value is None else f"{value:.1f}" if isinstance(value, float) else f"{value:,}")
         return [label, *cells]
 
@@ -560,6 +560,9 @@ def tables(found: Mapping[str, Any]) -> list[tuple[str, list[str], list[list[str
         row("  before an older version, where both come", changed, "newest before older"),
         row("  both come", changed, "both found"),
         row("  only an older one comes", changed, "older alone"),
+        row("let go in the year", "did", "decided.made_dead"),
+        row("merged away in the year", "did", "decided.absorbed"),
+        row("come back in the year", "did", "revive.revived"),
         row("active", "size", "active"),
         row("dying", "size", "dying"),
         row("dead", "size", "dead"),
@@ -618,7 +621,8 @@ def plot(found: Mapping[str, Any], path: Path) -> None:
     for axis, (name, of_variant) in zip((axes[0, 0], axes[0, 1], axes[0, 2], axes[1, 0]), found["variants"].items(),
                                         strict=True):  # fmt: skip
         for status, colour in colours.items():
-            axis.plot([day[status] for day in of_variant["curve"]], color=colour, label=status, linewidth=1.4)
+            curve = of_variant["curve"]
+            axis.plot([one["day"] for one in curve], [one[status] for one in curve], color=colour, label=status, linewidth=1.4)
         axis.set(title=name, xlabel="day", ylabel="memories", ylim=(0, found["memories told"]))
         axis.grid(alpha=0.25)
     axes[0, 0].legend(frameon=False)
@@ -660,11 +664,8 @@ def main() -> None:
     show(Console(width=140), found)
     if arguments.record:
         RESULTS.mkdir(exist_ok=True)
-        curves = {name: one.pop("curve") for name, one in found["variants"].items()}
         (RESULTS / "dynamics.json").write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
         (RESULTS / "dynamics.md").write_text(markdown(found), encoding="utf-8")
-        for name, curve in curves.items():
-            found["variants"][name]["curve"] = curve
         plot(found, RESULTS / "dynamics.png")
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from functools import lru_cache
 
 from memory.rules.lexicon import STOP_WORDS
 from memory.rules.likeness import facts
@@ -63,6 +64,7 @@ def same(one: str, other: str) -> bool:
     return one == other or (shared >= NEARLY and facts(one) == facts(other))
 
 
+@lru_cache(maxsize=10_000)
 def words(text: str) -> frozenset[str]:
     return frozenset(_WORD.findall(text.casefold())) - STOP_WORDS
 
