@@ -32,8 +32,8 @@ class Evening:
 
 
 class Night:
-    """The working copy of one step. Not safe for use by two tasks. A memory is read when it is asked for; `read` knows
-    only the clusters, and how many memories each has."""
+    """The working copy of one step. Not safe for use by two tasks. A memory is read when it is asked for; the clusters,
+    and how many memories each has, by `read`."""
 
     def __init__(
         self,
@@ -64,8 +64,14 @@ class Night:
         self._read_members: set[ClusterId] = set()
         self._active: Counter[ClusterId | None] = Counter()
         self._all: Counter[ClusterId | None] = Counter()
+        self._has_read = False
 
     async def read(self) -> None:
+        """Before anything is changed, by whoever asks about clusters or recomputes them. It takes the longer the more
+        clusters there are, so a step that finds nothing to do goes without."""
+        if self._has_read:
+            return
+        self._has_read = True
         self._clusters_before = {cluster.id: cluster for cluster in await self._transaction.clusters()}
         self.clusters = dict(self._clusters_before)
         for count in await self._transaction.cluster_counts():

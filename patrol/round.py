@@ -141,6 +141,5 @@ class Round:
                 transaction = await stack.enter_async_context(self.world.ledger.patrol(self.scope))
             world = self.world
             night = Night(self.scope, transaction, world.words, world.model, run=self.run_id, evening=evening)
-            await night.read()
             yield night
             await night.write(step)

@@ -107,6 +107,8 @@ async def apply(
     if texts := await matter.texts(round_.world, round_.view, offer, answer):
         vectors = await round_.world.embed_if_it_can(texts)
     async with round_.night(STEP_OF[offer.kind], Evening(vectors=vectors)) as night:
+        if offer.cluster_id is not None:
+            await night.read()
         found = await matter.apply(night, offer, answer, round_.world)
         if not isinstance(found, Refused) and settles is not None:
             night.settle(settles)

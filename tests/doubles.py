@@ -291,8 +291,9 @@ class FakePatrolTransaction:
             )
         return found
 
-    async def clusters(self) -> list[Cluster]:
-        return [c for c in self._state.clusters.values() if c.being_id == self._being]
+    async def clusters(self, ids: Sequence[ClusterId] | None = None) -> list[Cluster]:
+        own = [c for c in self._state.clusters.values() if c.being_id == self._being]
+        return own if ids is None else [c for c in own if c.id in ids]
 
     async def vectors(self, model: ModelName, hashes: Sequence[ContentHash]) -> dict[ContentHash, Vector]:
         return {hash_: self._vectors[model, hash_] for hash_ in hashes if (model, hash_) in self._vectors}

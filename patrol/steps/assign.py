@@ -24,6 +24,7 @@ AT_ONCE = 2_000
 
 
 async def assign(night: Night) -> StepReport:
+    await night.read()
     take_in_notes(night)
     homeless = [*await night.homeless(limit=AT_ONCE), *(subject_of(memory) for memory in night.new)]
     vectors = await night.vectors(homeless)

@@ -26,10 +26,10 @@ class Consolidate:
         return heaviest_first([Topic("consolidate", count.cluster_id, count.unsettled) for count in counts])
 
     async def offers(self, world: World, view: PatrolReads, topic: Topic) -> list[Offer]:
-        found = {cluster.id: cluster for cluster in await view.clusters()}
-        cluster = found.get(ClusterId(topic.key))
-        if cluster is None:
+        found = await view.clusters([ClusterId(topic.key)])
+        if not found:
             return []
+        [cluster] = found
         living = [subject for subject in await view.members(cluster.id) if subject.status != "dead"]
         vectors = await view.vectors(world.model, [subject.content_hash for subject in living])
         by_id = vectors_of({subject.id: subject.content_hash for subject in living}, vectors)

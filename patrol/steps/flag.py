@@ -13,7 +13,9 @@ from patrol.report import StepReport
 async def flag(night: Night) -> StepReport:
     dying = active = 0
     touched: set[ClusterId] = set()
-    for subject in await night.fading():
+    if fading := await night.fading():
+        await night.read()
+    for subject in fading:
         status = flagged(
             subject.status,
             importance=subject.importance,

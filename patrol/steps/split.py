@@ -20,17 +20,18 @@ class SplitCluster:
     kind: Kind = "split"
 
     async def waiting(self, world: World, view: PatrolReads) -> list[Topic]:
-        roots = {cluster.id for cluster in await view.clusters() if cluster.is_root}
         counts = [count for count in await view.cluster_counts() if count.active > SPLIT_ABOVE]
+        large = await view.clusters([count.cluster_id for count in counts])
+        roots = {cluster.id for cluster in large if cluster.is_root}
         return heaviest_first(
             [Topic("split", count.cluster_id, count.active) for count in counts if count.cluster_id not in roots]
         )
 
     async def offers(self, world: World, view: PatrolReads, topic: Topic) -> list[Offer]:
-        found = {cluster.id: cluster for cluster in await view.clusters()}
-        cluster = found.get(ClusterId(topic.key))
-        if cluster is None:
+        found = await view.clusters([ClusterId(topic.key)])
+        if not found:
             return []
+        [cluster] = found
         active = [subject.id for subject in await view.members(cluster.id) if subject.status == "active"]
         offer = split_offer(cluster, await view.memories(active))
         return [offer] if offer else []

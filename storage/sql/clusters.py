@@ -14,6 +14,7 @@ from memory.ports import ClusterSummary
 from memory.rules.grouping import mean_vector
 from memory.scope import Scope
 from storage.sql.engine import Reads, Row, Transaction
+from storage.sql.query import among, as_list, unindexed
 from storage.sql.rows import MEMORY, scalar, to_bytes, to_memory, to_vector
 from storage.sql.tables import clusters, embeddings, memories
 
@@ -29,6 +30,11 @@ def _number(status: Status) -> ColumnElement[int]:
 _ALL = (
     select(_c.id, _c.being_id, _c.name, _c.parent_id, _c.is_root, _c.vector, _c.model)
     .where(_c.being_id == _BEING)
+    .order_by(_c.id)
+)
+_BY_IDS = (
+    select(_c.id, _c.being_id, _c.name, _c.parent_id, _c.is_root, _c.vector, _c.model)
+    .where(among(_c.id, "ids"), unindexed(_c.being_id) == _BEING)
     .order_by(_c.id)
 )
 _EXISTS = select(_c.id).where(_c.id == bindparam("cluster"), _c.being_id == _BEING)
@@ -79,6 +85,12 @@ _DELETE = delete(clusters).where(_c.id == bindparam("old_id"), _c.being_id == _B
 
 async def all_of(reads: Reads, scope: Scope) -> list[Cluster]:
     return await reads.rows(_ALL, _to_cluster, being=scope.being_id)
+
+
+async def by_ids(reads: Reads, scope: Scope, ids: Sequence[ClusterId]) -> list[Cluster]:
+    if not ids:
+        return []
+    return await reads.rows(_BY_IDS, _to_cluster, being=scope.being_id, ids=as_list(ids))
 
 
 def _to_cluster(row: Row) -> Cluster:

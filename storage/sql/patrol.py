@@ -170,8 +170,10 @@ class SqlPatrolReads:
     async def cluster_counts(self) -> list[ClusterCount]:
         return await self._reads.rows(_COUNTS, _to_count, being=self._scope.being_id)
 
-    async def clusters(self) -> list[Cluster]:
-        return await clusters.all_of(self._reads, self._scope)
+    async def clusters(self, ids: Sequence[ClusterId] | None = None) -> list[Cluster]:
+        if ids is None:
+            return await clusters.all_of(self._reads, self._scope)
+        return await clusters.by_ids(self._reads, self._scope, ids)
 
     async def vectors(self, model: ModelName, hashes: Sequence[ContentHash]) -> dict[ContentHash, Vector]:
         return await embeddings.by_hashes(self._reads, model, hashes)

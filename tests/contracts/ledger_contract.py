@@ -323,6 +323,7 @@ class LedgerContract:
         async with ledger.patrol(ADA) as transaction:
             assert await everyone(ledger, transaction) == []
             assert await transaction.clusters() == []
+            assert await transaction.clusters([ClusterId("c")]) == []
             assert await transaction.memories([theirs.id]) == []
 
     async def test_nothing_of_another_being_can_be_changed(self, ledger: AnyLedger) -> None:
@@ -687,6 +688,7 @@ class LedgerContract:
         async with ledger.patrol(ADA) as transaction:
             first, second = await transaction.clusters()
             assert (first.id, second) == (group.id, root)
+            assert await transaction.clusters([root.id, ClusterId("none")]) == [root]
             assert first.vector is not None
             assert first.vector.tolist() == vector(0.6, 0.8).tolist()
             await transaction.apply(
