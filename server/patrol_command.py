@@ -7,6 +7,7 @@ import asyncio
 import json
 import sys
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import Any, get_args
 
 from mcp.shared.exceptions import MCPError
@@ -30,6 +31,7 @@ from server.patrol_display import (
     show_report,
 )
 from server.settings import Settings
+from server.stdio import stop_signals
 
 NAME = "madeleine patrol"
 NAMES: tuple[StepName, ...] = get_args(StepName)
@@ -92,8 +94,14 @@ async def show_runs(settings: Settings, arguments: argparse.Namespace) -> int:
 
 
 async def watch(settings: Settings, arguments: argparse.Namespace) -> int:
-    """Until Ctrl-C; where the host goes, the next one is found or started."""
-    with live_news(console()) as show_one:
+    """Until SIGINT or SIGTERM; where the host goes, the next one is found or started."""
+    watching = asyncio.current_task()
+    assert watching is not None
+
+    def end() -> None:
+        watching.cancel()
+
+    with stop_signals(end), suppress(asyncio.CancelledError), live_news(console()) as show_one:
         while True:
             async for news in news_of_host(settings.data_dir, environment(), brought()):
                 if arguments.json:
@@ -101,6 +109,7 @@ async def watch(settings: Settings, arguments: argparse.Namespace) -> int:
                 else:
                     show_one(news)
             await asyncio.sleep(AGAIN_SECONDS)
+    return 0
 
 
 async def ask(settings: Settings, arguments: Mapping[str, Any]) -> dict[str, Any]:
