@@ -51,16 +51,16 @@ async def tools_of_host(
             yield client
 
 
+@asynccontextmanager
 async def news_of_host(
     data_dir: Path, environment: Mapping[str, str], settings: Mapping[str, str]
-) -> AsyncIterator[dict[str, Any]]:
-    """Of patrols of the being in `settings`, until the host goes. Raises `HostSaysNo`, `CannotBeWatched`."""
+) -> AsyncIterator[AsyncIterator[dict[str, Any]]]:
+    """Of patrols of the being in `settings`, from now on and until the host goes. Raises `HostSaysNo`,
+    `CannotBeWatched`."""
     link, rest = await _watch(data_dir, environment, settings)
     reader, writer = await asyncio.open_connection(sock=link)
     with closing(writer):
-        async for line in lines(_Behind(rest, reader)):
-            if line is not None:
-                yield json.loads(line)
+        yield (json.loads(line) async for line in lines(_Behind(rest, reader)) if line is not None)
 
 
 async def _watch(data_dir: Path, environment: Mapping[str, str], settings: Mapping[str, str]) -> Link:

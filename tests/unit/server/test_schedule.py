@@ -18,7 +18,7 @@ from memory.scope import Scope
 from patrol.report import PatrolReport
 from patrol.when import Habits
 from server import schedule as schedule_module
-from server.schedule import CLIENT, RETRY, Schedule, Ward, habits_of
+from server.schedule import APART, CLIENT, Schedule, Ward, habits_of
 from server.settings import Settings
 from tests.doubles import NOW, Clock
 
@@ -94,6 +94,19 @@ async def test_one_being_is_tended_after_the_other_and_each_once(home: Household
     assert home.came == [ADA, BERT], "a being that is left alone does not age"
 
 
+async def test_an_import_of_thousands_ages_a_being_by_one_cycle_an_hour(home: Household) -> None:
+    """spec P6 ❷: each patrol is a cycle."""
+    home.new = {ADA: many(ADA)}
+    await home.schedule.look()
+    home.new = {ADA: many(ADA)}
+    home.clock.advance(APART - timedelta(seconds=1))
+    await home.schedule.look()
+    assert home.came == [ADA]
+    home.clock.advance(timedelta(seconds=1))
+    await home.schedule.look()
+    assert home.came == [ADA, ADA]
+
+
 async def test_what_waits_for_a_mind_is_not_handed_out_to_nobody(home: Household) -> None:
     """spec P12, ruling 10"""
     home.new = {ADA: many(ADA)}
@@ -144,12 +157,12 @@ async def test_a_patrol_that_fails_is_told_and_tried_again_later_and_keeps_nobod
     with caplog.at_level(logging.ERROR):
         await home.schedule.look()
     assert [record.message for record in caplog.records] == [
-        f"a patrol that came by itself failed; the next try is in {RETRY}"
+        f"a patrol that came by itself failed; the next try is in {APART}"
     ] * 2
     home.fails_with = None
     await home.schedule.look()
     assert home.came == [ADA, BERT], "not in a loop"
-    home.clock.advance(RETRY)
+    home.clock.advance(APART)
     await home.schedule.look()
     assert home.came == [ADA, BERT, ADA, BERT]
 
