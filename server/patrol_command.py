@@ -15,7 +15,7 @@ from memory.model import BeingId
 from memory.patrol_ports import Run
 from memory.scope import Scope
 from patrol.report import StepName
-from server.attach.hello import HostSaysNo
+from server.attach.hello import HostSaysNo, NoHost
 from server.environment import environment, given
 from server.patrol_display import (
     console,
@@ -89,8 +89,9 @@ async def show_runs(settings: Settings, arguments: argparse.Namespace) -> int:
 
 
 async def watch(settings: Settings, arguments: argparse.Namespace) -> int:
-    """Until SIGINT or SIGTERM; where the host goes, the next one is found or started."""
-    from server.client import news_of_host
+    """Until SIGINT or SIGTERM. Where the host goes, the next one is waited for: who only looks does not keep alive what
+    somebody has ended."""
+    from server.client import news_of_host, start_host
     from server.stdio import stop_signals
 
     watching = asyncio.current_task()
@@ -100,14 +101,16 @@ async def watch(settings: Settings, arguments: argparse.Namespace) -> int:
         watching.cancel()
 
     with stop_signals(end), suppress(asyncio.CancelledError), live_news(console()) as show_one:
+        await start_host(settings.data_dir, environment())
         while True:
-            async with news_of_host(settings.data_dir, environment(), brought()) as all_news:
-                print(f"Watching for patrols of {settings.being!r}. Ctrl-C ends this.", file=sys.stderr, flush=True)
-                async for news in all_news:
-                    if arguments.json:
-                        print(json.dumps(news, ensure_ascii=False), flush=True)
-                    else:
-                        show_one(news)
+            with suppress(NoHost):
+                async with news_of_host(settings.data_dir, brought()) as all_news:
+                    print(f"Watching for patrols of {settings.being!r}. Ctrl-C ends this.", file=sys.stderr, flush=True)
+                    async for news in all_news:
+                        if arguments.json:
+                            print(json.dumps(news, ensure_ascii=False), flush=True)
+                        else:
+                            show_one(news)
             await asyncio.sleep(AGAIN_SECONDS)
     return 0
 

@@ -27,5 +27,5 @@ async def test_a_host_that_tells_no_news_is_named_with_what_to_do(tmp_path: Path
     (tmp_path / ABOUT).write_text(json.dumps(about), encoding="utf-8")
     async with await asyncio.start_unix_server(serve, tmp_path / SOCKET):
         with pytest.raises(CannotBeWatched, match=r"Madeleine 0\.0\.9, whose .*`madeleine stop`"):
-            async with news_of_host(tmp_path, {}, {}):
+            async with news_of_host(tmp_path, {}):
                 pass
