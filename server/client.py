@@ -12,15 +12,15 @@ from typing import TYPE_CHECKING, Any
 
 from memory.errors import StorageBusy
 from server import __version__
-from server.attach.finding import Finder, Link, reach
-from server.attach.hello import Hello, HostSaysNo, NoHost
+from server.attach.finding import Finder, Link, ask, reach
+from server.attach.hello import Hello, NoHost
 from server.lines import StreamSink, line_transport, lines
 
 if TYPE_CHECKING:
     from mcp.client.client import Client
 
 TRIES = 3
-"""A host that idled may go between two questions."""
+"""One host may go and the next one come between two questions."""
 
 
 class CannotBeWatched(StorageBusy):
@@ -51,39 +51,31 @@ async def tools_of_host(
             yield client
 
 
-async def news_of_host(
-    data_dir: Path, environment: Mapping[str, str], settings: Mapping[str, str]
-) -> AsyncIterator[dict[str, Any]]:
-    """Of patrols of the being in `settings`, until the host goes. Raises `HostSaysNo`, `CannotBeWatched`."""
-    link, rest = await _watch(data_dir, environment, settings)
+async def start_host(data_dir: Path, environment: Mapping[str, str]) -> None:
+    """If there is none. Raises `HostSaysNo`."""
+    link, _ = await _connect(data_dir, environment, Hello(want="status", version=__version__))
+    link.close()
+
+
+@asynccontextmanager
+async def news_of_host(data_dir: Path, settings: Mapping[str, str]) -> AsyncIterator[AsyncIterator[dict[str, Any]]]:
+    """Of patrols of the being in `settings`, from now on and until the host goes. Raises `NoHost`, `HostSaysNo`,
+    `CannotBeWatched`."""
+    link, rest = await asyncio.to_thread(_watch, data_dir, settings)
     reader, writer = await asyncio.open_connection(sock=link)
     with closing(writer):
-        async for line in lines(_Behind(rest, reader)):
-            if line is not None:
-                yield json.loads(line)
+        yield (json.loads(line) async for line in lines(_Behind(rest, reader)) if line is not None)
 
 
-async def _watch(data_dir: Path, environment: Mapping[str, str], settings: Mapping[str, str]) -> Link:
-    version = ""
+def _watch(data_dir: Path, settings: Mapping[str, str]) -> Link:
+    content: Mapping[str, Any] = {}
     for _ in range(TRIES):
-        link, _ = await _connect(data_dir, environment, Hello(want="status", version=__version__))
-        link.close()
         try:
-            wanted = Hello(want="watch", version=__version__, settings=settings)
-            link, rest, _ = await asyncio.to_thread(reach, data_dir, wanted)
+            link, rest, _ = reach(data_dir, Hello(want="watch", version=__version__, settings=settings))
             return link, rest
         except NoHost:
-            version = await asyncio.to_thread(_version_of_host, data_dir)
-    raise CannotBeWatched(version or "of an unknown version")
-
-
-def _version_of_host(data_dir: Path) -> str:
-    try:
-        link, _, content = reach(data_dir, Hello(want="status", version=__version__))
-    except (NoHost, HostSaysNo):
-        return ""
-    link.close()
-    return str(content.get("version", ""))
+            content = ask(data_dir, Hello(want="status", version=__version__))  # one that is gone has no answer at all
+    raise CannotBeWatched(str(content.get("version")))
 
 
 async def _connect(data_dir: Path, environment: Mapping[str, str], hello: Hello) -> Link:

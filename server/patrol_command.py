@@ -7,18 +7,15 @@ import asyncio
 import json
 import sys
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import Any, get_args
-
-from mcp.shared.exceptions import MCPError
-from mcp_types import CallToolResult, TextContent
 
 from memory.errors import InvalidInput
 from memory.model import BeingId
 from memory.patrol_ports import Run
 from memory.scope import Scope
 from patrol.report import StepName
-from server.attach.hello import HostSaysNo
-from server.client import news_of_host, tools_of_host
+from server.attach.hello import HostSaysNo, NoHost
 from server.environment import environment, given
 from server.patrol_display import (
     console,
@@ -92,19 +89,39 @@ async def show_runs(settings: Settings, arguments: argparse.Namespace) -> int:
 
 
 async def watch(settings: Settings, arguments: argparse.Namespace) -> int:
-    """Until Ctrl-C; where the host goes, the next one is found or started."""
-    with live_news(console()) as show_one:
+    """Until SIGINT or SIGTERM. Where the host goes, the next one is waited for: who only looks does not keep alive what
+    somebody has ended."""
+    from server.client import news_of_host, start_host
+    from server.stdio import stop_signals
+
+    watching = asyncio.current_task()
+    assert watching is not None
+
+    def end() -> None:
+        watching.cancel()
+
+    with stop_signals(end), suppress(asyncio.CancelledError), live_news(console()) as show_one:
+        await start_host(settings.data_dir, environment())
         while True:
-            async for news in news_of_host(settings.data_dir, environment(), brought()):
-                if arguments.json:
-                    print(json.dumps(news, ensure_ascii=False), flush=True)
-                else:
-                    show_one(news)
+            with suppress(NoHost):
+                async with news_of_host(settings.data_dir, brought()) as all_news:
+                    print(f"Watching for patrols of {settings.being!r}. Ctrl-C ends this.", file=sys.stderr, flush=True)
+                    async for news in all_news:
+                        if arguments.json:
+                            print(json.dumps(news, ensure_ascii=False), flush=True)
+                        else:
+                            show_one(news)
             await asyncio.sleep(AGAIN_SECONDS)
+    return 0
 
 
 async def ask(settings: Settings, arguments: Mapping[str, Any]) -> dict[str, Any]:
     """What `run_patrol` answers. Raises `InvalidInput` for what it refuses, and if the host goes."""
+    from mcp.shared.exceptions import MCPError
+    from mcp_types import CallToolResult, TextContent
+
+    from server.client import tools_of_host  # a second to import, of which a list of runs has no need
+
     with progress_on(console(sys.stderr)) as tell:
 
         async def told(progress: float, total: float | None, message: str | None) -> None:

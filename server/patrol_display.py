@@ -80,6 +80,8 @@ def progress_of(news: Mapping[str, Any]) -> tuple[float, float, str]:
 def show_report(out: Console, report: Mapping[str, Any]) -> None:
     """As `PatrolReport.as_json` or `as_record` gives it."""
     if report["steps"]:
+        title = "What a patrol would do" if report.get("dry_run") else f"Patrol {printable(report['run_id'])}"
+        out.print(title, soft_wrap=True)
         out.print(report_table(report))
     if decided := report.get("decided"):
         out.print(f"{sum(not one.get('refused') for one in decided)} of {len(decided)} decisions were carried out")
@@ -89,8 +91,7 @@ def show_report(out: Console, report: Mapping[str, Any]) -> None:
 
 def report_table(report: Mapping[str, Any]) -> Table:
     """As `PatrolReport.as_json` gives it."""
-    title = "What a patrol would do" if report.get("dry_run") else f"Patrol {printable(report['run_id'])}"
-    table = Table(title=title, title_justify="left")
+    table = Table()
     for heading in ("", "step", "what it did"):
         table.add_column(heading)
     for step in report["steps"]:
@@ -114,7 +115,8 @@ def counted(step: Mapping[str, Any]) -> str:
 def closing_lines(report: Mapping[str, Any]) -> list[str]:
     found: list[str] = []
     if waiting := len(report.get("pending", ())) + report.get("waiting", 0):
-        found.append(f"{waiting} things wait for a mind: an agent that calls run_patrol, or a language model, decides.")
+        what = "1 thing waits" if waiting == 1 else f"{waiting} things wait"
+        found.append(f"{what} for a mind: an agent that calls run_patrol, or a language model, decides.")
     if spent := report.get("spent"):
         price = f", {spent['usd']:.4f} US dollars" if "usd" in spent else ""
         tokens = spent["input_tokens"] + spent["output_tokens"]

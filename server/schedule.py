@@ -22,8 +22,9 @@ from server.settings import Settings
 logger = logging.getLogger(__name__)
 
 CLIENT = "madeleine by itself"
-RETRY = timedelta(hours=1)
-"""After a patrol that failed."""
+APART = timedelta(hours=1)
+"""Two patrols of one being that come by themselves, the failed ones too: an import of thousands is one event, and must
+not age everything by many cycles; and what fails is not tried in a loop."""
 QUICK_SECONDS = 2.0
 """What a patrol may still take when the process is told to end; then it is rolled back."""
 
@@ -130,12 +131,11 @@ class Schedule:
             async with self._language() as language:
                 if ward.patrol.is_under_way(one.being_id):
                     return
+                self._not_before[one.being_id] = self._now() + APART
                 logger.info("a patrol begins by itself (%s), %d memories are new", reason, one.stored)
                 await ward.patrol(Scope(one.being_id, CLIENT), language=language, hands_out=False)
-            self._not_before.pop(one.being_id, None)
         except Exception:
-            self._not_before[one.being_id] = self._now() + RETRY
-            logger.exception("a patrol that came by itself failed; the next try is in %s", RETRY)
+            logger.exception("a patrol that came by itself failed; the next try is in %s", APART)
 
 
 def habits_of(settings: Settings) -> Habits:
