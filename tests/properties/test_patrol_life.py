@@ -205,15 +205,16 @@ class Life(RuleBasedStateMachine):
         subject=st.integers(0, 2),
         many=st.sampled_from([3, 6, 12]),
         importance=st.sampled_from(IMPORTANCES),
-        sorted_=st.booleans(),
+        night=st.sampled_from(["none", "without a mind", "with one", "with one"]),
+        seed=SEEDS,
     )
-    def a_history(self, subject: int, many: int, importance: float, sorted_: bool) -> None:
+    def a_history(self, subject: int, many: int, importance: float, night: str, seed: int) -> None:
         for session in SESSIONS:
             texts = [self.new_text(subject) for _ in range(many // 3 + 1)]
             for id_, text in self._store(ADA, texts, importance=importance, session_id=session):
                 self.remember(ADA, text, id_)
-        if sorted_:
-            report = self.do(self.home.night(steps=["assign"]))
+        if night != "none":
+            report = self.do(self.home.night(random_mind(Random(seed)) if night == "with one" else None))
             self.offers += report.pending
             self.runs.append((ADA, report.run_id))
 
@@ -429,7 +430,7 @@ TORN = {
 
 
 @pytest.mark.parametrize(
-    ("lives", "steps"), [(QUICK, 10), pytest.param(MANY, 7, marks=pytest.mark.slow)], ids=["quick", "many"]
+    ("lives", "steps"), [(QUICK, 10), pytest.param(MANY, 6, marks=pytest.mark.slow)], ids=["quick", "many"]
 )
 def test_in_any_life_nothing_is_lost_or_torn_and_the_forgotten_stays_forgotten(lives: int, steps: int) -> None:
     logging.disable(logging.CRITICAL)
