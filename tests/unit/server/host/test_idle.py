@@ -7,6 +7,7 @@ import socket
 from pathlib import Path
 
 from server.host.host import Host
+from server.language import LanguageModels
 from server.settings import Settings
 from tools.tool import UseCases
 
@@ -25,7 +26,7 @@ async def test_a_host_without_clients_stays_until_what_it_does_by_itself_is_done
 
     settings = Settings(data_dir=tmp_path, idle_seconds=0.001)
     with socket.create_server(("127.0.0.1", 0)) as listener:
-        host = Host(settings, no_use_cases, at_rest=at_rest)
+        host = Host(settings, no_use_cases, LanguageModels(settings), at_rest=at_rest)
         serving = asyncio.create_task(host.serve(listener))
         await asked.wait()
         assert not host.ending.is_set()
@@ -43,7 +44,7 @@ async def test_a_client_that_comes_while_the_host_waits_keeps_it(tmp_path: Path)
 
     settings = Settings(data_dir=tmp_path, idle_seconds=0.001)
     with socket.create_server(("127.0.0.1", 0)) as listener:
-        host = Host(settings, no_use_cases, at_rest=at_rest)
+        host = Host(settings, no_use_cases, LanguageModels(settings), at_rest=at_rest)
         serving = asyncio.create_task(host.serve(listener))
         await asked.wait()
         _, writer = await asyncio.open_connection(*listener.getsockname())
