@@ -13,11 +13,11 @@ WORKERS ?= 2
 BENCH_ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test slow bench latency startup check types lint imports format lock clean
+.PHONY: help demo test slow bench latency dynamics patrol-bench startup check types lint imports format lock clean
 .DELETE_ON_ERROR:
 
 help: ## show this
-	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1|\2/p' $(MAKEFILE_LIST) | awk -F'|' '{ printf "%-20s %s\n", $$1, $$2 }'
+	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1|\2/p' $(MAKEFILE_LIST) | awk -F'|' '{ printf "%-20s %s\n", $$1, $$2 }'
 
 demo: $(VENV)/.project ## start the server, store a conversation, recall it, run a patrol, and say how to plug it in
 	@$(PY) -m server.demo
@@ -35,6 +35,12 @@ bench: $(VENV)/.dev ## measure retrieval on the data sets in a folder (DATA=fold
 
 latency: $(VENV)/.dev ## measure the time of every tool over stdio (BENCH_ARGS="--sizes 1000")
 	@$(PY) -m benchmarks.latency $(BENCH_ARGS)
+
+dynamics: $(VENV)/.dev ## live a simulated year: what is forgotten, and does it come back (BENCH_ARGS="--days 90")
+	@$(PY) -m benchmarks.dynamics $(BENCH_ARGS)
+
+patrol-bench: $(VENV)/.dev ## measure what a patrol costs (BENCH_ARGS="--parts growth")
+	@$(PY) -m benchmarks.patrol $(BENCH_ARGS)
 
 startup: $(VENV)/.dev ## measure the time from the start to the list of tools
 	@$(PY) -m benchmarks.startup $(BENCH_ARGS)

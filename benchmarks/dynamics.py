@@ -618,11 +618,11 @@ def plot(found: Mapping[str, Any], path: Path) -> None:
 
     figure, axes = plt.subplots(2, 3, figsize=(12.5, 6.6), layout="constrained")
     colours = {"active": "#2a7f62", "dying": "#e0a030", "dead": "#8c8c8c"}
-    for axis, (name, of_variant) in zip((axes[0, 0], axes[0, 1], axes[0, 2], axes[1, 0]), found["variants"].items(),
-                                        strict=True):  # fmt: skip
+    of_status = (axes[0, 0], axes[0, 1], axes[0, 2], axes[1, 0])
+    for axis, (name, of_variant) in zip(of_status, found["variants"].items(), strict=True):
+        curve = of_variant["curve"]
         for status, colour in colours.items():
-            curve = of_variant["curve"]
-            axis.plot([one["day"] for one in curve], [one[status] for one in curve], color=colour, label=status, linewidth=1.4)
+            axis.plot([one["day"] for one in curve], [one[status] for one in curve], color=colour, label=status)
         axis.set(title=name, xlabel="day", ylabel="memories", ylim=(0, found["memories told"]))
         axis.grid(alpha=0.25)
     axes[0, 0].legend(frameon=False)

@@ -27,7 +27,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequenc
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
-from functools import lru_cache
+from functools import cache
 from pathlib import Path
 from statistics import median, quantiles
 from typing import Any
@@ -83,7 +83,7 @@ _TOPIC = re.compile(r"topic(\d+)")
 # --- made-up memories -------------------------------------------------------------------------------------------
 
 
-@lru_cache(maxsize=None)
+@cache
 def topic_vector(topic: int) -> NDArray[np.float32]:
     return _unit(np.random.default_rng(topic).standard_normal(packaged.DIM))
 
@@ -157,7 +157,7 @@ class MadeUpEmbedder:
 
 async def fill(data_dir: Path, count: int, *, idle_nights: int = 1) -> None:
     """`count` settled memories in clusters of `CLUSTER`, last activated up to `idle_nights` ago."""
-    data_dir.mkdir(mode=0o700, parents=True)
+    await asyncio.to_thread(data_dir.mkdir, mode=0o700, parents=True)
     told = list(texts(count, seed=count))
     roots = [_root(name) for name in ("Business", "Private")]
     async with open_ledger(data_dir / LEDGER) as ledger:

@@ -49,7 +49,7 @@ class Kind:
     def word(self) -> str:
         """The longest that both texts have."""
         told, changed = (set(re.findall(r"[a-z]+", text.casefold())) for text in (self.told, self.changed))
-        return max(sorted(told & changed), key=len)
+        return str(max(sorted(told & changed), key=len))
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,9 +88,9 @@ class Year:
 
 
 PEOPLE = (
-    "Ada Bruno Chloe Dmitri Elena Farid Greta Hugo Ingrid Jonas Keiko Liam Mara Nils Olga Pavel Quinn Rosa Samir Tilda "
-    "Uma Viktor Wanda Xenia Yusuf Zoe Anselm Bettina Cosmo Dagmar Ezra Fiona Gustav Hedda Ivo Jette Kaspar Lorenz Mirja "
-    "Noor"
+    "Ada Bruno Chloe Dmitri Elena Farid Greta Hugo Ingrid Jonas Keiko Liam Mara Nils Olga Pavel Quinn Rosa Samir "
+    "Tilda Uma Viktor Wanda Xenia Yusuf Zoe Anselm Bettina Cosmo Dagmar Ezra Fiona Gustav Hedda Ivo Jette Kaspar "
+    "Lorenz Mirja Noor"
 ).split()
 KINDS = (
     Kind(
@@ -121,7 +121,15 @@ KINDS = (
         "{p} keeps {v} at home.",
         "{p} has given the animals away and keeps {v} at home now.",
         ("What pet does {p} have?", "Which animal would greet me at the door of {p}?"),
-        ("two ferrets", "a grey parrot", "an old dachshund", "a tortoise", "three hens", "a blind cat", "stick insects"),
+        (
+            "two ferrets",
+            "a grey parrot",
+            "an old dachshund",
+            "a tortoise",
+            "three hens",
+            "a blind cat",
+            "stick insects",
+        ),
     ),
     Kind(
         "{p} plays the {v}.",
@@ -193,7 +201,14 @@ KINDS = (
         "{p} is training for {v}.",
         "{p} has dropped that plan and is training for {v}.",
         ("For which race does {p} prepare?", "What sporting goal does {p} have?"),
-        ("a marathon in Oslo", "the Channel swim", "an alpine tour", "a rowing regatta", "the Vasaloppet", "a triathlon"),
+        (
+            "a marathon in Oslo",
+            "the Channel swim",
+            "an alpine tour",
+            "a rowing regatta",
+            "the Vasaloppet",
+            "a triathlon",
+        ),
     ),
     Kind(
         "{p} drives {v}.",
@@ -280,14 +295,20 @@ _WORDS: Mapping[str, Sequence[str]] = {
         "the tram was stuck,the alarm had not rung,of a flat tyre,of the snow,the lift was full,of a parade,"
         "the queue was long,of a power cut"
     ).split(","),
-    "f": "lentil soup,noodles,a cheese roll,risotto,leftover pizza,pea stew,pancakes,a salad,dumplings,ramen".split(","),
+    "f": ("lentil soup,noodles,a cheese roll,risotto,leftover pizza,pea stew,pancakes,a salad,dumplings,ramen").split(
+        ","
+    ),
     "o": (
         "it was fine,nobody minded,we laughed,it was over quickly,it was nothing special,everybody agreed,"
         "that was all,nothing came of it"
     ).split(","),
-    "w": "it may rain,it is too warm,the fog is thick,the wind has turned,it smells of snow,the sun came out".split(","),
+    "w": ("it may rain,it is too warm,the fog is thick,the wind has turned,it smells of snow,the sun came out").split(
+        ","
+    ),
     "l": "the hall,the kitchen,room 12,the basement,the lobby,the archive,the garage,the corner shop".split(","),
-    "a": "sleepy pandas,new office chairs,a singing dog,parking rules,the old logo,a juggling act,desk plants".split(","),
+    "a": ("sleepy pandas,new office chairs,a singing dog,parking rules,the old logo,a juggling act,desk plants").split(
+        ","
+    ),
     "t": "stapler,umbrella,blue mug,extension lead,ladder,tape measure,whiteboard pen,trolley".split(","),
 }
 
@@ -342,15 +363,18 @@ def year(days: int, *, seed: int) -> Year:
             if not pairs:
                 break
             person, kind = pairs.pop()
-            _tell(chance, person, kind, day, days, facts, told)
+            fact, entries = _told(chance, person, kind, day=day, days=days)
+            for version, (when, scene) in enumerate(entries):
+                told[when].append(Entry(scene, (len(facts), version)))
+            facts.append(fact)
         for _ in range(chance.randint(*NOISE_A_DAY)):
             told[day].append(Entry(_noise(chance, day)))
     asked_on: list[list[tuple[int, str]]] = [[] for _ in range(days)]
     for number, fact in enumerate(facts):
         for day, question in fact.cues:
             asked_on[day].append((number, question))
-    for entries in told:
-        chance.shuffle(entries)
+    for of_day in told:
+        chance.shuffle(of_day)
     noon = datetime(START.year, START.month, START.day, 12, tzinfo=UTC)
     return Year(
         tuple(facts),
@@ -360,26 +384,22 @@ def year(days: int, *, seed: int) -> Year:
     )  # fmt: skip
 
 
-def _tell(
-    chance: random.Random,
-    person: str,
-    kind: Kind,
-    day: int,
-    days: int,
-    facts: list[Fact],
-    told: list[list[Entry]],
-) -> None:
-    first, second = chance.sample(kind.values, 2)
+def _told(
+    chance: random.Random, person: str, kind: Kind, *, day: int, days: int
+) -> tuple[Fact, list[tuple[int, NewScene]]]:
+    """A fact that is first told on that day, and its versions, each with its day."""
+    values = chance.sample(kind.values, 2)
     on = [day]
     later = day + chance.randint(10, 120)
     if chance.random() < CHANGING and later < days:
         on.append(later)
     importance = _importance(chance, IMPORTANCE_OF_FACT)
-    for version, (when, text, value) in enumerate(zip(on, (kind.told, kind.changed), (first, second), strict=False)):
-        scene = _scene(text.format(p=person, v=value), when, actors=(person,), importance=importance)
-        told[when].append(Entry(scene, (len(facts), version)))
+    entries = [
+        (when, _scene(text.format(p=person, v=value), when, actors=(person,), importance=importance))
+        for when, text, value in zip(on, (kind.told, kind.changed), values, strict=False)
+    ]
     questions = tuple(text.format(p=person) for text in kind.asked)
-    facts.append(_fact(chance, tuple(on), questions, (person, kind.word), days))
+    return _fact(chance, tuple(on), questions, (person, kind.word), days), entries
 
 
 def _fact(

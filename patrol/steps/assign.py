@@ -35,7 +35,7 @@ async def assign(night: Night) -> StepReport:
     # Vectors of another model are compared with nothing, so without this such a cluster would never be touched again.
     stale = [c.id for c in night.sub_clusters() if night.vector_of(c) is None and night.active_count(c.id)]
     await night.recompute(stale)
-    matched = match_clusters(night, ready, vectors)
+    matched = await match_clusters(night, ready, vectors)
     rooted = await fall_back_to_roots(night, ready, vectors)
     grouped = [made for root in night.roots() for made in await group_under(night, root, rooted)]
     touched = {one.cluster_id for one in await night.subjects([s.id for s in ready]) if one.cluster_id is not None}
@@ -62,20 +62,28 @@ def take_in_notes(night: Night) -> None:
         night.put(subject_of(memory))
 
 
-def match_clusters(night: Night, ready: Sequence[Subject], vectors: Mapping[MemoryId, Vector]) -> int:
+async def match_clusters(night: Night, ready: Sequence[Subject], vectors: Mapping[MemoryId, Vector]) -> int:
     """Each memory goes to the sub-cluster nearest to it, if that is near enough. How many did."""
     targets = [(c.id, v) for c in night.sub_clusters() if (v := night.vector_of(c)) is not None]
     if not targets or not ready:
         return 0
-    rows = np.stack([vectors[subject.id] for subject in ready])
-    similarity = rows @ np.stack([vector for _, vector in targets]).T
+    # Thousands of vectors against thousands: other calls go on meanwhile.
+    nearest = await asyncio.to_thread(
+        _nearest, [vectors[subject.id] for subject in ready], [vector for _, vector in targets]
+    )
     matched = 0
-    for subject, row in zip(ready, similarity, strict=True):
-        best = int(row.argmax())
-        if row[best] >= SIMILARITY:
+    for subject, best in zip(ready, nearest, strict=True):
+        if best is not None:
             night.put(replace(subject, cluster_id=targets[best][0]))
             matched += 1
     return matched
+
+
+def _nearest(vectors: Sequence[Vector], targets: Sequence[Vector]) -> list[int | None]:
+    """For each vector the number of the target nearest to it, if that is near enough."""
+    cosines = np.stack(vectors) @ np.stack(targets).T
+    near = cosines.max(axis=1) >= SIMILARITY
+    return [int(best) if found else None for best, found in zip(cosines.argmax(axis=1), near, strict=True)]
 
 
 async def fall_back_to_roots(
