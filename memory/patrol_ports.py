@@ -61,7 +61,8 @@ class ClusterCount:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DiaryEntry:
-    """One a day (spec P8). `date` is ISO; `sources`: the memories that it was written from."""
+    """One a day (spec P8). `date` is ISO; `sources`: the memories that it was written from; `written_at`: when the last
+    memory that was looked at was stored."""
 
     date: str
     text: str
