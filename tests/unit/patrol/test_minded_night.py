@@ -13,6 +13,7 @@ from memory.errors import LanguageModelUnavailable, UnusableAnswer
 from memory.language import Prompt
 from memory.rules.decay import effective_importance, flagged
 from memory.rules.revival import revived_session_count
+from patrol.deciding.decision import Decision
 from patrol.report import StepName
 from patrol.round import PatrolConfig
 from patrol.walk import WITHOUT_KEY
@@ -316,3 +317,35 @@ async def test_a_day_has_one_entry_and_the_last_points_stand(home: Household) ->
     again = Mind(diary=away)
     await home.night(again, steps=["diary"])
     assert again.prompts == []  # nothing was stored since
+
+
+async def test_a_diary_is_not_written_over_what_it_was_not_shown(home: Household) -> None:
+    """ruling 11: the entry that an offer showed was taken back or forgotten; one written from it would tell it."""
+    mind = Mind(diary=lambda p: {"diary": "I sang.\nI slept.\nI rose.", "think_md": ["One.", "Two.", "Three."]})
+    await home.store("Ann sang")
+    first = await home.night(mind, steps=["diary"])
+    home.clock.advance(MOMENT)
+    await home.store("Ann slept")
+    [offer] = (await home.night(steps=["flag"])).pending
+    assert offer.earlier == "I sang.\nI slept.\nI rose."
+    await home.undo(first.run_id)
+    decision = Decision.model_validate(
+        {"offer": offer.id, "diary": "I sang.\nI slept.\nI dreamt.", "think_md": ["1", "2", "3"]}
+    )
+    report = await home.patrol.decide(ADA, [decision])
+    assert "has changed since" in report.decided[0].refused
+    assert rows(home.path, "SELECT * FROM diary") == []
+
+
+async def test_what_was_pinned_since_it_was_offered_is_not_hidden_behind_a_summary(home: Household) -> None:
+    """spec L3: pinned memories are not summarised."""
+    [one] = await home.store("Ann sang", session_id="one")
+    await home.store("Ben slept", session_id="two")
+    pending = (await home.night(steps=["flag"])).pending
+    [offer] = [offer for offer in pending if offer.kind == "compress"]
+    assert [memory.id for memory in offer.memories] == [one.id]
+    await home.correct(one.id, pinned=True)
+    decision = Decision.model_validate({"offer": offer.id, "summary": "Ann sang."})
+    report = await home.patrol.decide(ADA, [decision])
+    assert "was pinned since" in report.decided[0].refused
+    assert not (await home.now(one)).compressed
