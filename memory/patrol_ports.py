@@ -100,8 +100,8 @@ class PatrolChanges:
     """The changed ones, as they are to be."""
     retold: tuple[Memory, ...] = ()
     """Of these the timeline is to be as it is here (❹)."""
-    compressed: Mapping[MemoryId, MemoryId] = field(default_factory=dict)
-    """Which summary tells of each (spec L3)."""
+    compressed: Mapping[MemoryId, MemoryId | None] = field(default_factory=dict)
+    """Which summary tells of each (spec L3); None for one that is to speak for itself again."""
     clusters: tuple[Cluster, ...] = ()
     """New or changed."""
     removed_clusters: tuple[ClusterId, ...] = ()
@@ -168,11 +168,19 @@ class PatrolReads(Protocol):
         """Its episodic memories that are neither dead nor pinned nor summarised, oldest first."""
         ...
 
+    async def summarised_by(self, ids: Sequence[MemoryId]) -> list[MemoryId]:
+        """The memories that these, or what these have absorbed, stand for as summaries."""
+        ...
+
     async def last_diary(self) -> DiaryEntry | None: ...
 
     async def thoughts(self) -> Thoughts: ...
 
     async def offers(self, ids: Sequence[OfferId]) -> list[KeptOffer]: ...
+
+    async def open_offers(self) -> list[KeptOffer]:
+        """Those that nobody has settled, the oldest first."""
+        ...
 
 
 class PatrolTransaction(PatrolReads, Protocol):
@@ -222,7 +230,7 @@ class PatrolLedger(Protocol):
         ...
 
     async def keep_offers(self, scope: Scope, offered: Sequence[KeptOffer], *, at: datetime) -> None:
-        """Replaces those on the same topics that nobody has settled."""
+        """Drops those that nobody has settled in a fortnight."""
         ...
 
     async def begin_run(self, scope: Scope, run: RunId, started: datetime) -> None: ...

@@ -54,6 +54,8 @@ class Night:
         self.clusters: dict[ClusterId, Cluster] = {}
         self.also = PatrolChanges()
         """What a step changes besides."""
+        self.spared: frozenset[ClusterId] = frozenset()
+        """Clusters that ❼ leaves: this run has just made them."""
         self._transaction = transaction
         self._run = run
         self._subjects: dict[MemoryId, Subject] = {}
@@ -156,6 +158,10 @@ class Night:
         new = {memory.id: memory for memory in self.new}
         stored = await self._transaction.memories([s.id for s in subjects if s.id not in new])
         return [*stored, *(new[s.id] for s in subjects if s.id in new)]
+
+    async def summarised_by(self, ids: Sequence[MemoryId]) -> list[MemoryId]:
+        """What these, or what they have absorbed, stand for as summaries."""
+        return await self._transaction.summarised_by(ids)
 
     async def diary_until_now(self) -> tuple[DiaryEntry | None, Thoughts]:
         """The last entry, and the points for the next session (spec P8)."""

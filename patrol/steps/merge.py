@@ -17,7 +17,7 @@ async def merge(night: Night) -> StepReport:
     await night.read()
     removed = to_sibling = to_root = 0
     for cluster in sorted(night.sub_clusters(), key=lambda c: (night.active_count(c.id), c.name, c.id)):
-        if night.active_count(cluster.id) > SMALL:
+        if night.active_count(cluster.id) > SMALL or cluster.id in night.spared:
             continue
         members = await night.members(cluster.id)
         if members:

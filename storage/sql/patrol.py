@@ -134,7 +134,21 @@ _RETELL = (
     .where(*_TARGET)
     .values(when_=bindparam("new_when"), folded=bindparam("new_folded"), content_hash=bindparam("new_hash"))
 )
-_COMPRESS = update(table).where(*_TARGET).values(compressed=True, compressed_into=bindparam("summary"))
+_COMPRESS = (
+    update(table)
+    .where(*_TARGET)
+    .values(compressed=bindparam("summary").is_not(None), compressed_into=bindparam("summary"))
+)
+_of_them = select(func.json_each(bindparam("ids")).table_valued("value").c.value.label("id")).cte(
+    "of_them", recursive=True
+)
+_absorbed = table.alias("absorbed")
+_of_them = _of_them.union(select(_absorbed.c.id).join(_of_them, _absorbed.c.absorbed_into == _of_them.c.id))
+_SUMMARISED_BY = (
+    select(_m.id)
+    .join(_of_them, _m.compressed_into == _of_them.c.id)
+    .where(unindexed(_m.being_id) == _BEING, _m.compressed.is_(True))
+)
 
 
 class SqlPatrolReads:
@@ -192,6 +206,11 @@ class SqlPatrolReads:
     async def session_memories(self, session_id: str) -> list[Memory]:
         return await self._reads.rows(_SESSION, to_memory, being=self._scope.being_id, session=session_id)
 
+    async def summarised_by(self, ids: Sequence[MemoryId]) -> list[MemoryId]:
+        if not ids:
+            return []
+        return await self._reads.rows(_SUMMARISED_BY, scalar, being=self._scope.being_id, ids=as_list(ids))
+
     async def last_diary(self) -> DiaryEntry | None:
         return await diary.last(self._reads, self._scope)
 
@@ -200,6 +219,9 @@ class SqlPatrolReads:
 
     async def offers(self, ids: Sequence[OfferId]) -> list[KeptOffer]:
         return await offers.by_ids(self._reads, self._scope, ids)
+
+    async def open_offers(self) -> list[KeptOffer]:
+        return await offers.unsettled(self._reads, self._scope)
 
 
 class SqlPatrol(SqlPatrolReads):
