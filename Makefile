@@ -8,6 +8,8 @@ PIP := $(PY) -m pip --disable-pip-version-check -q
 LOCKED := $(PIP) install --require-hashes --only-binary :all: -r
 UV_VERSION := 0.13.9
 PYTEST_ARGS ?=
+# Processes that share the tests: most of these wait for a server of theirs.
+WORKERS ?= 2
 BENCH_ARGS ?=
 
 .DEFAULT_GOAL := help
@@ -20,8 +22,8 @@ help: ## show this
 demo: $(VENV)/.project ## start the server, store a conversation, recall it, run a patrol, and say how to plug it in
 	@$(PY) -m server.demo
 
-test: $(VENV)/.dev ## run the tests, without the slow ones (PYTEST_ARGS="-k recall")
-	@$(PY) -m pytest $(PYTEST_ARGS)
+test: $(VENV)/.dev ## run the tests, without the slow ones (PYTEST_ARGS="-k recall" WORKERS=4)
+	@$(PY) -m pytest -n $(WORKERS) --dist worksteal $(PYTEST_ARGS)
 
 slow: $(VENV)/.dev ## run the slow tests alone
 	@$(PY) -m pytest -m slow $(PYTEST_ARGS) || { code=$$?; \

@@ -61,7 +61,8 @@ class ClusterCount:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DiaryEntry:
-    """One a day (spec P8). `date` is ISO; `sources`: the memories that it was written from."""
+    """One a day (spec P8). `date` is ISO; `sources`: the memories that it was written from; `written_at`: when the last
+    memory that was looked at was stored."""
 
     date: str
     text: str
@@ -242,3 +243,25 @@ class PatrolLedger(Protocol):
         ...
 
     async def record_cost(self, scope: Scope, run: RunId, spent: Spent, *, at: datetime) -> None: ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Lately:
+    """What has come to a being since its last patrol began, at the least one thing. `stored`: new memories and notes.
+    `first` and `latest`: when something was stored or recalled."""
+
+    being_id: BeingId
+    stored: int
+    first: datetime
+    latest: datetime
+
+
+class BeingsLedger(Protocol):
+    async def lately(self) -> list[Lately]:
+        """Of every being to whom something has come since its last patrol; one that was left alone is not among them.
+
+        A patrol that was undone counts, for it would only do the same again; one that was rolled back, or that only
+        carried out decisions, does not. What a patrol has written itself is nothing new. A recall counts if it brought
+        back anything that is alive.
+        """
+        ...

@@ -121,6 +121,10 @@ class Patrol:
             await self._bring_into_index()
             return report
 
+    def is_under_way(self, being_id: BeingId) -> bool:
+        """A patrol of this being, or an undoing of one: who asks for another now has to wait."""
+        return self._one_at_a_time[being_id].locked()
+
     async def decide(
         self, scope: Scope, decisions: Sequence[Decision], *, progress: Callable[[Progress], None] | None = None
     ) -> PatrolReport:
@@ -171,8 +175,14 @@ class Patrol:
             self._news(News(being_id=scope.being_id, run_id=run_id, event="begins"))
             yield run_id
         except BaseException:
-            # Also where the caller has gone: to its end, or the next start has to do it.
-            await asyncio.shield(asyncio.ensure_future(self._end(scope, run_id)))
+            # Also where the caller has gone: to its end, or the next start has to do it. A cancel scope cancels again
+            # and again, and the next patrol must not begin before.
+            ending = asyncio.ensure_future(self._end(scope, run_id))
+            while not ending.done():
+                with suppress(asyncio.CancelledError):
+                    await asyncio.wait({ending})
+            if error := ending.exception():
+                logger.error("the patrol run %s is rolled back at the next start: %r", run_id, error)  # noqa: TRY400
             self._news(News(being_id=scope.being_id, run_id=run_id, event="fails"))
             raise
 

@@ -42,6 +42,7 @@ def parser() -> argparse.ArgumentParser:
     shown.add_argument("--event", metavar="E", help="only this: store, recall, patrol and so on")
     shown.add_argument("--limit", metavar="N", type=int, default=100, help="the last N entries (default 100)")
     shown.add_argument("--json", action="store_true", help="one JSON object a line, with all ids")
+    _add_patrol(commands)
     _add_token(commands)
     commands.add_parser(
         "config", help="print the configuration that an MCP client needs, with this installation's path"
@@ -58,6 +59,22 @@ def _add_choices(found: argparse.ArgumentParser) -> None:
     found.add_argument(
         "--read-only", action="store_true", default=argparse.SUPPRESS, help="only tools that change nothing"
     )
+
+
+def _add_patrol(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    patrol = commands.add_parser("patrol", help="tidy memory now, show or undo what patrols did, or watch them")
+    patrol.add_argument("--steps", metavar="names", help="only these, with commas between (assign, age, and so on)")
+    patrol.add_argument("--dry-run", action="store_true", help="only report what would change")
+    patrol.add_argument("--watch", action="store_true", help="show patrols as they come, whoever asked; until Ctrl-C")
+    patrol.add_argument("--json", action="store_true", help="as JSON; with --watch one object a line")
+    verbs = patrol.add_subparsers(dest="verb", metavar="verb")
+    runs = verbs.add_parser("runs", help="list patrols, the latest first: when, how they ended, what they changed")
+    runs.add_argument("--limit", metavar="N", type=int, default=20, help="the last N (default 20)")
+    undo = verbs.add_parser("undo", help="put back what a patrol changed")
+    undo.add_argument("run", metavar="run", help="as `madeleine patrol runs` shows it")
+    for verb in (runs, undo):
+        # Not to be set back where it is not given here.
+        verb.add_argument("--json", action="store_true", default=argparse.SUPPRESS, help="as JSON")
 
 
 def _add_token(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:

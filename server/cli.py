@@ -51,6 +51,8 @@ def run(arguments: argparse.Namespace) -> int:
         settings = read_settings(overrides=chosen(arguments))
         start_logging(settings.log_level)
         keep_private()
+        if arguments.command == "patrol":
+            return asyncio.run(patrol(settings, arguments))
         others = {"reindex": reindex, "note": add_notes, "audit": audit, "token": token, "config": show_config}
         asyncio.run(others.get(arguments.command, serve)(settings, arguments))
     except MadeleineError as error:
@@ -194,6 +196,12 @@ async def audit(settings: Settings, arguments: argparse.Namespace) -> None:
     from server.audit import show_audit
 
     await show_audit(settings, arguments)
+
+
+async def patrol(settings: Settings, arguments: argparse.Namespace) -> int:
+    from server.patrol_command import patrol_command
+
+    return await patrol_command(settings, arguments)
 
 
 async def show_config(settings: Settings, arguments: argparse.Namespace) -> None:

@@ -6,11 +6,14 @@ import asyncio
 import logging
 from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager, AsyncExitStack
+from datetime import UTC, datetime
+from functools import partial
 from typing import TYPE_CHECKING
 
 from memory.errors import MadeleineError
 from server.lines import FINISH_SECONDS
 from server.settings import Settings
+from server.watchers import Watchers
 from tools.tool import UseCases
 
 if TYPE_CHECKING:
@@ -35,6 +38,9 @@ class LazyMemory:
         self._stack = AsyncExitStack()
         self._opening: asyncio.Task[OpenMemory] | None = None
         self._soon: asyncio.TimerHandle | None = None
+        self.watchers = Watchers()
+        self.last_call: datetime | None = None
+        """When the use cases were last asked for; UTC."""
 
     async def __aenter__(self) -> LazyMemory:
         self._soon = asyncio.get_running_loop().call_later(BEHIND_SECONDS, self._begin)
@@ -60,15 +66,22 @@ class LazyMemory:
     async def _open(self) -> OpenMemory:
         open_memory = self._open_memory
         if open_memory is None:  # to import it takes half a second
-            open_memory = await asyncio.to_thread(_import_open_memory)
+            open_memory = partial(await asyncio.to_thread(_import_open_memory), news=self.watchers.tell)
         return await self._stack.enter_async_context(open_memory(self._settings))
+
+    @property
+    def opened(self) -> OpenMemory | None:
+        """None while it is not open, or could not be opened."""
+        task = self._opening
+        return task.result() if task and task.done() and not task.cancelled() and task.exception() is None else None
 
     async def use_cases(self) -> UseCases:
         """Raises what opening raised."""
+        self.last_call = datetime.now(UTC)
         return (await asyncio.shield(self._begin())).use
 
 
-def _import_open_memory() -> OpenMemoryOf:
+def _import_open_memory() -> Callable[..., AbstractAsyncContextManager[OpenMemory]]:
     from server.wiring import open_memory
 
     return open_memory

@@ -7,6 +7,7 @@ through: the tool that gets it says what is wrong with it.
 
 from __future__ import annotations
 
+import asyncio
 import json
 import logging
 import os
@@ -195,6 +196,17 @@ def encode(message: types.JSONRPCMessage) -> bytes:
         return message.model_dump_json(by_alias=True, exclude_unset=True).encode() + b"\n"
     except PydanticSerializationError:  # half of a surrogate pair, as in a request's id: JSON carries it escaped
         return json.dumps(message.model_dump(by_alias=True, exclude_unset=True, mode="json")).encode() + b"\n"
+
+
+class StreamSink:
+    """Of a socket, on the event loop."""
+
+    def __init__(self, writer: asyncio.StreamWriter) -> None:
+        self._writer = writer
+
+    async def write(self, data: bytes, /) -> None:
+        self._writer.write(data)
+        await self._writer.drain()
 
 
 class _StdioSource:

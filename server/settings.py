@@ -17,6 +17,7 @@ from memory.errors import InvalidInput
 from server.environment import PREFIX, data_directory, environment, given
 from server.http_settings import HttpSettings
 from server.llm_settings import LlmSettings
+from server.patrol_settings import PatrolSettings
 
 FILE = "madeleine.toml"
 DEFAULT_MODEL = "sentence-transformers/all-MiniLM-L6-v2"
@@ -30,7 +31,7 @@ Names = Annotated[tuple[str, ...], BeforeValidator(_separated)]
 """In the environment separated by commas, in the file a list or the same."""
 
 
-class Settings(HttpSettings, LlmSettings):
+class Settings(HttpSettings, LlmSettings, PatrolSettings):
     """Every setting with its default. `MADELEINE_DATA_DIR` sets `data_dir`, and so on."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)

@@ -22,6 +22,7 @@ from memory.ingest.index_keeper import IndexKeeper, Progress
 from memory.ingest.store import StoreScenes
 from memory.ingest.update import UpdateMemory
 from memory.model import MemoryId, ModelName
+from memory.patrol_ports import PatrolLedger
 from memory.ports import AuditReader, Embedder, Index, NoteLedger
 from memory.recall.recall import Recall, RecallConfig
 from memory.recall.revisit import Revisit
@@ -30,7 +31,7 @@ from memory.rules.matching import MatchThresholds
 from memory.rules.secrets import Redact, as_it_stands, redacted
 from memory.tokens import TokenLedger
 from patrol.round import PatrolConfig
-from patrol.run import Patrol
+from patrol.run import News, Patrol
 from server.background import Background
 from server.owner import own
 from server.settings import Settings
@@ -89,8 +90,10 @@ async def open_memory(
     progress: Progress | None = None,
     embedder: TextModel | None = None,
     background: bool = True,
+    news: Callable[[News], None] | None = None,
 ) -> AsyncIterator[OpenMemory]:
-    """Own the data directory, open the ledger, heal the index, start the work in the background.
+    """Own the data directory, open the ledger, heal the index, start the work in the background. `news` is told of
+    every patrol.
 
     Raises `StorageBusy`, `StorageError`, `InvalidInput` for a model that nobody knows. What was opened is closed again
     in any case.
@@ -144,7 +147,8 @@ async def open_memory(
                 wrote=caught_up,
                 removed=taken_out,
                 redact=redaction(settings),
-                config=PatrolConfig(token_budget=settings.patrol_token_budget),
+                config=patrol_config(settings),
+                news=news,
                 turn=turn,
                 today=today,
             ),
@@ -158,6 +162,14 @@ def redaction(settings: Settings) -> Redact:
     return redacted if settings.redact else as_it_stands
 
 
+def patrol_config(settings: Settings) -> PatrolConfig:
+    return PatrolConfig(
+        token_budget=settings.patrol_token_budget,
+        step_seconds=settings.patrol_step_seconds,
+        compression_threshold=settings.compression_threshold,
+    )
+
+
 @asynccontextmanager
 async def notes_inbox(settings: Settings) -> AsyncIterator[NoteLedger]:
     """The ledger alone: it may be opened beside a running server, the index may not."""
@@ -168,10 +180,24 @@ async def notes_inbox(settings: Settings) -> AsyncIterator[NoteLedger]:
 
 @asynccontextmanager
 async def audit_trail(settings: Settings) -> AsyncIterator[AuditReader]:
-    """The ledger alone, as for the inbox. Raises `InvalidInput` where there is none: reading makes none."""
+    """The ledger alone, as for the inbox. Raises `InvalidInput` where there is none."""
+    async with _ledger_for_reading(settings) as ledger:
+        yield ledger
+
+
+@asynccontextmanager
+async def _ledger_for_reading(settings: Settings) -> AsyncIterator[Ledger]:
+    """Reading makes none."""
     if not (settings.data_dir / LEDGER).exists():
         raise InvalidInput(f"There is no memory in {settings.data_dir} yet. Set MADELEINE_DATA_DIR to where it is.")
     async with open_ledger(settings.data_dir / LEDGER) as ledger:
+        yield ledger
+
+
+@asynccontextmanager
+async def patrol_runs(settings: Settings) -> AsyncIterator[PatrolLedger]:
+    """The ledger alone, as for the audit. Raises `InvalidInput` where there is none."""
+    async with _ledger_for_reading(settings) as ledger:
         yield ledger
 
 

@@ -36,8 +36,8 @@ TOOL = Tool(
     name="forget",
     description=(
         "Erase memories for good, from the disk too; cannot be undone. Only when asked to forget: to "
-        "correct use update_memory; what is old fades by itself. related: memories once merged with the erased "
-        "ones, which stay and may tell the same."
+        "correct use update_memory; what is old fades by itself. related: memories merged or summed up with the "
+        "erased ones, which stay and may tell the same."
     ),
     arguments=ForgetArguments,
     answers=answer_schema(("erased",), erased=TEXTS, not_found=TEXTS, related=TEXTS),

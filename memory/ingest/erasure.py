@@ -57,6 +57,8 @@ class Erasure:
         if not remains:
             return 0
         await self._keeper.take_out(list(dict.fromkeys(id_ for _, id_ in remains)))
+        # Others told of it, too, and were marked when they ceased to: what the index has of them is replaced first.
+        await self._keeper.catch_up(to_now=True)
         await self._source.scrub()
         await self._index.scrub()
         # Only now: until here a crash must find them.

@@ -30,11 +30,15 @@ class IndexKeeper:
         self._embedder = embedder
         self._one_at_a_time = asyncio.Lock()
 
-    async def catch_up(self) -> int:
-        """Bring what is marked into the index, make it durable, clear the marks. The number of memories brought in."""
+    async def catch_up(self, *, to_now: bool = False) -> int:
+        """Bring what is marked into the index, make it durable, clear the marks. The number of memories brought in.
+        `to_now`: not what is marked meanwhile, which may be without end."""
         async with self._one_at_a_time:
             done = 0
+            last = await self._source.last_mark() if to_now else None
             while marks := await self._source.pending(limit=PAGE):
+                if last is not None and marks[0][0] > last:
+                    break
                 ids = list(dict.fromkeys(id_ for _, id_ in marks))
                 await self._bring_in(await self._source.any_memories(ids), ids)
                 # Only what is on disk in the index may lose its mark.

@@ -58,7 +58,7 @@ class WriteDiary:
                 date=offer.date,
                 text=found.answer.diary,
                 sources=tuple(dict.fromkeys((*earlier, *shown)))[-SOURCES:],
-                written_at=world.now(),
+                written_at=offer.until or world.now(),
             ),
             thoughts=Thoughts(
                 points=found.answer.think_md,

@@ -8,7 +8,7 @@ import socket
 import time
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
-from typing import Any, Literal
+from typing import Any
 
 PROTOCOL = 1
 """Of these two lines and what they promise. The higher one wins: a host of a lower one is replaced, a forwarder of a
@@ -34,9 +34,12 @@ class NoHost(Exception):
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Hello:
     """`settings`: as in the environment, without the prefix, in lower case: being, toolsets, read_only and all others,
-    the key of a language model among them. `session`: the same at each connection of one forwarder."""
+    the key of a language model among them. `session`: the same at each connection of one forwarder.
 
-    want: Literal["serve", "status", "stop"] = "serve"
+    `want`: "serve" tools, "status" or "stop", which every host knows, or "watch" the being's patrols, of which the host
+    tells one JSON object a line behind its reply. A host that does not know one says so; the first ones hung up."""
+
+    want: str = "serve"
     protocol: int = PROTOCOL
     version: str = ""
     token: str = field(default="", repr=False)
@@ -52,10 +55,10 @@ def read_hello(line: bytes) -> Hello:
     found = json.loads(line)["madeleine"]
     settings = found.get("settings", {})
     want, protocol = found["want"], found["protocol"]
-    if want not in ("serve", "status", "stop") or not isinstance(protocol, int) or not isinstance(settings, dict):
-        raise ValueError("not a hello")
+    if not isinstance(protocol, int) or not isinstance(settings, dict):
+        raise ValueError("not a hello")  # noqa: TRY004
     return Hello(
-        want=want,
+        want=str(want),
         protocol=protocol,
         version=str(found.get("version", "")),
         token=str(found.get("token", "")),

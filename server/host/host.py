@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import hmac
+import json
 import logging
 import os
 import socket
@@ -21,9 +22,10 @@ from server.app import Caller, always, build_server, toolset_of
 from server.attach.hello import HELLO_SECONDS, LONGEST, PROTOCOL, Hello, read_hello, reply
 from server.http_settings import HttpSettings
 from server.language import LanguageModels
-from server.lines import FINISH_SECONDS, line_transport
+from server.lines import FINISH_SECONDS, StreamSink, line_transport
 from server.llm_settings import LlmSettings, of_a_client
 from server.settings import Settings, settings_of
+from server.watchers import Watcher, Watchers, as_json
 from tools.tool import UseCases
 
 logger = logging.getLogger(__name__)
@@ -49,9 +51,13 @@ class Host:
         *,
         token: str = "",
         stays: bool = False,
+        watchers: Watchers | None = None,
+        at_rest: Callable[[], Awaitable[None]] | None = None,
     ) -> None:
         """`token`: what a caller has to know, if the socket does not itself keep others out. `stays`: also without
-        clients."""
+        clients. `at_rest` is awaited before it goes for want of clients: what it does by itself comes to its end."""
+        self._watchers = watchers or Watchers()
+        self._at_rest = at_rest
         self._stays = stays
         self._settings = settings
         self._use_cases = use_cases
@@ -61,7 +67,7 @@ class Host:
         self._connections: set[asyncio.Task[None]] = set()
         self._clients: dict[asyncio.Task[None], dict[str, Any]] = {}
         self._started = time.time()
-        self._idle: asyncio.TimerHandle | None = None
+        self._leaving: asyncio.Task[None] | None = None
 
     def end(self) -> None:
         """What was begun is finished."""
@@ -72,7 +78,7 @@ class Host:
         unix = listener.family == getattr(socket, "AF_UNIX", None)
         listen = asyncio.start_unix_server if unix else asyncio.start_server
         server = await listen(self._connected, sock=listener, limit=LONGEST)
-        self._nobody_is_here()
+        self._leave_soon()
         await self.ending.wait()
         # Closed at once: who connects from now on finds nobody, and starts the next host when this one has gone.
         server.close()
@@ -82,18 +88,28 @@ class Host:
             await asyncio.wait(self._clients, timeout=FINISH_SECONDS + 1)
         for task in self._connections:
             task.cancel()
+        self._stay()
 
-    def _nobody_is_here(self) -> None:
+    def _leave_soon(self) -> None:
         if not self._stays:
-            self._idle = asyncio.get_running_loop().call_later(self._settings.idle_seconds, self.end)
+            self._leaving = asyncio.create_task(self._leave(), name="leave")
+
+    def _stay(self) -> None:
+        if self._leaving is not None:
+            self._leaving.cancel()
+            self._leaving = None
+
+    async def _leave(self) -> None:
+        await asyncio.sleep(self._settings.idle_seconds)
+        if self._at_rest is not None:
+            await self._at_rest()
+        self.end()
 
     async def _connected(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         task = asyncio.current_task()
         assert task is not None
         self._connections.add(task)
-        if self._idle is not None:
-            self._idle.cancel()
-            self._idle = None
+        self._stay()
         try:
             await self._serve(reader, writer)
         except ConnectionError as error:
@@ -103,7 +119,7 @@ class Host:
         finally:
             self._connections.discard(task)
             if not self._connections:
-                self._nobody_is_here()
+                self._leave_soon()
             writer.close()
             with suppress(OSError):
                 await writer.wait_closed()
@@ -112,7 +128,7 @@ class Host:
         hello = await self._hello(reader)
         if hello is None:
             return
-        sink = _Sink(writer)
+        sink = StreamSink(writer)
         if hello.want == "stop":
             await sink.write(self._reply(ok=True))
             self.end()
@@ -120,8 +136,12 @@ class Host:
             await sink.write(self._reply(ok=True, **self._status()))
         elif hello.protocol != PROTOCOL:
             await sink.write(self._reply(error=_other_protocol(hello)))
-        else:
+        elif hello.want == "serve":
             await self._serve_tools(hello, reader, sink)
+        elif hello.want == "watch":
+            await self._show_patrols(hello, reader, sink)
+        else:
+            await sink.write(self._reply(error=_unknown(hello)))
 
     async def _hello(self, reader: asyncio.StreamReader) -> Hello | None:
         """None for who does not say it properly, or does not know the token: it gets no answer."""
@@ -133,7 +153,7 @@ class Host:
             return None
         return hello if known else None
 
-    async def _serve_tools(self, hello: Hello, reader: asyncio.StreamReader, sink: _Sink) -> None:
+    async def _serve_tools(self, hello: Hello, reader: asyncio.StreamReader, sink: StreamSink) -> None:
         try:
             settings = settings_of(dict(hello.settings) | {"data_dir": str(self._settings.data_dir)})
             toolset = toolset_of(settings.model_copy(update={"max_text_chars": self._settings.max_text_chars}))
@@ -157,6 +177,21 @@ class Host:
                 await server.run(read, write, server.create_initialization_options())
         finally:
             del self._clients[task]
+
+    async def _show_patrols(self, hello: Hello, reader: asyncio.StreamReader, sink: StreamSink) -> None:
+        """One JSON object a line for each piece of news, until the watcher hangs up."""
+        try:
+            settings = settings_of(dict(hello.settings) | {"data_dir": str(self._settings.data_dir)})
+        except InvalidInput as error:
+            await sink.write(self._reply(error=str(error), usage=True))
+            return
+        with self._watchers.watching(BeingId(settings.being)) as watcher:
+            await sink.write(self._reply(ok=True, being=settings.being))
+            async with asyncio.TaskGroup() as tasks:
+                showing = tasks.create_task(_show(watcher, sink))
+                with suppress(ConnectionError):
+                    await reader.read(1)
+                showing.cancel()
 
     def _note_differences(self, theirs: Settings) -> None:
         ours, others = self._settings.model_dump(), theirs.model_dump()
@@ -187,10 +222,14 @@ def _other_protocol(hello: Hello) -> str:
     )
 
 
-class _Sink:
-    def __init__(self, writer: asyncio.StreamWriter) -> None:
-        self._writer = writer
+def _unknown(hello: Hello) -> str:
+    return (
+        f"This memory's process is Madeleine {__version__}, which does not know what is asked of it "
+        f"({hello.want[:20]!r}). Update it, or end it with `madeleine stop` if that is done."
+    )
 
-    async def write(self, data: bytes, /) -> None:
-        self._writer.write(data)
-        await self._writer.drain()
+
+async def _show(watcher: Watcher, sink: StreamSink) -> None:
+    with suppress(ConnectionError):
+        async for news in watcher:
+            await sink.write(json.dumps(as_json(news), ensure_ascii=False).encode() + b"\n")

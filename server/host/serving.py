@@ -18,6 +18,7 @@ from server.host.host import Host
 from server.language import LanguageModels
 from server.lazy import LazyMemory
 from server.logs import start_logging
+from server.schedule import patrols_by_themselves
 from server.settings import Settings, read_settings
 from server.stdio import stop_signals
 
@@ -41,8 +42,19 @@ def run(data_dir: Path, listener: socket.socket, address: Address) -> int:
 
 async def serve(settings: Settings, listener: socket.socket, address: Address) -> None:
     """Until it is told to end, or has idled."""
-    async with LanguageModels(settings) as models, LazyMemory(settings) as memory:
-        host = Host(settings, memory.use_cases, models, token=address.token)
+    async with (
+        LanguageModels(settings) as models,
+        LazyMemory(settings) as memory,
+        patrols_by_themselves(settings, memory, language=models.own) as schedule,
+    ):
+        host = Host(
+            settings,
+            memory.use_cases,
+            models,
+            token=address.token,
+            watchers=memory.watchers,
+            at_rest=schedule.at_rest,
+        )
         with stop_signals(host.end):
             logger.info("process %d is the host of %s", os.getpid(), settings.data_dir)
             be_quiet()

@@ -25,6 +25,7 @@ from server.http.listen import bound
 from server.http.serve import refuse_open_house, serve_http
 from server.language import LanguageModels
 from server.lazy import LazyMemory
+from server.schedule import patrols_by_themselves
 from server.settings import Settings
 from server.stdio import stop_signals
 from server.wiring import open_token_ledger
@@ -45,8 +46,9 @@ async def serve_over_http(settings: Settings, *, host: str | None, port: int | N
         hosting(settings) as (listener, address),
         LanguageModels(settings) as models,
         LazyMemory(settings) as memory,
+        patrols_by_themselves(settings, memory, language=models.own),
     ):
-        both = Host(settings, memory.use_cases, models, token=address.token, stays=True)
+        both = Host(settings, memory.use_cases, models, token=address.token, watchers=memory.watchers, stays=True)
 
         def tell(url: str) -> None:
             both.http = url

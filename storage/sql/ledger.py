@@ -21,7 +21,7 @@ from memory.model import (
     RunId,
     Vector,
 )
-from memory.patrol_ports import KeptOffer, PatrolReads, PatrolTransaction, Run, RunState, Undone
+from memory.patrol_ports import KeptOffer, Lately, PatrolReads, PatrolTransaction, Run, RunState, Undone
 from memory.ports import (
     AuditEntry,
     AuditQuery,
@@ -35,6 +35,7 @@ from memory.ports import (
 from memory.scope import Scope
 from storage.sql import (
     audit,
+    beings,
     clusters,
     costs,
     embeddings,
@@ -155,6 +156,9 @@ class Ledger:
 
     async def undo(self, scope: Scope, run: RunId, *, at: datetime, state: RunState = "undone") -> Undone:
         return await undo.undo(self._database, scope, run, at=at, state=state)
+
+    async def lately(self) -> list[Lately]:
+        return await beings.lately(self._database)
 
     async def record_cost(self, scope: Scope, run: RunId, spent: Spent, *, at: datetime) -> None:
         await costs.record(self._database, scope, run, spent, at)

@@ -17,7 +17,7 @@ from sqlalchemy import BindParameter, bindparam, delete, func, insert, or_, sele
 from memory.audit import entry_of
 from memory.errors import CannotUndo
 from memory.model import MemoryId, RunId
-from memory.patrol_ports import RunState, Undone
+from memory.patrol_ports import Run, RunState, Undone
 from memory.scope import Scope
 from storage.sql import audit, clock, clusters, embeddings, memories, pending, runs
 from storage.sql.engine import Database, Transaction
@@ -36,6 +36,7 @@ from storage.sql.tables import (
 )
 from storage.sql.tables import clusters as clusters_table
 from storage.sql.tables import memories as table
+from storage.sql.times import to_micros
 
 _c, _j, _m = clusters_table.c, patrol_changes.c, table.c
 _BEING: BindParameter[str] = bindparam("being")
@@ -99,6 +100,16 @@ _REWIND = (
     .where(_m.being_id == _BEING, _m.status == "active", _m.since > bindparam("cycle"))
     .values(since=bindparam("cycle"))
 )
+_REWIND_RECALLED = (
+    update(table)
+    .where(
+        _m.being_id == _BEING,
+        among(_m.id, "ids"),
+        _m.status != "dead",
+        _m.last_activated > bindparam("started"),
+    )
+    .values(since=func.coalesce(_m.stopped_at, bindparam("cycle")))
+)
 _READ_AGAIN = (
     update(table)
     .where(_m.id == bindparam("target"), _m.being_id == _BEING)
@@ -118,31 +129,32 @@ class _Change:
 
 async def undo(database: Database, scope: Scope, run: RunId, *, at: datetime, state: RunState) -> Undone:
     async with database.transaction() as transaction:
-        if not await _stands(transaction, scope, run, state):
+        found = await _standing(transaction, scope, run, state)
+        if found is None:
             return Undone(counts={})
         changes = [_Change(*one) for one in await transaction.rows(_OF_RUN, row_of, run=run, being=scope.being_id)]
         await _refuse_if_touched(transaction, scope, changes)
-        found = await _Undoing(transaction, scope, run).all(changes)
+        undone = await _Undoing(transaction, scope, found).all(changes)
         await transaction.run(_FORGET_RUN, [{"run": run, "being": scope.being_id}])
         await runs.set_state(transaction, scope, run, state)
         await audit.append(transaction, [entry_of(scope, "patrol", at, tool=state, ids=[run])])
-        return found
+        return undone
 
 
-async def _stands(transaction: Transaction, scope: Scope, run: RunId, to_be: RunState) -> bool:
-    """False for one that is to be rolled back if it was begun and has not come to its end, and was not or has."""
+async def _standing(transaction: Transaction, scope: Scope, run: RunId, to_be: RunState) -> Run | None:
+    """None if it is only to be rolled back, and was never begun or has come to its end."""
     found = await runs.by_ids(transaction, scope, [run])
     if not found and to_be == "rolled_back":
-        return False
+        return None
     if not found:
         raise CannotUndo(f"There is no patrol run {run!r}. Nothing was changed: `madeleine patrol runs` lists them.")
     if found[0].state in ("undone", "rolled_back"):
         raise CannotUndo(f"The patrol run {run} was undone before. Nothing was changed.")
     if to_be == "rolled_back":
-        return found[0].state == "running"
+        return found[0] if found[0].state == "running" else None
     if found[0].state == "running":
         raise CannotUndo(f"The patrol run {run} is still going on. Nothing was changed: wait until it has ended.")
-    return True
+    return found[0]
 
 
 async def _refuse_if_touched(transaction: Transaction, scope: Scope, changes: Sequence[_Change]) -> None:
@@ -165,7 +177,7 @@ async def _refuse_if_touched(transaction: Transaction, scope: Scope, changes: Se
 
 
 class _Undoing:
-    def __init__(self, transaction: Transaction, scope: Scope, run: RunId) -> None:
+    def __init__(self, transaction: Transaction, scope: Scope, run: Run) -> None:
         self._transaction = transaction
         self._scope = scope
         self._run = run
@@ -183,6 +195,7 @@ class _Undoing:
             await self._kind(kind, [one for one in changes if one.kind == kind])
         gone = await self._remove(made)
         await self._rewind([one for one in changes if one.kind == "clock"])
+        await self._rewind_recalled([one.target for one in changes if one.kind == "memory"])
         await self._refuse_if_lived_in()
         await self._refuse_if_written_from(made)
         # Where it was is gone: somebody has forgotten the others that were there.
@@ -274,6 +287,13 @@ class _Undoing:
         await self._transaction.run(_REWIND, [{"being": being, "cycle": cycle}])
         self._counts["clock"] += len(ticks)
 
+    async def _rewind_recalled(self, ids: Sequence[str]) -> None:
+        """A recall since then has left the clocks of those alone that were dead at the time, and are not now (ruling
+        2)."""
+        cycle = await clock.cycle(self._transaction, self._scope.being_id)
+        binds = {"being": self._scope.being_id, "ids": as_list(ids), "cycle": cycle}
+        await self._transaction.run(_REWIND_RECALLED, [binds | {"started": to_micros(self._run.started)}])
+
     async def _read_again(self, changes: Sequence[_Change]) -> None:
         """What is derived from a memory's fields, and the index."""
         ids = [MemoryId(id_) for id_ in dict.fromkeys(one.target for one in changes)]
@@ -320,7 +340,7 @@ class _Undoing:
 
     async def _later(self, id_: str) -> str:
         """The last run that has to do with a cluster or a memory."""
-        found = await self._transaction.rows(_TELLS_OF, scalar, being=self._scope.being_id, run=self._run, id=id_)
+        found = await self._transaction.rows(_TELLS_OF, scalar, being=self._scope.being_id, run=self._run.id, id=id_)
         return f"The later patrol run {found[0]}" if found else "A later patrol run"
 
     async def _recompute(self) -> None:

@@ -36,7 +36,7 @@ from memory.model import (
     Vector,
     scene_to_text,
 )
-from memory.patrol_ports import PatrolChanges, PatrolLedger, PatrolReads, Subject
+from memory.patrol_ports import BeingsLedger, Lately, PatrolChanges, PatrolLedger, PatrolReads, Subject
 from memory.ports import (
     Activation,
     ActivationLog,
@@ -64,7 +64,15 @@ _numbers = itertools.count(1)
 
 
 class AnyLedger(
-    StoreLedger, RecallLedger, SearchLedger, RevisitLedger, PatrolLedger, NoteLedger, IndexSource, Protocol
+    StoreLedger,
+    RecallLedger,
+    SearchLedger,
+    RevisitLedger,
+    PatrolLedger,
+    BeingsLedger,
+    NoteLedger,
+    IndexSource,
+    Protocol,
 ):
     @property
     def activations(self) -> ActivationLog: ...
@@ -717,6 +725,64 @@ class LedgerContract:
             await transaction.apply(changes, run=RUN, step="assign")
         await apply(ledger, changes)
         assert [id_ for _, id_ in await ledger.pending(limit=10)] == [died.id, joined.id, left.id]
+
+    async def test_a_being_to_whom_nothing_came_since_its_last_patrol_is_left_alone(self, ledger: AnyLedger) -> None:
+        """spec P12: what was there before does not count again; what came since does, and so does a recall."""
+
+        def later(minutes: int) -> datetime:
+            return MOMENT + timedelta(minutes=minutes)
+
+        assert await ledger.lately() == []
+        old = [memory(f"Old {n}", created_at=later(n)) for n in range(3)]
+        await ledger.commit(ADA, batch(*old))
+        await ledger.commit(BOB, batch(memory("Another's", scope=BOB, created_at=later(1))))
+        bobs = Lately(being_id=BOB.being_id, stored=1, first=later(1), latest=later(1))
+        assert await ledger.lately() == [
+            Lately(being_id=ADA.being_id, stored=3, first=later(0), latest=later(2)), bobs
+        ]  # fmt: skip
+        await self.patrolled(ledger, RunId("one"), later(10))
+        assert await ledger.lately() == [bobs]
+        ledger.activations.add(ADA, [Activation(old[1].id, 1, later(20))])
+        await ledger.activations.settle()
+        recalled = Lately(being_id=ADA.being_id, stored=0, first=later(20), latest=later(20))
+        assert await ledger.lately() == [recalled, bobs]
+        await ledger.commit(ADA, batch(memory("New", created_at=later(30))))
+        await ledger.add_note(ADA, note("{}", type_="scene", at=later(15)))
+        everything = Lately(being_id=ADA.being_id, stored=2, first=later(15), latest=later(30))
+        assert await ledger.lately() == [everything, bobs]
+        await self.patrolled(ledger, RunId("two"), later(40))
+        await ledger.undo(ADA, RunId("two"), at=later(41))
+        assert await ledger.lately() == [bobs], "what was undone is not done again by itself"
+
+    async def test_what_a_patrol_writes_is_nothing_new_and_what_comes_while_it_runs_is(self, ledger: AnyLedger) -> None:
+        """spec P12: else each patrol would bring the next."""
+        start, since = MOMENT, MOMENT + timedelta(minutes=1)
+        await ledger.begin_run(ADA, RUN, start)
+        await ledger.commit(ADA, batch(memory("Meanwhile", created_at=since)))
+        async with ledger.patrol(ADA) as transaction:
+            await transaction.tick(RUN)
+            for tool in ("notes", "run_patrol"):
+                written = memory(f"By {tool}", created_at=since, provenance=Provenance(tool=tool))
+                await transaction.apply(PatrolChanges(new=(written,)), run=RUN, step="assign")
+        await ledger.finish_run(ADA, RUN, since, {"steps": [{"name": "assign"}]})
+        assert await ledger.lately() == [Lately(being_id=ADA.being_id, stored=1, first=since, latest=since)]
+
+    async def test_a_run_that_was_rolled_back_or_only_carried_out_decisions_was_no_patrol(
+        self, ledger: AnyLedger
+    ) -> None:
+        """spec P12"""
+        await ledger.commit(ADA, batch(memory("New", created_at=MOMENT)))
+        await ledger.begin_run(ADA, RunId("killed"), MOMENT + timedelta(minutes=1))
+        await ledger.undo(ADA, RunId("killed"), at=MOMENT, state="rolled_back")
+        await ledger.begin_run(ADA, RunId("decided"), MOMENT + timedelta(minutes=2))
+        await ledger.finish_run(ADA, RunId("decided"), MOMENT, {"steps": [], "decided": [{"offer": "x"}]})
+        assert [one.stored for one in await ledger.lately()] == [1]
+
+    async def patrolled(self, ledger: AnyLedger, run: RunId, started: datetime) -> None:
+        await ledger.begin_run(ADA, run, started)
+        async with ledger.patrol(ADA) as transaction:
+            await transaction.tick(run)
+        await ledger.finish_run(ADA, run, started + timedelta(seconds=1), {"steps": [{"name": "age"}]})
 
     async def test_a_patrol_left_with_an_exception_changes_nothing(self, ledger: AnyLedger) -> None:
         one = memory()

@@ -34,6 +34,7 @@ from tests.contracts.ledger_contract import (
     the,
     vector,
 )
+from tests.contracts.patrol_contract import PatrolContract
 
 
 @pytest.fixture
@@ -63,7 +64,7 @@ async def no_room(ledger: Ledger) -> AsyncIterator[None]:
         await pragma(ledger, f"max_page_count = {greatest}")
 
 
-class TestSqlLedger(LedgerContract, ForgettingContract):
+class TestSqlLedger(LedgerContract, ForgettingContract, PatrolContract):
     async def _reports(self, ledger: AnyLedger) -> list[object]:
         assert isinstance(ledger, Ledger)
         statement = select(patrol_runs.c.report)

@@ -107,7 +107,7 @@ async def test_a_patrol_sorts_memories_into_a_cluster_and_tells_its_progress(tmp
     assert made["name"] == "family dinner"
     assert {cluster["name"] for cluster in clusters if cluster["is_root"]} == {"Business", "Private"}
     assert made["active"] == len(inside["memories"]) >= 3
-    assert [(done, total) for done, total, _ in seen] == [(n, 7) for n in range(1, 8)]
+    assert [(done, total) for done, total, _ in seen] == [(n, 9) for n in range(1, 10)]
 
 
 async def test_search_finds_words_newest_first_page_by_page(tmp_path: Path, era: Era) -> None:

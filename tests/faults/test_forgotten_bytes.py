@@ -17,15 +17,18 @@ from typing import Any
 import pytest
 from mcp.client.client import Client
 
+from memory.errors import CannotUndo
 from memory.ingest.forget import Forgotten
 from memory.ingest.notes import add_note
 from memory.ingest.store import NewScene
+from memory.language import Prompt
 from memory.model import Changes, DatedAction, Memory, Scene
 from memory.ports import KeywordQuery
 from server.settings import Settings
 from server.wiring import OpenMemory, open_memory
 from tests.doubles import ADA, BOB, NOW
 from tests.e2e.serving import ROOT, ask, command, connected, environment
+from tests.household import Mind, shown
 from tests.remains import DenseWords, found_in
 
 SECRET = NewScene(
@@ -115,6 +118,70 @@ async def test_the_note_that_it_came_from_and_the_cluster_that_it_named_are_gone
         assert told.bytes_gone
         assert found_in(tmp_path, ["xylophoniser", "Brandauerin"], rows) == {}
         assert [one.name for one in await memory.use.revisit.clusters(ADA) if not one.is_root] == []
+
+
+PLAIN = "The council met in the old hall and talked of bridges"
+
+
+async def test_what_patrols_have_made_of_it_is_gone_too(tmp_path: Path) -> None:
+    """A timeline that retold it, in the survivor of its survivor, and that one's vector; the journal of all that, a
+    diary entry, points for the next session, an offer, and the means of clusters."""
+    embedder = DenseWords(dim=96)
+    secret = "Zoé buried the xylophoniser under the quincewood tree near the shed"
+    words = ("xylophoniser", "quincewood", "zwischenlagered", "Brandauerin")
+    async with open_memory(Settings(data_dir=tmp_path), embedder=embedder) as memory:
+        use = memory.use
+        scene = Scene(
+            action=secret, actors=("Zoé Brandauerin",), when=(DatedAction("2026-02-01", "it was zwischenlagered"),)
+        )
+        others = [NewScene(scene=Scene(action=f"Zoé buried the spade under the old tree, day {n}")) for n in range(4)]
+        stored = await use.store(ADA, [NewScene(scene=scene, importance=0.9), *others])
+        kept = [one.memory for one in await use.store(ADA, [NewScene(scene=Scene(action=PLAIN))])]
+
+        def merging(into: str) -> Mind:
+            def consolidate(prompt: Prompt) -> Any:
+                lines = shown(prompt)
+                numbers = {
+                    part: n for n, line in enumerate(lines, start=1) for part in (into, absorbed) if part in line
+                }
+                found = len(numbers) == 2
+                return {
+                    "merges": [{"survivor": numbers[into], "absorbed": [numbers[absorbed]]}] if found else [],
+                    "make_dead": [],
+                }
+
+            absorbed = "quincewood" if into == "day 0" else "day 0"
+            return Mind(consolidate=consolidate, diary=writing)
+
+        def writing(prompt: Prompt) -> Any:
+            told = [line for line in shown(prompt) if "quincewood" in line]
+            said = "I buried a xylophoniser under a quincewood." if told else "Nothing."
+            return {"diary": f"{said}\nI slept.\nI rose.", "think_md": [said, "Two.", "Three."]}
+
+        first = await use.patrol(ADA, language=merging("day 0"))
+        await use.store(ADA, [NewScene(scene=Scene(action="Zoé buried the spade under the old tree, day 9"))])
+        second = await use.patrol(ADA, language=merging("day 9"), hands_out=False)
+        await use.store(ADA, [NewScene(scene=Scene(action="Zoé dug under the old tree, day 10"))])
+        last = await use.patrol(ADA)
+        assert {offer.kind for offer in last.pending} >= {"consolidate", "diary"}
+        [survivor] = [
+            one for one in await memory.ledger.all_memories(after=None, limit=50) if one.scene.action.endswith("day 9")
+        ]
+        assert secret in [item.action for item in survivor.scene.when if isinstance(item, DatedAction)]
+        rows = [embedder.vector(stored[0].memory.embed_text), embedder.vector(survivor.embed_text)]
+        assert set(found_in(tmp_path, words, rows)) == {*words, "vector"}
+        told = await use.forget(ADA, [stored[0].memory.id])
+        assert (told.bytes_gone, told.diary_entries) == (True, 1)
+        assert found_in(tmp_path, words, rows) == {}
+        for report in (last, second, first):
+            with suppress(CannotUndo):
+                await use.patrol.undo(ADA, report.run_id)
+        await memory.keeper.catch_up()
+        assert found_in(tmp_path, words, rows) == {}
+        assert await memory.ledger.count_memories() == await memory.index.count() == 7
+        [plain] = await memory.ledger.memories(ADA, [kept[0].id])
+        assert plain.scene.action == PLAIN
+    assert found_in(tmp_path, words, rows) == {}
 
 
 async def test_what_another_memory_has_in_common_with_it_stays(tmp_path: Path) -> None:

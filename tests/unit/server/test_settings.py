@@ -175,3 +175,20 @@ def test_the_command_line_wins_over_all(tmp_path: Path) -> None:
     (tmp_path / FILE).write_text('tools = ["recall"]\nbeing = "ada"\n', encoding="utf-8")
     found = read_settings(environment(tmp_path, tools="store"), overrides={"tools": "forget,recall", "read_only": True})
     assert (found.tools, found.read_only, found.being) == (("forget", "recall"), True, "ada")
+
+
+# --- patrols ----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("given", "hour"), [("0", 0), ("23", 23), ("off", None), (" Never ", None), ("", 3)])
+def test_the_hour_of_the_patrol_may_be_off(tmp_path: Path, given: str, hour: int | None) -> None:
+    assert read_settings(environment(tmp_path, patrol_at_hour=given)).patrol_at_hour == hour
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [("patrol_at_hour", "24"), ("patrol_at_hour", "noon"), ("patrol_after_memories", "-1"), ("patrol_by_itself", "x")],
+)
+def test_a_time_for_patrols_that_there_is_not_is_named(tmp_path: Path, name: str, value: str) -> None:
+    with pytest.raises(InvalidInput, match=name):
+        read_settings(environment(tmp_path, **{name: value}))

@@ -1,0 +1,267 @@
+"""A being's life over the real ledger: storing, recalling, patrols and undoing them, and what is then in the tables."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import shutil
+import sqlite3
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, closing
+from datetime import timedelta
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from memory.errors import LanguageModelUnavailable, StorageError, UnusableAnswer
+from memory.ingest.notes import add_note
+from memory.ingest.store import NewScene, Stored, StoreScenes
+from memory.ingest.update import UpdateMemory
+from memory.language import Answer, Prompt, Spent
+from memory.model import Changes, Memory, MemoryId, Note, RunId, Scene, Status, Vector, content_hash
+from memory.patrol_ports import PatrolTransaction, Undone
+from memory.ports import Activation, IndexPoint
+from memory.rules.roots import PROTOTYPES
+from memory.scope import Scope
+from patrol.report import STEPS, PatrolReport, StepName
+from patrol.round import PatrolConfig
+from patrol.run import Patrol
+from storage.sql.ledger import Ledger, open_ledger
+from storage.sql.schema import prepare
+from tests.doubles import ADA, Clock, FakeWordStatistics, WordEmbedder
+
+KEPT = {
+    "memories": "*", "reinforcements": "*", "revisions": "*", "clusters": "*", "notes": "*", "diary": "*",
+    "beings": "*", "embeddings": "model, content_hash, vector",
+}  # fmt: skip
+"""What an undo puts back: all but the journal, runs, offers, costs, the audit and marks for the index."""
+MOMENT = timedelta(seconds=1)
+"""Passes before each recall and each patrol."""
+WITHOUT = frozenset({"seq"})
+_STANDING = {
+    "beings": "cycle > 0 OR think != '[]'",
+    "embeddings": "content_hash IN (SELECT content_hash FROM memories)",
+}
+
+
+@cache
+def _empty(directory: Path) -> Path:
+    path = directory / "empty.db"
+    prepare(path)
+    return path
+
+
+def new_store(directory: Path, path: Path) -> Path:
+    """An empty store at `path`, sooner than the migrations make one. `directory`: where the one to copy is kept."""
+    shutil.copy(_empty(directory), path)
+    return path
+
+
+def told(connection: sqlite3.Connection) -> dict[str, list[tuple[Any, ...]]]:
+    """All that is kept of everybody (`KEPT`), sorted."""
+    found = {}
+    for table, columns in KEPT.items():
+        cursor = connection.execute(f"SELECT {columns} FROM {table} WHERE {_STANDING.get(table, 'TRUE')}")
+        shown = [i for i, column in enumerate(cursor.description) if column[0] not in WITHOUT]
+        found[table] = sorted((tuple(row[i] for i in shown) for row in cursor), key=repr)
+    return found
+
+
+def rows(path: Path, statement: str, *binds: Any) -> list[tuple[Any, ...]]:
+    with closing(sqlite3.connect(path)) as connection:
+        return list(connection.execute(statement, binds))
+
+
+def everything(connection: sqlite3.Connection) -> str:
+    """Every text in every table."""
+    tables = [name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")]
+    return "\n".join(
+        value
+        for table in tables
+        for row in connection.execute(f"SELECT * FROM {table}")
+        for value in row
+        if isinstance(value, str)
+    )
+
+
+def orphaned_vectors(path: Path) -> set[str]:
+    """Hashes of cached texts that no memory has, nor the prototypes of the roots."""
+    known = {content_hash(text) for texts in PROTOTYPES.values() for text in texts}
+    found = rows(
+        path, "SELECT content_hash FROM embeddings WHERE content_hash NOT IN (SELECT content_hash FROM memories)"
+    )
+    return {hash_ for (hash_,) in found} - known
+
+
+class NearbyIndex:
+    """`StoreIndex` that compares with all it was ever given."""
+
+    def __init__(self) -> None:
+        self._points: dict[MemoryId, IndexPoint] = {}
+
+    async def upsert(self, points: Sequence[IndexPoint]) -> None:
+        self._points |= {point.memory.id: point for point in points}
+
+    async def nearest(
+        self, scope: Scope, vector: Vector, *, limit: int, statuses: Sequence[Status]
+    ) -> list[tuple[MemoryId, float]]:
+        found = [
+            (id_, float(np.dot(point.vector, vector)))
+            for id_, point in self._points.items()
+            if point.memory.being_id == scope.being_id and point.vector is not None
+        ]
+        return sorted(found, key=lambda one: (-one[1], one[0]))[:limit]
+
+
+class Killed(StorageError):
+    """The process is dead: nothing is written any more."""
+
+
+class MortalLedger:
+    """A ledger that dies at its nth transaction of a patrol, or in whose nth something else goes wrong."""
+
+    def __init__(self, ledger: Ledger) -> None:
+        self._ledger = ledger
+        self.left: int | None = None
+        """Transactions until then; None for one that lives."""
+        self.raises: BaseException | None = None
+        """What goes wrong then, once; None for death."""
+        self.dead = False
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._ledger, name)
+
+    def _step(self) -> None:
+        if self.left is not None:
+            self.left -= 1
+            if self.left < 0:
+                self.left = None
+                if self.raises is not None:
+                    raise self.raises
+                self.dead = True
+        if self.dead:
+            raise Killed("dead")
+
+    @asynccontextmanager
+    async def patrol(self, scope: Scope) -> AsyncIterator[PatrolTransaction]:
+        self._step()
+        async with self._ledger.patrol(scope) as transaction:
+            yield transaction
+
+    async def keep_offers(self, *args: Any, **fields: Any) -> None:
+        self._step()
+        await self._ledger.keep_offers(*args, **fields)
+
+    async def finish_run(self, *args: Any) -> None:
+        self._step()
+        await self._ledger.finish_run(*args)
+
+    async def undo(self, *args: Any, **fields: Any) -> Undone:
+        if self.dead:
+            raise Killed("dead")
+        return await self._ledger.undo(*args, **fields)
+
+
+class Household:
+    """One store, and the use cases over it."""
+
+    def __init__(self, path: Path, ledger: Ledger, clock: Clock, config: PatrolConfig) -> None:
+        self.path = path
+        self.ledger = ledger
+        self.mortal = MortalLedger(ledger)
+        self.clock = clock
+        self.embedder = WordEmbedder()
+        self.index = NearbyIndex()
+        self.words = FakeWordStatistics()
+        turn = asyncio.Lock()
+        self._store = StoreScenes(ledger, self.index, self.embedder, now=clock, turn=turn)
+        self.update = UpdateMemory(ledger, self.index, self.embedder, turn, now=clock)
+        journalled: Any = self.mortal
+        self.patrol = Patrol(journalled, self.words, self.embedder, ledger.activations, now=clock, config=config)
+
+    async def store(self, *texts: str, scope: Scope = ADA, **fields: Any) -> list[Memory]:
+        return [one.memory for one in await self.stored(*texts, scope=scope, **fields)]
+
+    async def stored(self, *texts: str, scope: Scope = ADA, **fields: Any) -> list[Stored]:
+        return await self._store(scope, [NewScene(scene=Scene(action=text), **fields) for text in texts])
+
+    async def note(self, scene: object, scope: Scope = ADA) -> Note:
+        text = scene if isinstance(scene, str) else json.dumps(scene)
+        return await add_note(self.ledger, scope, text, now=self.clock())
+
+    async def recall(self, *ids: MemoryId, scope: Scope = ADA, times: int = 1) -> None:
+        self.clock.advance(MOMENT)
+        self.ledger.activations.add(scope, [Activation(id_, times, self.clock()) for id_ in ids])
+        await self.ledger.activations.settle()
+
+    async def correct(self, id_: MemoryId, scope: Scope = ADA, **changes: Any) -> None:
+        await self.update(scope, id_, Changes(**changes))
+
+    async def night(
+        self, language: Any = None, *, scope: Scope = ADA, steps: Sequence[StepName] = STEPS, **fields: Any
+    ) -> PatrolReport:
+        self.clock.advance(MOMENT)
+        return await self.patrol(scope, language=language, steps=steps, **fields)
+
+    async def undo(self, run: RunId, scope: Scope = ADA) -> Undone:
+        return await self.patrol.undo(scope, run)
+
+    async def now(self, one: Memory | MemoryId, scope: Scope = ADA) -> Memory:
+        [found] = await self.ledger.memories(scope, [one.id if isinstance(one, Memory) else one])
+        return found
+
+    async def all(self) -> list[Memory]:
+        return await self.ledger.all_memories(after=None, limit=10_000)
+
+    def told(self) -> dict[str, list[tuple[Any, ...]]]:
+        with closing(sqlite3.connect(self.path)) as connection:
+            return told(connection)
+
+
+def household(
+    path: Path, clock: Clock | None = None, config: PatrolConfig | None = None, *, durable: bool = True
+) -> AbstractAsyncContextManager[Household]:
+    return _household(path, clock or Clock(), config or PatrolConfig(compression_threshold=1), durable)
+
+
+@asynccontextmanager
+async def _household(path: Path, clock: Clock, config: PatrolConfig, durable: bool) -> AsyncIterator[Household]:
+    async with open_ledger(path) as ledger:
+        if not durable:
+            await ledger._database._writer.sql.exec_driver_sql("PRAGMA synchronous = OFF")
+        yield Household(path, ledger, clock, config)
+
+
+# --- minds ------------------------------------------------------------------------------------------------------
+
+
+def shown(prompt: Prompt) -> list[str]:
+    """The lines of the memories that a prompt shows, in order: the number of each is its place, from 1."""
+    inside = prompt.text.split("<memory>\n", 1)[1].split("\n</memory>", 1)[0].splitlines()
+    return [line for line in inside if '"n": ' in line or line.startswith("- ") or '"text": ' in line]
+
+
+class Mind:
+    """`LanguageModel` that answers by purpose, at a hundred tokens each; what it is told nothing about it cannot."""
+
+    def __init__(self, **answers: Callable[[Prompt], Any]) -> None:
+        self.prompts: list[Prompt] = []
+        self._answers: Mapping[str, Callable[[Prompt], Any]] = answers
+
+    async def ask(self, prompt: Prompt, shape: type[Answer], spend: Callable[[Spent], None]) -> Answer:
+        self.prompts.append(prompt)
+        if prompt.purpose not in self._answers:
+            raise LanguageModelUnavailable("mind", "nobody told it what to say")
+        spend(Spent(purpose=prompt.purpose, model="mind-1", input_tokens=90, output_tokens=10, usd=0.001))
+        answer = self._answers[prompt.purpose](prompt)
+        if isinstance(answer, BaseException):
+            raise answer
+        try:
+            return shape.model_validate(answer)
+        except ValueError as error:
+            raise UnusableAnswer("mind-1", "it is of another shape") from error
+
+    def asked(self, purpose: str) -> int:
+        return sum(prompt.purpose == purpose for prompt in self.prompts)

@@ -1,0 +1,72 @@
+"""spec P6 ❺, P9 to P11: how much each way of recalling counts for a memory's revival, over the real ledger."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from memory.language import Prompt
+from memory.model import Memory
+from memory.ports import KeywordQuery
+from memory.recall.revisit import Revisit
+from memory.recall.search import Search
+from tests.doubles import ADA
+from tests.household import Household, Mind, household, new_store, shown
+
+
+@pytest.fixture
+async def home(tmp_path: Path) -> AsyncIterator[Household]:
+    async with household(new_store(tmp_path, tmp_path / "memory.db")) as found:
+        yield found
+
+
+async def counts(home: Household, *memories: Memory) -> list[int]:
+    await home.ledger.activations.settle()
+    return [(await home.now(one)).reactivation_count for one in memories]
+
+
+async def dead_and_alive(home: Household) -> tuple[Memory, Memory]:
+    """Both in one cluster: the faded one was let go."""
+    await home.store("Ann tuned the harp at noon", importance=0.9)
+    await home.store("Ben tuned the harp at noon", importance=0.0501)
+    await home.night(steps=["assign", "age", "flag"])
+
+    def let_go(prompt: Prompt) -> object:
+        return {"merges": [], "make_dead": [n for n, line in enumerate(shown(prompt), start=1) if '"dying"' in line]}
+
+    await home.night(Mind(consolidate=let_go), steps=["consolidate"])
+    found = {one.status: one for one in await home.all()}
+    return found["active"], found["dead"]
+
+
+async def test_a_cluster_that_is_recalled_counts_one_for_the_living_and_two_for_the_dead(home: Household) -> None:
+    """spec P10: "dead nodes by +2 (aggressive revival signal), active nodes by +1"."""
+    alive, dead = await dead_and_alive(home)
+    assert alive.cluster_id == dead.cluster_id
+    assert alive.cluster_id is not None
+    revisit = Revisit(home.ledger, home.ledger.activations, now=home.clock)
+    await revisit.by_cluster(ADA, alive.cluster_id, limit=9)
+    assert await counts(home, alive, dead) == [1, 2]
+
+
+async def test_memories_that_are_searched_for_count_one_for_the_living_and_two_for_the_dead(home: Household) -> None:
+    """spec P11: "`search_memory` increments active nodes by +1 and dead nodes by +2 for all matching results"."""
+    alive, dead = await dead_and_alive(home)
+    other, _ = await home.store("Carl slept", "Carl woke")
+    search = Search(home.ledger, home.ledger.activations, now=home.clock)
+    await search(ADA, KeywordQuery(terms=("harp",)))
+    assert await counts(home, alive, dead, other) == [1, 2, 0]
+
+
+async def test_a_dead_memory_that_is_looked_at_often_enough_lives_again_after_the_next_patrol(home: Household) -> None:
+    """spec P6 ❺: "This condition can be satisfied after `reactivation_count` is incremented"."""
+    _, dead = await dead_and_alive(home)
+    revisit = Revisit(home.ledger, home.ledger.activations, now=home.clock)
+    await home.night()
+    assert (await home.now(dead)).status == "dead"
+    for _ in range(12):  # 0.0501 × exp(−(1 / 25) / 30) = 0.05003
+        await revisit.by_ids(ADA, [dead.id])
+    await home.night()
+    assert (await home.now(dead)).status == "active"

@@ -1,0 +1,59 @@
+"""A host without clients."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+from pathlib import Path
+
+from server.host.host import Host
+from server.language import LanguageModels
+from server.settings import Settings
+from tools.tool import UseCases
+
+
+async def no_use_cases() -> UseCases:
+    raise AssertionError
+
+
+async def test_a_host_without_clients_stays_until_what_it_does_by_itself_is_done(tmp_path: Path) -> None:
+    """spec P12: a patrol is not cut because nobody is there; that is when it comes."""
+    asked, done = asyncio.Event(), asyncio.Event()
+
+    async def at_rest() -> None:
+        asked.set()
+        await done.wait()
+
+    settings = Settings(data_dir=tmp_path, idle_seconds=0.001)
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        host = Host(settings, no_use_cases, LanguageModels(settings), at_rest=at_rest)
+        serving = asyncio.create_task(host.serve(listener))
+        await asked.wait()
+        assert not host.ending.is_set()
+        done.set()
+        async with asyncio.timeout(30):
+            await serving
+
+
+async def test_a_client_that_comes_while_the_host_waits_keeps_it(tmp_path: Path) -> None:
+    asked, greeted = asyncio.Event(), asyncio.Event()
+
+    async def at_rest() -> None:
+        asked.set()
+        await greeted.wait()
+
+    settings = Settings(data_dir=tmp_path, idle_seconds=0.001)
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        host = Host(settings, no_use_cases, LanguageModels(settings), at_rest=at_rest)
+        serving = asyncio.create_task(host.serve(listener))
+        await asked.wait()
+        _, writer = await asyncio.open_connection(*listener.getsockname())
+        async with asyncio.timeout(30):
+            while host._leaving is not None:  # noqa: ASYNC110
+                await asyncio.sleep(0)
+        greeted.set()
+        await asyncio.sleep(0)
+        assert not host.ending.is_set()
+        writer.close()
+        async with asyncio.timeout(30):
+            await serving
