@@ -136,8 +136,8 @@ class PatrolReads(Protocol):
         """Dead ones that were recalled since they died."""
         ...
 
-    async def members(self, cluster_id: ClusterId) -> list[Subject]:
-        """In the order of their arrival, dead ones too."""
+    async def members(self, *cluster_ids: ClusterId) -> list[Subject]:
+        """Of these clusters, in the order of their arrival, dead ones too."""
         ...
 
     async def subjects(self, ids: Sequence[MemoryId]) -> list[Subject]:

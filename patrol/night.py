@@ -17,6 +17,9 @@ from memory.rules.grouping import mean_vector
 from memory.rules.roots import ROOTS, Root
 from memory.scope import Scope
 
+CLUSTERS_AT_ONCE = 200
+"""Read in one go to be recomputed: one by one, each costs two queries of milliseconds."""
+
 
 @dataclass(frozen=True, slots=True)
 class Evening:
@@ -97,10 +100,13 @@ class Night:
 
     async def members(self, cluster_id: ClusterId) -> list[Subject]:
         """In the order of their arrival, dead ones too."""
-        if cluster_id not in self._read_members:
-            self._read_members.add(cluster_id)
-            self._seen(await self._transaction.members(cluster_id))
+        await self._read_members_of([cluster_id])
         return [self._subjects[id_] for id_ in self._members[cluster_id]]
+
+    async def _read_members_of(self, ids: Sequence[ClusterId]) -> None:
+        if unread := [id_ for id_ in ids if id_ not in self._read_members]:
+            self._read_members.update(unread)
+            self._seen(await self._transaction.members(*unread))
 
     async def active(self, cluster_id: ClusterId) -> list[Subject]:
         return [subject for subject in await self.members(cluster_id) if subject.status == "active"]
@@ -197,9 +203,15 @@ class Night:
     async def recompute(self, ids: Iterable[ClusterId]) -> None:
         """A cluster's vector is the mean of its active memories' vectors (spec P3). One whose memories are all asleep
         keeps its last one, by which ❼ finds its nearest sibling."""
-        for id_ in ids:
-            if id_ in self.clusters and (rows := list((await self.vectors(await self.active(id_))).values())):
-                mean = mean_vector(np.stack(rows))
+        there = [id_ for id_ in dict.fromkeys(ids) if id_ in self.clusters]
+        for start in range(0, len(there), CLUSTERS_AT_ONCE):
+            some = there[start : start + CLUSTERS_AT_ONCE]
+            await self._read_members_of(some)
+            active = {id_: await self.active(id_) for id_ in some}
+            vectors = await self.vectors([subject for of_one in active.values() for subject in of_one])
+            for id_, of_one in active.items():
+                rows = [vectors[subject.id] for subject in of_one if subject.id in vectors]
+                mean = mean_vector(np.stack(rows)) if rows else None
                 if mean is not None:
                     self.clusters[id_] = replace(self.clusters[id_], vector=mean, model=self.model)
 

@@ -269,8 +269,8 @@ class FakePatrolTransaction:
     async def recalled_dead(self) -> list[Subject]:
         return [subject_of(m) for m in self._own() if m.status == "dead" and m.reactivation_count > 0]
 
-    async def members(self, cluster_id: ClusterId) -> list[Subject]:
-        return [subject_of(m) for m in self._own() if m.cluster_id == cluster_id]
+    async def members(self, *cluster_ids: ClusterId) -> list[Subject]:
+        return [subject_of(m) for m in self._own() if m.cluster_id in cluster_ids]
 
     async def subjects(self, ids: Sequence[MemoryId]) -> list[Subject]:
         return [subject_of(memory) for memory in await self.memories(ids)]

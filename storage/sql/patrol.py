@@ -43,7 +43,7 @@ _SUBJECT = (
 _SUBJECTS = select(*_SUBJECT).where(_OWN)
 _BY_IDS = select(*_SUBJECT).where(among(_m.id, "ids"), unindexed(_m.being_id) == _BEING)
 _HOMELESS = _SUBJECTS.where(_m.cluster_id.is_(None), _m.status != "dead").order_by(_m.seq).limit(bindparam("limit"))
-_MEMBERS = _SUBJECTS.where(_m.cluster_id == bindparam("cluster")).order_by(_m.seq)
+_MEMBERS = _SUBJECTS.where(among(_m.cluster_id, "clusters")).order_by(_m.seq)
 # ❸: below which importance a memory has faded by now, for each number of cycles since it was active. A little more is
 # taken than has: the rule decides. One seek in the index for each of the numbers, instead of a walk through all.
 _DEEPEST = math.ceil(CYCLES * math.log(1 / FLOOR))
@@ -171,8 +171,8 @@ class SqlPatrolReads:
     async def recalled_dead(self) -> list[Subject]:
         return await self._subjects(_RECALLED_DEAD)
 
-    async def members(self, cluster_id: ClusterId) -> list[Subject]:
-        return await self._subjects(_MEMBERS, cluster=cluster_id)
+    async def members(self, *cluster_ids: ClusterId) -> list[Subject]:
+        return await self._subjects(_MEMBERS, clusters=as_list(cluster_ids))
 
     async def subjects(self, ids: Sequence[MemoryId]) -> list[Subject]:
         found = {one.id: one for one in await self._subjects(_BY_IDS, ids=as_list(ids))}
