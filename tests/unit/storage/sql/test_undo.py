@@ -100,7 +100,7 @@ async def test_a_run_in_which_every_step_did_something_is_undone_to_the_letter(h
     await lived(home)
     async with home.ledger.patrol(ADA) as patrol:  # for ❼, which leaves what ❻ has made in the same night
         [top] = [one for one in await patrol.clusters() if one.is_root and one.name == "Private"]
-        empty = replace(private, id=ClusterId("empty"), name="Nothing", is_root=False, parent_id=top.id, vector=None)
+        empty = replace(top, id=ClusterId("empty"), name="Nothing", is_root=False, parent_id=top.id, vector=None)
         await patrol.apply(PatrolChanges(clusters=(empty,)), run=RunId("by hand"), step="merge")
     before, vectors = home.told(), orphaned_vectors(home.path)
     report = await everything(home)
