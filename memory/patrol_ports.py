@@ -25,7 +25,8 @@ from memory.model import (
 from memory.scope import Scope
 
 OfferId = NewType("OfferId", str)
-RunState = Literal["running", "finished", "undone", "rolled_back"]
+RunState = Literal["running", "finished", "undone", "rolled_back", "unjournalled"]
+"""`unjournalled`: from before there was a journal; it stands, and cannot be undone."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
