@@ -140,12 +140,16 @@ class PatrolReads(Protocol):
         """In the order of their arrival, dead ones too."""
         ...
 
+    async def members_of(self, cluster_ids: Sequence[ClusterId]) -> list[Subject]:
+        """Of all of these at once, in the order of their arrival."""
+        ...
+
     async def subjects(self, ids: Sequence[MemoryId]) -> list[Subject]:
         """Those that exist, each once, in the order of `ids`."""
         ...
 
-    async def cluster_counts(self) -> list[ClusterCount]:
-        """Of clusters that have memories."""
+    async def cluster_counts(self, ids: Sequence[ClusterId] | None = None) -> list[ClusterCount]:
+        """Of clusters that have memories: of all, or of those of `ids`."""
         ...
 
     async def clusters(self, ids: Sequence[ClusterId] | None = None) -> list[Cluster]:

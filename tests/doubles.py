@@ -272,12 +272,17 @@ class FakePatrolTransaction:
     async def members(self, cluster_id: ClusterId) -> list[Subject]:
         return [subject_of(m) for m in self._own() if m.cluster_id == cluster_id]
 
+    async def members_of(self, cluster_ids: Sequence[ClusterId]) -> list[Subject]:
+        return [subject_of(m) for m in self._own() if m.cluster_id in cluster_ids]
+
     async def subjects(self, ids: Sequence[MemoryId]) -> list[Subject]:
         return [subject_of(memory) for memory in await self.memories(ids)]
 
-    async def cluster_counts(self) -> list[ClusterCount]:
+    async def cluster_counts(self, ids: Sequence[ClusterId] | None = None) -> list[ClusterCount]:
         found = []
         for cluster_id in dict.fromkeys(m.cluster_id for m in self._own() if m.cluster_id is not None):
+            if ids is not None and cluster_id not in ids:
+                continue
             of = [m for m in self._own() if m.cluster_id == cluster_id]
             number = Counter(m.status for m in of)
             found.append(

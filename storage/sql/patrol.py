@@ -44,6 +44,7 @@ _SUBJECTS = select(*_SUBJECT).where(_OWN)
 _BY_IDS = select(*_SUBJECT).where(among(_m.id, "ids"), unindexed(_m.being_id) == _BEING)
 _HOMELESS = _SUBJECTS.where(_m.cluster_id.is_(None), _m.status != "dead").order_by(_m.seq).limit(bindparam("limit"))
 _MEMBERS = _SUBJECTS.where(_m.cluster_id == bindparam("cluster")).order_by(_m.seq)
+_MEMBERS_OF = _SUBJECTS.where(among(_m.cluster_id, "clusters")).order_by(_m.seq)
 # ❸: below which importance a memory has faded by now, for each number of cycles since it was active. A little more is
 # taken than has: the rule decides. One seek in the index for each of the numbers, instead of a walk through all.
 _DEEPEST = math.ceil(CYCLES * math.log(1 / FLOOR))
@@ -77,17 +78,16 @@ def _number(*conditions: Any) -> Any:
     return func.count(case((and_(*conditions), 1)))
 
 
-_COUNTS = (
-    select(
-        _m.cluster_id,
-        _number(_m.status == "active"),
-        _number(_m.status == "dying"),
-        _number(_m.status == "dead"),
-        _number(or_(_m.status == "dying", and_(_m.status == "active", _m.fresh.is_(True)))),
-    )
-    .where(_OWN, _m.cluster_id.is_not(None))
-    .group_by(_m.cluster_id)
-)
+_numbers = select(
+    _m.cluster_id,
+    _number(_m.status == "active"),
+    _number(_m.status == "dying"),
+    _number(_m.status == "dead"),
+    _number(or_(_m.status == "dying", and_(_m.status == "active", _m.fresh.is_(True)))),
+).where(_OWN)
+_COUNTS = _numbers.where(_m.cluster_id.is_not(None)).group_by(_m.cluster_id)
+# Else it walks through all, in the order of the groups.
+_COUNTS_OF = _numbers.where(among(_m.cluster_id, "clusters")).group_by(unindexed(_m.cluster_id))
 _STORED_SINCE = (
     select(*MEMORY)
     .where(_OWN, _m.created_at > bindparam("after"), _m.compression_source.is_(False))
@@ -160,6 +160,9 @@ class SqlPatrolReads:
     async def members(self, cluster_id: ClusterId) -> list[Subject]:
         return await self._subjects(_MEMBERS, cluster=cluster_id)
 
+    async def members_of(self, cluster_ids: Sequence[ClusterId]) -> list[Subject]:
+        return await self._subjects(_MEMBERS_OF, clusters=as_list(cluster_ids))
+
     async def subjects(self, ids: Sequence[MemoryId]) -> list[Subject]:
         found = {one.id: one for one in await self._subjects(_BY_IDS, ids=as_list(ids))}
         return [found[id_] for id_ in dict.fromkeys(ids) if id_ in found]
@@ -167,8 +170,11 @@ class SqlPatrolReads:
     async def _subjects(self, statement: Any, **binds: Any) -> list[Subject]:
         return await self._reads.rows(statement, _to_subject, being=self._scope.being_id, **binds)
 
-    async def cluster_counts(self) -> list[ClusterCount]:
-        return await self._reads.rows(_COUNTS, _to_count, being=self._scope.being_id)
+    async def cluster_counts(self, ids: Sequence[ClusterId] | None = None) -> list[ClusterCount]:
+        being = self._scope.being_id
+        if ids is None:
+            return await self._reads.rows(_COUNTS, _to_count, being=being)
+        return await self._reads.rows(_COUNTS_OF, _to_count, being=being, clusters=as_list(ids))
 
     async def clusters(self, ids: Sequence[ClusterId] | None = None) -> list[Cluster]:
         if ids is None:
