@@ -25,7 +25,8 @@ from memory.model import (
 from memory.scope import Scope
 
 OfferId = NewType("OfferId", str)
-RunState = Literal["running", "finished", "undone", "rolled_back"]
+RunState = Literal["running", "finished", "undone", "rolled_back", "unjournalled"]
+"""`unjournalled`: from before there was a journal; it stands, and cannot be undone."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -144,8 +145,8 @@ class PatrolReads(Protocol):
         """Those that exist, each once, in the order of `ids`."""
         ...
 
-    async def cluster_counts(self) -> list[ClusterCount]:
-        """Of clusters that have memories."""
+    async def cluster_counts(self, ids: Sequence[ClusterId] | None = None) -> list[ClusterCount]:
+        """Of clusters that have memories: of all, or of those of `ids`."""
         ...
 
     async def clusters(self, ids: Sequence[ClusterId] | None = None) -> list[Cluster]:

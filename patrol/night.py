@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import uuid
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
@@ -35,8 +36,8 @@ class Evening:
 
 
 class Night:
-    """The working copy of one step. Not safe for use by two tasks. A memory is read when it is asked for; the clusters,
-    and how many memories each has, by `read`."""
+    """The working copy of one step. Not safe for use by two tasks. A memory is read when it is asked for, and so is a
+    cluster that is recomputed; other clusters, and how many memories each has, by `read`."""
 
     def __init__(
         self,
@@ -69,19 +70,27 @@ class Night:
         self._read_members: set[ClusterId] = set()
         self._active: Counter[ClusterId | None] = Counter()
         self._all: Counter[ClusterId | None] = Counter()
-        self._has_read = False
+        self._read: set[ClusterId] = set()
+        self._has_read_all = False
 
-    async def read(self) -> None:
-        """Before anything is changed, by whoever asks about clusters or recomputes them. It takes the longer the more
-        clusters there are, so a step that finds nothing to do goes without."""
-        if self._has_read:
+    async def read(self, ids: Iterable[ClusterId] | None = None) -> None:
+        """The clusters of `ids`, or all: by whoever asks about clusters. All take the longer the more there are, and
+        the writer is held meanwhile, so a step that knows which ones it needs, or finds nothing to do, goes without."""
+        wanted = None if ids is None else [id_ for id_ in dict.fromkeys(ids) if self._is_unread(id_)]
+        if self._has_read_all or wanted == []:
             return
-        self._has_read = True
-        self._clusters_before = {cluster.id: cluster for cluster in await self._transaction.clusters()}
-        self.clusters = dict(self._clusters_before)
-        for count in await self._transaction.cluster_counts():
-            self._active[count.cluster_id] = count.active
-            self._all[count.cluster_id] = count.all
+        found = [one for one in await self._transaction.clusters(wanted) if self._is_unread(one.id)]
+        counts = [one for one in await self._transaction.cluster_counts(wanted) if self._is_unread(one.cluster_id)]
+        self._has_read_all = wanted is None
+        self._read.update(wanted if wanted is not None else (one.id for one in found))
+        self._clusters_before |= {one.id: one for one in found}
+        self.clusters |= {one.id: one for one in found}
+        # What was put until now has been counted; it is not in the tables yet.
+        self._active.update({one.cluster_id: one.active for one in counts})
+        self._all.update({one.cluster_id: one.all for one in counts})
+
+    def _is_unread(self, id_: ClusterId) -> bool:
+        return id_ not in self._read and id_ not in self.clusters
 
     # --- memories -----------------------------------------------------------------------------------------------
 
@@ -100,13 +109,14 @@ class Night:
 
     async def members(self, cluster_id: ClusterId) -> list[Subject]:
         """In the order of their arrival, dead ones too."""
-        await self._read_members_of([cluster_id])
+        await self.read_members([cluster_id])
         return [self._subjects[id_] for id_ in self._members[cluster_id]]
 
-    async def _read_members_of(self, ids: Sequence[ClusterId]) -> None:
-        if unread := [id_ for id_ in ids if id_ not in self._read_members]:
+    async def read_members(self, cluster_ids: Sequence[ClusterId]) -> None:
+        """And their vectors, all at once instead of each when it is asked for."""
+        if unread := [id_ for id_ in cluster_ids if id_ not in self._read_members]:
             self._read_members.update(unread)
-            self._seen(await self._transaction.members(*unread))
+            await self.vectors(self._seen(await self._transaction.members(*unread)))
 
     async def active(self, cluster_id: ClusterId) -> list[Subject]:
         return [subject for subject in await self.members(cluster_id) if subject.status == "active"]
@@ -177,6 +187,7 @@ class Night:
 
     def root(self, name: Root) -> Cluster:
         """The being's root of that name, made when it is first needed (spec P3)."""
+        assert self._has_read_all, "it may be there"
         for cluster in self.clusters.values():
             if cluster.is_root and cluster.name == name:
                 return cluster
@@ -203,15 +214,16 @@ class Night:
     async def recompute(self, ids: Iterable[ClusterId]) -> None:
         """A cluster's vector is the mean of its active memories' vectors (spec P3). One whose memories are all asleep
         keeps its last one, by which ❼ finds its nearest sibling."""
-        there = [id_ for id_ in dict.fromkeys(ids) if id_ in self.clusters]
+        wanted = list(dict.fromkeys(ids))
+        await self.read(wanted)
+        there = [id_ for id_ in wanted if id_ in self.clusters]
         for start in range(0, len(there), CLUSTERS_AT_ONCE):
             some = there[start : start + CLUSTERS_AT_ONCE]
-            await self._read_members_of(some)
-            active = {id_: await self.active(id_) for id_ in some}
-            vectors = await self.vectors([subject for of_one in active.values() for subject in of_one])
-            for id_, of_one in active.items():
-                rows = [vectors[subject.id] for subject in of_one if subject.id in vectors]
-                mean = mean_vector(np.stack(rows)) if rows else None
+            await self.read_members(some)
+            for id_ in some:
+                rows = list((await self.vectors(await self.active(id_))).values())
+                # A root may have tens of thousands.
+                mean = await asyncio.to_thread(_mean, rows) if rows else None
                 if mean is not None:
                     self.clusters[id_] = replace(self.clusters[id_], vector=mean, model=self.model)
 
@@ -238,6 +250,10 @@ class Night:
             clusters=tuple(c for c in self.clusters.values() if c is not self._clusters_before.get(c.id)),
             removed_clusters=tuple(id_ for id_ in self._clusters_before if id_ not in self.clusters),
         )
+
+
+def _mean(rows: Sequence[Vector]) -> Vector | None:
+    return mean_vector(np.stack(rows))
 
 
 def subject_of(memory: Memory) -> Subject:

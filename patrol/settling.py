@@ -110,7 +110,7 @@ async def apply(
         vectors = await round_.world.embed_if_it_can(texts)
     async with round_.night(STEP_OF[offer.kind], Evening(vectors=vectors)) as night:
         if offer.cluster_id is not None:
-            await night.read()
+            await night.read([offer.cluster_id])
         found = await matter.apply(night, offer, answer, round_.world)
         if not isinstance(found, Refused) and settles is not None:
             night.settle(settles)

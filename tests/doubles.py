@@ -275,9 +275,11 @@ class FakePatrolTransaction:
     async def subjects(self, ids: Sequence[MemoryId]) -> list[Subject]:
         return [subject_of(memory) for memory in await self.memories(ids)]
 
-    async def cluster_counts(self) -> list[ClusterCount]:
+    async def cluster_counts(self, ids: Sequence[ClusterId] | None = None) -> list[ClusterCount]:
         found = []
         for cluster_id in dict.fromkeys(m.cluster_id for m in self._own() if m.cluster_id is not None):
+            if ids is not None and cluster_id not in ids:
+                continue
             of = [m for m in self._own() if m.cluster_id == cluster_id]
             number = Counter(m.status for m in of)
             found.append(

@@ -13,9 +13,7 @@ from patrol.report import StepReport
 async def flag(night: Night) -> StepReport:
     dying = active = 0
     touched: set[ClusterId] = set()
-    if fading := await night.fading():
-        await night.read()
-    for subject in fading:
+    for subject in await night.fading():
         status = flagged(
             subject.status,
             importance=subject.importance,

@@ -2,51 +2,64 @@
 
 from __future__ import annotations
 
-import numpy as np
+from collections import Counter
 
 from memory.model import Cluster, ClusterId
-from memory.rules.grouping import SIMILARITY
 from patrol.night import Night
 from patrol.report import StepReport
+from patrol.steps.siblings import Siblings
 
 SMALL = 2
 """Active memories up to which a sub-cluster is small."""
+AT_ONCE = 64
+"""Small clusters that are read and compared together; the event loop has its turn in between."""
 
 
 async def merge(night: Night) -> StepReport:
     await night.read()
-    removed = to_sibling = to_root = 0
-    for cluster in sorted(night.sub_clusters(), key=lambda c: (night.active_count(c.id), c.name, c.id)):
-        if night.active_count(cluster.id) > SMALL or cluster.id in night.spared:
-            continue
-        members = await night.members(cluster.id)
-        if members:
-            sibling = nearest_sibling(night, cluster)
-            target = sibling.id if sibling else cluster.parent_id
-            night.move(members, target)
-            await night.recompute([target])
-            to_sibling += sibling is not None
-            to_root += sibling is None
-        if not has_children(night, cluster.id):
-            night.remove(cluster)
-            removed += 1
-    return StepReport("merge", {"removed": removed, "into_sibling": to_sibling, "into_root": to_root})
+    counts = Counter(removed=0, into_sibling=0, into_root=0)
+    everyone = night.sub_clusters()
+    children = Counter(cluster.parent_id for cluster in everyone)
+    siblings = Siblings({one.id: (one.parent_id, night.vector_of(one)) for one in everyone})
+    joined: dict[ClusterId, None] = {}
+    # None becomes small by it: a cluster that was not loses nothing.
+    small = sorted(filter(lambda one: is_small(night, one), everyone), key=lambda one: _order(night, one))
+    for start in range(0, len(small), AT_ONCE):
+        block = small[start : start + AT_ONCE]
+        await night.read_members([cluster.id for cluster in block])
+        await siblings.compare([cluster.id for cluster in block])
+        for cluster in block:
+            if not is_small(night, cluster):
+                continue
+            if await night.members(cluster.id):
+                sibling = siblings.nearest(cluster.id)
+                await join(night, siblings, cluster, sibling)
+                joined[sibling or cluster.parent_id] = None
+                counts["into_sibling" if sibling else "into_root"] += 1
+            if not children[cluster.id]:
+                night.remove(cluster)
+                siblings.remove(cluster.id)
+                children[cluster.parent_id] -= 1
+                counts["removed"] += 1
+    # Their means are compared with nothing until now, but for those that `siblings` keeps.
+    await night.recompute(joined)
+    return StepReport("merge", dict(counts))
 
 
-def nearest_sibling(night: Night, cluster: Cluster) -> Cluster | None:
-    """The sub-cluster under the same parent with the highest similarity, if that is above 0.45."""
-    own = night.vector_of(night.clusters[cluster.id])
-    if own is None:
-        return None
-    others = [
-        (float(np.dot(own, vector)), other)
-        for other in night.sub_clusters()
-        if other.id != cluster.id and other.parent_id == cluster.parent_id
-        if (vector := night.vector_of(other)) is not None
-    ]
-    best = max(others, key=lambda found: (found[0], found[1].id), default=None)
-    return best[1] if best and best[0] > SIMILARITY else None
+def is_small(night: Night, cluster: Cluster) -> bool:
+    return night.active_count(cluster.id) <= SMALL and cluster.id not in night.spared
 
 
-def has_children(night: Night, id_: ClusterId) -> bool:
-    return any(other.parent_id == id_ and other.id != id_ for other in night.sub_clusters())
+def _order(night: Night, cluster: Cluster) -> tuple[int, str, ClusterId]:
+    return night.active_count(cluster.id), cluster.name, cluster.id
+
+
+async def join(night: Night, siblings: Siblings, cluster: Cluster, sibling: ClusterId | None) -> None:
+    """All its memories move. One that stays, because it has children, keeps the mean that it had last."""
+    await night.recompute([cluster.id] if siblings.has_grown(cluster.id) else [])
+    moved = await night.active(cluster.id)
+    night.move(await night.members(cluster.id), sibling or cluster.parent_id)
+    if sibling and siblings.has_grown(sibling):
+        siblings.grow(sibling, list((await night.vectors(moved)).values()))
+    elif sibling:
+        siblings.grow(sibling, list((await night.vectors(await night.active(sibling))).values()))

@@ -13,9 +13,7 @@ from patrol.report import StepReport
 
 async def revive(night: Night) -> StepReport:
     """Survivors first, so that one that comes back in this very step keeps those that it absorbed at rest."""
-    if recalled := await night.recalled_dead():
-        await night.read()
-    depths = [(len(await survivors(night, subject)), subject) for subject in recalled]
+    depths = [(len(await survivors(night, subject)), subject) for subject in await night.recalled_dead()]
     touched: set[ClusterId] = set()
     revived = 0
     for _, subject in sorted(depths, key=lambda found: found[0]):

@@ -41,7 +41,7 @@ def _last_run(being: Any) -> ColumnElement[int]:
         select(_r.started)
         .where(
             _r.being_id == being,
-            _either(_r.state, "finished", "undone"),
+            _either(_r.state, "finished", "undone", "unjournalled"),
             func.json_array_length(_r.report, "$.steps") > 0,
         )
         .order_by(_r.started.desc())

@@ -13,7 +13,7 @@ from memory.model import MemoryId, RunId
 from memory.patrol_ports import PatrolChanges
 from memory.scope import Scope
 from storage.sql.engine import Reads, Row, Transaction
-from storage.sql.query import among, as_list
+from storage.sql.query import among, as_list, unindexed
 from storage.sql.tables import beings, clusters, diary, memories, notes, patrol_changes
 
 Fields = dict[str, Any]
@@ -36,10 +36,16 @@ KINDS: Mapping[str, tuple[Table, str, tuple[str, ...]]] = {
 _INSERT = insert(patrol_changes)
 
 
+def _by_key(table: Table, key: str) -> Any:
+    """Of the being; found by the key where that alone is one, as the diary's day is not."""
+    being = table.c.being_id
+    return (being if key == "date" else unindexed(being)) == bindparam("being")
+
+
 def _selection(kind: str) -> Any:
     table, key, names = KINDS[kind]
     return select(table.c[key], *(table.c[name] for name in names)).where(
-        among(table.c[key], "keys"), table.c.being_id == bindparam("being")
+        among(table.c[key], "keys"), _by_key(table, key)
     )
 
 

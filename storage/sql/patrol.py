@@ -77,17 +77,16 @@ def _number(*conditions: Any) -> Any:
     return func.count(case((and_(*conditions), 1)))
 
 
-_COUNTS = (
-    select(
-        _m.cluster_id,
-        _number(_m.status == "active"),
-        _number(_m.status == "dying"),
-        _number(_m.status == "dead"),
-        _number(or_(_m.status == "dying", and_(_m.status == "active", _m.fresh.is_(True)))),
-    )
-    .where(_OWN, _m.cluster_id.is_not(None))
-    .group_by(_m.cluster_id)
-)
+_numbers = select(
+    _m.cluster_id,
+    _number(_m.status == "active"),
+    _number(_m.status == "dying"),
+    _number(_m.status == "dead"),
+    _number(or_(_m.status == "dying", and_(_m.status == "active", _m.fresh.is_(True)))),
+).where(_OWN)
+_COUNTS = _numbers.where(_m.cluster_id.is_not(None)).group_by(_m.cluster_id)
+# Else it walks through all, in the order of the groups.
+_COUNTS_OF = _numbers.where(among(_m.cluster_id, "clusters")).group_by(unindexed(_m.cluster_id))
 _STORED_SINCE = (
     select(*MEMORY)
     .where(_OWN, _m.created_at > bindparam("after"), _m.compression_source.is_(False))
@@ -181,8 +180,11 @@ class SqlPatrolReads:
     async def _subjects(self, statement: Any, **binds: Any) -> list[Subject]:
         return await self._reads.rows(statement, _to_subject, being=self._scope.being_id, **binds)
 
-    async def cluster_counts(self) -> list[ClusterCount]:
-        return await self._reads.rows(_COUNTS, _to_count, being=self._scope.being_id)
+    async def cluster_counts(self, ids: Sequence[ClusterId] | None = None) -> list[ClusterCount]:
+        being = self._scope.being_id
+        if ids is None:
+            return await self._reads.rows(_COUNTS, _to_count, being=being)
+        return await self._reads.rows(_COUNTS_OF, _to_count, being=being, clusters=as_list(ids))
 
     async def clusters(self, ids: Sequence[ClusterId] | None = None) -> list[Cluster]:
         if ids is None:

@@ -187,7 +187,7 @@ patrol_runs = Table(
     Column("started", Integer, nullable=False),
     Column("finished", Integer, nullable=False),
     Column("report", Text, nullable=False),
-    # running, finished, undone, rolled_back
+    # running, finished, undone, rolled_back, unjournalled
     Column("state", Text, nullable=False, server_default="finished"),
 )
 Index("ix_patrol_runs_started", patrol_runs.c.being_id, patrol_runs.c.started)

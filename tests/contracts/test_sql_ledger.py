@@ -8,16 +8,19 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager, closing
 from pathlib import Path
 
 import pytest
+from alembic import command
 from alembic.autogenerate import compare_metadata
+from alembic.config import Config
 from alembic.migration import MigrationContext
 from sqlalchemy import create_engine, select
 
-from memory.errors import InvalidInput, KeyConflict, StorageBusy, StorageError, StorageFull
+from memory.errors import CannotUndo, InvalidInput, KeyConflict, StorageBusy, StorageError, StorageFull
+from memory.model import RunId
 from memory.patrol_ports import PatrolChanges
 from memory.ports import Activation
 from storage.sql.engine import Transaction
 from storage.sql.ledger import Ledger, open_ledger
-from storage.sql.schema import HEAD
+from storage.sql.schema import HEAD, MIGRATIONS
 from storage.sql.tables import metadata, patrol_runs
 from tests.contracts.forgetting_contract import ForgettingContract
 from tests.contracts.ledger_contract import (
@@ -134,6 +137,21 @@ class TestSqlLedger(LedgerContract, ForgettingContract, PatrolContract):
             assert compare_metadata(context, metadata) == []
             assert context.get_current_revision() == HEAD
         connection.engine.dispose()
+
+    async def test_a_patrol_from_before_there_was_a_journal_is_listed_and_not_undone(self, path: Path) -> None:
+        """ruling 11. It was answered as undone, with nothing put back."""
+        _migrate_to("0004", path)
+        with closing(sqlite3.connect(path)) as connection, connection:
+            report = json.dumps({"run_id": "old", "steps": [{"name": "age", "aged": 3}]})
+            connection.execute("INSERT INTO patrol_runs VALUES ('old', ?, 1, 2, ?)", (ADA.being_id, report))
+        async with open_ledger(path) as ledger:
+            [run] = await ledger.runs(ADA, limit=9)
+            assert (run.id, run.state) == ("old", "unjournalled")
+            with pytest.raises(CannotUndo, match="before there was a journal"):
+                await ledger.undo(ADA, RunId("old"), at=MOMENT)
+            assert await ledger.runs(ADA, limit=9) == [run]
+            await ledger.commit(ADA, batch(memory(created_at=run.started)))
+            assert await ledger.lately() == [], "it was a patrol all the same"
 
     async def test_a_store_of_a_newer_version_is_refused_and_left_alone(self, path: Path) -> None:
         async with open_ledger(path) as ledger:
@@ -260,6 +278,17 @@ class TestSqlLedger(LedgerContract, ForgettingContract, PatrolContract):
             await ledger.commit(ADA, batch(memory("word " * 20_000)))
             await ledger.checkpoint()
             assert len(_files(path)["memory.db"]) > before
+
+
+def _migrate_to(revision: str, path: Path) -> None:
+    """A store as an earlier version made it."""
+    config = Config()
+    config.set_main_option("script_location", str(MIGRATIONS))
+    engine = create_engine(f"sqlite:///{path}")
+    with engine.begin() as connection:
+        config.attributes["connection"] = connection
+        command.upgrade(config, revision)
+    engine.dispose()
 
 
 def _files(path: Path) -> dict[str, bytes]:

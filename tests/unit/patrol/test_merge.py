@@ -4,13 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from random import Random
 
+import numpy as np
 import pytest
 
-from memory.model import Cluster, Memory, ModelName
-from patrol.steps.merge import merge
+from memory.model import Cluster, Memory, ModelName, Status, Vector
+from memory.rules.grouping import SIMILARITY
+from patrol.night import Night
+from patrol.steps.merge import SMALL, merge
 from tests.doubles import a_memory, unit
-from tests.unit.patrol.nights import World, axis, lean
+from tests.unit.patrol.nights import DIM, World, axis, lean
+
+STATUSES: tuple[Status, ...] = ("active", "dying", "dead")
 
 
 @pytest.fixture
@@ -167,3 +173,59 @@ async def test_merging_twice_changes_nothing_more(world: World) -> None:
     before = dict(world.ledger.state.memories)
     assert await merged(world) == {"removed": 0, "into_sibling": 0, "into_root": 0}
     assert world.ledger.state.memories == before
+
+
+async def merged_one_by_one(night: Night) -> None:
+    """spec P6 ❼ as it is written: everything is computed anew after each move."""
+    for cluster in sorted(night.sub_clusters(), key=lambda c: (night.active_count(c.id), c.name, c.id)):
+        if night.active_count(cluster.id) > SMALL:
+            continue
+        if members := await night.members(cluster.id):
+            own = night.vector_of(night.clusters[cluster.id])
+            alike = [
+                (float(np.dot(own, vector)), other.id)
+                for other in night.sub_clusters()
+                if other.id != cluster.id and other.parent_id == cluster.parent_id and own is not None
+                if (vector := night.vector_of(other)) is not None
+            ]
+            best = max(alike, default=(0.0, cluster.parent_id))
+            target = best[1] if best[0] > SIMILARITY else cluster.parent_id
+            night.move(members, target)
+            await night.recompute([target])
+        if not any(other.parent_id == cluster.id for other in night.sub_clusters()):
+            night.remove(cluster)
+
+
+def many_clusters(world: World, chance: Random, count: int) -> None:
+    def somewhere() -> Vector:
+        return unit([chance.choice([-0.2, 0, 0.3, 1]) + 0.01 for _ in range(DIM)])
+
+    for i in range(count):
+        parent = chance.choice([world.private, world.private, world.business])
+        cluster = world.cluster(f"Cluster {i}", None if chance.random() < 0.1 else somewhere(), parent)
+        for j in range(chance.choice([0, 1, 1, 2, 2, 3, 5])):
+            [status] = chance.choices(STATUSES, (4, 1, 1))
+            vector = None if chance.random() < 0.1 else somewhere()
+            world.put(a_memory(f"{i} {j}", status=status), vector, cluster)
+        if chance.random() < 0.05:
+            world.cluster(f"Child of {i}", somewhere(), cluster)
+
+
+@pytest.mark.parametrize("seed", range(12))
+async def test_many_clusters_at_once_end_where_one_by_one_they_would(seed: int) -> None:
+    """Recomputed and compared after each move they took 39 s of 2,000 small clusters, with the writer held."""
+    world = World()
+    many_clusters(world, Random(seed), 150)
+    expected, found = await world.night(), await world.night()
+    await merged_one_by_one(expected)
+    report = await merge(found)
+    assert min(report.counts.values()) > 5
+    assert {one.id: one.cluster_id for one in found.changes().subjects} == {
+        one.id: one.cluster_id for one in expected.changes().subjects
+    }
+    assert found.clusters.keys() == expected.clusters.keys()
+    for id_, cluster in expected.clusters.items():
+        vector = found.clusters[id_].vector
+        assert (vector is None) == (cluster.vector is None)
+        if vector is not None and cluster.vector is not None:
+            assert vector.tolist() == pytest.approx(cluster.vector.tolist(), abs=1e-6)

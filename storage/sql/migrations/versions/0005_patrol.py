@@ -59,6 +59,8 @@ def upgrade() -> None:
     op.create_index("ix_memories_absorbed_into", "memories", ["absorbed_into"])
     op.create_index("ix_memories_compressed_into", "memories", ["compressed_into"])
     op.add_column("patrol_runs", sa.Column("state", sa.Text(), nullable=False, server_default="finished"))
+    # There was no journal when they ran: an undo would answer that there was nothing to put back.
+    op.execute("UPDATE patrol_runs SET state = 'unjournalled'")
     op.create_table(
         "patrol_changes",
         sa.Column("seq", sa.Integer(), nullable=False),
