@@ -1,14 +1,20 @@
 """What patrols have made of memories that are to be forgotten (ruling 11): diary, think_md, offers, and the journal,
-from which an undo must not bring anything of them back."""
+from which an undo must not bring anything of them back.
+
+The journal grows with every night. So SQL finds the rows that may tell of them, and a thread reads what SQL cannot tell
+apart: the event loop has other calls to answer meanwhile.
+"""
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import cache
 from typing import Any
 
-from sqlalchemy import ColumnElement, bindparam, delete, func, or_, select, update
+from sqlalchemy import ColumnElement, bindparam, delete, exists, func, or_, select, update
 
 from memory.model import ContentHash, MemoryId, Scene, when_as_searched
 from memory.rules.traces import tells_of, without_retelling
@@ -18,7 +24,7 @@ from storage.sql.engine import Row, Transaction
 from storage.sql.journal import Fields, from_json, to_json
 from storage.sql.query import among, as_list
 from storage.sql.rows import scalar, texts, to_when
-from storage.sql.tables import beings, diary, patrol_changes, patrol_offers
+from storage.sql.tables import beings, diary, memories, patrol_changes, patrol_offers
 
 _b, _d, _j, _o = beings.c, diary.c, patrol_changes.c, patrol_offers.c
 _BEING = bindparam("being", type_=_j.being_id.type)
@@ -39,12 +45,37 @@ def _holds(what: str) -> ColumnElement[bool]:
     return or_(func.instr(_j.before, what) > 0, func.instr(_j.after, what) > 0)
 
 
-_RETOLD = select(_j.target).where(_j.being_id == _BEING, _j.kind == "memory", _holds('"when_"')).distinct()
-_TIED = select(_j.seq, _j.kind, _j.target, _j.before, _j.after).where(
+def _says(name: str) -> ColumnElement[bool]:
+    """One of the `ids` stands under that name."""
+    return or_(*(among(func.json_extract(side, f"$.{name}"), "ids") for side in (_j.before, _j.after)))
+
+
+def _lists(name: str) -> ColumnElement[bool]:
+    """One of the `ids` is in the list of that name."""
+    listed = (
+        func.json_each(func.json_extract(side, f"$.{name}")).table_valued("value") for side in (_j.before, _j.after)
+    )
+    return or_(*(exists().select_from(one).where(among(one.c.value, "ids")) for one in listed))
+
+
+def _holds_dated() -> ColumnElement[bool]:
+    """An object inside the object: a timeline retells by entries with a date, and has plain texts besides."""
+    return or_(func.instr(func.substr(_j.before, 2), "{") > 0, func.instr(func.substr(_j.after, 2), "{") > 0)
+
+
+_RETOLD = (
+    select(_j.target)
+    .join(memories, (memories.c.id == _j.target) & (memories.c.being_id == _BEING))
+    .where(_j.being_id == _BEING, _j.kind == "memory", _holds('"when_"'), func.instr(memories.c.when_, "{") > 0)
+    .distinct()
+)
+_TIED = select(_j.seq, _j.kind, _j.before, _j.after).where(
     _j.being_id == _BEING,
     or_(
-        _j.kind == "diary", _j.kind == "thoughts",
-        (_j.kind == "memory") & or_(_holds('"when_"'), _holds('_into"')),
+        (_j.kind == "diary") & _lists("sources"),
+        (_j.kind == "thoughts") & _lists("think_sources"),
+        (_j.kind == "memory") & _holds('"when_"') & _holds_dated(),
+        (_j.kind == "memory") & _holds('_into"') & or_(_says("absorbed_into"), _says("compressed_into")),
     ),
 )  # fmt: skip
 _REWRITE = (
@@ -74,7 +105,7 @@ _WITHOUT_MEANS = (
 
 
 async def retold(transaction: Transaction, scope: Scope) -> list[MemoryId]:
-    """Memories whose timeline a patrol has ever changed: they may tell what others did."""
+    """Memories with dated entries in a timeline that a patrol has ever changed: they may tell what others did."""
     return await transaction.rows(_RETOLD, scalar, being=scope.being_id)
 
 
@@ -129,9 +160,11 @@ async def clean_journal(transaction: Transaction, scope: Scope, going: Going) ->
     clusters = set(going.clusters) | _values(rows, "cluster_id")
     hashes = _values(rows, "content_hash")
     await transaction.run(_DELETE_ROWS_OF, [{"being": scope.being_id, "ids": own}])
-    for row in await transaction.rows(_TIED, tuple, being=scope.being_id):
-        hashes |= await _clean_row(transaction, row, going)
-    await embeddings.remove_orphans(transaction, [ContentHash(hash_) for hash_ in hashes])
+    tied = await transaction.rows(_TIED, tuple, being=scope.being_id, ids=as_list(going.into))
+    cleaned = await asyncio.to_thread(_cleaned, tied, going)
+    await transaction.run(_DELETE_ROW, cleaned.empty)
+    await transaction.run(_REWRITE, cleaned.rewritten)
+    await embeddings.remove_orphans(transaction, [ContentHash(hash_) for hash_ in hashes | cleaned.hashes])
     await transaction.run(_WITHOUT_MEANS, [{"being": scope.being_id, "ids": as_list(clusters)}])
     await _rename(transaction, scope, going)
 
@@ -145,25 +178,40 @@ def _values(rows: Sequence[tuple[Fields | None, Fields | None]], name: str) -> s
     return {value for sides in rows for side in sides if side and (value := side.get(name))}
 
 
-async def _clean_row(transaction: Transaction, row: Row, going: Going) -> set[str]:
-    """The hashes of texts that told of them."""
-    seq, kind, _, stored_before, stored_after = row
+@dataclass(slots=True)
+class _Cleaned:
+    """`hashes`: of texts that told of them."""
+
+    rewritten: list[dict[str, Any]] = field(default_factory=list)
+    empty: list[dict[str, Any]] = field(default_factory=list)
+    hashes: set[str] = field(default_factory=set)
+
+
+def _cleaned(rows: Sequence[Row], going: Going) -> _Cleaned:
+    cleaned = _Cleaned()
+    for row in rows:
+        _clean(cleaned, row, going)
+    return cleaned
+
+
+def _clean(cleaned: _Cleaned, row: Row, going: Going) -> None:
+    seq, kind, stored_before, stored_after = row
     before, after = from_json(stored_before), from_json(stored_after)
-    hashes: set[str] = set()
     if kind == "memory":
+        hashes: set[str] = set()
         if _is_retold(before, going.told) or _is_retold(after, going.told):
             hashes = _values([(before, after)], "content_hash")
+            cleaned.hashes |= hashes
         new_before, new_after = _untied(before, going, hashes), _untied(after, going, hashes)
     else:
         new_before, new_after = _untold(kind, before, going), _untold(kind, after, going)
     if (new_before, new_after) == (before, after):
-        return hashes
+        return
     if new_before == new_after:
-        await transaction.run(_DELETE_ROW, [{"old_seq": seq}])
+        cleaned.empty.append({"old_seq": seq})
     else:
         new = {"old_seq": seq, "new_before": to_json(new_before), "new_after": to_json(new_after)}
-        await transaction.run(_REWRITE, [new])
-    return hashes
+        cleaned.rewritten.append(new)
 
 
 def _is_retold(side: Fields | None, told: Collection[str]) -> bool:
@@ -198,12 +246,20 @@ def _untold(kind: str, side: Fields | None, going: Going) -> Fields | None:
 
 async def _rename(transaction: Transaction, scope: Scope, going: Going) -> None:
     """Clusters of long ago, too. What one is called today is what its members tell."""
-    before: list[dict[str, Any]] = []
-    after: list[dict[str, Any]] = []
-    for seq, target, was, became in await transaction.rows(_NAMED, tuple, being=scope.being_id):
-        name = going.names.get(target, "")
-        for side, found in ((before, was), (after, became)):
-            if found and found != name and tells_of(found, going.words):
-                side.append({"old_seq": seq, "new_name": name})
+    named = await transaction.rows(_NAMED, tuple, being=scope.being_id)
+    before, after = await asyncio.to_thread(_renamed, named, going)
     await transaction.run(_RENAME_BEFORE, before)
     await transaction.run(_RENAME_AFTER, after)
+
+
+def _renamed(named: Sequence[Row], going: Going) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+    """On either side. A few names are told again and again: each is looked at once."""
+    before: list[dict[str, Any]] = []
+    after: list[dict[str, Any]] = []
+    tells = cache(lambda name: tells_of(name, going.words))
+    for seq, target, was, became in named:
+        name = going.names.get(target, "")
+        for side, found in ((before, was), (after, became)):
+            if found and found != name and tells(found):
+                side.append({"old_seq": seq, "new_name": name})
+    return before, after

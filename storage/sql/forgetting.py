@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
@@ -67,13 +68,15 @@ async def forget(database: Database, scope: Scope, ids: Sequence[MemoryId], *, a
         told = await _told(transaction, scope, gone, earlier)
         related, retold = await _untie(transaction, scope, gone, into, told)
         related += await _unsummarise(transaction, scope, gone)
+        # A session is summarised with all that its memories have absorbed.
+        related += [one.compressed_into for one in retold if one.compressed_into]
         from_notes = await transaction.rows(_NOTES, scalar, ids=as_list(gone_ids))
         for statement in (*_PARTS, _DELETE):
             await transaction.run(statement, [{"ids": as_list(gone_ids)}])
         names = await _mend_clusters(transaction, scope, [*gone, *retold], words)
         await embeddings.remove_orphans(transaction, [memory.content_hash for memory in gone])
         entries = await derived.remove_diary(transaction, scope, gone_ids)
-        await derived.remove_offers(transaction, scope, gone_ids, words)
+        await derived.remove_offers(transaction, scope, [*gone_ids, *(one.id for one in retold)], words)
         means = {memory.cluster_id for memory in (*gone, *retold) if memory.cluster_id}
         going = derived.Going(into=into, told=told, words=words, names=names, notes=from_notes, clusters=means)
         await derived.clean_journal(transaction, scope, going)
@@ -180,18 +183,24 @@ def _survivor(id_: MemoryId | None, into: Mapping[MemoryId, MemoryId | None]) ->
 
 async def _retell(transaction: Transaction, survivors: Sequence[Memory], told: Collection[str]) -> list[Memory]:
     """Those that are changed, as they were. Their new text is embedded by whoever fills in vectors."""
-    changed = []
+    changed, rows = await asyncio.to_thread(_retold, survivors, told)
+    await transaction.run(_RETOLD, rows)
+    await embeddings.remove_orphans(transaction, [old.content_hash for old in changed])
+    await transaction.run(pending.INSERT, [{"memory_id": old.id} for old in changed])
+    return changed
+
+
+def _retold(survivors: Sequence[Memory], told: Collection[str]) -> tuple[list[Memory], list[dict[str, Any]]]:
+    """Those that tell of them, and what becomes of each."""
+    changed, rows = [], []
     for old in survivors:
         new = replace(old, scene=without_retelling(old.scene, told))
-        if new == old:
-            continue
-        row = from_memory(new)
-        change = {"new_when": row["when_"], "new_folded": row["folded"], "new_hash": row["content_hash"]}
-        await transaction.run(_RETOLD, [{"target": new.id} | change])
-        await embeddings.remove_orphans(transaction, [old.content_hash])
-        await transaction.run(pending.INSERT, [{"memory_id": new.id}])
-        changed.append(old)
-    return changed
+        if new != old:
+            row = from_memory(new)
+            change = {"new_when": row["when_"], "new_folded": row["folded"], "new_hash": row["content_hash"]}
+            changed.append(old)
+            rows.append({"target": new.id} | change)
+    return changed, rows
 
 
 async def _mend_clusters(
@@ -202,9 +211,7 @@ async def _mend_clusters(
     found = {one.id: one for one in await clusters.all_of(transaction, scope)}
     mended = {one.id: one for one in await clusters.recompute(transaction, scope, _of(found, left))}
     removed = []
-    for one in found.values():
-        if one.is_root or not tells_of(one.name, words):
-            continue
+    for one in await asyncio.to_thread(_telling, list(found.values()), words):
         members = await transaction.rows(_MEMBERS, to_memory, being=scope.being_id, cluster=one.id)
         name = renamed(one.name, words, members, found[one.parent_id].name if one.parent_id in found else "")
         if name != one.name and not members and not any(other.parent_id == one.id for other in found.values()):
@@ -216,14 +223,24 @@ async def _mend_clusters(
     return {one.id: one.name for one in (found | mended).values() if one.id not in removed}
 
 
+def _telling(found: Iterable[Cluster], words: str) -> list[Cluster]:
+    return [one for one in found if not one.is_root and tells_of(one.name, words)]
+
+
 def _of(found: Mapping[Any, Cluster], ids: set[Any]) -> list[Cluster]:
     return [one for id_, one in found.items() if id_ in ids]
 
 
 async def _redact_reports(transaction: Transaction, scope: Scope, words: str, names: frozenset[str]) -> None:
+    reports = await transaction.rows(_REPORTS, _to_pair, being=scope.being_id)
+    await transaction.run(_REPORT, await asyncio.to_thread(_redacted, reports, words, names))
+
+
+def _redacted(reports: Sequence[tuple[Any, Any]], words: str, names: frozenset[str]) -> list[dict[str, Any]]:
+    """Those that told of them, as they are to be. Every patrol has left one."""
     changed = []
-    for id_, report in await transaction.rows(_REPORTS, _to_pair, being=scope.being_id):
+    for id_, report in reports:
         was = json.loads(report)
         if (new := redacted(was, words, names)) != was:
             changed.append({"target": id_, "new_report": json.dumps(new, ensure_ascii=False)})
-    await transaction.run(_REPORT, changed)
+    return changed

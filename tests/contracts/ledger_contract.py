@@ -697,6 +697,14 @@ class LedgerContract:
             first, second = await transaction.clusters()
             assert (first.id, second) == (group.id, root)
             assert await transaction.clusters([root.id, ClusterId("none")]) == [root]
+            [count] = await transaction.cluster_counts()
+            assert (count.cluster_id, count.active, count.dead, count.all) == (group.id, 0, 1, 1)
+            assert await transaction.cluster_counts([root.id, ClusterId("none")]) == []
+            assert await transaction.cluster_counts([group.id, root.id]) == [count]
+            there = await transaction.members(group.id)
+            assert [one.id for one in there] == [moved.id]
+            assert await transaction.members_of([root.id, group.id]) == there
+            assert await transaction.members_of([root.id]) == []
             assert first.vector is not None
             assert first.vector.tolist() == vector(0.6, 0.8).tolist()
             await transaction.apply(

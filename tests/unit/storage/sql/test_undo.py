@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Iterable, Mapping
 from dataclasses import replace
 from datetime import timedelta
 from itertools import count
@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from sqlalchemy import Executable
 
 from memory.errors import CannotUndo, StorageError
 from memory.language import Prompt
@@ -19,6 +20,7 @@ from memory.model import ClusterId, Memory, RunId
 from memory.patrol_ports import PatrolChanges, RunState
 from patrol.deciding.decision import Decision
 from patrol.report import PatrolReport
+from storage.sql.engine import Transaction
 from tests.doubles import ADA, BOB, Clock
 from tests.household import Household, Mind, household, new_store, orphaned_vectors, rows, shown
 
@@ -162,6 +164,30 @@ async def test_a_first_patrol_leaves_nothing_when_it_is_undone(home: Household) 
     await home.undo(report.run_id)
     assert home.told() == before
     assert before["clusters"] == before["beings"] == []
+
+
+async def test_an_undo_of_many_memories_takes_as_many_statements_as_one_of_a_few(
+    home: Household, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One for each row, and a turn of the event loop for each, were 7.7 s for 5,000 memories."""
+    taken = 0
+    run = Transaction.run
+
+    async def counted(self: Transaction, statement: Executable, rows: Iterable[Mapping[str, Any]]) -> None:
+        nonlocal taken
+        taken += bool(rows := list(rows))
+        await run(self, statement, rows)
+
+    async def statements_for(memories: int) -> int:
+        nonlocal taken
+        await home.store(*(f"{SOUP.format(n)} {memories}" for n in range(memories)))
+        report = await home.night(steps=["assign", "age"])
+        taken = 0
+        assert (await home.undo(report.run_id)).counts["memory"] >= memories
+        return taken
+
+    monkeypatch.setattr(Transaction, "run", counted)
+    assert await statements_for(60) == await statements_for(6)
 
 
 # --- refusals ---------------------------------------------------------------------------------------------------
