@@ -222,7 +222,8 @@ async def opened(
     settings = Settings(data_dir=data_dir, being=SCOPE.being_id)
     async with open_memory(settings, embedder=MadeUpEmbedder(real), background=background) as memory:
         await memory.embedder.warm_up()
-        await memory.index.optimize()
+        if real:
+            await memory.index.optimize()
         yield memory
 
 

@@ -191,9 +191,14 @@ def when_date(item: WhenItem) -> str:
 
 
 def embed_text(scene: Scene, feeling: str) -> str:
-    """The text that is embedded: when + action + feeling (spec P4)."""
-    when = [when_date(i) if isinstance(i, str) else f"{when_date(i)} {i.action}" for i in scene.when]
-    return " ".join(part for part in (*when, scene.action, feeling) if part)
+    """The text that is embedded: when + action + feeling (spec P4).
+
+    Behind a plain date, entries with an action are what a survivor has absorbed (spec P6 ❹): not embedded, for a model
+    reads little, and a few of them drown what the memory itself says. They are found by their words.
+    """
+    plain = [when_date(item) for item in scene.when if isinstance(item, str)]
+    told = [f"{when_date(item)} {item.action}" for item in scene.when if isinstance(item, DatedAction)]
+    return " ".join(part for part in (*(plain or told), scene.action, feeling) if part)
 
 
 def scene_to_text(scene: Scene, feeling: str) -> str:

@@ -62,7 +62,8 @@ class ClusterCount:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DiaryEntry:
-    """One a day (spec P8). `date` is ISO; `sources`: the memories that it was written from."""
+    """One a day (spec P8). `date` is ISO; `sources`: the memories that it was written from; `written_at`: when the last
+    memory that was looked at was stored."""
 
     date: str
     text: str
@@ -100,8 +101,8 @@ class PatrolChanges:
     """The changed ones, as they are to be."""
     retold: tuple[Memory, ...] = ()
     """Of these the timeline is to be as it is here (❹)."""
-    compressed: Mapping[MemoryId, MemoryId] = field(default_factory=dict)
-    """Which summary tells of each (spec L3)."""
+    compressed: Mapping[MemoryId, MemoryId | None] = field(default_factory=dict)
+    """Which summary tells of each (spec L3); None for one that is to speak for itself again."""
     clusters: tuple[Cluster, ...] = ()
     """New or changed."""
     removed_clusters: tuple[ClusterId, ...] = ()
@@ -136,12 +137,8 @@ class PatrolReads(Protocol):
         """Dead ones that were recalled since they died."""
         ...
 
-    async def members(self, cluster_id: ClusterId) -> list[Subject]:
-        """In the order of their arrival, dead ones too."""
-        ...
-
-    async def members_of(self, cluster_ids: Sequence[ClusterId]) -> list[Subject]:
-        """Of all of these at once, in the order of their arrival."""
+    async def members(self, *cluster_ids: ClusterId) -> list[Subject]:
+        """Of these clusters, in the order of their arrival, dead ones too."""
         ...
 
     async def subjects(self, ids: Sequence[MemoryId]) -> list[Subject]:
@@ -172,11 +169,19 @@ class PatrolReads(Protocol):
         """Its episodic memories that are neither dead nor pinned nor summarised, oldest first."""
         ...
 
+    async def summarised_by(self, ids: Sequence[MemoryId]) -> list[MemoryId]:
+        """The memories that these, or what these have absorbed, stand for as summaries."""
+        ...
+
     async def last_diary(self) -> DiaryEntry | None: ...
 
     async def thoughts(self) -> Thoughts: ...
 
     async def offers(self, ids: Sequence[OfferId]) -> list[KeptOffer]: ...
+
+    async def open_offers(self) -> list[KeptOffer]:
+        """Those that nobody has settled, the oldest first."""
+        ...
 
 
 class PatrolTransaction(PatrolReads, Protocol):
@@ -226,7 +231,7 @@ class PatrolLedger(Protocol):
         ...
 
     async def keep_offers(self, scope: Scope, offered: Sequence[KeptOffer], *, at: datetime) -> None:
-        """Replaces those on the same topics that nobody has settled."""
+        """Drops those that nobody has settled in a fortnight."""
         ...
 
     async def begin_run(self, scope: Scope, run: RunId, started: datetime) -> None: ...

@@ -75,7 +75,7 @@ async def choose_roots(
 ) -> dict[MemoryId, Root]:
     """By the small language model, for those near to no sub-cluster, as far as tokens and time reach. None where
     there is no model, or it does not answer: the prototypes decide then (ruling 5)."""
-    if round_.language is None:
+    if round_.language is None or round_.rehearses:
         return {}
     model = round_.world.model
     homeless = await round_.view.homeless(limit=AT_ONCE)

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from memory.model import ContentHash, MemoryId, Vector
+from memory.model import ClusterId, ContentHash, MemoryId, Vector
 from memory.patrol_ports import PatrolReads
 from patrol.deciding.answers import Answer, Refused
 from patrol.deciding.checks import Present
@@ -26,8 +26,11 @@ class Topic:
 
 @dataclass(frozen=True, slots=True)
 class Applied:
+    """`made`: clusters that are new by it."""
+
     counts: Mapping[str, int] = field(default_factory=dict)
     left_out: tuple[str, ...] = ()
+    made: frozenset[ClusterId] = frozenset()
 
 
 class Matter(Protocol):

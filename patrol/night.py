@@ -18,6 +18,9 @@ from memory.rules.grouping import mean_vector
 from memory.rules.roots import ROOTS, Root
 from memory.scope import Scope
 
+CLUSTERS_AT_ONCE = 200
+"""Read in one go to be recomputed: one by one, each costs two queries of milliseconds."""
+
 
 @dataclass(frozen=True, slots=True)
 class Evening:
@@ -55,6 +58,8 @@ class Night:
         self.clusters: dict[ClusterId, Cluster] = {}
         self.also = PatrolChanges()
         """What a step changes besides."""
+        self.spared: frozenset[ClusterId] = frozenset()
+        """Clusters that ❼ leaves: this run has just made them."""
         self._transaction = transaction
         self._run = run
         self._subjects: dict[MemoryId, Subject] = {}
@@ -104,16 +109,20 @@ class Night:
 
     async def members(self, cluster_id: ClusterId) -> list[Subject]:
         """In the order of their arrival, dead ones too."""
-        if cluster_id not in self._read_members:
-            self._read_members.add(cluster_id)
-            self._seen(await self._transaction.members(cluster_id))
+        await self._read_members_of([cluster_id])
         return [self._subjects[id_] for id_ in self._members[cluster_id]]
 
-    async def read_members(self, cluster_ids: Sequence[ClusterId]) -> None:
-        """And their vectors, all at once instead of each when it is asked for."""
-        unread = [id_ for id_ in cluster_ids if id_ not in self._read_members]
-        self._read_members.update(unread)
-        await self.vectors(self._seen(await self._transaction.members_of(unread)))
+    async def _read_members_of(self, ids: Sequence[ClusterId]) -> None:
+        if unread := [id_ for id_ in ids if id_ not in self._read_members]:
+            self._read_members.update(unread)
+            self._seen(await self._transaction.members(*unread))
+
+    async def active_vectors(self, ids: Sequence[ClusterId]) -> dict[ClusterId, list[Vector]]:
+        """Of their active memories, as far as these have been embedded; all read at once."""
+        await self._read_members_of(ids)
+        active = {id_: await self.active(id_) for id_ in ids}
+        vectors = await self.vectors([subject for of_one in active.values() for subject in of_one])
+        return {id_: [vectors[one.id] for one in of_one if one.id in vectors] for id_, of_one in active.items()}
 
     async def active(self, cluster_id: ClusterId) -> list[Subject]:
         return [subject for subject in await self.members(cluster_id) if subject.status == "active"]
@@ -172,6 +181,10 @@ class Night:
         stored = await self._transaction.memories([s.id for s in subjects if s.id not in new])
         return [*stored, *(new[s.id] for s in subjects if s.id in new)]
 
+    async def summarised_by(self, ids: Sequence[MemoryId]) -> list[MemoryId]:
+        """What these, or what they have absorbed, stand for as summaries."""
+        return await self._transaction.summarised_by(ids)
+
     async def diary_until_now(self) -> tuple[DiaryEntry | None, Thoughts]:
         """The last entry, and the points for the next session (spec P8)."""
         return await self._transaction.last_diary(), await self._transaction.thoughts()
@@ -207,12 +220,14 @@ class Night:
     async def recompute(self, ids: Iterable[ClusterId]) -> None:
         """A cluster's vector is the mean of its active memories' vectors (spec P3). One whose memories are all asleep
         keeps its last one, by which ❼ finds its nearest sibling."""
-        wanted = list(ids)
+        wanted = list(dict.fromkeys(ids))
         await self.read(wanted)
-        for id_ in wanted:
-            if id_ in self.clusters and (rows := list((await self.vectors(await self.active(id_))).values())):
-                # A root may have tens of thousands.
-                mean = await asyncio.to_thread(_mean, rows)
+        there = [id_ for id_ in wanted if id_ in self.clusters]
+        for start in range(0, len(there), CLUSTERS_AT_ONCE):
+            some = there[start : start + CLUSTERS_AT_ONCE]
+            # A root may have tens of thousands.
+            means = await asyncio.to_thread(_means, await self.active_vectors(some))
+            for id_, mean in means.items():
                 if mean is not None:
                     self.clusters[id_] = replace(self.clusters[id_], vector=mean, model=self.model)
 
@@ -241,8 +256,8 @@ class Night:
         )
 
 
-def _mean(rows: Sequence[Vector]) -> Vector | None:
-    return mean_vector(np.stack(rows))
+def _means(vectors: Mapping[ClusterId, Sequence[Vector]]) -> dict[ClusterId, Vector | None]:
+    return {id_: mean_vector(np.stack(rows)) if rows else None for id_, rows in vectors.items()}
 
 
 def subject_of(memory: Memory) -> Subject:

@@ -23,8 +23,8 @@ STEP_OF: Mapping[Kind, StepName] = {
 
 @dataclass(frozen=True, slots=True)
 class StepReport:
-    """`counts`: what the step did, by name. `skipped`: why it did not run, or "". `failed`: what went wrong, or ""; it
-    has changed nothing then. `notes`: what else there is to say, a sentence each."""
+    """`counts`: what the step did, by name. `skipped`: why it did not run, or "". `failed`: what went wrong, or "";
+    what is counted was done before. `notes`: what else there is to say, a sentence each."""
 
     name: StepName
     counts: Mapping[str, int] = field(default_factory=dict)

@@ -4,20 +4,24 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections import Counter
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field, replace
 from datetime import date, datetime
 
-from memory.errors import EmbeddingUnavailable
-from memory.language import LanguageModel, Spent
-from memory.model import ContentHash, ModelName, RunId, Vector
+from memory.errors import EmbeddingUnavailable, LanguageModelUnavailable
+from memory.language import Answer, LanguageModel, Prompt, Spent
+from memory.model import ClusterId, ContentHash, ModelName, RunId, Vector
 from memory.patrol_ports import PatrolLedger, PatrolReads, PatrolTransaction
 from memory.ports import Embedder, WordStatistics
 from memory.rules.secrets import Redact, redacted
 from memory.scope import Scope
 from patrol.night import Evening, Night
 from patrol.report import Spending
+
+BYTES_A_TOKEN = 3
+"""At least, of a prompt: English has 4 or 5, other scripts 3."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,8 +90,12 @@ class Round:
         self.world = world
         self.scope = scope
         self.run_id = run_id
-        self.language = language
+        self.language = None if language is None else WithinBudget(language, self)
         self.spending = Spending()
+        self.counts: Counter[str] = Counter()
+        """What the step under way has done so far."""
+        self.made: frozenset[ClusterId] = frozenset()
+        """Clusters that this run has made by splitting."""
         self.view: PatrolReads = world.ledger.patrol_view(scope)
         self.rehearses = rehearses
         self.evening: Evening | None = None
@@ -103,6 +111,7 @@ class Round:
         self.view = self._stage = transaction
 
     def begin_step(self) -> None:
+        self.counts = Counter()
         self._until = time.monotonic() + self.world.config.step_seconds
 
     @property
@@ -110,9 +119,13 @@ class Round:
         return time.monotonic() > self._until
 
     @property
+    def tokens(self) -> int:
+        """Spent so far."""
+        return self.spending.input_tokens + self.spending.output_tokens
+
+    @property
     def out_of_tokens(self) -> bool:
-        budget = self.world.config.token_budget
-        return 0 < budget <= self.spending.input_tokens + self.spending.output_tokens
+        return 0 < self.world.config.token_budget <= self.tokens
 
     def spend(self, spent: Spent) -> None:
         known = self.spending.usd is not None and spent.usd is not None
@@ -141,5 +154,28 @@ class Round:
                 transaction = await stack.enter_async_context(self.world.ledger.patrol(self.scope))
             world = self.world
             night = Night(self.scope, transaction, world.words, world.model, run=self.run_id, evening=evening)
+            night.spared = self.made
             yield night
             await night.write(step)
+
+
+class WithinBudget:
+    """A language model that is asked only as long as the patrol's tokens reach: what a call may cost at most is set
+    aside before it, so that several at once do not spend the same."""
+
+    def __init__(self, language: LanguageModel, round_: Round) -> None:
+        self._language = language
+        self._round = round_
+        self._set_aside = 0
+
+    async def ask(self, prompt: Prompt, shape: type[Answer], spend: Callable[[Spent], None]) -> Answer:
+        budget = self._round.world.config.token_budget
+        most = len((prompt.system + prompt.text).encode()) // BYTES_A_TOKEN + prompt.max_tokens
+        if 0 < budget < self._round.tokens + self._set_aside + most:
+            reason = f"the patrol's budget of {budget:,} tokens is spent, or too small for the next question"
+            raise LanguageModelUnavailable("of this patrol", reason)
+        self._set_aside += most
+        try:
+            return await self._language.ask(prompt, shape, spend)
+        finally:
+            self._set_aside -= most

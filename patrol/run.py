@@ -21,6 +21,7 @@ from memory.ports import ActivationLog, Embedder, WordStatistics
 from memory.rules.secrets import Redact, redacted
 from memory.scope import Scope
 from patrol.deciding.decision import Decision
+from patrol.deciding.offer import Offer
 from patrol.evening import prepare
 from patrol.report import STEPS, PatrolReport, StepName
 from patrol.round import PatrolConfig, Round, World
@@ -105,11 +106,11 @@ class Patrol:
         async with self._one_at_a_time[scope.being_id]:
             await self._activations.settle()
             if dry_run:
-                return await self._rehearse(scope, steps, tell)
+                return await self._rehearse(scope, steps, tell, language)
             async with self._run(scope) as run_id:
                 round_ = Round(self._world, scope, run_id, language)
                 reports = await walk(round_, steps, self._telling(scope, run_id, tell))
-                offers, waiting = await hand_out(round_) if hands_out else ([], 0)
+                offers, waiting = await _handed_out(round_) if hands_out else ([], 0)
                 report = PatrolReport(
                     run_id=run_id,
                     steps=tuple(reports),
@@ -138,7 +139,7 @@ class Patrol:
             async with self._run(scope) as run_id:
                 round_ = Round(self._world, scope, run_id)
                 decided = await carry_out(round_, decisions)
-                offers, waiting = await hand_out(round_)
+                offers, waiting = await _handed_out(round_)
                 report = PatrolReport(run_id=run_id, decided=tuple(decided), pending=tuple(offers), waiting=waiting)
                 await self._finish(scope, report)
             await self._bring_into_index()
@@ -175,8 +176,14 @@ class Patrol:
             self._news(News(being_id=scope.being_id, run_id=run_id, event="begins"))
             yield run_id
         except BaseException:
-            # Also where the caller has gone: to its end, or the next start has to do it.
-            await asyncio.shield(asyncio.ensure_future(self._end(scope, run_id)))
+            # Also where the caller has gone: to its end, or the next start has to do it. A cancel scope cancels again
+            # and again, and the next patrol must not begin before.
+            ending = asyncio.ensure_future(self._end(scope, run_id))
+            while not ending.done():
+                with suppress(asyncio.CancelledError):
+                    await asyncio.wait({ending})
+            if error := ending.exception():
+                logger.error("the patrol run %s is rolled back at the next start: %r", run_id, error)  # noqa: TRY400
             self._news(News(being_id=scope.being_id, run_id=run_id, event="fails"))
             raise
 
@@ -188,13 +195,14 @@ class Patrol:
         """Rolled back; or, where what it did was changed since, finished as far as it went: each step leaves what is
         whole."""
         try:
-            async with self._world.turn:
-                undone = await self._ledger.undo(scope, run_id, at=self._now(), state="rolled_back")
-            await self._after_undo(undone)
-            logger.warning("the patrol run %s did not come to its end and was rolled back", run_id)
-        except CannotUndo as error:
-            logger.warning("the patrol run %s did not come to its end and stays as it is: %s", run_id, error)
-            await self._ledger.finish_run(scope, run_id, self._now(), {"run_id": run_id, "interrupted": True})
+            try:
+                async with self._world.turn:
+                    undone = await self._ledger.undo(scope, run_id, at=self._now(), state="rolled_back")
+                await self._after_undo(undone)
+                logger.warning("the patrol run %s did not come to its end; what it did is undone", run_id)
+            except CannotUndo as error:
+                logger.warning("the patrol run %s did not come to its end and stays as it is: %s", run_id, error)
+                await self._ledger.finish_run(scope, run_id, self._now(), {"run_id": run_id, "interrupted": True})
         except MadeleineError:
             logger.exception("the patrol run %s did not come to its end; it is rolled back at the next start", run_id)
 
@@ -214,11 +222,15 @@ class Patrol:
             logger.exception("the patrol is committed, but the index could not be brought up to date yet")
 
     async def _rehearse(
-        self, scope: Scope, chosen: Sequence[StepName], tell: Callable[[Progress], None]
+        self,
+        scope: Scope,
+        chosen: Sequence[StepName],
+        tell: Callable[[Progress], None],
+        language: LanguageModel | None,
     ) -> PatrolReport:
         run_id = RunId(str(uuid.uuid4()))
         report = PatrolReport(run_id=run_id, dry_run=True)
-        round_ = Round(self._world, scope, run_id, rehearses=True)
+        round_ = Round(self._world, scope, run_id, language, rehearses=True)
         if "assign" in chosen:  # the writer is not to wait for a model
             round_.evening = await prepare(round_)
         with suppress(_Rehearsed):
@@ -236,3 +248,12 @@ class Patrol:
             self._news(News(being_id=scope.being_id, run_id=run_id, event="progress", progress=progress))
 
         return both
+
+
+async def _handed_out(round_: Round) -> tuple[list[Offer], int]:
+    """What a run has done stays done if this fails: it can be asked for again."""
+    try:
+        return await hand_out(round_)
+    except Exception:
+        logger.exception("what waits for a decision could not be handed out")
+        return [], 0

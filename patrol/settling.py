@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections import Counter
+from collections import deque
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
@@ -38,47 +38,48 @@ async def settle(round_: Round, matter: Matter) -> StepReport:
     """By the language model, as far as tokens and time reach; what it cannot decide is left as it was."""
     name = STEP_OF[matter.kind]
     topics = await matter.waiting(round_.world, round_.view)
-    counts: Counter[str] = Counter()
+    left = deque(topics)
+    offers: list[Offer] = []
     notes: list[str] = []
-    for done, topic in enumerate(topics):
-        offers = await matter.offers(round_.world, round_.view, topic)
-        for start in range(0, len(offers), ASKED_AT_ONCE):
-            if why := _enough(round_):
-                notes.append(f"{len(topics) - done} of {len(topics)} wait for the next patrol: {why}.")
-                return StepReport(name, dict(counts), notes=tuple(notes))
-            try:
-                await _decide_some(round_, matter, offers[start : start + ASKED_AT_ONCE], counts, notes)
-            except LanguageModelUnavailable as error:
-                notes.append(f"{len(topics) - done} of {len(topics)} wait for the next patrol: {error}")
-                return StepReport(name, dict(counts), notes=tuple(notes))
-        round_.tell(done + 1, len(topics))
-    return StepReport(name, dict(counts), notes=tuple(notes))
-
-
-def _enough(round_: Round) -> str:
-    if round_.out_of_tokens:
-        return f"the patrol's budget of {round_.world.config.token_budget:,} tokens is spent"
-    return f"the step has had its {round_.world.config.step_seconds:g} s" if round_.out_of_time else ""
+    while left or offers:
+        while left and len(offers) < ASKED_AT_ONCE:
+            offers += await matter.offers(round_.world, round_.view, left.popleft())
+        some, offers = offers[:ASKED_AT_ONCE], offers[ASKED_AT_ONCE:]
+        why = f"the step has had its {round_.world.config.step_seconds:g} s" if round_.out_of_time else ""
+        undecided = some
+        if not why:
+            undecided, why = await _decide_some(round_, matter, some, notes)
+        if why:
+            waiting = {*map(topic_of, (*undecided, *offers))}
+            notes.append(f"{len(waiting) + len(left)} wait for the next patrol: {why}.")
+            break
+        round_.tell(len(topics) - len(left), len(topics))
+    return StepReport(name, dict(round_.counts), notes=tuple(notes))
 
 
 async def _decide_some(
-    round_: Round, matter: Matter, offers: Sequence[Offer], counts: Counter[str], notes: list[str]
-) -> None:
-    """Raises `LanguageModelUnavailable`, after what was decided is applied."""
+    round_: Round, matter: Matter, offers: Sequence[Offer], notes: list[str]
+) -> tuple[list[Offer], str]:
+    """Those that the language model was not there for, and why. Counts as it goes; raises what else went wrong after
+    what was decided is applied."""
+    counts = round_.counts
     try:
         answers = await asyncio.gather(*(_ask(round_, offer) for offer in offers), return_exceptions=True)
     finally:
         await round_.record_costs()
-    away: LanguageModelUnavailable | None = None
+    undecided: list[Offer] = []
+    why = ""
+    wrong: BaseException | None = None
     for offer, answer in zip(offers, answers, strict=True):
         match answer:
             case UnusableAnswer():
                 counts["unusable"] += 1
                 notes.append(str(answer))
             case LanguageModelUnavailable():
-                away = answer
+                undecided.append(offer)
+                why = answer.reason
             case BaseException():
-                raise answer
+                wrong = answer
             case _:
                 applied = await apply(round_, matter, offer, answer)
                 if isinstance(applied, Refused):
@@ -87,8 +88,9 @@ async def _decide_some(
                 else:
                     counts.update(applied.counts)
                     counts["decided"] += 1
-    if away:
-        raise away
+    if wrong:
+        raise wrong
+    return undecided, why
 
 
 async def _ask(round_: Round, offer: Offer) -> Answer:
@@ -112,7 +114,8 @@ async def apply(
         found = await matter.apply(night, offer, answer, round_.world)
         if not isinstance(found, Refused) and settles is not None:
             night.settle(settles)
-        return found
+    round_.made |= found.made if isinstance(found, Applied) else frozenset()
+    return found
 
 
 def cleaned(answer: Answer, world: World) -> Answer:
@@ -134,7 +137,9 @@ def cleaned(answer: Answer, world: World) -> Answer:
 
 async def hand_out(round_: Round) -> tuple[list[Offer], int]:
     """What waits, as much as fits into an answer, kept so that a decision can be held against it; and on how many
-    topics more there is something to decide. A rehearsal only counts."""
+    topics more there may be something to decide. An offer that was made before and says the same is given again. A
+    rehearsal only counts."""
+    open_before = [Offer.from_json(one.body) for one in await round_.view.open_offers()]
     offers: list[Offer] = []
     room = 0 if round_.rehearses else ANSWER_CHARS
     waiting = 0
@@ -143,7 +148,8 @@ async def hand_out(round_: Round) -> tuple[list[Offer], int]:
             if room <= 0:
                 waiting += 1
                 continue
-            for offer in await MATTERS[kind].offers(round_.world, round_.view, topic):
+            for new in await MATTERS[kind].offers(round_.world, round_.view, topic):
+                offer = next((one for one in open_before if replace(one, id=new.id) == new), new)
                 size = len(json.dumps(for_agent(offer), ensure_ascii=False))
                 if offer.needs_a_mind and (size <= room or not offers):
                     offers.append(offer)
@@ -152,8 +158,8 @@ async def hand_out(round_: Round) -> tuple[list[Offer], int]:
                     room = 0
                     waiting += 1
                     break
-    if offers:
-        kept = [KeptOffer(id=offer.id, topic=topic_of(offer), body=offer.as_json()) for offer in offers]
+    if fresh := [offer for offer in offers if offer not in open_before]:
+        kept = [KeptOffer(id=offer.id, topic=topic_of(offer), body=offer.as_json()) for offer in fresh]
         await round_.world.ledger.keep_offers(round_.scope, kept, at=round_.world.now())
     return offers, waiting
 
@@ -172,7 +178,7 @@ async def carry_out(round_: Round, decisions: Sequence[Decision]) -> list[Decide
 
 async def _carry_out(round_: Round, decision: Decision, kept: KeptOffer | None) -> Decided:
     if kept is None or kept.settled_by is not None:
-        why = "was decided before" if kept else "is not open: it was decided before, or a later one stands for it"
+        why = "was decided before" if kept else "is not known: it was never made, or too long ago"
         return Decided(
             offer=decision.offer,
             refused=f"This offer {why}. Call run_patrol with decisions: [] for what waits now.",

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -24,6 +23,7 @@ logger = logging.getLogger(__name__)
 
 WITHOUT_KEY = "[graph] BYOK key not set: skipping ❹❻ diary/think_md (mechanical processing only)"
 """The words of spec P7."""
+REHEARSED = "a dry run asks no language model"
 NEEDS_MIND = frozenset(MATTERS)
 MECHANICAL: Mapping[StepName, Callable[[Night], Awaitable[StepReport]]] = {
     "age": age, "flag": flag, "revive": revive, "merge": merge
@@ -43,7 +43,7 @@ class Progress:
 
 
 async def walk(round_: Round, chosen: Sequence[StepName], tell: Callable[[Progress], None]) -> list[StepReport]:
-    """The chosen steps in their order. A step that fails has changed nothing, and those after it are gone anyway."""
+    """The chosen steps in their order. One that fails says what it had done until then, and the others follow."""
     chosen = [name for name in STEPS if name in chosen]
     reports: list[StepReport] = []
     for done, name in enumerate(chosen):
@@ -54,7 +54,7 @@ async def walk(round_: Round, chosen: Sequence[StepName], tell: Callable[[Progre
         except Exception as error:  # one of the three places where it is: the night goes on
             logger.exception("the patrol's step %s failed", name)
             reason = str(error) if isinstance(error, MadeleineError) else "see the server's log"
-            reports.append(StepReport(name, failed=reason))
+            reports.append(StepReport(name, dict(round_.counts), failed=reason))
             if round_.rehearses:  # its transaction may hold half of the step
                 break
         tell(Progress(name, done + 1, len(chosen)))
@@ -71,8 +71,8 @@ async def _step(round_: Round, name: StepName) -> StepReport:
     if name == "assign":
         return await _assign(round_)
     if name in MATTERS:
-        if round_.language is None:
-            return StepReport(name, skipped=WITHOUT_KEY)
+        if round_.language is None or round_.rehearses:
+            return StepReport(name, skipped=REHEARSED if round_.language else WITHOUT_KEY)
         return await settle(round_, MATTERS[name])
     async with round_.night(name) as night:
         return await MECHANICAL[name](night)
@@ -81,7 +81,7 @@ async def _step(round_: Round, name: StepName) -> StepReport:
 async def _assign(round_: Round) -> StepReport:
     """An import of many is taken in bit by bit, so that who stores meanwhile has his turn."""
     evening = round_.evening or await prepare(round_)
-    counts: Counter[str] = Counter()
+    counts = round_.counts
     while True:
         async with round_.night("assign", evening) as night:
             found = await assign(night)

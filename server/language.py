@@ -62,6 +62,10 @@ class LanguageModels:
         """By this process's key: for its own work, and for clients that bring none."""
         return self._lend(self._settings.language(), self._settings.own_key())
 
+    def for_nights(self) -> Lent:
+        """For patrols that nobody has asked for."""
+        return self.own() if self._settings.chose_a_model() else nullcontext()
+
     def by_key(self, key: str) -> Lent:
         """The model of this process, by a client's key; its own without one. Raises `InvalidInput`."""
         if not key:

@@ -122,6 +122,11 @@ class LlmSettings(BaseModel):
         """Whether these settings say whom to ask, or not to ask anybody."""
         return self.llm == "off" or bool(self.llm_url) or bool(self.own_key())
 
+    def chose_a_model(self) -> bool:
+        """Whether somebody has said so to this program: a key that lies in the environment for another is enough for
+        what is asked for, not for what is done by itself."""
+        return self.llm != "off" and bool(self.llm or self.llm_url or self.llm_api_key.get_secret_value())
+
     def check_language(self) -> None:
         """Raises `InvalidInput` for settings that do not go together."""
         self.language()

@@ -29,7 +29,7 @@ async def serve_stdio(settings: Settings) -> None:
         async with (
             LanguageModels(settings) as models,
             LazyMemory(settings) as memory,
-            patrols_by_themselves(settings, memory, language=models.own),
+            patrols_by_themselves(settings, memory, language=models.for_nights),
             stdio_transport(end) as (read, write),
         ):
             server = build_server(

@@ -269,10 +269,7 @@ class FakePatrolTransaction:
     async def recalled_dead(self) -> list[Subject]:
         return [subject_of(m) for m in self._own() if m.status == "dead" and m.reactivation_count > 0]
 
-    async def members(self, cluster_id: ClusterId) -> list[Subject]:
-        return [subject_of(m) for m in self._own() if m.cluster_id == cluster_id]
-
-    async def members_of(self, cluster_ids: Sequence[ClusterId]) -> list[Subject]:
+    async def members(self, *cluster_ids: ClusterId) -> list[Subject]:
         return [subject_of(m) for m in self._own() if m.cluster_id in cluster_ids]
 
     async def subjects(self, ids: Sequence[MemoryId]) -> list[Subject]:
@@ -318,6 +315,12 @@ class FakePatrolTransaction:
     async def session_memories(self, session_id: str) -> list[Memory]:
         return [m for m in self._own() if _of_a_session(m) and m.provenance.session_id == session_id]
 
+    async def summarised_by(self, ids: Sequence[MemoryId]) -> list[MemoryId]:
+        found = set(ids)
+        while more := {m.id for m in self._own() if m.absorbed_into in found} - found:
+            found |= more
+        return [m.id for m in self._own() if m.compressed_into in found]
+
     async def last_diary(self) -> DiaryEntry | None:
         return max(self._state.diary.values(), key=lambda entry: entry.written_at, default=None)
 
@@ -326,6 +329,9 @@ class FakePatrolTransaction:
 
     async def offers(self, ids: Sequence[OfferId]) -> list[KeptOffer]:
         return [self._state.offers[id_] for id_ in ids if id_ in self._state.offers]
+
+    async def open_offers(self) -> list[KeptOffer]:
+        return [one for one in self._state.offers.values() if one.settled_by is None]
 
     async def tick(self, run: RunId) -> int:
         active = [memory for memory in self._own() if memory.status == "active"]
@@ -356,7 +362,7 @@ class FakePatrolTransaction:
         for memory in changes.retold:
             memories[memory.id] = replace(memories[memory.id], scene=memory.scene)
         for source, summary in changes.compressed.items():
-            memories[source] = replace(memories[source], compressed=True, compressed_into=summary)
+            memories[source] = replace(memories[source], compressed=summary is not None, compressed_into=summary)
         if changes.diary:
             self._state.diary[changes.diary.date] = changes.diary
         self._state.thoughts = changes.thoughts or self._state.thoughts
@@ -444,9 +450,7 @@ class FakePatrolLedger:
         return FakePatrolTransaction(scope, self.state, self.cached)
 
     async def keep_offers(self, scope: Scope, offered: Sequence[KeptOffer], *, at: datetime) -> None:
-        topics = {one.topic for one in offered}
-        kept = {id_: one for id_, one in self.state.offers.items() if one.settled_by or one.topic not in topics}
-        self.state.offers = kept | {one.id: one for one in offered}
+        self.state.offers |= {one.id: one for one in offered}
 
     async def begin_run(self, scope: Scope, run: RunId, started: datetime) -> None:
         self.state.runs[run] = Run(

@@ -34,6 +34,9 @@ LINE = 2_000
 LONG_TEXT = "x-long-text"
 """Marks, inside this package, a schema whose greatest length is the setting `max_text_chars`."""
 
+NESTED = frozenset({"date", "action", "offer", "merges", "make_dead", "parts", "diary", "think_md", "summary"})
+"""Names inside the arguments `when` and `decisions`."""
+
 Context = dict[str, int]
 
 
@@ -111,9 +114,11 @@ def _complaint(model: type[Arguments], error: Mapping[str, Any]) -> str:
         part for part in error["loc"] if isinstance(part, int) or part in _field_names(model) or len(error["loc"]) == 1
     ]
     where = printable(".".join(str(part) for part in (path or error["loc"][:1]))) or "arguments"
+    whole = printable(".".join(str(part) for part in error["loc"]))
     match error["type"]:
         case "extra_forbidden":
-            return f"Unknown argument {where!r}: leave it out. Known are {', '.join(model.model_fields)}."
+            known = model.model_fields if len(error["loc"]) == 1 else ("those of its schema",)
+            return f"Unknown argument {whole!r}: leave it out. Known are {', '.join(known)}."
         case "missing":
             return f"{where}: is required."
         case "value_error":
@@ -129,7 +134,7 @@ def _complaint(model: type[Arguments], error: Mapping[str, Any]) -> str:
 
 
 def _field_names(model: type[BaseModel]) -> set[str]:
-    return set(model.model_fields) | {"date", "action"}
+    return set(model.model_fields) | NESTED
 
 
 def printable(text: str) -> str:

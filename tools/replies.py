@@ -13,6 +13,7 @@ from mcp_types import CallToolResult, TextContent
 
 from memory.errors import MadeleineError
 from memory.model import Memory, Provenance, Revision, when_date, when_to_json
+from memory.rules.prompt import retold
 
 logger = logging.getLogger(__name__)
 
@@ -89,6 +90,7 @@ def brief(memory: Memory, score: float) -> dict[str, Any]:
             "actors": list(memory.scene.actors),
             "feeling": memory.feeling,
             "lesson": memory.lesson,
+            "timeline": list(retold(memory)),
             "provenance": provenance(memory.provenance, memory.created_at),
         }
     )

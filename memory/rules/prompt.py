@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from memory.model import Memory, when_date
+from memory.model import DatedAction, Memory, when_date
 from memory.rules.fragments import quoted
+
+RETOLD, RETOLD_CHARS = 5, 200
+"""Of a long timeline a recall shows the last entries, and of each the beginning; recall_memory shows all."""
 
 
 def prompt_line(memory: Memory) -> str:
@@ -16,7 +19,13 @@ def prompt_line(memory: Memory) -> str:
 
 def all_said(memory: Memory) -> str:
     """Everything of a memory that a recall may say, in whatever format: what its token budget is spent on."""
-    return "\n".join(part for part in (prompt_line(memory), memory.feeling, memory.lesson) if part)
+    return "\n".join(part for part in (prompt_line(memory), memory.feeling, memory.lesson, *retold(memory)) if part)
+
+
+def retold(memory: Memory) -> tuple[str, ...]:
+    """What the memory has absorbed or lists by day: its latest entries, each a line, cut."""
+    entries = [item for item in memory.scene.when if isinstance(item, DatedAction)][-RETOLD:]
+    return tuple(f"{when_date(item)}: {item.action}"[:RETOLD_CHARS] for item in entries)
 
 
 def prompt_block(memories: Iterable[Memory]) -> str:

@@ -110,13 +110,14 @@ def _of_consolidation(answer: Consolidation, offer: Offer) -> Iterator[str]:
 def _of_split(answer: Split, offer: Offer) -> Iterator[str]:
     named = [id_ for part in answer.parts for id_ in part.memories]
     yield from _of_ids(named, offer)
-    for part in answer.parts:
-        yield from _of_text("name", part.name, LONGEST_NAME)
-        if len(set(part.memories)) < SMALLEST_PART:
-            yield f"The part {part.name!r} has fewer than {SMALLEST_PART} memories: add some, or leave the part out."
+    # By their numbers: a complaint goes into a prompt and a report, where no name that somebody made up belongs.
     names = Counter(part.name.casefold() for part in answer.parts) + Counter([offer.cluster.casefold()])
-    for name in sorted(name for name, times in names.items() if times > 1 and name):
-        yield f"The name {name!r} is taken: give each part a name of its own, other than the cluster's."
+    for number, part in enumerate(answer.parts, start=1):
+        yield from _of_text(f"The name of part {number}", part.name, LONGEST_NAME)
+        if len(set(part.memories)) < SMALLEST_PART:
+            yield f"Part {number} has fewer than {SMALLEST_PART} memories: add some, or leave it out."
+        if part.name and names[part.name.casefold()] > 1:
+            yield f"The name of part {number} is taken: give each part one of its own, other than the cluster's."
     if answer.parts and len(offer.memories) - len(set(named)) < SMALLEST_PART:
         yield f"At least {SMALLEST_PART} of the memories shown must stay in no part: take some out, or a whole part."
 

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import datetime
 from functools import cache
 from typing import Any, Literal
 
 from pydantic import TypeAdapter
 
-from memory.model import ClusterId, Memory, MemoryId, Status, when_date
+from memory.model import ClusterId, DatedAction, Memory, MemoryId, Status, when_date
 from memory.patrol_ports import OfferId
 
 Kind = Literal["consolidate", "split", "diary", "compress"]
@@ -49,7 +50,8 @@ class Shown:
 class Offer:
     """At most `MOST` memories and `SIZE` characters. `cluster_id` and `cluster`, its name, for consolidate and split;
     `session_id` for compress. For diary: `date` (ISO), `earlier`, the entry that was already written that day, and
-    `think`, the points of the patrol before."""
+    `think`, the points of the patrol before, and `until`, when the last memory that was looked at was stored: what is
+    stored after that is for the next entry."""
 
     id: OfferId
     kind: Kind
@@ -60,6 +62,7 @@ class Offer:
     date: str = ""
     earlier: str = ""
     think: tuple[str, ...] = ()
+    until: datetime | None = None
 
     @property
     def size(self) -> int:
@@ -88,8 +91,11 @@ def _adapter() -> TypeAdapter[Offer]:
 
 
 def text_of(memory: Memory, kind: Kind) -> str:
-    """As an offer of that kind shows it."""
-    return cut(memory.scene.action, TEXT_TO_SUMMARISE if kind == "compress" else TEXT)
+    """As an offer of that kind shows it; to be summarised with all that it has absorbed, for the summary hides it."""
+    if kind != "compress":
+        return cut(memory.scene.action, TEXT)
+    retold = [f"{when_date(i)}: {i.action}" for i in memory.scene.when if isinstance(i, DatedAction)]
+    return cut("\n".join((memory.scene.action, *retold)), TEXT_TO_SUMMARISE)
 
 
 def shown(memory: Memory, kind: Kind) -> Shown:

@@ -62,6 +62,7 @@ def diary_offer(date: str, memories: Sequence[Memory], earlier: str, think: Sequ
         kind="diary",
         memories=tuple(found[memory.id] for memory in sorted(memories, key=_order) if memory.id in found),
         date=date,
+        until=max(memory.created_at for memory in memories),
         earlier=earlier,
         think=points,
     )

@@ -39,7 +39,8 @@ with its number `n`.
 
 parts: the new clusters to take out of it, each about one topic that its memories share and the rest do not. `name` is
 two to five words in the language of the memories, at most 60 characters, telling, and different from every other name
-and from the cluster's own. `memories` are the numbers that move there, at least 2.
+and from the cluster's own. `memories` are the numbers that move there: 3 or more, at
+least 2, but a pair is soon merged back into a neighbour.
 
 A number stands in at most one part. At least 2 of the memories shown stand in no part: they stay in the cluster, so
 leave out what fits its name best or belongs nowhere else. Prefer few parts with a clear topic to many small ones. If
@@ -90,8 +91,8 @@ GUIDANCE: Mapping[Kind, str] = {
     "split": (
         "Which topics should leave this cluster? Answer "
         '{"offer": "<its id>", "parts": [["Ramen evenings", "<memory id>", "<memory id>"]]}. '
-        "Each part begins with a name of its own (up to 60 characters), 2 or more memories follow, each in one part "
-        "only; leave at least 2 in no part: they stay. All one topic: the offer's id alone."
+        "Each part begins with a name of its own (up to 60 characters), 3 or more memories follow, 2 at least, each in "
+        "one part only; leave at least 2 in no part: they stay. All one topic: the offer's id alone."
     ),
     "diary": (
         "Write the day's diary from these memories. Answer "

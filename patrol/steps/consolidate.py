@@ -55,8 +55,11 @@ class Consolidate:
             night.put(subject_of(memory))
         retold = tuple(memory for memory in changed if _is_retold(memory, now.memories[memory.id]))
         hashes = {memory.content_hash for memory in retold}
+        # A summary that has died tells of nothing: what it stood for speaks for itself again.
+        unhidden = await night.summarised_by(found.answer.make_dead)
         night.also = replace(
             night.also,
+            compressed={**night.also.compressed, **dict.fromkeys(unhidden)},
             retold=(*night.also.retold, *retold),
             model=night.model,
             vectors={hash_: vector for hash_, vector in night.evening.vectors.items() if hash_ in hashes},

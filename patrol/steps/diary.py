@@ -17,7 +17,7 @@ from patrol.round import World
 
 READ = 5 * MOST
 """Of the memories since the last entry the latest so many; the most important of them are shown."""
-SOURCES = 1_000
+SOURCES = 300
 """Remembered of an entry or of the points, the latest."""
 
 
@@ -58,7 +58,7 @@ class WriteDiary:
                 date=offer.date,
                 text=found.answer.diary,
                 sources=tuple(dict.fromkeys((*earlier, *shown)))[-SOURCES:],
-                written_at=world.now(),
+                written_at=offer.until or world.now(),
             ),
             thoughts=Thoughts(
                 points=found.answer.think_md,

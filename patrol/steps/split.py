@@ -56,4 +56,4 @@ class SplitCluster:
             made.append(new.id)
         await night.recompute([cluster.id, *made])
         moved = sum(len(part.memories) for part in found.answer.parts)
-        return Applied({"new_clusters": len(made), "moved": moved}, found.left_out)
+        return Applied({"new_clusters": len(made), "moved": moved}, found.left_out, frozenset(made))

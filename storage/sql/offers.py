@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from sqlalchemy import bindparam, delete, insert, select, update
 
@@ -18,9 +18,15 @@ from storage.sql.times import to_micros
 
 _o = patrol_offers.c
 _BY_IDS = select(_o.id, _o.topic, _o.body, _o.settled_by).where(among(_o.id, "ids"), _o.being_id == bindparam("being"))
-_OPEN_ON = delete(patrol_offers).where(
-    _o.being_id == bindparam("being"), among(_o.topic, "topics"), _o.settled_by.is_(None)
+_OPEN = (
+    select(_o.id, _o.topic, _o.body, _o.settled_by)
+    .where(_o.being_id == bindparam("being"), _o.settled_by.is_(None))
+    .order_by(_o.made_at, _o.id)
 )
+_OLD = delete(patrol_offers).where(
+    _o.being_id == bindparam("being"), _o.settled_by.is_(None), _o.made_at < bindparam("before")
+)
+KEPT = timedelta(days=14)
 _INSERT = insert(patrol_offers)
 _SETTLE = (
     update(patrol_offers)
@@ -34,6 +40,10 @@ async def by_ids(reads: Reads, scope: Scope, ids: Sequence[OfferId]) -> list[Kep
     return [found[id_] for id_ in dict.fromkeys(ids) if id_ in found]
 
 
+async def unsettled(reads: Reads, scope: Scope) -> list[KeptOffer]:
+    return await reads.rows(_OPEN, _to_offer, being=scope.being_id)
+
+
 def _to_offer(row: Row) -> KeptOffer:
     id_, topic, body, settled_by = row
     return KeptOffer(id=id_, topic=topic, body=json.loads(body), settled_by=settled_by)
@@ -41,8 +51,7 @@ def _to_offer(row: Row) -> KeptOffer:
 
 async def keep(database: Database, scope: Scope, offers: Sequence[KeptOffer], at: datetime) -> None:
     async with database.transaction() as transaction:
-        topics = {"being": scope.being_id, "topics": as_list({one.topic for one in offers})}
-        await transaction.run(_OPEN_ON, [topics])
+        await transaction.run(_OLD, [{"being": scope.being_id, "before": to_micros(at - KEPT)}])
         await transaction.run(
             _INSERT,
             [

@@ -43,8 +43,7 @@ _SUBJECT = (
 _SUBJECTS = select(*_SUBJECT).where(_OWN)
 _BY_IDS = select(*_SUBJECT).where(among(_m.id, "ids"), unindexed(_m.being_id) == _BEING)
 _HOMELESS = _SUBJECTS.where(_m.cluster_id.is_(None), _m.status != "dead").order_by(_m.seq).limit(bindparam("limit"))
-_MEMBERS = _SUBJECTS.where(_m.cluster_id == bindparam("cluster")).order_by(_m.seq)
-_MEMBERS_OF = _SUBJECTS.where(among(_m.cluster_id, "clusters")).order_by(_m.seq)
+_MEMBERS = _SUBJECTS.where(among(_m.cluster_id, "clusters")).order_by(_m.seq)
 # ❸: below which importance a memory has faded by now, for each number of cycles since it was active. A little more is
 # taken than has: the rule decides. One seek in the index for each of the numbers, instead of a walk through all.
 _DEEPEST = math.ceil(CYCLES * math.log(1 / FLOOR))
@@ -134,7 +133,21 @@ _RETELL = (
     .where(*_TARGET)
     .values(when_=bindparam("new_when"), folded=bindparam("new_folded"), content_hash=bindparam("new_hash"))
 )
-_COMPRESS = update(table).where(*_TARGET).values(compressed=True, compressed_into=bindparam("summary"))
+_COMPRESS = (
+    update(table)
+    .where(*_TARGET)
+    .values(compressed=bindparam("summary").is_not(None), compressed_into=bindparam("summary"))
+)
+_of_them = select(func.json_each(bindparam("ids")).table_valued("value").c.value.label("id")).cte(
+    "of_them", recursive=True
+)
+_absorbed = table.alias("absorbed")
+_of_them = _of_them.union(select(_absorbed.c.id).join(_of_them, _absorbed.c.absorbed_into == _of_them.c.id))
+_SUMMARISED_BY = (
+    select(_m.id)
+    .join(_of_them, _m.compressed_into == _of_them.c.id)
+    .where(unindexed(_m.being_id) == _BEING, _m.compressed.is_(True))
+)
 
 
 class SqlPatrolReads:
@@ -157,11 +170,8 @@ class SqlPatrolReads:
     async def recalled_dead(self) -> list[Subject]:
         return await self._subjects(_RECALLED_DEAD)
 
-    async def members(self, cluster_id: ClusterId) -> list[Subject]:
-        return await self._subjects(_MEMBERS, cluster=cluster_id)
-
-    async def members_of(self, cluster_ids: Sequence[ClusterId]) -> list[Subject]:
-        return await self._subjects(_MEMBERS_OF, clusters=as_list(cluster_ids))
+    async def members(self, *cluster_ids: ClusterId) -> list[Subject]:
+        return await self._subjects(_MEMBERS, clusters=as_list(cluster_ids))
 
     async def subjects(self, ids: Sequence[MemoryId]) -> list[Subject]:
         found = {one.id: one for one in await self._subjects(_BY_IDS, ids=as_list(ids))}
@@ -198,6 +208,11 @@ class SqlPatrolReads:
     async def session_memories(self, session_id: str) -> list[Memory]:
         return await self._reads.rows(_SESSION, to_memory, being=self._scope.being_id, session=session_id)
 
+    async def summarised_by(self, ids: Sequence[MemoryId]) -> list[MemoryId]:
+        if not ids:
+            return []
+        return await self._reads.rows(_SUMMARISED_BY, scalar, being=self._scope.being_id, ids=as_list(ids))
+
     async def last_diary(self) -> DiaryEntry | None:
         return await diary.last(self._reads, self._scope)
 
@@ -206,6 +221,9 @@ class SqlPatrolReads:
 
     async def offers(self, ids: Sequence[OfferId]) -> list[KeptOffer]:
         return await offers.by_ids(self._reads, self._scope, ids)
+
+    async def open_offers(self) -> list[KeptOffer]:
+        return await offers.unsettled(self._reads, self._scope)
 
 
 class SqlPatrol(SqlPatrolReads):

@@ -52,7 +52,7 @@ memories = Table(
     Column("fresh", Boolean, nullable=False),
     Column("compressed", Boolean, nullable=False),
     Column("cluster_id", Text),
-    Column("absorbed_into", Text),
+    Column("absorbed_into", Text, index=True),
     # The summary that tells of it (spec L3); on the summary `compression_source` is true.
     Column("compressed_into", Text, index=True),
     Column("compression_source", Boolean, nullable=False, server_default="0"),

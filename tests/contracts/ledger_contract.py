@@ -703,8 +703,8 @@ class LedgerContract:
             assert await transaction.cluster_counts([group.id, root.id]) == [count]
             there = await transaction.members(group.id)
             assert [one.id for one in there] == [moved.id]
-            assert await transaction.members_of([root.id, group.id]) == there
-            assert await transaction.members_of([root.id]) == []
+            assert await transaction.members(root.id, group.id) == there
+            assert await transaction.members(root.id) == []
             assert first.vector is not None
             assert first.vector.tolist() == vector(0.6, 0.8).tolist()
             await transaction.apply(

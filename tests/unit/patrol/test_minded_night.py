@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ from memory.errors import LanguageModelUnavailable, UnusableAnswer
 from memory.language import Prompt
 from memory.rules.decay import effective_importance, flagged
 from memory.rules.revival import revived_session_count
+from patrol.deciding.decision import Decision
 from patrol.report import StepName
 from patrol.round import PatrolConfig
 from patrol.walk import WITHOUT_KEY
@@ -254,13 +256,25 @@ async def bounded(path: Path, templates: Path, config: PatrolConfig) -> tuple[Mi
     return mind, [step.as_json() for step in report.steps]
 
 
+def at_most(prompts: Sequence[Prompt]) -> int:
+    """Tokens that are set aside for the dearest of them."""
+    return max(len((prompt.system + prompt.text).encode()) // 3 + prompt.max_tokens for prompt in prompts)
+
+
 async def test_nothing_new_is_asked_when_the_tokens_are_spent(tmp_path: Path, templates: Path) -> None:
-    """At 100 tokens an answer, 150 allow for two."""
-    mind, steps = await bounded(tmp_path, templates, PatrolConfig(token_budget=150, compression_threshold=6))
+    """What a question may cost at most is set aside before. At 100 tokens an answer, 150 more allow for two."""
+    for name in ("unbounded", "bounded", "little"):
+        (tmp_path / name).mkdir()
+    config = PatrolConfig(token_budget=0, compression_threshold=6)
+    mind, _ = await bounded(tmp_path / "unbounded", templates, config)
+    budget = at_most([prompt for prompt in mind.prompts if prompt.purpose == "compress"]) + 150
+    mind, steps = await bounded(tmp_path / "bounded", templates, replace(config, token_budget=budget))
     assert (mind.asked("compress"), mind.asked("diary")) == (2, 0)
     assert steps[0]["summaries"] == 2
-    assert steps[0]["notes"] == ["1 of 3 wait for the next patrol: the patrol's budget of 150 tokens is spent."]
-    assert steps[1]["notes"] == ["1 of 1 wait for the next patrol: the patrol's budget of 150 tokens is spent."]
+    assert f"1 wait for the next patrol: the patrol's budget of {budget:,} tokens" in steps[0]["notes"][0]
+    assert f"1 wait for the next patrol: the patrol's budget of {budget:,} tokens" in steps[1]["notes"][0]
+    mind, steps = await bounded(tmp_path / "little", templates, replace(config, token_budget=1_000))
+    assert mind.prompts == []
 
 
 async def test_a_budget_of_0_is_none(tmp_path: Path, templates: Path) -> None:
@@ -275,14 +289,20 @@ async def test_a_step_that_has_had_its_time_takes_up_nothing_new(tmp_path: Path,
 
 
 async def test_the_small_model_is_not_asked_when_the_tokens_are_spent(tmp_path: Path, templates: Path) -> None:
-    """spec P6 ❶.5: of 120 memories at fifty a call the first two calls; the prototypes decide the rest."""
-    config = PatrolConfig(token_budget=150)
-    async with household(new_store(templates, tmp_path / "memory.db"), Clock(), config) as home:
-        await home.store(*(f"thing{n} place{n} colour{n}" for n in range(120)))
-        mind = Mind(classify=roots("Business"))
-        await home.night(mind, steps=["assign"])
-        assert mind.asked("classify") == 2
-        assert None not in {one.cluster_id for one in await home.all()}
+    """spec P6 ❶.5: of 150 memories at fifty a call the first two calls; the prototypes decide the rest."""
+
+    async def sorted_by(name: str, config: PatrolConfig) -> Mind:
+        async with household(new_store(templates, tmp_path / name), Clock(), config) as home:
+            await home.store(*(f"thing{n} place{n} colour{n}" for n in range(150)))
+            mind = Mind(classify=roots("Business"))
+            await home.night(mind, steps=["assign"])
+            assert None not in {one.cluster_id for one in await home.all()}
+            return mind
+
+    unbounded = await sorted_by("unbounded.db", PatrolConfig(token_budget=0))
+    assert unbounded.asked("classify") == 3
+    bounded = await sorted_by("bounded.db", PatrolConfig(token_budget=at_most(unbounded.prompts[:2]) + 150))
+    assert bounded.asked("classify") == 2
 
 
 # --- P7, P8 -----------------------------------------------------------------------------------------------------
@@ -316,3 +336,35 @@ async def test_a_day_has_one_entry_and_the_last_points_stand(home: Household) ->
     again = Mind(diary=away)
     await home.night(again, steps=["diary"])
     assert again.prompts == []  # nothing was stored since
+
+
+async def test_a_diary_is_not_written_over_what_it_was_not_shown(home: Household) -> None:
+    """ruling 11: the entry that an offer showed was taken back or forgotten; one written from it would tell it."""
+    mind = Mind(diary=lambda p: {"diary": "I sang.\nI slept.\nI rose.", "think_md": ["One.", "Two.", "Three."]})
+    await home.store("Ann sang")
+    first = await home.night(mind, steps=["diary"])
+    home.clock.advance(MOMENT)
+    await home.store("Ann slept")
+    [offer] = (await home.night(steps=["flag"])).pending
+    assert offer.earlier == "I sang.\nI slept.\nI rose."
+    await home.undo(first.run_id)
+    decision = Decision.model_validate(
+        {"offer": offer.id, "diary": "I sang.\nI slept.\nI dreamt.", "think_md": ["1", "2", "3"]}
+    )
+    report = await home.patrol.decide(ADA, [decision])
+    assert "has changed since" in report.decided[0].refused
+    assert rows(home.path, "SELECT * FROM diary") == []
+
+
+async def test_what_was_pinned_since_it_was_offered_is_not_hidden_behind_a_summary(home: Household) -> None:
+    """spec L3: pinned memories are not summarised."""
+    [one] = await home.store("Ann sang", session_id="one")
+    await home.store("Ben slept", session_id="two")
+    pending = (await home.night(steps=["flag"])).pending
+    [offer] = [offer for offer in pending if offer.kind == "compress"]
+    assert [memory.id for memory in offer.memories] == [one.id]
+    await home.correct(one.id, pinned=True)
+    decision = Decision.model_validate({"offer": offer.id, "summary": "Ann sang."})
+    report = await home.patrol.decide(ADA, [decision])
+    assert "was pinned since" in report.decided[0].refused
+    assert not (await home.now(one)).compressed

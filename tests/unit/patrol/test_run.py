@@ -12,8 +12,9 @@ import pytest
 
 from memory.errors import IndexUnavailable, StorageError
 from memory.model import ModelName
+from memory.patrol_ports import Undone
 from patrol.report import STEPS, SYMBOLS, StepName
-from patrol.run import Patrol
+from patrol.run import News, Patrol
 from patrol.walk import WITHOUT_KEY, Progress
 from tests.doubles import (
     ADA,
@@ -276,6 +277,42 @@ async def test_a_run_that_is_cancelled_while_the_index_is_written_is_cancelled(h
     home.index_fails_with = asyncio.CancelledError()
     with pytest.raises(asyncio.CancelledError):
         await home.patrol(ADA)
+
+
+async def test_the_next_patrol_waits_for_the_rollback_of_one_that_is_cancelled_again_and_again(
+    home: Household, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As a cancel scope does with a call whose client has gone: nobody was told of its end, and the next run began
+    while it was still rolled back."""
+    told: list[News] = []
+    rolling, rolled = asyncio.Event(), asyncio.Event()
+
+    async def undo(*_: object, **__: object) -> Undone:
+        rolling.set()
+        await rolled.wait()
+        return Undone(counts={})
+
+    monkeypatch.setattr(home.ledger, "undo", undo)
+    monkeypatch.setattr(home.patrol, "_news", told.append)
+    reading = asyncio.Event()
+
+    async def read_for_ever(*_: object, **__: object) -> None:
+        reading.set()
+        await asyncio.Event().wait()
+
+    monkeypatch.setattr(home.ledger, "unread_notes", read_for_ever)
+    running = asyncio.create_task(home.patrol(ADA))
+    await reading.wait()
+    running.cancel()
+    await rolling.wait()
+    running.cancel()
+    await asyncio.sleep(0)
+    assert home.patrol.is_under_way(ADA.being_id)
+    rolled.set()
+    with pytest.raises(asyncio.CancelledError):
+        await running
+    assert [one.event for one in told] == ["begins", "fails"]
+    assert not home.patrol.is_under_way(ADA.being_id)
 
 
 async def test_another_beings_memories_do_not_age(home: Household) -> None:

@@ -56,6 +56,7 @@ def upgrade() -> None:
         ["being_id", "session_id", "created_at", "status", "pinned", "category", "compressed"],
         sqlite_where=sa.text("category = 'episodic' AND session_id != '' AND compressed = 0"),
     )
+    op.create_index("ix_memories_absorbed_into", "memories", ["absorbed_into"])
     op.create_index("ix_memories_compressed_into", "memories", ["compressed_into"])
     op.add_column("patrol_runs", sa.Column("state", sa.Text(), nullable=False, server_default="finished"))
     # There was no journal when they ran: an undo would answer that there was nothing to put back.
@@ -116,7 +117,7 @@ def downgrade() -> None:
     for table in ("cost_records", "diary", "patrol_offers", "patrol_changes"):
         op.drop_table(table)
     op.drop_column("patrol_runs", "state")
-    for index in ("compressed_into", "sessions", "recalled_dead", "created"):
+    for index in ("compressed_into", "absorbed_into", "sessions", "recalled_dead", "created"):
         op.drop_index(f"ix_memories_{index}", "memories")
     op.drop_index("ix_memories_fading", "memories")
     op.create_index("ix_memories_status", "memories", ["being_id", "status"])

@@ -181,11 +181,11 @@ def test_that_all_is_one_topic_is_an_answer() -> None:
         (split(("Ramen", "AB"), ("Trains", "BC")), "'B' is named 2 times"),
         (split(("Ramen", "AZ")), "'Z' was not offered"),
         (split(("Ramen", "ABCDEFGHIJK")), "At least 2 of the memories shown must stay"),
-        (split((" \n", "AB")), "name is empty"),
-        (split(("x" * 61, "AB")), "name has 61 characters"),
+        (split((" \n", "AB")), "name of part 1 is empty"),
+        (split(("x" * 61, "AB")), "name of part 1 has 61 characters"),
         (split(("a\x00b", "AB")), "cannot be stored"),
-        (split(("Ramen", "AB"), ("ramen", "CD")), "'ramen' is taken"),
-        (split(("DINNERS", "AB")), "'dinners' is taken"),
+        (split(("Ramen", "AB"), ("ramen", "CD")), "name of part 2 is taken"),
+        (split(("DINNERS", "AB")), "name of part 1 is taken"),
     ],
 )
 def test_a_split_that_breaks_a_rule_is_refused(answer: Split, reason: str) -> None:

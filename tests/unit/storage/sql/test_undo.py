@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections import Counter
 from collections.abc import AsyncIterator, Iterable, Mapping
+from dataclasses import replace
 from datetime import timedelta
 from itertools import count
 from pathlib import Path
@@ -15,8 +16,8 @@ from sqlalchemy import Executable
 
 from memory.errors import CannotUndo, StorageError
 from memory.language import Prompt
-from memory.model import Memory, RunId
-from memory.patrol_ports import RunState
+from memory.model import ClusterId, Memory, RunId
+from memory.patrol_ports import PatrolChanges, RunState
 from patrol.deciding.decision import Decision
 from patrol.report import PatrolReport
 from storage.sql.engine import Transaction
@@ -100,6 +101,10 @@ async def run_of(home: Household, run: RunId) -> RunState:
 async def test_a_run_in_which_every_step_did_something_is_undone_to_the_letter(home: Household) -> None:
     """ruling 11: content, status, clusters, counts, notes, diary, points, summaries."""
     await lived(home)
+    async with home.ledger.patrol(ADA) as patrol:  # for ❼, which leaves what ❻ has made in the same night
+        [top] = [one for one in await patrol.clusters() if one.is_root and one.name == "Private"]
+        empty = replace(top, id=ClusterId("empty"), name="Nothing", is_root=False, parent_id=top.id, vector=None)
+        await patrol.apply(PatrolChanges(clusters=(empty,)), run=RunId("by hand"), step="merge")
     before, vectors = home.told(), orphaned_vectors(home.path)
     report = await everything(home)
     did = counts(report)
@@ -531,7 +536,7 @@ async def test_the_run_of_a_dead_process_is_rolled_back_at_the_start(tmp_path: P
     assert transactions > 9
 
 
-@pytest.mark.parametrize("transactions", [0, 3, 7, 11])
+@pytest.mark.parametrize("transactions", [0, 3, 7, 10])
 async def test_a_run_whose_caller_has_gone_is_rolled_back(home: Household, transactions: int) -> None:
     await lived(home)
     before = home.told()

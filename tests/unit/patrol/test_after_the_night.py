@@ -1,0 +1,189 @@
+"""What a night leaves behind, for recalls, later nights and other agents (rulings 1, 10 and 11)."""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from memory.errors import StorageFull
+from memory.language import Prompt
+from patrol.deciding.decision import Decision
+from patrol.deciding.offer import Offer
+from patrol.report import PatrolReport
+from tests.doubles import ADA
+from tests.household import MOMENT, Household, Mind, household, new_store, rows, shown
+
+DIARY: dict[str, Any] = {"diary": "I sang.\nI slept.\nI rose.", "think_md": ["One.", "Two.", "Three."]}
+
+
+@pytest.fixture(scope="module")
+def templates(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("templates")
+
+
+@pytest.fixture
+async def home(tmp_path: Path, templates: Path) -> AsyncIterator[Household]:
+    async with household(new_store(templates, tmp_path / "memory.db")) as found:
+        yield found
+
+
+def merging(prompt: Prompt) -> Any:
+    """All that begin with the same words as the first into that one."""
+    lines = shown(prompt)
+    same = [n for n, line in enumerate(lines, 1) if beginning(line) == beginning(lines[0])]
+    return {"merges": [{"survivor": 1, "absorbed": same[1:]}] if same[1:] else [], "make_dead": []}
+
+
+def beginning(line: str) -> str:
+    return str(json.loads(line)["text"])[:12]
+
+
+def the(report: PatrolReport, kind: str) -> Offer:
+    [found] = [offer for offer in report.pending if offer.kind == kind]
+    return found
+
+
+# --- ❹ ----------------------------------------------------------------------------------------------------------
+
+
+async def test_a_merge_leaves_the_meaning_of_its_survivor_as_it_was(home: Household) -> None:
+    """Nine retellings before it drowned what it says itself: no question in other words found it any more."""
+    await home.store(*(f"Ann cooked lentil soup with carrots: pot {n}" for n in range(1, 10)), session_id="s")
+    await home.night(Mind(consolidate=merging), steps=["assign", "consolidate"])
+    survivors = [one for one in await home.all() if len(one.scene.when) > 1]  # its day, and what it has absorbed
+    assert survivors
+    for survivor in survivors:
+        assert survivor.embed_text == f"{survivor.scene.when[0]} {survivor.scene.action}"
+    assert await home.ledger.without_vector(home.embedder.model, limit=99) == []
+
+
+# --- L3 ---------------------------------------------------------------------------------------------------------
+
+
+async def test_a_session_is_summarised_with_all_that_its_memories_have_absorbed(home: Household) -> None:
+    """spec L3: the summary hides them, and them alone it would tell of."""
+    await home.store("Ann planned the garden behind the house", "Ann planned the garden: 900 euros", session_id="s")
+    await home.store("The accountant sent the invoice", session_id="t")
+    await home.night(Mind(consolidate=merging), steps=["assign", "consolidate"])
+    mind = Mind(compress=lambda p: {"summary": "Ann planned a garden for 900 euros."})
+    await home.night(mind, steps=["compress"])
+    assert "900 euros" in mind.prompts[0].text
+
+
+async def test_what_a_dead_summary_stood_for_speaks_for_itself_again(home: Household) -> None:
+    """Else neither of them would ever be recalled, though the one is revived or has never died."""
+    told = await home.store("Ann sailed to Elba", "Ann slept on the deck", session_id="s", importance=1.0)
+    await home.store("The accountant sent the invoice", session_id="t", importance=1.0)
+    await home.night(Mind(compress=lambda p: {"summary": "Ann sailed."}), steps=["assign", "compress"])
+    [summary] = [one for one in await home.all() if one.compression_source]
+    assert (await home.now(told[0])).compressed_into == summary.id
+    await home.night(steps=["assign"])
+    for _ in range(91):
+        await home.night(steps=["age"])
+    await home.recall(told[0].id, told[1].id)
+
+    def let_go(prompt: Prompt) -> Any:
+        lines = shown(prompt)
+        return {"merges": [], "make_dead": [n for n, line in enumerate(lines, 1) if '"dying"' in line]}
+
+    report = await home.night(Mind(consolidate=let_go), steps=["flag", "consolidate"])
+    assert (await home.now(summary)).status == "dead"
+    found = await home.now(told[0])
+    assert (found.status, found.compressed, found.compressed_into) == ("active", False, None)
+    await home.undo(report.run_id)
+    assert (await home.now(told[0])).compressed_into == summary.id
+
+
+# --- P8 ---------------------------------------------------------------------------------------------------------
+
+
+async def test_what_is_told_while_the_diary_is_written_is_in_the_next_entry(home: Household) -> None:
+    await home.store("Ann sang")
+    offer = the(await home.night(), "diary")
+    home.clock.advance(MOMENT)
+    await home.store("Ben proposed to Ann")
+    home.clock.advance(MOMENT)
+    report = await home.patrol.decide(ADA, [Decision(offer=offer.id, **DIARY)])
+    assert not report.decided[0].refused
+    assert [memory.text for memory in the(report, "diary").memories] == ["Ben proposed to Ann"]
+
+
+# --- ❻ and ❼ ----------------------------------------------------------------------------------------------------
+
+
+async def test_a_pair_that_was_split_off_is_not_merged_back_in_the_same_night(home: Household) -> None:
+    """spec P6 ❻: at least 2 in a part; ❼: at most 2 are small."""
+    await home.store(*(f"Ann cooked lentil soup with carrots and garlic: pot {n}" for n in range(12)))
+    mind = Mind(split=lambda p: {"parts": [{"name": "The first two", "memories": [1, 2]}]})
+    await home.night(mind, steps=["assign", "split", "merge"])
+    assert ("The first two",) in rows(home.path, "SELECT name FROM clusters")
+
+
+# --- offers -----------------------------------------------------------------------------------------------------
+
+
+async def test_an_offer_stays_open_whoever_asks_meanwhile(home: Household) -> None:
+    """ruling 10, ADR 18: what nobody has decided is handed out again under the same id."""
+    await home.store(*(f"Ann cooked lentil soup: pot {n}" for n in range(3)))
+    first = await home.night()
+    again = await home.patrol.decide(ADA, [])
+    assert [offer.id for offer in again.pending] == [offer.id for offer in first.pending]
+    one = await home.patrol.decide(ADA, [Decision(offer=the(first, "consolidate").id)])
+    other = await home.patrol.decide(ADA, [Decision(offer=the(first, "diary").id, **DIARY)])
+    assert [report.decided[0].refused for report in (one, other)] == ["", ""]
+    assert other.pending == ()
+
+
+async def test_of_two_diaries_on_one_day_the_older_offer_is_not_written_over_the_newer(home: Household) -> None:
+    await home.store("Ann sang")
+    old = the(await home.night(), "diary")
+    await home.store("Ben laughed")
+    new = the(await home.night(), "diary")
+    assert old.id != new.id
+    assert not (await home.patrol.decide(ADA, [Decision(offer=new.id, **DIARY)])).decided[0].refused
+    late = await home.patrol.decide(ADA, [Decision(offer=old.id, **DIARY)])
+    assert "has changed since" in late.decided[0].refused
+
+
+async def test_a_run_stands_though_nothing_can_be_handed_out(
+    home: Household, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Its decisions were paid for."""
+    [memory] = await home.store("Ann sang")
+
+    async def full(*_: object, **__: object) -> None:
+        raise StorageFull("No room.")
+
+    monkeypatch.setattr(home.mortal, "keep_offers", full, raising=False)
+    with caplog.at_level(logging.ERROR):
+        report = await home.night(steps=["age"])
+    assert (report.pending, (await home.now(memory)).session_count) == ((), 1)
+    assert (await home.patrol.runs(ADA))[0].state == "finished"
+    assert "could not be handed out" in caplog.text
+
+
+# --- steps ------------------------------------------------------------------------------------------------------
+
+
+async def test_clusters_are_asked_about_several_at_once_and_applied_one_by_one(home: Household) -> None:
+    for soup in ("lentil carrots garlic", "pumpkin ginger cream", "tomato basil oil"):
+        await home.store(*(f"{soup} number {n}" for n in range(3)))
+    mind = Mind(consolidate=merging)
+    report = await home.night(mind, steps=["assign", "consolidate"])
+    counts = report.steps[1].counts
+    assert counts["merged"] > 1
+    assert mind.asked("consolidate") > 1
+
+
+async def test_a_dry_run_says_that_it_asks_no_model_and_with_no_key_that_there_is_none(home: Household) -> None:
+    """spec P7"""
+    await home.store("Ann sang")
+    with_key = await home.night(Mind(), dry_run=True)
+    without = await home.night(dry_run=True)
+    assert {step.skipped for step in with_key.steps if step.skipped} == {"a dry run asks no language model"}
+    assert all("BYOK key not set" in step.skipped for step in without.steps if step.skipped)
