@@ -23,8 +23,8 @@ async def merge(night: Night) -> StepReport:
     siblings = Siblings({one.id: (one.parent_id, night.vector_of(one)) for one in everyone})
     joined: dict[ClusterId, None] = {}
     # None becomes small by it: a cluster that was not loses nothing.
-    looked_at = (one for one in everyone if is_small(night, one) and one.id not in night.spared)
-    small = sorted(looked_at, key=lambda one: (night.active_count(one.id), one.name, one.id))
+    found = (one for one in everyone if is_small(night, one))
+    small = sorted(found, key=lambda one: (night.active_count(one.id), one.name, one.id))
     for start in range(0, len(small), AT_ONCE):
         block = small[start : start + AT_ONCE]
         ids = [cluster.id for cluster in block]
@@ -49,7 +49,7 @@ async def merge(night: Night) -> StepReport:
 
 
 def is_small(night: Night, cluster: Cluster) -> bool:
-    return night.active_count(cluster.id) <= SMALL
+    return night.active_count(cluster.id) <= SMALL and cluster.id not in night.spared
 
 
 async def join(night: Night, siblings: Siblings, cluster: Cluster, sibling: ClusterId | None) -> None:

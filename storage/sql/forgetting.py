@@ -68,13 +68,15 @@ async def forget(database: Database, scope: Scope, ids: Sequence[MemoryId], *, a
         told = await _told(transaction, scope, gone, earlier)
         related, retold = await _untie(transaction, scope, gone, into, told)
         related += await _unsummarise(transaction, scope, gone)
+        # A session is summarised with all that its memories have absorbed.
+        related += [one.compressed_into for one in retold if one.compressed_into]
         from_notes = await transaction.rows(_NOTES, scalar, ids=as_list(gone_ids))
         for statement in (*_PARTS, _DELETE):
             await transaction.run(statement, [{"ids": as_list(gone_ids)}])
         names = await _mend_clusters(transaction, scope, [*gone, *retold], words)
         await embeddings.remove_orphans(transaction, [memory.content_hash for memory in gone])
         entries = await derived.remove_diary(transaction, scope, gone_ids)
-        await derived.remove_offers(transaction, scope, gone_ids, words)
+        await derived.remove_offers(transaction, scope, [*gone_ids, *(one.id for one in retold)], words)
         means = {memory.cluster_id for memory in (*gone, *retold) if memory.cluster_id}
         going = derived.Going(into=into, told=told, words=words, names=names, notes=from_notes, clusters=means)
         await derived.clean_journal(transaction, scope, going)
