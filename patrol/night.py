@@ -109,14 +109,20 @@ class Night:
 
     async def members(self, cluster_id: ClusterId) -> list[Subject]:
         """In the order of their arrival, dead ones too."""
-        await self.read_members([cluster_id])
+        await self._read_members_of([cluster_id])
         return [self._subjects[id_] for id_ in self._members[cluster_id]]
 
-    async def read_members(self, cluster_ids: Sequence[ClusterId]) -> None:
-        """And their vectors, all at once instead of each when it is asked for."""
-        if unread := [id_ for id_ in cluster_ids if id_ not in self._read_members]:
+    async def _read_members_of(self, ids: Sequence[ClusterId]) -> None:
+        if unread := [id_ for id_ in ids if id_ not in self._read_members]:
             self._read_members.update(unread)
-            await self.vectors(self._seen(await self._transaction.members(*unread)))
+            self._seen(await self._transaction.members(*unread))
+
+    async def active_vectors(self, ids: Sequence[ClusterId]) -> dict[ClusterId, list[Vector]]:
+        """Of their active memories, as far as these have been embedded; all read at once."""
+        await self._read_members_of(ids)
+        active = {id_: await self.active(id_) for id_ in ids}
+        vectors = await self.vectors([subject for of_one in active.values() for subject in of_one])
+        return {id_: [vectors[one.id] for one in of_one if one.id in vectors] for id_, of_one in active.items()}
 
     async def active(self, cluster_id: ClusterId) -> list[Subject]:
         return [subject for subject in await self.members(cluster_id) if subject.status == "active"]
@@ -219,11 +225,9 @@ class Night:
         there = [id_ for id_ in wanted if id_ in self.clusters]
         for start in range(0, len(there), CLUSTERS_AT_ONCE):
             some = there[start : start + CLUSTERS_AT_ONCE]
-            await self.read_members(some)
-            for id_ in some:
-                rows = list((await self.vectors(await self.active(id_))).values())
-                # A root may have tens of thousands.
-                mean = await asyncio.to_thread(_mean, rows) if rows else None
+            # A root may have tens of thousands.
+            means = await asyncio.to_thread(_means, await self.active_vectors(some))
+            for id_, mean in means.items():
                 if mean is not None:
                     self.clusters[id_] = replace(self.clusters[id_], vector=mean, model=self.model)
 
@@ -252,8 +256,8 @@ class Night:
         )
 
 
-def _mean(rows: Sequence[Vector]) -> Vector | None:
-    return mean_vector(np.stack(rows))
+def _means(vectors: Mapping[ClusterId, Sequence[Vector]]) -> dict[ClusterId, Vector | None]:
+    return {id_: mean_vector(np.stack(rows)) if rows else None for id_, rows in vectors.items()}
 
 
 def subject_of(memory: Memory) -> Subject:

@@ -23,11 +23,13 @@ async def merge(night: Night) -> StepReport:
     siblings = Siblings({one.id: (one.parent_id, night.vector_of(one)) for one in everyone})
     joined: dict[ClusterId, None] = {}
     # None becomes small by it: a cluster that was not loses nothing.
-    small = sorted(filter(lambda one: is_small(night, one), everyone), key=lambda one: _order(night, one))
+    found = (one for one in everyone if is_small(night, one))
+    small = sorted(found, key=lambda one: (night.active_count(one.id), one.name, one.id))
     for start in range(0, len(small), AT_ONCE):
         block = small[start : start + AT_ONCE]
-        await night.read_members([cluster.id for cluster in block])
-        await siblings.compare([cluster.id for cluster in block])
+        ids = [cluster.id for cluster in block]
+        await night.active_vectors(ids)
+        await siblings.compare(ids)
         for cluster in block:
             if not is_small(night, cluster):
                 continue
@@ -50,16 +52,12 @@ def is_small(night: Night, cluster: Cluster) -> bool:
     return night.active_count(cluster.id) <= SMALL and cluster.id not in night.spared
 
 
-def _order(night: Night, cluster: Cluster) -> tuple[int, str, ClusterId]:
-    return night.active_count(cluster.id), cluster.name, cluster.id
-
-
 async def join(night: Night, siblings: Siblings, cluster: Cluster, sibling: ClusterId | None) -> None:
     """All its memories move. One that stays, because it has children, keeps the mean that it had last."""
     await night.recompute([cluster.id] if siblings.has_grown(cluster.id) else [])
-    moved = await night.active(cluster.id)
+    moved = await night.active_vectors([cluster.id])
     night.move(await night.members(cluster.id), sibling or cluster.parent_id)
     if sibling and siblings.has_grown(sibling):
-        siblings.grow(sibling, list((await night.vectors(moved)).values()))
+        siblings.grow(sibling, moved[cluster.id])
     elif sibling:
-        siblings.grow(sibling, list((await night.vectors(await night.active(sibling))).values()))
+        siblings.grow(sibling, (await night.active_vectors([sibling]))[sibling])

@@ -124,8 +124,12 @@ async def remove_diary(transaction: Transaction, scope: Scope, gone: Collection[
 async def remove_offers(transaction: Transaction, scope: Scope, gone: Collection[MemoryId], words: str) -> None:
     """Open ones that show them, or that hold a text which was written from more than they show."""
     found = await transaction.rows(_OPEN, _to_pair, being=scope.being_id)
-    telling = [id_ for id_, body in found if _shows(json.loads(body), gone, words)]
+    telling = await asyncio.to_thread(_showing, found, gone, words)
     await transaction.run(_DELETE_OFFERS, [{"being": scope.being_id, "ids": as_list(telling)}])
+
+
+def _showing(offers: Sequence[tuple[str, str]], gone: Collection[MemoryId], words: str) -> list[str]:
+    return [id_ for id_, body in offers if _shows(json.loads(body), gone, words)]
 
 
 def _shows(body: Mapping[str, Any], gone: Collection[MemoryId], words: str) -> bool:
