@@ -124,8 +124,8 @@ PLAIN = "The council met in the old hall and talked of bridges"
 
 
 async def test_what_patrols_have_made_of_it_is_gone_too(tmp_path: Path) -> None:
-    """A timeline that retold it, in the survivor of its survivor; the journal of all that, a diary entry, points for the
-    next session, an offer, and the means of clusters."""
+    """A timeline that retold it, in the survivor of its survivor; the journal of all that, a diary entry, points
+    for the next session, an offer, and the means of clusters."""
     embedder = DenseWords(dim=96)
     secret = "Zoé buried the xylophoniser under the quincewood tree near the shed"
     words = ("xylophoniser", "quincewood", "zwischenlagered", "Brandauerin")
