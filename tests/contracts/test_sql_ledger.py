@@ -15,11 +15,12 @@ from alembic.migration import MigrationContext
 from sqlalchemy import create_engine, select
 
 from memory.errors import CannotUndo, InvalidInput, KeyConflict, StorageBusy, StorageError, StorageFull
-from memory.model import RunId
+from memory.model import DatedAction, RunId, Scene, Status
 from memory.patrol_ports import PatrolChanges
 from memory.ports import Activation
 from storage.sql.engine import Transaction
 from storage.sql.ledger import Ledger, open_ledger
+from storage.sql.rows import from_memory
 from storage.sql.schema import HEAD, MIGRATIONS
 from storage.sql.tables import metadata, patrol_runs
 from tests.contracts.forgetting_contract import ForgettingContract
@@ -152,6 +153,29 @@ class TestSqlLedger(LedgerContract, ForgettingContract, PatrolContract):
             assert await ledger.runs(ADA, limit=9) == [run]
             await ledger.commit(ADA, batch(memory(created_at=run.started)))
             assert await ledger.lately() == [], "it was a patrol all the same"
+
+    async def test_a_store_from_before_the_clock_keeps_every_count_and_what_it_embeds_is_found_again(
+        self, path: Path
+    ) -> None:
+        """spec P2 `session_count`, P4."""
+        statuses: tuple[Status, ...] = ("active", "dying", "dead", "active")
+        timeline = ("2026-01-01", DatedAction("2026-01-02", "It rained"))
+        olds = [
+            memory(f"old {n}", status=status, session_count=7 * n, scene=Scene(action=f"old {n}", when=timeline))
+            for n, status in enumerate(statuses)
+        ]
+        _migrate_to("0004", path)
+        with closing(sqlite3.connect(path)) as connection, connection:
+            columns = [row[1] for row in connection.execute("PRAGMA table_info(memories)")][1:]
+            for old in olds:
+                row = from_memory(old) | {"session_count": old.session_count, "content_hash": "as it was"}
+                values = [row[name] for name in columns]
+                marks = ", ".join("?" * len(columns))
+                connection.execute(f"INSERT INTO memories ({', '.join(columns)}) VALUES ({marks})", values)
+        async with open_ledger(path) as ledger:
+            assert await ledger.memories(ADA, [old.id for old in olds]) == olds
+            found = await ledger.patrol_view(ADA).subjects([old.id for old in olds])
+            assert [one.content_hash for one in found] == [old.content_hash for old in olds]
 
     async def test_a_store_of_a_newer_version_is_refused_and_left_alone(self, path: Path) -> None:
         async with open_ledger(path) as ledger:

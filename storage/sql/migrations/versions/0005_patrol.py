@@ -6,8 +6,12 @@ active memory is one row changed, not all of them.
 
 from __future__ import annotations
 
+import json
+
 import sqlalchemy as sa
 from alembic import op
+
+from memory.model import DatedAction, Scene, content_hash, embed_text
 
 revision = "0005"
 down_revision = "0004"
@@ -111,6 +115,24 @@ def upgrade() -> None:
         sqlite_autoincrement=True,
     )
     op.create_index("ix_cost_records_being_id", "cost_records", ["being_id", "at"])
+
+    _embed_without_what_was_absorbed()
+
+
+def _embed_without_what_was_absorbed() -> None:
+    """Behind a plain date a timeline is no longer embedded: the texts that differ by it are found by their new hash, and
+    """Behind a plain date a timeline is no longer embedded: texts that differ by it are found by their new hash, and
+    connection = op.get_bind()
+    found = connection.execute(
+        sa.text("SELECT id, action, when_, feeling, content_hash FROM memories WHERE when_ LIKE '%{%'")
+    )
+    for id_, action, when, feeling, old in found.fetchall():
+        items = tuple(item if isinstance(item, str) else DatedAction(**item) for item in json.loads(when))
+        new = content_hash(embed_text(Scene(action=action, when=items), feeling))
+        if new != old:
+            connection.execute(
+                sa.text("UPDATE memories SET content_hash = :new WHERE id = :id"), {"new": new, "id": id_}
+            )
 
 
 def downgrade() -> None:
