@@ -63,7 +63,11 @@ def _add_choices(found: argparse.ArgumentParser) -> None:
 
 def _add_patrol(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     patrol = commands.add_parser("patrol", help="tidy memory now, show or undo what patrols did, or watch them")
-    patrol.add_argument("--steps", metavar="names", help="only these, with commas between (assign, age, and so on)")
+    patrol.add_argument(
+        "--steps",
+        metavar="names",
+        help="only these, with commas between: assign, age, flag, consolidate, revive, split, merge, compress, diary",
+    )
     patrol.add_argument("--dry-run", action="store_true", help="only report what would change")
     patrol.add_argument("--watch", action="store_true", help="show patrols as they come, whoever asked; until Ctrl-C")
     patrol.add_argument("--json", action="store_true", help="as JSON; with --watch one object a line")

@@ -120,8 +120,8 @@ def upgrade() -> None:
 
 
 def _embed_without_what_was_absorbed() -> None:
-    """Behind a plain date a timeline is no longer embedded: the texts that differ by it are found by their new hash, and
     """Behind a plain date a timeline is no longer embedded: texts that differ by it are found by their new hash, and
+    embedded again in the background."""
     connection = op.get_bind()
     found = connection.execute(
         sa.text("SELECT id, action, when_, feeling, content_hash FROM memories WHERE when_ LIKE '%{%'")
