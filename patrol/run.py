@@ -171,11 +171,18 @@ class Patrol:
     @asynccontextmanager
     async def _run(self, scope: Scope) -> AsyncIterator[RunId]:
         run_id = RunId(str(uuid.uuid4()))
+        begun = True  # also if the caller goes away meanwhile
         try:
-            await self._ledger.begin_run(scope, run_id, self._now())
+            try:
+                await self._ledger.begin_run(scope, run_id, self._now())
+            except MadeleineError:
+                begun = False
+                raise
             self._news(News(being_id=scope.being_id, run_id=run_id, event="begins"))
             yield run_id
         except BaseException:
+            if not begun:
+                raise
             # Also where the caller has gone: to its end, or the next start has to do it. A cancel scope cancels again
             # and again, and the next patrol must not begin before.
             ending = asyncio.ensure_future(self._end(scope, run_id))

@@ -46,7 +46,7 @@ async def begin(database: Database, scope: Scope, run: RunId, started: datetime)
         "report": "{}",
         "state": "running",
     }
-    async with database.transaction() as transaction:
+    async with database.transaction(grows=True) as transaction:
         await transaction.run(_INSERT, [row])
 
 
