@@ -69,7 +69,6 @@ class Night:
         self._members: dict[ClusterId | None, dict[MemoryId, None]] = defaultdict(dict)
         self._read_members: set[ClusterId] = set()
         self._active: Counter[ClusterId | None] = Counter()
-        self._all: Counter[ClusterId | None] = Counter()
         self._read: set[ClusterId] = set()
         self._has_read_all = False
 
@@ -87,7 +86,6 @@ class Night:
         self.clusters |= {one.id: one for one in found}
         # What was put until now has been counted; it is not in the tables yet.
         self._active.update({one.cluster_id: one.active for one in counts})
-        self._all.update({one.cluster_id: one.all for one in counts})
 
     def _is_unread(self, id_: ClusterId) -> bool:
         return id_ not in self._read and id_ not in self.clusters
@@ -130,9 +128,6 @@ class Night:
     def active_count(self, cluster_id: ClusterId) -> int:
         return self._active[cluster_id]
 
-    def is_empty(self, cluster_id: ClusterId) -> bool:
-        return self._all[cluster_id] <= 0
-
     async def subject(self, id_: MemoryId) -> Subject | None:
         """As it is by now; None if there is no such memory."""
         if id_ not in self._subjects:
@@ -157,11 +152,9 @@ class Night:
         """Change a memory that was read, or add one."""
         old = self._subjects.get(subject.id)
         if old is not None:
-            self._all[old.cluster_id] -= 1
             self._active[old.cluster_id] -= old.status == "active"
             if old.cluster_id != subject.cluster_id:
                 self._members[old.cluster_id].pop(subject.id, None)
-        self._all[subject.cluster_id] += 1
         self._active[subject.cluster_id] += subject.status == "active"
         self._members[subject.cluster_id][subject.id] = None
         self._subjects[subject.id] = subject
