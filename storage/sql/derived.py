@@ -135,6 +135,8 @@ def _showing(offers: Sequence[tuple[str, str]], gone: Collection[MemoryId], word
 def _shows(body: Mapping[str, Any], gone: Collection[MemoryId], words: str) -> bool:
     if body.get("earlier") or body.get("think") or tells_of(body.get("cluster", ""), words):
         return True
+    if body.get("kind") == "compress":  # it holds what its memories had absorbed when it was made
+        return True
     return any(one["id"] in gone for one in body.get("memories", ()))
 
 
