@@ -51,7 +51,7 @@ async def settle(round_: Round, matter: Matter) -> StepReport:
             undecided, why = await _decide_some(round_, matter, some, notes)
         if why:
             waiting = {*map(topic_of, (*undecided, *offers))}
-            notes.append(f"{len(waiting) + len(left)} wait for the next patrol: {why.rstrip(".")}.")
+            notes.append(f"{len(waiting) + len(left)} wait for the next patrol: {why.rstrip('.')}.")
             break
         round_.tell(len(topics) - len(left), len(topics))
     return StepReport(name, dict(round_.counts), notes=tuple(notes))
