@@ -150,14 +150,15 @@ async def hand_out(round_: Round) -> tuple[list[Offer], int]:
                 continue
             for new in await MATTERS[kind].offers(round_.world, round_.view, topic):
                 offer = next((one for one in open_before if replace(one, id=new.id) == new), new)
+                if not offer.needs_a_mind:
+                    continue
                 size = len(json.dumps(for_agent(offer), ensure_ascii=False))
-                if offer.needs_a_mind and (size <= room or not offers):
-                    offers.append(offer)
-                    room -= size
-                elif offer.needs_a_mind:
+                if offers and size > room:
                     room = 0
                     waiting += 1
                     break
+                offers.append(offer)
+                room -= size
     if fresh := [offer for offer in offers if offer not in open_before]:
         kept = [KeptOffer(id=offer.id, topic=topic_of(offer), body=offer.as_json()) for offer in fresh]
         await round_.world.ledger.keep_offers(round_.scope, kept, at=round_.world.now())

@@ -2,8 +2,27 @@
 
 from __future__ import annotations
 
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
 from hypothesis import settings
+
+from tests.household import Household, household, new_store
 
 # A busy machine is slow, not wrong: no deadline for a single example.
 settings.register_profile("madeleine", deadline=None)
 settings.load_profile("madeleine")
+
+
+@pytest.fixture(scope="module")
+def templates(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Where `new_store` keeps what it copies."""
+    return tmp_path_factory.mktemp("templates")
+
+
+@pytest.fixture
+async def home(tmp_path: Path, templates: Path) -> AsyncIterator[Household]:
+    """A store of its own, with the use cases over it."""
+    async with household(new_store(templates, tmp_path / "memory.db")) as found:
+        yield found

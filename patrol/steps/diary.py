@@ -27,7 +27,7 @@ class WriteDiary:
     async def waiting(self, world: World, view: PatrolReads) -> list[Topic]:
         """If anything was stored since the last entry, as ruling 1 does not wait for scene notes."""
         last = await view.last_diary()
-        new = await view.stored_since(last.written_at if last else None, limit=READ)
+        new = await view.stored_since(last.written_at if last else None, limit=1)
         return [Topic("diary", world.today().isoformat(), len(new))] if new else []
 
     async def offers(self, world: World, view: PatrolReads, topic: Topic) -> list[Offer]:

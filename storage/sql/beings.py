@@ -14,6 +14,7 @@ from memory.ingest.notes import SCENE
 from memory.patrol_ports import Lately
 from storage.sql.clock import cycle_of
 from storage.sql.engine import Reads, Row
+from storage.sql.query import either
 from storage.sql.tables import memories, notes, patrol_runs
 from storage.sql.times import from_micros
 
@@ -30,18 +31,13 @@ def _beings_of(table: Table, name: str) -> CTE:
     return first.union_all(select(following).where(first.c.being.is_not(None)))
 
 
-def _either(column: ColumnElement[Any], *values: object) -> ColumnElement[bool]:
-    """For an index as good as `IN`, which the engine's reads do not spell out."""
-    return or_(*(column == value for value in values))
-
-
 def _last_run(being: Any) -> ColumnElement[int]:
     """When it began; -1 before the first."""
     found = (
         select(_r.started)
         .where(
             _r.being_id == being,
-            _either(_r.state, "finished", "undone", "unjournalled"),
+            either(_r.state, "finished", "undone", "unjournalled"),
             func.json_array_length(_r.report, "$.steps") > 0,
         )
         .order_by(_r.started.desc())
@@ -72,8 +68,8 @@ _of_memories = (
         memories,
         and_(
             _m.being_id == _tended.c.being,
-            _either(_m.status, "active", "dying"),
-            _either(_m.pinned, False, True),
+            either(_m.status, "active", "dying"),
+            either(_m.pinned, False, True),
             # What came while ❷ was still to come in that run is of the cycle before.
             _m.since >= _tended.c.cycle - 1,
         ),

@@ -23,7 +23,7 @@ from storage.sql import embeddings
 from storage.sql.engine import Row, Transaction
 from storage.sql.journal import Fields, from_json, to_json
 from storage.sql.query import among, as_list
-from storage.sql.rows import scalar, texts, to_when
+from storage.sql.rows import pair, scalar, texts, to_when
 from storage.sql.tables import beings, diary, memories, patrol_changes, patrol_offers
 
 _b, _d, _j, _o = beings.c, diary.c, patrol_changes.c, patrol_offers.c
@@ -112,7 +112,7 @@ async def retold(transaction: Transaction, scope: Scope) -> list[MemoryId]:
 async def remove_diary(transaction: Transaction, scope: Scope, gone: Collection[MemoryId]) -> int:
     """Entries that were written from them, and the points for the next session: a derived text may tell it. How many
     entries that were."""
-    entries = await transaction.rows(_ENTRIES, _to_pair, being=scope.being_id)
+    entries = await transaction.rows(_ENTRIES, pair, being=scope.being_id)
     days = [day for day, sources in entries if not set(gone).isdisjoint(texts(sources))]
     await transaction.run(_DELETE_ENTRY, [{"being": scope.being_id, "day": day} for day in days])
     points = await transaction.rows(_THOUGHTS, scalar, being=scope.being_id)
@@ -123,7 +123,7 @@ async def remove_diary(transaction: Transaction, scope: Scope, gone: Collection[
 
 async def remove_offers(transaction: Transaction, scope: Scope, gone: Collection[MemoryId], words: str) -> None:
     """Open ones that show them, or that hold a text which was written from more than they show."""
-    found = await transaction.rows(_OPEN, _to_pair, being=scope.being_id)
+    found = await transaction.rows(_OPEN, pair, being=scope.being_id)
     telling = await asyncio.to_thread(_showing, found, gone, words)
     await transaction.run(_DELETE_OFFERS, [{"being": scope.being_id, "ids": as_list(telling)}])
 
@@ -138,10 +138,6 @@ def _shows(body: Mapping[str, Any], gone: Collection[MemoryId], words: str) -> b
     if body.get("kind") == "compress":  # it holds what its memories had absorbed when it was made
         return True
     return any(one["id"] in gone for one in body.get("memories", ()))
-
-
-def _to_pair(row: Row) -> tuple[Any, Any]:
-    return row[0], row[1]
 
 
 # --- the journal ------------------------------------------------------------------------------------------------

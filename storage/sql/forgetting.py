@@ -17,9 +17,9 @@ from memory.ports import Erased
 from memory.rules.traces import all_texts, folded, redacted, renamed, tells_of, told_by, without_retelling
 from memory.scope import Scope
 from storage.sql import audit, clusters, derived, embeddings, memories, pending, revisions
-from storage.sql.engine import Database, Reads, Row, Transaction
+from storage.sql.engine import Database, Reads, Transaction
 from storage.sql.query import among, as_list
-from storage.sql.rows import MEMORY, from_memory, scalar, to_memory
+from storage.sql.rows import MEMORY, from_memory, pair, scalar, to_memory
 from storage.sql.tables import forgotten, index_pending, notes, patrol_runs, reinforcements
 from storage.sql.tables import memories as table
 from storage.sql.tables import revisions as revisions_table
@@ -87,16 +87,12 @@ async def forget(database: Database, scope: Scope, ids: Sequence[MemoryId], *, a
 
 
 async def marks(reads: Reads) -> list[tuple[int, MemoryId]]:
-    return await reads.rows(_MARKS, _to_pair)
+    return await reads.rows(_MARKS, pair)
 
 
 async def clear(database: Database, done: Sequence[int]) -> None:
     async with database.transaction() as transaction:
         await transaction.run(_CLEAR, [{"old_mark": mark} for mark in done])
-
-
-def _to_pair(row: Row) -> tuple[Any, Any]:
-    return row[0], row[1]
 
 
 _Earlier = Mapping[MemoryId, Sequence[str]]
@@ -124,7 +120,7 @@ async def _told(transaction: Transaction, scope: Scope, gone: Sequence[Memory], 
     kept: set[str] = set()
     known = {memory.id for memory in gone}
     wave = list(known)
-    while absorbed := await transaction.rows(_ABSORBED, _to_pair, being=scope.being_id, ids=as_list(wave)):
+    while absorbed := await transaction.rows(_ABSORBED, pair, being=scope.being_id, ids=as_list(wave)):
         wave = [id_ for id_, _ in absorbed if id_ not in known]
         if not wave:
             break
@@ -149,7 +145,7 @@ async def _untie(
 
     The memories that stay on either end of such a tie; and, as they were, those whose text has changed by it.
     """
-    absorbed = await transaction.rows(_ABSORBED, _to_pair, being=scope.being_id, ids=as_list(into))
+    absorbed = await transaction.rows(_ABSORBED, pair, being=scope.being_id, ids=as_list(into))
     await transaction.run(_TIE, [{"target": id_, "survivor": into[of]} for id_, of in absorbed])
     heirs = dict.fromkeys(heir for heir in into.values() if heir)
     telling = dict.fromkeys([*heirs, *await derived.retold(transaction, scope)])
@@ -232,7 +228,7 @@ def _of(found: Mapping[Any, Cluster], ids: set[Any]) -> list[Cluster]:
 
 
 async def _redact_reports(transaction: Transaction, scope: Scope, words: str, names: frozenset[str]) -> None:
-    reports = await transaction.rows(_REPORTS, _to_pair, being=scope.being_id)
+    reports = await transaction.rows(_REPORTS, pair, being=scope.being_id)
     await transaction.run(_REPORT, await asyncio.to_thread(_redacted, reports, words, names))
 
 

@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from sqlalchemy import bindparam, delete, func, insert, select
 
 from memory.model import ContentHash, MemoryId
-from storage.sql.engine import Database, Reads, Row, Transaction
+from storage.sql.engine import Database, Reads, Transaction
 from storage.sql.query import among, as_list
-from storage.sql.rows import scalar
+from storage.sql.rows import pair, scalar
 from storage.sql.tables import index_pending, memories
 
 _p = index_pending.c
@@ -24,11 +24,7 @@ INSERT = insert(index_pending)
 
 
 async def oldest(reads: Reads, limit: int) -> list[tuple[int, MemoryId]]:
-    return await reads.rows(_OLDEST, _to_mark, limit=limit)
-
-
-def _to_mark(row: Row) -> tuple[int, MemoryId]:
-    return row[0], row[1]
+    return await reads.rows(_OLDEST, pair, limit=limit)
 
 
 async def last(reads: Reads) -> int:

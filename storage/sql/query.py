@@ -7,7 +7,7 @@ import json
 from collections.abc import Iterable
 from typing import Any
 
-from sqlalchemy import ColumnElement, bindparam, case, func, select
+from sqlalchemy import ColumnElement, bindparam, case, func, or_, select
 from sqlalchemy.sql.elements import UnaryExpression
 from sqlalchemy.sql.operators import custom_op
 
@@ -32,3 +32,8 @@ def unindexed(column: ColumnElement[Any]) -> ColumnElement[Any]:
     """`+column`: without statistics SQLite takes an index on the being for as good as the unique index on the id,
     and would walk all of the being's memories to fetch ten."""
     return UnaryExpression(column, operator=custom_op("+"), type_=column.type)
+
+
+def either(column: ColumnElement[Any], *values: object) -> ColumnElement[bool]:
+    """For an index as good as `IN`, which the engine's reads do not spell out."""
+    return or_(*(column == value for value in values))

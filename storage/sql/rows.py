@@ -166,3 +166,7 @@ def to_vector(stored: bytes) -> Vector:
 
 def scalar(row: Row) -> Any:
     return row[0]
+
+
+def pair(row: Row) -> tuple[Any, Any]:
+    return row[0], row[1]

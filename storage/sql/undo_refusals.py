@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 
-from sqlalchemy import BindParameter, bindparam, func, or_, select
+from sqlalchemy import BindParameter, bindparam, func, select
 
 from memory.errors import CannotUndo
 from memory.model import MemoryId, RunId
@@ -12,14 +12,14 @@ from memory.patrol_ports import Run, RunState
 from memory.scope import Scope
 from storage.sql import runs
 from storage.sql.engine import Transaction
-from storage.sql.query import among, as_list
+from storage.sql.query import among, as_list, either
 from storage.sql.rows import scalar, texts
 from storage.sql.tables import beings, clusters, diary, memories, patrol_changes, patrol_runs, reinforcements, revisions
 from storage.sql.undo_fields import Change
 
 _c, _j, _m, _r = clusters.c, patrol_changes.c, memories.c, patrol_runs.c
 _BEING: BindParameter[str] = bindparam("being")
-_STANDS = or_(_r.state == "finished", _r.state == "running")
+_STANDS = either(_r.state, "finished", "running")
 _LATER = (
     select(_j.kind, _j.target, _j.before, _j.after, _j.run_id)
     .join(patrol_runs, _r.id == _j.run_id)

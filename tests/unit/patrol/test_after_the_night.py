@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import AsyncIterator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -16,20 +14,9 @@ from patrol.deciding.decision import Decision
 from patrol.deciding.offer import Offer
 from patrol.report import PatrolReport
 from tests.doubles import ADA
-from tests.household import MOMENT, Household, Mind, household, new_store, rows, shown
+from tests.household import MOMENT, Household, Mind, rows, shown
 
 DIARY: dict[str, Any] = {"diary": "I sang.\nI slept.\nI rose.", "think_md": ["One.", "Two.", "Three."]}
-
-
-@pytest.fixture(scope="module")
-def templates(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tmp_path_factory.mktemp("templates")
-
-
-@pytest.fixture
-async def home(tmp_path: Path, templates: Path) -> AsyncIterator[Household]:
-    async with household(new_store(templates, tmp_path / "memory.db")) as found:
-        yield found
 
 
 def merging(prompt: Prompt) -> Any:

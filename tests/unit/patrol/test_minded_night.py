@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -22,17 +22,6 @@ from tests.doubles import ADA, Clock
 from tests.household import MOMENT, Household, Mind, household, new_store, rows, shown
 
 SOUP = "Ann cooked lentil soup with carrots and garlic: pot {}."
-
-
-@pytest.fixture(scope="module")
-def templates(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tmp_path_factory.mktemp("templates")
-
-
-@pytest.fixture
-async def home(tmp_path: Path, templates: Path) -> AsyncIterator[Household]:
-    async with household(new_store(templates, tmp_path / "memory.db")) as found:
-        yield found
 
 
 def roots(root: str) -> Any:

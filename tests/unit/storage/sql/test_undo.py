@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import AsyncIterator, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from datetime import timedelta
 from itertools import count
@@ -26,17 +26,6 @@ from tests.household import Household, Mind, household, new_store, orphaned_vect
 
 SOUP = "Ann cooked lentil soup with carrots and garlic: pot {}."
 TRIP = "Ben sailed across the windy lake on boat {}"
-
-
-@pytest.fixture(scope="module")
-def templates(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tmp_path_factory.mktemp("templates")
-
-
-@pytest.fixture
-async def home(tmp_path: Path, templates: Path) -> AsyncIterator[Household]:
-    async with household(new_store(templates, tmp_path / "memory.db")) as found:
-        yield found
 
 
 def numbers(prompt: Prompt, *words: str) -> list[int]:
