@@ -92,6 +92,8 @@ class Memory:
     all times are aware, in UTC. `happened_at` is the first date of the scene that can be read
     as one, else `created_at`. `absorbed_into` names the survivor of a consolidation. A memory of a session that was
     summarised is `compressed`, and `compressed_into` names the summary, which is a `compression_source` (spec L3).
+    `turn` counts the memories of its session that were stored before it. `resembles` names the nearest older memory
+    that says much the same and yet was not taken for the same (spec T6).
     """
 
     id: MemoryId
@@ -121,6 +123,8 @@ class Memory:
     reactivation_count: int = 0
     last_activated: datetime | None = None
     last_accessed: datetime | None = None
+    turn: int = 0
+    resembles: MemoryId | None = None
 
     @property
     def embed_text(self) -> str:

@@ -105,6 +105,10 @@ class StoreLedger(Protocol):
 
     async def vectors(self, model: ModelName, hashes: Sequence[ContentHash]) -> dict[ContentHash, Vector]: ...
 
+    async def turns(self, scope: Scope, sessions: Sequence[str]) -> dict[str, int]:
+        """The turn that the next memory of each session has."""
+        ...
+
     async def commit(self, scope: Scope, batch: StoreBatch) -> None:
         """Write memories, reinforcements, vectors and a pending index mark for each new memory, durably.
 
@@ -405,6 +409,8 @@ class Traits:
     """What ranking needs to know of a candidate beside its scores; it never changes."""
 
     session_id: str
+    turn: int
+    """Of the memory in its session."""
     actors: tuple[str, ...]
     emotions: tuple[Emotion, ...]
     words: int

@@ -117,7 +117,7 @@ def build_server(
 
 def instructions(toolset: Toolset) -> str:
     """Of the tools that this connection has."""
-    return " ".join([OPENING, *(advice for name, advice in ADVICE.items() if name in toolset), WARNING])
+    return " ".join([OPENING, *(advice for name, advice in ADVICE.items() if name in toolset.names), WARNING])
 
 
 def toolset_of(settings: Settings) -> Toolset:

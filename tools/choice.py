@@ -14,6 +14,8 @@ TOOLSETS: Mapping[str, tuple[str, ...]] = {
     "memory": ("recall", "recall_memory", "search_memory", "store", "update_memory", "forget"),
     "patrol": ("run_patrol",),
 }
+ALL = "all"
+"""The toolset of every tool."""
 
 
 def choose_tools(
@@ -25,18 +27,21 @@ def choose_tools(
     read_only: bool = False,
 ) -> list[Tool]:
     """Of `tools`, in their order: those of the `toolsets` and those `names`d, all where neither is given, without those
-    to `exclude`. `read_only` leaves those that change nothing, and those that only count what came to mind, which then
-    do not even that.
+    to `exclude`. What is asked for is listed; else some are left to programs that know of them (`Tool.listed`).
+    `read_only` leaves those that change nothing, and those that only count what came to mind, which then do not even
+    that.
 
     Raises `InvalidInput` for a name that nobody knows, and if nothing is left.
     """
     known = {tool.name for tool in tools}
-    _require_known("toolset", toolsets, TOOLSETS)
+    _require_known("toolset", toolsets, [*TOOLSETS, ALL])
     _require_known("tool", [*names, *exclude], known)
-    wanted = {name for toolset in toolsets for name in TOOLSETS[toolset]} | set(names)
-    if not toolsets and not names:
+    wanted = {name for toolset in toolsets if toolset != ALL for name in TOOLSETS[toolset]} | set(names)
+    if ALL in toolsets:
         wanted = known
-    chosen = [tool for tool in tools if tool.name in wanted and tool.name not in exclude]
+    if toolsets or names:
+        tools = [replace(tool, listed=True) for tool in tools if tool.name in wanted]
+    chosen = [tool for tool in tools if tool.name not in exclude]
     if read_only:
         chosen = only_reading(chosen)
     if not chosen:

@@ -57,7 +57,8 @@ Run = Callable[[Call, Any], Awaitable[dict[str, Any]]]
 class Tool:
     """`answers` is the schema of the structured answer. The four hints are MCP's tool annotations. `shows`: its answers
     give memories, so each call is audited with the ids that its answer names; what only writes is audited by the
-    ledger. `only_counts`: it changes nothing but how often memories came to mind."""
+    ledger. `only_counts`: it changes nothing but how often memories came to mind. `listed`: clients are told of it; the
+    list is in every prompt, and what programs call, hooks and commands, need not be there."""
 
     name: str
     description: str
@@ -70,6 +71,7 @@ class Tool:
     open_world: bool = False
     shows: bool = True
     only_counts: bool = False
+    listed: bool = True
 
 
 def answer_schema(required: tuple[str, ...], **properties: Mapping[str, Any]) -> dict[str, Any]:

@@ -22,7 +22,12 @@ class Toolset:
     def __init__(self, tools: Sequence[Tool], *, max_text_chars: int) -> None:
         self._tools = {tool.name: tool for tool in tools}
         self._max_text_chars = max_text_chars
-        self._listed = [listed(tool, max_text_chars) for tool in tools]
+        self._listed = [listed(tool, max_text_chars) for tool in tools if tool.listed]
+
+    @property
+    def names(self) -> Sequence[str]:
+        """Of those listed."""
+        return [tool.name for tool in self._listed]
 
     def list(self) -> list[types.Tool]:
         return self._listed

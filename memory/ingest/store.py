@@ -134,6 +134,7 @@ class StoreScenes:
 
     async def _commit(self, scope: Scope, drafts: Sequence[_Draft], unembedded: str) -> list[Stored]:
         earlier = await self._ledger.keyed(scope, [one.new.key for one in drafts if one.new.key is not None])
+        turns = await self._ledger.turns(scope, [one.new.session_id for one in drafts])
         decisions: list[Memory | MemoryId | KeyedEarlier] = []
         fresh = _Fresh(len(drafts))
         for one in drafts:
@@ -144,9 +145,11 @@ class StoreScenes:
                     raise KeyConflict(key)
                 decided = known
             else:
-                decided = await self._same_as(scope, one, fresh) or one.memory
-                if decided is one.memory:
+                same = await self._same_as(scope, one, fresh)
+                if same is None:
+                    one.take_turn(turns)
                     fresh.add(one)
+                decided = same or one.memory
                 if key is not None:
                     earlier[key] = _keyed(decided, text)
             decisions.append(decided)
@@ -268,6 +271,15 @@ class _Draft:
         self.hash = memory.content_hash
         self.vector: Vector | None = None
         self.point: IndexPoint | None = None
+
+    def take_turn(self, turns: dict[str, int]) -> None:
+        """It becomes the next memory of its session."""
+        session = self.new.session_id
+        if session:
+            self.memory = replace(self.memory, turn=turns[session])
+            turns[session] += 1
+        if self.point is not None:
+            self.point = replace(self.point, memory=self.memory)
 
     @property
     def legible(self) -> Vector | None:

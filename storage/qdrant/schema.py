@@ -10,7 +10,7 @@ from memory.model import LIVING, ModelName
 from memory.ports import IndexPoint, Traits
 from storage.qdrant.words import WORDS_VERSION
 
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
 """Raise it when vectors, payload or their indexes change: an index of another version is rebuilt."""
 
 DENSE = "dense"
@@ -24,6 +24,9 @@ condition instead of two (0.3 ms of 1 ms at 10,000 memories)."""
 CATEGORY = "category"
 CLUSTER = "cluster"
 SESSION = "session"
+TURN = "turn"
+THEMES = "themes"
+"""Casefolded."""
 TIME = "time"
 """Whole seconds since 1970."""
 ACTORS = "actors"
@@ -31,9 +34,9 @@ EMOTIONS = "emotions"
 LENGTH = "length"
 """Words of the action."""
 TOKENS = "tokens"
-TRAITS = (SESSION, ACTORS, EMOTIONS, LENGTH, TOKENS)
+TRAITS = (SESSION, TURN, ACTORS, EMOTIONS, LENGTH, TOKENS)
 """What `traits` reads."""
-KEYWORD_FIELDS = (BEING, LIVES_IN, STATUS, CATEGORY, CLUSTER, SESSION)
+KEYWORD_FIELDS = (BEING, LIVES_IN, STATUS, CATEGORY, CLUSTER, SESSION, THEMES)
 
 RRF_K = 2
 RRF_WEIGHTS = (1.0, 2.0)
@@ -69,6 +72,8 @@ def payload(point: IndexPoint) -> dict[str, Any]:
         STATUS: memory.status,
         CATEGORY: memory.category,
         SESSION: memory.provenance.session_id,
+        TURN: memory.turn,
+        THEMES: [theme.casefold() for theme in memory.themes],
         TIME: int(memory.happened_at.timestamp()),
         ACTORS: list(memory.scene.actors),
         EMOTIONS: list(memory.emotions),
@@ -85,6 +90,7 @@ def payload(point: IndexPoint) -> dict[str, Any]:
 def traits(payload: Mapping[str, Any]) -> Traits:
     return Traits(
         session_id=payload[SESSION],
+        turn=payload[TURN],
         actors=tuple(payload[ACTORS]),
         emotions=tuple(payload[EMOTIONS]),
         words=payload[LENGTH],

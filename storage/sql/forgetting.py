@@ -20,7 +20,15 @@ from storage.sql import audit, clusters, derived, embeddings, memories, pending,
 from storage.sql.engine import Database, Reads, Transaction
 from storage.sql.query import among, as_list
 from storage.sql.rows import MEMORY, from_memory, pair, scalar, to_memory
-from storage.sql.tables import forgotten, index_pending, notes, patrol_runs, reinforcements
+from storage.sql.tables import (
+    forgotten,
+    index_pending,
+    message_memories,
+    notes,
+    patrol_runs,
+    profile,
+    reinforcements,
+)
 from storage.sql.tables import memories as table
 from storage.sql.tables import revisions as revisions_table
 
@@ -28,8 +36,9 @@ _m = table.c
 _BEING = bindparam("being", type_=_m.being_id.type)
 _PARTS = tuple(
     delete(part).where(among(part.c.memory_id, "ids"))
-    for part in (revisions_table, reinforcements, index_pending, notes)
+    for part in (revisions_table, reinforcements, index_pending, notes, profile, message_memories)
 )
+_UNLIKE = update(table).where(among(_m.resembles, "ids")).values(resembles=None)
 _DELETE = delete(table).where(among(_m.id, "ids"))
 _SAID_AGAIN = select(reinforcements.c.text).where(among(reinforcements.c.memory_id, "ids"))
 _ABSORBED = select(_m.id, _m.absorbed_into).where(
@@ -71,7 +80,7 @@ async def forget(database: Database, scope: Scope, ids: Sequence[MemoryId], *, a
         # A session is summarised with all that its memories have absorbed.
         related += [one.compressed_into for one in retold if one.compressed_into]
         from_notes = await transaction.rows(_NOTES, scalar, ids=as_list(gone_ids))
-        for statement in (*_PARTS, _DELETE):
+        for statement in (*_PARTS, _UNLIKE, _DELETE):
             await transaction.run(statement, [{"ids": as_list(gone_ids)}])
         names = await _mend_clusters(transaction, scope, [*gone, *retold], words)
         await embeddings.remove_orphans(transaction, [memory.content_hash for memory in gone])

@@ -80,6 +80,9 @@ class Ledger:
     async def same_text(self, scope: Scope, hash_: ContentHash) -> list[MemoryId]:
         return await memories.same_text(self._database, scope, hash_)
 
+    async def turns(self, scope: Scope, sessions: Sequence[str]) -> dict[str, int]:
+        return await memories.turns(self._database, scope, sessions)
+
     async def commit(self, scope: Scope, batch: StoreBatch) -> None:
         await memories.commit(self._database, scope, batch)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
-from sqlalchemy import bindparam, case, func, insert, literal, select, union_all, update
+from sqlalchemy import bindparam, case, func, insert, literal, literal_column, select, union_all, update
 
 from memory.errors import InvalidInput, KeyConflict, StorageError
 from memory.model import ContentHash, Memory, MemoryId
@@ -16,7 +16,7 @@ from storage.sql.clock import cycle_of
 from storage.sql.engine import Database, Reads, Row, Transaction
 from storage.sql.folding import fold, fold_themes
 from storage.sql.query import among, as_list, unindexed
-from storage.sql.rows import MEMORY, from_memory, json_texts, scalar, texts, to_memory
+from storage.sql.rows import MEMORY, from_memory, json_texts, pair, scalar, texts, to_memory
 from storage.sql.tables import memories, reinforcements, revisions
 from storage.sql.times import to_micros
 
@@ -31,6 +31,11 @@ _SAME_TEXT = (
     .where(_m.content_hash == bindparam("hash"), unindexed(_m.being_id) == bindparam("being"), _m.status != "dead")
     .order_by(_m.seq)
     .limit(5)
+)
+_TURNS = (
+    select(_m.session_id, func.max(_m.turn) + 1)
+    .where(_m.being_id == bindparam("being"), _m.session_id != literal_column("''"), among(_m.session_id, "sessions"))
+    .group_by(_m.session_id)
 )
 _COUNT = select(func.count()).select_from(memories)
 _earliest = revisions.alias("earliest")
@@ -91,6 +96,14 @@ def _in_order(found: Iterable[Memory], ids: Sequence[MemoryId]) -> list[Memory]:
 
 async def same_text(reads: Reads, scope: Scope, hash_: ContentHash) -> list[MemoryId]:
     return await reads.rows(_SAME_TEXT, scalar, hash=hash_, being=scope.being_id)
+
+
+async def turns(reads: Reads, scope: Scope, sessions: Sequence[str]) -> dict[str, int]:
+    named = {session for session in sessions if session}
+    if not named:
+        return {}
+    found = dict(await reads.rows(_TURNS, pair, being=scope.being_id, sessions=as_list(named)))
+    return {session: found.get(session, 0) for session in named}
 
 
 async def page(reads: Reads, after: MemoryId | None, limit: int) -> list[Memory]:

@@ -34,6 +34,7 @@ MEMORY = (
     memories.c.pinned, memories.c.status, memories.c.fresh, memories.c.compressed, memories.c.cluster_id,
     memories.c.absorbed_into, memories.c.compressed_into, memories.c.compression_source, SESSION_COUNT,
     memories.c.access_count, memories.c.reactivation_count, memories.c.last_activated, memories.c.last_accessed,
+    memories.c.turn, memories.c.resembles,
 )  # fmt: skip
 """The columns that `to_memory` takes, in its order."""
 
@@ -48,6 +49,7 @@ def to_memory(row: Row) -> Memory:
         pinned, status, fresh, compressed, cluster_id,
         absorbed_into, compressed_into, compression_source, session_count,
         access_count, reactivation_count, last_activated, last_accessed,
+        turn, resembles,
     ) = row  # fmt: skip
     return Memory(
         id=id_,
@@ -84,6 +86,8 @@ def to_memory(row: Row) -> Memory:
         reactivation_count=reactivation_count,
         last_activated=from_micros_or_none(last_activated),
         last_accessed=from_micros_or_none(last_accessed),
+        turn=turn,
+        resembles=resembles,
     )
 
 
@@ -130,6 +134,8 @@ def from_memory(memory: Memory) -> dict[str, Any]:
         "tool": memory.provenance.tool,
         "client": memory.provenance.client,
         "session_id": memory.provenance.session_id,
+        "turn": memory.turn,
+        "resembles": memory.resembles,
         "content_hash": memory.content_hash,
         "folded": fold_fields((scene.action, memory.feeling, when)),
         "folded_themes": fold_themes(memory.themes),

@@ -10,7 +10,7 @@ from pathlib import Path
 from memory.errors import StorageError
 from storage.sql.failures import translated
 
-HEAD = "0005"
+HEAD = "0006"
 MIGRATIONS = Path(__file__).with_name("migrations")
 _ONE_AT_A_TIME = threading.Lock()
 """A server opens the same file for its memory and for its tokens: Alembic's context is global, and a change to the

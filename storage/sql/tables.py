@@ -69,6 +69,10 @@ memories = Table(
     Column("tool", Text, nullable=False),
     Column("client", Text, nullable=False),
     Column("session_id", Text, nullable=False),
+    # How many memories of its session were stored before it.
+    Column("turn", Integer, nullable=False, server_default="0"),
+    # The older one that says nearly the same, and was not taken for the same (spec T6).
+    Column("resembles", Text, index=True),
     Column("content_hash", Text, nullable=False),
     # What keyword search looks into: see `storage.sql.folding`.
     Column("folded", Text, nullable=False),
@@ -103,6 +107,14 @@ Index(
     memories.c.compressed,
     sqlite_where=text("category = 'episodic' AND session_id != '' AND compressed = 0"),
 )
+Index(
+    "ix_memories_turn",
+    memories.c.being_id,
+    memories.c.session_id,
+    memories.c.turn,
+    sqlite_where=text("session_id != ''"),
+)
+Index("ix_memories_procedural", memories.c.being_id, memories.c.status, sqlite_where=text("category = 'procedural'"))
 Index("ix_memories_timeline", memories.c.being_id, memories.c.happened_at.desc(), memories.c.id)
 Index("ix_memories_content_hash", memories.c.content_hash)
 
@@ -314,3 +326,81 @@ cost_records = Table(
     sqlite_autoincrement=True,
 )
 Index("ix_cost_records_being_id", cost_records.c.being_id, cost_records.c.at)
+
+# Conversations as they were observed (spec T1, H1). `watched`: of its messages, how many the memory thread has looked
+# at; `next_try` is when it looks again after a failure, 0 for at once.
+sessions = Table(
+    "sessions",
+    metadata,
+    Column("being_id", Text, nullable=False),
+    Column("session_id", Text, nullable=False),
+    Column("title", Text, nullable=False),
+    # Where it was held: the client, or the export that it was imported from.
+    Column("interface", Text, nullable=False),
+    Column("first_at", Integer, nullable=False),
+    Column("last_at", Integer, nullable=False),
+    Column("messages", Integer, nullable=False),
+    Column("watched", Integer, nullable=False),
+    Column("failures", Integer, nullable=False),
+    Column("next_try", Integer, nullable=False),
+    PrimaryKeyConstraint("being_id", "session_id"),
+)
+Index("ix_sessions_unwatched", sessions.c.next_try, sqlite_where=text("watched < messages"))
+
+messages = Table(
+    "messages",
+    metadata,
+    Column("seq", Integer, primary_key=True),
+    Column("id", Text, nullable=False, unique=True),
+    Column("being_id", Text, nullable=False),
+    Column("session_id", Text, nullable=False),
+    # In its session, from 0, without a gap while none is erased.
+    Column("position", Integer, nullable=False),
+    Column("role", Text, nullable=False),
+    Column("speaker", Text, nullable=False),
+    Column("text", Text, nullable=False),
+    Column("at", Integer, nullable=False),
+    Column("stored_at", Integer, nullable=False),
+    Column("client", Text, nullable=False),
+    Column("key", Text),
+    Column("folded", Text, nullable=False),
+    UniqueConstraint("being_id", "session_id", "position"),
+    UniqueConstraint("being_id", "session_id", "key"),
+    sqlite_autoincrement=True,
+)
+Index("ix_messages_timeline", messages.c.being_id, messages.c.at.desc(), messages.c.id)
+
+# What was said, and what has come of it.
+message_memories = Table(
+    "message_memories",
+    metadata,
+    Column("message_id", Text, nullable=False),
+    Column("memory_id", Text, nullable=False, index=True),
+    PrimaryKeyConstraint("message_id", "memory_id"),
+)
+
+# Who the being is and whom it deals with, by kind and name (spec P5). Of a preference that is a procedural memory too,
+# `memory_id` names it.
+profile = Table(
+    "profile",
+    metadata,
+    Column("being_id", Text, nullable=False),
+    Column("kind", Text, nullable=False),
+    Column("name", Text, nullable=False),
+    Column("value", Text, nullable=False),
+    Column("enabled", Boolean, nullable=False),
+    Column("memory_id", Text, index=True),
+    Column("updated_at", Integer, nullable=False),
+    PrimaryKeyConstraint("being_id", "kind", "name"),
+)
+
+# Texts that were poured in to the end, by the key of each, and what came of it.
+ingested = Table(
+    "ingested",
+    metadata,
+    Column("being_id", Text, nullable=False),
+    Column("key", Text, nullable=False),
+    Column("at", Integer, nullable=False),
+    Column("outcome", Text, nullable=False),
+    PrimaryKeyConstraint("being_id", "key"),
+)

@@ -242,12 +242,12 @@ class IndexContract:
         told = point(1, "harbor", unit(1))
         scene = replace(told.memory.scene, action=" Ate  a\nmadeleine ", actors=("Ann", "Bo"))
         provenance = Provenance(tool="store", session_id="s7")
-        memory = replace(told.memory, scene=scene, provenance=provenance, emotions=("joy",))
+        memory = replace(told.memory, scene=scene, provenance=provenance, emotions=("joy",), turn=4)
         await index.upsert([replace(told, memory=memory), point(2, "violin", unit(1, 1))])
         pool = await candidates(index, ADA, asked("harbor", unit(1)))
         assert dict(zip(pool.ids, pool.traits, strict=True)) == {
-            memory_id(1): Traits(session_id="s7", actors=("Ann", "Bo"), emotions=("joy",), words=3, tokens=1),
-            memory_id(2): Traits(session_id="", actors=(), emotions=(), words=1, tokens=2),
+            memory_id(1): Traits(session_id="s7", turn=4, actors=("Ann", "Bo"), emotions=("joy",), words=3, tokens=1),
+            memory_id(2): Traits(session_id="", turn=0, actors=(), emotions=(), words=1, tokens=2),
         }
 
     async def test_a_memory_without_a_vector_is_found_by_its_words(self, index: Index) -> None:

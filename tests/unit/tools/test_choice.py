@@ -12,7 +12,7 @@ from memory.errors import InvalidInput
 from tests.doubles import ADA
 from tools.choice import TOOLSETS, choose_tools
 from tools.tool import Call, Tool, UseCases
-from tools.toolset import default_tools
+from tools.toolset import Toolset, default_tools
 
 ALL = default_tools(Random(1))
 
@@ -25,6 +25,17 @@ def test_without_a_wish_all_are_there() -> None:
     assert choose_tools(ALL) == ALL
 
 
+def test_a_tool_that_programs_call_is_listed_where_it_is_asked_for() -> None:
+    unlisted = replace(ALL[0], listed=False)
+    tools = [unlisted, *ALL[1:]]
+    for wish, listed in (({}, False), ({"exclude": ["store"]}, False), ({"toolsets": ["memory"]}, True),
+                         ({"toolsets": ["all"]}, True), ({"names": ["recall"]}, True)):  # fmt: skip
+        found = {tool.name: tool for tool in choose_tools(tools, **cast(Any, wish))}
+        assert found["recall"].listed is listed
+    assert [tool.name for tool in Toolset(tools, max_text_chars=100).list()] == names(ALL[1:])
+    assert "recall" in Toolset(tools, max_text_chars=100)
+
+
 def test_every_tool_is_in_one_toolset() -> None:
     assert sorted(name for toolset in TOOLSETS.values() for name in toolset) == sorted(names(ALL))
 
@@ -34,6 +45,7 @@ def test_every_tool_is_in_one_toolset() -> None:
     [
         ({"toolsets": ["patrol"]}, ["run_patrol"]),
         ({"toolsets": ["memory", "patrol"]}, names(ALL)),
+        ({"toolsets": ["all"]}, names(ALL)),
         ({"names": ["store", "recall"]}, ["recall", "store"]),
         ({"toolsets": ["patrol"], "names": ["recall"]}, ["recall", "run_patrol"]),
         ({"exclude": ["forget", "update_memory", "run_patrol"]}, ["recall", "recall_memory", "search_memory", "store"]),
@@ -49,7 +61,7 @@ def test_a_wish_is_granted_in_the_order_of_the_tools(wish: dict[str, Any], left:
 @pytest.mark.parametrize(
     ("wish", "named", "known"),
     [
-        ({"toolsets": ["memories"]}, "toolset 'memories'", "memory, patrol"),
+        ({"toolsets": ["memories"]}, "toolset 'memories'", "all, memory, patrol"),
         ({"names": ["remember"]}, "tool 'remember'", "recall, recall_memory"),
         ({"exclude": ["Store"]}, "tool 'Store'", "store, update_memory"),
         ({"toolsets": ["\ud800" * 1000]}, "toolset", "memory, patrol"),

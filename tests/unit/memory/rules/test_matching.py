@@ -19,7 +19,7 @@ def pool(cosine: Sequence[float], held: Sequence[Sequence[int]] = (), idf: Seque
     weights = np.asarray(held, np.float32).reshape(len(cosine), len(idf))
     return Pool(
         ids=tuple(MemoryId(str(i)) for i in range(len(cosine))),
-        traits=tuple(Traits("", (), (), 0, 0) for _ in cosine),
+        traits=tuple(Traits("", 0, (), (), 0, 0) for _ in cosine),
         cosine=np.asarray(cosine, np.float32),
         weights=weights,
         idf=np.asarray(idf, np.float32),

@@ -21,7 +21,7 @@ WEIGHTS = RankingWeights()
 GREATEST = 1.9
 ALL = np.arange(20)
 """Positions: every candidate of a pool matches."""
-PLAIN = Traits("", (), (), 0, 0)
+PLAIN = Traits("", 0, (), (), 0, 0)
 
 
 def pool(cosine: Sequence[float], bm25: Sequence[float] = (), traits: Sequence[Traits] | None = None) -> Pool:
@@ -190,6 +190,7 @@ def test_the_first_name_of_an_actor_is_its_first_word(actor: str, name: str) -> 
 TRAITS = st.builds(
     Traits,
     st.sampled_from(["", "s", "t"]),
+    st.integers(0, 5),
     st.sampled_from([(), ("user",), ("Hashi",), ("Ada", "Hashi")]),
     st.sampled_from([(), ("joy",), ("joy", "fear")]),
     st.integers(0, 30),
@@ -200,7 +201,7 @@ CANDIDATES = st.lists(st.tuples(st.floats(0, 1, width=32), st.floats(0, 9, width
 
 def test_a_candidate_that_has_everything_scores_one() -> None:
     """ruling 9: best of both channels and of its session, actor and user, long, with every emotion."""
-    best = Traits("s", ("user", "Hashi"), ("joy",), 15, 0)
+    best = Traits("s", 0, ("user", "Hashi"), ("joy",), 15, 0)
     query, joy = "did I tell Hashi", frozenset({"joy"})
     [found] = blended(query, pool([1.0], [3.0], [best]), ALL[:1], dense_trust=1.0, emotions=joy, weights=WEIGHTS)
     assert float(found) == pytest.approx(1.0)

@@ -1,0 +1,115 @@
+"""Conversations as they were observed (spec P1, T1, H1), and what they need of the ledger."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Literal, NewType, Protocol
+
+from memory.model import BeingId, MemoryId
+from memory.scope import Scope
+
+MessageId = NewType("MessageId", str)
+"""A UUID in its canonical text form."""
+ChatRole = Literal["user", "assistant", "system", "tool"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NewMessage:
+    """`speaker`: a name, where one is known. `at`: when it was said, None for now. `key`: idempotent within its
+    session; a message with a key that is there already is not stored again."""
+
+    role: ChatRole
+    text: str
+    speaker: str = ""
+    at: datetime | None = None
+    key: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Message:
+    """`position` in its session, from 0. `at` when it was said, `stored_at` when it was observed; aware, in UTC."""
+
+    id: MessageId
+    session_id: str
+    position: int
+    role: ChatRole
+    text: str
+    speaker: str
+    at: datetime
+    stored_at: datetime
+    client: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChatSession:
+    """`interface`: where it was held, a client's name or the export that it came from."""
+
+    session_id: str
+    title: str
+    interface: str
+    first_at: datetime
+    last_at: datetime
+    messages: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Unwatched:
+    """A session with messages that the memory thread has not looked at (spec T1). `watched`: how many it has;
+    `failures`: how often it has failed at the next ones."""
+
+    being_id: BeingId
+    session_id: str
+    watched: int
+    messages: int
+    failures: int
+
+
+class ChatLedger(Protocol):
+    """What observing a conversation needs."""
+
+    async def append(
+        self, scope: Scope, session_id: str, messages: Sequence[Message], *, keys: Sequence[str | None],
+        title: str = "", interface: str = "", watched: bool = False,
+    ) -> list[MessageId]:  # fmt: skip
+        """Durably, in one transaction, after those that the session has; the ids of those that are new, in their order.
+        Positions are given out here, whatever the messages say. One whose key the session has already is left out.
+        `watched`: the memory thread is not to look at them. Raises `StorageFull`, `StorageError`."""
+        ...
+
+    async def link(self, scope: Scope, told: Mapping[MemoryId, Sequence[MessageId]]) -> None:
+        """Which messages a memory was drawn from, so that they can be forgotten with it."""
+        ...
+
+
+class ChatReads(Protocol):
+    async def recent_messages(
+        self, scope: Scope, *, limit: int, session_id: str | None = None, other_than: str | None = None
+    ) -> list[Message]:
+        """The last ones, oldest first: of one session, or of all, or of all but one."""
+        ...
+
+    async def sessions(self, scope: Scope, *, limit: int) -> list[ChatSession]:
+        """The latest first."""
+        ...
+
+
+class WatchLedger(Protocol):
+    """What the memory thread needs (spec T1). Not scoped where it looks for work: it serves the store."""
+
+    async def unwatched(self, *, now: datetime, limit: int) -> list[Unwatched]:
+        """Of all beings: sessions with messages not looked at, whose next try is due, longest waiting first."""
+        ...
+
+    async def messages_of(self, scope: Scope, session_id: str, *, start: int, end: int) -> list[Message]:
+        """Those at positions in [start, end), in order."""
+        ...
+
+    async def watched(self, scope: Scope, session_id: str, *, up_to: int) -> None:
+        """The thread has looked at the messages before this position; failures are forgotten."""
+        ...
+
+    async def watch_failed(self, scope: Scope, session_id: str, *, next_try: datetime) -> None:
+        """One failure more; not before `next_try` again."""
+        ...
