@@ -30,6 +30,7 @@ from memory.model import (
     Status,
     Vector,
 )
+from memory.rules.signals import Signals
 from memory.scope import Scope
 
 # --- models -----------------------------------------------------------------------------------------------------
@@ -399,7 +400,7 @@ class Question:
     words: str
     statuses: tuple[Status, ...]
     categories: tuple[Category, ...] = ()
-    by_words: int = 50
+    by_words: int = 100
     by_meaning: int = 50
     """Candidates from each channel."""
 
@@ -417,6 +418,7 @@ class Traits:
     """Words of the action."""
     tokens: int
     """Of all that a recall may say of the memory (spec L2)."""
+    signals: Signals = Signals()
 
 
 VectorToCome = Callable[[], Awaitable[Vector | None]]
