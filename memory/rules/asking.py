@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from typing import Literal
 
 _WORD = re.compile(r"\w+")
 _FIRST_PERSON = frozenset({"i", "me", "my", "mine", "we", "us", "our", "ours", "im", "ive"})
@@ -23,6 +24,16 @@ _ADVICE = re.compile(
     r"\b(?:suggest|recommend|advise|advice|tips?|ideas?|should (?:i|we)|(?:would|could|can) you|help me"
     r"|how (?:can|do|might) (?:i|we)|best way|what steps)\b"
 )
+
+_FACT = re.compile(
+    r"\b(?:where|when|who|whom|whose|which|how (?:many|much|long|old|often|far|tall|big)"
+    r"|what (?:is|was|were|are|date|day|week|month|year|time|name|number|kind|type|sort|brand|colou?r|percentage))\b"
+)
+_FEELING = re.compile(
+    r"\b(?:how (?:was|were|did it go|has it been|have you been)|feel|feels|feeling|feelings|felt|mood|emotions?)\b"
+)
+
+Feeling = Literal["asked", "there", "beside"]
 
 
 def query_words(query: str) -> frozenset[str]:
@@ -47,3 +58,12 @@ def asks_when(query: str) -> bool:
 def asks_for_advice(query: str) -> bool:
     """It asks what to do, where what somebody prefers counts; not what was advised before."""
     return bool(_ADVICE.search(query.casefold())) and not asks_what_you_said(query)
+
+
+def feeling_in(query: str) -> Feeling:
+    """What the feeling that is there has to do with the query: it asks for how something felt; it says something, and
+    the feeling with it; or it asks for a fact, which is the same whatever is felt."""
+    told = query.casefold()
+    if _FEELING.search(told):
+        return "asked"
+    return "beside" if _FACT.search(told) else "there"

@@ -10,12 +10,14 @@
               + 0.15 if the query asks for advice, and somebody says what they prefer
               + 0.1 if the query asks when, and it tells of a day or a span of time
               + 0.1 × min(words, 15) / 15
-              + 0.1 × share of the asked emotions (spec T7, ruling 9),
+              + 0.1 × share of the asked emotions × how far they count (spec T7, ruling 9),
     divided by the greatest sum there can be, so that it lies in [0, 1]
 
-A turn that is no candidate has f = 0. Where the model cannot read the query f is of words alone, which a neighbour
-shares for its subject: then turns count by themselves. Scores order the answers of one query; they are not comparable
-between queries. What each part is worth, on four public sets: `benchmarks/README.md`.
+Emotions count in full where the query asks how something felt, not at all where it asks for a fact, and else among
+candidates that are as relevant as the best: max(0, 1 − (max f − f) / 0.05). A turn that is no candidate has f = 0.
+Where the model cannot read the query f is of words alone, which a neighbour shares for its subject: then turns count
+by themselves. Scores order the answers of one query; they are not comparable between queries. What each part is worth,
+on four public sets: `benchmarks/README.md`.
 """
 
 from __future__ import annotations
@@ -28,7 +30,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from memory.ports import Pool, Traits
-from memory.rules.asking import asks_about_oneself, asks_for_advice, asks_when, query_words
+from memory.rules.asking import asks_about_oneself, asks_for_advice, asks_when, feeling_in, query_words
 
 Floats = NDArray[np.float64]
 
@@ -49,6 +51,8 @@ class RankingWeights:
     length: float = 0.1
     length_words: int = 15
     emotion: float = 0.1
+    emotion_within: float = 0.05
+    """Behind the best f: so far a feeling decides between candidates."""
 
     @property
     def greatest(self) -> float:
@@ -123,7 +127,19 @@ def best_of_session(g: Floats, traits: Sequence[Traits]) -> Floats:
     )
 
 
-def prior_of(query: str, emotions: frozenset[str], weights: RankingWeights) -> Callable[[Traits], float]:
+def emotion_bonus(
+    query: str, f: Floats, traits: Sequence[Traits], emotions: frozenset[str], weights: RankingWeights
+) -> Floats | float:
+    """float64, (n,) (spec T7): of up to `weights.emotion` by the share of the emotions that a candidate has."""
+    asked = feeling_in(query)
+    if not emotions or asked == "beside":
+        return 0.0
+    shares = np.asarray([len(emotions.intersection(one.emotions)) / len(emotions) for one in traits])
+    counts = 1.0 if asked == "asked" else np.clip(1 - (f.max() - f) / weights.emotion_within, 0, 1)
+    return weights.emotion * shares * counts
+
+
+def prior_of(query: str, weights: RankingWeights) -> Callable[[Traits], float]:
     """What a candidate is worth for this query whatever it is about."""
     asked = query_words(query)
     oneself, when, advice = asks_about_oneself(query), asks_when(query), asks_for_advice(query)
@@ -143,8 +159,6 @@ def prior_of(query: str, emotions: frozenset[str], weights: RankingWeights) -> C
             found += weights.preference
         if when and one.signals.tells_when:
             found += weights.when
-        if emotions:
-            found += weights.emotion * len(emotions.intersection(one.emotions)) / len(emotions)
         return found
 
     return prior
@@ -168,6 +182,7 @@ def blended(
     f = np.asarray(blend(pool, dense_trust=dense_trust, words=weights.words)[matching], np.float64)
     traits = [pool.traits[at] for at in matching]
     g = with_its_turns(f, traits, weights, dense_trust)
-    prior = prior_of(query, emotions, weights)
-    sums = g + weights.session * best_of_session(g, traits) + np.asarray([prior(one) for one in traits])
+    prior = prior_of(query, weights)
+    bonus = emotion_bonus(query, f, traits, emotions, weights)
+    sums = bonus + g + weights.session * best_of_session(g, traits) + np.asarray([prior(one) for one in traits])
     return np.asarray(np.clip(sums / weights.greatest, 0, 1), np.float32)

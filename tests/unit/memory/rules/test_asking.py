@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from memory.rules.asking import asks_about_oneself, asks_for_advice, asks_what_you_said, asks_when
+from memory.rules.asking import asks_about_oneself, asks_for_advice, asks_what_you_said, asks_when, feeling_in
 
 
 @pytest.mark.parametrize(
@@ -99,3 +99,22 @@ def test_a_question_for_a_time_is_known_by_how_it_begins(query: str, asked: bool
 )
 def test_a_question_for_advice_is_told_from_one_for_what_was_advised(query: str, asked: bool) -> None:
     assert asks_for_advice(query) is asked
+
+
+@pytest.mark.parametrize(
+    ("query", "feeling"),
+    [
+        ("How was the concert with Bo?", "asked"),
+        ("Where did I feel at home?", "asked"),
+        ("How did it go? I mean, how were you?", "asked"),
+        ("Where was the concert?", "beside"),
+        ("How many came?", "beside"),
+        ("What is the name of it?", "beside"),
+        ("The concert with Bo again", "there"),
+        ("Tell me about the concert", "there"),
+        ("", "there"),
+    ],
+)
+def test_a_feeling_is_asked_for_or_there_or_beside_the_point(query: str, feeling: str) -> None:
+    """spec T7"""
+    assert feeling_in(query) == feeling

@@ -102,8 +102,27 @@ def test_a_longer_action_moves_the_score_by_up_to_its_weight(words: int, prior: 
 def test_shared_emotions_move_the_score_by_their_share(
     own: tuple[Emotion, ...], asked: tuple[Emotion, ...], prior: float
 ) -> None:
-    """spec T7, ruling 9: up to 0.10 by the share of matching labels."""
+    """spec T7, ruling 9: up to 0.10 by the share of matching labels; the only candidate is the best."""
     assert score(replace(PLAIN, emotions=own), emotions=frozenset(asked)) - BASE == pytest.approx(prior, abs=2e-6)
+
+
+@pytest.mark.parametrize(
+    ("query", "bonuses"),
+    [
+        ("ramen", [0.1, 0.05, 0.0]),
+        ("How was the ramen?", [0.1, 0.1, 0.1]),
+        ("Where was the ramen?", [0.0, 0.0, 0.0]),
+    ],
+)
+def test_a_feeling_decides_between_what_is_as_relevant_and_everywhere_where_it_is_asked_for(
+    query: str, bonuses: list[float]
+) -> None:
+    """spec T7: f = 0.6, 0.575 and 0.54; 0.1 × max(0, 1 − (0.6 − f) / 0.05)."""
+    cosines = [1.0, 0.575 / 0.6, 0.9]
+    joyful = pool(cosines, traits=[replace(PLAIN, emotions=("joy",))] * 3)
+    with_joy = blended(query, joyful, ALL[:3], dense_trust=1.0, emotions=frozenset({"joy"}), weights=WEIGHTS)
+    without = blended(query, joyful, ALL[:3], dense_trust=1.0, weights=WEIGHTS)
+    assert ((with_joy - without) * GREATEST).tolist() == pytest.approx(bonuses, abs=2e-6)
 
 
 def test_the_best_of_a_session_lifts_the_others_of_it() -> None:
@@ -246,7 +265,7 @@ def test_a_candidate_that_has_all_that_goes_together_is_near_one() -> None:
     signs = Signals(prefers=True, tells_when=True)
     best = Traits("s", 0, ("user", "Hashi"), ("joy",), 15, 0, signs)
     after = Traits("s", 1, (), (), 0, 0)
-    query, joy = "when should I call Hashi", frozenset({"joy"})
+    query, joy = "when should I call Hashi, and how was it?", frozenset({"joy"})
     found = blended(query, pool([1, 1], [3, 3], [best, after]), ALL[:2], dense_trust=1.0, emotions=joy, weights=WEIGHTS)
     assert float(found[0]) == pytest.approx(2.1875 / 2.5625)
 
