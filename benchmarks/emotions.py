@@ -8,8 +8,8 @@ time, felt with one to three labels of the taxonomy. Then it is asked
 - *emotional* ones, about a subject while one feeling is there: half of them ask how it was, half only speak of it.
   Evidence are the times that were felt so; the wording does not tell which they were.
 - *neutral* ones, about something that happened with somebody, in other words than it was told in: half of them ask
-  where it was, half only speak of it. Evidence are the times when it happened, whatever was felt. They are asked without a
-  feeling, and, to see the worst of it, while one is there that none of the evidence has.
+  where it was, half only speak of it. Evidence are the times when it happened, whatever was felt. They are asked
+  without a feeling, and, to see the worst of it, while one is there that none of the evidence has.
 
 All go through the pipeline of recall, with the feeling and without, in the profiles that know the bonus.
 """
