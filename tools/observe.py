@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import datetime
 from typing import Annotated, Any
 
-from pydantic import AfterValidator, Field
+from pydantic import Field
 
 from memory.chat import ChatRole, NewMessage
+from memory.errors import InvalidInput
 from memory.model import parse_moment
 from memory.watch.extraction import Extracted
 from memory.watch.observe import Drawn, Observation
-from tools.arguments import Arguments, Emotions, Line, LongText, Share, Short
+from tools.arguments import Arguments, Emotions, Line, LongText, Share, Short, printable
 from tools.replies import present
 from tools.tool import COUNT, OBJECTS, TEXT, TEXTS, Call, Tool, answer_schema
 
@@ -20,19 +20,11 @@ MOST = 100
 """Messages of a call."""
 
 
-def _moment(value: str) -> str:
-    if parse_moment(value) is None:
-        raise ValueError("must be an ISO date or time, as 2026-03-01T12:00:00Z; leave it out for now")
-    return value
-
-
 class SaidMessage(Arguments):
     role: ChatRole
     text: LongText
     speaker: Annotated[Short | None, Field(description="Who said it, where a name is known.")] = None
-    at: Annotated[Annotated[Short, AfterValidator(_moment)] | None, Field(description="ISO time; now by default.")] = (
-        None
-    )
+    at: Annotated[Short | None, Field(description="ISO time; now by default.")] = None
     key: Annotated[Short | None, Field(description="Its id in its session: kept once, however often it is sent.")] = (
         None
     )
@@ -44,7 +36,7 @@ class DrawnMemory(Arguments):
     emotions: Emotions = []
     lesson: Annotated[Line | None, Field(description="What to do from now on.")] = None
     messages: Annotated[
-        list[Short | Annotated[int, Field(ge=0, lt=MOST)]],
+        list[Short | Annotated[int, Field(ge=0, le=MOST - 1)]],
         Field(max_length=MOST, description="What it is of: keys, or places in this call from 0; all by default."),
     ] = []
 
@@ -62,7 +54,7 @@ class ObserveArguments(Arguments):
 async def run(call: Call, arguments: ObserveArguments) -> dict[str, Any]:
     seen = Observation(
         session_id=arguments.session_id,
-        messages=[_message(message) for message in arguments.messages],
+        messages=[_message(place, message) for place, message in enumerate(arguments.messages)],
         drawn=_drawn(arguments.memories),
         title=arguments.title or "",
         interface=arguments.interface or "",
@@ -79,8 +71,13 @@ async def run(call: Call, arguments: ObserveArguments) -> dict[str, Any]:
     return {"new": len(found.new)} | present(rest)
 
 
-def _message(given: SaidMessage) -> NewMessage:
-    at: datetime | None = parse_moment(given.at) if given.at is not None else None
+def _message(place: int, given: SaidMessage) -> NewMessage:
+    at = parse_moment(given.at) if given.at is not None else None
+    if at is None and given.at is not None:
+        raise InvalidInput(
+            f"messages.{place}.at: {printable(given.at)!r} is not an ISO date or time, such as 2026-03-01T12:00:00Z. "
+            "Nothing was kept: correct it, or leave it out for now."
+        )
     return NewMessage(role=given.role, text=given.text, speaker=given.speaker or "", at=at, key=given.key)
 
 
