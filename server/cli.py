@@ -23,6 +23,10 @@ if TYPE_CHECKING:
 
 def main(argv: Sequence[str] | None = None) -> int:
     arguments = parser().parse_args(argv)
+    if arguments.command == "observe":
+        from server.observe_command import observe_command
+
+        return observe_command(arguments)
     if arguments.command in ("status", "stop"):
         return {"status": show_status, "stop": stop}[arguments.command](arguments)
     if arguments.command in (None, "serve") and not (arguments.in_process or getattr(arguments, "http", False)):
