@@ -25,6 +25,16 @@ def add_chat_commands(commands: argparse._SubParsersAction[argparse.ArgumentPars
         "--timeout", metavar="S", type=_seconds, default=TIMEOUT_SECONDS, help="give up after S seconds (default 8)"
     )
     observe.add_argument("--strict", action="store_true", help="end with 1 if it was not kept")
+    imported = commands.add_parser(
+        "import",
+        help="take in conversations that Claude or ChatGPT exported",
+        description="Conversations become chat history, which is searched and nothing more. What is here already is "
+        "not taken in again.",
+    )
+    imported.add_argument("files", metavar="file", nargs="+", help="the .zip that was sent, or its conversations.json")
+    imported.add_argument(
+        "--remember", action="store_true", help="have the memory thread look at them: they become memories, by a model"
+    )
 
 
 def _seconds(text: str) -> Any:

@@ -121,7 +121,7 @@ class Task:
 def task(arguments: argparse.Namespace, given: str) -> Task | None:
     """What is asked for on the command line and on standard input; None where there is nothing to observe."""
     if arguments.role:
-        message = {"role": arguments.role, "text": given} | _named(arguments, "speaker", "key")
+        message = {"role": arguments.role, "text": given.strip()} | _named(arguments, "speaker", "key")
         return Task({"session_id": _session(arguments)}, messages=[message], prompt=given.strip())
     try:
         told = json.loads(given)
