@@ -30,6 +30,8 @@ from memory.recall.search import Search
 from memory.rules.matching import MatchThresholds
 from memory.rules.secrets import Redact, as_it_stands, redacted
 from memory.tokens import TokenLedger
+from memory.watch.drawn import StoreDrawn
+from memory.watch.observe import Observe
 from patrol.round import PatrolConfig
 from patrol.run import News, Patrol
 from server.background import Background
@@ -120,10 +122,11 @@ async def open_memory(
 
         turn = asyncio.Lock()
         thresholds = MatchThresholds(cosine=settings.recall_threshold)
+        store = StoreScenes(
+            ledger, index, embedder, now=utc_now, wrote=work.wake, redact=redaction(settings), turn=turn
+        )
         use = UseCases(
-            store=StoreScenes(
-                ledger, index, embedder, now=utc_now, wrote=work.wake, redact=redaction(settings), turn=turn
-            ),
+            store=store,
             update=UpdateMemory(
                 ledger, index, embedder, turn, now=utc_now, wrote=work.wake, redact=redaction(settings)
             ),
@@ -153,6 +156,7 @@ async def open_memory(
                 today=today,
             ),
             audit=Audit(ledger.activations, now=utc_now),
+            observe=Observe(ledger, StoreDrawn(store, ledger), now=utc_now, redact=redaction(settings)),
         )
         await use.patrol.recover()
         yield OpenMemory(use, ledger, index, embedder, keeper)
@@ -176,6 +180,14 @@ async def notes_inbox(settings: Settings) -> AsyncIterator[NoteLedger]:
     settings.data_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
     async with open_ledger(settings.data_dir / LEDGER) as ledger:
         yield ledger
+
+
+@asynccontextmanager
+async def chat_history(settings: Settings) -> AsyncIterator[Observe]:
+    """The ledger alone, as for the inbox: messages need no index."""
+    settings.data_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
+    async with open_ledger(settings.data_dir / LEDGER) as ledger:
+        yield Observe(ledger, now=utc_now, redact=redaction(settings))
 
 
 @asynccontextmanager
