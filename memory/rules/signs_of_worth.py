@@ -112,7 +112,7 @@ def _any(lines: str) -> re.Pattern[str]:
 SIGNS: Mapping[str, re.Pattern[str]] = {
     "a preference": _any(
         r"""
-        {_WHO}(?:'d| would| do| really| also| still| always| don'?t| do not| never){0,3} {_TASTE}(?! to know| you to| me to)
+        {_WHO}(?:'d| would| do| really| also| still| always| don'?t| never){0,3} {_TASTE}(?! to know| (?:you|me) to)
         can'?t stand|favou?rite|allergic|vegan|vegetarian|rather (?:than|not)|from now on|call me
         (?:always|never) (?:use|call|write|ask|answer|reply|say|put|do|add|make|give|keep|show|speak|include|commit|run)
         in (?:the )?future,? (?:please|use|call)
@@ -142,7 +142,7 @@ SIGNS: Mapping[str, re.Pattern[str]] = {
     ),
     "a plan": _any(
         r"""
-        {_WHO}(?:'m|'re|'s| am| are| is)? (?:planning|plans?|going|about|hoping|intend|wants?) to(?! know| ask| see| understand)
+        {_WHO}(?:'m|'re|'s| am| are| is)? (?:planning|plans?|going|hoping|intend|wants?) to(?! know| ask| see)
         {_WHO}(?:'ll| will) (?!need|see|try|let|have a look)\w+
         appointment|deadline|due (?:on|by)|meeting (?:on|at|with)|flight|trip to|vacation|holiday in|wedding|interview
         exam|surgery|moving to|scheduled|booked|reserved
@@ -173,9 +173,9 @@ SIGNS: Mapping[str, re.Pattern[str]] = {
     "a fact about a person": _any(
         r"""
         (?:my|our|his|her|their) (?:\w+ ){0,2}(?:{_KIN})
-        i(?:'m| am) (?:a|an|from|the|\d+|born|married|divorced|pregnant|diabetic|working|living|called|based|responsible)
-        i (?:live|lived|work|worked|study|studied|moved|grew up|was born|used to|own|bought|sold|started|quit|lost|met|adopted)
-        i (?:got (?:a|an|married|fired|promoted|engaged)|retired|graduated|speak|play|teach|run a|drive)
+        i(?:'m| am) (?:a|an|from|the|\d+|born|married|divorced|pregnant|diabetic|working|living|called|based)
+        i (?:live|lived|work|worked|study|studied|moved|grew up|was born|used to|own|bought|sold|quit|lost|met|adopted)
+        i (?:started|got (?:a|an|married|fired|promoted|engaged)|retired|graduated|speak|play|teach|run a|drive)
         i have (?:a|an|two|three|four|\d+) (?!question|problem|bug|error|issue|look)\w+
         died|passed away|was born|got married|broke up
         ich heiße|mein name|ich (?:wohne|arbeite|lebe|studiere)
@@ -251,7 +251,7 @@ DAY = _any(
 
 CONFIRMED = _any(
     r"""
-    i(?:'ve| have)? (?:booked|reserved|scheduled|cancell?ed|ordered|noted|sent|published|deployed)(?=.{0,200}(?:\d|[A-Z]))
+    i(?:'ve| have)? (?:booked|reserved|scheduled|cancell?ed|ordered|sent|published|deployed)(?=.{0,200}(?:\d|[A-Z]))
     (?:we|you) (?:decided|agreed|settled)|i(?:'ll| will) remember|you(?:'re| are) right|my (?:mistake|error)
     i was wrong
     i should have|the root cause (?:is|was)|lesson|next time|turns? out

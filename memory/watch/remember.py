@@ -26,12 +26,13 @@ Outcome = Literal["stored", "reinforced", "repeated", "quoted"]
 
 @dataclass(frozen=True, slots=True)
 class Remembered:
-    """What became of an essence. Repeated: it was there already, from an earlier try. Quoted: the assistant said what a
-    memory says, and nothing was done."""
+    """What became of an essence. Repeated: an earlier try had done it already, and `status` is what it did. Quoted: the
+    assistant said what a memory says, and nothing was done."""
 
     extracted: Extracted
     outcome: Outcome
     memory_id: MemoryId
+    status: Literal["stored", "reinforced"] = "stored"
 
 
 class RememberLedger(Protocol):
@@ -83,7 +84,7 @@ class Remember:
         found: list[Remembered | int] = []
         for one, key, known in zip(findings, keys, near, strict=True):
             if again := earlier.get(key):
-                found.append(Remembered(one.extracted, "repeated", again.memory_id))
+                found.append(Remembered(one.extracted, "repeated", again.memory_id, again.status))
             elif quote := _quoted(one, known):
                 found.append(Remembered(one.extracted, "quoted", quote.id))
             else:
@@ -176,4 +177,4 @@ def _alive(memory: Memory) -> bool:
 
 
 def _remembered(extracted: Extracted, stored: Stored) -> Remembered:
-    return Remembered(extracted, "repeated" if stored.repeated else stored.status, stored.memory.id)
+    return Remembered(extracted, "repeated" if stored.repeated else stored.status, stored.memory.id, stored.status)

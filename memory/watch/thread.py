@@ -281,7 +281,8 @@ class MemoryThread:
         if not self._thrifty:
             self._thrifty = True
             logger.warning(
-                "the memory thread has spent its %d tokens of a day (MADELEINE_THREAD_TOKEN_BUDGET): conversations wait",
+                "conversations wait, for the memory thread has spent its %d tokens of a day "
+                "(MADELEINE_THREAD_TOKEN_BUDGET)",
                 self.config.token_budget,
             )
 

@@ -8,6 +8,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
+from memory.chat import ChatSession, Message, MessageId, Unwatched
 from memory.language import Spent
 from memory.model import (
     Changes,
@@ -36,6 +37,7 @@ from memory.scope import Scope
 from storage.sql import (
     audit,
     beings,
+    chat,
     clusters,
     costs,
     embeddings,
@@ -101,7 +103,7 @@ class Ledger:
     async def revisions(self, scope: Scope, ids: Sequence[MemoryId]) -> list[Revision]:
         return await revisions.of(self._database, scope, ids)
 
-    async def forget(self, scope: Scope, ids: Sequence[MemoryId], *, at: datetime) -> Erased:
+    async def forget(self, scope: Scope, ids: Sequence[MemoryId | MessageId], *, at: datetime) -> Erased:
         return await forgetting.forget(self._database, scope, ids, at=at)
 
     async def any_memories(self, ids: Sequence[MemoryId]) -> list[Memory]:
@@ -165,6 +167,58 @@ class Ledger:
 
     async def record_cost(self, scope: Scope, run: RunId, spent: Spent, *, at: datetime) -> None:
         await costs.record(self._database, scope, run, spent, at)
+
+    async def tokens_since(self, purpose: str, since: datetime) -> int:
+        return await costs.tokens_since(self._database, purpose, since)
+
+    # conversations
+
+    async def append(
+        self,
+        scope: Scope,
+        session_id: str,
+        messages: Sequence[Message],
+        *,
+        keys: Sequence[str | None],
+        title: str = "",
+        interface: str = "",
+        watched: bool = False,
+    ) -> list[MessageId]:
+        return await chat.append(
+            self._database, scope, session_id, messages, keys, title=title, interface=interface, watched=watched
+        )
+
+    async def link(self, scope: Scope, told: Mapping[MemoryId, Sequence[MessageId]]) -> None:
+        await chat.link(self._database, scope, told)
+
+    async def messages(self, scope: Scope, ids: Sequence[MessageId]) -> list[Message]:
+        return await chat.by_ids(self._database, scope, ids)
+
+    async def keyed_messages(self, scope: Scope, session_id: str, keys: Sequence[str]) -> dict[str, Message]:
+        return await chat.keyed(self._database, scope, session_id, keys)
+
+    async def last_key(self, scope: Scope, session_id: str) -> str | None:
+        return await chat.last_key(self._database, scope, session_id)
+
+    async def recent_messages(
+        self, scope: Scope, *, limit: int, session_id: str | None = None, other_than: str | None = None
+    ) -> list[Message]:
+        return await chat.recent(self._database, scope, limit=limit, session_id=session_id, other_than=other_than)
+
+    async def sessions(self, scope: Scope, *, limit: int) -> list[ChatSession]:
+        return await chat.latest_sessions(self._database, scope, limit)
+
+    async def unwatched(self, *, now: datetime, limit: int) -> list[Unwatched]:
+        return await chat.unwatched(self._database, now, limit)
+
+    async def messages_of(self, scope: Scope, session_id: str, *, start: int, end: int) -> list[Message]:
+        return await chat.between(self._database, scope, session_id, start, end)
+
+    async def watched(self, scope: Scope, session_id: str, *, up_to: int) -> None:
+        await chat.watched(self._database, scope, session_id, up_to)
+
+    async def watch_failed(self, scope: Scope, session_id: str, *, next_try: datetime) -> None:
+        await chat.watch_failed(self._database, scope, session_id, next_try)
 
     # audit
 
