@@ -11,12 +11,12 @@ import json
 import re
 import unicodedata
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 from memory.model import CATEGORIES, DatedAction, Memory, when_date
 from memory.rules.lexicon import STOP_WORDS
-from memory.rules.likeness import facts
+from memory.rules.likeness import Facts, facts
 
 BLOCKS = ("recall", "memory", "memories", "snapshot", "recent", "recent_nodes", "diary")
 """Tags between which memory is handed to a prompt."""
@@ -63,17 +63,82 @@ _PRONOUNS = frozenset(
 _PLACING = frozenset("up down in out on off over under first last before like true false".split())
 """Words that `likeness` counts as opposites, and that a sentence gets by being put in other words."""
 _CASELESS_FRAME = re.compile(
-    r"覚えて(?:い)?ます|覚えています|と言っていました|あなた(?:は|が)|ユーザー(?:は|が)|我记得|记得|你说过|用户|你|您"
+    r"覚えてい?ます|と言っていました|あなた(?:は|が)|ユーザー(?:は|が)"
+    r"|我记得|记得|你说过|用户|你|您|기억(?:해요|합니다|하고 있어요)"
 )
 _CASELESS_NOT = re.compile(r"ない|ません|なかった|ぬ|不|没|沒|無い|未|않|못|안\s|아니")
 
 
-@dataclass(frozen=True, slots=True)
-class Told:
-    """One thing that a memory says. `about`: who and when, which goes without saying."""
+_NOT = frozenset(
+    """
+    no not never none nobody nothing neither nor without cannot dont cant wont isnt didnt doesnt wasnt stopped quit
+    nicht kein keine keinen nie niemals pas jamais plus sans nunca jamás sin tampoco non mai senza não sem не нет
+    никогда
+    """.split()
+)
+_HAN = re.compile(r"[\u3041-\u30ff\u3400-\u9fff]")
+_HIRAGANA = re.compile(r"[\u3041-\u309f]+")
+_HANGUL = re.compile(r"[\uac00-\ud7af]")
+_ANY_WORD = re.compile(r"\w+")
 
-    text: str
-    about: str = ""
+
+class Told:
+    """One thing that was told, by a memory or in a conversation. `about`: who and when, which goes without saying."""
+
+    def __init__(self, text: str, about: str = "") -> None:
+        self.text = text
+        self.plain = " ".join(_ANY_WORD.findall(unicodedata.normalize("NFKC", text).casefold()))
+        self.stems = stems(text)
+        self._about = about
+
+    @cached_property
+    def known(self) -> frozenset[str]:
+        """Every word of it, as it stands."""
+        return frozenset(_each_word(f"{self.text} {self._about}"))
+
+    @cached_property
+    def numbers(self) -> frozenset[str]:
+        return frozenset(_NUMBER.findall(unicodedata.normalize("NFKC", self.text)))
+
+    @cached_property
+    def known_numbers(self) -> frozenset[str]:
+        return self.numbers | frozenset(_NUMBER.findall(self._about))
+
+    @cached_property
+    def names(self) -> frozenset[str]:
+        """Capitalised words; the first word may be a name or not."""
+        first = _WORD.search(unicodedata.normalize("NFKC", self.text))
+        opening = {_bare(first[0])} if first and first[0][0].isupper() else set()
+        return frozenset(self._facts.names | opening) - _FRAME - STOP_WORDS
+
+    @cached_property
+    def telling(self) -> frozenset[str]:
+        """Words for amounts, days, negations and opposites."""
+        return frozenset(word for word, _ in self._facts.telling) - _PRONOUNS - _PLACING - _FRAME
+
+    @cached_property
+    def caseless(self) -> frozenset[str]:
+        return caseless_parts(self.text)
+
+    @cached_property
+    def known_caseless(self) -> frozenset[str]:
+        return caseless_parts(f"{self.text} {self._about}", single=True)
+
+    @cached_property
+    def pairs(self) -> frozenset[str]:
+        """Of signs, where the script has no case."""
+        words = _WORD.findall(_CASELESS_FRAME.sub(" ", unicodedata.normalize("NFKC", self.text)))
+        caseless = (word for word in words if word.lower() == word.upper())
+        return frozenset(word[at : at + 2] for word in caseless for at in range(max(1, len(word) - 1)))
+
+    @cached_property
+    def denies(self) -> bool:
+        words = frozenset(_each_word(self.text))
+        return bool(words & _NOT) or any(one.endswith("n't") for one in words) or bool(_CASELESS_NOT.search(self.text))
+
+    @cached_property
+    def _facts(self) -> Facts:
+        return facts(self.text)
 
 
 def told_by(memory: Memory) -> tuple[Told, ...]:
@@ -145,123 +210,109 @@ def sentences(text: str) -> list[str]:
     return [part for piece in _BREAKS.split(text) if (part := piece.strip(" \t-*•>\"'“”"))]
 
 
-def unquoted(text: str, remembered: Iterable[Memory], *, by_assistant: bool, speakers: Collection[str] = ()) -> str:
-    """The text without what is marked as recalled, and without sentences that a memory says already.
+def unquoted(text: str, told: Sequence[Told], *, by_assistant: bool, speakers: Collection[str] = ()) -> str:
+    """The text without what is marked as recalled, and without sentences that a memory tells already.
 
     What the assistant says of a memory is a quote, however it is put. A person may say a thing a second time: one
     sentence that a memory says too stays; two in one message are a quote.
     """
     rest = unmarked(text)
-    told = [one for memory in remembered for one in told_by(memory)]
     if not rest or not told:
         return rest
     pieces = sentences(rest)
-    quotes = [
-        piece for piece in pieces if says_the_same(piece, told) or (by_assistant and echoes(piece, told, speakers))
-    ]
+    plain = {one.plain for one in told}
+
+    def is_quote(piece: str) -> bool:
+        return (said := Told(piece)).plain in plain or (by_assistant and _echoed(said, told, speakers, MOSTLY))
+
+    quotes = {piece for piece in dict.fromkeys(pieces) if is_quote(piece)}
     if not quotes or (not by_assistant and len(quotes) < 2):
         return rest
-    left = [piece for piece in pieces if piece not in quotes]
-    return "\n".join(left)
-
-
-def says_the_same(text: str, told: Iterable[Told]) -> bool:
-    """Word for word, letter case and signs aside."""
-    mine = _plain(text)
-    return bool(mine) and any(mine == _plain(one.text) for one in told)
+    return "\n".join(piece for piece in pieces if piece not in quotes)
 
 
 def echoes(text: str, told: Sequence[Told], speakers: Collection[str] = (), *, share: float = MOSTLY) -> bool:
     """Whether every sentence of the text says no more than something told: no fact differs, and at least this share of
     its words is there. `speakers`: names that are no news."""
-    pieces = sentences(text)
-    return bool(pieces) and all(any(_echoes(piece, one, speakers, share) for one in told) for piece in pieces)
+    pieces = [Told(piece) for piece in sentences(text)]
+    return bool(pieces) and all(_echoed(piece, told, speakers, share) for piece in pieces)
 
 
 def restates(text: str, told: Sequence[Told], speakers: Collection[str] = ()) -> bool:
     """As `echoes`, for what a person has said: every word must be there, and nobody whom the memory names may be
     missing, for it may be told of somebody else."""
-    pieces = sentences(text)
-    return bool(pieces) and all(
-        any(_echoes(piece, one, speakers, 1.0) and _names(one.text) <= _words(piece) for one in told)
-        for piece in pieces
+    pieces = [Told(piece) for piece in sentences(text)]
+    return bool(pieces) and all(any(_restates(piece, one, speakers) for one in told) for piece in pieces)
+
+
+def share_said(text: str, source: str) -> float:
+    """The share of its words that the source has, too; 0 where it has no words with a meaning."""
+    mine = stems(text)
+    return len(mine & stems(source)) / len(mine) if mine else 0.0
+
+
+def _restates(said: Told, one: Told, speakers: Collection[str]) -> bool:
+    if not (_echoed(said, [one], speakers, 1.0) and one.names <= said.known):
+        return False
+    return len(said.pairs & one.pairs) >= MOSTLY * len(said.pairs)
+
+
+def _echoed(said: Told, told: Iterable[Told], speakers: Collection[str], share: float) -> bool:
+    extra = frozenset(low for name in speakers for low in _each_word(name))
+    mine = said.stems - stems(" ".join(speakers)) if speakers else said.stems
+    telling = len(mine | said.telling | said.numbers)
+    for one in told:
+        if said.plain and said.plain == one.plain:
+            return True
+        # The share first: it is soon told, and rules most of them out.
+        if telling >= LEAST_WORDS and len(mine & one.stems) >= share * len(mine) and _no_news(said, one, extra):
+            return True
+    return False
+
+
+def _no_news(said: Told, one: Told, speakers: frozenset[str]) -> bool:
+    """No number, name, day or negation that the other has not, and none of the other's negations missing."""
+    return (
+        said.numbers <= one.known_numbers
+        and said.names <= one.known | speakers
+        and said.telling <= one.known
+        and said.denies == one.denies
+        and said.caseless <= one.known_caseless | caseless_parts(" ".join(speakers), single=True)
     )
 
 
-def _echoes(text: str, one: Told, speakers: Collection[str], share: float) -> bool:
-    mine, theirs = _tokens(text), _tokens(f"{one.text} {one.about} {' '.join(speakers)}")
-    if len(mine) < LEAST_WORDS or not _no_news(text, one, speakers):
-        return _plain(text) == _plain(one.text) != ""
-    return len(mine & theirs) >= share * len(mine)
-
-
-def _no_news(text: str, one: Told, speakers: Collection[str]) -> bool:
-    """No number, name, day or negation that the other has not, and none of the other's negations missing."""
-    mine, theirs = facts(text), facts(one.text)
-    known = _words(f"{one.text} {one.about} {' '.join(speakers)}")
-    if not set(_NUMBER.findall(text)) <= {*_NUMBER.findall(f"{one.text} {one.about}")}:
-        return False
-    if not (mine.names | _starting_names(text)) <= known | _FRAME | STOP_WORDS:
-        return False
-    telling = {word for word, _ in mine.telling} - _PRONOUNS - _PLACING - _FRAME
-    if not telling <= known:
-        return False
-    return _negated(text) == _negated(one.text) and bool(mine.negated) == bool(theirs.negated)
-
-
-def _negated(text: str) -> bool:
-    words = _words(text)
-    plain = words & _NOT or any(word.endswith("n't") or word.endswith("n’t") for word in words)
-    return bool(plain) or bool(_CASELESS_NOT.search(text))
-
-
-_NOT = frozenset(
-    """
-    no not never none nobody nothing neither nor without cannot dont cant wont isnt didnt doesnt wasnt stopped quit
-    nicht kein keine keinen nie niemals pas jamais plus sans nunca jamás sin tampoco non mai senza não sem не нет
-    никогда
-    """.split()
-)
-
-
-def _tokens(text: str) -> frozenset[str]:
-    """Stems of words with a meaning; of scripts without case, pairs of signs."""
+def stems(text: str) -> frozenset[str]:
+    """Of words with a meaning, and of scripts without case what stands for them."""
     text = _CASELESS_FRAME.sub(" ", unicodedata.normalize("NFKC", text))
+    lows = (_bare(word) for word in _WORD.findall(text) if word.lower() != word.upper())
+    meaning = frozenset(_ENDING.sub("", low) for low in lows if low not in STOP_WORDS and low not in _FRAME)
+    return meaning | caseless_parts(text)
+
+
+def caseless_parts(text: str, *, single: bool = False) -> frozenset[str]:
+    """What carries the meaning in scripts without case: of Chinese and Japanese, pairs of signs that are no hiragana,
+    which change with the tone; of others the beginnings of words. `single`: each sign by itself, too."""
+    if text.isascii():
+        return frozenset()
     found: set[str] = set()
-    for word in _WORD.findall(text):
-        low = word.replace("’", "'").casefold().split("'")[0]
+    for word in _WORD.findall(_CASELESS_FRAME.sub(" ", unicodedata.normalize("NFKC", text))):
         if word.lower() != word.upper():
-            if low not in STOP_WORDS and low not in _FRAME:
-                found.add(_ENDING.sub("", low))
-        else:
-            found.update(word[at : at + 2] for at in range(max(1, len(word) - 1)))
+            continue
+        if not _HAN.search(word):
+            found.add(word[: 2 if _HANGUL.match(word) else 4])
+            continue
+        for run in _HIRAGANA.split(word):
+            found.update(run[at : at + 2] for at in range(max(1, len(run) - 1)) if run)
+            found.update(run if single else ())
     return frozenset(found)
-
-
-def _words(text: str) -> frozenset[str]:
-    return frozenset(_each_word(text))
 
 
 def _each_word(text: str) -> Iterator[str]:
     for word in _WORD.findall(unicodedata.normalize("NFKC", text)):
-        low = word.replace("’", "'").casefold()
-        yield low
-        yield low.split("'")[0]
+        yield word.replace("’", "'").casefold()
+        yield _bare(word)
 
 
-def _names(text: str) -> frozenset[str]:
-    return (facts(text).names | _starting_names(text)) - _FRAME - STOP_WORDS
-
-
-def _starting_names(text: str) -> frozenset[str]:
-    """The first word, which may be a name or not."""
-    first = _WORD.search(unicodedata.normalize("NFKC", text))
-    return (
-        frozenset({first[0].replace("’", "'").casefold().split("'")[0]})
-        if first and first[0][0].isupper()
-        else frozenset()
-    )
-
-
-def _plain(text: str) -> str:
-    return " ".join(re.findall(r"\w+", unicodedata.normalize("NFKC", text).casefold()))
+def _bare(word: str) -> str:
+    """In lower case, without what an apostrophe joins to it."""
+    return word.replace("’", "'").casefold().split("'")[0]

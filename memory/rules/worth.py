@@ -33,7 +33,7 @@ _INLINE = re.compile(r"`[^`\n]{1,300}`")
 _QUOTE_LINE = re.compile(r"^[ \t]{0,8}>.*$", re.M)
 _URL = re.compile(r"\b(?:https?|ftp|file)://\S+|\bwww\.\S+")
 _CODE_LINE = re.compile(
-    r"^\s*(?:[$#>%]\s\S|(?:from\s+\S+\s+)?import\s|(?:async\s+)?def\s+\w+\(|class\s+\w+[:({]|return\b.*[;()\[\]=]|"
+    r"^\s*(?:[$#>%]\s\S|(?:from\s+\S+\s+)?import\s|(?:async\s+)?def\s+\w+\(|class\s+\w+[:({]|(?<=\s)return\b.*|return\b.*[;()\[\]=]|"
     r"(?:const|let|var|public|private|static|func|fn|#include|package|using)\s|(?:if|for|while)\s*\(.*\)\s*\{?|"
     r"@\w+|</?\w+[^>]*>|[{}\[\]();,]+\s*$|\w[\w.\[\]\"']*\s*(?:[-+*/]?=|:=)\s*\S|(?:SELECT|INSERT|UPDATE|DELETE|CREATE)\s.*|"
     r"Traceback \(|File \"[^\"]+\", line|\w*(?:Error|Exception): )|[;{}]\s*$|^\s+at \S+\(|=>\s*\{?$"

@@ -38,7 +38,8 @@ there so that you understand the new ones.
 
 memories: what of the new messages will matter in a later conversation: facts about the people, events, decisions,
 preferences, plans, feelings, corrections, lessons. Usually one or none, {MOST_ESSENCES} at most. Small talk, orders to
-a tool, general knowledge and what is only being discussed as text or code are not worth it: then memories is empty.
+a tool, general knowledge, what is only being discussed as text or code, and what the assistant recalls of earlier
+conversations are not worth it: then memories is empty.
 
 essence: one or two sentences that can be understood without the conversation, in its language, at most
 {LONGEST_ESSENCE} characters. Tell of the people by the names that stand in the messages, in the third person ("The
@@ -66,10 +67,11 @@ class Extracted:
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """With the messages that it rests on."""
+    """With the messages that it rests on, and lines of them to be kept word for word."""
 
     extracted: Extracted
     sources: tuple[Message, ...]
+    dialogue: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

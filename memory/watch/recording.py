@@ -10,17 +10,21 @@ from memory.watch.extraction import Extracted, Finding, Line
 WEIGHT = 0.4
 """Below the 0.5 of what somebody stores on purpose: nobody has judged it."""
 LONGEST = 2_000
+LONGEST_ANSWER = 500
 
 
 def recorded(lines: Sequence[Line]) -> list[Finding]:
-    """Each exchange of the new messages that is worth it, in the person's own words; the answer is what it rests on."""
+    """Each exchange of the new messages that is worth it: the person's words are the memory, the answer its
+    dialogue."""
     found: list[Finding] = []
     for exchange in _exchanges([line for line in lines if line.new]):
         asked = "\n".join(line.text for line in exchange if line.message.role == "user")
         answered = "\n".join(line.text for line in exchange if line.message.role == "assistant")
         if should_remember(asked, answered)[0] and (said := asked or answered):
-            told = Extracted(essence=_cut(" ".join(said.split())), emotions=(), weight=WEIGHT)
-            found.append(Finding(told, tuple(line.message for line in exchange)))
+            told = Extracted(essence=_cut(" ".join(said.split()), LONGEST), emotions=(), weight=WEIGHT)
+            answer = " ".join(answered.split()) if asked else ""
+            dialogue = (_cut(answer, LONGEST_ANSWER),) if answer else ()
+            found.append(Finding(told, tuple(line.message for line in exchange), dialogue))
     return found
 
 
@@ -35,5 +39,5 @@ def _exchanges(lines: Sequence[Line]) -> list[list[Line]]:
     return found
 
 
-def _cut(text: str) -> str:
-    return text if len(text) <= LONGEST else f"{text[: LONGEST - 2].rstrip()} …"
+def _cut(text: str, longest: int) -> str:
+    return text if len(text) <= longest else f"{text[: longest - 2].rstrip()} …"

@@ -13,11 +13,14 @@ from memory.chat import Message, MessageId
 from memory.ingest.store import NewScene, Stored
 from memory.model import LIVING, Memory, MemoryId, Scene
 from memory.ports import KeyedEarlier
-from memory.rules.quoting import echoes, restates, told_by
+from memory.rules.quoting import echoes, restates, share_said, told_by
 from memory.scope import Scope
 from memory.watch.extraction import Extracted, Finding
 from memory.watch.familiar import Familiar, Near
 
+OWN_WORDS = 0.5
+"""Share of an essence's words from which it is taken for what the person said, and not the assistant alone: a question
+is among the messages of its answer, too."""
 ECHO = 0.85
 """Cosine from which what the assistant says is a memory in other words, if no fact differs."""
 
@@ -127,7 +130,7 @@ class Remember:
             )
         day = [self._day_of(one.sources[-1].at).isoformat()] if one.sources else []
         return NewScene(
-            scene=Scene(action=one.extracted.essence, actors=speakers, when=tuple(day)),
+            scene=Scene(action=one.extracted.essence, actors=speakers, when=tuple(day), dialogue=one.dialogue),
             importance=one.extracted.weight,
             emotions=one.extracted.emotions,
             lesson=one.extracted.lesson,
@@ -154,7 +157,8 @@ def speakers_of(messages: Sequence[Message]) -> tuple[str, ...]:
 
 def _quoted(one: Finding, known: Sequence[Near]) -> Memory | None:
     """The memory that the assistant only told again, dead or alive."""
-    if not one.sources or any(message.role == "user" for message in one.sources):
+    asked = "\n".join(message.text for message in one.sources if message.role == "user")
+    if not one.sources or share_said(one.extracted.essence, asked) >= OWN_WORDS:
         return None
     speakers = speakers_of(one.sources)
     for near in known:

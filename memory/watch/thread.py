@@ -7,19 +7,19 @@ import logging
 import uuid
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
 from memory.chat import Message, MessageId, Unwatched, WatchLedger
 from memory.errors import LanguageModelUnavailable, StorageError, UnusableAnswer
 from memory.language import LanguageModel
 from memory.model import BeingId, MemoryId, RunId
-from memory.rules.quoting import unquoted
+from memory.rules.quoting import told_by, unquoted
 from memory.rules.worth import agreed, should_remember
 from memory.scope import Scope
 from memory.watch.costs import CostLedger, OutOfTokens, Paid
-from memory.watch.extraction import MOST_ESSENCES, Finding, Line, extract
-from memory.watch.familiar import Familiar
+from memory.watch.extraction import Finding, Line, extract
+from memory.watch.familiar import Familiar, Near
 from memory.watch.recording import recorded
 from memory.watch.remember import Remember, digest, speakers_of
 
@@ -186,21 +186,9 @@ class MemoryThread:
         said = [Line(one, one.text, one.position >= snippet.start) for one in snippet.shown if one.role in SPOKEN]
         if not _worth_it(said):
             return []
-        speakers = speakers_of(snippet.shown)
         near = await self._familiar.near(scope, [line.text for line in said])
-        lines = [
-            Line(
-                line.message,
-                unquoted(
-                    line.text,
-                    [each.memory for each in known],
-                    by_assistant=line.message.role == "assistant",
-                    speakers=speakers,
-                ),
-                line.new,
-            )
-            for line, known in zip(said, near, strict=True)
-        ]
+        # It may take some time, and others are to be answered meanwhile.
+        lines = await asyncio.to_thread(_without_quotes, said, near, speakers_of(snippet.shown))
         return [line for line in lines if line.text] if _worth_it(lines) else []
 
     async def _earlier(
@@ -293,7 +281,23 @@ SPOKEN = ("user", "assistant")
 def keys_of(session_id: str, start: int, end: int) -> list[str]:
     """For what comes of the messages at positions in [start, end), whatever it is: should a turn be repeated, the model
     may put it in other words."""
-    return [f"{TOOL}-{digest([session_id, start, end, number])}" for number in range(MOST_ESSENCES)]
+    return [f"{TOOL}-{digest([session_id, start, end, number])}" for number in range(SNIPPET)]
+
+
+def _without_quotes(lines: Sequence[Line], near: Sequence[Sequence[Near]], speakers: Sequence[str]) -> list[Line]:
+    told = {one.memory.id: told_by(one.memory) for known in near for one in known}
+    return [
+        replace(
+            line,
+            text=unquoted(
+                line.text,
+                [each for one in known for each in told[one.memory.id]],
+                by_assistant=line.message.role == "assistant",
+                speakers=speakers,
+            ),
+        )
+        for line, known in zip(lines, near, strict=True)
+    ]
 
 
 def _settled(new: Sequence[Message], before: datetime) -> list[Message]:
