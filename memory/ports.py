@@ -203,7 +203,9 @@ class ActivationLog(Protocol):
         ...
 
 
-AuditEvent = Literal["store", "reinforce", "update", "forget", "note", "patrol", "recall", "reindex", "token"]
+AuditEvent = Literal[
+    "store", "reinforce", "update", "forget", "note", "patrol", "recall", "reindex", "token", "profile",
+]  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -12,9 +12,9 @@ from memory.ports import RandomSource
 _OPENING = re.compile(r"[<\uff1c\ufe64\u2039\u2329\u3008\u27e8\u276e\u02c2][\W_]*+")
 """A sign that can be read as the beginning of a tag, in whatever script, with all that is no letter after it."""
 _SIGNS = re.compile(r"[<\uff1c\ufe64\u2039\u2329\u3008\u27e8\u276e\u02c2]")
-_TAGS = ("recall", "memory")
-_NAME = len(_TAGS[0])
-_LOOKALIKES = str.maketrans("аеосгмуӏαεο", "aeocrmylaeo")
+_TAGS = ("recall", "memory", "context")
+_LONGEST = max(map(len, _TAGS))
+_LOOKALIKES = str.maketrans("аеосгмуӏαεοχхтτ", "aeocrmylaeoxxtt")
 _NAME_WITHIN = 100
 """Signs in which a tag's name is looked for: as written it may hold others between its letters."""
 
@@ -46,8 +46,10 @@ def _without_tags(line: str) -> str:
 def _names_a_tag(rest: str) -> bool:
     name = ""
     for sign in unicodedata.normalize("NFKD", rest).casefold().translate(_LOOKALIKES):
-        if len(name) == _NAME:
-            return name in _TAGS and not sign.isalnum()
+        if name in _TAGS and not sign.isalnum():
+            return True
+        if len(name) > _LONGEST:
+            return False
         name += sign if sign.isalnum() else ""
     return name in _TAGS
 
