@@ -14,6 +14,7 @@ from typing import Any, Literal, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from memory.chat import MessageId
 from memory.model import (
     BeingId,
     Category,
@@ -121,19 +122,22 @@ class StoreLedger(Protocol):
 @dataclass(frozen=True, slots=True)
 class Erased:
     """`ids`: what is gone. `related`: memories that stay and were tied to them by a merge or a summary, so that they
-    may tell the same: what was absorbed or summarised, and what has absorbed or summarises. `diary_entries`: how many
-    days' were removed, as they were written from them."""
+    may tell the same: what was absorbed or summarised, and what has absorbed or summarises; and those that were drawn
+    from messages that are gone. `diary_entries`: how many days' were removed, as they were written from them.
+    `messages`: those that were named, and those that the memories were drawn from."""
 
     ids: tuple[MemoryId, ...] = ()
     related: tuple[MemoryId, ...] = ()
     diary_entries: int = 0
+    messages: tuple[MessageId, ...] = ()
 
 
 class ForgetLedger(Protocol):
-    async def forget(self, scope: Scope, ids: Sequence[MemoryId], *, at: datetime) -> Erased:
+    async def forget(self, scope: Scope, ids: Sequence[MemoryId | MessageId], *, at: datetime) -> Erased:
         """Erase those that exist and whatever else tells of them, durably, in one transaction: reinforcements, earlier
-        versions, notes they came from, vectors that no other memory has, their part in clusters, names, reports, diary,
-        offers and the journal. What a summary that is forgotten stood for is recalled again.
+        versions, notes and messages they came from, vectors that no other memory has, their part in clusters, names,
+        reports, diary, offers and the journal. What a summary that is forgotten stood for is recalled again. A message
+        that is read again later does not come back.
 
         Leaves a mark for each, until their bytes are gone from the files too (`RemainsSource`).
         """
@@ -204,7 +208,7 @@ class ActivationLog(Protocol):
 
 
 AuditEvent = Literal[
-    "store", "reinforce", "update", "forget", "note", "patrol", "recall", "reindex", "token", "profile",
+    "store", "reinforce", "update", "forget", "observe", "note", "patrol", "recall", "reindex", "token", "profile",
 ]  # fmt: skip
 
 

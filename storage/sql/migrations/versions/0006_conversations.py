@@ -13,7 +13,7 @@ down_revision = "0005"
 branch_labels = None
 depends_on = None
 
-TABLES = ("ingested", "profile", "message_memories", "messages", "sessions")
+TABLES = ("ingested", "profile", "message_memories", "forgotten_keys", "messages", "sessions")
 
 
 def upgrade() -> None:
@@ -55,6 +55,12 @@ def upgrade() -> None:
         sqlite_autoincrement=True,
     )
     op.create_index("ix_messages_timeline", "messages", ["being_id", sa.text("at DESC"), "id"])
+    op.create_table(
+        "forgotten_keys",
+        sa.Column("being_id", sa.Text(), nullable=False),
+        sa.Column("key_hash", sa.Text(), nullable=False),
+        sa.PrimaryKeyConstraint("being_id", "key_hash", name="pk_forgotten_keys"),
+    )
     op.create_table(
         "message_memories",
         sa.Column("message_id", sa.Text(), nullable=False),
