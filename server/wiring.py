@@ -15,6 +15,9 @@ from typing import Protocol
 
 from inference.dense import DenseEmbedder
 from memory.audit import Audit
+from memory.context.asked import ContextFlags
+from memory.context.context import BuildContext
+from memory.context.profile import Profile
 from memory.errors import IndexTorn, InvalidInput
 from memory.ingest.erasure import Erasure
 from memory.ingest.forget import Forget
@@ -23,12 +26,13 @@ from memory.ingest.store import StoreScenes
 from memory.ingest.update import UpdateMemory
 from memory.model import MemoryId, ModelName
 from memory.patrol_ports import PatrolLedger
-from memory.ports import AuditReader, Embedder, Index, NoteLedger
+from memory.ports import AuditReader, Embedder, Hit, Index, NoteLedger
 from memory.recall.recall import Recall, RecallConfig
 from memory.recall.revisit import Revisit
 from memory.recall.search import Search
 from memory.rules.matching import MatchThresholds
 from memory.rules.secrets import Redact, as_it_stands, redacted
+from memory.scope import Scope
 from memory.tokens import TokenLedger
 from patrol.round import PatrolConfig
 from patrol.run import News, Patrol
@@ -120,22 +124,24 @@ async def open_memory(
 
         turn = asyncio.Lock()
         thresholds = MatchThresholds(cosine=settings.recall_threshold)
+        store = StoreScenes(
+            ledger, index, embedder, now=utc_now, wrote=work.wake, redact=redaction(settings), turn=turn
+        )
+        update = UpdateMemory(ledger, index, embedder, turn, now=utc_now, wrote=work.wake, redact=redaction(settings))
+        forget = Forget(ledger, keeper, erasure, turn, now=utc_now)
+        recall = Recall(
+            ledger,
+            index,
+            embedder,
+            ledger.activations,
+            now=utc_now,
+            config=RecallConfig(thresholds=thresholds),
+        )
         use = UseCases(
-            store=StoreScenes(
-                ledger, index, embedder, now=utc_now, wrote=work.wake, redact=redaction(settings), turn=turn
-            ),
-            update=UpdateMemory(
-                ledger, index, embedder, turn, now=utc_now, wrote=work.wake, redact=redaction(settings)
-            ),
-            forget=Forget(ledger, keeper, erasure, turn, now=utc_now),
-            recall=Recall(
-                ledger,
-                index,
-                embedder,
-                ledger.activations,
-                now=utc_now,
-                config=RecallConfig(thresholds=thresholds),
-            ),
+            store=store,
+            update=update,
+            forget=forget,
+            recall=recall,
             search=Search(ledger, ledger.activations, now=utc_now),
             revisit=Revisit(ledger, ledger.activations, now=utc_now),
             patrol=Patrol(
@@ -153,6 +159,17 @@ async def open_memory(
                 today=today,
             ),
             audit=Audit(ledger.activations, now=utc_now),
+            context=BuildContext(
+                ledger,
+                ledger,
+                recall,
+                NothingFound(),
+                embedder,
+                today=today,
+                flags=context_flags(settings),
+                token_limit=settings.context_token_limit,
+            ),
+            profile=Profile(ledger, store, update, forget, now=utc_now, redact=redaction(settings)),
         )
         await use.patrol.recover()
         yield OpenMemory(use, ledger, index, embedder, keeper)
@@ -168,6 +185,15 @@ def patrol_config(settings: Settings) -> PatrolConfig:
         step_seconds=settings.patrol_step_seconds,
         compression_threshold=settings.compression_threshold,
     )
+
+
+class NothingFound:
+    async def __call__(self, scope: Scope, message: str, *, limit: int, include_chat: bool) -> tuple[Hit, ...]:
+        return ()
+
+
+def context_flags(settings: Settings) -> ContextFlags:
+    return ContextFlags(**settings.model_dump(include=set(ContextFlags.__dataclass_fields__)))
 
 
 @asynccontextmanager

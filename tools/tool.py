@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from memory.audit import Audit
+from memory.context.context import BuildContext
+from memory.context.profile import Profile
 from memory.ingest.forget import Forget
 from memory.ingest.store import StoreScenes
 from memory.ingest.update import UpdateMemory
@@ -31,6 +33,8 @@ class UseCases:
     revisit: Revisit
     patrol: Patrol
     audit: Audit
+    context: BuildContext
+    profile: Profile
 
 
 ReportProgress = Callable[[float, float, str], None]

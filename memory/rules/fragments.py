@@ -31,16 +31,18 @@ def shuffled(items: Iterable[str], chance: RandomSource) -> list[str]:
 def quoted(text: str) -> str:
     """One line that cannot close or open the tags recalled text is delimited with, however it spells them: letter case,
     spaces, invisible signs, full-width and look-alike letters aside."""
-    return _without_tags(" ".join(text.split()))
+    return without_tags(" ".join(text.split()))
 
 
-def _without_tags(line: str) -> str:
+def without_tags(text: str) -> str:
+    """It closes and opens none of them, and keeps its lines."""
+
     def guarded(match: re.Match[str]) -> str:
         return (
-            _SIGNS.sub("&lt;", match[0]) if _names_a_tag(line[match.end() : match.end() + _NAME_WITHIN]) else match[0]
+            _SIGNS.sub("&lt;", match[0]) if _names_a_tag(text[match.end() : match.end() + _NAME_WITHIN]) else match[0]
         )
 
-    return _OPENING.sub(guarded, line)
+    return _OPENING.sub(guarded, text)
 
 
 def _names_a_tag(rest: str) -> bool:
@@ -58,5 +60,5 @@ def fragments(memories: Iterable[Memory], chance: RandomSource) -> str:
     """`<recall>fragment / fragment / …</recall>`: actions and feelings, their owners' bounds blurred; "" for none."""
     deck = [part for memory in memories for part in (memory.scene.action, memory.feeling) if part]
     # Quoted again as a whole: `<` at the end of one fragment and `recall>` after it would read as a tag.
-    stream = _without_tags(" / ".join(quoted(part) for part in shuffled(deck, chance)))
+    stream = without_tags(" / ".join(quoted(part) for part in shuffled(deck, chance)))
     return f"<recall>{stream}</recall>" if deck else ""
