@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BeforeValidator, Field
@@ -91,6 +92,12 @@ async def change_note(call: Call, action: str, name: str, value: str) -> dict[st
             return {"removed" if action == "remove" else "done": name}
         case _:
             raise InvalidInput(f"Nothing was done. {action} is for partner_rules; a note can be done or removed.")
+
+
+def shown(content: Mapping[str, Any]) -> list[str]:
+    """The ids that an answer names: of entries, their memories, and notes (spec O4)."""
+    items = [*content.get("entries", []), *content.get("notes", [])]
+    return [str(item[key]) for item in items for key in ("id", "memory_id") if key in item]
 
 
 def as_json(entry: ProfileEntry) -> dict[str, Any]:

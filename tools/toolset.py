@@ -21,7 +21,7 @@ class Toolset:
 
     def __init__(self, tools: Sequence[Tool], *, max_text_chars: int) -> None:
         self._tools = {tool.name: tool for tool in tools}
-        self._max_text_chars = max_text_chars
+        self.max_text_chars = max_text_chars
         self._listed = [listed(tool, max_text_chars) for tool in tools if tool.listed]
 
     @property
@@ -34,16 +34,20 @@ class Toolset:
 
     def reading(self) -> Toolset:
         """For a caller who may change nothing."""
-        return Toolset(only_reading(self._tools.values()), max_text_chars=self._max_text_chars)
+        return Toolset(only_reading(self._tools.values()), max_text_chars=self.max_text_chars)
 
     def __contains__(self, name: str) -> bool:
         return name in self._tools
+
+    def counts(self, name: str) -> bool:
+        """Whether what that tool brings to mind is counted."""
+        return name in self._tools and not self._tools[name].read_only
 
     async def call(self, name: str, arguments: Mapping[str, Any], call: Call) -> types.CallToolResult:
         """Errors that were foreseen are answers that say what to do; others are logged. Cancellation passes."""
         tool = self._tools[name]
         try:
-            read = read_arguments(tool.arguments, arguments, max_text_chars=self._max_text_chars)
+            read = read_arguments(tool.arguments, arguments, max_text_chars=self.max_text_chars)
             content = await tool.run(call, read)
             if tool.shows:
                 call.use.audit(call.scope, "recall", tool=name, ids=shown(content))
