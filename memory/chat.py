@@ -86,6 +86,10 @@ class ChatLedger(Protocol):
         not the being's, or is gone, is left out; what is linked already stays linked."""
         ...
 
+    async def messages(self, scope: Scope, ids: Sequence[MessageId]) -> list[Message]:
+        """Those that exist, each once, in the order of `ids`."""
+        ...
+
     async def keyed_messages(self, scope: Scope, session_id: str, keys: Sequence[str]) -> dict[str, Message]: ...
 
     async def last_key(self, scope: Scope, session_id: str) -> str | None:

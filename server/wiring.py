@@ -34,6 +34,8 @@ from memory.rules.matching import MatchThresholds
 from memory.rules.secrets import Redact, as_it_stands, redacted
 from memory.scope import Scope
 from memory.tokens import TokenLedger
+from memory.watch.drawn import StoreDrawn
+from memory.watch.observe import Observe
 from patrol.round import PatrolConfig
 from patrol.run import News, Patrol
 from server.background import Background
@@ -159,6 +161,7 @@ async def open_memory(
                 today=today,
             ),
             audit=Audit(ledger.activations, now=utc_now),
+            observe=Observe(ledger, StoreDrawn(store, ledger), now=utc_now, redact=redaction(settings)),
             context=BuildContext(
                 ledger,
                 ledger,

@@ -93,6 +93,10 @@ class FakeChat:
         own = {message.id for message in self._own(scope)}
         self.links |= {(id_, memory) for memory, ids in told.items() for id_ in ids if id_ in own}
 
+    async def messages(self, scope: Scope, ids: Sequence[MessageId]) -> list[Message]:
+        own = {message.id: message for message in self._own(scope)}
+        return [own[id_] for id_ in dict.fromkeys(ids) if id_ in own]
+
     async def keyed_messages(self, scope: Scope, session_id: str, keys: Sequence[str]) -> dict[str, Message]:
         return {key: message for message, key in self._of(scope, session_id) if key is not None and key in keys}
 

@@ -34,8 +34,10 @@ LINE = 2_000
 LONG_TEXT = "x-long-text"
 """Marks, inside this package, a schema whose greatest length is the setting `max_text_chars`."""
 
-NESTED = frozenset({"date", "action", "offer", "merges", "make_dead", "parts", "diary", "think_md", "summary"})
-"""Names inside the arguments `when` and `decisions`."""
+NESTED = frozenset({"date", "action", "offer", "merges", "make_dead", "parts", "diary", "think_md", "summary"}) | {
+    "role", "text", "speaker", "at", "key", "essence", "weight", "emotions", "lesson", "messages",
+}  # fmt: skip
+"""Names inside the arguments `when` and `decisions`, and inside those of `observe`."""
 
 Context = dict[str, int]
 

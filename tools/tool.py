@@ -17,6 +17,7 @@ from memory.recall.recall import Recall
 from memory.recall.revisit import Revisit
 from memory.recall.search import Search
 from memory.scope import Scope
+from memory.watch.observe import Observe
 from patrol.run import Patrol
 from tools.arguments import Arguments
 
@@ -33,6 +34,7 @@ class UseCases:
     revisit: Revisit
     patrol: Patrol
     audit: Audit
+    observe: Observe
     context: BuildContext
     profile: Profile
 

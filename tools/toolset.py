@@ -9,7 +9,18 @@ import mcp_types as types
 
 from memory.errors import MadeleineError
 from memory.ports import RandomSource
-from tools import context, forget, profile, recall, recall_memory, run_patrol, search_memory, store, update_memory
+from tools import (
+    context,
+    forget,
+    observe,
+    profile,
+    recall,
+    recall_memory,
+    run_patrol,
+    search_memory,
+    store,
+    update_memory,
+)
 from tools.arguments import input_schema, read_arguments
 from tools.choice import only_reading
 from tools.replies import answer, crash, refusal
@@ -89,6 +100,7 @@ def default_tools(chance: RandomSource) -> list[Tool]:
         update_memory.TOOL,
         forget.TOOL,
         run_patrol.TOOL,
+        observe.TOOL,
         context.TOOL,
         profile.TOOL,
     ]

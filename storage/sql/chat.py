@@ -25,7 +25,9 @@ from storage.sql.tables import forgotten_keys, memories, message_memories, messa
 from storage.sql.times import from_micros, to_micros
 
 _m, _s, _l, _f = messages.c, sessions.c, message_memories.c, forgotten_keys.c
-_BEING, _SESSION, _LIMIT = bindparam("being"), bindparam("session"), bindparam("limit")
+_BEING = bindparam("being", type_=_m.being_id.type)
+_SESSION = bindparam("session", type_=_m.session_id.type)
+_LIMIT = bindparam("limit", type_=_m.seq.type)
 _MESSAGE = (_m.id, _m.session_id, _m.position, _m.role, _m.text, _m.speaker, _m.at, _m.stored_at, _m.client)
 _IN_SESSION = and_(_m.being_id == _BEING, _m.session_id == _SESSION)
 _ONE = and_(_s.being_id == _BEING, _s.session_id == _SESSION)
@@ -49,6 +51,7 @@ _KEEP_SESSION = _insert_session.on_conflict_do_update(
     },
 )
 
+_BY_IDS = select(*_MESSAGE).where(among(_m.id, "ids"), unindexed(_m.being_id) == _BEING)
 _KEYED = select(_m.key, *_MESSAGE).where(_IN_SESSION, among(_m.key, "keys"))
 _LAST_KEY = select(_m.key).where(_IN_SESSION, _m.key.is_not(None)).order_by(_m.position.desc()).limit(1)
 _OWN_MEMORIES = select(memories.c.id).where(among(memories.c.id, "ids"), unindexed(memories.c.being_id) == _BEING)
@@ -209,6 +212,12 @@ async def link(database: Database, scope: Scope, told: Mapping[MemoryId, Sequenc
         there = set(await transaction.rows(_OWN_MESSAGES, scalar, ids=as_list(wanted), being=scope.being_id))
         rows = [{"message_id": id_, "memory_id": memory} for memory in own for id_ in told[memory] if id_ in there]
         await transaction.run(_LINK, rows)
+
+
+async def by_ids(reads: Reads, scope: Scope, ids: Sequence[MessageId]) -> list[Message]:
+    found = await reads.rows(_BY_IDS, _to_message, ids=as_list(ids), being=scope.being_id)
+    known = {message.id: message for message in found}
+    return [known[id_] for id_ in dict.fromkeys(ids) if id_ in known]
 
 
 async def keyed(reads: Reads, scope: Scope, session_id: str, keys: Sequence[str]) -> dict[str, Message]:

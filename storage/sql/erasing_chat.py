@@ -20,7 +20,7 @@ from storage.sql.rows import pair, scalar
 from storage.sql.tables import forgotten_keys, memories, message_memories, messages, sessions
 
 _m, _s, _l = messages.c, sessions.c, message_memories.c
-_BEING = bindparam("being")
+_BEING = bindparam("being", type_=_m.being_id.type)
 _OWN = (among(_m.id, "ids"), unindexed(_m.being_id) == _BEING)
 _TOUCHED = (_s.being_id == _BEING, among(_s.session_id, "sessions"))
 _LEFT = (_m.being_id == _s.being_id, _m.session_id == _s.session_id)

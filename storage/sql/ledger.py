@@ -229,6 +229,9 @@ class Ledger:
     async def link(self, scope: Scope, told: Mapping[MemoryId, Sequence[MessageId]]) -> None:
         await chat.link(self._database, scope, told)
 
+    async def messages(self, scope: Scope, ids: Sequence[MessageId]) -> list[Message]:
+        return await chat.by_ids(self._database, scope, ids)
+
     async def keyed_messages(self, scope: Scope, session_id: str, keys: Sequence[str]) -> dict[str, Message]:
         return await chat.keyed(self._database, scope, session_id, keys)
 

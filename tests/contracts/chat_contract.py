@@ -94,6 +94,12 @@ class ChatContract:
         assert {key: message.text for key, message in found.items()} == {"k2": "two"}
         assert await chat.keyed_messages(BOB, "s", ["k2"]) == {}
 
+    async def test_messages_are_found_by_their_ids(self, chat: AnyChat) -> None:
+        one, two = await appended(chat, "one", "two")
+        [theirs] = await appended(chat, "theirs", scope=BOB)
+        found = await chat.messages(ADA, [two, theirs, one, MessageId("nobody's"), two])
+        assert [message.text for message in found] == ["two", "one"]
+
     # --- reading
 
     async def test_a_session_keeps_its_first_title_and_tells_its_times(self, chat: AnyChat) -> None:

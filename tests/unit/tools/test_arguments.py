@@ -29,13 +29,14 @@ REQUIRED: dict[str, dict[str, Any]] = {
     "update_memory": {"memory_id": "a"},
     "forget": {"memory_ids": ["a"]},
     "run_patrol": {},
+    "observe": {"session_id": "s"},
 }
 ARGUMENTS = [(tool.name, name) for tool in TOOLS.values() for name in tool.arguments.model_fields]
 SHORT_TEXTS = [
     ("recall_memory", "cluster_id"), ("recall_memory", "cursor"), ("search_memory", "since"),
     ("search_memory", "until"), ("search_memory", "cursor"), ("store", "when"), ("store", "session_id"),
     ("store", "key"), ("update_memory", "memory_id"),
-    ("run_patrol", "undo"),
+    ("run_patrol", "undo"), ("observe", "session_id"), ("observe", "title"), ("observe", "interface"),
 ]  # fmt: skip
 LINES = [("store", "setting"), ("store", "feeling"), ("store", "lesson")]
 LONG_TEXTS = [("recall", "query"), ("search_memory", "query"), ("store", "text"), ("update_memory", "text")]
@@ -85,6 +86,7 @@ def test_these_tables_name_every_argument_of_every_tool() -> None:
     """A new argument must be put to the tests below."""
     named = {(row[0], row[1]) for row in (*TEXTS, *TEXT_LISTS, *CHOICE_LISTS, *CHOICES, *NUMBERS, *FLAGS)}
     named.add(("run_patrol", "decisions"))  # tests/unit/patrol/deciding
+    named |= {("observe", "messages"), ("observe", "memories")}  # tests/unit/tools/test_observe.py
     assert named == set(ARGUMENTS)
     assert set(TOOLS) == set(REQUIRED)
 
@@ -399,6 +401,8 @@ GOOD: list[tuple[str, dict[str, Any]]] = [
     ("update_memory", {"text": "b", "importance": 1, "themes": [], "pinned": False}),
     ("forget", {"memory_ids": ["a", "b"]}),
     ("run_patrol", {"steps": ["merge", "assign"], "dry_run": True}),
+    ("observe", {"messages": [{"role": "user", "text": "Hi", "at": "2026-03-01T12:00:00Z", "key": "k"}], "title": "T"}),
+    ("observe", {"memories": [{"essence": "We met.", "weight": 1, "emotions": ["joy"], "messages": ["k", 0]}]}),
 ]
 
 
