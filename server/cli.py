@@ -53,6 +53,8 @@ def run(arguments: argparse.Namespace) -> int:
         keep_private()
         if arguments.command == "patrol":
             return asyncio.run(patrol(settings, arguments))
+        if arguments.command == "profile":
+            return asyncio.run(profile(settings, arguments))
         others = {"reindex": reindex, "note": add_notes, "audit": audit, "token": token, "config": show_config}
         asyncio.run(others.get(arguments.command, serve)(settings, arguments))
     except MadeleineError as error:
@@ -202,6 +204,12 @@ async def patrol(settings: Settings, arguments: argparse.Namespace) -> int:
     from server.patrol_command import patrol_command
 
     return await patrol_command(settings, arguments)
+
+
+async def profile(settings: Settings, arguments: argparse.Namespace) -> int:
+    from server.profile_command import profile_command
+
+    return await profile_command(settings, arguments)
 
 
 async def show_config(settings: Settings, arguments: argparse.Namespace) -> None:
