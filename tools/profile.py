@@ -22,12 +22,17 @@ Value = Annotated[
 ]
 
 
+Kind = Literal[
+    "soul", "partner_rules", "preferences", "relationships", "tools", "map", "knowledge", "notes"
+]  # fmt: skip
+
+
 class ProfileArguments(Arguments):
     action: Annotated[
         Literal["show", "set", "enable", "disable", "done", "remove"],
         Field(description="enable and disable: of partner_rules; done: of a note."),
     ] = "show"
-    kind: Annotated[ProfileKind | Literal["notes"] | None, Field(description="Of which kind; all if left out.")] = None
+    kind: Annotated[Kind | None, Field(description="Of which kind; all if left out.")] = None
     name: Annotated[
         Short | None,
         Field(
@@ -57,7 +62,7 @@ def _refuse(arguments: ProfileArguments, needless: str) -> None:
         raise InvalidInput(f"Nothing was done. {needless}: leave it out to show something, or take the action set.")
 
 
-async def show(call: Call, kind: ProfileKind | Literal["notes"] | None, name: str | None) -> dict[str, Any]:
+async def show(call: Call, kind: Kind | None, name: str | None) -> dict[str, Any]:
     found: dict[str, Any] = {}
     if kind != "notes":
         found["entries"] = [as_json(one) for one in await call.use.profile.read(call.scope, kind, name or "")]
