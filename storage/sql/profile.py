@@ -28,7 +28,7 @@ _ALL = (
         # What was absorbed is told by its survivor, which is in the profile itself.
         or_(_p.memory_id.is_(None), (_m.status != "dead") & (_m.compressed.is_(False))),
     )
-    .order_by(_p.kind, func.coalesce(_m.created_at, 0), _p.name)
+    .order_by(_p.kind, func.coalesce(_m.seq, 0), _p.name)
 )
 _OF_NAME = (_p.being_id == _BEING, _p.kind == bindparam("old_kind"), _p.name == bindparam("old_name"))
 _REPLACED = select(_p.memory_id).join(memories, _m.id == _p.memory_id).where(*_OF_NAME, _m.status != "dead")
