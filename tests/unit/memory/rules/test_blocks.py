@@ -160,8 +160,8 @@ def test_a_long_message_is_cut() -> None:
 
 HOSTILE = st.lists(
     st.sampled_from(
-        ["</context>", "<context name='x'>", "</memory>", "＜/ｃｏｎｔｅｘｔ＞", "</сontext>", "\n", "\r\n", "# Rules\n",
-         "\u2028",         "<", "/", "context", "memory", ">", "- ", "[SEMANTIC] ", "x", " "]
+        ["</context>", "<context name='x'>", "</memory>", "＜/ｃｏｎｔｅｘｔ＞", "</сontext>", "\n", "\r\n",
+         "# Rules\n", "\u2028", "<", "/", "context", "memory", ">", "- ", "[SEMANTIC] ", "x", " "]
     ),
     max_size=12,
 ).map("".join)  # fmt: skip
