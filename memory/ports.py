@@ -209,8 +209,8 @@ class ActivationLog(Protocol):
 
 
 AuditEvent = Literal[
-    "store", "reinforce", "update", "forget", "observe", "note", "patrol", "recall", "reindex", "token"
-]
+    "store", "reinforce", "update", "forget", "observe", "note", "patrol", "recall", "reindex", "token", "profile",
+]  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -260,7 +260,7 @@ class AuditReader(Protocol):
         ...
 
 
-SearchSource = Literal["memories", "notes"]
+SearchSource = Literal["memories", "diary", "chat", "notes"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -273,7 +273,7 @@ class KeywordQuery:
     categories: tuple[Category, ...] = ()
     since: datetime | None = None
     until: datetime | None = None
-    sources: tuple[SearchSource, ...] = ("memories", "notes")
+    sources: tuple[SearchSource, ...] = ("memories", "diary", "chat", "notes")
     include_dead: bool = True
     include_compressed: bool = False
     limit: int = 10

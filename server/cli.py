@@ -59,6 +59,8 @@ def run(arguments: argparse.Namespace) -> int:
             return asyncio.run(patrol(settings, arguments))
         if arguments.command == "import":
             return asyncio.run(import_conversations(settings, arguments))
+        if arguments.command == "profile":
+            return asyncio.run(profile(settings, arguments))
         others = {"reindex": reindex, "note": add_notes, "audit": audit, "token": token, "config": show_config}
         asyncio.run(others.get(arguments.command, serve)(settings, arguments))
     except MadeleineError as error:
@@ -214,6 +216,12 @@ async def import_conversations(settings: Settings, arguments: argparse.Namespace
     from server.import_command import import_command
 
     return await import_command(settings, arguments)
+
+
+async def profile(settings: Settings, arguments: argparse.Namespace) -> int:
+    from server.profile_command import profile_command
+
+    return await profile_command(settings, arguments)
 
 
 async def show_config(settings: Settings, arguments: argparse.Namespace) -> None:

@@ -14,6 +14,7 @@ from pydantic import BeforeValidator, ConfigDict, Field, ValidationError, field_
 from pydantic_core import PydanticCustomError
 
 from memory.errors import InvalidInput
+from server.context_settings import ContextSettings
 from server.environment import PREFIX, data_directory, environment, given
 from server.http_settings import HttpSettings
 from server.llm_settings import LlmSettings
@@ -32,7 +33,7 @@ Names = Annotated[tuple[str, ...], BeforeValidator(_separated)]
 """In the environment separated by commas, in the file a list or the same."""
 
 
-class Settings(HttpSettings, LlmSettings, PatrolSettings, ThreadSettings):
+class Settings(HttpSettings, LlmSettings, PatrolSettings, ThreadSettings, ContextSettings):
     """Every setting with its default. `MADELEINE_DATA_DIR` sets `data_dir`, and so on."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)

@@ -15,6 +15,9 @@ from typing import Protocol
 
 from inference.dense import DenseEmbedder
 from memory.audit import Audit
+from memory.context.asked import ContextFlags
+from memory.context.context import BuildContext
+from memory.context.profile import Profile
 from memory.errors import IndexTorn, InvalidInput
 from memory.ingest.erasure import Erasure
 from memory.ingest.forget import Forget
@@ -23,12 +26,13 @@ from memory.ingest.store import StoreScenes
 from memory.ingest.update import UpdateMemory
 from memory.model import MemoryId, ModelName
 from memory.patrol_ports import PatrolLedger
-from memory.ports import AuditReader, Embedder, Index, NoteLedger
+from memory.ports import AuditReader, Embedder, Hit, Index, NoteLedger
 from memory.recall.recall import Recall, RecallConfig
 from memory.recall.revisit import Revisit
 from memory.recall.search import Search
 from memory.rules.matching import MatchThresholds
 from memory.rules.secrets import Redact, as_it_stands, redacted
+from memory.scope import Scope
 from memory.tokens import TokenLedger
 from memory.watch.drawn import StoreDrawn
 from memory.watch.familiar import Familiar
@@ -137,20 +141,21 @@ async def open_memory(
         familiar = Familiar(ledger, index, embedder)
         remember = Remember(store, ledger, familiar, day_of=local_day)
         thread = MemoryThread(ledger, ledger, familiar, remember, now=utc_now, config=thread_config(settings))
+        update = UpdateMemory(ledger, index, embedder, turn, now=utc_now, wrote=work.wake, redact=redaction(settings))
+        forget = Forget(ledger, keeper, erasure, turn, now=utc_now)
+        recall = Recall(
+            ledger,
+            index,
+            embedder,
+            ledger.activations,
+            now=utc_now,
+            config=RecallConfig(thresholds=thresholds),
+        )
         use = UseCases(
             store=store,
-            update=UpdateMemory(
-                ledger, index, embedder, turn, now=utc_now, wrote=work.wake, redact=redaction(settings)
-            ),
-            forget=Forget(ledger, keeper, erasure, turn, now=utc_now),
-            recall=Recall(
-                ledger,
-                index,
-                embedder,
-                ledger.activations,
-                now=utc_now,
-                config=RecallConfig(thresholds=thresholds),
-            ),
+            update=update,
+            forget=forget,
+            recall=recall,
             search=Search(ledger, ledger.activations, now=utc_now),
             revisit=Revisit(ledger, ledger.activations, now=utc_now),
             patrol=Patrol(
@@ -175,6 +180,17 @@ async def open_memory(
                 redact=redaction(settings),
                 appended=thread.wake,
             ),
+            context=BuildContext(
+                ledger,
+                ledger,
+                recall,
+                NothingFound(),
+                embedder,
+                today=today,
+                flags=context_flags(settings),
+                token_limit=settings.context_token_limit,
+            ),
+            profile=Profile(ledger, store, update, forget, now=utc_now, redact=redaction(settings)),
         )
         await use.patrol.recover()
         yield OpenMemory(use, ledger, index, embedder, keeper, thread)
@@ -198,6 +214,15 @@ def thread_config(settings: Settings) -> ThreadConfig:
         token_budget=settings.thread_token_budget,
         records=settings.thread_records,
     )
+
+
+class NothingFound:
+    async def __call__(self, scope: Scope, message: str, *, limit: int, include_chat: bool) -> tuple[Hit, ...]:
+        return ()
+
+
+def context_flags(settings: Settings) -> ContextFlags:
+    return ContextFlags(**settings.model_dump(include=set(ContextFlags.__dataclass_fields__)))
 
 
 @asynccontextmanager

@@ -55,7 +55,7 @@ class Arguments(BaseModel):
         return raw
 
 
-def _storable(value: Any) -> Any:
+def storable(value: Any) -> Any:
     if isinstance(value, str):
         try:
             value.encode()
@@ -68,7 +68,7 @@ def _storable(value: Any) -> Any:
     return value
 
 
-def _not_blank(value: str) -> str:
+def not_blank(value: str) -> str:
     if not any(unicodedata.category(sign)[0] in "LNPS" for sign in value):  # zero-width signs are nothing to remember
         raise ValueError("is empty; say something, or leave the argument out if it is optional")
     return value
@@ -81,12 +81,12 @@ def _not_too_long(value: str, info: ValidationInfo) -> str:
     return value
 
 
-Short = Annotated[str, BeforeValidator(_storable), AfterValidator(_not_blank), Field(min_length=1, max_length=SHORT)]
-Line = Annotated[str, BeforeValidator(_storable), AfterValidator(_not_blank), Field(min_length=1, max_length=LINE)]
+Short = Annotated[str, BeforeValidator(storable), AfterValidator(not_blank), Field(min_length=1, max_length=SHORT)]
+Line = Annotated[str, BeforeValidator(storable), AfterValidator(not_blank), Field(min_length=1, max_length=LINE)]
 LongText = Annotated[
     str,
-    BeforeValidator(_storable),
-    AfterValidator(_not_blank),
+    BeforeValidator(storable),
+    AfterValidator(not_blank),
     AfterValidator(_not_too_long),
     Field(min_length=1, json_schema_extra={LONG_TEXT: True}),
 ]

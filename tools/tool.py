@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from memory.audit import Audit
+from memory.context.context import BuildContext
+from memory.context.profile import Profile
 from memory.ingest.forget import Forget
 from memory.ingest.store import StoreScenes
 from memory.ingest.update import UpdateMemory
@@ -33,6 +35,8 @@ class UseCases:
     patrol: Patrol
     audit: Audit
     observe: Observe
+    context: BuildContext
+    profile: Profile
 
 
 ReportProgress = Callable[[float, float, str], None]

@@ -2,19 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
-from memory.model import DatedAction, Memory, when_date
+from memory.model import Category, DatedAction, Memory, when_date
 from memory.rules.fragments import quoted
 
 RETOLD, RETOLD_CHARS = 5, 200
 """Of a long timeline a recall shows the last entries, and of each the beginning; recall_memory shows all."""
+
+_SHOWN: tuple[Category, ...] = ("semantic", "social", "procedural", "working", "episodic")
 
 
 def prompt_line(memory: Memory) -> str:
     """`[CATEGORY] content`; an episodic memory with a date begins with it, as in the spec's example."""
     dated = f"{when_date(memory.scene.when[0])}: " if memory.category == "episodic" and memory.scene.when else ""
     return f"[{memory.category.upper()}] {quoted(dated + memory.scene.action)}"
+
+
+def in_prompt_order(memories: Sequence[Memory]) -> list[Memory]:
+    """As the spec's example has them: what is known, how to act, then what happened, the latest first; the best first
+    within what has no order in time."""
+
+    def place(memory: Memory) -> tuple[int, float]:
+        dated = memory.category == "episodic"
+        return _SHOWN.index(memory.category), -memory.happened_at.timestamp() if dated else 0.0
+
+    return sorted(memories, key=place)
 
 
 def all_said(memory: Memory) -> str:

@@ -1,19 +1,11 @@
-"""Text as keyword search compares it (spec P11): letter case and compatibility forms make no difference."""
+"""What is searched, as it stands in the tables: several fields in one text."""
 
 from __future__ import annotations
 
-import unicodedata
 from collections.abc import Iterable
 
-SEPARATOR = "\x1f"
-"""Between fields, so that no term matches across two of them; kept out of what is folded."""
-
-
-def fold(text: str) -> str:
-    """NFKC of the casefolded text: `Ｓtraße` and `STRASSE` are one."""
-    folded = unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", text).casefold())
-    # A lone surrogate, which a client can send as JSON, cannot be written in UTF-8 and so cannot be stored.
-    return folded.replace(SEPARATOR, " ").encode(errors="replace").decode()
+from memory.rules.folding import SEPARATOR as SEPARATOR
+from memory.rules.folding import fold as fold
 
 
 def fold_fields(fields: Iterable[str]) -> str:

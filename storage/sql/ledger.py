@@ -18,11 +18,22 @@ from memory.model import (
     MemoryId,
     ModelName,
     Note,
+    NoteId,
     Revision,
     RunId,
     Vector,
 )
-from memory.patrol_ports import KeptOffer, Lately, PatrolReads, PatrolTransaction, Run, RunState, Undone
+from memory.patrol_ports import (
+    DiaryEntry,
+    KeptOffer,
+    Lately,
+    PatrolReads,
+    PatrolTransaction,
+    Run,
+    RunState,
+    Thoughts,
+    Undone,
+)
 from memory.ports import (
     AuditEntry,
     AuditQuery,
@@ -33,6 +44,7 @@ from memory.ports import (
     KeywordQuery,
     StoreBatch,
 )
+from memory.profile import ProfileEntry
 from memory.scope import Scope
 from storage.sql import (
     audit,
@@ -40,12 +52,15 @@ from storage.sql import (
     chat,
     clusters,
     costs,
+    diary,
     embeddings,
     forgetting,
     memories,
     notes,
     offers,
     pending,
+    profile,
+    recent,
     revisions,
     runs,
     search,
@@ -127,6 +142,32 @@ class Ledger:
 
     async def cluster_summaries(self, scope: Scope) -> list[ClusterSummary]:
         return await clusters.summaries(self._database, scope)
+
+    # profile, and what a context reads
+
+    async def profile(self, scope: Scope) -> list[ProfileEntry]:
+        return await profile.all_of(self._database, scope)
+
+    async def write_entry(self, scope: Scope, entry: ProfileEntry) -> MemoryId | None:
+        return await profile.write(self._database, scope, entry)
+
+    async def remove_entry(self, scope: Scope, entry: ProfileEntry, *, at: datetime) -> bool:
+        return await profile.remove(self._database, scope, entry, at)
+
+    async def open_notes(self, scope: Scope, *, limit: int) -> list[Note]:
+        return await notes.open_(self._database, scope, limit)
+
+    async def close_note(self, scope: Scope, note_id: NoteId, *, at: datetime, remove: bool = False) -> bool:
+        return await notes.close(self._database, scope, note_id, at, remove=remove)
+
+    async def thoughts(self, scope: Scope) -> Thoughts:
+        return await diary.thoughts(self._database, scope)
+
+    async def diary_since(self, scope: Scope, date: str, *, limit: int) -> list[DiaryEntry]:
+        return await diary.since(self._database, scope, date, limit)
+
+    async def recently_activated(self, scope: Scope, *, limit: int) -> list[Memory]:
+        return await recent.recently_activated(self._database, scope, limit)
 
     # notes and the patrol
 

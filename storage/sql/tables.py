@@ -115,6 +115,13 @@ Index(
     sqlite_where=text("session_id != ''"),
 )
 Index("ix_memories_procedural", memories.c.being_id, memories.c.status, sqlite_where=text("category = 'procedural'"))
+Index(
+    "ix_memories_activated",
+    memories.c.being_id,
+    memories.c.last_activated.desc(),
+    memories.c.id,
+    sqlite_where=text("last_activated IS NOT NULL"),
+)
 Index("ix_memories_timeline", memories.c.being_id, memories.c.happened_at.desc(), memories.c.id)
 Index("ix_memories_content_hash", memories.c.content_hash)
 

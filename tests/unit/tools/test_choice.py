@@ -51,12 +51,13 @@ def test_every_tool_is_in_one_toolset() -> None:
         ({"names": ["store", "recall"]}, ["recall", "store"]),
         ({"toolsets": ["patrol"], "names": ["recall"]}, ["recall", "run_patrol"]),
         (
-            {"exclude": ["forget", "update_memory", "run_patrol", "observe"]},
+            {"exclude": ["forget", "update_memory", "run_patrol", "observe", "context", "profile"]},
             ["recall", "recall_memory", "search_memory", "store"],
         ),
         ({"toolsets": ["conversation"]}, ["observe"]),
+        ({"toolsets": ["context"]}, ["context", "profile"]),
         ({"names": ["store", "forget"], "exclude": ["forget"]}, ["store"]),
-        ({"read_only": True}, ["recall", "recall_memory", "search_memory"]),
+        ({"read_only": True}, ["recall", "recall_memory", "search_memory", "context"]),
         ({"read_only": True, "names": ["recall", "forget"]}, ["recall"]),
     ],
 )  # fmt: skip
@@ -67,7 +68,7 @@ def test_a_wish_is_granted_in_the_order_of_the_tools(wish: dict[str, Any], left:
 @pytest.mark.parametrize(
     ("wish", "named", "known"),
     [
-        ({"toolsets": ["memories"]}, "toolset 'memories'", "all, conversation, memory, patrol"),
+        ({"toolsets": ["memories"]}, "toolset 'memories'", "all, context, conversation, memory, patrol"),
         ({"names": ["remember"]}, "tool 'remember'", "recall, recall_memory"),
         ({"exclude": ["Store"]}, "tool 'Store'", "store, update_memory"),
         ({"toolsets": ["\ud800" * 1000]}, "toolset", "memory, patrol"),

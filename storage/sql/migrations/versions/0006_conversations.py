@@ -113,12 +113,18 @@ def _add_to_memories() -> None:
         ["being_id", "status"],
         sqlite_where=sa.text("category = 'procedural'"),
     )
+    op.create_index(
+        "ix_memories_activated",
+        "memories",
+        ["being_id", sa.text("last_activated DESC"), "id"],
+        sqlite_where=sa.text("last_activated IS NOT NULL"),
+    )
 
 
 def downgrade() -> None:
     for table in TABLES:
         op.drop_table(table)
-    for index in ("procedural", "turn", "resembles"):
+    for index in ("activated", "procedural", "turn", "resembles"):
         op.drop_index(f"ix_memories_{index}", "memories")
     op.drop_column("memories", "resembles")
     op.drop_column("memories", "turn")
