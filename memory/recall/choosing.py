@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from memory.model import LIVING, Memory, MemoryId
@@ -15,6 +15,8 @@ from memory.scope import Scope
 
 AT_ONCE = 10
 """Memories that are looked at together where the best ones do not fit."""
+WEAKER_SHARE = 3
+"""One part in so many of the budget is open to preferences that are not among the best matches."""
 PARTING_TOKENS = 2
 FRAME_TOKENS = 16
 """More than any separator and any frame has: for where no tokenizer counts them."""
@@ -94,6 +96,7 @@ class Choosing:
         """The best that fit, one after the other."""
         taken: list[Memory] = []
         used = await self._frame_tokens(ranked)
+        order = await self._without_long_preferences(query, ranked, order, known)
         at_once = max(query.limit, AT_ONCE)
         for start in range(0, len(order), at_once):
             some = order[start : start + at_once]
@@ -104,9 +107,19 @@ class Choosing:
             fitting = within_budget(costs, limit=query.limit - len(taken), budget=query.token_budget - used)
             taken += [memories[position] for position in fitting]
             used += sum(costs[position] for position in fitting)
-            if len(taken) == query.limit:
+            if len(taken) == query.limit or used >= query.token_budget:
                 break
         return taken
+
+    async def _without_long_preferences(
+        self, query: Query, ranked: Ranked, order: Sequence[MemoryId], known: Mapping[MemoryId, Memory]
+    ) -> list[MemoryId]:
+        best = ranked.ids[: query.limit]
+        weaker = [known[id_] for id_ in order[: query.limit] if id_ in known and id_ not in best]
+        costs = await self._costs(weaker, ranked)
+        fitting = within_budget(costs, limit=query.limit, budget=query.token_budget // WEAKER_SHARE)
+        too_long = {memory.id for memory in weaker} - {weaker[position].id for position in fitting}
+        return [id_ for id_ in order if id_ not in too_long]
 
     async def _frame_tokens(self, ranked: Ranked) -> int:
         if ranked.meaning_off:

@@ -1,8 +1,8 @@
 """Preferences first (spec L2): where procedural memories stand among what comes to mind, and how many of them.
 
-They are to shape whatever is said, so they lead. Those that do not match, or match less than others, would drive out
-what was asked for: at least half of the places, and one at least, stay with other matches, and a preference that does
-not match at all takes a third of the places at most.
+They are to shape whatever is said, so they lead. But the weaker ones, which match less than others or not at all, would
+drive out what was asked for: half of the places at least stay with the best matches, and preferences that do not match
+take a third of the places at most.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ def preferences_first(ranked: Sequence[T], preferences: Sequence[T], *, limit: i
         return list(ranked)
     known = set(preferences)
     earned = [id_ for id_ in ranked[:limit] if id_ in known]
-    room = max(0, limit - max(1, limit // 2) - len(earned))
+    room = max(0, limit // 2 - len(earned))
     weaker = [id_ for id_ in ranked[limit:] if id_ in known][:room]
-    room = min(room - len(weaker), limit // 3)
+    room = max(room - len(weaker), limit - len(ranked))
     matching = set(ranked)
-    others = [id_ for id_ in preferences if id_ not in matching][:room]
+    others = [id_ for id_ in preferences if id_ not in matching][: max(0, min(room, limit // 3))]
     return _leading([*earned, *weaker, *others], ranked)
 
 
