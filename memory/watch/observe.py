@@ -83,8 +83,8 @@ class Observe:
         redact: Redact = redacted,
         appended: Callable[[], None] = lambda: None,
     ) -> None:
-        """Without `remember` nothing can come that was drawn. `appended` is called when new messages are durable; it must
-        not block."""
+        """Without `remember` nothing can come that was drawn. `appended` is called when new messages are durable; it
+        must not block."""
         self._ledger = ledger
         self._remember = remember
         self._appended = appended
