@@ -16,6 +16,7 @@ from pydantic_core import PydanticCustomError
 from memory.errors import InvalidInput
 from server.environment import PREFIX, data_directory, environment, given
 from server.http_settings import HttpSettings
+from server.ingest_settings import IngestSettings
 from server.llm_settings import LlmSettings
 from server.patrol_settings import PatrolSettings
 
@@ -31,7 +32,7 @@ Names = Annotated[tuple[str, ...], BeforeValidator(_separated)]
 """In the environment separated by commas, in the file a list or the same."""
 
 
-class Settings(HttpSettings, LlmSettings, PatrolSettings):
+class Settings(HttpSettings, IngestSettings, LlmSettings, PatrolSettings):
     """Every setting with its default. `MADELEINE_DATA_DIR` sets `data_dir`, and so on."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)

@@ -16,9 +16,12 @@ from typing import Protocol
 from inference.dense import DenseEmbedder
 from memory.audit import Audit
 from memory.errors import IndexTorn, InvalidInput
+from memory.ingest.centroid import Centroids
 from memory.ingest.erasure import Erasure
 from memory.ingest.forget import Forget
 from memory.ingest.index_keeper import IndexKeeper, Progress
+from memory.ingest.pour import Ingest
+from memory.ingest.rarity import Rarity
 from memory.ingest.store import StoreScenes
 from memory.ingest.update import UpdateMemory
 from memory.model import MemoryId, ModelName
@@ -27,6 +30,7 @@ from memory.ports import AuditReader, Embedder, Index, NoteLedger
 from memory.recall.recall import Recall, RecallConfig
 from memory.recall.revisit import Revisit
 from memory.recall.search import Search
+from memory.rules.chunking import ChunkLimits
 from memory.rules.matching import MatchThresholds
 from memory.rules.secrets import Redact, as_it_stands, redacted
 from memory.tokens import TokenLedger
@@ -120,9 +124,21 @@ async def open_memory(
 
         turn = asyncio.Lock()
         thresholds = MatchThresholds(cosine=settings.recall_threshold)
+        store = StoreScenes(
+            ledger, index, embedder, now=utc_now, wrote=work.wake, redact=redaction(settings), turn=turn
+        )
         use = UseCases(
-            store=StoreScenes(
-                ledger, index, embedder, now=utc_now, wrote=work.wake, redact=redaction(settings), turn=turn
+            store=store,
+            ingest=Ingest(
+                ledger,
+                store,
+                embedder,
+                Centroids(ledger, embedder.model),
+                Rarity(index),
+                now=utc_now,
+                redact=redaction(settings),
+                threshold=settings.ingest_threshold,
+                limits=ChunkLimits(least=settings.min_chunk_tokens, most=settings.max_chunk_tokens),
             ),
             update=UpdateMemory(
                 ledger, index, embedder, turn, now=utc_now, wrote=work.wake, redact=redaction(settings)

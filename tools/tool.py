@@ -8,6 +8,7 @@ from typing import Any
 
 from memory.audit import Audit
 from memory.ingest.forget import Forget
+from memory.ingest.pour import Ingest
 from memory.ingest.store import StoreScenes
 from memory.ingest.update import UpdateMemory
 from memory.language import LanguageModel
@@ -24,6 +25,7 @@ class UseCases:
     """What the tools can do."""
 
     store: StoreScenes
+    ingest: Ingest
     update: UpdateMemory
     forget: Forget
     recall: Recall

@@ -9,7 +9,7 @@ import mcp_types as types
 
 from memory.errors import MadeleineError
 from memory.ports import RandomSource
-from tools import forget, recall, recall_memory, run_patrol, search_memory, store, update_memory
+from tools import forget, ingest, recall, recall_memory, run_patrol, search_memory, store, update_memory
 from tools.arguments import input_schema, read_arguments
 from tools.choice import only_reading
 from tools.replies import answer, crash, refusal
@@ -85,4 +85,5 @@ def default_tools(chance: RandomSource) -> list[Tool]:
         update_memory.TOOL,
         forget.TOOL,
         run_patrol.TOOL,
+        ingest.TOOL,
     ]

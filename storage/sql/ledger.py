@@ -36,10 +36,12 @@ from memory.scope import Scope
 from storage.sql import (
     audit,
     beings,
+    centroid,
     clusters,
     costs,
     embeddings,
     forgetting,
+    ingested,
     memories,
     notes,
     offers,
@@ -165,6 +167,22 @@ class Ledger:
 
     async def record_cost(self, scope: Scope, run: RunId, spent: Spent, *, at: datetime) -> None:
         await costs.record(self._database, scope, run, spent, at)
+
+    # what is poured in
+
+    async def outcome(self, scope: Scope, key: str) -> dict[str, Any] | None:
+        return await ingested.outcome(self._database, scope, key)
+
+    async def keep_outcome(self, scope: Scope, key: str, outcome: Mapping[str, Any], *, at: datetime) -> None:
+        await ingested.keep(self._database, scope, key, outcome, at=at)
+
+    async def last_upset(self, scope: Scope, *, after: int) -> tuple[int, bool]:
+        return await centroid.last_upset(self._database, scope, after)
+
+    async def stored_after(
+        self, scope: Scope, model: ModelName, *, after: int, limit: int
+    ) -> list[tuple[int, Vector | None]]:
+        return await centroid.stored_after(self._database, scope, model, after, limit)
 
     # audit
 

@@ -11,7 +11,7 @@ from memory.errors import InvalidInput, KeyConflict, StorageError
 from memory.model import ContentHash, Memory, MemoryId
 from memory.ports import KeyedEarlier, Reinforcement, StoreBatch
 from memory.scope import Scope
-from storage.sql import audit, embeddings, pending
+from storage.sql import audit, embeddings, pending, preferences
 from storage.sql.clock import cycle_of
 from storage.sql.engine import Database, Reads, Row, Transaction
 from storage.sql.folding import fold, fold_themes
@@ -122,13 +122,14 @@ async def keyed(reads: Reads, scope: Scope, keys: Sequence[str]) -> dict[str, Ke
 
 
 async def store(transaction: Transaction, scope: Scope, new: Sequence[Memory]) -> None:
-    """Also leaves a pending mark for each, and says so in the audit."""
+    """Also leaves a pending mark for each, keeps preferences in the profile, and says so in the audit."""
     if any(memory.being_id != scope.being_id for memory in new):
         raise InvalidInput("A memory can only be stored for the being that the connection serves.")
     await transaction.run(
         _INSERT, [{f"new_{name}": value for name, value in from_memory(memory).items()} for memory in new]
     )
     await transaction.run(pending.INSERT, [{"memory_id": memory.id} for memory in new])
+    await preferences.add(transaction, new)
     await audit.append(transaction, audit.of_stored(scope, new))
 
 
