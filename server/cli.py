@@ -51,8 +51,9 @@ def run(arguments: argparse.Namespace) -> int:
         settings = read_settings(overrides=chosen(arguments))
         start_logging(settings.log_level)
         keep_private()
-        if arguments.command == "patrol":
-            return asyncio.run(patrol(settings, arguments))
+        if arguments.command in ("patrol", "ingest"):
+            command = {"patrol": patrol, "ingest": ingest}[arguments.command]
+            return asyncio.run(command(settings, arguments))
         others = {"reindex": reindex, "note": add_notes, "audit": audit, "token": token, "config": show_config}
         asyncio.run(others.get(arguments.command, serve)(settings, arguments))
     except MadeleineError as error:
@@ -202,6 +203,12 @@ async def patrol(settings: Settings, arguments: argparse.Namespace) -> int:
     from server.patrol_command import patrol_command
 
     return await patrol_command(settings, arguments)
+
+
+async def ingest(settings: Settings, arguments: argparse.Namespace) -> int:
+    from server.ingest_command import ingest_command
+
+    return await ingest_command(settings, arguments)
 
 
 async def show_config(settings: Settings, arguments: argparse.Namespace) -> None:

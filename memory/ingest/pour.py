@@ -6,8 +6,10 @@ middle none is stored twice; and when all is done what came of it is noted down,
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import asdict, dataclass, field
 from datetime import datetime
 from typing import Any, Literal, Protocol
@@ -17,7 +19,18 @@ from memory.ingest.centroid import Centroids
 from memory.ingest.rarity import Rarity
 from memory.ingest.redaction import Cleaning
 from memory.ingest.store import NewScene, Stored, StoreScenes
-from memory.model import Category, ContentHash, Memory, MemoryId, ModelName, Scene, Vector, content_hash, embed_text
+from memory.model import (
+    BeingId,
+    Category,
+    ContentHash,
+    Memory,
+    MemoryId,
+    ModelName,
+    Scene,
+    Vector,
+    content_hash,
+    embed_text,
+)
 from memory.ports import Embedder, KeyedEarlier
 from memory.rules.chunking import LIMITS, ChunkLimits, chunked
 from memory.rules.cleaning import cleaned
@@ -122,10 +135,16 @@ class Ingest:
         self._redact = redact
         self._threshold = threshold
         self._limits = limits
+        self._last: dict[tuple[BeingId, str], asyncio.Event] = {}
 
     async def __call__(self, scope: Scope, given: PouredText) -> Poured:
-        """All chunks that are worth it are stored, in one transaction. Raises `KeyConflict` if the key was used for
-        another text, `InvalidInput` if it is a secret, `StorageFull` and `StorageError`."""
+        """All chunks that are worth it are stored, in one transaction; those of a session in the order in which its
+        texts came, though they are embedded at the same time. Raises `KeyConflict` if the key was used for another
+        text, `InvalidInput` if it is a secret, `StorageFull` and `StorageError`."""
+        async with self._place_in(scope, given.session_id) as before:
+            return await self._pour(scope, given, before)
+
+    async def _pour(self, scope: Scope, given: PouredText, before: asyncio.Event | None) -> Poured:
         cleaning = Cleaning(self._redact)
         # Before it is cut: a secret may be longer than a chunk.
         text = cleaning.text(cleaned(given.text))
@@ -134,6 +153,8 @@ class Ingest:
             return _as_before(given.key, text, earlier)
         scenes = self._scenes(given, text, await chunked(text, self._embedder.count_tokens, self._limits))
         vectors, unembedded = await self._embed(scenes.values())
+        if before is not None:
+            await before.wait()
         scored = await self._score(scope, scenes, vectors)
         kept = [one for one in scored if one.importance >= self._threshold]
         kept += await self._kept_before(scope, [one for one in scored if one.importance < self._threshold])
@@ -149,6 +170,19 @@ class Ingest:
         if given.key is not None:
             await self._ledger.keep_outcome(scope, given.key, _to_json(poured), at=self._now())
         return poured
+
+    @asynccontextmanager
+    async def _place_in(self, scope: Scope, session_id: str) -> AsyncIterator[asyncio.Event | None]:
+        """When the text before is done with, whatever became of it; None if there is none under way."""
+        session = scope.being_id, session_id
+        before = self._last.get(session)
+        done = self._last[session] = asyncio.Event()
+        try:
+            yield before
+        finally:
+            done.set()
+            if self._last[session] is done:
+                del self._last[session]
 
     def _refuse_secret(self, key: str | None) -> None:
         if key is not None and (kinds := self._redact(key).found):
