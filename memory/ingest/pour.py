@@ -174,6 +174,9 @@ class Ingest:
     @asynccontextmanager
     async def _place_in(self, scope: Scope, session_id: str) -> AsyncIterator[asyncio.Event | None]:
         """When the text before is done with, whatever became of it; None if there is none under way."""
+        if not session_id:
+            yield None
+            return
         session = scope.being_id, session_id
         before = self._last.get(session)
         done = self._last[session] = asyncio.Event()

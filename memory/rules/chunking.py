@@ -39,6 +39,8 @@ TINY = 10
 """Tokens below which an atom is joined to its neighbour: "Yes." is no place to cut at, and the search is shorter."""
 LONGEST_WORD = 40
 """Signs after which a word that is too long may be cut."""
+PIECES = 4
+"""At least so many of a sentence that is too long make a chunk."""
 
 _WITHIN, _WORDS = 1, 3
 """What a cut costs inside of a paragraph, and inside of a sentence or a line. Between paragraphs it is free."""
@@ -187,26 +189,28 @@ def _sentences(block: str) -> Iterator[Atom]:
 
 
 async def _pieces(atom: Atom, count: Count, most: int) -> list[Atom]:
-    """One that is over the limit, cut between words, or between signs where a word is longer than a line."""
-    words = list(_words(atom.text))
+    """One that is over the limit, cut between words, or between signs where a word is longer than a line; in pieces so
+    small that chunks of like length can be made of them."""
+    words = list(_words(atom.text, most))
     found: list[Atom] = []
     held, tokens = "", 0
     for word, length in zip(words, await count(words), strict=True):
-        if held and tokens + length > most:
+        if held and tokens + length > most // PIECES:
             found.append(Atom(held, _WORDS, tokens))
             held, tokens = "", 0
         held, tokens = held + word, tokens + length
     return [*found, Atom(held, atom.cut, tokens)]
 
 
-def _words(text: str) -> Iterator[str]:
+def _words(text: str, most: int) -> Iterator[str]:
     """Each with the space behind it; none is blank if `text` is not."""
+    longest = min(LONGEST_WORD, max(1, most // PIECES))
     for word in re.findall(r"\s*\S+\s*", text) or [text]:
-        signs = list(_signs(word)) if len(word) > LONGEST_WORD else []
+        signs = list(_signs(word)) if len(word) > longest else []
         start = 0
-        while len(signs) - start > LONGEST_WORD and "".join(signs[start + LONGEST_WORD :]).strip():
-            yield "".join(signs[start : start + LONGEST_WORD])
-            start += LONGEST_WORD
+        while len(signs) - start > longest and "".join(signs[start + longest :]).strip():
+            yield "".join(signs[start : start + longest])
+            start += longest
         yield "".join(signs[start:]) if signs else word
 
 
@@ -224,7 +228,7 @@ def _signs(text: str) -> Iterator[str]:
 
 
 async def _halves(chunk: str, count: Count, most: int) -> list[str]:
-    parts = list(_words(chunk))
+    parts = list(_words(chunk, most))
     if len(parts) == 1:
         parts = list(_signs(chunk))
     middle = len(parts) // 2
@@ -239,20 +243,33 @@ async def _halves(chunk: str, count: Count, most: int) -> list[str]:
 
 
 def without_tiny(found: Iterable[Atom], limits: ChunkLimits) -> list[Atom]:
-    """Atoms of a few tokens joined to the one behind them in the same paragraph, else to the one before."""
+    """Atoms of a few tokens joined to a neighbour in the same paragraph: where a cut would cost more, else behind."""
     joined: list[Atom] = []
     for atom in found:
-        last = joined[-1] if joined else None
-        if last and last.cut and _too_tiny(last, atom) and last.tokens + atom.tokens <= limits.most:
-            joined[-1] = Atom(last.text + atom.text, atom.cut, last.tokens + atom.tokens)
-        else:
+        if _tiny_within(joined[-1:]):
+            before = joined[-2].cut if len(joined) > 1 else 0
+            if before > joined[-1].cut:
+                tiny = joined.pop()
+                if not _join(joined, tiny, limits):
+                    joined.append(tiny)
+            elif _join(joined, atom, limits):
+                continue
+        if atom.cut or atom.tokens >= TINY or not _join(joined, atom, limits):
             joined.append(atom)
     return joined
 
 
-def _too_tiny(first: Atom, second: Atom) -> bool:
-    last_of_paragraph = not second.cut
-    return first.tokens < TINY or (last_of_paragraph and second.tokens < TINY)
+def _tiny_within(last: Sequence[Atom]) -> bool:
+    return any(atom.cut and atom.tokens < TINY for atom in last)
+
+
+def _join(joined: list[Atom], atom: Atom, limits: ChunkLimits) -> bool:
+    """To the last, where that is of the same paragraph and there is room."""
+    if not joined or not joined[-1].cut or joined[-1].tokens + atom.tokens > limits.most:
+        return False
+    last = joined.pop()
+    joined.append(Atom(last.text + atom.text, atom.cut, last.tokens + atom.tokens))
+    return True
 
 
 # --- the best partition -----------------------------------------------------------------------------------------
