@@ -55,12 +55,9 @@ def run(arguments: argparse.Namespace) -> int:
         settings = read_settings(overrides=chosen(arguments))
         start_logging(settings.log_level)
         keep_private()
-        if arguments.command == "patrol":
-            return asyncio.run(patrol(settings, arguments))
-        if arguments.command == "import":
-            return asyncio.run(import_conversations(settings, arguments))
-        if arguments.command == "profile":
-            return asyncio.run(profile(settings, arguments))
+        telling = {"patrol": patrol, "import": import_conversations, "profile": profile, "ingest": ingest}
+        if command := telling.get(arguments.command):
+            return asyncio.run(command(settings, arguments))
         others = {"reindex": reindex, "note": add_notes, "audit": audit, "token": token, "config": show_config}
         asyncio.run(others.get(arguments.command, serve)(settings, arguments))
     except MadeleineError as error:
@@ -222,6 +219,12 @@ async def profile(settings: Settings, arguments: argparse.Namespace) -> int:
     from server.profile_command import profile_command
 
     return await profile_command(settings, arguments)
+
+
+async def ingest(settings: Settings, arguments: argparse.Namespace) -> int:
+    from server.ingest_command import ingest_command
+
+    return await ingest_command(settings, arguments)
 
 
 async def show_config(settings: Settings, arguments: argparse.Namespace) -> None:

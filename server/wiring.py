@@ -19,9 +19,12 @@ from memory.context.asked import ContextFlags
 from memory.context.context import BuildContext
 from memory.context.profile import Profile
 from memory.errors import IndexTorn, InvalidInput
+from memory.ingest.centroid import Centroids
 from memory.ingest.erasure import Erasure
 from memory.ingest.forget import Forget
 from memory.ingest.index_keeper import IndexKeeper, Progress
+from memory.ingest.pour import Ingest
+from memory.ingest.rarity import Rarity
 from memory.ingest.store import StoreScenes
 from memory.ingest.update import UpdateMemory
 from memory.model import MemoryId, ModelName
@@ -30,6 +33,7 @@ from memory.ports import AuditReader, Embedder, Hit, Index, NoteLedger
 from memory.recall.recall import Recall
 from memory.recall.revisit import Revisit
 from memory.recall.search import Search
+from memory.rules.chunking import ChunkLimits
 from memory.rules.secrets import Redact, as_it_stands, redacted
 from memory.scope import Scope
 from memory.tokens import TokenLedger
@@ -157,6 +161,17 @@ async def open_memory(
         )
         use = UseCases(
             store=store,
+            ingest=Ingest(
+                ledger,
+                store,
+                embedder,
+                Centroids(ledger, embedder.model),
+                Rarity(index),
+                now=utc_now,
+                redact=redaction(settings),
+                threshold=settings.ingest_threshold,
+                limits=ChunkLimits(least=settings.min_chunk_tokens, most=settings.max_chunk_tokens),
+            ),
             update=update,
             forget=forget,
             recall=recall,

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from memory.rules.folding import SEPARATOR as SEPARATOR
-from memory.rules.folding import fold as fold
+from memory.rules.folding import SEPARATOR, fold
 
 
 def fold_fields(fields: Iterable[str]) -> str:

@@ -10,9 +10,10 @@ from sqlalchemy import ClauseElement, ColumnElement, and_, bindparam, func, or_,
 
 from memory.model import Provenance, Scene, scene_to_text
 from memory.ports import Hit, KeywordQuery
+from memory.rules.folding import fold
 from memory.scope import Scope
 from storage.sql.engine import Reads, Row
-from storage.sql.folding import fold, whole
+from storage.sql.folding import whole
 from storage.sql.query import among, as_list
 from storage.sql.rows import texts, to_when
 from storage.sql.tables import memories, notes

@@ -178,7 +178,7 @@ async def test_what_was_forgotten_since_it_was_indexed_has_no_place_in_a_profile
     await home.put(*FACTS)
     await home.ledger.forget(ADA, [FACTS[0].id], at=NOW)
     for profile in ("linear", "associative"):
-        assert set(await ranked(home, cast(Profile, profile))) == set(ids(FACTS[1:]))
+        assert set(await ranked(home, profile)) == set(ids(FACTS[1:]))
 
 
 async def test_the_default_profile_asks_the_ledger_once(home: Home) -> None:
@@ -287,10 +287,12 @@ async def test_without_the_model_the_budget_is_kept_all_the_same(crowd: tuple[Ho
     """By what was counted when the memories were stored."""
     home, embedder = crowd
     embedder.available = False
+    given = 0
     for budget in (5, 40, 80, 200, 2000):
         found = await home.recall()(ADA, Query(text="harbor", limit=5, token_budget=budget), PROMPT)
         assert embedder.count(found.said) <= found.total_tokens <= budget
-    assert len(found.memories) == 5
+        given = len(found.memories)
+    assert given == 5
 
 
 async def test_a_memory_says_less_in_fragments_so_more_of_them_fit(home: Home) -> None:
