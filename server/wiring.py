@@ -14,6 +14,7 @@ from functools import partial
 from typing import Protocol
 
 from inference.dense import DenseEmbedder
+from inference.stems import stem
 from memory.audit import Audit
 from memory.errors import IndexTorn, InvalidInput
 from memory.ingest.erasure import Erasure
@@ -27,6 +28,7 @@ from memory.ports import AuditReader, Embedder, Index, NoteLedger
 from memory.recall.recall import Recall, RecallConfig
 from memory.recall.revisit import Revisit
 from memory.recall.search import Search
+from memory.recall.tagged import MessageSearch
 from memory.rules.matching import MatchThresholds
 from memory.rules.secrets import Redact, as_it_stands, redacted
 from memory.tokens import TokenLedger
@@ -120,6 +122,7 @@ async def open_memory(
 
         turn = asyncio.Lock()
         thresholds = MatchThresholds(cosine=settings.recall_threshold)
+        by_message = MessageSearch(ledger, stem)
         use = UseCases(
             store=StoreScenes(
                 ledger, index, embedder, now=utc_now, wrote=work.wake, redact=redaction(settings), turn=turn
@@ -136,7 +139,7 @@ async def open_memory(
                 now=utc_now,
                 config=RecallConfig(thresholds=thresholds),
             ),
-            search=Search(ledger, ledger.activations, now=utc_now),
+            search=Search(ledger, ledger.activations, by_message=by_message, now=utc_now),
             revisit=Revisit(ledger, ledger.activations, now=utc_now),
             patrol=Patrol(
                 ledger,
