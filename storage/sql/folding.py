@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from memory.rules.folding import SEPARATOR as SEPARATOR
-from memory.rules.folding import fold as fold
+from memory.rules.folding import SEPARATOR, fold
+
+__all__ = ["SEPARATOR", "fold", "fold_fields", "fold_themes", "whole"]
 
 
 def fold_fields(fields: Iterable[str]) -> str:
