@@ -191,8 +191,47 @@ class Activation:
     at: datetime
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Vitals:
+    """What of a memory changes in the course of time. `last_active`: when it was last stored, told again or recalled;
+    `access_count`: how often it was told again."""
+
+    importance: float
+    happened_at: datetime
+    last_active: datetime
+    access_count: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Preferring:
+    """The preferences that are wanted beside memories (spec L2): `most` of them, those among `matching` first, in its
+    order, then by importance, then the newest; only such as have all `themes`."""
+
+    most: int
+    matching: Sequence[MemoryId] = ()
+    themes: tuple[str, ...] = ()
+
+
 class RecallLedger(Protocol):
     async def memories(self, scope: Scope, ids: Sequence[MemoryId]) -> list[Memory]: ...
+
+    async def with_preferences(
+        self, scope: Scope, ids: Sequence[MemoryId], preferring: Preferring
+    ) -> tuple[list[Memory], list[Memory]]:
+        """The memories as `memories` gives them, and preferences: living procedural memories that were not switched off
+        in the being's profile."""
+        ...
+
+    async def vitals(self, scope: Scope, ids: Sequence[MemoryId]) -> dict[MemoryId, Vitals]: ...
+
+
+class Reranker(Protocol):
+    """A cross-encoder: reads the query and a text together (spec L2, step 4)."""
+
+    async def scores(self, query: str, texts: Sequence[str]) -> list[float]:
+        """How well each text answers the query, in [0, 1], in the order of `texts`. Within a few seconds: raises
+        `RerankerUnavailable` if the model cannot be had, or takes longer."""
+        ...
 
 
 class ActivationLog(Protocol):
@@ -408,6 +447,8 @@ class Question:
     words: str
     statuses: tuple[Status, ...]
     categories: tuple[Category, ...] = ()
+    themes: tuple[str, ...] = ()
+    """Only memories with all of these, in whatever letter case."""
     by_words: int = 50
     by_meaning: int = 50
     """Candidates from each channel."""

@@ -19,6 +19,7 @@ from server.environment import PREFIX, data_directory, environment, given
 from server.http_settings import HttpSettings
 from server.llm_settings import LlmSettings
 from server.patrol_settings import PatrolSettings
+from server.recall_settings import RecallSettings
 
 FILE = "madeleine.toml"
 DEFAULT_MODEL = "sentence-transformers/all-MiniLM-L6-v2"
@@ -32,7 +33,7 @@ Names = Annotated[tuple[str, ...], BeforeValidator(_separated)]
 """In the environment separated by commas, in the file a list or the same."""
 
 
-class Settings(HttpSettings, LlmSettings, PatrolSettings, ContextSettings):
+class Settings(HttpSettings, LlmSettings, PatrolSettings, RecallSettings, ContextSettings):
     """Every setting with its default. `MADELEINE_DATA_DIR` sets `data_dir`, and so on."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)

@@ -28,11 +28,10 @@ from memory.ingest.update import UpdateMemory
 from memory.model import MemoryId, ModelName
 from memory.patrol_ports import PatrolLedger
 from memory.ports import AuditReader, Embedder, Index, NoteLedger
-from memory.recall.recall import Recall, RecallConfig
+from memory.recall.recall import Recall
 from memory.recall.revisit import Revisit
 from memory.recall.search import Search
 from memory.recall.tagged import MessageSearch
-from memory.rules.matching import MatchThresholds
 from memory.rules.secrets import Redact, as_it_stands, redacted
 from memory.tokens import TokenLedger
 from memory.watch.drawn import StoreDrawn
@@ -41,6 +40,7 @@ from patrol.round import PatrolConfig
 from patrol.run import News, Patrol
 from server.background import Background
 from server.owner import own
+from server.recalling import recall_config, reranker_of
 from server.settings import Settings
 from storage.sql.ledger import Ledger, open_ledger
 from storage.sql.tokens import open_tokens
@@ -112,6 +112,8 @@ async def open_memory(
         stack.push_async_callback(embedder.close)
         index, keeper = await open_index(settings, ledger, embedder, rebuild=rebuild, progress=progress)
         stack.push_async_callback(index.close)
+        if reranker := reranker_of(settings, settings.data_dir / MODELS):
+            stack.push_async_callback(reranker.close)
         erasure = Erasure(ledger, keeper, index)
         work = Background(keeper, index, embedder.warm_up, erasure)
         if background:
@@ -126,7 +128,6 @@ async def open_memory(
             await keeper.take_out(ids)
 
         turn = asyncio.Lock()
-        thresholds = MatchThresholds(cosine=settings.recall_threshold)
         store = StoreScenes(
             ledger, index, embedder, now=utc_now, wrote=work.wake, redact=redaction(settings), turn=turn
         )
@@ -139,7 +140,10 @@ async def open_memory(
             embedder,
             ledger.activations,
             now=utc_now,
-            config=RecallConfig(thresholds=thresholds),
+            config=recall_config(settings),
+            reranker=reranker,
+            costs=ledger,
+            redact=redaction(settings),
         )
         use = UseCases(
             store=store,

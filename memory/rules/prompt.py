@@ -32,7 +32,8 @@ def in_prompt_order(memories: Sequence[Memory]) -> list[Memory]:
 
 def all_said(memory: Memory) -> str:
     """Everything of a memory that a recall may say, in whatever format: what its token budget is spent on."""
-    return "\n".join(part for part in (prompt_line(memory), memory.feeling, memory.lesson, *retold(memory)) if part)
+    said = (prompt_line(memory), quoted(memory.feeling), memory.lesson, *retold(memory))
+    return "\n".join(part for part in said if part)
 
 
 def retold(memory: Memory) -> tuple[str, ...]:

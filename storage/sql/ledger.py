@@ -42,8 +42,10 @@ from memory.ports import (
     Hit,
     KeyedEarlier,
     KeywordQuery,
+    Preferring,
     SearchSource,
     StoreBatch,
+    Vitals,
 )
 from memory.profile import ProfileEntry
 from memory.scope import Scope
@@ -62,6 +64,7 @@ from storage.sql import (
     offers,
     pending,
     profile,
+    recalled,
     recent,
     revisions,
     runs,
@@ -92,6 +95,14 @@ class Ledger:
 
     async def memories(self, scope: Scope, ids: Sequence[MemoryId]) -> list[Memory]:
         return await memories.by_ids(self._database, scope, ids)
+
+    async def with_preferences(
+        self, scope: Scope, ids: Sequence[MemoryId], preferring: Preferring
+    ) -> tuple[list[Memory], list[Memory]]:
+        return await recalled.with_preferences(self._database, scope, ids, preferring)
+
+    async def vitals(self, scope: Scope, ids: Sequence[MemoryId]) -> dict[MemoryId, Vitals]:
+        return await recalled.vitals(self._database, scope, ids)
 
     async def keyed(self, scope: Scope, keys: Sequence[str]) -> dict[str, KeyedEarlier]:
         return await memories.keyed(self._database, scope, keys)
