@@ -26,8 +26,6 @@ from memory.rules.blocks import (
 from memory.rules.prompt import in_prompt_order, prompt_line
 from memory.rules.reduction import Piece
 
-SNIPPET = 400
-"""Characters of a hit (spec H3)."""
 MOST_LEARNT = 50
 """Preferences that nobody named: of these the latest are shown, for they come by themselves and are in every prompt."""
 
@@ -71,11 +69,7 @@ def pieces_of(found: Found, flags: ContextFlags) -> list[Piece]:
         *_best_first("recent_nodes", ((memory.id, scene_entry(memory)) for memory in recent)),
         *_best_first(
             "memories",
-            (
-                (hit.id, hit_entry(hit.source, hit.timestamp, hit.text[:SNIPPET]))
-                for hit in found.hits
-                if hit.id not in told
-            ),
+            ((hit.id, hit_entry(hit.source, hit.timestamp, hit.snippet)) for hit in found.hits if hit.id not in told),
         ),
         *(
             Piece(part="memory_block", id=memory.id, text=prompt_line(memory), rank=rank_of[memory.id])
