@@ -35,12 +35,14 @@ from rich.table import Table
 from benchmarks import mind
 from benchmarks.year import Fact, Year, year
 from inference.dense import DenseEmbedder
+from inference.stems import stem
 from memory.ingest.store import StoreScenes
 from memory.model import BeingId, Memory, MemoryId, ModelName
 from memory.ports import KeywordQuery
 from memory.recall.recall import Query, Recall
 from memory.recall.revisit import Revisit
 from memory.recall.search import Search, terms_of
+from memory.recall.tagged import MessageSearch
 from memory.rules.decay import FLOOR, effective_importance
 from memory.rules.revival import revived_session_count
 from memory.scope import Scope
@@ -131,7 +133,7 @@ class Life:
         ledger, index, embedder = memory.ledger, memory.index, memory.embedder
         self.store = StoreScenes(ledger, index, embedder, now=self.now)
         self.recall = Recall(ledger, index, embedder, ledger.activations, now=self.now)
-        self.search = Search(ledger, ledger.activations, now=self.now)
+        self.search = Search(ledger, ledger.activations, by_message=MessageSearch(ledger, stem), now=self.now)
         self.revisit = Revisit(ledger, ledger.activations, now=self.now)
         self.patrol = Patrol(ledger, index, embedder, ledger.activations, now=self.now)
         self.versions: dict[int, list[MemoryId]] = defaultdict(list)

@@ -321,7 +321,9 @@ class KeywordQuery:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Hit:
-    """spec H3, with where it comes from. `position` orders hits: (microseconds since 1970, id), newest first."""
+    """spec H3, with where it comes from. `position` orders hits: (microseconds since 1970, id), newest first. `snippet`
+    is what is shown of the text, at most 400 characters, the place where the words were found: a ledger leaves it
+    empty. The id of a diary entry is its date."""
 
     source: SearchSource
     id: str
@@ -332,6 +334,7 @@ class Hit:
     actors: tuple[str, ...] = ()
     tags: tuple[str, ...] = ()
     status: Status | None = None
+    snippet: str = ""
     position: tuple[int, str]
 
 

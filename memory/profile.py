@@ -22,7 +22,7 @@ SOUL_PARTS = ("personality", "voice", "values", "backstory", "inner_world", "exa
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProfileEntry:
-    """One thing that is known by kind and name. `enabled` matters for partner rules.
+    """One thing that is known by kind and name. `enabled` is about partner rules and preferences.
 
     A preference is a procedural memory too, which `memory_id` names. One that was learnt, and never named, has that id
     for its name.
@@ -52,7 +52,8 @@ def entry_id(kind: ProfileKind, name: str) -> str:
 class ProfileLedger(Protocol):
     async def profile(self, scope: Scope) -> list[ProfileEntry]:
         """All entries, by kind and name; of preferences that are memories, those whose memory is alive, with what it
-        says now."""
+        says now. Also the latest procedural memories that have no entry, as if they had, in the order of their coming.
+        """
         ...
 
     async def write_entry(self, scope: Scope, entry: ProfileEntry) -> MemoryId | None:

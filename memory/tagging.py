@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, Protocol
 
@@ -12,6 +12,8 @@ from memory.scope import Scope
 Stem = Callable[[str], str]
 """The stem of a word; the word itself where it is of a language that the stemmer does not know."""
 
+Position = tuple[int, str]
+"""(microseconds since 1970, id): newest first, equal times by id."""
 TagKind = Literal["words", "beginning", "part"]
 
 
@@ -30,14 +32,24 @@ class Tag:
 
 
 @dataclass(frozen=True, slots=True)
+class TagQuery:
+    """Within the sources and the filters of `filters`; its terms and mode are not looked at. `related`: folded themes
+    that stand beside the tags."""
+
+    tags: tuple[Tag, ...]
+    related: tuple[str, ...]
+    filters: KeywordQuery
+
+
+@dataclass(frozen=True, slots=True)
 class TagMatches:
-    """What of one source holds any of the tags. A match is (position, seq, mask): `position` as of a `Hit`, `seq` where
-    the ledger keeps it, and bit `n` of `mask` set where it holds tag `n`, the bit after the last where it has a related
-    theme. Of each mask the newest only; `numbers` says how many there are of each."""
+    """What of one source holds any of the tags. `found` is (position, mask): `position` as of a `Hit`; bit `n` of
+    `mask` is set where it holds tag `n`, the bit after the last where it has a related theme. Of each mask the newest
+    only; `numbers` says how many there are of each."""
 
     source: SearchSource
-    found: tuple[tuple[tuple[int, str], int, int], ...]
-    numbers: dict[int, int]
+    found: tuple[tuple[Position, int], ...]
+    numbers: Mapping[int, int]
 
 
 class TagLedger(Protocol):
@@ -45,13 +57,11 @@ class TagLedger(Protocol):
         """The themes of those of the `recent` newest memories that have a theme which holds one of the tags."""
         ...
 
-    async def tagged(
-        self, scope: Scope, query: KeywordQuery, tags: Sequence[Tag], related: Sequence[str]
-    ) -> list[TagMatches]:
-        """What holds any of `tags`, or has one of the `related` themes, within the filters and sources of `query`; its
-        terms, mode and position are not looked at. Of each source and mask the newest `query.limit`."""
+    async def tagged(self, scope: Scope, query: TagQuery) -> list[TagMatches]:
+        """What holds any of the tags, or has one of the related themes. Of each source and mask the newest
+        `query.filters.limit`."""
         ...
 
-    async def hits_at(self, scope: Scope, at: Sequence[tuple[SearchSource, int]]) -> list[Hit]:
-        """What is kept at these places, as search shows it, in any order; what is gone meanwhile is left out."""
+    async def hits(self, scope: Scope, wanted: Sequence[tuple[SearchSource, str]]) -> list[Hit]:
+        """By source and id, in any order; what is gone meanwhile is left out."""
         ...

@@ -117,9 +117,10 @@ def _add_profile(commands: argparse._SubParsersAction[argparse.ArgumentParser]) 
     write.add_argument("name", help="of the entry; of a note its type, as todo")
     write.add_argument("value", nargs="?", help="what it says")
     write.add_argument("--file", metavar="F", help="take what it says from a file; - for standard input")
-    for verb, what in (("enable", "switch a partner rule on"), ("disable", "switch a partner rule off")):
+    for verb, what in (("enable", "switch a partner rule or a preference on"), ("disable", "switch it off")):
         one = verbs.add_parser(verb, help=what)
-        one.add_argument("name", help="of the rule")
+        one.add_argument("kind", help="partner_rules or preferences")
+        one.add_argument("name", help="of the entry")
     remove = verbs.add_parser("remove", help="take an entry away; a preference with its memory, which is forgotten")
     remove.add_argument("kind", help=kinds)
     remove.add_argument("name", help="of the entry; of a note its id")

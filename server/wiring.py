@@ -14,6 +14,7 @@ from functools import partial
 from typing import Protocol
 
 from inference.dense import DenseEmbedder
+from inference.stems import stem
 from memory.audit import Audit
 from memory.context.asked import ContextFlags
 from memory.context.context import BuildContext
@@ -29,13 +30,13 @@ from memory.ingest.store import StoreScenes
 from memory.ingest.update import UpdateMemory
 from memory.model import MemoryId, ModelName
 from memory.patrol_ports import PatrolLedger
-from memory.ports import AuditReader, Embedder, Hit, Index, NoteLedger
+from memory.ports import AuditReader, Embedder, Index, NoteLedger
 from memory.recall.recall import Recall
 from memory.recall.revisit import Revisit
 from memory.recall.search import Search
+from memory.recall.tagged import MessageSearch
 from memory.rules.chunking import ChunkLimits
 from memory.rules.secrets import Redact, as_it_stands, redacted
-from memory.scope import Scope
 from memory.tokens import TokenLedger
 from memory.watch.drawn import StoreDrawn
 from memory.watch.familiar import Familiar
@@ -148,6 +149,7 @@ async def open_memory(
         thread = MemoryThread(ledger, ledger, familiar, remember, now=utc_now, config=thread_config(settings))
         update = UpdateMemory(ledger, index, embedder, turn, now=utc_now, wrote=work.wake, redact=redaction(settings))
         forget = Forget(ledger, keeper, erasure, turn, now=utc_now)
+        by_message = MessageSearch(ledger, stem)
         recall = Recall(
             ledger,
             index,
@@ -175,7 +177,7 @@ async def open_memory(
             update=update,
             forget=forget,
             recall=recall,
-            search=Search(ledger, ledger.activations, now=utc_now),
+            search=Search(ledger, ledger.activations, by_message=by_message, now=utc_now),
             revisit=Revisit(ledger, ledger.activations, now=utc_now),
             patrol=Patrol(
                 ledger,
@@ -203,7 +205,7 @@ async def open_memory(
                 ledger,
                 ledger,
                 recall,
-                NothingFound(),
+                by_message,
                 embedder,
                 today=today,
                 flags=context_flags(settings),
@@ -233,11 +235,6 @@ def thread_config(settings: Settings) -> ThreadConfig:
         token_budget=settings.thread_token_budget,
         records=settings.thread_records,
     )
-
-
-class NothingFound:
-    async def __call__(self, scope: Scope, message: str, *, limit: int, include_chat: bool) -> tuple[Hit, ...]:
-        return ()
 
 
 def context_flags(settings: Settings) -> ContextFlags:

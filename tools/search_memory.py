@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import unicodedata
+from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Annotated, Any, Literal
 
@@ -11,7 +12,7 @@ from pydantic import Field
 from memory.errors import InvalidInput
 from memory.model import Category, parse_moment
 from memory.ports import Hit, KeywordQuery, SearchSource
-from memory.recall.search import SNIPPET, terms_of
+from memory.recall.search import Page, terms_of
 from tools.arguments import Arguments, LongText, Short
 from tools.replies import moment, present, provenance
 from tools.tool import OBJECTS, TEXT, Call, Tool, answer_schema
@@ -20,15 +21,16 @@ MOST_TERMS = 32
 
 
 class SearchArguments(Arguments):
-    query: Annotated[
-        LongText, Field(description='Words, or "a phrase"; looked for in text, feeling, themes and dates.')
-    ]
-    mode: Annotated[Literal["or", "and"], Field(description="Any word, or all of them.")] = "or"
-    themes: Annotated[list[Short], Field(max_length=20, description="Only memories with all of these.")] = []
+    query: Annotated[LongText, Field(description='Words, "a phrase", or for tags a message.')]
+    mode: Annotated[
+        Literal["or", "and", "tags"],
+        Field(description="Any word, all, or what the message is about."),
+    ] = "or"
+    themes: Annotated[list[Short], Field(max_length=20, description="Only what has all.")] = []
     categories: Annotated[list[Category], Field(max_length=5)] = []
     since: Annotated[Short | None, Field(description="ISO date or time.")] = None
     until: Annotated[Short | None, Field(description="Inclusive.")] = None
-    sources: Annotated[list[SearchSource], Field(min_length=1, max_length=2)] = ["memories", "notes"]
+    sources: Annotated[list[SearchSource], Field(min_length=1, max_length=4)] = ["memories", "diary", "chat", "notes"]
     include_dead: Annotated[bool, Field(description="Faded ones too; finding helps them back.")] = True
     include_compressed: bool = False
     limit: Annotated[int, Field(ge=1, le=100)] = 10
@@ -36,28 +38,34 @@ class SearchArguments(Arguments):
 
 
 async def run(call: Call, arguments: SearchArguments) -> dict[str, Any]:
+    page = await _page(call, arguments)
+    return {"hits": [hit(found) for found in page.hits]} | present({"next_cursor": page.next_cursor})
+
+
+async def _page(call: Call, arguments: SearchArguments) -> Page:
+    query = KeywordQuery(
+        terms=(),
+        themes=tuple(unicodedata.normalize("NFKC", theme).casefold() for theme in arguments.themes),
+        categories=tuple(arguments.categories),
+        since=_since(arguments.since),
+        until=_until(arguments.until),
+        sources=tuple(dict.fromkeys(arguments.sources)),
+        include_dead=arguments.include_dead,
+        include_compressed=arguments.include_compressed,
+        limit=arguments.limit,
+    )
+    if arguments.mode == "tags":
+        if arguments.cursor:
+            raise InvalidInput("cursor: mode tags has one page. Raise limit for more, or leave the cursor out.")
+        return await call.use.search.about(call.scope, arguments.query, query)
     terms = terms_of(arguments.query)
     if len(terms) > MOST_TERMS:
         raise InvalidInput(
             f"query: has {len(terms)} words, at most {MOST_TERMS} are looked for. Keep the telling ones."
         )
-    page = await call.use.search(
-        call.scope,
-        KeywordQuery(
-            terms=terms,
-            mode=arguments.mode,
-            themes=tuple(unicodedata.normalize("NFKC", theme).casefold() for theme in arguments.themes),
-            categories=tuple(arguments.categories),
-            since=_since(arguments.since),
-            until=_until(arguments.until),
-            sources=tuple(dict.fromkeys(arguments.sources)),
-            include_dead=arguments.include_dead,
-            include_compressed=arguments.include_compressed,
-            limit=arguments.limit,
-        ),
-        cursor=arguments.cursor or "",
+    return await call.use.search(
+        call.scope, replace(query, terms=terms, mode=arguments.mode), cursor=arguments.cursor or ""
     )
-    return {"hits": [hit(found) for found in page.hits]} | present({"next_cursor": page.next_cursor})
 
 
 def hit(found: Hit) -> dict[str, Any]:
@@ -66,7 +74,7 @@ def hit(found: Hit) -> dict[str, Any]:
         "source": found.source,
         "id": found.id,
         "timestamp": moment(found.timestamp),
-        "snippet": found.text[:SNIPPET],
+        "snippet": found.snippet,
         "tags": list(found.tags),
         "provenance": provenance(found.provenance, found.stored_at),
     }
@@ -95,9 +103,9 @@ def _moment(name: str, text: str) -> datetime:
 TOOL = Tool(
     name="search_memory",
     description=(
-        "Search by the words as they were written, newest first, page by page: names, dates, quoted phrases, themes. "
-        "Use it to look something up exactly, for a span of time, or for what has faded (status dead). For what is "
-        "similar in meaning use recall."
+        "Search memories, diary, chat and notes by the words as written, newest first, page by page: names, dates, "
+        "phrases. To look something up, for a span of time, or for what has faded (status dead). For what is similar "
+        "in meaning use recall."
     ),
     arguments=SearchArguments,
     answers=answer_schema(("hits",), hits=OBJECTS, next_cursor=TEXT),

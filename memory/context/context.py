@@ -17,6 +17,7 @@ from memory.ports import Embedder, Hit
 from memory.profile import ContextLedger
 from memory.recall.recall import Query, Recall, Recalled
 from memory.rules.blocks import SNAPSHOT, SYSTEM_PROMPT, Part
+from memory.rules.saying import PROMPT
 from memory.scope import Scope
 
 RECENT_NODES = 5
@@ -108,17 +109,14 @@ class BuildContext:
         return found
 
     async def _hits(self, scope: Scope, query: ContextQuery) -> tuple[Hit, ...]:
-        """spec H1 to H4. The message that is being answered is no hit of itself."""
-        limit = query.flags.items
+        """spec H1 to H4"""
         quietly = replace(scope, counts=False)
-        hits = await self._search(quietly, query.message, limit=limit + 1, include_chat=True)
-        return tuple(hit for hit in hits if not (hit.source == "chat" and hit.text.strip() == query.message.strip()))[
-            :limit
-        ]
+        return await self._search(quietly, query.message, limit=query.flags.items, include_chat=True)
 
     async def _recalled(self, scope: Scope, query: ContextQuery) -> Recalled:
         budget = min(RECALL_TOKENS, query.token_limit)
-        return await self._recall(scope, Query(text=query.message, limit=query.flags.items, token_budget=budget))
+        asked = Query(text=query.message, limit=query.flags.items, token_budget=budget)
+        return await self._recall(scope, asked, PROMPT)
 
 
 def switched_on(query: ContextQuery) -> frozenset[Block]:

@@ -26,8 +26,6 @@ from memory.rules.blocks import (
 from memory.rules.prompt import in_prompt_order, prompt_line
 from memory.rules.reduction import Piece
 
-SNIPPET = 400
-"""Characters of a hit (spec H3)."""
 MOST_LEARNT = 50
 """Preferences that nobody named: of these the latest are shown, for they come by themselves and are in every prompt."""
 
@@ -60,7 +58,7 @@ def pieces_of(found: Found, flags: ContextFlags) -> list[Piece]:
     return [
         *_best_first("soul", ((one.name, soul_part(one.name, one.value)) for one in _of(found, "soul"))),
         *_best_first("thoughts", ((str(n), entry(text)) for n, text in enumerate(found.thoughts))),
-        *_rules(found),
+        *_named(found, "partner_rules"),
         *_best_first("preferences", _preferences(found)),
         *_named(found, "relationships"),
         *_named(found, "tools"),
@@ -71,11 +69,7 @@ def pieces_of(found: Found, flags: ContextFlags) -> list[Piece]:
         *_best_first("recent_nodes", ((memory.id, scene_entry(memory)) for memory in recent)),
         *_best_first(
             "memories",
-            (
-                (hit.id, hit_entry(hit.source, hit.timestamp, hit.text[:SNIPPET]))
-                for hit in found.hits
-                if hit.id not in told
-            ),
+            ((hit.id, hit_entry(hit.source, hit.timestamp, hit.snippet)) for hit in found.hits if hit.id not in told),
         ),
         *(
             Piece(part="memory_block", id=memory.id, text=prompt_line(memory), rank=rank_of[memory.id])
@@ -87,12 +81,7 @@ def pieces_of(found: Found, flags: ContextFlags) -> list[Piece]:
 
 
 def _of(found: Found, kind: str) -> list[ProfileEntry]:
-    return [one for one in found.entries if one.kind == kind]
-
-
-def _rules(found: Found) -> list[Piece]:
-    enabled = (one for one in _of(found, "partner_rules") if one.enabled)
-    return _best_first("partner_rules", ((one.id, named_entry(one.name, one.value)) for one in enabled))
+    return [one for one in found.entries if one.kind == kind and one.enabled]
 
 
 def _preferences(found: Found) -> list[tuple[str, str]]:

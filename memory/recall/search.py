@@ -7,17 +7,18 @@ import hashlib
 import json
 import re
 import unicodedata
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from datetime import datetime
 
 from memory.errors import InvalidInput
 from memory.model import MemoryId
 from memory.ports import Activation, ActivationLog, Hit, KeywordQuery, SearchLedger
+from memory.recall.tagged import MessageSearch
+from memory.rules.excerpt import any_of, excerpt
+from memory.rules.hits import deduplicated
 from memory.scope import Scope
 
-SNIPPET = 400
-"""Characters of a hit's snippet at most (spec H3)."""
 LIVING_HIT = 1
 DEAD_HIT = 2
 
@@ -31,18 +32,50 @@ class Page:
 
 
 class Search:
-    """The use case. Living memories that are hit get +1 reactivation, dead ones +2."""
+    """The use case. Living memories that are hit get +1 reactivation, dead ones +2; other sources are not counted."""
 
-    def __init__(self, ledger: SearchLedger, activations: ActivationLog, *, now: Callable[[], datetime]) -> None:
+    def __init__(
+        self,
+        ledger: SearchLedger,
+        activations: ActivationLog,
+        *,
+        by_message: MessageSearch,
+        now: Callable[[], datetime],
+    ) -> None:
         self._ledger = ledger
         self._activations = activations
+        self._by_message = by_message
         self._now = now
 
     async def __call__(self, scope: Scope, query: KeywordQuery, *, cursor: str = "") -> Page:
         """Raises `InvalidInput` for a cursor that is not of this query."""
         after = read_cursor(cursor, query) if cursor else None
-        found = await self._ledger.search(scope, replace(query, limit=query.limit + 1, after=after))
+        found = await self._one_more(scope, replace(query, after=after))
         hits = found[: query.limit]
+        self._activate(scope, hits)
+        return Page(tuple(hits), make_cursor(hits[-1].position, query) if len(found) > query.limit else "")
+
+    async def about(self, scope: Scope, message: str, query: KeywordQuery) -> Page:
+        """One page, by the tags of a message (`memory.recall.tagged`)."""
+        hits = await self._by_message.about(scope, message, query)
+        self._activate(scope, hits)
+        return Page(hits)
+
+    async def _one_more(self, scope: Scope, query: KeywordQuery) -> list[Hit]:
+        """Up to one hit more than a page has, to know whether another page follows. What a ledger gives twice is left
+        out, and the page filled up from where it ended (spec H2, H4)."""
+        wanted = any_of(query.terms)
+        found: list[Hit] = []
+        size = query.limit + 1
+        while len(found) < size:
+            more = await self._ledger.search(scope, replace(query, limit=size))
+            found = deduplicated([*found, *(replace(hit, snippet=excerpt(hit.text, wanted)) for hit in more)])
+            if len(more) < size:
+                break
+            query = replace(query, after=more[-1].position)
+        return found[:size]
+
+    def _activate(self, scope: Scope, hits: Iterable[Hit]) -> None:
         now = self._now()
         self._activations.add(
             scope,
@@ -52,19 +85,12 @@ class Search:
                 if hit.source == "memories"
             ],
         )
-        more = len(found) > query.limit
-        return Page(tuple(deduplicated(hits)), make_cursor(hits[-1].position, query) if more else "")
 
 
 def terms_of(text: str) -> tuple[str, ...]:
     """Words at white space, `"a phrase"` as one; compared without regard to case or width. Each once."""
     folded = unicodedata.normalize("NFKC", text).casefold()
     return tuple(dict.fromkeys(phrase or word for phrase, word in _TERM.findall(folded)))
-
-
-def deduplicated(hits: list[Hit]) -> list[Hit]:
-    """Each (source, id, beginning of the snippet) once (spec H4)."""
-    return list({(hit.source, hit.id, hit.text[:SNIPPET]): hit for hit in hits}.values())
 
 
 def _of_query(query: KeywordQuery) -> str:

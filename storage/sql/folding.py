@@ -6,6 +6,8 @@ from collections.abc import Iterable
 
 from memory.rules.folding import SEPARATOR, fold
 
+__all__ = ["SEPARATOR", "fold", "fold_fields", "fold_themes", "whole"]
+
 
 def fold_fields(fields: Iterable[str]) -> str:
     return SEPARATOR.join(fold(field) for field in fields)

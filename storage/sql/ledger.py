@@ -43,11 +43,13 @@ from memory.ports import (
     KeyedEarlier,
     KeywordQuery,
     Preferring,
+    SearchSource,
     StoreBatch,
     Vitals,
 )
 from memory.profile import ProfileEntry
 from memory.scope import Scope
+from memory.tagging import Tag, TagMatches, TagQuery
 from storage.sql import (
     audit,
     beings,
@@ -147,6 +149,15 @@ class Ledger:
 
     async def search(self, scope: Scope, query: KeywordQuery) -> list[Hit]:
         return await search.search(self._database, scope, query)
+
+    async def themes_beside(self, scope: Scope, tags: Sequence[Tag], *, recent: int) -> list[tuple[str, ...]]:
+        return await search.tagged.themes_beside(self._database, scope, tags, recent)
+
+    async def tagged(self, scope: Scope, query: TagQuery) -> list[TagMatches]:
+        return await search.matches(self._database, scope, query)
+
+    async def hits(self, scope: Scope, wanted: Sequence[tuple[SearchSource, str]]) -> list[Hit]:
+        return await search.hits(self._database, scope, wanted)
 
     async def cluster_memories(
         self, scope: Scope, cluster_id: ClusterId, *, limit: int, after: str | None

@@ -303,6 +303,7 @@ def test_a_hit_has_the_fields_of_the_spec_and_a_short_snippet() -> None:
         id="n",
         timestamp=NOW,
         text="x" * 1_000,
+        snippet="x" * 399 + "…",
         stored_at=NOW,
         provenance=Provenance(tool="store", client="inspector", session_id="s1"),
         actors=("Ada",),
@@ -312,7 +313,7 @@ def test_a_hit_has_the_fields_of_the_spec_and_a_short_snippet() -> None:
         "source": "memories",
         "id": "n",
         "timestamp": "2026-03-01T12:00:00+00:00",
-        "snippet": "x" * 400,
+        "snippet": "x" * 399 + "…",
         "tags": [],
         "actors": ["Ada"],
         "provenance": {

@@ -7,11 +7,13 @@ from pathlib import Path
 
 import pytest
 
+from inference.stems import stem
 from memory.language import Prompt
 from memory.model import Memory
 from memory.ports import KeywordQuery
 from memory.recall.revisit import Revisit
 from memory.recall.search import Search
+from memory.recall.tagged import MessageSearch
 from tests.doubles import ADA
 from tests.household import Household, Mind, household, new_store, shown
 
@@ -55,7 +57,7 @@ async def test_memories_that_are_searched_for_count_one_for_the_living_and_two_f
     """spec P11: "`search_memory` increments active nodes by +1 and dead nodes by +2 for all matching results"."""
     alive, dead = await dead_and_alive(home)
     other, _ = await home.store("Carl slept", "Carl woke")
-    search = Search(home.ledger, home.ledger.activations, now=home.clock)
+    search = Search(home.ledger, home.ledger.activations, by_message=MessageSearch(home.ledger, stem), now=home.clock)
     await search(ADA, KeywordQuery(terms=("harp",)))
     assert await counts(home, alive, dead, other) == [1, 2, 0]
 

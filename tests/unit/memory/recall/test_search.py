@@ -11,10 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memory.errors import InvalidInput
-from memory.model import Provenance
-from memory.ports import Hit, KeywordQuery
-from memory.recall.search import deduplicated, make_cursor, read_cursor, terms_of
-from tests.doubles import NOW
+from memory.ports import KeywordQuery
+from memory.recall.search import make_cursor, read_cursor, terms_of
 
 QUERY = KeywordQuery(terms=("ramen",), mode="and")
 
@@ -84,23 +82,3 @@ def test_a_cursor_says_nothing_about_the_words_that_were_searched() -> None:
     """It may end up in a client's log."""
     decoded = json.loads(base64.urlsafe_b64decode(make_cursor((1, "id"), QUERY)))
     assert "ramen" not in str(decoded)
-
-
-def test_hits_with_one_source_id_and_beginning_come_once() -> None:
-    """spec H4: deduplicated by source, id and snippet prefix."""
-    hit = Hit(
-        source="memories",
-        id="a",
-        timestamp=NOW,
-        text="x" * 400 + "end",
-        stored_at=NOW,
-        provenance=Provenance(tool="store"),
-        position=(1, "a"),
-    )
-    same = replace(hit, text="x" * 400 + "another end")
-    note = replace(hit, source="notes")
-    other = replace(hit, text="y")
-    assert {(h.source, h.text[0]) for h in deduplicated([hit, same, note, other])} == {
-        ("memories", "x"), ("notes", "x"), ("memories", "y")
-    }  # fmt: skip
-    assert len(deduplicated([hit, same, note, other])) == 3

@@ -1,0 +1,60 @@
+"""One search over memories, diary, conversations and notes (spec P11, H1 to H4): what was written, letter case aside.
+
+What each filter does to each source: the window of time narrows all. `themes` narrows memories to those that have them
+all, and the diary to days whose memories have them; messages and notes have none, and are left out. `categories`,
+`include_dead` and `include_compressed` are the memories' own; categories leave the others out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Sequence
+from itertools import chain
+
+from memory.ports import Hit, KeywordQuery, SearchSource
+from memory.rules.hits import newest_first
+from memory.scope import Scope
+from memory.tagging import TagMatches, TagQuery
+from storage.sql.engine import Reads
+from storage.sql.query import as_list
+from storage.sql.search import chat, diary, memories, notes, tagged
+from storage.sql.search.asked import binds, shape, together
+
+_SEARCHES = {"memories": memories.search, "chat": chat.search, "notes": notes.search}
+_BY_IDS = {"memories": memories.by_ids, "chat": chat.by_ids, "notes": notes.by_ids}
+
+
+async def search(reads: Reads, scope: Scope, query: KeywordQuery) -> list[Hit]:
+    found = await together([_of(reads, scope, query, source) for source in sources(query)])
+    return newest_first(chain.from_iterable(found))[: query.limit]
+
+
+def sources(query: KeywordQuery) -> list[SearchSource]:
+    """Those that can have a hit."""
+    return [source for source in dict.fromkeys(query.sources) if _can_match(source, query)]
+
+
+def _can_match(source: SearchSource, query: KeywordQuery) -> bool:
+    if source == "memories":
+        return True
+    return not query.categories and (source == "diary" or not query.themes)
+
+
+async def _of(reads: Reads, scope: Scope, query: KeywordQuery, source: SearchSource) -> list[Hit]:
+    if source == "diary":
+        return await diary.search(reads, scope, query)
+    return await _SEARCHES[source](reads, shape(query), binds(scope, query))
+
+
+async def matches(reads: Reads, scope: Scope, query: TagQuery) -> list[TagMatches]:
+    return await together([tagged.matches(reads, scope, query, source) for source in sources(query.filters)])
+
+
+async def hits(reads: Reads, scope: Scope, wanted: Sequence[tuple[SearchSource, str]]) -> list[Hit]:
+    found: list[Awaitable[list[Hit]]] = []
+    for source in dict.fromkeys(source for source, _ in wanted):
+        ids = [id_ for of, id_ in wanted if of == source]
+        if source == "diary":
+            found.append(diary.by_ids(reads, scope, ids))
+        else:
+            found.append(_BY_IDS[source](reads, {"being": scope.being_id, "ids": as_list(ids)}))
+    return list(chain.from_iterable(await together(found)))

@@ -1,0 +1,89 @@
+"""What all sources of a search have in common: what decides its SQL, and what is bound into it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+from sqlalchemy import ColumnElement, and_, bindparam, func, or_
+
+from memory.ports import KeywordQuery
+from memory.scope import Scope
+from storage.sql.folding import fold, whole
+from storage.sql.query import as_list
+from storage.sql.times import to_micros
+
+T = TypeVar("T")
+_FIRST, _LAST = -(2**63), 2**63 - 1
+"""Beyond every moment."""
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """What of a query decides its SQL; a shape is compiled once."""
+
+    terms: int
+    all_terms: bool
+    themes: int
+    some_categories: bool
+    dead: bool
+    compressed: bool
+
+
+def shape(query: KeywordQuery) -> Shape:
+    return Shape(
+        terms=len(query.terms),
+        all_terms=query.mode == "and",
+        themes=len(query.themes),
+        some_categories=bool(query.categories),
+        dead=query.include_dead,
+        compressed=query.include_compressed,
+    )
+
+
+def binds(scope: Scope, query: KeywordQuery) -> dict[str, Any]:
+    until = to_micros(query.until) if query.until else _LAST
+    after_at, after_id = query.after or (_LAST, "")
+    after_at = max(_FIRST, min(after_at, _LAST))  # a cursor comes from outside, and may hold any number
+    bound: dict[str, Any] = {
+        "being": scope.being_id,
+        "since": to_micros(query.since) if query.since else _FIRST,
+        "newest": min(until, after_at),
+        "after_at": after_at,
+        "after_id": after_id,
+        "limit": query.limit,
+        "categories": as_list(query.categories),
+    }
+    bound |= {f"term_{n}": fold(term) for n, term in enumerate(query.terms)}
+    bound |= {f"whole_{n}": whole(term) for n, term in enumerate(query.terms)}
+    return bound | {f"theme_{n}": whole(theme) for n, theme in enumerate(query.themes)}
+
+
+def has(text: ColumnElement[str], bind: str) -> ColumnElement[bool]:
+    # Not LIKE: nothing in a term needs escaping, and its length is not bounded.
+    return func.instr(text, bindparam(bind)) > 0
+
+
+def any_or_all(each: Sequence[ColumnElement[bool]], all_terms: bool) -> tuple[ColumnElement[bool], ...]:
+    """As conditions of a `where`; none where nothing is looked for."""
+    return ((and_(*each) if all_terms else or_(*each)),) if each else ()
+
+
+def within(moment: ColumnElement[int], id_: ColumnElement[str]) -> ColumnElement[bool]:
+    """In the window of time, and after the page before."""
+    return and_(
+        moment >= bindparam("since"),
+        moment <= bindparam("newest"),
+        or_(moment < bindparam("after_at"), id_ > bindparam("after_id")),
+    )
+
+
+async def together(searches: Sequence[Awaitable[T]]) -> list[T]:
+    """Side by side: each source is read on a connection of its own. All have ended when this returns or raises."""
+    found = await asyncio.gather(*searches, return_exceptions=True)
+    for one in found:
+        if isinstance(one, BaseException):
+            raise one
+    return [one for one in found if not isinstance(one, BaseException)]

@@ -1,0 +1,57 @@
+"""Searching conversations as they were observed (spec H1): who said what."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import Any
+
+from sqlalchemy import ClauseElement, ColumnElement, bindparam, select
+
+from memory.model import Provenance
+from memory.ports import Hit
+from storage.sql.engine import Reads, Row
+from storage.sql.query import among
+from storage.sql.search.asked import Shape, any_or_all, has, within
+from storage.sql.tables import messages
+from storage.sql.times import from_micros
+
+_s = messages.c
+_HIT = (_s.id, _s.at, _s.text, _s.role, _s.speaker, _s.stored_at, _s.client, _s.session_id)
+_BY_IDS = select(*_HIT).where(_s.being_id == bindparam("being"), among(_s.id, "ids"))
+
+
+async def search(reads: Reads, shape: Shape, binds: dict[str, Any]) -> list[Hit]:
+    return await reads.rows(_statement(shape.terms, shape.all_terms), _to_hit, **binds)
+
+
+async def by_ids(reads: Reads, binds: dict[str, Any]) -> list[Hit]:
+    return await reads.rows(_BY_IDS, _to_hit, **binds)
+
+
+def filters() -> tuple[ColumnElement[bool], ...]:
+    return (_s.being_id == bindparam("being"), within(_s.at, _s.id))
+
+
+@lru_cache(maxsize=32)
+def _statement(terms: int, all_terms: bool) -> ClauseElement:
+    each = [has(_s.folded, f"term_{n}") for n in range(terms)]
+    return (
+        select(*_HIT)
+        .where(*filters(), *any_or_all(each, all_terms))
+        .order_by(_s.at.desc(), _s.id)
+        .limit(bindparam("limit"))
+    )
+
+
+def _to_hit(row: Row) -> Hit:
+    id_, at, text, role, speaker, stored_at, client, session_id = row
+    return Hit(
+        source="chat",
+        id=id_,
+        timestamp=from_micros(at),
+        text=text,
+        stored_at=from_micros(stored_at),
+        provenance=Provenance(tool="chat", client=client, session_id=session_id),
+        actors=(speaker or role,),
+        position=(at, id_),
+    )

@@ -1,0 +1,76 @@
+"""Searching memories (spec P11): text, feeling, `when`, and themes as a whole."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import Any
+
+from sqlalchemy import ClauseElement, ColumnElement, bindparam, or_, select
+
+from memory.model import Provenance, Scene, scene_to_text
+from memory.ports import Hit
+from storage.sql.engine import Reads, Row
+from storage.sql.query import among
+from storage.sql.rows import texts, to_when
+from storage.sql.search.asked import Shape, any_or_all, has, within
+from storage.sql.tables import memories
+from storage.sql.times import from_micros
+
+_m = memories.c
+_HIT = (
+    _m.id, _m.happened_at, _m.action, _m.when_, _m.setting, _m.dialogue, _m.feeling, _m.themes, _m.status,
+    _m.actors, _m.created_at, _m.tool, _m.client, _m.session_id,
+)  # fmt: skip
+_BY_IDS = select(*_HIT).where(_m.being_id == bindparam("being"), among(_m.id, "ids"))
+
+
+async def search(reads: Reads, shape: Shape, binds: dict[str, Any]) -> list[Hit]:
+    return await reads.rows(_statement(shape), _to_hit, **binds)
+
+
+async def by_ids(reads: Reads, binds: dict[str, Any]) -> list[Hit]:
+    return await reads.rows(_BY_IDS, _to_hit, **binds)
+
+
+def filters(shape: Shape) -> tuple[ColumnElement[bool], ...]:
+    """All of a query but its terms."""
+    found = [_m.being_id == bindparam("being"), within(_m.happened_at, _m.id)]
+    found += [has(_m.folded_themes, f"theme_{n}") for n in range(shape.themes)]
+    if shape.some_categories:
+        found.append(among(_m.category, "categories"))
+    if not shape.dead:
+        found.append(_m.status != "dead")
+    if not shape.compressed:
+        found.append(_m.compressed.is_(False))
+    return tuple(found)
+
+
+@lru_cache(maxsize=128)
+def _statement(shape: Shape) -> ClauseElement:
+    each = [or_(has(_m.folded, f"term_{n}"), has(_m.folded_themes, f"whole_{n}")) for n in range(shape.terms)]
+    return (
+        select(*_HIT)
+        .where(*filters(shape), *any_or_all(each, shape.all_terms))
+        .order_by(_m.happened_at.desc(), _m.id)
+        .limit(bindparam("limit"))
+    )
+
+
+def _to_hit(row: Row) -> Hit:
+    (
+        id_, happened_at, action, when, setting, dialogue, feeling, themes, status,
+        actors, created_at, tool, client, session_id,
+    ) = row  # fmt: skip
+    scene = Scene(action=action, when=to_when(when), setting=setting, dialogue=texts(dialogue))
+    return Hit(
+        source="memories",
+        id=id_,
+        timestamp=from_micros(happened_at),
+        text=scene_to_text(scene, feeling),
+        stored_at=from_micros(created_at),
+        provenance=Provenance(tool=tool, client=client, session_id=session_id),
+        actors=texts(actors),
+        tags=texts(themes),
+        status=status,
+        position=(happened_at, id_),
+    )

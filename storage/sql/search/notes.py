@@ -1,0 +1,61 @@
+"""Searching notes: what they say."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import Any
+
+from sqlalchemy import ClauseElement, ColumnElement, bindparam, or_, select
+
+from memory.model import Provenance
+from memory.ports import Hit
+from storage.sql.engine import Reads, Row
+from storage.sql.query import among
+from storage.sql.search.asked import Shape, any_or_all, has, within
+from storage.sql.tables import notes
+from storage.sql.times import from_micros
+
+_n = notes.c
+_HIT = (_n.id, _n.created_at, _n.content)
+_BY_IDS = select(*_HIT).where(_n.being_id == bindparam("being"), among(_n.id, "ids"))
+
+
+async def search(reads: Reads, shape: Shape, binds: dict[str, Any]) -> list[Hit]:
+    return await reads.rows(_statement(shape.terms, shape.all_terms), _to_hit, **binds)
+
+
+async def by_ids(reads: Reads, binds: dict[str, Any]) -> list[Hit]:
+    return await reads.rows(_BY_IDS, _to_hit, **binds)
+
+
+def filters() -> tuple[ColumnElement[bool], ...]:
+    return (
+        _n.being_id == bindparam("being"),
+        within(_n.created_at, _n.id),
+        # A scene note that was taken in is found as the memory it became.
+        or_(_n.type != "scene", _n.state != "done"),
+    )
+
+
+@lru_cache(maxsize=32)
+def _statement(terms: int, all_terms: bool) -> ClauseElement:
+    each = [has(_n.folded, f"term_{n}") for n in range(terms)]
+    return (
+        select(*_HIT)
+        .where(*filters(), *any_or_all(each, all_terms))
+        .order_by(_n.created_at.desc(), _n.id)
+        .limit(bindparam("limit"))
+    )
+
+
+def _to_hit(row: Row) -> Hit:
+    id_, created_at, content = row
+    return Hit(
+        source="notes",
+        id=id_,
+        timestamp=from_micros(created_at),
+        text=content,
+        stored_at=from_micros(created_at),
+        provenance=Provenance(tool="notes"),
+        position=(created_at, id_),
+    )

@@ -1,0 +1,142 @@
+"""Searching by tags (spec H1, H2): one pass over each source says which of the tags each text holds.
+
+A tag's anchor is looked for first, for little; only where it stands, the forms are held against the text as words.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import lru_cache
+from typing import Any
+
+from sqlalchemy import ClauseElement, ColumnElement, Text, and_, bindparam, case, exists, func, literal, or_, select
+
+from memory.ports import SearchSource
+from memory.rules.tags import WORD_SIGNS, holds
+from memory.scope import Scope
+from memory.tagging import Position, Tag, TagMatches, TagQuery
+from storage.sql.engine import Reads, Row
+from storage.sql.folding import SEPARATOR, fold, whole
+from storage.sql.query import as_list
+from storage.sql.rows import shared_texts
+from storage.sql.search import chat, diary, memories, notes
+from storage.sql.search.asked import Shape, binds, has, shape
+from storage.sql.tables import memories as memories_table
+from storage.sql.tables import messages as messages_table
+from storage.sql.tables import notes as notes_table
+
+_m, _s, _n = memories_table.c, messages_table.c, notes_table.c
+
+
+async def matches(reads: Reads, scope: Scope, query: TagQuery, source: SearchSource) -> TagMatches:
+    if source == "diary":
+        return await _in_diary(reads, scope, query)
+    bound = binds(scope, query.filters) | _tag_binds(query.tags)
+    bound |= {f"related_{n}": whole(theme) for n, theme in enumerate(query.related)}
+    statement = _statement(source, shape(query.filters), len(query.tags), len(query.related))
+    rows = await reads.rows(statement, _row, **bound)
+    return TagMatches(
+        source,
+        found=tuple((position, mask) for position, mask, _ in rows),
+        numbers={mask: number for _, mask, number in rows},
+    )
+
+
+async def _in_diary(reads: Reads, scope: Scope, query: TagQuery) -> TagMatches:
+    found: list[tuple[Position, int]] = []
+    numbers: dict[int, int] = {}
+    themes = {fold(theme) for theme in query.filters.themes}
+    async for entry in diary.entries(reads, scope, query.filters, with_themes=True):
+        said = SEPARATOR.join((entry.folded, *entry.themes))
+        mask = sum(1 << n for n, tag in enumerate(query.tags) if holds(said, tag))
+        mask |= (not entry.themes.isdisjoint(query.related)) << len(query.tags)
+        if mask and entry.themes >= themes:
+            numbers[mask] = numbers.get(mask, 0) + 1
+            if numbers[mask] <= query.filters.limit:
+                found.append((entry.hit.position, mask))
+    return TagMatches("diary", tuple(found), numbers)
+
+
+async def themes_beside(reads: Reads, scope: Scope, tags: Sequence[Tag], recent: int) -> list[tuple[str, ...]]:
+    bound = {"being": scope.being_id, "recent": recent} | _tag_binds(tags)
+    return await reads.rows(_beside(len(tags)), _themes, **bound)
+
+
+def _themes(row: Row) -> tuple[str, ...]:
+    return shared_texts(row[0])
+
+
+def _row(row: Row) -> tuple[Position, int, int]:
+    at, id_, mask, number = row
+    return (at, id_), mask, number
+
+
+def _tag_binds(tags: Sequence[Tag]) -> dict[str, Any]:
+    bound: dict[str, Any] = {"edge": SEPARATOR} | {f"anchor_{n}": tag.anchor for n, tag in enumerate(tags)}
+    return bound | {f"patterns_{n}": as_list(_patterns(tag)) for n, tag in enumerate(tags)}
+
+
+def _patterns(tag: Tag) -> list[str]:
+    """For GLOB, over a text with a separator before and behind."""
+    if tag.kind == "part":
+        return ["*"]
+    end = f"[^{WORD_SIGNS}]*" if tag.kind == "words" else "*"
+    return [f"*[^{WORD_SIGNS}]{_literal(form)}{end}" for form in tag.forms]
+
+
+def _literal(form: str) -> str:
+    return "".join(f"[{sign}]" if sign in "*?[" else sign for sign in form)
+
+
+def _holds(text: ColumnElement[str], n: int) -> ColumnElement[bool]:
+    pattern = func.json_each(bindparam(f"patterns_{n}")).table_valued("value")
+    edge = bindparam("edge", type_=Text)
+    return and_(
+        has(text, f"anchor_{n}"),
+        exists().select_from(pattern).where((edge + text + edge).op("GLOB", is_comparison=True)(pattern.c.value)),
+    )
+
+
+@lru_cache(maxsize=64)
+def _statement(source: SearchSource, asked: Shape, tags: int, related: int) -> ClauseElement:
+    """The newest `limit` of each mask, with how many there are of it."""
+    themes: ColumnElement[str] | None = None
+    if source == "memories":
+        at, id_, text, themes = _m.happened_at, _m.id, _m.folded, _m.folded_themes
+        conditions = memories.filters(asked)
+    elif source == "chat":
+        at, id_, text, conditions = _s.at, _s.id, _s.folded, chat.filters()
+    else:
+        at, id_, text, conditions = _n.created_at, _n.id, _n.folded, notes.filters()
+    bits = [or_(_holds(text, n), _holds(themes, n)) if themes is not None else _holds(text, n) for n in range(tags)]
+    if themes is not None and related:
+        bits.append(or_(*(has(themes, f"related_{n}") for n in range(related))))
+    mask: ColumnElement[int] = sum((case((bit, 1 << n), else_=0) for n, bit in enumerate(bits)), literal(0))
+    marks = select(at.label("at"), id_.label("id"), mask.label("mask")).where(*conditions)
+    # Materialized: else SQLite looks for the tags once to compare the mask, and once more to show it.
+    marked = marks.cte("marked").prefix_with("MATERIALIZED")
+    by, newest = marked.c.mask, (marked.c.at.desc(), marked.c.id)
+    ranked = (
+        select(
+            marked.c.at,
+            marked.c.id,
+            marked.c.mask,
+            func.count().over(partition_by=by).label("number"),
+            func.row_number().over(partition_by=by, order_by=newest).label("place"),
+        )
+        .where(marked.c.mask > 0)
+        .subquery()
+    )
+    return select(ranked.c.at, ranked.c.id, ranked.c.mask, ranked.c.number).where(ranked.c.place <= bindparam("limit"))
+
+
+@lru_cache(maxsize=16)
+def _beside(tags: int) -> ClauseElement:
+    newest = (
+        select(_m.themes, _m.folded_themes)
+        .where(_m.being_id == bindparam("being"))
+        .order_by(_m.happened_at.desc(), _m.id)
+        .limit(bindparam("recent"))
+        .subquery()
+    )
+    return select(newest.c.themes).where(or_(*(_holds(newest.c.folded_themes, n) for n in range(tags))))
