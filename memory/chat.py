@@ -29,7 +29,8 @@ class NewMessage:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Message:
-    """`position` in its session, from 0. `at` when it was said, `stored_at` when it was observed; aware, in UTC."""
+    """`position` in its session, from 0: a later one has a greater one, and that of an erased one is not used again.
+    `at` when it was said, `stored_at` when it was observed; aware, in UTC."""
 
     id: MessageId
     session_id: str
@@ -44,7 +45,7 @@ class Message:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChatSession:
-    """`interface`: where it was held, a client's name or the export that it came from."""
+    """`interface`: where it was held, a client's name or the export that it came from. `messages`: how many it has."""
 
     session_id: str
     title: str
@@ -56,8 +57,8 @@ class ChatSession:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Unwatched:
-    """A session with messages that the memory thread has not looked at (spec T1). `watched`: how many it has;
-    `failures`: how often it has failed at the next ones."""
+    """A session with messages that the memory thread has not looked at (spec T1): those at positions in [`watched`,
+    `messages`), of which some may have been erased since. `failures`: how often it has failed at them."""
 
     being_id: BeingId
     session_id: str
@@ -74,12 +75,25 @@ class ChatLedger(Protocol):
         title: str = "", interface: str = "", watched: bool = False,
     ) -> list[MessageId]:  # fmt: skip
         """Durably, in one transaction, after those that the session has; the ids of those that are new, in their order.
-        Positions are given out here, whatever the messages say. One whose key the session has already is left out.
-        `watched`: the memory thread is not to look at them. Raises `StorageFull`, `StorageError`."""
+        Positions are given out here, whatever the messages say. One whose key the session has already is left out, and
+        so is one whose key it had before it was forgotten: who reads a transcript again brings nothing back.
+        `title` and `interface` are those of a session that has none yet. `watched`: the memory thread is not to look at
+        them, unless it has yet to look at earlier ones. Raises `StorageFull`, `StorageError`."""
         ...
 
     async def link(self, scope: Scope, told: Mapping[MemoryId, Sequence[MessageId]]) -> None:
-        """Which messages a memory was drawn from, so that they can be forgotten with it."""
+        """Which messages a memory was drawn from, so that they can be forgotten with it. A memory or message that is
+        not the being's, or is gone, is left out; what is linked already stays linked."""
+        ...
+
+    async def messages(self, scope: Scope, ids: Sequence[MessageId]) -> list[Message]:
+        """Those that exist, each once, in the order of `ids`."""
+        ...
+
+    async def keyed_messages(self, scope: Scope, session_id: str, keys: Sequence[str]) -> dict[str, Message]: ...
+
+    async def last_key(self, scope: Scope, session_id: str) -> str | None:
+        """Of the last message in the session that has one."""
         ...
 
 
@@ -87,11 +101,12 @@ class ChatReads(Protocol):
     async def recent_messages(
         self, scope: Scope, *, limit: int, session_id: str | None = None, other_than: str | None = None
     ) -> list[Message]:
-        """The last ones, oldest first: of one session, or of all, or of all but one."""
+        """The last ones, oldest first: of one session by position, or of all, or of all but one by when they were
+        said."""
         ...
 
     async def sessions(self, scope: Scope, *, limit: int) -> list[ChatSession]:
-        """The latest first."""
+        """Those spoken in latest first."""
         ...
 
 

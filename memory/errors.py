@@ -45,6 +45,15 @@ class EmbeddingUnavailable(MadeleineError):
         self.reason = reason
 
 
+class RerankerUnavailable(MadeleineError):
+    """The re-ranking model cannot be had, or is too slow; recall keeps the order that it had without it."""
+
+    def __init__(self, model: str, reason: str) -> None:
+        super().__init__(f"The re-ranking model {model} is not available: {reason}")
+        self.model = model
+        self.reason = reason
+
+
 class LanguageModelUnavailable(MadeleineError):
     """The language model did not answer, or refused the key; the patrol does without it."""
 

@@ -14,6 +14,7 @@ from typing import Any, Literal, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from memory.chat import MessageId
 from memory.model import (
     BeingId,
     Category,
@@ -30,6 +31,7 @@ from memory.model import (
     Status,
     Vector,
 )
+from memory.rules.signals import Signals
 from memory.scope import Scope
 
 # --- models -----------------------------------------------------------------------------------------------------
@@ -121,19 +123,22 @@ class StoreLedger(Protocol):
 @dataclass(frozen=True, slots=True)
 class Erased:
     """`ids`: what is gone. `related`: memories that stay and were tied to them by a merge or a summary, so that they
-    may tell the same: what was absorbed or summarised, and what has absorbed or summarises. `diary_entries`: how many
-    days' were removed, as they were written from them."""
+    may tell the same: what was absorbed or summarised, and what has absorbed or summarises; and those that were drawn
+    from messages that are gone. `diary_entries`: how many days' were removed, as they were written from them.
+    `messages`: those that were named, and those that the memories were drawn from."""
 
     ids: tuple[MemoryId, ...] = ()
     related: tuple[MemoryId, ...] = ()
     diary_entries: int = 0
+    messages: tuple[MessageId, ...] = ()
 
 
 class ForgetLedger(Protocol):
-    async def forget(self, scope: Scope, ids: Sequence[MemoryId], *, at: datetime) -> Erased:
+    async def forget(self, scope: Scope, ids: Sequence[MemoryId | MessageId], *, at: datetime) -> Erased:
         """Erase those that exist and whatever else tells of them, durably, in one transaction: reinforcements, earlier
-        versions, notes they came from, vectors that no other memory has, their part in clusters, names, reports, diary,
-        offers and the journal. What a summary that is forgotten stood for is recalled again.
+        versions, notes and messages they came from, vectors that no other memory has, their part in clusters, names,
+        reports, diary, offers and the journal. What a summary that is forgotten stood for is recalled again. A message
+        that is read again later does not come back.
 
         Leaves a mark for each, until their bytes are gone from the files too (`RemainsSource`).
         """
@@ -187,8 +192,47 @@ class Activation:
     at: datetime
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Vitals:
+    """What of a memory changes in the course of time. `last_active`: when it was last stored, told again or recalled;
+    `access_count`: how often it was told again."""
+
+    importance: float
+    happened_at: datetime
+    last_active: datetime
+    access_count: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Preferring:
+    """The preferences that are wanted beside memories (spec L2): `most` of them, those among `matching` first, in its
+    order, then by importance, then the newest; only such as have all `themes`."""
+
+    most: int
+    matching: Sequence[MemoryId] = ()
+    themes: tuple[str, ...] = ()
+
+
 class RecallLedger(Protocol):
     async def memories(self, scope: Scope, ids: Sequence[MemoryId]) -> list[Memory]: ...
+
+    async def with_preferences(
+        self, scope: Scope, ids: Sequence[MemoryId], preferring: Preferring
+    ) -> tuple[list[Memory], list[Memory]]:
+        """The memories as `memories` gives them, and preferences: living procedural memories that were not switched off
+        in the being's profile."""
+        ...
+
+    async def vitals(self, scope: Scope, ids: Sequence[MemoryId]) -> dict[MemoryId, Vitals]: ...
+
+
+class Reranker(Protocol):
+    """A cross-encoder: reads the query and a text together (spec L2, step 4)."""
+
+    async def scores(self, query: str, texts: Sequence[str]) -> list[float]:
+        """How well each text answers the query, in [0, 1], in the order of `texts`. Within a few seconds: raises
+        `RerankerUnavailable` if the model cannot be had, or takes longer."""
+        ...
 
 
 class ActivationLog(Protocol):
@@ -203,7 +247,9 @@ class ActivationLog(Protocol):
         ...
 
 
-AuditEvent = Literal["store", "reinforce", "update", "forget", "note", "patrol", "recall", "reindex", "token"]
+AuditEvent = Literal[
+    "store", "reinforce", "update", "forget", "observe", "note", "patrol", "recall", "reindex", "token", "profile",
+]  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -402,7 +448,9 @@ class Question:
     words: str
     statuses: tuple[Status, ...]
     categories: tuple[Category, ...] = ()
-    by_words: int = 50
+    themes: tuple[str, ...] = ()
+    """Only memories with all of these, in whatever letter case."""
+    by_words: int = 100
     by_meaning: int = 50
     """Candidates from each channel."""
 
@@ -420,6 +468,7 @@ class Traits:
     """Words of the action."""
     tokens: int
     """Of all that a recall may say of the memory (spec L2)."""
+    signals: Signals = Signals()
 
 
 VectorToCome = Callable[[], Awaitable[Vector | None]]

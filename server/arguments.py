@@ -7,6 +7,7 @@ from typing import Any
 
 from memory.roles import ROLES
 from server import __version__
+from server.chat_arguments import add_chat_commands
 
 
 def parser() -> argparse.ArgumentParser:
@@ -44,6 +45,8 @@ def parser() -> argparse.ArgumentParser:
     shown.add_argument("--json", action="store_true", help="one JSON object a line, with all ids")
     _add_patrol(commands)
     _add_token(commands)
+    add_chat_commands(commands)
+    _add_profile(commands)
     commands.add_parser(
         "config", help="print the configuration that an MCP client needs, with this installation's path"
     )
@@ -94,3 +97,26 @@ def _add_token(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     verbs.add_parser("list", help="show all tokens, without their secrets")
     revoke = verbs.add_parser("revoke", help="refuse a token from now on")
     revoke.add_argument("id", help="as `madeleine token list` shows it")
+
+
+def _add_profile(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    profile = commands.add_parser("profile", help="show and change who the being is: soul, rules, preferences, notes")
+    verbs = profile.add_subparsers(dest="verb", metavar="verb", required=True)
+    kinds = "soul, partner_rules, preferences, relationships, tools, map, knowledge or notes"
+    show = verbs.add_parser("show", help="list entries, all or of one kind")
+    show.add_argument("kind", nargs="?", help=kinds)
+    show.add_argument("name", nargs="?", help="only this entry")
+    show.add_argument("--json", action="store_true", help="as JSON")
+    write = verbs.add_parser("set", help="write an entry, in place of the one of that name; or leave a note")
+    write.add_argument("kind", help=kinds)
+    write.add_argument("name", help="of the entry; of a note its type, as todo")
+    write.add_argument("value", nargs="?", help="what it says")
+    write.add_argument("--file", metavar="F", help="take what it says from a file; - for standard input")
+    for verb, what in (("enable", "switch a partner rule on"), ("disable", "switch a partner rule off")):
+        one = verbs.add_parser(verb, help=what)
+        one.add_argument("name", help="of the rule")
+    remove = verbs.add_parser("remove", help="take an entry away; a preference with its memory, which is forgotten")
+    remove.add_argument("kind", help=kinds)
+    remove.add_argument("name", help="of the entry; of a note its id")
+    done = verbs.add_parser("done", help="mark a note as done")
+    done.add_argument("name", help="the note's id, as show has it")

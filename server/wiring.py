@@ -9,13 +9,16 @@ import uuid
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
-from datetime import UTC, date, datetime
+from datetime import UTC, date, datetime, timedelta
 from functools import partial
 from typing import Protocol
 
 from inference.dense import DenseEmbedder
 from inference.stems import stem
 from memory.audit import Audit
+from memory.context.asked import ContextFlags
+from memory.context.context import BuildContext
+from memory.context.profile import Profile
 from memory.errors import IndexTorn, InvalidInput
 from memory.ingest.erasure import Erasure
 from memory.ingest.forget import Forget
@@ -25,17 +28,22 @@ from memory.ingest.update import UpdateMemory
 from memory.model import MemoryId, ModelName
 from memory.patrol_ports import PatrolLedger
 from memory.ports import AuditReader, Embedder, Index, NoteLedger
-from memory.recall.recall import Recall, RecallConfig
+from memory.recall.recall import Recall
 from memory.recall.revisit import Revisit
 from memory.recall.search import Search
 from memory.recall.tagged import MessageSearch
-from memory.rules.matching import MatchThresholds
 from memory.rules.secrets import Redact, as_it_stands, redacted
 from memory.tokens import TokenLedger
+from memory.watch.drawn import StoreDrawn
+from memory.watch.familiar import Familiar
+from memory.watch.observe import Observe
+from memory.watch.remember import Remember
+from memory.watch.thread import MemoryThread, ThreadConfig
 from patrol.round import PatrolConfig
 from patrol.run import News, Patrol
 from server.background import Background
 from server.owner import own
+from server.recalling import recall_config, reranker_of
 from server.settings import Settings
 from storage.sql.ledger import Ledger, open_ledger
 from storage.sql.tokens import open_tokens
@@ -61,6 +69,11 @@ def today() -> date:
     return datetime.now().astimezone().date()
 
 
+def local_day(at: datetime) -> date:
+    """The day that a moment is on where the machine is."""
+    return at.astimezone().date()
+
+
 class TextModel(Embedder, Protocol):
     """One model for meaning and for token counts, loaded when it is first needed."""
 
@@ -82,6 +95,7 @@ class OpenMemory:
     index: Index
     embedder: TextModel
     keeper: IndexKeeper
+    thread: MemoryThread
 
 
 @asynccontextmanager
@@ -107,6 +121,8 @@ async def open_memory(
         stack.push_async_callback(embedder.close)
         index, keeper = await open_index(settings, ledger, embedder, rebuild=rebuild, progress=progress)
         stack.push_async_callback(index.close)
+        if reranker := reranker_of(settings, settings.data_dir / MODELS):
+            stack.push_async_callback(reranker.close)
         erasure = Erasure(ledger, keeper, index)
         work = Background(keeper, index, embedder.warm_up, erasure)
         if background:
@@ -121,24 +137,31 @@ async def open_memory(
             await keeper.take_out(ids)
 
         turn = asyncio.Lock()
-        thresholds = MatchThresholds(cosine=settings.recall_threshold)
+        store = StoreScenes(
+            ledger, index, embedder, now=utc_now, wrote=work.wake, redact=redaction(settings), turn=turn
+        )
+        familiar = Familiar(ledger, index, embedder)
+        remember = Remember(store, ledger, familiar, day_of=local_day)
+        thread = MemoryThread(ledger, ledger, familiar, remember, now=utc_now, config=thread_config(settings))
+        update = UpdateMemory(ledger, index, embedder, turn, now=utc_now, wrote=work.wake, redact=redaction(settings))
+        forget = Forget(ledger, keeper, erasure, turn, now=utc_now)
+        recall = Recall(
+            ledger,
+            index,
+            embedder,
+            ledger.activations,
+            now=utc_now,
+            config=recall_config(settings),
+            reranker=reranker,
+            costs=ledger,
+            redact=redaction(settings),
+        )
         by_message = MessageSearch(ledger, stem)
         use = UseCases(
-            store=StoreScenes(
-                ledger, index, embedder, now=utc_now, wrote=work.wake, redact=redaction(settings), turn=turn
-            ),
-            update=UpdateMemory(
-                ledger, index, embedder, turn, now=utc_now, wrote=work.wake, redact=redaction(settings)
-            ),
-            forget=Forget(ledger, keeper, erasure, turn, now=utc_now),
-            recall=Recall(
-                ledger,
-                index,
-                embedder,
-                ledger.activations,
-                now=utc_now,
-                config=RecallConfig(thresholds=thresholds),
-            ),
+            store=store,
+            update=update,
+            forget=forget,
+            recall=recall,
             search=Search(ledger, ledger.activations, by_message=by_message, now=utc_now),
             revisit=Revisit(ledger, ledger.activations, now=utc_now),
             patrol=Patrol(
@@ -156,9 +179,27 @@ async def open_memory(
                 today=today,
             ),
             audit=Audit(ledger.activations, now=utc_now),
+            observe=Observe(
+                ledger,
+                StoreDrawn(remember, ledger),
+                now=utc_now,
+                redact=redaction(settings),
+                appended=thread.wake,
+            ),
+            context=BuildContext(
+                ledger,
+                ledger,
+                recall,
+                by_message,
+                embedder,
+                today=today,
+                flags=context_flags(settings),
+                token_limit=settings.context_token_limit,
+            ),
+            profile=Profile(ledger, store, update, forget, now=utc_now, redact=redaction(settings)),
         )
         await use.patrol.recover()
-        yield OpenMemory(use, ledger, index, embedder, keeper)
+        yield OpenMemory(use, ledger, index, embedder, keeper, thread)
 
 
 def redaction(settings: Settings) -> Redact:
@@ -173,12 +214,32 @@ def patrol_config(settings: Settings) -> PatrolConfig:
     )
 
 
+def thread_config(settings: Settings) -> ThreadConfig:
+    return ThreadConfig(
+        settle=timedelta(seconds=settings.thread_settle_seconds),
+        token_budget=settings.thread_token_budget,
+        records=settings.thread_records,
+    )
+
+
+def context_flags(settings: Settings) -> ContextFlags:
+    return ContextFlags(**settings.model_dump(include=set(ContextFlags.__dataclass_fields__)))
+
+
 @asynccontextmanager
 async def notes_inbox(settings: Settings) -> AsyncIterator[NoteLedger]:
     """The ledger alone: it may be opened beside a running server, the index may not."""
     settings.data_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
     async with open_ledger(settings.data_dir / LEDGER) as ledger:
         yield ledger
+
+
+@asynccontextmanager
+async def chat_history(settings: Settings) -> AsyncIterator[Observe]:
+    """The ledger alone, as for the inbox: messages need no index."""
+    settings.data_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
+    async with open_ledger(settings.data_dir / LEDGER) as ledger:
+        yield Observe(ledger, now=utc_now, redact=redaction(settings))
 
 
 @asynccontextmanager

@@ -34,8 +34,10 @@ LINE = 2_000
 LONG_TEXT = "x-long-text"
 """Marks, inside this package, a schema whose greatest length is the setting `max_text_chars`."""
 
-NESTED = frozenset({"date", "action", "offer", "merges", "make_dead", "parts", "diary", "think_md", "summary"})
-"""Names inside the arguments `when` and `decisions`."""
+NESTED = frozenset({"date", "action", "offer", "merges", "make_dead", "parts", "diary", "think_md", "summary"}) | {
+    "role", "text", "speaker", "at", "key", "essence", "weight", "emotions", "lesson", "messages",
+}  # fmt: skip
+"""Names inside the arguments `when` and `decisions`, and inside those of `observe`."""
 
 Context = dict[str, int]
 
@@ -53,7 +55,7 @@ class Arguments(BaseModel):
         return raw
 
 
-def _storable(value: Any) -> Any:
+def storable(value: Any) -> Any:
     if isinstance(value, str):
         try:
             value.encode()
@@ -66,7 +68,7 @@ def _storable(value: Any) -> Any:
     return value
 
 
-def _not_blank(value: str) -> str:
+def not_blank(value: str) -> str:
     if not any(unicodedata.category(sign)[0] in "LNPS" for sign in value):  # zero-width signs are nothing to remember
         raise ValueError("is empty; say something, or leave the argument out if it is optional")
     return value
@@ -79,12 +81,12 @@ def _not_too_long(value: str, info: ValidationInfo) -> str:
     return value
 
 
-Short = Annotated[str, BeforeValidator(_storable), AfterValidator(_not_blank), Field(min_length=1, max_length=SHORT)]
-Line = Annotated[str, BeforeValidator(_storable), AfterValidator(_not_blank), Field(min_length=1, max_length=LINE)]
+Short = Annotated[str, BeforeValidator(storable), AfterValidator(not_blank), Field(min_length=1, max_length=SHORT)]
+Line = Annotated[str, BeforeValidator(storable), AfterValidator(not_blank), Field(min_length=1, max_length=LINE)]
 LongText = Annotated[
     str,
-    BeforeValidator(_storable),
-    AfterValidator(_not_blank),
+    BeforeValidator(storable),
+    AfterValidator(not_blank),
     AfterValidator(_not_too_long),
     Field(min_length=1, json_schema_extra={LONG_TEXT: True}),
 ]

@@ -13,6 +13,8 @@ from tools.tool import Call, Run, Tool
 TOOLSETS: Mapping[str, tuple[str, ...]] = {
     "memory": ("recall", "recall_memory", "search_memory", "store", "update_memory", "forget"),
     "patrol": ("run_patrol",),
+    "conversation": ("observe",),
+    "context": ("context", "profile"),
 }
 ALL = "all"
 """The toolset of every tool."""

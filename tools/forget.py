@@ -26,6 +26,7 @@ async def run(call: Call, arguments: ForgetArguments) -> dict[str, Any]:
     rest = {
         "not_found": list(found.missing),
         "related": list(found.related),
+        "messages": found.messages or None,
         "diary_entries": found.diary_entries or None,
         "notice": "" if found.bytes_gone else NOT_YET,
     }
@@ -35,9 +36,9 @@ async def run(call: Call, arguments: ForgetArguments) -> dict[str, Any]:
 TOOL = Tool(
     name="forget",
     description=(
-        "Erase memories for good, from the disk too; cannot be undone. Only when asked to forget: to "
-        "correct use update_memory; what is old fades by itself. related: memories merged or summed up with the "
-        "erased ones, which stay and may tell the same."
+        "Erase memories and the messages they came from, or messages by id, for good, from the disk too. Only when "
+        "asked to: to correct use update_memory; the old fades by itself. related: memories tied to what is gone, "
+        "which stay and may tell the same."
     ),
     arguments=ForgetArguments,
     answers=answer_schema(("erased",), erased=TEXTS, not_found=TEXTS, related=TEXTS),

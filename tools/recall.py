@@ -10,25 +10,24 @@ from pydantic import Field
 from memory.model import Category
 from memory.ports import RandomSource
 from memory.recall.recall import Query, Recalled
-from memory.rules.fragments import fragments
-from memory.rules.prompt import prompt_block
-from tools.arguments import Arguments, Emotions, LongText
-from tools.replies import brief, meaning_notice, present, source
+from memory.rules.profiles import Profile
+from memory.rules.saying import LISTED, PROMPT, Saying, shuffled_by
+from tools.arguments import Arguments, Emotions, LongText, Short
+from tools.replies import brief, meaning_notice, notice, present, source
 from tools.tool import COUNT, NUMBER, OBJECTS, TEXT, Call, Run, Tool, answer_schema
 
 
 class RecallArguments(Arguments):
-    query: Annotated[LongText, Field(description="The moment, question or message.")]
+    query: Annotated[LongText, Field(description="What is being said.")]
     limit: Annotated[int, Field(ge=1, le=50)] = 3
-    categories: Annotated[list[Category], Field(max_length=5, description="Only these.")] = []
-    emotions: Annotated[Emotions, Field(description="Felt now: memories that share them rise.")] = []
+    categories: Annotated[list[Category], Field(max_length=5)] = []
+    themes: Annotated[list[Short], Field(max_length=20, description="All of these.")] = []
+    emotions: Annotated[Emotions, Field(description="Felt now.")] = []
+    ranking: Profile | None = None
     token_budget: Annotated[int, Field(ge=1, le=100_000)] = 2000
     format: Annotated[
         Literal["fragments", "memories", "prompt"],
-        Field(
-            description="fragments: a diffuse impression, shuffled; memories: a precise list with ids; prompt: a "
-            "<memory> block."
-        ),
+        Field(description="fragments: shuffled; memories: with ids; prompt: <memory> block."),
     ] = "fragments"
 
 
@@ -41,16 +40,20 @@ def recall_with(chance: RandomSource) -> Run:
                 limit=arguments.limit,
                 token_budget=arguments.token_budget,
                 categories=tuple(arguments.categories),
+                themes=tuple(arguments.themes),
                 emotions=tuple(arguments.emotions),
+                ranking=arguments.ranking,
             ),
+            SAYINGS[arguments.format](chance),
+            language=call.language,
         )
         return {
-            arguments.format: SHAPES[arguments.format](recalled, chance),
-            **(present({"sources": sources(recalled)}) if arguments.format != "memories" else {}),
+            **SHAPES[arguments.format](recalled),
             "count": len(recalled.memories),
             "total_tokens": recalled.total_tokens,
             "budget_used": round(recalled.budget_used, 4),
-            **meaning_notice(recalled.meaning_off),
+            **present({"reformulated": list(recalled.reformulated)}),
+            **notice(*meaning_notice(recalled.meaning_off).values(), *recalled.notices),
         }
 
     return run
@@ -61,11 +64,16 @@ def sources(recalled: Recalled) -> list[dict[str, Any]]:
     return [source(memory) for memory, _ in recalled.memories]
 
 
-Shape = Callable[[Recalled, RandomSource], Any]
+Shape = Callable[[Recalled], dict[str, Any]]
 SHAPES: dict[str, Shape] = {
-    "fragments": lambda recalled, chance: fragments((memory for memory, _ in recalled.memories), chance),
-    "memories": lambda recalled, chance: [brief(memory, score) for memory, score in recalled.memories],
-    "prompt": lambda recalled, chance: prompt_block(memory for memory, _ in recalled.memories),
+    "fragments": lambda recalled: {"fragments": recalled.said, **present({"sources": sources(recalled)})},
+    "memories": lambda recalled: {"memories": [brief(memory, score) for memory, score in recalled.memories]},
+    "prompt": lambda recalled: {"prompt": recalled.said, **present({"sources": sources(recalled)})},
+}
+SAYINGS: dict[str, Callable[[RandomSource], Saying]] = {
+    "fragments": shuffled_by,
+    "memories": lambda chance: LISTED,
+    "prompt": lambda chance: PROMPT,
 }
 
 
@@ -73,10 +81,9 @@ def tool(chance: RandomSource) -> Tool:
     return Tool(
         name="recall",
         description=(
-            "What comes to mind: the few memories nearest in meaning and words to what is being said. Use it at the "
-            "start of a conversation and whenever the past may matter. If nothing related is remembered it is "
-            "empty. Recalling keeps memories alive. For exact words, dates or paging use search_memory; whole "
-            "memories by id: recall_memory."
+            "What comes to mind: the few memories nearest to what is being said, preferences first; empty if none is "
+            "related. Use it when a conversation begins and when the past may matter. Exact words, dates, paging: "
+            "search_memory; by id: recall_memory."
         ),
         arguments=RecallArguments,
         answers=answer_schema(

@@ -147,3 +147,8 @@ def meaning_notice(reason: str) -> dict[str, Any]:
     if not reason:
         return {}
     return {"notice": f"Meaning-based recall is off, words only are compared. {reason}"}
+
+
+def notice(*sentences: str) -> dict[str, Any]:
+    """What could not be done, or should be known; nothing if there is nothing to tell."""
+    return present({"notice": " ".join(filter(None, sentences))})

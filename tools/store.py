@@ -8,8 +8,9 @@ from pydantic import Field
 
 from memory.ingest.store import NewScene
 from memory.model import Category, DatedAction, Scene
+from memory.rules.inferable import ADVICE, NON_INFERABLE, is_non_inferable
 from tools.arguments import Arguments, Emotions, Line, LongText, Share, Short
-from tools.replies import present
+from tools.replies import notice, present
 from tools.tool import NUMBER, TEXT, Call, Tool, answer_schema
 
 
@@ -51,9 +52,11 @@ async def run(call: Call, arguments: StoreArguments) -> dict[str, Any]:
         "repeated": True if stored.repeated and arguments.key is not None else None,
         "redacted": dict(stored.redacted) or None,
     }
-    if stored.unembedded:
-        found["notice"] = f"Stored; found by its words only until it can be embedded. {stored.unembedded}"
-    return present(found)
+    unembedded = f"Stored; found by its words only until it can be embedded. {stored.unembedded}"
+    advice = ADVICE if NON_INFERABLE in call.use.recall.config.themes else ""
+    return present(found) | notice(
+        unembedded if stored.unembedded else "", "" if is_non_inferable(stored.memory.themes) else advice
+    )
 
 
 def new_scene(arguments: StoreArguments, *, request: str = "") -> NewScene:

@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from memory.audit import Audit
+from memory.context.context import BuildContext
+from memory.context.profile import Profile
 from memory.ingest.forget import Forget
 from memory.ingest.store import StoreScenes
 from memory.ingest.update import UpdateMemory
@@ -15,6 +17,7 @@ from memory.recall.recall import Recall
 from memory.recall.revisit import Revisit
 from memory.recall.search import Search
 from memory.scope import Scope
+from memory.watch.observe import Observe
 from patrol.run import Patrol
 from tools.arguments import Arguments
 
@@ -31,6 +34,9 @@ class UseCases:
     revisit: Revisit
     patrol: Patrol
     audit: Audit
+    observe: Observe
+    context: BuildContext
+    profile: Profile
 
 
 ReportProgress = Callable[[float, float, str], None]

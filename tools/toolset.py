@@ -9,7 +9,18 @@ import mcp_types as types
 
 from memory.errors import MadeleineError
 from memory.ports import RandomSource
-from tools import forget, recall, recall_memory, run_patrol, search_memory, store, update_memory
+from tools import (
+    context,
+    forget,
+    observe,
+    profile,
+    recall,
+    recall_memory,
+    run_patrol,
+    search_memory,
+    store,
+    update_memory,
+)
 from tools.arguments import input_schema, read_arguments
 from tools.choice import only_reading
 from tools.replies import answer, crash, refusal
@@ -21,7 +32,7 @@ class Toolset:
 
     def __init__(self, tools: Sequence[Tool], *, max_text_chars: int) -> None:
         self._tools = {tool.name: tool for tool in tools}
-        self._max_text_chars = max_text_chars
+        self.max_text_chars = max_text_chars
         self._listed = [listed(tool, max_text_chars) for tool in tools if tool.listed]
 
     @property
@@ -34,16 +45,20 @@ class Toolset:
 
     def reading(self) -> Toolset:
         """For a caller who may change nothing."""
-        return Toolset(only_reading(self._tools.values()), max_text_chars=self._max_text_chars)
+        return Toolset(only_reading(self._tools.values()), max_text_chars=self.max_text_chars)
 
     def __contains__(self, name: str) -> bool:
         return name in self._tools
+
+    def counts(self, name: str) -> bool:
+        """Whether what that tool brings to mind is counted."""
+        return name in self._tools and not self._tools[name].read_only
 
     async def call(self, name: str, arguments: Mapping[str, Any], call: Call) -> types.CallToolResult:
         """Errors that were foreseen are answers that say what to do; others are logged. Cancellation passes."""
         tool = self._tools[name]
         try:
-            read = read_arguments(tool.arguments, arguments, max_text_chars=self._max_text_chars)
+            read = read_arguments(tool.arguments, arguments, max_text_chars=self.max_text_chars)
             content = await tool.run(call, read)
             if tool.shows:
                 call.use.audit(call.scope, "recall", tool=name, ids=shown(content))
@@ -85,4 +100,7 @@ def default_tools(chance: RandomSource) -> list[Tool]:
         update_memory.TOOL,
         forget.TOOL,
         run_patrol.TOOL,
+        observe.TOOL,
+        context.TOOL,
+        profile.TOOL,
     ]

@@ -8,6 +8,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
 
+from memory.chat import MessageId
 from memory.errors import IndexUnavailable
 from memory.ingest.erasure import Erasure
 from memory.ingest.index_keeper import IndexKeeper
@@ -21,15 +22,16 @@ PATIENCE_S = 20.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Forgotten:
-    """`erased` is in no answer any more. `missing`: this being has no such memory. `related` stays, and
-    `diary_entries` were removed with them (`ports.Erased`). `bytes_gone`: whether the files hold nothing of it any
-    more, either; if not yet, that goes on by itself."""
+    """`erased`, of those named, is in no answer any more. `missing`: this being has no such memory or message.
+    `related` stays; `diary_entries` were removed with them, and so many `messages` (`ports.Erased`). `bytes_gone`:
+    whether the files hold nothing of it any more, either; if not yet, that goes on by itself."""
 
-    erased: tuple[MemoryId, ...]
-    missing: tuple[MemoryId, ...]
+    erased: tuple[MemoryId | MessageId, ...]
+    missing: tuple[MemoryId | MessageId, ...]
     related: tuple[MemoryId, ...]
     bytes_gone: bool
     diary_entries: int = 0
+    messages: int = 0
 
 
 class Forget:
@@ -51,21 +53,26 @@ class Forget:
         self._turn = turn
         self._now = now
 
-    async def __call__(self, scope: Scope, ids: Sequence[MemoryId]) -> Forgotten:
-        """Raises `StorageError`; nothing is erased then. Once begun it is done, also for a caller who goes away."""
+    async def __call__(self, scope: Scope, ids: Sequence[MemoryId | MessageId]) -> Forgotten:
+        """With a memory go the messages that it was drawn from. Once begun it is done, also for a caller who goes away.
+
+        Raises `StorageError`; nothing is erased then.
+        """
         return await asyncio.shield(self._forget(scope, list(dict.fromkeys(ids))))
 
-    async def _forget(self, scope: Scope, ids: Sequence[MemoryId]) -> Forgotten:
+    async def _forget(self, scope: Scope, ids: Sequence[MemoryId | MessageId]) -> Forgotten:
         async with self._turn:
             erased = await self._ledger.forget(scope, ids, at=self._now())
             # What the ledger has not is in no answer, and the erasure takes it out again.
             with suppress(IndexUnavailable):
                 await self._keeper.take_out(erased.ids)
         bytes_gone = await self._erasure.done(within_seconds=PATIENCE_S)
+        gone = {*erased.ids, *erased.messages}
         return Forgotten(
-            erased=erased.ids,
-            missing=tuple(id_ for id_ in ids if id_ not in erased.ids),
+            erased=tuple(id_ for id_ in ids if id_ in gone),
+            missing=tuple(id_ for id_ in ids if id_ not in gone),
             related=erased.related,
             bytes_gone=bytes_gone,
             diary_entries=erased.diary_entries,
+            messages=len(erased.messages),
         )

@@ -1,17 +1,20 @@
-"""Recall (spec P9, L2, rulings 2, 7, 8): embed, gather candidates, keep the matches, rank, fit the budget, activate."""
+"""Recall (spec P9, L2, T7, O12, rulings 2, 7 to 9): embed, gather candidates, keep the matches, rank, perhaps look
+again, fit the budget, activate."""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import partial
 
 import numpy as np
+from numpy.typing import NDArray
 
 from memory.errors import EmbeddingUnavailable
-from memory.model import LIVING, Category, Emotion, Memory, MemoryId, Vector
+from memory.language import LanguageModel
+from memory.model import LIVING, Vector
 from memory.ports import (
     Activation,
     ActivationLog,
@@ -20,12 +23,23 @@ from memory.ports import (
     Question,
     RecallIndex,
     RecallLedger,
+    Reranker,
 )
-from memory.rules.budget import within_budget
+from memory.recall.choosing import Choosing
+from memory.recall.ranked import Query, Ranked, Recalled
+from memory.recall.reformulation import Attempt, CostLog, Reformulation, ReformulationConfig, record
+from memory.recall.reranking import reranked
 from memory.rules.matching import MatchThresholds, matches
+from memory.rules.profiles import Profile, ProfileWeights, associative, in_order, linear, similarity
 from memory.rules.ranking import RankingWeights, blended
+from memory.rules.saying import LISTED, Saying
+from memory.rules.secrets import Redact, redacted
 from memory.scope import Scope
 
+__all__ = ["Query", "Ranked", "Recall", "RecallConfig", "Recalled"]
+
+CANDIDATES = 4
+"""Of each channel at least so many for each memory that is wanted (spec L2, step 2)."""
 HEAD_START_S = 0.001
 """For the model before the index: the least that an event loop can wait, a fifth of what an embedding takes."""
 
@@ -34,42 +48,20 @@ HEAD_START_S = 0.001
 class RecallConfig:
     """The frozen configuration of recall; the defaults are the measured ones."""
 
-    by_words: int = 50
-    by_meaning: int = 20
+    by_words: int = 100
+    by_meaning: int = 50
     """Candidates from each of the two channels."""
     thresholds: MatchThresholds = MatchThresholds()
     weights: RankingWeights = RankingWeights()
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Query:
-    text: str
-    limit: int = 3
-    token_budget: int = 2000
-    categories: tuple[Category, ...] = ()
-    emotions: tuple[Emotion, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class Recalled:
-    """Best first. `total_tokens` of their texts; `budget_used` = total_tokens / token_budget. `meaning_off`: why only
-    words were compared, or ""."""
-
-    memories: tuple[tuple[Memory, float], ...]
-    total_tokens: int
-    budget_used: float
-    meaning_off: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class Ranked:
-    """The matches of a query, best first, before any limit."""
-
-    ids: tuple[MemoryId, ...]
-    scores: tuple[float, ...]
-    tokens: tuple[int, ...]
-    pool: Pool
-    meaning_off: str = ""
+    ranking: Profile = "blended"
+    profiles: ProfileWeights = ProfileWeights()
+    themes: tuple[str, ...] = ()
+    """Recall is restricted to memories with all of these (spec O12, the non-inferable filter)."""
+    min_importance: float = 0.0
+    """Less important ones are left out (spec L2); what was stored is recallable by ruling 1, hence none."""
+    rerank: int = 20
+    """The best that a re-ranker looks at, where there is one."""
+    reformulation: ReformulationConfig = ReformulationConfig()
 
 
 class Recall:
@@ -84,44 +76,58 @@ class Recall:
         *,
         now: Callable[[], datetime],
         config: RecallConfig | None = None,
+        reranker: Reranker | None = None,
+        costs: CostLog | None = None,
+        redact: Redact = redacted,
     ) -> None:
+        """`costs`: where it is recorded what a language model costs. `redact` is for queries that one is shown."""
         self._ledger = ledger
         self._index = index
         self._embedder = embedder
         self._activations = activations
         self._now = now
+        self._reranker = reranker
+        self._costs = costs
+        self._redact = redact
         self.config = config or RecallConfig()
 
-    async def __call__(self, scope: Scope, query: Query) -> Recalled:
-        ranked = await self.rank(scope, query)
-        chosen, total = await self._within_budget(scope, query, ranked)
+    async def __call__(
+        self, scope: Scope, query: Query, saying: Saying = LISTED, *, language: LanguageModel | None = None
+    ) -> Recalled:
+        """`saying`: how the answer will say it. `language` puts the query in other words, where that is configured."""
+        choosing = Choosing(self._ledger, self._embedder, saying, min_importance=self.config.min_importance)
+        query = replace(query, themes=tuple(dict.fromkeys((*query.themes, *self.config.themes))))
+        choose = partial(choosing, scope, query)
+        ranked = await self._ranked(scope, query)
+        found = Attempt(ranked, await choose(ranked))
+        if language is not None and self.config.reformulation.rounds:
+            rank = partial(self._ranked, scope)
+            again = Reformulation(language, self.config.reformulation, rank, choose, redact=self._redact)
+            found = await again(query, found)
+            if self._costs is not None:
+                await record(self._costs, scope, again.spent, self._now())
+        return self._recalled(scope, query, found)
+
+    def _recalled(self, scope: Scope, query: Query, found: Attempt) -> Recalled:
+        ranked, chosen = found.ranked, found.chosen
         now = self._now()
-        self._activations.add(scope, [Activation(memory.id, 1, now) for memory in chosen])
-        scores = dict(zip(ranked.ids, ranked.scores, strict=True))
+        self._activations.add(scope, [Activation(memory.id, 1, now) for memory in chosen.memories])
+        scores = ranked.score_of()
         return Recalled(
-            memories=tuple((memory, scores[memory.id]) for memory in chosen),
-            total_tokens=total,
-            budget_used=total / query.token_budget,
+            memories=tuple((memory, scores.get(memory.id, 0.0)) for memory in chosen.memories),
+            total_tokens=chosen.tokens,
+            budget_used=chosen.tokens / query.token_budget,
             meaning_off=ranked.meaning_off,
+            said=chosen.said,
+            notices=ranked.notices,
+            reformulated=found.words,
         )
 
-    async def _within_budget(self, scope: Scope, query: Query, ranked: Ranked) -> tuple[list[Memory], int]:
-        """The best that fit, with their tokens. Where one is too long, shorter ones further down take its place."""
-        chosen: list[Memory] = []
-        used = 0
-        tokens = dict(zip(ranked.ids, ranked.tokens, strict=True))
-        left = list(ranked.ids)
-        while left and len(chosen) < query.limit:
-            limit, budget = query.limit - len(chosen), query.token_budget - used
-            positions = within_budget([tokens[id_] for id_ in left], limit=limit, budget=budget)
-            taken = [left[position] for position in positions]
-            # What has died or been folded into another since it was indexed is not there: the next ones take its place.
-            found = await self._ledger.memories(scope, taken)
-            found = [memory for memory in found if memory.status in LIVING and not memory.compressed]
-            chosen += found
-            used += sum(tokens[memory.id] for memory in found)
-            left = [id_ for id_ in left if id_ not in taken] if taken else []
-        return chosen, used
+    async def _ranked(self, scope: Scope, query: Query) -> Ranked:
+        ranked = await self.rank(scope, query)
+        if self._reranker is None or not ranked.ids:
+            return ranked
+        return await reranked(self._reranker, self._ledger, scope, query.text, ranked, most=self.config.rerank)
 
     async def rank(self, scope: Scope, query: Query) -> Ranked:
         """The candidate pipeline: every match of the query in order, nothing activated."""
@@ -129,8 +135,9 @@ class Recall:
             words=query.text,
             statuses=LIVING,
             categories=query.categories,
-            by_words=self.config.by_words,
-            by_meaning=self.config.by_meaning,
+            themes=tuple(dict.fromkeys((*query.themes, *self.config.themes))),
+            by_words=max(self.config.by_words, CANDIDATES * query.limit),
+            by_meaning=max(self.config.by_meaning, CANDIDATES * query.limit),
         )
         embedding = asyncio.create_task(self._embedded(query.text))
         try:
@@ -144,14 +151,18 @@ class Recall:
         matching = np.flatnonzero(matches(pool, dense_trust=trust, thresholds=self.config.thresholds))
         if not len(matching):
             return Ranked((), (), (), pool, meaning_off)
-        scores = blended(
-            query.text,
-            pool,
-            matching,
-            dense_trust=trust,
-            emotions=frozenset(query.emotions),
-            weights=self.config.weights,
-        )
+        profile = query.ranking or self.config.ranking
+        if profile == "blended":
+            scores = blended(
+                query.text,
+                pool,
+                matching,
+                dense_trust=trust,
+                emotions=frozenset(query.emotions),
+                weights=self.config.weights,
+            )
+        else:
+            matching, scores = await self._by_profile(scope, query, profile, pool=pool, matching=matching, trust=trust)
         order = np.argsort(-scores, kind="stable")  # equals keep the engine's order
         best_first = matching[order]
         return Ranked(
@@ -161,6 +172,26 @@ class Recall:
             pool=pool,
             meaning_off=meaning_off,
         )
+
+    async def _by_profile(
+        self, scope: Scope, query: Query, profile: Profile, *, pool: Pool, matching: NDArray[np.intp], trust: float
+    ) -> tuple[NDArray[np.intp], NDArray[np.float32]]:
+        """Those of the matching that take part, and their scores."""
+        if profile == "rrf":
+            return matching, in_order(len(matching))
+        vitals = await self._ledger.vitals(scope, [pool.ids[i] for i in matching])
+        # What was forgotten since it was indexed has none.
+        matching = matching[[pool.ids[i] in vitals for i in matching]]
+        given = [vitals[pool.ids[i]] for i in matching]
+        near = similarity(pool, dense_trust=trust)[matching]
+        weights, now = self.config.profiles, self._now()
+        if profile == "linear":
+            scores = linear(near, given, now=now, weights=weights)
+            enough = scores >= weights.linear.minimum
+            return matching[enough], scores[enough]
+        asked = frozenset(query.emotions)
+        shared = [len(asked.intersection(pool.traits[i].emotions)) / max(1, len(asked)) for i in matching]
+        return matching, associative(near, given, shared, now=now, weights=weights)
 
     async def _embedded(self, text: str) -> tuple[Vector | None, str]:
         try:

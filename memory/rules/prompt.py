@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
-from memory.model import DatedAction, Memory, when_date
+from memory.model import Category, DatedAction, Memory, when_date
 from memory.rules.fragments import quoted
 
 RETOLD, RETOLD_CHARS = 5, 200
 """Of a long timeline a recall shows the last entries, and of each the beginning; recall_memory shows all."""
+
+_SHOWN: tuple[Category, ...] = ("semantic", "social", "procedural", "working", "episodic")
 
 
 def prompt_line(memory: Memory) -> str:
@@ -17,9 +19,21 @@ def prompt_line(memory: Memory) -> str:
     return f"[{memory.category.upper()}] {quoted(dated + memory.scene.action)}"
 
 
+def in_prompt_order(memories: Sequence[Memory]) -> list[Memory]:
+    """As the spec's example has them: what is known, how to act, then what happened, the latest first; the best first
+    within what has no order in time."""
+
+    def place(memory: Memory) -> tuple[int, float]:
+        dated = memory.category == "episodic"
+        return _SHOWN.index(memory.category), -memory.happened_at.timestamp() if dated else 0.0
+
+    return sorted(memories, key=place)
+
+
 def all_said(memory: Memory) -> str:
     """Everything of a memory that a recall may say, in whatever format: what its token budget is spent on."""
-    return "\n".join(part for part in (prompt_line(memory), memory.feeling, memory.lesson, *retold(memory)) if part)
+    said = (prompt_line(memory), quoted(memory.feeling), memory.lesson, *retold(memory))
+    return "\n".join(part for part in said if part)
 
 
 def retold(memory: Memory) -> tuple[str, ...]:

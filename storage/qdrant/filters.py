@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from memory.model import LIVING, BeingId, Category, Status
 from memory.ports import Question
 from memory.scope import Scope
-from storage.qdrant.schema import BEING, CATEGORY, LIVES_IN, STATUS
+from storage.qdrant.schema import BEING, CATEGORY, LIVES_IN, STATUS, THEMES
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -21,6 +21,8 @@ class Where:
     being: BeingId | None = None
     statuses: tuple[Status, ...] = ()
     categories: tuple[Category, ...] = ()
+    themes: tuple[str, ...] = ()
+    """Each of these."""
     keys: Sequence[int] | None = None
     vector: str | None = None
 
@@ -33,6 +35,8 @@ class Where:
             yield STATUS, self.statuses
         if self.categories:
             yield CATEGORY, self.categories
+        for theme in self.themes:
+            yield THEMES, (theme.casefold(),)
 
 
 def memories_of(scope: Scope, *, vector: str | None = None) -> Where:
@@ -40,4 +44,6 @@ def memories_of(scope: Scope, *, vector: str | None = None) -> Where:
 
 
 def asked_for(scope: Scope, question: Question) -> Where:
-    return Where(being=scope.being_id, statuses=question.statuses, categories=question.categories)
+    return Where(
+        being=scope.being_id, statuses=question.statuses, categories=question.categories, themes=question.themes
+    )

@@ -18,6 +18,7 @@ _d, _b = diary.c, beings.c
 _ENTRY = select(_d.date, _d.text, _d.sources, _d.written_at).where(_d.being_id == bindparam("being"))
 _LAST = _ENTRY.order_by(_d.written_at.desc()).limit(1)
 _OF = _ENTRY.where(_d.date == bindparam("day"))
+_SINCE = _ENTRY.where(_d.date >= bindparam("day")).order_by(_d.date.desc()).limit(bindparam("limit"))
 _insert = sqlite.insert(diary)
 _WRITE = _insert.on_conflict_do_update(
     index_elements=[_d.being_id, _d.date],
@@ -29,6 +30,11 @@ _WRITE_THOUGHTS = _insert_being.on_conflict_do_update(
     index_elements=[_b.being_id],
     set_={name: _insert_being.excluded[name] for name in ("think", "think_sources")},
 )
+
+
+async def since(reads: Reads, scope: Scope, date: str, limit: int) -> list[DiaryEntry]:
+    """The latest of those of that date and later, oldest first."""
+    return (await reads.rows(_SINCE, _to_entry, being=scope.being_id, day=date, limit=limit))[::-1]
 
 
 async def last(reads: Reads, scope: Scope) -> DiaryEntry | None:

@@ -12,11 +12,12 @@ from typing import Any
 from sqlalchemy import bindparam, delete, insert, select, update
 
 from memory.audit import entry_of
+from memory.chat import MessageId
 from memory.model import Cluster, Memory, MemoryId
 from memory.ports import Erased
 from memory.rules.traces import all_texts, folded, redacted, renamed, tells_of, told_by, without_retelling
 from memory.scope import Scope
-from storage.sql import audit, clusters, derived, embeddings, memories, pending, revisions
+from storage.sql import audit, clusters, derived, embeddings, erasing_chat, memories, pending, revisions
 from storage.sql.engine import Database, Reads, Transaction
 from storage.sql.query import among, as_list
 from storage.sql.rows import MEMORY, from_memory, pair, scalar, to_memory
@@ -65,34 +66,44 @@ _MARKS = select(forgotten.c.mark, forgotten.c.memory_id).order_by(forgotten.c.ma
 _CLEAR = delete(forgotten).where(forgotten.c.mark == bindparam("old_mark"))
 
 
-async def forget(database: Database, scope: Scope, ids: Sequence[MemoryId], *, at: datetime) -> Erased:
+async def forget(database: Database, scope: Scope, ids: Sequence[MemoryId | MessageId], *, at: datetime) -> Erased:
     async with database.transaction() as transaction:
-        gone = await memories.by_ids(transaction, scope, ids)
-        if not gone:
-            return Erased()
+        gone = await memories.by_ids(transaction, scope, [MemoryId(id_) for id_ in ids])
         gone_ids = [memory.id for memory in gone]
-        earlier = await _earlier_texts(transaction, scope, gone_ids)
-        words = await _words(transaction, gone, earlier)
-        into = {memory.id: _survivor(memory.id, {one.id: one.absorbed_into for one in gone}) for memory in gone}
-        told = await _told(transaction, scope, gone, earlier)
-        related, retold = await _untie(transaction, scope, gone, into, told)
-        related += await _unsummarise(transaction, scope, gone)
-        # A session is summarised with all that its memories have absorbed.
-        related += [one.compressed_into for one in retold if one.compressed_into]
-        from_notes = await transaction.rows(_NOTES, scalar, ids=as_list(gone_ids))
-        for statement in (*_PARTS, _UNLIKE, _DELETE):
-            await transaction.run(statement, [{"ids": as_list(gone_ids)}])
-        names = await _mend_clusters(transaction, scope, [*gone, *retold], words)
-        await embeddings.remove_orphans(transaction, [memory.content_hash for memory in gone])
-        entries = await derived.remove_diary(transaction, scope, gone_ids)
-        await derived.remove_offers(transaction, scope, [*gone_ids, *(one.id for one in retold)], words)
-        means = {memory.cluster_id for memory in (*gone, *retold) if memory.cluster_id}
-        going = derived.Going(into=into, told=told, words=words, names=names, notes=from_notes, clusters=means)
-        await derived.clean_journal(transaction, scope, going)
-        await _redact_reports(transaction, scope, words, frozenset(names.values()))
-        await transaction.run(_MARK, [{"memory_id": id_} for id_ in gone_ids])
-        await audit.append(transaction, [entry_of(scope, "forget", at, tool="forget", ids=gone_ids)])
-        return Erased(tuple(gone_ids), tuple(dict.fromkeys(related)), entries)
+        said = [*(MessageId(id_) for id_ in ids), *await erasing_chat.sources(transaction, gone_ids)]
+        messages, drawn = await erasing_chat.erase(transaction, scope, said)
+        found = await _forget(transaction, scope, gone) if gone else Erased()
+        if not gone and not messages:
+            return found
+        # One of the messages stands for all: their bytes are in the ledger's files alone.
+        await transaction.run(_MARK, [{"memory_id": id_} for id_ in gone_ids or messages[:1]])
+        await audit.append(transaction, [entry_of(scope, "forget", at, tool="forget", ids=[*gone_ids, *messages])])
+        stay = [id_ for id_ in drawn if id_ not in gone_ids]
+        return replace(found, related=tuple(dict.fromkeys([*found.related, *stay])), messages=tuple(messages))
+
+
+async def _forget(transaction: Transaction, scope: Scope, gone: Sequence[Memory]) -> Erased:
+    gone_ids = [memory.id for memory in gone]
+    earlier = await _earlier_texts(transaction, scope, gone_ids)
+    words = await _words(transaction, gone, earlier)
+    into = {memory.id: _survivor(memory.id, {one.id: one.absorbed_into for one in gone}) for memory in gone}
+    told = await _told(transaction, scope, gone, earlier)
+    related, retold = await _untie(transaction, scope, gone, into, told)
+    related += await _unsummarise(transaction, scope, gone)
+    # A session is summarised with all that its memories have absorbed.
+    related += [one.compressed_into for one in retold if one.compressed_into]
+    from_notes = await transaction.rows(_NOTES, scalar, ids=as_list(gone_ids))
+    for statement in (*_PARTS, _UNLIKE, _DELETE):
+        await transaction.run(statement, [{"ids": as_list(gone_ids)}])
+    names = await _mend_clusters(transaction, scope, [*gone, *retold], words)
+    await embeddings.remove_orphans(transaction, [memory.content_hash for memory in gone])
+    entries = await derived.remove_diary(transaction, scope, gone_ids)
+    await derived.remove_offers(transaction, scope, [*gone_ids, *(one.id for one in retold)], words)
+    means = {memory.cluster_id for memory in (*gone, *retold) if memory.cluster_id}
+    going = derived.Going(into=into, told=told, words=words, names=names, notes=from_notes, clusters=means)
+    await derived.clean_journal(transaction, scope, going)
+    await _redact_reports(transaction, scope, words, frozenset(names.values()))
+    return Erased(tuple(gone_ids), tuple(dict.fromkeys(related)), entries)
 
 
 async def marks(reads: Reads) -> list[tuple[int, MemoryId]]:

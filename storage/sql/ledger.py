@@ -8,6 +8,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
+from memory.chat import ChatSession, Message, MessageId, Unwatched
 from memory.language import Spent
 from memory.model import (
     Changes,
@@ -17,11 +18,22 @@ from memory.model import (
     MemoryId,
     ModelName,
     Note,
+    NoteId,
     Revision,
     RunId,
     Vector,
 )
-from memory.patrol_ports import KeptOffer, Lately, PatrolReads, PatrolTransaction, Run, RunState, Undone
+from memory.patrol_ports import (
+    DiaryEntry,
+    KeptOffer,
+    Lately,
+    PatrolReads,
+    PatrolTransaction,
+    Run,
+    RunState,
+    Thoughts,
+    Undone,
+)
 from memory.ports import (
     AuditEntry,
     AuditQuery,
@@ -30,22 +42,30 @@ from memory.ports import (
     Hit,
     KeyedEarlier,
     KeywordQuery,
+    Preferring,
     SearchSource,
     StoreBatch,
+    Vitals,
 )
+from memory.profile import ProfileEntry
 from memory.scope import Scope
 from memory.tagging import Tag, TagMatches, TagQuery
 from storage.sql import (
     audit,
     beings,
+    chat,
     clusters,
     costs,
+    diary,
     embeddings,
     forgetting,
     memories,
     notes,
     offers,
     pending,
+    profile,
+    recalled,
+    recent,
     revisions,
     runs,
     search,
@@ -76,6 +96,14 @@ class Ledger:
     async def memories(self, scope: Scope, ids: Sequence[MemoryId]) -> list[Memory]:
         return await memories.by_ids(self._database, scope, ids)
 
+    async def with_preferences(
+        self, scope: Scope, ids: Sequence[MemoryId], preferring: Preferring
+    ) -> tuple[list[Memory], list[Memory]]:
+        return await recalled.with_preferences(self._database, scope, ids, preferring)
+
+    async def vitals(self, scope: Scope, ids: Sequence[MemoryId]) -> dict[MemoryId, Vitals]:
+        return await recalled.vitals(self._database, scope, ids)
+
     async def keyed(self, scope: Scope, keys: Sequence[str]) -> dict[str, KeyedEarlier]:
         return await memories.keyed(self._database, scope, keys)
 
@@ -103,7 +131,7 @@ class Ledger:
     async def revisions(self, scope: Scope, ids: Sequence[MemoryId]) -> list[Revision]:
         return await revisions.of(self._database, scope, ids)
 
-    async def forget(self, scope: Scope, ids: Sequence[MemoryId], *, at: datetime) -> Erased:
+    async def forget(self, scope: Scope, ids: Sequence[MemoryId | MessageId], *, at: datetime) -> Erased:
         return await forgetting.forget(self._database, scope, ids, at=at)
 
     async def any_memories(self, ids: Sequence[MemoryId]) -> list[Memory]:
@@ -136,6 +164,32 @@ class Ledger:
 
     async def cluster_summaries(self, scope: Scope) -> list[ClusterSummary]:
         return await clusters.summaries(self._database, scope)
+
+    # profile, and what a context reads
+
+    async def profile(self, scope: Scope) -> list[ProfileEntry]:
+        return await profile.all_of(self._database, scope)
+
+    async def write_entry(self, scope: Scope, entry: ProfileEntry) -> MemoryId | None:
+        return await profile.write(self._database, scope, entry)
+
+    async def remove_entry(self, scope: Scope, entry: ProfileEntry, *, at: datetime) -> bool:
+        return await profile.remove(self._database, scope, entry, at)
+
+    async def open_notes(self, scope: Scope, *, limit: int) -> list[Note]:
+        return await notes.open_(self._database, scope, limit)
+
+    async def close_note(self, scope: Scope, note_id: NoteId, *, at: datetime, remove: bool = False) -> bool:
+        return await notes.close(self._database, scope, note_id, at, remove=remove)
+
+    async def thoughts(self, scope: Scope) -> Thoughts:
+        return await diary.thoughts(self._database, scope)
+
+    async def diary_since(self, scope: Scope, date: str, *, limit: int) -> list[DiaryEntry]:
+        return await diary.since(self._database, scope, date, limit)
+
+    async def recently_activated(self, scope: Scope, *, limit: int) -> list[Memory]:
+        return await recent.recently_activated(self._database, scope, limit)
 
     # notes and the patrol
 
@@ -176,6 +230,58 @@ class Ledger:
 
     async def record_cost(self, scope: Scope, run: RunId, spent: Spent, *, at: datetime) -> None:
         await costs.record(self._database, scope, run, spent, at)
+
+    async def tokens_since(self, purpose: str, since: datetime) -> int:
+        return await costs.tokens_since(self._database, purpose, since)
+
+    # conversations
+
+    async def append(
+        self,
+        scope: Scope,
+        session_id: str,
+        messages: Sequence[Message],
+        *,
+        keys: Sequence[str | None],
+        title: str = "",
+        interface: str = "",
+        watched: bool = False,
+    ) -> list[MessageId]:
+        return await chat.append(
+            self._database, scope, session_id, messages, keys, title=title, interface=interface, watched=watched
+        )
+
+    async def link(self, scope: Scope, told: Mapping[MemoryId, Sequence[MessageId]]) -> None:
+        await chat.link(self._database, scope, told)
+
+    async def messages(self, scope: Scope, ids: Sequence[MessageId]) -> list[Message]:
+        return await chat.by_ids(self._database, scope, ids)
+
+    async def keyed_messages(self, scope: Scope, session_id: str, keys: Sequence[str]) -> dict[str, Message]:
+        return await chat.keyed(self._database, scope, session_id, keys)
+
+    async def last_key(self, scope: Scope, session_id: str) -> str | None:
+        return await chat.last_key(self._database, scope, session_id)
+
+    async def recent_messages(
+        self, scope: Scope, *, limit: int, session_id: str | None = None, other_than: str | None = None
+    ) -> list[Message]:
+        return await chat.recent(self._database, scope, limit=limit, session_id=session_id, other_than=other_than)
+
+    async def sessions(self, scope: Scope, *, limit: int) -> list[ChatSession]:
+        return await chat.latest_sessions(self._database, scope, limit)
+
+    async def unwatched(self, *, now: datetime, limit: int) -> list[Unwatched]:
+        return await chat.unwatched(self._database, now, limit)
+
+    async def messages_of(self, scope: Scope, session_id: str, *, start: int, end: int) -> list[Message]:
+        return await chat.between(self._database, scope, session_id, start, end)
+
+    async def watched(self, scope: Scope, session_id: str, *, up_to: int) -> None:
+        await chat.watched(self._database, scope, session_id, up_to)
+
+    async def watch_failed(self, scope: Scope, session_id: str, *, next_try: datetime) -> None:
+        await chat.watch_failed(self._database, scope, session_id, next_try)
 
     # audit
 

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from datetime import datetime
 
-from sqlalchemy import bindparam, insert, select, update
+from sqlalchemy import bindparam, delete, insert, select, update
 
 from memory.audit import entry_of
 from memory.errors import InvalidInput
-from memory.model import Note
+from memory.ingest.notes import SCENE
+from memory.model import Note, NoteId
 from memory.scope import Scope
 from storage.sql import audit
 from storage.sql.engine import Database, Reads, Row, Transaction
 from storage.sql.folding import fold
+from storage.sql.rows import scalar
 from storage.sql.tables import notes
 from storage.sql.times import from_micros, to_micros
 
@@ -22,6 +25,15 @@ _UNREAD = (
     .where(_n.being_id == bindparam("being"), _n.state == "unread", _n.type == bindparam("wanted"))
     .order_by(_n.created_at, _n.seq)
 )
+_OPEN = (
+    select(_n.id, _n.being_id, _n.type, _n.content, _n.created_at, _n.state, _n.reason, _n.memory_id)
+    .where(_n.being_id == bindparam("being"), _n.state == "unread", _n.type != SCENE)
+    .order_by(_n.created_at.desc(), _n.seq.desc())
+    .limit(bindparam("limit"))
+)
+_IS = select(_n.id).where(_n.being_id == bindparam("being"), _n.id == bindparam("target"), _n.type != SCENE)
+_CLOSE = update(notes).where(_n.id == bindparam("target"), _n.being_id == bindparam("being")).values(state="done")
+_REMOVE = delete(notes).where(_n.id == bindparam("target"), _n.being_id == bindparam("being"))
 _UPDATE = (
     update(notes)
     .where(_n.id == bindparam("target"), _n.being_id == bindparam("being"))
@@ -71,6 +83,21 @@ async def add(database: Database, scope: Scope, note: Note) -> None:
     async with database.transaction(grows=True) as transaction:
         await transaction.run(_INSERT, [row])
         await audit.append(transaction, [entry_of(scope, "note", note.created_at, ids=[note.id])])
+
+
+async def open_(reads: Reads, scope: Scope, limit: int) -> list[Note]:
+    """The latest that are unread and no scenes, oldest first."""
+    return (await reads.rows(_OPEN, _to_note, being=scope.being_id, limit=limit))[::-1]
+
+
+async def close(database: Database, scope: Scope, note_id: NoteId, at: datetime, *, remove: bool) -> bool:
+    binds = {"target": note_id, "being": scope.being_id}
+    async with database.transaction() as transaction:
+        if not await transaction.rows(_IS, scalar, **binds):
+            return False
+        await transaction.run(_REMOVE if remove else _CLOSE, [binds])
+        await audit.append(transaction, [entry_of(scope, "note", at, tool="profile", ids=[note_id])])
+        return True
 
 
 async def update_read(transaction: Transaction, scope: Scope, changed: Sequence[Note]) -> None:

@@ -115,6 +115,13 @@ Index(
     sqlite_where=text("session_id != ''"),
 )
 Index("ix_memories_procedural", memories.c.being_id, memories.c.status, sqlite_where=text("category = 'procedural'"))
+Index(
+    "ix_memories_activated",
+    memories.c.being_id,
+    memories.c.last_activated.desc(),
+    memories.c.id,
+    sqlite_where=text("last_activated IS NOT NULL"),
+)
 Index("ix_memories_timeline", memories.c.being_id, memories.c.happened_at.desc(), memories.c.id)
 Index("ix_memories_content_hash", memories.c.content_hash)
 
@@ -327,8 +334,9 @@ cost_records = Table(
 )
 Index("ix_cost_records_being_id", cost_records.c.being_id, cost_records.c.at)
 
-# Conversations as they were observed (spec T1, H1). `watched`: of its messages, how many the memory thread has looked
-# at; `next_try` is when it looks again after a failure, 0 for at once.
+# Conversations as they were observed (spec T1, H1). `messages` is the position that the next message gets, `watched`
+# that from which on the memory thread has not looked; between them some may have been erased. `next_try`: since when
+# they wait for it, or, after a failure, until when.
 sessions = Table(
     "sessions",
     metadata,
@@ -354,7 +362,7 @@ messages = Table(
     Column("id", Text, nullable=False, unique=True),
     Column("being_id", Text, nullable=False),
     Column("session_id", Text, nullable=False),
-    # In its session, from 0, without a gap while none is erased.
+    # In its session, from 0, without a gap while none is erased; not given out again.
     Column("position", Integer, nullable=False),
     Column("role", Text, nullable=False),
     Column("speaker", Text, nullable=False),
@@ -369,6 +377,15 @@ messages = Table(
     sqlite_autoincrement=True,
 )
 Index("ix_messages_timeline", messages.c.being_id, messages.c.at.desc(), messages.c.id)
+
+# Keys of messages that were forgotten, by a hash with their session: what is read again does not come back.
+forgotten_keys = Table(
+    "forgotten_keys",
+    metadata,
+    Column("being_id", Text, nullable=False),
+    Column("key_hash", Text, nullable=False),
+    PrimaryKeyConstraint("being_id", "key_hash"),
+)
 
 # What was said, and what has come of it.
 message_memories = Table(

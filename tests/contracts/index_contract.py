@@ -50,6 +50,7 @@ def point(
     status: MemoryStatus = "active",
     category: Category = "episodic",
     cluster: str | None = None,
+    themes: tuple[str, ...] = (),
 ) -> IndexPoint:
     memory = Memory(
         id=memory_id(number),
@@ -61,6 +62,7 @@ def point(
         status=status,
         category=category,
         cluster_id=None if cluster is None else ClusterId(cluster),
+        themes=themes,
     )
     return IndexPoint(memory=memory, words=words, vector=vector, tokens=number)
 
@@ -204,6 +206,25 @@ class IndexContract:
         dead = replace(question, statuses=("dead",))
         assert (await candidates(index, ADA, dead)).ids == (memory_id(2),)
         assert [id for id, _ in await index.nearest(ADA, unit(1), limit=5, statuses=("dead",))] == [memory_id(2)]
+
+    async def test_only_memories_with_all_the_asked_themes_are_candidates(self, index: Index) -> None:
+        """spec O12: filtering by tags; in whatever letter case, and as whole themes."""
+        points = [
+            point(1, "harbor", unit(1), themes=("Sea", "non-inferable")),
+            point(2, "harbor", unit(1), themes=("sea", "seaside")),
+            point(3, "harbor", unit(1)),
+            point(4, "harbor", unit(1), scope=BOB, themes=("sea", "non-inferable")),
+        ]
+        await index.upsert(points)
+        question = asked("harbor", unit(1))
+        for themes, numbers in (("", "123"), ("SEA", "12"), ("sea,Non-Inferable", "1"), ("se", ""), ("other,sea", "")):
+            of_all = tuple(filter(None, themes.split(",")))
+            pool = await candidates(index, ADA, replace(question, themes=of_all))
+            assert set(pool.ids) == {memory_id(int(number)) for number in numbers}
+        semantic = replace(question, themes=("sea",), categories=("semantic",))
+        assert (await candidates(index, ADA, semantic)).ids == ()
+        narrowed = await candidates(index, ADA, replace(question, themes=("sea",)))
+        assert narrowed.idf.tolist() == pytest.approx([expected_idf("harbor", points[:3])], rel=1e-4)
 
     async def test_an_upsert_with_another_status_moves_the_memory_between_filters(self, index: Index) -> None:
         await index.upsert([point(1, "harbor", unit(1), cluster="c1")])

@@ -80,7 +80,7 @@ class TestSqlLedger(LedgerContract, ForgettingContract, PatrolContract):
             "memories", "reinforcements", "revisions", "notes", "embeddings", "index_pending", "clusters",
             "patrol_runs", "forgotten", "settings", "audit", "tokens",
             "beings", "patrol_changes", "patrol_offers", "diary", "cost_records",
-            "sessions", "messages", "message_memories", "profile", "ingested",
+            "sessions", "messages", "message_memories", "forgotten_keys", "profile", "ingested",
         }  # fmt: skip
 
     async def test_everything_acknowledged_is_there_after_reopening(self, path: Path) -> None:

@@ -13,6 +13,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from memory.context.asked import ContextFlags
 from memory.errors import InvalidInput
 from memory.model import CATEGORIES
 from tools.arguments import Arguments, input_schema, read_arguments
@@ -29,17 +30,26 @@ REQUIRED: dict[str, dict[str, Any]] = {
     "update_memory": {"memory_id": "a"},
     "forget": {"memory_ids": ["a"]},
     "run_patrol": {},
+    "observe": {"session_id": "s"},
+    "context": {},
+    "profile": {},
 }
 ARGUMENTS = [(tool.name, name) for tool in TOOLS.values() for name in tool.arguments.model_fields]
 SHORT_TEXTS = [
     ("recall_memory", "cluster_id"), ("recall_memory", "cursor"), ("search_memory", "since"),
     ("search_memory", "until"), ("search_memory", "cursor"), ("store", "when"), ("store", "session_id"),
     ("store", "key"), ("update_memory", "memory_id"),
-    ("run_patrol", "undo"),
+    ("run_patrol", "undo"), ("observe", "session_id"), ("observe", "title"), ("observe", "interface"),
+    ("context", "session_id"), ("profile", "name"),
 ]  # fmt: skip
 LINES = [("store", "setting"), ("store", "feeling"), ("store", "lesson")]
-LONG_TEXTS = [("recall", "query"), ("search_memory", "query"), ("store", "text"), ("update_memory", "text")]
-TEXTS = SHORT_TEXTS + LINES + LONG_TEXTS
+LONG_TEXTS = [
+    ("recall", "query"), ("search_memory", "query"), ("store", "text"), ("update_memory", "text"),
+    ("context", "message"),
+]  # fmt: skip
+VALUES = [("profile", "value")]
+"""Of a length of their own."""
+TEXTS = SHORT_TEXTS + LINES + LONG_TEXTS + VALUES
 TEXT_LISTS = [
     ("recall_memory", "memory_ids", 50), ("search_memory", "themes", 20), ("store", "actors", 50),
     ("store", "dialogue", 50), ("store", "sensory", 50), ("store", "themes", 20), ("store", "when", 50),
@@ -47,17 +57,25 @@ TEXT_LISTS = [
 ]  # fmt: skip
 CHOICE_LISTS = [
     ("recall", "categories"), ("recall", "emotions"), ("search_memory", "categories"), ("search_memory", "sources"),
-    ("store", "emotions"), ("run_patrol", "steps"),
+    ("store", "emotions"), ("run_patrol", "steps"), ("context", "blocks"),
 ]  # fmt: skip
-CHOICES = [("recall", "format"), ("search_memory", "mode"), ("store", "category")]
+CHOICES = [
+    ("recall", "format"),
+    ("search_memory", "mode"),
+    ("store", "category"),
+    ("profile", "action"),
+    ("profile", "kind"),
+]
 NUMBERS = [
     ("recall", "limit", 1, 50), ("recall", "token_budget", 1, 100_000), ("recall_memory", "limit", 1, 100),
     ("search_memory", "limit", 1, 100), ("store", "importance", 0, 1),
-    ("update_memory", "importance", 0, 1),
+    ("update_memory", "importance", 0, 1), ("context", "token_limit", 1, 1_000_000),
+    ("context", "context_verbosity", 0, 50),
 ]  # fmt: skip
 FLAGS = [
     ("search_memory", "include_dead"), ("search_memory", "include_compressed"), ("store", "pinned"),
     ("run_patrol", "dry_run"), ("update_memory", "pinned"),
+    *(("context", name) for name in ContextFlags.__dataclass_fields__ if name != "context_verbosity"),
 ]  # fmt: skip
 
 
@@ -85,6 +103,7 @@ def test_these_tables_name_every_argument_of_every_tool() -> None:
     """A new argument must be put to the tests below."""
     named = {(row[0], row[1]) for row in (*TEXTS, *TEXT_LISTS, *CHOICE_LISTS, *CHOICES, *NUMBERS, *FLAGS)}
     named.add(("run_patrol", "decisions"))  # tests/unit/patrol/deciding
+    named |= {("observe", "messages"), ("observe", "memories")}  # tests/unit/tools/test_observe.py
     assert named == set(ARGUMENTS)
     assert set(TOOLS) == set(REQUIRED)
 
@@ -198,6 +217,7 @@ LENGTHS = [
     *((tool, name, 200) for tool, name in SHORT_TEXTS),
     *((tool, name, 2_000) for tool, name in LINES),
     *((tool, name, MAX_TEXT) for tool, name in LONG_TEXTS),
+    *((tool, name, 8_000) for tool, name in VALUES),
 ]
 
 
@@ -399,6 +419,10 @@ GOOD: list[tuple[str, dict[str, Any]]] = [
     ("update_memory", {"text": "b", "importance": 1, "themes": [], "pinned": False}),
     ("forget", {"memory_ids": ["a", "b"]}),
     ("run_patrol", {"steps": ["merge", "assign"], "dry_run": True}),
+    ("observe", {"messages": [{"role": "user", "text": "Hi", "at": "2026-03-01T12:00:00Z", "key": "k"}], "title": "T"}),
+    ("context", {"message": "Hi", "token_limit": 100, "blocks": ["snapshot", "memories"], "prompt_lite_mode": True}),
+    ("profile", {"action": "set", "kind": "notes", "name": "todo", "value": "Buy bread"}),
+    ("observe", {"memories": [{"essence": "We met.", "weight": 1, "emotions": ["joy"], "messages": ["k", 0]}]}),
 ]
 
 

@@ -13,7 +13,7 @@ down_revision = "0005"
 branch_labels = None
 depends_on = None
 
-TABLES = ("ingested", "profile", "message_memories", "messages", "sessions")
+TABLES = ("ingested", "profile", "message_memories", "forgotten_keys", "messages", "sessions")
 
 
 def upgrade() -> None:
@@ -55,6 +55,12 @@ def upgrade() -> None:
         sqlite_autoincrement=True,
     )
     op.create_index("ix_messages_timeline", "messages", ["being_id", sa.text("at DESC"), "id"])
+    op.create_table(
+        "forgotten_keys",
+        sa.Column("being_id", sa.Text(), nullable=False),
+        sa.Column("key_hash", sa.Text(), nullable=False),
+        sa.PrimaryKeyConstraint("being_id", "key_hash", name="pk_forgotten_keys"),
+    )
     op.create_table(
         "message_memories",
         sa.Column("message_id", sa.Text(), nullable=False),
@@ -107,12 +113,18 @@ def _add_to_memories() -> None:
         ["being_id", "status"],
         sqlite_where=sa.text("category = 'procedural'"),
     )
+    op.create_index(
+        "ix_memories_activated",
+        "memories",
+        ["being_id", sa.text("last_activated DESC"), "id"],
+        sqlite_where=sa.text("last_activated IS NOT NULL"),
+    )
 
 
 def downgrade() -> None:
     for table in TABLES:
         op.drop_table(table)
-    for index in ("procedural", "turn", "resembles"):
+    for index in ("activated", "procedural", "turn", "resembles"):
         op.drop_index(f"ix_memories_{index}", "memories")
     op.drop_column("memories", "resembles")
     op.drop_column("memories", "turn")

@@ -3,41 +3,35 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Sequence
-from dataclasses import dataclass, field, replace
-from pathlib import Path
+from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 import pytest
 from numpy.typing import NDArray
 
 from memory.errors import IndexUnavailable
-from memory.ingest.index_keeper import IndexKeeper
-from memory.model import Memory, MemoryId
+from memory.model import Memory
 from memory.patrol_ports import PatrolChanges
-from memory.ports import Activation, Embedder, Pool, Question, RecallIndex, StoreBatch, VectorToCome
-from memory.recall.recall import Query, Recall, Recalled
+from memory.ports import Activation, Pool, Question, RecallIndex, VectorToCome
+from memory.recall.recall import Query
+from memory.rules.prompt import prompt_block
+from memory.rules.saying import PROMPT
 from memory.scope import Scope
-from storage.qdrant.edge import EdgeIndex
-from storage.qdrant.schema import Fingerprint
-from storage.sql.ledger import Ledger, open_ledger
 from tests.contracts.ledger_contract import WAIT_S, apply, subjects
-from tests.doubles import ADA, NOW, Clock, FakeActivationLog, WordEmbedder, a_memory
+from tests.doubles import ADA, NOW, WordEmbedder, a_memory
+from tests.unit.memory.recall.homes import DIM, Home, ids
 
 LONG = a_memory("harbor " * 30)
-"""31 tokens, and the best answer to "harbor"."""
+"""30 tokens, 31 as a line of a prompt, and the best answer to "harbor"."""
 SHORT = [
     a_memory("harbor harbor harbor cat"),
     a_memory("harbor harbor cat"),
     a_memory("harbor cat"),
     a_memory("harbor cat dog"),
 ]
-"""The next best in this order, of 5, 4, 3 and 4 tokens."""
+"""The next best in this order: of 4, 3, 2 and 3 tokens, as lines of a prompt of one more."""
 UNRELATED = a_memory("violin practice in winter")
-
-
-DIM = 1024
-"""So many that no two words here share a bucket: texts without a common word are at cosine 0."""
 
 
 class SlowEmbedder(WordEmbedder):
@@ -84,36 +78,6 @@ class AwayIndex:
         raise IndexUnavailable("the server is down")
 
 
-@dataclass
-class Home:
-    ledger: Ledger
-    index: EdgeIndex
-    embedder: WordEmbedder
-    activations: FakeActivationLog = field(default_factory=FakeActivationLog)
-
-    async def put(self, *memories: Memory) -> None:
-        """Into the ledger and the index."""
-        vectors = {memory.content_hash: self.embedder.vector(memory.embed_text) for memory in memories}
-        await self.ledger.commit(ADA, StoreBatch(new=memories, model=self.embedder.model, vectors=vectors))
-        await IndexKeeper(self.ledger, self.index, self.embedder).catch_up()
-
-    def recall(self, index: RecallIndex | None = None, embedder: Embedder | None = None) -> Recall:
-        return Recall(self.ledger, index or self.index, embedder or self.embedder, self.activations, now=Clock())
-
-
-@pytest.fixture
-async def home(tmp_path: Path) -> AsyncIterator[Home]:
-    embedder = WordEmbedder(DIM)
-    index = await EdgeIndex.open(tmp_path / "index", Fingerprint(embedder.model, DIM))
-    async with open_ledger(tmp_path / "memory.db") as ledger:
-        yield Home(ledger, index, embedder)
-    await index.close()
-
-
-def ids(found: Recalled | Sequence[Memory]) -> list[MemoryId]:
-    return [memory.id for memory in ([m for m, _ in found.memories] if isinstance(found, Recalled) else found)]
-
-
 # --- how many
 
 
@@ -131,22 +95,24 @@ async def test_no_more_than_the_limit_are_recalled_best_first(home: Home) -> Non
 @pytest.mark.parametrize(
     ("budget", "limit", "taken"),
     [
-        pytest.param(40, 3, [LONG, *SHORT[:2]], id="all fit to the token"),
-        pytest.param(39, 3, [LONG, SHORT[0], SHORT[2]], id="the third is a token too long"),
-        pytest.param(30, 3, SHORT[:3], id="the first is too long"),
-        pytest.param(30, 1, SHORT[:1], id="the first is too long and one is asked for"),
-        pytest.param(7, 3, [SHORT[0]], id="room for one"),
-        pytest.param(2, 3, [], id="room for none"),
+        pytest.param(42, 3, [LONG, *SHORT[:2]], id="all fit to the token"),
+        pytest.param(41, 3, [LONG, SHORT[0], SHORT[2]], id="the third is a token too long"),
+        pytest.param(32, 3, SHORT[:3], id="the first is too long"),
+        pytest.param(32, 1, SHORT[:1], id="the first is too long and one is asked for"),
+        pytest.param(9, 3, [SHORT[0]], id="room for one"),
+        pytest.param(4, 3, [], id="room for none"),
     ],
 )
 async def test_a_memory_too_long_for_the_budget_gives_way_to_shorter_ones(
     home: Home, budget: int, limit: int, taken: list[Memory]
 ) -> None:
-    """spec L2: the budget is never exceeded, and tokens are those of the prompt's lines."""
+    """spec L2: the budget is never exceeded. Here the tags have two tokens, and each line one for its category."""
     await home.put(LONG, *SHORT)
-    found = await home.recall()(ADA, Query(text="harbor", limit=limit, token_budget=budget))
+    found = await home.recall()(ADA, Query(text="harbor", limit=limit, token_budget=budget), PROMPT)
     assert ids(found) == ids(taken)
-    assert found.total_tokens == sum(1 + len(memory.scene.action.split()) for memory in taken) <= budget
+    assert found.said == prompt_block(taken)
+    words = sum(1 + len(memory.scene.action.split()) for memory in taken)
+    assert found.total_tokens == words + (2 if taken else 0) <= budget
     assert found.budget_used == found.total_tokens / budget
 
 
@@ -176,7 +142,7 @@ async def test_what_died_since_it_was_indexed_is_not_recalled_and_others_take_it
     await apply(home.ledger, PatrolChanges(subjects=tuple(dead)))
     found = await home.recall()(ADA, Query(text="harbor"))
     assert ids(found) == ids([SHORT[0], SHORT[2], SHORT[3]])
-    assert found.total_tokens == 5 + 3 + 4
+    assert found.total_tokens == 4 + 2 + 3
     assert [activation.memory_id for _, activation in home.activations.added] == ids(found)
 
 

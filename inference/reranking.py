@@ -1,0 +1,173 @@
+"""Re-ranking by a cross-encoder of fastembed (ONNX Runtime), in a thread of its own, loaded when first needed.
+
+A query is worth a short wait, no more: a model that is still being fetched, does not load or does not finish in time is
+not available, and the caller goes on without it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import math
+import threading
+import time
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Protocol
+
+from memory.errors import RerankerUnavailable
+
+logger = logging.getLogger(__name__)
+
+PATIENCE_SECONDS = 2.0
+RETRY_SECONDS = 60.0
+"""After a failure to load, the next try comes no sooner: each may wait for a network."""
+LONGEST_TEXT = 4_000
+"""Characters: no such model reads more."""
+AT_ONCE = 8
+"""Pairs in one run of the model: rows are padded to the longest of their run."""
+MODEL_FILES = ("onnx/model.onnx", "model.onnx")
+
+
+class CrossEncoder(Protocol):
+    """As fastembed has it."""
+
+    def rerank(self, query: str, documents: Iterable[str], batch_size: int = 64) -> Iterable[float]:
+        """A number for each, greater is better, without bounds."""
+        ...
+
+
+def load(name: str, models_dir: Path) -> CrossEncoder:
+    """A model that fastembed knows, which it fetches; or one in the directory `name`: `model.onnx` (or
+    `onnx/model.onnx`), its tokenizer and configuration. Raises `RerankerUnavailable`."""
+    try:
+        from fastembed.common.model_description import ModelSource
+        from fastembed.rerank.cross_encoder import TextCrossEncoder
+    except ImportError as error:
+        raise RerankerUnavailable(name, f"fastembed cannot be imported: {error}") from error
+    try:
+        # One thread: with two, a second busy core makes every run slower.
+        if not Path(name).is_dir():
+            return TextCrossEncoder(name, cache_dir=str(models_dir / "hub"), threads=1)
+        file = next((file for file in MODEL_FILES if (Path(name) / file).is_file()), MODEL_FILES[0])
+        alias = f"directory/{Path(name).absolute()}"
+        if not any(str(known["model"]).lower() == alias.lower() for known in TextCrossEncoder.list_supported_models()):
+            TextCrossEncoder.add_custom_model(alias, sources=ModelSource(hf=alias), model_file=file)
+        return TextCrossEncoder(alias, specific_model_path=name, threads=1)
+    except Exception as error:  # fastembed, the hub, onnxruntime and tokenizers raise errors of no common kind
+        reason = " ".join(str(error).split())[:300]
+        raise RerankerUnavailable(
+            name, f"it could not be loaded ({reason}); check MADELEINE_RERANKER and the network"
+        ) from error
+
+
+class FastembedReranker:
+    """`memory.ports.Reranker` over one model."""
+
+    def __init__(
+        self,
+        name: str,
+        models_dir: Path,
+        *,
+        patience: float = PATIENCE_SECONDS,
+        loader: Callable[[str, Path], CrossEncoder] = load,
+    ) -> None:
+        """`patience`: seconds that a call takes at most, loading included."""
+        self._name = name
+        self._models_dir = models_dir
+        self._patience = patience
+        self._loader = loader
+        self._worker = ThreadPoolExecutor(max_workers=1, thread_name_prefix="reranking")
+        self._loading: asyncio.Future[CrossEncoder] | None = None
+        self._failed_at: float | None = None
+        self._closed = threading.Event()
+
+    async def scores(self, query: str, texts: Sequence[str]) -> list[float]:
+        if not texts:
+            return []
+        loading = self._model()
+        try:
+            async with asyncio.timeout(self._patience):
+                model = await asyncio.shield(loading)
+                return await self._in_worker(model, query, texts)
+        except TimeoutError:
+            doing = "it did not answer" if loading.done() else "it is still being fetched and loaded, and was not there"
+            raise RerankerUnavailable(self._name, f"{doing} within {self._patience:g} s") from None
+
+    async def close(self) -> None:
+        self._closed.set()
+        self._worker.shutdown(wait=False, cancel_futures=True)
+
+    async def _in_worker(self, model: CrossEncoder, query: str, texts: Sequence[str]) -> list[float]:
+        """A caller that gave up is not worked for any longer than one run of the model takes."""
+        given_up = threading.Event()
+
+        def work() -> list[float]:
+            found: list[float] = []
+            for start in range(0, len(texts), AT_ONCE):
+                if given_up.is_set() or self._closed.is_set():
+                    break
+                some = [text[:LONGEST_TEXT] for text in texts[start : start + AT_ONCE]]
+                found += map(sigmoid, model.rerank(query[:LONGEST_TEXT], some, batch_size=AT_ONCE))
+            return found
+
+        try:
+            found = await asyncio.get_running_loop().run_in_executor(self._worker, work)
+        except asyncio.CancelledError:
+            raise
+        except Exception as error:  # onnxruntime raises errors of no common kind
+            logger.exception("re-ranking by %s failed", self._name)
+            raise RerankerUnavailable(self._name, "it failed; the log tells more") from error
+        finally:
+            given_up.set()
+        if len(found) != len(texts) or not all(map(math.isfinite, found)):
+            raise RerankerUnavailable(self._name, "its answer is not one number for each text")
+        return found
+
+    def _model(self) -> asyncio.Future[CrossEncoder]:
+        """As far as it is loaded; the attempt that is under way, that has failed just now, or a new one."""
+        too_early = self._failed_at is not None and time.monotonic() - self._failed_at < RETRY_SECONDS
+        if self._loading is None or (self._failed_at is not None and not too_early):
+            self._failed_at = None
+            self._loading = self._load()
+        return self._loading
+
+    def _load(self) -> asyncio.Future[CrossEncoder]:
+        loop = asyncio.get_running_loop()
+        found: asyncio.Future[CrossEncoder] = loop.create_future()
+
+        def tell(model: CrossEncoder | None, error: RerankerUnavailable | None) -> None:
+            if found.cancelled():
+                return
+            if model is not None:
+                found.set_result(model)
+            elif error is not None:
+                self._failed_at = time.monotonic()
+                logger.warning("%s", error)
+                found.set_exception(error)
+                found.exception()  # whoever waits is told; nobody has to
+
+        def work() -> None:
+            model, error = None, None
+            try:
+                model = self._loader(self._name, self._models_dir)
+            except RerankerUnavailable as unavailable:
+                error = unavailable
+            except Exception as unforeseen:  # a thread of ours: nobody else would say that it died
+                logger.exception("loading %s failed", self._name)
+                error = RerankerUnavailable(self._name, f"it does not load: {unforeseen}")
+            with contextlib.suppress(RuntimeError):  # the loop may have been closed meanwhile
+                loop.call_soon_threadsafe(tell, model, error)
+
+        threading.Thread(target=work, name="loading a re-ranking model", daemon=True).start()
+        return found
+
+
+def sigmoid(score: float) -> float:
+    """A model's number made a share in [0, 1]; NaN stays what it is."""
+    if score >= 0:
+        return 1 / (1 + math.exp(-score))
+    grown = math.exp(score)
+    return grown / (1 + grown)

@@ -1,0 +1,142 @@
+"""A context for the next answer (spec P5, H5, L4): find what may go into it, then fit that into the limit."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from datetime import date, timedelta
+
+from memory.chat import ChatReads
+from memory.context.asked import BLOCKS, LITE, Block, BuiltContext, ContextFlags, ContextQuery, TagSearch
+from memory.context.built import built
+from memory.context.fitting import fitted
+from memory.context.history import other_chats, this_chat
+from memory.context.pieces import Found, pieces_of
+from memory.context.profile import in_order
+from memory.ports import Embedder, Hit
+from memory.profile import ContextLedger
+from memory.recall.recall import Query, Recall, Recalled
+from memory.rules.blocks import SNAPSHOT, SYSTEM_PROMPT, Part
+from memory.scope import Scope
+
+RECENT_NODES = 5
+DIARY_DAYS = 7
+MOST_NOTES = 50
+RECALL_TOKENS = 2000
+"""Of the memory block at most (spec L2)."""
+
+TOKEN_LIMIT = 8000
+
+_PARTS_OF: dict[Block, tuple[Part, ...]] = {
+    "system_prompt": SYSTEM_PROMPT,
+    "snapshot": SNAPSHOT,
+    "recent_nodes": ("recent_nodes",),
+    "memory_block": ("memory_block",),
+    "memories": ("memories",),
+    "history_current_chat": ("history_current_chat",),
+    "history_recent": ("history_recent",),
+    "diary": ("diary",),
+    "thoughts": ("thoughts",),
+}
+
+
+class BuildContext:
+    """The use case. A context is built each turn, so only the recall for its memory block counts, as any recall does:
+    what is shown because it came to mind lately would keep itself alive."""
+
+    def __init__(
+        self,
+        ledger: ContextLedger,
+        chat: ChatReads,
+        recall: Recall,
+        search: TagSearch,
+        embedder: Embedder,
+        *,
+        today: Callable[[], date],
+        flags: ContextFlags | None = None,
+        token_limit: int = TOKEN_LIMIT,
+    ) -> None:
+        """`flags` and `token_limit`: for a caller who says nothing else."""
+        self._ledger = ledger
+        self._chat = chat
+        self._recall = recall
+        self._search = search
+        self._embedder = embedder
+        self._today = today
+        self.flags = flags or ContextFlags()
+        self.token_limit = token_limit
+
+    async def __call__(self, scope: Scope, query: ContextQuery) -> BuiltContext:
+        """Raises `StorageError`, `IndexUnavailable`."""
+        query = replace(query, blocks=switched_on(query))
+        parts = {part for one in query.blocks for part in _PARTS_OF.get(one, ())} - switched_off(query)
+        found = await self._found(scope, query, parts)
+        pieces = [piece for piece in pieces_of(found, query.flags) if piece.part in parts]
+        fit = await fitted(pieces, self._embedder, limit=query.token_limit, with_notice="system_prompt" in query.blocks)
+        return built(query, found, fit)
+
+    async def _found(self, scope: Scope, query: ContextQuery, parts: set[Part]) -> Found:
+        ledger, flags, items = self._ledger, query.flags, query.flags.items
+        lite = flags.prompt_lite_mode
+        asked = bool(query.message) and items > 0
+        since = (self._today() - timedelta(days=DIARY_DAYS - 1)).isoformat()
+        found = Found()
+        if parts & {*SYSTEM_PROMPT, "knowledge"}:
+            found = replace(found, entries=in_order(await ledger.profile(scope)))
+        if "thoughts" in parts:
+            found = replace(found, thoughts=(await ledger.thoughts(scope)).points)
+        if "notes" in parts:
+            found = replace(found, notes=await ledger.open_notes(scope, limit=MOST_NOTES))
+        if "diary" in parts:
+            days = await ledger.diary_since(scope, since, limit=LITE if lite else DIARY_DAYS)
+            found = replace(found, diary=days)
+        if "recent_nodes" in parts:
+            limit = LITE if lite else RECENT_NODES
+            found = replace(found, recent_nodes=await ledger.recently_activated(scope, limit=limit))
+        if "history_current_chat" in parts and items:
+            said = await this_chat(self._chat, scope, query.session_id, query.message, limit=items)
+            found = replace(found, current_chat=said)
+        if "history_recent" in parts and items:
+            unified = flags.unified_history
+            said = await other_chats(self._chat, scope, query.session_id, unified=unified, limit=items)
+            found = replace(found, other_chats=said)
+        if "memories" in parts and asked:
+            found = replace(found, hits=await self._hits(scope, query))
+        if "memory_block" in parts and asked:
+            recalled = await self._recalled(scope, query)
+            found = replace(found, recalled=recalled.memories, meaning_off=recalled.meaning_off)
+        return found
+
+    async def _hits(self, scope: Scope, query: ContextQuery) -> tuple[Hit, ...]:
+        """spec H1 to H4. The message that is being answered is no hit of itself."""
+        limit = query.flags.items
+        quietly = replace(scope, counts=False)
+        hits = await self._search(quietly, query.message, limit=limit + 1, include_chat=True)
+        return tuple(hit for hit in hits if not (hit.source == "chat" and hit.text.strip() == query.message.strip()))[
+            :limit
+        ]
+
+    async def _recalled(self, scope: Scope, query: ContextQuery) -> Recalled:
+        budget = min(RECALL_TOKENS, query.token_limit)
+        return await self._recall(scope, Query(text=query.message, limit=query.flags.items, token_budget=budget))
+
+
+def switched_on(query: ContextQuery) -> frozenset[Block]:
+    """Of the blocks that are wanted those that no flag takes away (spec H5)."""
+    flags = query.flags
+    on: dict[Block, bool] = {
+        "memories": flags.enable_memories,
+        "memory_block": flags.enable_memories,
+        "history_current_chat": flags.enable_history_current_chat,
+        "history_recent": flags.enable_history_recent,
+        "diary": flags.enable_ai_diary,
+        "thoughts": flags.enable_thoughts,
+        "tags_placeholder": flags.enable_tags_placeholder,
+    }
+    return frozenset(one for one in BLOCKS if one in query.blocks and on.get(one, True))
+
+
+def switched_off(query: ContextQuery) -> set[Part]:
+    """Parts that a block has with others and a flag takes away."""
+    off: dict[Part, bool] = {"diary": not query.flags.enable_ai_diary, "thoughts": not query.flags.enable_thoughts}
+    return {part for part, gone in off.items() if gone}

@@ -1,0 +1,175 @@
+"""Reading and writing who the being is (spec P5). A preference is a memory as well: it is kept once and found twice."""
+
+from __future__ import annotations
+
+import unicodedata
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+
+from memory.errors import InvalidInput
+from memory.ingest.forget import Forget
+from memory.ingest.notes import SCENE, add_note
+from memory.ingest.redaction import Cleaning
+from memory.ingest.store import NewScene, StoreScenes
+from memory.ingest.update import UpdateMemory
+from memory.model import Changes, MemoryId, Note, NoteId, Scene
+from memory.profile import KINDS, SOUL_PARTS, ProfileEntry, ProfileKind, ProfileLedger
+from memory.rules.secrets import Redact, redacted
+from memory.scope import Scope
+
+MOST_ENTRIES = 200
+"""Of one kind that are written by hand: each is in every prompt."""
+SHOWN_NOTES = 100
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Written:
+    """`redacted`: the secrets that were taken out, by kind."""
+
+    entry: ProfileEntry
+    redacted: Mapping[str, int] = field(default_factory=dict)
+
+
+class Profile:
+    """The use case.
+
+    A preference is stored as a procedural memory, pinned, of the text `name: value`, so that a recall brings it back;
+    writing it anew corrects that memory, and removing it forgets it. So there is one of each, whoever changes it.
+    """
+
+    def __init__(
+        self,
+        ledger: ProfileLedger,
+        store: StoreScenes,
+        update: UpdateMemory,
+        forget: Forget,
+        *,
+        now: Callable[[], datetime],
+        redact: Redact = redacted,
+    ) -> None:
+        self._ledger = ledger
+        self._store = store
+        self._update = update
+        self._forget = forget
+        self._now = now
+        self._redact = redact
+
+    async def read(self, scope: Scope, kind: ProfileKind | None = None, name: str = "") -> list[ProfileEntry]:
+        """In the order of the kinds, the soul in the order of its parts, else by name."""
+        wanted = plain(name)
+        return [
+            entry
+            for entry in in_order(await self._ledger.profile(scope))
+            if (kind is None or entry.kind == kind) and (not wanted or entry.name == wanted)
+        ]
+
+    async def write(self, scope: Scope, kind: ProfileKind, name: str, value: str) -> Written:
+        """Secrets are redacted before anything else is done. Raises `InvalidInput` for a part that no soul has, and
+        where there are too many of a kind; `StorageFull`, `StorageError`."""
+        cleaning = Cleaning(self._redact)
+        # As JSON, for a secret may be known by its name alone.
+        [(name, value)] = cleaning.json({plain(name): value.strip()}).items()
+        if kind == "soul" and name not in SOUL_PARTS:
+            raise InvalidInput(f"A soul has no part {name[:100]!r}. Nothing was written: name {listed(SOUL_PARTS)}.")
+        entries = await self._ledger.profile(scope)
+        before = _named(entries, kind, name)
+        if before is None and sum(one.kind == kind and not one.learnt for one in entries) >= MOST_ENTRIES:
+            raise InvalidInput(
+                f"There are {MOST_ENTRIES} entries of the kind {kind} already, and each is in every prompt. Nothing "
+                "was written: remove one that is not needed, or store this as a memory."
+            )
+        enabled = before.enabled if before else True
+        entry = ProfileEntry(kind=kind, name=name, value=value, enabled=enabled, updated_at=self._now())
+        if kind == "preferences":
+            entry = replace(entry, memory_id=await self._remembered(scope, entry, before))
+        replaced = await self._ledger.write_entry(scope, entry)
+        if replaced:  # two wrote at once, and the later one counts
+            await self._forget(scope, [replaced])
+        return Written(entry=entry, redacted=cleaning.found)
+
+    async def _remembered(self, scope: Scope, entry: ProfileEntry, before: ProfileEntry | None) -> MemoryId:
+        """The memory of a preference: the one that it has, corrected; else a new one."""
+        learnt = before is not None and before.learnt
+        text = entry.value if learnt else f"{entry.name}: {entry.value}"
+        if before is not None and before.memory_id is not None:
+            await self._update(scope, before.memory_id, Changes(text=text, pinned=True))
+            return before.memory_id
+        scene = NewScene(scene=Scene(action=text), category="procedural", pinned=True, tool="profile")
+        [stored] = await self._store(scope, [scene])
+        return stored.memory.id
+
+    async def enable(self, scope: Scope, kind: ProfileKind, name: str, enabled: bool) -> ProfileEntry:
+        """Raises `InvalidInput` for what is no rule, or not there."""
+        if kind != "partner_rules":
+            raise InvalidInput(
+                f"Only partner rules can be switched on and off, and this is of the kind {kind}. Nothing was changed: "
+                "remove it, or write it anew."
+            )
+        entry = await self._existing(scope, kind, name)
+        entry = replace(entry, enabled=enabled, updated_at=self._now())
+        await self._ledger.write_entry(scope, entry)
+        return entry
+
+    async def remove(self, scope: Scope, kind: ProfileKind, name: str) -> ProfileEntry:
+        """A preference with its memory, which is forgotten. Raises `InvalidInput` for what is not there."""
+        entry = await self._existing(scope, kind, name)
+        if entry.memory_id is not None:
+            await self._forget(scope, [entry.memory_id])
+        await self._ledger.remove_entry(scope, entry, at=self._now())
+        return entry
+
+    async def _existing(self, scope: Scope, kind: ProfileKind, name: str) -> ProfileEntry:
+        found = _named(await self._ledger.profile(scope), kind, plain(name))
+        if found is None:
+            raise InvalidInput(
+                f"There is no entry {name[:100]!r} of the kind {kind}. Nothing was changed: show lists all."
+            )
+        return found
+
+    # notes
+
+    async def notes(self, scope: Scope) -> list[Note]:
+        """Those that are not done, oldest first."""
+        return await self._ledger.open_notes(scope, limit=SHOWN_NOTES)
+
+    async def note(self, scope: Scope, type_: str, content: str) -> Note:
+        """A note of a type of the caller's own, as todo or reminder. Raises `InvalidInput` for a scene."""
+        type_ = self._redact(plain(type_)).text
+        if type_.casefold() == SCENE:
+            raise InvalidInput(
+                "A note of the type scene is for the patrol. Nothing was written: call store, or `madeleine note`."
+            )
+        return await add_note(self._ledger, scope, content, now=self._now(), type_=type_, redact=self._redact)
+
+    async def close_note(self, scope: Scope, note_id: str, *, remove: bool = False) -> None:
+        """It is not shown any more. Raises `InvalidInput` for what is not there."""
+        if not await self._ledger.close_note(scope, NoteId(note_id), at=self._now(), remove=remove):
+            raise InvalidInput(
+                f"There is no note {note_id[:100]!r}. Nothing was changed: show lists those that are open."
+            )
+
+
+def in_order(entries: Sequence[ProfileEntry]) -> list[ProfileEntry]:
+    """The same for the same entries. What was learnt comes after what was named, and stays in the order given: that of
+    its coming."""
+
+    def place(entry: ProfileEntry) -> tuple[int, int, str]:
+        if entry.kind == "soul":
+            return 0, SOUL_PARTS.index(entry.name) if entry.name in SOUL_PARTS else len(SOUL_PARTS), entry.name
+        return KINDS.index(entry.kind), int(entry.learnt), "" if entry.learnt else entry.name.casefold()
+
+    return sorted(entries, key=place)
+
+
+def plain(name: str) -> str:
+    """Names that look alike are alike."""
+    return unicodedata.normalize("NFC", " ".join(name.split()))
+
+
+def listed(names: Sequence[str]) -> str:
+    return f"{', '.join(names[:-1])} or {names[-1]}"
+
+
+def _named(entries: Sequence[ProfileEntry], kind: ProfileKind, name: str) -> ProfileEntry | None:
+    return next((entry for entry in entries if (entry.kind, entry.name) == (kind, name)), None)

@@ -1,0 +1,104 @@
+"""Erasing messages from every table (ruling 11): those that a forgotten memory was drawn from, and those named."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from sqlalchemy import bindparam, case, delete, exists, func, select, update
+from sqlalchemy.dialects import sqlite
+
+from memory.chat import MessageId
+from memory.model import MemoryId
+from memory.rules.traces import folded, tells_of
+from memory.scope import Scope
+from storage.sql.chat import key_hash
+from storage.sql.engine import Row, Transaction
+from storage.sql.query import among, as_list, unindexed
+from storage.sql.rows import pair, scalar
+from storage.sql.tables import forgotten_keys, memories, message_memories, messages, sessions
+
+_m, _s, _l = messages.c, sessions.c, message_memories.c
+_BEING = bindparam("being", type_=_m.being_id.type)
+_OWN = (among(_m.id, "ids"), unindexed(_m.being_id) == _BEING)
+_TOUCHED = (_s.being_id == _BEING, among(_s.session_id, "sessions"))
+_LEFT = (_m.being_id == _s.being_id, _m.session_id == _s.session_id)
+
+_SOURCES = select(_l.message_id).where(among(_l.memory_id, "ids"))
+_GOING = select(_m.id, _m.session_id, _m.key, _m.speaker, _m.text).where(*_OWN).order_by(_m.seq)
+_DRAWN = (
+    select(_l.memory_id)
+    .join(memories, memories.c.id == _l.memory_id)
+    .where(among(_l.message_id, "ids"), unindexed(memories.c.being_id) == _BEING)
+    .order_by(memories.c.seq)
+)
+_UNLINK = delete(message_memories).where(among(_l.message_id, "ids"))
+_DELETE = delete(messages).where(*_OWN)
+_KEEP_KEY = sqlite.insert(forgotten_keys).on_conflict_do_nothing()
+_TITLES = select(_s.session_id, _s.title).where(*_TOUCHED, _s.title != "")
+_UNTITLE = update(sessions).where(*_TOUCHED).values(title="")
+_END = delete(sessions).where(*_TOUCHED, ~exists().where(*_LEFT).correlate(sessions))
+_SETTLE = (
+    update(sessions)
+    .where(*_TOUCHED)
+    .values(
+        first_at=select(func.min(_m.at)).where(*_LEFT).correlate(sessions).scalar_subquery(),
+        last_at=select(func.max(_m.at)).where(*_LEFT).correlate(sessions).scalar_subquery(),
+        watched=case(
+            (exists().where(*_LEFT, _m.position >= _s.watched).correlate(sessions), _s.watched), else_=_s.messages
+        ),
+    )
+)
+
+
+@dataclass(frozen=True, slots=True)
+class _Going:
+    id: MessageId
+    session_id: str
+    key: str | None
+    speaker: str
+    text: str
+
+
+async def sources(transaction: Transaction, ids: Sequence[MemoryId]) -> list[MessageId]:
+    """What these memories were drawn from."""
+    return await transaction.rows(_SOURCES, scalar, ids=as_list(ids))
+
+
+async def erase(
+    transaction: Transaction, scope: Scope, ids: Sequence[MessageId]
+) -> tuple[list[MessageId], list[MemoryId]]:
+    """Of these, those that there were, and the memories that were drawn from them. A session goes with its last
+    message, and its title as soon as it tells of one that goes."""
+    going = await transaction.rows(_GOING, _to_going, ids=as_list(ids), being=scope.being_id)
+    if not going:
+        return [], []
+    gone = {"ids": as_list(one.id for one in going), "being": scope.being_id}
+    drawn = await transaction.rows(_DRAWN, scalar, **gone)
+    keys = [key_hash(one.session_id, one.key) for one in going if one.key is not None]
+    await transaction.run(_KEEP_KEY, [{"being_id": scope.being_id, "key_hash": hash_} for hash_ in keys])
+    for statement in (_UNLINK, _DELETE):
+        await transaction.run(statement, [gone])
+    touched = {"sessions": as_list({one.session_id for one in going}), "being": scope.being_id}
+    await transaction.run(_END, [touched])
+    await transaction.run(_SETTLE, [touched])
+    titles = dict(await transaction.rows(_TITLES, pair, **touched))
+    telling = await asyncio.to_thread(_telling, titles, going)
+    await transaction.run(_UNTITLE, [{"sessions": as_list(telling), "being": scope.being_id}])
+    return [one.id for one in going], list(dict.fromkeys(drawn))
+
+
+def _to_going(row: Row) -> _Going:
+    return _Going(*row)
+
+
+def _telling(titles: Mapping[str, str], going: Sequence[_Going]) -> list[str]:
+    """Sessions whose title has words of what goes."""
+    return [
+        session_id
+        for session_id, title in titles.items()
+        if tells_of(
+            title, folded(text for one in going if one.session_id == session_id for text in (one.speaker, one.text))
+        )
+    ]

@@ -1,0 +1,34 @@
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Sequence
+from pathlib import Path
+
+import pytest
+
+from memory.chat import MessageId
+from memory.scope import Scope
+from storage.sql.ledger import Ledger, open_ledger
+from tests.contracts.chat_contract import AnyChat, ChatContract
+from tests.doubles import ADA, NOW
+from tests.doubles_chat import FakeChat
+
+
+class TestFakeChat(ChatContract):
+    @pytest.fixture
+    def chat(self) -> AnyChat:
+        return FakeChat()
+
+    async def erase(self, chat: AnyChat, ids: Sequence[MessageId], scope: Scope = ADA) -> None:
+        assert isinstance(chat, FakeChat)
+        chat.erase(scope, ids)
+
+
+class TestSqlChat(ChatContract):
+    @pytest.fixture
+    async def chat(self, tmp_path: Path) -> AsyncIterator[AnyChat]:
+        async with open_ledger(tmp_path / "memory.db") as ledger:
+            yield ledger
+
+    async def erase(self, chat: AnyChat, ids: Sequence[MessageId], scope: Scope = ADA) -> None:
+        assert isinstance(chat, Ledger)
+        await chat.forget(scope, ids, at=NOW)

@@ -1,0 +1,188 @@
+"""Conversations over lists: `ChatLedger`, `ChatReads` and `WatchLedger` (`tests/contracts/chat_contract.py`)."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+
+from memory.chat import ChatRole, ChatSession, Message, MessageId, Unwatched
+from memory.model import BeingId, MemoryId
+from memory.scope import Scope
+from tests.doubles import NOW
+
+
+def a_message(
+    text: str,
+    *,
+    session_id: str = "s",
+    role: ChatRole = "user",
+    speaker: str = "",
+    at: datetime = NOW,
+    stored_at: datetime = NOW,
+) -> Message:
+    """To be appended: its position is given out then."""
+    return Message(
+        id=MessageId(str(uuid.uuid4())),
+        session_id=session_id,
+        position=0,
+        role=role,
+        text=text,
+        speaker=speaker,
+        at=at,
+        stored_at=stored_at,
+    )
+
+
+@dataclass
+class _Session:
+    title: str = ""
+    interface: str = ""
+    first_at: datetime = NOW
+    last_at: datetime = NOW
+    next: int = 0
+    watched: int = 0
+    failures: int = 0
+    next_try: datetime = NOW
+    messages: list[tuple[Message, str | None]] = field(default_factory=list)
+
+
+class FakeChat:
+    def __init__(self) -> None:
+        self.links: set[tuple[MessageId, MemoryId]] = set()
+        """Of whatever memories: it knows none."""
+        self._sessions: dict[tuple[BeingId, str], _Session] = {}
+        self._forgotten: set[tuple[BeingId, str, str]] = set()
+
+    # ChatLedger
+
+    async def append(
+        self,
+        scope: Scope,
+        session_id: str,
+        messages: Sequence[Message],
+        *,
+        keys: Sequence[str | None],
+        title: str = "",
+        interface: str = "",
+        watched: bool = False,
+    ) -> list[MessageId]:
+        place = (scope.being_id, session_id)
+        kept = self._sessions.get(place, _Session())
+        taken = {key for _, key in kept.messages} | {key for *of, key in self._forgotten if tuple(of) == place}
+        caught_up = kept.watched == kept.next
+        new: list[Message] = []
+        for message, key in zip(messages, keys, strict=True):
+            if key is None or key not in taken:
+                taken.add(key)
+                new.append(replace(message, position=kept.next))
+                kept.messages.append((new[-1], key))
+                kept.next += 1
+        if not new:
+            return []
+        if caught_up:
+            kept.watched = kept.next if watched else kept.watched
+            kept.next_try = new[0].stored_at
+        kept.title, kept.interface = kept.title or title, kept.interface or interface
+        self._sessions[place] = kept
+        self._set_times(place)
+        return [message.id for message in new]
+
+    async def link(self, scope: Scope, told: Mapping[MemoryId, Sequence[MessageId]]) -> None:
+        own = {message.id for message in self._own(scope)}
+        self.links |= {(id_, memory) for memory, ids in told.items() for id_ in ids if id_ in own}
+
+    async def messages(self, scope: Scope, ids: Sequence[MessageId]) -> list[Message]:
+        own = {message.id: message for message in self._own(scope)}
+        return [own[id_] for id_ in dict.fromkeys(ids) if id_ in own]
+
+    async def keyed_messages(self, scope: Scope, session_id: str, keys: Sequence[str]) -> dict[str, Message]:
+        return {key: message for message, key in self._of(scope, session_id) if key is not None and key in keys}
+
+    async def last_key(self, scope: Scope, session_id: str) -> str | None:
+        return next((key for _, key in reversed(self._of(scope, session_id)) if key is not None), None)
+
+    # ChatReads
+
+    async def recent_messages(
+        self, scope: Scope, *, limit: int, session_id: str | None = None, other_than: str | None = None
+    ) -> list[Message]:
+        if session_id is not None:
+            found = [message for message, _ in self._of(scope, session_id)]
+        else:
+            found = sorted(self._own(scope), key=lambda message: message.at)
+            found = [message for message in found if message.session_id != other_than]
+        return found[max(0, len(found) - limit) :]
+
+    async def sessions(self, scope: Scope, *, limit: int) -> list[ChatSession]:
+        own = [
+            ChatSession(
+                session_id=id_,
+                title=kept.title,
+                interface=kept.interface,
+                first_at=kept.first_at,
+                last_at=kept.last_at,
+                messages=len(kept.messages),
+            )
+            for (being, id_), kept in self._sessions.items()
+            if being == scope.being_id
+        ]
+        return sorted(own, key=lambda one: (-one.last_at.timestamp(), one.session_id))[:limit]
+
+    # WatchLedger
+
+    async def unwatched(self, *, now: datetime, limit: int) -> list[Unwatched]:
+        due = [
+            (kept.next_try, Unwatched(
+                being_id=being, session_id=id_, watched=kept.watched, messages=kept.next, failures=kept.failures
+            ))
+            for (being, id_), kept in self._sessions.items()
+            if kept.watched < kept.next and kept.next_try <= now
+        ]  # fmt: skip
+        return [one for _, one in sorted(due, key=lambda pair: pair[0])][:limit]
+
+    async def messages_of(self, scope: Scope, session_id: str, *, start: int, end: int) -> list[Message]:
+        return [message for message, _ in self._of(scope, session_id) if start <= message.position < end]
+
+    async def watched(self, scope: Scope, session_id: str, *, up_to: int) -> None:
+        kept = self._sessions.get((scope.being_id, session_id))
+        if kept and kept.watched <= up_to:
+            kept.watched = min(up_to, kept.next)
+            kept.failures = 0
+            left = [message for message, _ in kept.messages if message.position >= up_to]
+            kept.next_try = left[0].stored_at if left else kept.next_try
+
+    async def watch_failed(self, scope: Scope, session_id: str, *, next_try: datetime) -> None:
+        if kept := self._sessions.get((scope.being_id, session_id)):
+            kept.failures += 1
+            kept.next_try = next_try
+
+    # as forgetting does
+
+    def erase(self, scope: Scope, ids: Sequence[MessageId]) -> None:
+        for place, kept in list(self._sessions.items()):
+            if place[0] != scope.being_id:
+                continue
+            gone = [(message, key) for message, key in kept.messages if message.id in ids]
+            self._forgotten |= {(*place, key) for _, key in gone if key is not None}
+            kept.messages = [one for one in kept.messages if one not in gone]
+            if not any(message.position >= kept.watched for message, _ in kept.messages):
+                kept.watched = kept.next
+            if kept.messages:
+                self._set_times(place)
+            else:
+                del self._sessions[place]
+        self.links = {(message, memory) for message, memory in self.links if message not in ids}
+
+    def _of(self, scope: Scope, session_id: str) -> list[tuple[Message, str | None]]:
+        return self._sessions.get((scope.being_id, session_id), _Session()).messages
+
+    def _own(self, scope: Scope) -> list[Message]:
+        own = [kept for (being, _), kept in self._sessions.items() if being == scope.being_id]
+        return [message for kept in own for message, _ in kept.messages]
+
+    def _set_times(self, place: tuple[BeingId, str]) -> None:
+        kept = self._sessions[place]
+        kept.first_at = min(message.at for message, _ in kept.messages)
+        kept.last_at = max(message.at for message, _ in kept.messages)

@@ -1,0 +1,94 @@
+"""spec H5: the limit holds by the model's own tokenizer, whatever it counts."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from memory.context.fitting import Fit, fitted
+from memory.rules.blocks import KEPT_IN_MIND, NOTICE, PARTS, Part
+from memory.rules.reduction import Piece
+from tests.doubles import WordEmbedder
+
+
+class Counter(WordEmbedder):
+    """Counts as it is told."""
+
+    def __init__(self, count: Callable[[str], int]) -> None:
+        super().__init__()
+        self._count = count
+        self.counted = 0
+
+    async def count_tokens(self, texts: Sequence[str]) -> list[int]:
+        self.counted += 1
+        return [self._count(text) for text in texts]
+
+
+TOKENIZERS: dict[str, Callable[[str], int]] = {
+    "words": lambda text: len(text.split()),
+    "signs": len,
+    "bytes": lambda text: len(text.encode()),
+    "two for each text": lambda text: len(text.split()) + 2 * bool(text),
+    "more for longer texts": lambda text: len(text.split()) ** 2 // 10,
+    "fewer for longer texts": lambda text: int(len(text) ** 0.5),
+}
+WORDS = st.text(alphabet="ab é日", min_size=1, max_size=30)
+
+
+@st.composite
+def pieces(draw: st.DrawFn) -> list[Piece]:
+    found: list[Piece] = []
+    for part in PARTS:
+        for n, text in enumerate(draw(st.lists(WORDS, max_size=3))):
+            longer = f"- {text} {draw(WORDS)}" if part == "diary" else ""
+            found.append(Piece(part=part, id=f"{part}{n}", text=f"- {text}", rank=n, in_full=longer))
+    return found
+
+
+def handed_out(fit: Fit) -> list[str]:
+    texts = fit.texts
+    return [
+        text
+        for text in (texts.system_prompt, texts.snapshot, KEPT_IN_MIND if texts.snapshot else "", texts.turn)
+        if text
+    ]
+
+
+@pytest.mark.parametrize("name", TOKENIZERS)
+@given(some=pieces(), limit=st.integers(1, 400), with_notice=st.booleans())
+async def test_the_limit_is_never_exceeded_by_any_tokenizer(
+    name: str, some: list[Piece], limit: int, with_notice: bool
+) -> None:
+    count = TOKENIZERS[name]
+    fit = await fitted(some, Counter(count), limit=limit, with_notice=with_notice)
+    assert count(fit.texts.prompt) <= limit
+    assert fit.tokens["total"] <= limit
+    if name in ("words", "signs", "bytes"):  # what is added up, message by message
+        assert sum(map(count, handed_out(fit))) <= limit
+
+
+@given(some=pieces(), with_notice=st.booleans())
+async def test_with_room_enough_all_of_it_is_there_and_nothing_is_counted_twice(
+    some: list[Piece], with_notice: bool
+) -> None:
+    counter = Counter(TOKENIZERS["words"])
+    fit = await fitted(some, counter, limit=100_000, with_notice=with_notice)
+    assert fit.choice.kept == frozenset(range(len(some)))
+    assert (NOTICE in fit.texts.prompt) == with_notice
+    assert counter.counted == 1
+    assert all((one.in_full or one.text) in fit.texts.prompt for one in some)
+
+
+async def test_where_not_even_the_notice_fits_there_is_nothing() -> None:
+    part: Part = "soul"
+    fit = await fitted(
+        [Piece(part=part, id="voice", text="# Voice\ncalm", rank=0)],
+        Counter(TOKENIZERS["words"]),
+        limit=1,
+        with_notice=True,
+    )
+    assert fit.texts.prompt == ""
+    assert fit.tokens == {"total": 0}

@@ -1,0 +1,67 @@
+"""A ledger and an index at home in a directory, and recall over them."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from memory.ingest.index_keeper import IndexKeeper
+from memory.model import Memory, MemoryId
+from memory.ports import Embedder, RecallIndex, Reranker, StoreBatch
+from memory.recall.recall import Recall, RecallConfig, Recalled
+from memory.recall.reformulation import CostLog
+from storage.qdrant.edge import EdgeIndex
+from storage.qdrant.schema import Fingerprint
+from storage.sql.ledger import Ledger, open_ledger
+from tests.doubles import ADA, Clock, FakeActivationLog, WordEmbedder
+
+DIM = 1024
+"""So many that no two words here share a bucket: texts without a common word are at cosine 0."""
+
+
+@dataclass
+class Home:
+    ledger: Ledger
+    index: EdgeIndex
+    embedder: WordEmbedder
+    activations: FakeActivationLog = field(default_factory=FakeActivationLog)
+
+    async def put(self, *memories: Memory) -> None:
+        """Into the ledger and the index."""
+        vectors = {memory.content_hash: self.embedder.vector(memory.embed_text) for memory in memories}
+        await self.ledger.commit(ADA, StoreBatch(new=memories, model=self.embedder.model, vectors=vectors))
+        await IndexKeeper(self.ledger, self.index, self.embedder).catch_up()
+
+    def recall(
+        self,
+        index: RecallIndex | None = None,
+        embedder: Embedder | None = None,
+        *,
+        config: RecallConfig | None = None,
+        reranker: Reranker | None = None,
+        costs: CostLog | None = None,
+    ) -> Recall:
+        return Recall(
+            self.ledger,
+            index or self.index,
+            embedder or self.embedder,
+            self.activations,
+            now=Clock(),
+            config=config,
+            reranker=reranker,
+            costs=costs,
+        )
+
+
+@asynccontextmanager
+async def opened(directory: Path, embedder: WordEmbedder) -> AsyncIterator[Home]:
+    index = await EdgeIndex.open(directory / "index", Fingerprint(embedder.model, embedder.dim))
+    async with open_ledger(directory / "memory.db") as ledger:
+        yield Home(ledger, index, embedder)
+    await index.close()
+
+
+def ids(found: Recalled | Sequence[Memory]) -> list[MemoryId]:
+    return [memory.id for memory in ([m for m, _ in found.memories] if isinstance(found, Recalled) else found)]

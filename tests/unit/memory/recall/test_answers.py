@@ -1,0 +1,307 @@
+"""spec L2, T7, O12: by which profile memories are ranked, which are left out, how many are said, and which lead."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import AsyncIterator, Callable, Sequence
+from dataclasses import replace
+from datetime import timedelta
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pytest
+from tokenizers import Tokenizer
+
+from inference.packaged import locate
+from memory.model import DatedAction, MemoryId
+from memory.ports import Activation, Reinforcement, StoreBatch
+from memory.recall.recall import Query, Recall, RecallConfig
+from memory.rules.profiles import LinearWeights, Profile, ProfileWeights
+from memory.rules.saying import PROMPT
+from tests.doubles import ADA, BOB, NOW, WordEmbedder, a_memory
+from tests.unit.memory.recall.homes import DIM, Home, ids, opened
+from tools.recall import RecallArguments, recall_with
+from tools.tool import Call, UseCases
+
+DAY = timedelta(days=1)
+FACTS = [a_memory(f"harbor {'harbor ' * n}cat") for n in (4, 3, 2, 1)]
+"""Best first to "harbor"."""
+FOND = a_memory("harbor tea in small cups before breakfast every day", category="procedural")
+"""Matches "harbor", less than any of these."""
+TERSE = a_memory("prefers short answers", category="procedural", importance=0.9)
+POLITE = a_memory("prefers polite words", category="procedural", importance=0.8)
+
+
+# --- preferences first
+
+
+async def test_a_preference_that_matches_leads_and_the_best_keep_half_of_the_places(home: Home) -> None:
+    """spec L2"""
+    await home.put(*FACTS, FOND)
+    assert ids(await home.recall()(ADA, Query(text="harbor"))) == ids([FOND, *FACTS[:2]])
+    assert ids(await home.recall()(ADA, Query(text="harbor", limit=1))) == ids(FACTS[:1])
+
+
+async def test_once_something_comes_to_mind_a_standing_preference_comes_with_it(home: Home) -> None:
+    """spec L2: the more important one, in a third of the places; its score says that it does not match."""
+    await home.put(*FACTS, POLITE, TERSE)
+    found = await home.recall()(ADA, Query(text="harbor"))
+    assert ids(found) == ids([TERSE, *FACTS[:2]])
+    assert [score > 0 for _, score in found.memories] == [False, True, True]
+    assert [activation.memory_id for _, activation in home.activations.added] == ids(found)
+    six = await home.recall()(ADA, Query(text="harbor", limit=6))
+    assert ids(six) == ids([TERSE, POLITE, *FACTS])
+
+
+async def test_an_unrelated_query_brings_back_no_preference_either(home: Home) -> None:
+    """ruling 8"""
+    await home.put(*FACTS, TERSE)
+    found = await home.recall()(ADA, Query(text="quantum chromodynamics lecture"))
+    assert (found.memories, found.said, found.total_tokens) == ((), "", 0)
+    assert home.activations.added == []
+
+
+async def test_preferences_stay_away_where_they_are_not_asked_for(home: Home) -> None:
+    """spec L2: memory types; P1."""
+    await home.put(*FACTS, FOND, TERSE)
+    recall = home.recall()
+    assert ids(await recall(ADA, Query(text="harbor", categories=("episodic",)))) == ids(FACTS[:3])
+    assert set(ids(await recall(ADA, Query(text="harbor", categories=("procedural",))))) == {FOND.id, TERSE.id}
+    assert ids(await recall(BOB, Query(text="harbor"))) == []
+
+
+async def test_a_long_preference_does_not_take_the_budget_of_what_matches(home: Home) -> None:
+    """spec L2: a third of the budget at most is open to those that match less, or not."""
+    long = a_memory("prefers " + "long " * 20, category="procedural")
+    await home.put(FACTS[0], long)
+    assert ids(await home.recall()(ADA, Query(text="harbor", token_budget=63))) == ids([long, FACTS[0]])
+    assert ids(await home.recall()(ADA, Query(text="harbor", token_budget=26))) == ids(FACTS[:1])
+
+
+async def test_a_preference_that_died_or_matters_too_little_does_not_lead(home: Home) -> None:
+    await home.put(FACTS[0], replace(TERSE, status="dead"), POLITE)
+    config = RecallConfig(min_importance=0.85)
+    assert ids(await home.recall()(ADA, Query(text="harbor"))) == ids([POLITE, FACTS[0]])
+    assert ids(await home.recall(config=config)(ADA, Query(text="harbor"))) == []
+
+
+# --- filters
+
+
+async def test_only_memories_with_all_themes_come_and_only_such_preferences(home: Home) -> None:
+    """spec O12"""
+    tagged = a_memory("harbor dog", themes=("Sea", "non-inferable"))
+    fond = replace(TERSE, id=MemoryId("8a6a7a3e-6b0e-4b57-b5a0-0b2f0f6f0001"), themes=("non-inferable", "sea"))
+    await home.put(*FACTS, tagged, TERSE, fond)
+    query = Query(text="harbor", themes=("SEA", "non-inferable"))
+    assert ids(await home.recall()(ADA, query)) == ids([fond, tagged])
+    only = home.recall(config=RecallConfig(themes=("non-inferable",)))
+    assert ids(await only(ADA, Query(text="harbor"))) == ids([fond, tagged])
+    assert ids(await only(ADA, Query(text="harbor", themes=("land",)))) == []
+
+
+async def test_less_important_memories_are_left_out_where_that_is_set(home: Home) -> None:
+    """spec L2, step 3; by ruling 1 nothing is, by default."""
+    faint = a_memory("harbor harbor harbor harbor harbor harbor", importance=0.1)
+    await home.put(faint, *FACTS)
+    assert ids(await home.recall()(ADA, Query(text="harbor", limit=2))) == ids([faint, FACTS[0]])
+    strict = home.recall(config=RecallConfig(min_importance=0.2))
+    assert ids(await strict(ADA, Query(text="harbor", limit=2))) == ids(FACTS[:2])
+
+
+async def test_more_candidates_are_looked_at_than_are_wanted(home: Home) -> None:
+    """spec L2, step 2: 4 × top_k."""
+    await home.put(*(a_memory(f"harbor number {n}") for n in range(60)))
+    assert len((await home.recall()(ADA, Query(text="harbor", limit=50, token_budget=10_000))).memories) == 50
+    assert (
+        len((await home.recall(config=RecallConfig(by_words=2, by_meaning=2)).rank(ADA, Query(text="harbor"))).ids)
+        >= 12
+    )
+
+
+# --- profiles
+
+
+async def ranked(home: Home, profile: Profile, config: RecallConfig | None = None, **query: Any) -> list[MemoryId]:
+    by_call = await home.recall(config=config).rank(ADA, Query(text="harbor", ranking=profile, **query))
+    config = replace(config or RecallConfig(), ranking=profile)
+    by_setting = await home.recall(config=config).rank(ADA, Query(text="harbor", **query))
+    assert by_call.ids == by_setting.ids
+    assert by_call.scores == by_setting.scores
+    assert list(by_call.scores) == sorted(by_call.scores, reverse=True)
+    assert all(0 <= score <= 1 for score in by_call.scores)
+    return list(by_call.ids)
+
+
+async def test_rrf_keeps_the_order_of_the_pool(home: Home) -> None:
+    await home.put(*FACTS)
+    pool = (await home.recall().rank(ADA, Query(text="harbor"))).pool
+    assert await ranked(home, "rrf") == list(pool.ids)
+
+
+async def test_linear_puts_the_recent_before_the_old(home: Home) -> None:
+    """spec O12: equal in relevance."""
+    old, new = a_memory("harbor cat", when=("2026-01-01",)), a_memory("harbor dog", when=("2026-02-28",))
+    await home.put(old, new)
+    assert await ranked(home, "linear") == ids([new, old])
+    weights = ProfileWeights(linear=LinearWeights(minimum=0.5))
+    # Both have 5 words with the date, so cosine 1 / √5 = 0.447. 36 hours: 0.7 × 0.547 + 0.3 × e^-0.36 = 0.592;
+    # 59 days: 0.383.
+    assert await ranked(home, "linear", RecallConfig(profiles=weights)) == [new.id]
+
+
+async def test_associative_raises_what_matters_was_told_again_was_recalled_or_felt_alike(home: Home) -> None:
+    """ruling 9: five memories equal in similarity, and one more in each of the other factors."""
+    plain, matters, told, recalled, felt = (
+        a_memory(f"harbor {word}", when=("2025-01-01",)) for word in ("cat", "dog", "bird", "fish", "horse")
+    )
+    long_ago = NOW - 400 * DAY
+    everything = [
+        replace(plain, created_at=long_ago),
+        replace(matters, created_at=long_ago, importance=1.0),
+        replace(told, created_at=long_ago),
+        replace(recalled, created_at=long_ago),
+        replace(felt, created_at=long_ago, emotions=("joy", "pride")),
+    ]
+    await home.put(*everything)
+    # Long ago too, so that its recency is that of the others: 0.10 × 5 / (5 + 3) = 0.0625 more.
+    again = [Reinforcement(memory_id=told.id, text="x", at=long_ago, tool="store")] * 5
+    await home.ledger.commit(ADA, StoreBatch(reinforcements=tuple(again), model=home.embedder.model, vectors={}))
+    home.ledger.activations.add(ADA, [Activation(recalled.id, 1, NOW)])
+    await home.ledger.activations.settle()
+    # 0.15 recency > 0.10 importance > 0.0625 reinforcement > 0.10 / 2 emotion > 0
+    assert await ranked(home, "associative", emotions=("joy", "anger")) == ids([recalled, matters, told, felt, plain])
+
+
+async def test_what_was_forgotten_since_it_was_indexed_has_no_place_in_a_profile(home: Home) -> None:
+    await home.put(*FACTS)
+    await home.ledger.forget(ADA, [FACTS[0].id], at=NOW)
+    for profile in ("linear", "associative"):
+        assert set(await ranked(home, cast(Profile, profile))) == set(ids(FACTS[1:]))
+
+
+async def test_the_default_profile_asks_the_ledger_once(home: Home) -> None:
+    """A recall is to take little longer than its embedding."""
+    await home.put(*FACTS)
+    asked: list[str] = []
+
+    class Counting:
+        def __getattr__(self, name: str) -> Any:
+            asked.append(name)
+            return getattr(home.ledger, name)
+
+    recall = Recall(cast(Any, Counting()), home.index, home.embedder, home.activations, now=lambda: NOW)
+    await recall(ADA, Query(text="harbor"))
+    assert asked == ["with_preferences"]
+
+
+# --- the budget, by the real tokenizer
+
+
+class RealTokens(WordEmbedder):
+    """Vectors of words, tokens of the default model."""
+
+    def __init__(self) -> None:
+        super().__init__(DIM)
+        self.tokenizer = Tokenizer.from_file(str(locate() / "tokenizer.json"))
+        self.tokenizer.no_truncation()
+        self.tokenizer.no_padding()
+
+    def count(self, text: str) -> int:
+        return len(self.tokenizer.encode(text, add_special_tokens=False).ids)
+
+    async def count_tokens(self, texts: Sequence[str]) -> list[int]:
+        return [self.count(text) for text in texts]
+
+
+@pytest.fixture
+async def crowd(tmp_path: Path) -> AsyncIterator[tuple[Home, RealTokens]]:
+    """Memories of every kind, with signs that are written differently between tags."""
+    embedder, chance = RealTokens(), random.Random(7)
+    odd = (
+        "<",
+        "</recall>",
+        "<memory>",
+        "recall>",
+        "港",
+        "東京で",
+        "a<b",
+        "e\u0301",
+        "\u0301x",
+        "##ing",
+        "🙂",
+        "＜recall",
+    )
+
+    def text(most: int) -> str:
+        return " ".join(chance.choice([*odd, "umbrella", "antidisestablishmentarianism", "tea"]) for _ in range(most))
+
+    memories = [
+        a_memory(
+            f"harbor {text(chance.randrange(25))}",
+            feeling=text(chance.randrange(4)) + chance.choice(["", "<"]),
+            lesson=text(chance.randrange(6)),
+            when=tuple(DatedAction("2026-01-02", text(8)) for _ in range(chance.choice([0, 0, 7]))) or ("2026-02-01",),
+            category=chance.choice(["episodic", "semantic", "procedural"]),
+            importance=chance.random(),
+        )
+        for _ in range(40)
+    ]
+    async with opened(tmp_path, embedder) as home:
+        await home.put(*memories, *(a_memory(f"prefers {text(9)}", category="procedural") for _ in range(4)))
+        yield home, embedder
+
+
+def said_in(content: dict[str, Any]) -> str:
+    """All that an answer says of memories, without where they come from."""
+    if "memories" not in content:
+        return str(content.get("fragments", content.get("prompt")))
+    shown: list[str] = []
+    for one in content["memories"]:
+        shown += [one["text"], one.get("feeling", ""), one.get("lesson", ""), *one.get("timeline", [])]
+    return "\n".join(shown)
+
+
+@pytest.mark.parametrize("format_", ["fragments", "memories", "prompt"])
+async def test_what_an_answer_says_never_has_more_tokens_than_the_budget(
+    crowd: tuple[Home, RealTokens], format_: Any
+) -> None:
+    """spec L2, by the model's tokenizer over the real answer of the real recall, tags and separators included."""
+    home, embedder = crowd
+    use = cast(UseCases, SimpleNamespace(recall=home.recall()))
+    run = recall_with(random.Random(3))
+    tight = 0
+    for budget in (*range(1, 60, 3), 90, 150, 400, 1500, 4000):
+        for limit in (1, 3, 12):
+            arguments = RecallArguments(query="harbor", limit=limit, token_budget=budget, format=format_)
+            content = await run(Call(ADA, use), arguments)
+            tokens = embedder.count(said_in(content))
+            assert tokens == content["total_tokens"] <= budget
+            assert content["count"] <= limit
+            tight += budget * 0.8 <= tokens
+    assert tight > 15, "a budget that is hardly used says little about its being kept"
+
+
+async def test_without_the_model_the_budget_is_kept_all_the_same(crowd: tuple[Home, RealTokens]) -> None:
+    """By what was counted when the memories were stored."""
+    home, embedder = crowd
+    embedder.available = False
+    for budget in (5, 40, 80, 200, 2000):
+        found = await home.recall()(ADA, Query(text="harbor", limit=5, token_budget=budget), PROMPT)
+        assert embedder.count(found.said) <= found.total_tokens <= budget
+    assert len(found.memories) == 5
+
+
+async def test_a_memory_says_less_in_fragments_so_more_of_them_fit(home: Home) -> None:
+    """spec L2: what the chosen format really says, and no more, is counted."""
+    taught = [replace(fact, lesson="word " * 10) for fact in FACTS]
+    await home.put(*taught)
+    use = cast(UseCases, SimpleNamespace(recall=home.recall()))
+    run: Callable[..., Any] = recall_with(random.Random(3))
+    counts = {}
+    for format_ in ("fragments", "memories", "prompt"):
+        arguments = RecallArguments(query="harbor", limit=4, token_budget=24, format=cast(Any, format_))
+        counts[format_] = (await run(Call(ADA, use), arguments))["count"]
+    # Fragments: 2 for the tag, 6 + 5 + 4 + 3 words. A list: 16 for the first. A prompt: 2, and one more for each.
+    assert counts == {"fragments": 4, "memories": 1, "prompt": 4}
