@@ -13,8 +13,9 @@ from memory.ports import Hit, KeywordQuery, SearchSource
 from memory.rules.excerpt import excerpt
 from memory.rules.folding import fold
 from memory.rules.hits import deduplicated, newest_first
+from memory.rules.tag_forms import place_of
 from memory.rules.tag_ranking import POOL, pool
-from memory.rules.tags import pattern_of, related_themes, tags_of
+from memory.rules.tags import related_themes, tags_of
 from memory.scope import Scope
 from memory.tagging import Stem, TagLedger, TagQuery
 
@@ -50,9 +51,9 @@ class MessageSearch:
         matches = await self._ledger.tagged(scope, TagQuery(tags, related, filters))
         hits = await self._ledger.hits(scope, pool(matches, len(tags), size))
         itself = fold(message).split()
-        wanted = pattern_of(tags)
+        place = place_of(tags)
         others = [
-            replace(hit, snippet=excerpt(hit.text, wanted))
+            replace(hit, snippet=excerpt(hit.text, place))
             for hit in hits
             if hit.source != "chat" or fold(hit.text).split() != itself
         ]
