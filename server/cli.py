@@ -167,7 +167,9 @@ async def add_notes(settings: Settings, arguments: argparse.Namespace) -> None:
     from memory.ingest.redaction import clean_note
     from memory.model import BeingId
     from memory.scope import Scope
-    from server.wiring import notes_inbox, redaction, utc_now
+    from server.clocks import utc_now
+    from server.ledgers import notes_inbox
+    from server.use_cases import redaction
 
     try:
         text = await asyncio.to_thread(_read, arguments.file)

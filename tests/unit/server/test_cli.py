@@ -11,8 +11,8 @@ from memory.model import BeingId
 from memory.scope import Scope
 from server.arguments import parser
 from server.cli import add_notes, chosen, main
+from server.ledgers import LEDGER
 from server.settings import Settings
-from server.wiring import LEDGER
 from storage.sql.ledger import open_ledger
 
 
