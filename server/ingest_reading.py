@@ -77,6 +77,8 @@ class Document:
     def _decoded(self, first: bytes) -> Iterator[str]:
         decoder = codecs.getincrementaldecoder("utf-8-sig")()
         block, offset = first, 0
+        if first.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+            raise _not_utf8(self._name, "it is UTF-16")
         while block:
             if b"\0" in block:
                 raise InvalidInput(f"{self._name} is a binary file, not a text. Give a text in UTF-8.")
@@ -155,7 +157,7 @@ class Document:
 
 
 def _not_utf8(name: str, where: str) -> InvalidInput:
-    return InvalidInput(f"{name} is not UTF-8 ({where}). Convert it, as with iconv -f LATIN1 -t UTF-8, and try again.")
+    return InvalidInput(f"{name} is not UTF-8 ({where}). Convert it, as with iconv -f UTF-16 -t UTF-8, and try again.")
 
 
 def _is_conversation(name: str, first: bytes) -> bool:
