@@ -22,7 +22,13 @@ if TYPE_CHECKING:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    arguments = parser().parse_args(argv)
+    try:
+        arguments = parser().parse_args(argv)
+    except SystemExit as end:
+        # To a hook's caller 2 means: stop the agent.
+        if end.code and "observe" in (sys.argv[1:] if argv is None else argv):
+            return 1
+        raise
     if arguments.command == "observe":
         from server.observe_command import observe_command
 
