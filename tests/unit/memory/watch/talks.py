@@ -1,17 +1,20 @@
-"""Conversations over the real ledger and index, with a mind of the test's own."""
+"""Conversations over the real ledger, with a mind of the test's own."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 from typing import Any
+
+import numpy as np
 
 from memory.chat import ChatRole, NewMessage
 from memory.ingest.store import NewScene, StoreScenes
 from memory.language import Prompt
 from memory.model import Memory, Scene
+from memory.ports import Pool, Question, VectorToCome
 from memory.recall.recall import Query, Recall
 from memory.scope import Scope
 from memory.watch.drawn import StoreDrawn
@@ -23,7 +26,7 @@ from storage.qdrant.edge import EdgeIndex
 from storage.qdrant.schema import Fingerprint
 from storage.sql.ledger import Ledger, open_ledger
 from tests.doubles import ADA, Clock, WordEmbedder
-from tests.household import Mind, new_store, rows
+from tests.household import Mind, NearbyIndex, new_store, rows
 
 Said = tuple[ChatRole, str]
 
@@ -45,8 +48,27 @@ def copies(prompt: Prompt) -> dict[str, Any]:
     return {"memories": [memory(line["text"][:500], line["n"]) for line in new[-3:]]}
 
 
+class NearIndex(NearbyIndex):
+    """What `Familiar` needs, too: all that the being has, with cosines. Opened sooner than the real one."""
+
+    async def candidates(self, scope: Scope, question: Question, vector: VectorToCome) -> Pool:
+        found = [point for point in self._points.values() if point.memory.being_id == scope.being_id]
+        asked = await vector()
+        cosines = [
+            float(np.dot(point.vector, asked)) if point.vector is not None and asked is not None else 0.0
+            for point in found
+        ]
+        return Pool(
+            tuple(point.memory.id for point in found),
+            (),
+            np.array(cosines, np.float32),
+            np.zeros((len(found), 0), np.float32),
+            np.zeros(0, np.float32),
+        )
+
+
 class Talks:
-    def __init__(self, path: Path, ledger: Ledger, index: EdgeIndex, config: ThreadConfig | None) -> None:
+    def __init__(self, path: Path, ledger: Ledger, index: Any, config: ThreadConfig | None) -> None:
         self.path = path
         self.ledger = ledger
         self.index = index
@@ -119,12 +141,17 @@ class Talks:
 
 
 @asynccontextmanager
-async def talks(tmp_path: Path, config: ThreadConfig | None = None) -> AsyncIterator[Talks]:
-    path = new_store(tmp_path, tmp_path / "memory.db")
-    embedder = WordEmbedder()
-    index = await EdgeIndex.open(tmp_path / "index", Fingerprint(embedder.model, embedder.dim))
-    try:
-        async with open_ledger(path) as ledger:
-            yield Talks(path, ledger, index, config)
-    finally:
-        await index.close()
+async def talks(
+    templates: Path, tmp_path: Path, config: ThreadConfig | None = None, *, real: bool = False
+) -> AsyncIterator[Talks]:
+    """`real`: with the real index, which can recall."""
+    path = new_store(templates, tmp_path / "memory.db")
+    async with AsyncExitStack() as stack:
+        index: Any = NearIndex()
+        if real:
+            embedder = WordEmbedder()
+            index = await EdgeIndex.open(tmp_path / "index", Fingerprint(embedder.model, embedder.dim))
+            stack.push_async_callback(index.close)
+        ledger = await stack.enter_async_context(open_ledger(path))
+        await ledger._database._writer.sql.exec_driver_sql("PRAGMA synchronous = OFF")
+        yield Talks(path, ledger, index, config)

@@ -1,4 +1,4 @@
-"""spec T4 to T6: from what was extracted to memories, over the real ledger and index."""
+"""spec T4 to T6: from what was extracted to memories, over the real ledger."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ SAID: Said = ("user", "I moved to Lyon in May with my two cats.")
 
 
 @pytest.fixture
-async def home(tmp_path: Path) -> AsyncIterator[Talks]:
-    async with talks(tmp_path) as found:
+async def home(templates: Path, tmp_path: Path) -> AsyncIterator[Talks]:
+    async with talks(templates, tmp_path) as found:
         yield found
 
 
@@ -33,7 +33,7 @@ async def messages(home: Talks, *said: Said, session: str = "s", scope: Any = AD
 
 
 async def remember(home: Talks, extracted: Extracted, sources: list[Message], **more: Any) -> Remembered:
-    fields = {"session_id": "s", "tool": "thread", "scope": ADA} | more
+    fields: dict[str, Any] = {"session_id": "s", "tool": "thread", "scope": ADA} | more
     [found] = await home.remember(fields.pop("scope"), [Finding(extracted, tuple(sources))], **fields)
     return found
 
@@ -49,7 +49,6 @@ async def test_the_four_dimensions_become_a_memory_with_speaker_day_and_source(h
     assert (kept.scene.actors, kept.scene.when, kept.category) == (("Ada",), ("2026-03-01",), "episodic")
     assert (kept.provenance.tool, kept.provenance.session_id) == ("thread", "s")
     assert home.links() == [(0, LYON.essence)]
-    assert await home.recalled("where is lyon") == [LYON.essence]
 
 
 async def test_done_again_it_is_done_once(home: Talks) -> None:
