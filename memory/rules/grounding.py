@@ -67,14 +67,15 @@ _SPOKEN: Mapping[str, str] = {
 _HAN = str.maketrans("〇零一二两三四五六七八九", "0012234" + "56789")
 
 
-def ungrounded(text: str, sources: str) -> tuple[str, ...]:
+def ungrounded(text: str, sources: str, *, orders: bool = False) -> tuple[str, ...]:
     """Names and numbers of the text that do not stand in the sources, nor in words; in order, each once.
 
     A name is a capitalised word, at a sentence's beginning only if the sources have no such word in any form. Where
-    nouns are capitalised, in German, some may be the writer's own: not if most of them are.
+    nouns are capitalised, in German, some may be the writer's own: not if most of them are. `orders`: the text is an
+    instruction, whose sentences begin with a verb.
     """
     text, sources = unicodedata.normalize("NFKC", text), unicodedata.normalize("NFKC", sources)
-    return tuple(dict.fromkeys((*_new_numbers(text, sources), *_new_names(text, sources))))
+    return tuple(dict.fromkeys((*_new_numbers(text, sources), *_new_names(text, sources, orders))))
 
 
 def _new_numbers(text: str, sources: str) -> list[str]:
@@ -96,7 +97,7 @@ def _bare(number: str) -> str:
     return re.sub(r"[.,]", "", number) if grouped else number.replace(",", ".")
 
 
-def _new_names(text: str, sources: str) -> list[str]:
+def _new_names(text: str, sources: str, orders: bool) -> list[str]:
     known = {_stem(word) for word in _WORD.findall(sources)}
     names: list[str] = []
     unknown: list[str] = []
@@ -110,7 +111,7 @@ def _new_names(text: str, sources: str) -> list[str]:
             continue
         before = text[max(0, found.start() - 8) : found.start()].rstrip(" \t")
         opens = not before or before[-1] in _SENTENCE_OPENERS
-        if not (opens and low.endswith(("ing", "ed", "ly", "ez", "iert", "ый", "но"))):
+        if not (opens and (orders or low.endswith(("ing", "ed", "ly", "ez", "iert", "ый", "но")))):
             unknown.append(word)
     low_words = [word.casefold() for word in _WORD.findall(text)]
     german = sum(word in _GERMAN for word in low_words) >= 2
