@@ -43,13 +43,13 @@ TEXTS = SHORT_TEXTS + LINES + LONG_TEXTS
 TEXT_LISTS = [
     ("recall_memory", "memory_ids", 50), ("search_memory", "themes", 20), ("store", "actors", 50),
     ("store", "dialogue", 50), ("store", "sensory", 50), ("store", "themes", 20), ("store", "when", 50),
-    ("update_memory", "themes", 20), ("forget", "memory_ids", 50),
+    ("update_memory", "themes", 20), ("forget", "memory_ids", 50), ("recall", "themes", 20),
 ]  # fmt: skip
 CHOICE_LISTS = [
     ("recall", "categories"), ("recall", "emotions"), ("search_memory", "categories"), ("search_memory", "sources"),
     ("store", "emotions"), ("run_patrol", "steps"),
 ]  # fmt: skip
-CHOICES = [("recall", "format"), ("search_memory", "mode"), ("store", "category")]
+CHOICES = [("recall", "format"), ("recall", "ranking"), ("search_memory", "mode"), ("store", "category")]
 NUMBERS = [
     ("recall", "limit", 1, 50), ("recall", "token_budget", 1, 100_000), ("recall_memory", "limit", 1, 100),
     ("search_memory", "limit", 1, 100), ("store", "importance", 0, 1),
@@ -379,7 +379,15 @@ def test_the_length_of_long_texts_follows_the_setting() -> None:
 GOOD: list[tuple[str, dict[str, Any]]] = [
     (
         "recall",
-        {"limit": 50, "categories": list(CATEGORIES), "emotions": ["joy"], "token_budget": 1, "format": "prompt"},
+        {
+            "limit": 50,
+            "categories": list(CATEGORIES),
+            "themes": ["a"],
+            "emotions": ["joy"],
+            "ranking": "linear",
+            "token_budget": 1,
+            "format": "prompt",
+        },
     ),
     ("recall_memory", {"memory_ids": ["a", "b"], "limit": 1}),
     ("recall_memory", {"cluster_id": "c", "cursor": "d", "limit": 100}),
