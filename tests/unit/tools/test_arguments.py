@@ -404,7 +404,15 @@ def test_the_length_of_long_texts_follows_the_setting() -> None:
 GOOD: list[tuple[str, dict[str, Any]]] = [
     (
         "recall",
-        {"limit": 50, "categories": list(CATEGORIES), "emotions": ["joy"], "token_budget": 1, "format": "prompt"},
+        {
+            "limit": 50,
+            "categories": list(CATEGORIES),
+            "themes": ["a"],
+            "emotions": ["joy"],
+            "ranking": "linear",
+            "token_budget": 1,
+            "format": "prompt",
+        },
     ),
     ("recall_memory", {"memory_ids": ["a", "b"], "limit": 1}),
     ("recall_memory", {"cluster_id": "c", "cursor": "d", "limit": 100}),
