@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from memory.rules.tag_ranking import pool, tag_weights
+from memory.model import Provenance
+from memory.ports import Hit, SearchSource
+from memory.rules.tag_ranking import POOL, pooled, ranked, tag_weights
 from memory.tagging import TagMatches
+from tests.doubles import NOW
 
 
 def matches(*found: tuple[int, str, int], numbers: dict[int, int] | None = None) -> TagMatches:
@@ -19,7 +22,15 @@ def matches(*found: tuple[int, str, int], numbers: dict[int, int] | None = None)
 
 
 def ids(*found: TagMatches, tags: int, limit: int) -> list[str]:
-    return [id_ for _, id_ in pool(found, tags, limit)]
+    """The pool."""
+    best = [(a_hit(source, id_), weight) for (source, id_), weight in ranked(found, tags, POOL * limit)]
+    return [hit.id for hit in pooled(best, limit)]
+
+
+def a_hit(source: SearchSource, id_: str) -> Hit:
+    return Hit(
+        source=source, id=id_, timestamp=NOW, text="", stored_at=NOW, provenance=Provenance(tool="t"), position=(0, id_)
+    )
 
 
 def test_a_tag_weighs_less_the_more_texts_hold_it() -> None:
@@ -56,5 +67,15 @@ def test_the_pool_is_four_times_the_limit_of_those_near_the_best_and_else_the_li
 
 def test_equals_come_newest_first_whatever_their_source_and_nothing_gives_nothing() -> None:
     memory, chat = matches((1, "m", 0b1)), TagMatches("chat", (((2, "c"), 0b1),), {0b1: 1})
-    assert pool([memory, chat], 1, 5) == [("chat", "c"), ("memories", "m")]
-    assert pool([], 1, 5) == []
+    weight = (True, 0.5)  # 1 / log2(2 + 2)
+    assert ranked([memory, chat], 1, 5) == [(("chat", "c"), weight), (("memories", "m"), weight)]
+    assert ranked([], 1, 5) == []
+
+
+def test_near_the_best_is_what_weighs_half_as_much_and_is_of_its_kind() -> None:
+    hits = [a_hit("memories", id_) for id_ in "abcde"]
+    weights = [(True, 1.0), (True, 0.6), (True, 0.5), (True, 0.49), (False, 0.9)]
+    assert pooled(list(zip(hits, weights, strict=True)), 1) == hits[:3]
+    assert pooled(list(zip(hits, weights, strict=True)), 4) == hits[:4]
+    assert pooled([(hits[0], (False, 0.5)), (hits[1], (False, 0.5))], 1) == hits[:2]
+    assert pooled([], 5) == []
