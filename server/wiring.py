@@ -170,10 +170,11 @@ async def open_memory(
             observe=Observe(ledger, StoreDrawn(store, ledger), now=utc_now, redact=redaction(settings)),
             context=BuildContext(
                 ledger,
-                ledger,
                 recall,
                 by_message,
                 embedder,
+                ledger.activations,
+                now=utc_now,
                 today=today,
                 flags=context_flags(settings),
                 token_limit=settings.context_token_limit,
