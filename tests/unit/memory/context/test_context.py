@@ -139,7 +139,8 @@ async def test_a_flag_takes_its_block_away_and_its_words_out_of_the_prompt(
 ) -> None:
     """spec H5"""
     await furnish(house)
-    on, off = await house.build(MESSAGE, session="s1"), await house.build(MESSAGE, session="s1", **{flag: False})
+    switched: dict[str, Any] = {flag: False}
+    on, off = await house.build(MESSAGE, session="s1"), await house.build(MESSAGE, session="s1", **switched)
     assert getattr(on, block)
     assert getattr(off, block) is None
     assert said in on.prompt
