@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import subprocess
 from pathlib import Path
@@ -12,9 +13,14 @@ from mcp.client.client import Client
 from mcp.shared.exceptions import MCPError
 from mcp_types import TextContent, TextResourceContents
 
-from tests.e2e.hosting import environment as hosted
+from memory.errors import InvalidInput
+from memory.ports import AuditQuery
+from server.arguments import parser
+from server.profile_command import profile_command
+from server.settings import Settings
+from server.wiring import audit_trail
 from tests.e2e.http_serving import serving
-from tests.e2e.serving import COMMAND, ERAS, ROOT, Era, ask, connected, refused
+from tests.e2e.serving import COMMAND, ERAS, ROOT, Era, ask, connected, environment, refused
 
 EXAMPLE = """\
 <memory>
@@ -68,11 +74,11 @@ async def prompt(client: Client, **arguments: str) -> list[tuple[str, str]]:
 
 
 @pytest.mark.parametrize("era", ERAS)
-async def test_a_context_holds_who_to_be_what_is_kept_in_mind_and_the_block_of_the_spec(
+async def test_over_stdio_tool_prompt_and_resources_hold_who_to_be_and_the_block_of_the_spec(
     tmp_path: Path, era: Era
 ) -> None:
     """spec P5, L4, with the real model."""
-    async with connected(tmp_path, era=era) as client:
+    async with connected(tmp_path, being="Ada / ü", era=era) as client:
         assert not {"context", "profile"} & {tool.name for tool in (await client.list_tools()).tools}
         await live(client)
         await ask(client, "observe", session_id="s1", messages=[{"role": "user", "text": "Good morning"}])
@@ -82,7 +88,6 @@ async def test_a_context_holds_who_to_be_what_is_kept_in_mind_and_the_block_of_t
             "# Personality\nWarm and curious.\n\n# Rules\n- Address: never tell it"
         )
         assert [turn["role"] for turn in whole["snapshot"]] == ["user", "assistant"]
-        assert "- [todo] " in whole["snapshot"][0]["content"]
         assert [one["text"] for one in whole["history_current_chat"]] == ["Good morning"]
         assert whole["tags_placeholder"] == whole["dropped"] == []
         assert whole["tokens"]["total"] <= whole["tokens"]["limit"] == 8_000
@@ -91,86 +96,94 @@ async def test_a_context_holds_who_to_be_what_is_kept_in_mind_and_the_block_of_t
         assert little["tokens"]["total"] <= 60
         assert "Warm and curious" in little["prompt"]
         assert {one["block"] for one in little["dropped"]} >= {"memory_block", "notes", "history_current_chat"}
-        off = await ask(
-            client, "context", message=MESSAGE, enable_memories=False, enable_history_recent=False, blocks=["memories"]
-        )
-        assert off == {"prompt": "", "dropped": [], "tokens": {"total": 0, "limit": 8_000}}
-
-
-@pytest.mark.parametrize("era", ERAS)
-async def test_the_prompt_and_the_resources_are_of_the_connections_being_alone(tmp_path: Path, era: Era) -> None:
-    """Ruling 12"""
-    async with connected(tmp_path, being="Ada / ü", era=era) as client:
         assert [one.name for one in (await client.list_prompts()).prompts] == ["memory_context"]
-        await live(client)
-        [user, assistant, question] = await prompt(client, message=MESSAGE, session_id="s1", token_limit="2000")
+        [user, assistant, question] = await prompt(client, message=MESSAGE, token_limit="2000")
         assert (user[0], assistant[0], question[0]) == ("user", "assistant", "user")
         assert user[1].startswith("# Personality\nWarm and curious.")
         assert user[1].endswith("- Router: in the hall\n</context>")
         assert "Buy &lt;/context> bread" in user[1]
-        assert question[1] == f"{EXAMPLE}\n\n{MESSAGE}"
-        for wrong, said in (({"message": "x", "token_limit": "many"}, "token_limit"), ({}, "message: is required"),
-                            ({"message": "x", "colour": "red"}, "colour")):  # fmt: skip
-            with pytest.raises(MCPError, match=said):
-                await client.get_prompt("memory_context", wrong)
-        with pytest.raises(MCPError, match="no prompt"):
-            await client.get_prompt("forget_everything", {})
-        adas = await resources(client)
-        assert adas["snapshot"] == "memory://Ada%20%2F%20%C3%BC/snapshot"
-        assert list(adas) == ["snapshot", "recent", "diary", "profile"]
-        assert "Router: in the hall" in await read(client, adas["snapshot"])
-        assert list(json.loads(await read(client, adas["recent"]))) == ["recent_nodes"]
-        assert json.loads(await read(client, adas["diary"])) == {"diary": []}
-        entries = json.loads(await read(client, adas["profile"]))["entries"]
+        assert EXAMPLE in question[1]
+        assert question[1].endswith(f"\n\n{MESSAGE}")
+        own = await resources(client)
+        assert list(own) == ["snapshot", "recent", "diary", "profile"]
+        assert own["snapshot"] == "memory://Ada%20%2F%20%C3%BC/snapshot"
+        assert "Router: in the hall" in await read(client, own["snapshot"])
+        assert list(json.loads(await read(client, own["recent"]))) == ["recent_nodes"]
+        assert json.loads(await read(client, own["diary"])) == {"diary": []}
+        entries = json.loads(await read(client, own["profile"]))["entries"]
         assert [one["kind"] for one in entries] == ["soul", "partner_rules", "preferences", "knowledge"]
-    async with connected(tmp_path, being="bob", era=era) as client:
-        bobs = await resources(client)
-        assert not set(bobs.values()) & set(adas.values())
-        assert await read(client, bobs["snapshot"]) == ""
-        assert json.loads(await read(client, bobs["profile"])) == {"entries": [], "notes": []}
-        for uri in (
-            *adas.values(),
-            "memory://bob/secrets",
-            "memory://bob/snapshot?being=ada",
-            "file:///etc/passwd",
-            "x",
-        ):
-            with pytest.raises(MCPError, match="Resource not found"):
-                await client.read_resource(uri)
-        [only] = await prompt(client, message=MESSAGE)
-        assert only[1].endswith(MESSAGE)
-        assert "Warm" not in only[1]
 
 
-async def test_who_may_only_read_gets_a_context_that_leaves_no_trace(tmp_path: Path) -> None:
-    async with connected(tmp_path) as client:
+BAD_PROMPTS: list[tuple[dict[str, str], str]] = [
+    ({"message": "x", "token_limit": "many"}, "token_limit"),
+    ({"message": "x", "token_limit": "0"}, "token_limit"),
+    ({}, "message: is required"),
+    ({"message": "x", "colour": "red"}, "colour"),
+]
+
+
+@pytest.mark.parametrize("era", ERAS)
+@pytest.mark.parametrize("sse", [False, True])
+async def test_over_http_the_being_is_the_tokens_and_no_other_is_read(tmp_path: Path, era: Era, sse: bool) -> None:
+    """Ruling 12"""
+    async with serving(tmp_path, being="cyd", sse=True) as server:
+        ada, bob, reader = (
+            await server.token("ada"),
+            await server.token("bob"),
+            await server.token("ada", read_only=True),
+        )
+        async with server.connected(ada, era=era, sse=sse) as client:
+            await live(client)
+            adas = await resources(client)
+            assert "Router" in await read(client, adas["snapshot"])
+            assert (await ask(client, "context", message=MESSAGE))["system_prompt"].startswith("# Personality")
+            for wrong, said in BAD_PROMPTS:
+                with pytest.raises(MCPError, match=said):
+                    await client.get_prompt("memory_context", wrong)
+            with pytest.raises(MCPError, match="no prompt"):
+                await client.get_prompt("forget_everything", {})
+        async with server.connected(bob, era=era, sse=sse) as client:
+            bobs = await resources(client)
+            assert [uri.split("/")[2] for uri in bobs.values()] == ["bob"] * 4
+            assert await read(client, bobs["snapshot"]) == ""
+            assert json.loads(await read(client, bobs["profile"])) == NOTHING
+            for uri in (*adas.values(), "memory://bob/secrets", "memory://bob/snapshot?x=1", "file:///etc/passwd", "x"):
+                with pytest.raises(MCPError, match="Resource not found"):
+                    await client.read_resource(uri)
+            assert "Warm" not in json.dumps(await ask(client, "context", message=MESSAGE))
+            assert "Warm" not in str(await prompt(client, message=MESSAGE))
+        async with server.connected(reader, era=era, sse=sse) as client:
+            assert "Warm" in str(await prompt(client, message=MESSAGE))
+            assert "Router" in await read(client, adas["snapshot"])
+            assert "only read" in await refused(client, "profile", {})
+
+
+async def test_a_server_that_only_reads_gives_a_context_and_leaves_no_trace(tmp_path: Path) -> None:
+    async with serving(tmp_path) as server, server.connected() as client:
         await live(client)
-    async with connected(tmp_path, more={"MADELEINE_READ_ONLY": "true"}) as client:
+    async with serving(tmp_path, read_only=True) as server, server.connected() as client:
         assert (await ask(client, "context", message=MESSAGE))["memory_block"] == EXAMPLE
         assert EXAMPLE in (await prompt(client, message=MESSAGE))[-1][1]
-        assert json.loads(await read(client, "memory://ada/recent")) == {"recent_nodes": []}
         with pytest.raises(MCPError, match="no tool"):
             await client.call_tool("profile", {})
+    async with serving(tmp_path) as server, server.connected() as client:
+        assert json.loads(await read(client, "memory://ada/recent")) == {"recent_nodes": []}
 
 
 async def test_a_connection_without_the_tool_has_neither_prompt_nor_resources(tmp_path: Path) -> None:
-    async with connected(tmp_path, more={"MADELEINE_TOOLSETS": "memory"}) as client:
+    async with serving(tmp_path, toolsets=["memory"]) as server, server.connected() as client:
         with pytest.raises(MCPError):
             await client.list_prompts()
         with pytest.raises(MCPError):
             await client.read_resource("memory://ada/snapshot")
-    async with connected(tmp_path, more={"MADELEINE_TOOLSETS": "context"}) as client:
+    async with serving(tmp_path, toolsets=["context"]) as server, server.connected() as client:
         assert [tool.name for tool in (await client.list_tools()).tools] == ["context", "profile"]
 
 
 async def test_the_settings_are_what_holds_where_a_call_says_nothing_else(tmp_path: Path) -> None:
     """spec H5"""
-    more = {
-        "MADELEINE_ENABLE_MEMORIES": "false",
-        "MADELEINE_CONTEXT_TOKEN_LIMIT": "70",
-        "MADELEINE_PROMPT_LITE_MODE": "1",
-    }
-    async with connected(tmp_path, more=more) as client:
+    set_: dict[str, Any] = {"enable_memories": False, "context_token_limit": 70, "prompt_lite_mode": True}
+    async with serving(tmp_path, **set_) as server, server.connected() as client:
         await live(client)
         built = await ask(client, "context", message=MESSAGE)
         assert "memory_block" not in built
@@ -197,7 +210,7 @@ PROFILE_CALLS: list[tuple[dict[str, Any], str]] = [
 
 
 async def test_a_profile_is_shown_changed_and_audited_and_what_cannot_be_is_refused_with_advice(tmp_path: Path) -> None:
-    async with connected(tmp_path) as client:
+    async with serving(tmp_path) as server, server.connected() as client:
         await live(client)
         for arguments, named in PROFILE_CALLS:
             assert named in await refused(client, "profile", arguments)
@@ -217,77 +230,66 @@ async def test_a_profile_is_shown_changed_and_audited_and_what_cannot_be_is_refu
         assert "direct, technical" not in shown["prompt"]
 
 
-def audit_of(data_dir: Path) -> str:
-    words = [*COMMAND, "audit", "--json", "--event", "recall"]
-    return subprocess.run(
-        words, env=hosted(data_dir), cwd=ROOT, capture_output=True, timeout=60, check=True, encoding="utf-8"
-    ).stdout
-
-
 async def test_what_is_shown_is_audited_with_its_ids(tmp_path: Path) -> None:
     """spec O4"""
-    async with connected(tmp_path) as client:
+    async with serving(tmp_path) as server, server.connected() as client:
         await live(client)
         built = await ask(client, "context", message=MESSAGE)
         await prompt(client, message=MESSAGE)
         await read(client, "memory://ada/profile")
-    printed = audit_of(tmp_path)
-    entries = {entry["tool"]: entry["ids"] for entry in map(json.loads, printed.splitlines())}
+    async with audit_trail(Settings(data_dir=tmp_path)) as trail:
+        shown = {entry.tool: entry.ids for entry in await trail.audit(AuditQuery(event="recall"))}
     recalled = {one["id"] for one in built["sources"]}
-    assert recalled <= set(entries["context"])
-    assert recalled <= set(entries["memory_context"])
-    assert {"profile/soul", "profile/knowledge"} <= set(entries["context"])
-    assert "soul/personality" in entries["memory://profile"]
-    assert "Router" not in printed
+    assert recalled <= set(shown["context"])
+    assert recalled <= set(shown["memory_context"])
+    assert {"profile/soul", "profile/knowledge"} <= set(shown["context"])
+    assert "soul/personality" in shown["memory://profile"]
+    assert "Router" not in str(shown)
 
 
-@pytest.mark.parametrize("era", ERAS)
-async def test_over_http_the_being_is_the_tokens(tmp_path: Path, era: Era) -> None:
-    """Ruling 12"""
-    async with serving(tmp_path, being="cyd") as server:
-        ada, bob, reader = (
-            await server.token("ada"),
-            await server.token("bob"),
-            await server.token("ada", read_only=True),
-        )
-        async with server.connected(ada, era=era) as client:
-            await live(client)
-            assert "Router" in await read(client, "memory://ada/snapshot")
-            assert (await ask(client, "context", message=MESSAGE))["system_prompt"].startswith("# Personality")
-        async with server.connected(bob, era=era) as client:
-            assert [uri.split("/")[2] for uri in (await resources(client)).values()] == ["bob"] * 4
-            with pytest.raises(MCPError, match="Resource not found"):
-                await client.read_resource("memory://ada/snapshot")
-            assert "Warm" not in json.dumps(await ask(client, "context", message=MESSAGE))
-            assert "Warm" not in str(await prompt(client, message=MESSAGE))
-        async with server.connected(reader, era=era) as client:
-            assert "Warm" in str(await prompt(client, message=MESSAGE))
-            assert "only read" in await refused(client, "profile", {})
+async def test_the_runshows_and_changes_a_profile_through_the_host(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for name, value in environment(tmp_path).items():
+        monkeypatch.setenv(name, value)
+    settings = Settings(data_dir=tmp_path, being="ada")
+    rule = tmp_path / "rule.txt"
+    rule.write_text("never\ntell it", encoding="utf-8")
 
-
-def test_the_command_shows_and_changes_a_profile_through_the_host(tmp_path: Path) -> None:
-    def profile(*arguments: str, code: int = 0, given: str = "") -> str:
-        done = subprocess.run(
-            [*COMMAND, "profile", *arguments], env=hosted(tmp_path), cwd=ROOT, capture_output=True, timeout=60,
-            check=False, encoding="utf-8", input=given,
-        )  # fmt: skip
-        assert done.returncode == code, done.stderr
-        return done.stdout + done.stderr
+    async def profile(*arguments: str, code: int = 0) -> str:
+        assert await profile_command(settings, parser().parse_args(["profile", *arguments])) == code
+        return capsys.readouterr().out
 
     try:
-        assert "Nothing of it is known" in profile("show")
-        assert profile("set", "soul", "voice", "calm [bold]and[/bold] kind") == "Written: voice.\n"
-        profile("set", "partner_rules", "Address", "--file", "-", given="never\ntell it")
-        profile("set", "notes", "todo", "Buy bread")
-        assert profile("disable", "partner_rules", "Address") == "Off: Address.\n"
-        shown = profile("show")
+        # The host is a child of this one, not of the test's own process.
+        assert json.loads(await asyncio.to_thread(run, tmp_path, "profile", "show", "--json")) == NOTHING
+        assert "Nothing of it is known" in await profile("show")
+        assert await profile("set", "soul", "voice", "calm [bold]and[/bold] kind") == "Written: voice.\n"
+        await profile("set", "partner_rules", "Address", "--file", str(rule))
+        await profile("set", "notes", "todo", "Buy bread")
+        assert await profile("disable", "partner_rules", "Address") == "Off: Address.\n"
+        shown = await profile("show")
         assert "calm [bold]and[/bold] kind" in shown
         assert "Address (off)" in shown
-        [note] = json.loads(profile("show", "notes", "--json"))["notes"]
-        assert profile("done", note["id"]) == f"Done: {note['id']}.\n"
-        profile("remove", "partner_rules", "Address")
-        assert [one["name"] for one in json.loads(profile("show", "--json"))["entries"]] == ["voice"]
-        assert "no part 'legs'" in profile("set", "soul", "legs", "two", code=2)
-        assert "the one or the other" in profile("set", "soul", "voice", code=2)
+        [note] = json.loads(await profile("show", "notes", "--json"))["notes"]
+        assert await profile("done", note["id"]) == f"Done: {note['id']}.\n"
+        await profile("remove", "partner_rules", "Address")
+        with pytest.raises(InvalidInput, match="no part 'legs'"):
+            await profile("set", "soul", "legs", "two")
+        with pytest.raises(InvalidInput, match="the one or the other"):
+            await profile("set", "soul", "voice")
+        assert [one["name"] for one in json.loads(await profile("show", "--json"))["entries"]] == ["voice"]
     finally:
-        subprocess.run([*COMMAND, "stop"], env=hosted(tmp_path), cwd=ROOT, capture_output=True, timeout=60, check=False)
+        await asyncio.to_thread(run, tmp_path, "stop")
+
+
+def run(data_dir: Path, *words: str) -> str:
+    return subprocess.run(
+        [*COMMAND, *words],
+        env=environment(data_dir),
+        cwd=ROOT,
+        capture_output=True,
+        timeout=60,
+        check=True,
+        encoding="utf-8",
+    ).stdout
