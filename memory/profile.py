@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Literal, Protocol
 
+from memory.chat import ChatReads
 from memory.model import Memory, MemoryId, Note, NoteId
 from memory.patrol_ports import DiaryEntry, Thoughts
 from memory.scope import Scope
@@ -76,7 +77,7 @@ class ProfileLedger(Protocol):
         ...
 
 
-class ContextLedger(Protocol):
+class ContextLedger(ChatReads, Protocol):
     """What a context reads."""
 
     async def profile(self, scope: Scope) -> list[ProfileEntry]: ...

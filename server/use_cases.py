@@ -130,10 +130,11 @@ def build(parts: Parts) -> tuple[UseCases, MemoryThread]:
         ),
         context=BuildContext(
             ledger,
-            ledger,
             recall,
             by_message,
             embedder,
+            ledger.activations,
+            now=utc_now,
             today=today,
             flags=context_flags(settings),
             token_limit=settings.context_token_limit,
