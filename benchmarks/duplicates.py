@@ -76,12 +76,12 @@ async def run(store: StoreScenes, pairs: int, *, seed: int = 20) -> tuple[Outcom
     kinds = [KINDS[at % len(KINDS)] for at in range(pairs)]
     first = [one.plainly() for one in told]
     second: list[str] = []
-    for at, one in enumerate(told):
-        again = None
+    for at, telling in enumerate(told):
+        words = ""
         # Not by chance what another one tells.
-        while again is None or again in {*first, *second}:
-            again = one.with_another(kinds[at], chance).plainly() if at < pairs else one.again(chance)
-        second.append(again)
+        while not words or words in {*first, *second}:
+            words = telling.with_another(kinds[at], chance).plainly() if at < pairs else telling.again(chance)
+        second.append(words)
     before = await put(store, first)
     assert all(one.status == "stored" for one in before), "first tellings differ"
     after = await put(store, second)
