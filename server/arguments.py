@@ -7,6 +7,7 @@ from typing import Any
 
 from memory.roles import ROLES
 from server import __version__
+from server.chat_arguments import add_chat_commands
 
 
 def parser() -> argparse.ArgumentParser:
@@ -44,6 +45,7 @@ def parser() -> argparse.ArgumentParser:
     shown.add_argument("--json", action="store_true", help="one JSON object a line, with all ids")
     _add_patrol(commands)
     _add_token(commands)
+    add_chat_commands(commands)
     commands.add_parser(
         "config", help="print the configuration that an MCP client needs, with this installation's path"
     )
