@@ -30,6 +30,7 @@ EXAMPLE = """\
 [EPISODIC] 2024-01-20: Discussed database migration from MySQL to PostgreSQL.
 [EPISODIC] 2024-01-18: User reported issue with Alembic autogenerate on enums.
 </memory>"""
+NOTHING: dict[str, Any] = {"entries": [], "notes": []}
 MESSAGE = (
     "For the user, a backend engineer: how do enums go to PostgreSQL with Alembic in the SaaS product's migration?"
 )
