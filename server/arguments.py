@@ -7,6 +7,7 @@ from typing import Any
 
 from memory.roles import ROLES
 from server import __version__
+from server.chat_arguments import add_chat_commands
 
 
 def parser() -> argparse.ArgumentParser:
@@ -44,6 +45,7 @@ def parser() -> argparse.ArgumentParser:
     shown.add_argument("--json", action="store_true", help="one JSON object a line, with all ids")
     _add_patrol(commands)
     _add_token(commands)
+    add_chat_commands(commands)
     _add_profile(commands)
     commands.add_parser(
         "config", help="print the configuration that an MCP client needs, with this installation's path"
@@ -54,7 +56,9 @@ def parser() -> argparse.ArgumentParser:
 def _add_choices(found: argparse.ArgumentParser) -> None:
     # Without defaults: those of a subcommand would overwrite what was said before it.
     given: dict[str, Any] = {"default": argparse.SUPPRESS, "metavar": "names"}
-    found.add_argument("--toolsets", help="only these families of tools, separated by commas (memory, patrol)", **given)
+    found.add_argument(
+        "--toolsets", help="only these families of tools, separated by commas (memory, patrol, conversation)", **given
+    )
     found.add_argument("--tools", help="only these tools, or these beside those of --toolsets", **given)
     found.add_argument("--exclude-tools", help="not these tools", **given)
     found.add_argument(

@@ -22,7 +22,17 @@ if TYPE_CHECKING:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    arguments = parser().parse_args(argv)
+    try:
+        arguments = parser().parse_args(argv)
+    except SystemExit as end:
+        # To a hook's caller 2 means: stop the agent.
+        if end.code and "observe" in (sys.argv[1:] if argv is None else argv):
+            return 1
+        raise
+    if arguments.command == "observe":
+        from server.observe_command import observe_command
+
+        return observe_command(arguments)
     if arguments.command in ("status", "stop"):
         return {"status": show_status, "stop": stop}[arguments.command](arguments)
     if arguments.command in (None, "serve") and not (arguments.in_process or getattr(arguments, "http", False)):
@@ -53,6 +63,8 @@ def run(arguments: argparse.Namespace) -> int:
         keep_private()
         if arguments.command == "patrol":
             return asyncio.run(patrol(settings, arguments))
+        if arguments.command == "import":
+            return asyncio.run(import_conversations(settings, arguments))
         if arguments.command == "profile":
             return asyncio.run(profile(settings, arguments))
         others = {"reindex": reindex, "note": add_notes, "audit": audit, "token": token, "config": show_config}
@@ -204,6 +216,12 @@ async def patrol(settings: Settings, arguments: argparse.Namespace) -> int:
     from server.patrol_command import patrol_command
 
     return await patrol_command(settings, arguments)
+
+
+async def import_conversations(settings: Settings, arguments: argparse.Namespace) -> int:
+    from server.import_command import import_command
+
+    return await import_command(settings, arguments)
 
 
 async def profile(settings: Settings, arguments: argparse.Namespace) -> int:

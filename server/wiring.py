@@ -210,6 +210,14 @@ async def notes_inbox(settings: Settings) -> AsyncIterator[NoteLedger]:
 
 
 @asynccontextmanager
+async def chat_history(settings: Settings) -> AsyncIterator[Observe]:
+    """The ledger alone, as for the inbox: messages need no index."""
+    settings.data_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
+    async with open_ledger(settings.data_dir / LEDGER) as ledger:
+        yield Observe(ledger, now=utc_now, redact=redaction(settings))
+
+
+@asynccontextmanager
 async def audit_trail(settings: Settings) -> AsyncIterator[AuditReader]:
     """The ledger alone, as for the inbox. Raises `InvalidInput` where there is none."""
     async with _ledger_for_reading(settings) as ledger:

@@ -77,11 +77,12 @@ class Observe:
     def __init__(
         self,
         ledger: ChatLedger,
-        remember: RememberDrawn,
+        remember: RememberDrawn | None = None,
         *,
         now: Callable[[], datetime],
         redact: Redact = redacted,
     ) -> None:
+        """Without `remember` nothing can come that was drawn."""
         self._ledger = ledger
         self._remember = remember
         self._now = now
@@ -94,6 +95,8 @@ class Observe:
         Raises `InvalidInput` for a key that is a secret, and for sources that there are not; `StorageFull`,
         `StorageError`.
         """
+        if seen.drawn and self._remember is None:
+            raise InvalidInput("Nothing was kept: memories come along with messages only where a memory is at work.")
         seen, found = clean_observation(seen, self._redact)
         keys = [
             message.key or (f"{request}-{place}" if request else None) for place, message in enumerate(seen.messages)
@@ -165,6 +168,7 @@ class Observe:
             ]
             of = sorted({one.id: one for one in wanted if one}.values(), key=lambda one: one.position)
             own = f"{request}-memory-{number}" if request else ""
+            assert self._remember is not None
             stored += await self._remember(scope, seen.session_id, [drawn.extracted], of, request=own)
         return stored
 

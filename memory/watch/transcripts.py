@@ -1,0 +1,126 @@
+"""Transcripts as Claude Code writes them: one JSON object a line, of which a few are what was said.
+
+Standard library alone: a hook that somebody waits for reads them. What each line may hold was taken from Claude Code
+2.1; lines of a kind that is not known are passed over.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Literal
+
+from memory.rules.parts import in_parts, storable
+
+_OF_SOMEBODY = re.compile(rb'"type"\s*:\s*"(?:user|assistant)"')
+"""Most lines are of neither, and long: they are not parsed."""
+_LEFT_OUT = ("isMeta", "isSidechain", "isCompactSummary", "isVisibleInTranscriptOnly", "isApiErrorMessage")
+_REMINDER = re.compile(r"<system-reminder>.*?</system-reminder>", re.DOTALL)
+_NOISE = re.compile(
+    r"<(?:command-|local-command-|bash-|user-memory-|task-|teammate-|ide_)"
+    r"|\[Request interrupted|Caveat: The messages below"
+)
+_COMMAND = re.compile(r"/[\w:.-]+(?:\s|$)")
+"""What Claude Code carries out itself, or turns into another prompt."""
+
+
+@dataclass(frozen=True, slots=True)
+class Spoken:
+    """A message of a conversation, with the key that it has however often it is read. `at`: ISO time, "" for now.
+    `prompt_id`: of the prompt that it is, or came after, where the program gives it one."""
+
+    role: Literal["user", "assistant"]
+    text: str
+    key: str
+    at: str = ""
+    prompt_id: str = ""
+
+
+def spoken_in(lines: Iterable[bytes]) -> list[Spoken]:
+    """What user and assistant said to each other, in order: without tools and thoughts, reminders, commands, summaries
+    and what subagents do."""
+    asked: Counter[str] = Counter()
+    found: list[Spoken] = []
+    for line in lines:
+        for one in _spoken(line):
+            if one.role == "user":
+                found.append(replace(one, key=prompt_key(one.text, asked[one.text])))
+                asked[one.text] += 1
+            else:
+                found.append(one)
+    return found
+
+
+def prompt_of(text: str) -> str:
+    """A prompt as it will stand in the transcript; "" for one that is not said to the assistant."""
+    told = said(text)
+    return "" if _COMMAND.match(told) else told
+
+
+def prompt_key(text: str, earlier: int) -> str:
+    """Of a prompt that was said so many times before. A hook hears of a prompt before its line is written, so that its
+    `uuid` will not do."""
+    return f"prompt-{hashlib.sha256(text.encode()).hexdigest()[:24]}-{earlier}"
+
+
+def prompted(spoken: Sequence[Spoken], prompt: str, prompt_id: str) -> Spoken | None:
+    """A prompt that is just being made, behind what was `spoken`; None if it stands there already."""
+    same = [one for one in spoken if one.role == "user" and one.text == prompt]
+    if prompt_id and any(one.prompt_id == prompt_id for one in same):
+        return None
+    return Spoken("user", prompt, prompt_key(prompt, len(same)), prompt_id=prompt_id)
+
+
+def said(text: str) -> str:
+    """Without what the program adds to it; "" where nothing is left."""
+    told = _REMINDER.sub("", storable(text)).strip()
+    return "" if _NOISE.match(told) else told
+
+
+def after(spoken: Sequence[Spoken], last_key: str | None, *, overlap: int) -> Sequence[Spoken]:
+    """Those that may not have been observed yet: from some before the one observed last, for what was written late; all
+    where that is not among them."""
+    keys = [one.key for one in spoken]
+    if last_key not in keys:
+        return spoken
+    return spoken[max(0, len(keys) - 1 - keys[::-1].index(last_key) - overlap) :]
+
+
+def split(spoken: Iterable[Spoken], limit: int) -> Iterator[Spoken]:
+    """None longer than `limit` characters; nothing is lost."""
+    for one in spoken:
+        for place, part in enumerate(part for part in in_parts(one.text, limit) if storable(part)):
+            yield replace(one, text=part, key=f"{one.key}#{place}" if place else one.key)
+
+
+def _spoken(line: bytes) -> Iterator[Spoken]:
+    if not _OF_SOMEBODY.search(line):
+        return
+    try:
+        entry = json.loads(line)
+    except (ValueError, RecursionError):  # cut off: it is being written
+        return
+    message = entry.get("message") if isinstance(entry, dict) else None
+    if not isinstance(message, dict) or any(entry.get(name) for name in _LEFT_OUT):
+        return
+    role, key, at = entry.get("type"), entry.get("uuid"), entry.get("timestamp")
+    if not isinstance(key, str) or role not in ("user", "assistant") or message.get("model") == "<synthetic>":
+        return
+    if entry.get("promptSource") == "system":
+        return
+    text = said(_text(message.get("content")))
+    if text:
+        prompt = entry.get("promptId")
+        yield Spoken(role, text, key, at if isinstance(at, str) else "", prompt if isinstance(prompt, str) else "")
+
+
+def _text(content: Any) -> str:
+    if isinstance(content, str):
+        return content
+    blocks = content if isinstance(content, list) else []
+    texts = (block.get("text") for block in blocks if isinstance(block, Mapping) and block.get("type") == "text")
+    return "\n\n".join(text for text in texts if isinstance(text, str))
