@@ -26,7 +26,7 @@ from rich.console import Console
 from rich.progress import Progress, TaskID
 from rich.table import Table
 
-from benchmarks import metrics, sets
+from benchmarks import ablation, metrics, sets
 from memory.model import LIVING, BeingId, MemoryId, Vector
 from memory.ports import Question
 from memory.recall.recall import Query, Recall, RecallConfig
@@ -41,7 +41,9 @@ STORE_BATCH = 64
 OPEN_GATE = MatchThresholds(
     cosine=-1.0, coverage=0.0, terms=0, coverage_of_few=0.0, companion_cosine=-1.0, companion_coverage=0.0
 )
-CHANNELS = ("recall", "recall without gate", "bm25 alone", "dense alone")
+RECALL = "recall"
+CHANNELS = (RECALL, "recall without gate", "rrf", "bm25 alone", "dense alone")
+DEFAULT_SETS = "locomo,beam100k,longmemeval_s_dev50:user,longmemeval_s_dev50,jsquad"
 
 
 @dataclass
@@ -55,8 +57,11 @@ class Outcome:
         self.ranks[query] = [rank for rank, id_ in enumerate(ids, 1) if id_ in gold]
         self.relevant[query] = len(gold)
 
+    def ndcg(self) -> list[float]:
+        return [metrics.ndcg(ranks, self.relevant[q], at=10) for q, ranks in self.ranks.items()]
+
     def figures(self) -> dict[str, float]:
-        ndcg = [metrics.ndcg(ranks, self.relevant[q], at=10) for q, ranks in self.ranks.items()]
+        ndcg = self.ndcg()
         found = {
             "nDCG@10": metrics.mean_percent(ndcg),
             "± s.e.": metrics.standard_error_percent(ndcg),
@@ -71,8 +76,27 @@ class SetResult:
     documents: int = 0
     queries: int = 0
     outcomes: dict[str, Outcome] = field(default_factory=lambda: {channel: Outcome() for channel in CHANNELS})
+    without: dict[str, Outcome] = field(default_factory=lambda: {part: Outcome() for part in ablation.WITHOUT})
     unrelated_asked: int = 0
     unrelated_empty: int = 0
+
+    def losses(self) -> dict[str, dict[str, float]]:
+        """Points of nDCG@10 that are lost without each part, with the standard error of the paired differences."""
+        whole = self.outcomes[RECALL].ndcg()
+        found = {}
+        for part, outcome in self.without.items():
+            lost = [one - other for one, other in zip(whole, outcome.ndcg(), strict=True)]
+            figures = {"nDCG@10": metrics.mean_percent(lost), "± s.e.": metrics.standard_error_percent(lost)}
+            found[part] = {name: round(value, 2) for name, value in figures.items()}
+        return found
+
+
+@dataclass(frozen=True, slots=True)
+class Rankings:
+    """Of one query, by channel, and by what is left out of the ranking."""
+
+    channels: dict[str, Sequence[MemoryId]]
+    without: dict[str, Sequence[MemoryId]]
 
 
 async def load(memory: OpenMemory, name: str, unit: sets.Unit) -> dict[str, MemoryId]:
@@ -90,17 +114,21 @@ def scope_of(name: str, unit: sets.Unit) -> Scope:
     return Scope(BeingId(f"{name}/{unit.name}"), "benchmark")
 
 
-async def ask(memory: OpenMemory, open_gate: Recall, scope: Scope, text: str) -> dict[str, Sequence[MemoryId]]:
-    """The ranking of each channel."""
+async def ask(memory: OpenMemory, open_gate: Recall, scope: Scope, text: str) -> Rankings:
     vector = (await memory.embedder.embed([text]))[0]
     words_only = Question(words=text, statuses=LIVING, by_words=10, by_meaning=10)
     dense_only = replace(words_only, words="")
-    return {
-        "recall": (await memory.use.recall.rank(scope, Query(text=text))).ids,
+    recall = memory.use.recall
+    ranked = await recall.rank(scope, Query(text=text))
+    trust = memory.embedder.coverage(text)
+    channels = {
+        RECALL: ranked.ids,
         "recall without gate": (await open_gate.rank(scope, Query(text=text))).ids,
+        "rrf": ablation.engines_order(ranked.pool, trust=trust, config=recall.config),
         "bm25 alone": (await memory.index.candidates(scope, words_only, partial(_given, None))).ids,
         "dense alone": (await memory.index.candidates(scope, dense_only, partial(_given, vector))).ids,
     }
+    return Rankings(channels, ablation.rankings(text, ranked.pool, trust=trust, config=recall.config))
 
 
 async def _given(vector: Vector | None) -> Vector | None:
@@ -131,8 +159,10 @@ async def measure(memory: OpenMemory, name: str, units: Sequence[sets.Unit], bar
         for query in unit.queries:
             known = of_document[unit.name]
             gold = {known[id_] for id_ in query.gold if id_ in known}
-            for channel, ids in (await ask(memory, open_gate, scope, query.text)).items():
-                result.outcomes[channel].add(query.id, ids, gold)
+            asked = await ask(memory, open_gate, scope, query.text)
+            for outcomes, rankings in ((result.outcomes, asked.channels), (result.without, asked.without)):
+                for name_, ids in rankings.items():
+                    outcomes[name_].add(query.id, ids, gold)
             bar.advance(task)
         for text in unrelated:
             result.unrelated_asked += 1
@@ -155,6 +185,7 @@ def summary(results: dict[str, SetResult], memory: OpenMemory, seconds: float) -
                 "documents": result.documents,
                 "queries": result.queries,
                 "figures": {channel: outcome.figures() for channel, outcome in result.outcomes.items()},
+                "lost without": result.losses(),
                 "unrelated": {
                     "asked": result.unrelated_asked,
                     "empty_percent": round(100 * result.unrelated_empty / max(1, result.unrelated_asked), 2),
@@ -169,10 +200,15 @@ def show(console: Console, found: dict[str, Any]) -> None:
     table = Table("set", "channel", "nDCG@10", "± s.e.", "R@5", "R@10", "unrelated empty", title="Retrieval")
     for name, of_set in found["sets"].items():
         for channel, figures in of_set["figures"].items():
-            empty = f"{of_set['unrelated']['empty_percent']:.1f} %" if channel == "recall" else ""
-            label = f"{name} ({of_set['queries']})" if channel == "recall" else ""
+            empty = f"{of_set['unrelated']['empty_percent']:.1f} %" if channel == RECALL else ""
+            label = f"{name} ({of_set['queries']})" if channel == RECALL else ""
             table.add_row(label, channel, *(f"{value:.1f}" for value in figures.values()), empty)
     console.print(table)
+    losses = Table("lost without", *found["sets"], title="Points of nDCG@10 ± standard error of the difference")
+    for part in ablation.WITHOUT:
+        of_sets = (of_set["lost without"][part] for of_set in found["sets"].values())
+        losses.add_row(part, *(f"{one['nDCG@10']:.1f} ± {one['± s.e.']:.1f}" for one in of_sets))
+    console.print(losses)
 
 
 def write(found: dict[str, Any], results: dict[str, SetResult]) -> Path:
@@ -182,7 +218,7 @@ def write(found: dict[str, Any], results: dict[str, SetResult]) -> Path:
     path = RESULTS / "retrieval-ranks.jsonl"
     with path.open("w", encoding="utf-8") as lines:
         for name, result in results.items():
-            outcome = result.outcomes["recall"]
+            outcome = result.outcomes[RECALL]
             for query, ranks in outcome.ranks.items():
                 row = {"set": name, "query": query, "evidence": outcome.relevant[query], "ranks": ranks}
                 lines.write(json.dumps(row, ensure_ascii=False, separators=(",", ":")) + "\n")
@@ -207,7 +243,7 @@ async def run(folder: Path, wanted: Sequence[str], data_dir: Path, *, record: bo
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folder", type=Path, help="where the sets are")
-    parser.add_argument("--sets", default="locomo,beam100k,jsquad", help="names, by comma; 'all' for all in the folder")
+    parser.add_argument("--sets", default=DEFAULT_SETS, help="names, by comma; 'all' for all in the folder")
     parser.add_argument("--data-dir", type=Path, help="keep the store here and use it again in the next run")
     parser.add_argument("--record", action="store_true", help=f"write figures and ranks to {RESULTS.name}/")
     arguments = parser.parse_args()

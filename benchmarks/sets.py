@@ -46,14 +46,32 @@ def names(folder: Path) -> list[str]:
     return sorted(path.name.removesuffix(".docs.jsonl.xz") for path in folder.glob("*.docs.jsonl.xz"))
 
 
+USER_TURNS = ":user"
+"""Behind a set's name: of each session only the user's turns, and the questions that these can answer."""
+_TURN = re.compile(r"#(\d+)$")
+
+
 def read(folder: Path, name: str) -> list[Unit]:
+    if name.endswith(USER_TURNS):
+        return [user_turns(unit) for unit in read(folder, name.removesuffix(USER_TURNS))]
     documents: dict[str, list[Document]] = defaultdict(list)
     queries: dict[str, list[LabelledQuery]] = defaultdict(list)
     for row in _rows(folder / f"{name}.docs.jsonl.xz"):
         documents[row["unit"]].append(Document(row["id"], row["text"], row.get("session") or "", row.get("ts") or ""))
     for row in _rows(folder / f"{name}.queries.jsonl.xz"):
         queries[row["unit"]].append(LabelledQuery(row["id"], row["text"], tuple(row["gold"])))
-    return [Unit(unit, tuple(rows), tuple(queries[unit])) for unit, rows in documents.items()]
+    return [
+        Unit(unit, tuple(rows), tuple(query for query in queries[unit] if query.gold))
+        for unit, rows in documents.items()
+    ]
+
+
+def user_turns(unit: Unit) -> Unit:
+    """Of documents that are numbered as turns of a session, where user and assistant take turns and the user begins."""
+    kept = tuple(one for one in unit.documents if (turn := _TURN.search(one.id)) and int(turn.group(1)) % 2 == 0)
+    ids = {one.id for one in kept}
+    left = [LabelledQuery(one.id, one.text, tuple(id_ for id_ in one.gold if id_ in ids)) for one in unit.queries]
+    return Unit(unit.name, kept, tuple(one for one in left if one.gold))
 
 
 def _rows(path: Path) -> list[Mapping[str, str]]:

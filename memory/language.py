@@ -17,7 +17,7 @@ Answer = TypeVar("Answer", bound=BaseModel)
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Prompt:
     """`system` says what to do, `text` is what to do it with: data, never instructions. `purpose` is for the record:
-    classify, consolidate, split, diary, compress."""
+    classify, consolidate, split, diary, compress, extract."""
 
     purpose: str
     system: str

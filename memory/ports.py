@@ -31,6 +31,7 @@ from memory.model import (
     Status,
     Vector,
 )
+from memory.rules.signals import Signals
 from memory.scope import Scope
 
 # --- models -----------------------------------------------------------------------------------------------------
@@ -449,7 +450,7 @@ class Question:
     categories: tuple[Category, ...] = ()
     themes: tuple[str, ...] = ()
     """Only memories with all of these, in whatever letter case."""
-    by_words: int = 50
+    by_words: int = 100
     by_meaning: int = 50
     """Candidates from each channel."""
 
@@ -467,6 +468,7 @@ class Traits:
     """Words of the action."""
     tokens: int
     """Of all that a recall may say of the memory (spec L2)."""
+    signals: Signals = Signals()
 
 
 VectorToCome = Callable[[], Awaitable[Vector | None]]

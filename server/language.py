@@ -66,6 +66,10 @@ class LanguageModels:
         """For patrols that nobody has asked for."""
         return self.own() if self._settings.chose_a_model() else nullcontext()
 
+    def for_thread(self, wanted: str) -> Lent:
+        """For the memory thread, which nobody has asked either; with `wanted` "on" an ambient key is enough."""
+        return self.own() if wanted == "on" else self.for_nights()
+
     def by_key(self, key: str) -> Lent:
         """The model of this process, by a client's key; its own without one. Raises `InvalidInput`."""
         if not key:

@@ -20,6 +20,7 @@ from server.http_settings import HttpSettings
 from server.llm_settings import LlmSettings
 from server.patrol_settings import PatrolSettings
 from server.recall_settings import RecallSettings
+from server.thread_settings import ThreadSettings
 
 FILE = "madeleine.toml"
 DEFAULT_MODEL = "sentence-transformers/all-MiniLM-L6-v2"
@@ -33,7 +34,7 @@ Names = Annotated[tuple[str, ...], BeforeValidator(_separated)]
 """In the environment separated by commas, in the file a list or the same."""
 
 
-class Settings(HttpSettings, LlmSettings, PatrolSettings, RecallSettings, ContextSettings):
+class Settings(HttpSettings, LlmSettings, PatrolSettings, RecallSettings, ThreadSettings, ContextSettings):
     """Every setting with its default. `MADELEINE_DATA_DIR` sets `data_dir`, and so on."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)

@@ -15,6 +15,7 @@ from server.app import Caller, always, build_server, toolset_of
 from server.language import LanguageModels
 from server.lazy import LazyMemory
 from server.lines import stdio_transport
+from server.memory_thread import memory_thread
 from server.schedule import patrols_by_themselves
 from server.settings import Settings
 
@@ -30,6 +31,7 @@ async def serve_stdio(settings: Settings) -> None:
             LanguageModels(settings) as models,
             LazyMemory(settings) as memory,
             patrols_by_themselves(settings, memory, language=models.for_nights),
+            memory_thread(settings, memory, models),
             stdio_transport(end) as (read, write),
         ):
             server = build_server(

@@ -9,7 +9,7 @@ import uuid
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
-from datetime import UTC, date, datetime
+from datetime import UTC, date, datetime, timedelta
 from functools import partial
 from typing import Protocol
 
@@ -35,7 +35,10 @@ from memory.recall.tagged import MessageSearch
 from memory.rules.secrets import Redact, as_it_stands, redacted
 from memory.tokens import TokenLedger
 from memory.watch.drawn import StoreDrawn
+from memory.watch.familiar import Familiar
 from memory.watch.observe import Observe
+from memory.watch.remember import Remember
+from memory.watch.thread import MemoryThread, ThreadConfig
 from patrol.round import PatrolConfig
 from patrol.run import News, Patrol
 from server.background import Background
@@ -66,6 +69,11 @@ def today() -> date:
     return datetime.now().astimezone().date()
 
 
+def local_day(at: datetime) -> date:
+    """The day that a moment is on where the machine is."""
+    return at.astimezone().date()
+
+
 class TextModel(Embedder, Protocol):
     """One model for meaning and for token counts, loaded when it is first needed."""
 
@@ -87,6 +95,7 @@ class OpenMemory:
     index: Index
     embedder: TextModel
     keeper: IndexKeeper
+    thread: MemoryThread
 
 
 @asynccontextmanager
@@ -131,6 +140,9 @@ async def open_memory(
         store = StoreScenes(
             ledger, index, embedder, now=utc_now, wrote=work.wake, redact=redaction(settings), turn=turn
         )
+        familiar = Familiar(ledger, index, embedder)
+        remember = Remember(store, ledger, familiar, day_of=local_day)
+        thread = MemoryThread(ledger, ledger, familiar, remember, now=utc_now, config=thread_config(settings))
         update = UpdateMemory(ledger, index, embedder, turn, now=utc_now, wrote=work.wake, redact=redaction(settings))
         forget = Forget(ledger, keeper, erasure, turn, now=utc_now)
         by_message = MessageSearch(ledger, stem)
@@ -145,6 +157,7 @@ async def open_memory(
             costs=ledger,
             redact=redaction(settings),
         )
+        by_message = MessageSearch(ledger, stem)
         use = UseCases(
             store=store,
             update=update,
@@ -167,7 +180,13 @@ async def open_memory(
                 today=today,
             ),
             audit=Audit(ledger.activations, now=utc_now),
-            observe=Observe(ledger, StoreDrawn(store, ledger), now=utc_now, redact=redaction(settings)),
+            observe=Observe(
+                ledger,
+                StoreDrawn(remember, ledger),
+                now=utc_now,
+                redact=redaction(settings),
+                appended=thread.wake,
+            ),
             context=BuildContext(
                 ledger,
                 recall,
@@ -182,7 +201,7 @@ async def open_memory(
             profile=Profile(ledger, store, update, forget, now=utc_now, redact=redaction(settings)),
         )
         await use.patrol.recover()
-        yield OpenMemory(use, ledger, index, embedder, keeper)
+        yield OpenMemory(use, ledger, index, embedder, keeper, thread)
 
 
 def redaction(settings: Settings) -> Redact:
@@ -194,6 +213,14 @@ def patrol_config(settings: Settings) -> PatrolConfig:
         token_budget=settings.patrol_token_budget,
         step_seconds=settings.patrol_step_seconds,
         compression_threshold=settings.compression_threshold,
+    )
+
+
+def thread_config(settings: Settings) -> ThreadConfig:
+    return ThreadConfig(
+        settle=timedelta(seconds=settings.thread_settle_seconds),
+        token_budget=settings.thread_token_budget,
+        records=settings.thread_records,
     )
 
 

@@ -48,8 +48,8 @@ HEAD_START_S = 0.001
 class RecallConfig:
     """The frozen configuration of recall; the defaults are the measured ones."""
 
-    by_words: int = 50
-    by_meaning: int = 20
+    by_words: int = 100
+    by_meaning: int = 50
     """Candidates from each of the two channels."""
     thresholds: MatchThresholds = MatchThresholds()
     weights: RankingWeights = RankingWeights()

@@ -15,7 +15,7 @@ from memory.errors import InvalidInput
 from memory.model import MemoryId
 from memory.ports import Activation, ActivationLog, Hit, KeywordQuery, SearchLedger
 from memory.recall.tagged import MessageSearch
-from memory.rules.excerpt import any_of, excerpt
+from memory.rules.excerpt import excerpt, first_of
 from memory.rules.hits import deduplicated
 from memory.scope import Scope
 
@@ -64,12 +64,12 @@ class Search:
     async def _one_more(self, scope: Scope, query: KeywordQuery) -> list[Hit]:
         """Up to one hit more than a page has, to know whether another page follows. What a ledger gives twice is left
         out, and the page filled up from where it ended (spec H2, H4)."""
-        wanted = any_of(query.terms)
+        place = first_of(query.terms)
         found: list[Hit] = []
         size = query.limit + 1
         while len(found) < size:
             more = await self._ledger.search(scope, replace(query, limit=size))
-            found = deduplicated([*found, *(replace(hit, snippet=excerpt(hit.text, wanted)) for hit in more)])
+            found = deduplicated([*found, *(replace(hit, snippet=excerpt(hit.text, place)) for hit in more)])
             if len(more) < size:
                 break
             query = replace(query, after=more[-1].position)

@@ -13,8 +13,9 @@ from memory.ports import Hit, KeywordQuery, SearchSource
 from memory.rules.excerpt import excerpt
 from memory.rules.folding import fold
 from memory.rules.hits import deduplicated, newest_first
-from memory.rules.tag_ranking import POOL, pool
-from memory.rules.tags import pattern_of, related_themes, tags_of
+from memory.rules.tag_forms import place_of
+from memory.rules.tag_ranking import POOL, pooled, ranked
+from memory.rules.tags import related_themes, tags_of
 from memory.scope import Scope
 from memory.tagging import Stem, TagLedger, TagQuery
 
@@ -32,7 +33,7 @@ class MessageSearch:
 
     async def __call__(self, scope: Scope, message: str, *, limit: int, include_chat: bool) -> tuple[Hit, ...]:
         """From memories that have not faded, the diary and, if asked, conversations; newest first, at most `limit`.
-        What was said in the very words of the message is left out: it is most likely the message itself."""
+        What was said in the very words of the message is left out."""
         sources: tuple[SearchSource, ...] = ("memories", "diary", *(("chat",) if include_chat else ()))
         query = KeywordQuery(terms=(), sources=sources, include_dead=False, limit=limit)
         return await self.about(scope, message, query)
@@ -45,15 +46,18 @@ class MessageSearch:
             return ()
         beside = await self._ledger.themes_beside(scope, tags, recent=RECENT)
         related = related_themes(beside, tags, most=MOST_RELATED)
-        size = query.limit + 1  # the message itself may be among them
-        filters = replace(query, limit=POOL * size)
-        matches = await self._ledger.tagged(scope, TagQuery(tags, related, filters))
-        hits = await self._ledger.hits(scope, pool(matches, len(tags), size))
-        itself = fold(message).split()
-        wanted = pattern_of(tags)
-        others = [
-            replace(hit, snippet=excerpt(hit.text, wanted))
-            for hit in hits
-            if hit.source != "chat" or fold(hit.text).split() != itself
-        ]
-        return tuple(deduplicated(newest_first(others))[: query.limit])
+        most = POOL * query.limit + 1  # the message itself may be among them
+        matches = await self._ledger.tagged(scope, TagQuery(tags, related, replace(query, limit=most)))
+        best = ranked(matches, len(tags), most)
+        hits = {(hit.source, hit.id): hit for hit in await self._ledger.hits(scope, [place for place, _ in best])}
+        found = [(hits[place], weight) for place, weight in best if place in hits]
+        others = [(hit, weight) for hit, weight in found if not _is(hit, message)]
+        looked_for = place_of(tags)
+        pool = newest_first(pooled(others, query.limit))
+        shown = (replace(hit, snippet=excerpt(hit.text, looked_for)) for hit in pool)
+        return tuple(deduplicated(shown)[: query.limit])
+
+
+def _is(hit: Hit, message: str) -> bool:
+    """Said in the very words of the message: most likely it itself, already observed."""
+    return hit.source == "chat" and fold(hit.text).split() == fold(message).split()

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import re
 from bisect import bisect_right
-from collections.abc import Iterable
-from itertools import accumulate
+from collections.abc import Callable, Iterable
 
 from memory.rules.folding import fold
 
@@ -17,22 +15,23 @@ _CUT = "…"
 _TO_A_WORD = 40
 """So many characters are given up at most to begin and end with a whole word."""
 
-Wanted = re.Pattern[str]
-"""What is looked for in folded text."""
+Place = Callable[[str], int]
+"""Where in a folded text what is looked for stands first; -1 for nowhere."""
 
 
-def any_of(terms: Iterable[str]) -> Wanted:
-    """One that stands nowhere for no terms."""
-    return re.compile("|".join(re.escape(fold(term)) for term in terms) or "(?!)")
+def first_of(terms: Iterable[str]) -> Place:
+    """Not a pattern: two long terms that differ at their ends would be compared anew at each character."""
+    wanted = [fold(term) for term in terms]
+    return lambda folded: min((at for at in map(folded.find, wanted) if at >= 0), default=-1)
 
 
-def excerpt(text: str, wanted: Wanted) -> str:
-    """A short text whole; of a longer one up to `SNIPPET` characters around the first place of `wanted`, the beginning
-    where it stands nowhere. Where something is left out stands an ellipsis."""
+def excerpt(text: str, place: Place) -> str:
+    """A short text whole; of a longer one up to `SNIPPET` characters around what is looked for, the beginning where it
+    stands nowhere. Where something is left out stands an ellipsis."""
     if len(text) <= SNIPPET:
         return text
-    found = wanted.search(fold(text))
-    at = _before_folding(text, found.start()) if found else 0
+    folded = fold(text)
+    at = _before_folding(text, folded, max(0, place(folded)))
     room = SNIPPET - 2 * len(_CUT)
     start = max(0, min(at - LEAD, len(text) - room))
     if start > 0:
@@ -43,12 +42,11 @@ def excerpt(text: str, wanted: Wanted) -> str:
     return f"{_CUT if start else ''}{text[start:end]}{_CUT if end < len(text) else ''}"
 
 
-def _before_folding(text: str, at: int) -> int:
+def _before_folding(text: str, folded: str, at: int) -> int:
     """The character of `text` that stands at `at` when it is folded: `ß` is two there, and an accent is none."""
-    if text.isascii():
+    if len(folded) == len(text):
         return at
-    ends = list(accumulate(len(fold(sign)) for sign in text))
-    return min(bisect_right(ends, at), len(text) - 1)
+    return bisect_right(range(1, len(text)), at, key=lambda end: len(fold(text[:end])))
 
 
 def _next_word(text: str, start: int, at: int) -> int:

@@ -7,16 +7,19 @@ from functools import cache
 from heapq import nsmallest
 from math import log2
 
-from memory.ports import SearchSource
+from memory.ports import Hit, SearchSource
 from memory.tagging import Position, TagMatches
 
 POOL = 4
-"""Times the limit: so many of the best are put in order of time."""
+"""Times the limit: of so many of the best at most those that are near the best one are put in order of time."""
 NEAR = 0.5
 """Of the best one's weight: those below it fill up what is left of the limit, and no more."""
 
 Place = tuple[SearchSource, str]
 """A source, and an id in it."""
+Weight = tuple[bool, float]
+"""Of a text: whether it holds a tag of the message itself, which goes before one that has a related theme alone; and
+the sum of the weights of what it holds."""
 
 
 def tag_weights(matches: Sequence[TagMatches], tags: int) -> tuple[float, ...]:
@@ -30,17 +33,13 @@ def tag_weights(matches: Sequence[TagMatches], tags: int) -> tuple[float, ...]:
     return tuple(1 / log2(2 + number) for number in numbers)
 
 
-def pool(matches: Sequence[TagMatches], tags: int, limit: int) -> list[Place]:
-    """The best, at least `limit` where there are so many, at most `POOL` × `limit`.
-
-    A text's weight is the sum of its tags'. What holds a tag of the message itself goes before what has a related theme
-    alone; the newest of equals first.
-    """
+def ranked(matches: Sequence[TagMatches], tags: int, most: int) -> list[tuple[Place, Weight]]:
+    """The best `most`, best first; the newest of equals first."""
     weights = tag_weights(matches, tags)
     own = (1 << tags) - 1
 
     @cache
-    def weight(mask: int) -> tuple[bool, float]:
+    def weight(mask: int) -> Weight:
         return bool(mask & own), sum(weights[bit] for bit in range(tags + 1) if mask >> bit & 1)
 
     def rank(found: tuple[Position, int, SearchSource]) -> tuple[bool, float, int, str, str]:
@@ -49,9 +48,14 @@ def pool(matches: Sequence[TagMatches], tags: int, limit: int) -> list[Place]:
         return not is_own, -weighs, -at, id_, source
 
     all_found = ((position, mask, of_source.source) for of_source in matches for position, mask in of_source.found)
-    ranked = nsmallest(POOL * limit, all_found, key=rank)
-    if not ranked:
+    best = nsmallest(most, all_found, key=rank)
+    return [((source, id_), weight(mask)) for (_, id_), mask, source in best]
+
+
+def pooled(hits: Sequence[tuple[Hit, Weight]], limit: int) -> list[Hit]:
+    """Of hits that come best first those near the best one; as many as `limit` where they are fewer."""
+    if not hits:
         return []
-    is_own, best = weight(ranked[0][1])
-    near = sum(1 for _, mask, _ in ranked if weight(mask)[0] == is_own and weight(mask)[1] >= NEAR * best)
-    return [(source, id_) for (_, id_), _, source in ranked[: max(limit, near)]]
+    _, (of_best, weighs_best) = hits[0]
+    near = sum(is_own == of_best and weighs >= NEAR * weighs_best for _, (is_own, weighs) in hits)
+    return [hit for hit, _ in hits[: max(limit, near)]]

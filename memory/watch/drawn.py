@@ -1,23 +1,30 @@
-"""What an agent drew from a conversation, stored as it would store a scene (spec T4)."""
+"""What an agent drew from a conversation itself, as the memory thread would keep it (spec T4, T6)."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Protocol
 
-from memory.chat import ChatLedger, Message
-from memory.ingest.store import NewScene, Stored, StoreScenes
-from memory.model import Scene
+from memory.chat import Message
+from memory.ingest.store import Stored
+from memory.model import Memory, MemoryId
 from memory.scope import Scope
-from memory.watch.extraction import Extracted
+from memory.watch.extraction import Extracted, Finding
+from memory.watch.remember import Remember, Remembered
 
 TOOL = "observe"
 
 
-class StoreDrawn:
-    """`memory.watch.observe.RememberDrawn`: each becomes a memory, or reinforces one that says the same (spec T6)."""
+class MemoriesLedger(Protocol):
+    async def memories(self, scope: Scope, ids: Sequence[MemoryId]) -> list[Memory]: ...
 
-    def __init__(self, store: StoreScenes, ledger: ChatLedger) -> None:
-        self._store = store
+
+class StoreDrawn:
+    """`memory.watch.observe.RememberDrawn`: each becomes a memory, or reinforces one that says the same (spec T6). What
+    only tells a memory again, dead or alive, changes nothing."""
+
+    def __init__(self, remember: Remember, ledger: MemoriesLedger) -> None:
+        self._remember = remember
         self._ledger = ledger
 
     async def __call__(
@@ -29,30 +36,19 @@ class StoreDrawn:
         *,
         request: str = "",
     ) -> Sequence[Stored]:
-        if not extracted:
-            return []
-        scenes = [
-            scene_of(one, session_id, messages, key=f"{request}-{place}" if request else None)
-            for place, one in enumerate(extracted)
-        ]
-        stored = await self._store(scope, scenes)
-        ids = [message.id for message in messages]
-        await self._ledger.link(scope, {one.memory.id: ids for one in stored})
-        return stored
+        findings = [Finding(one, tuple(messages)) for one in extracted]
+        keys = [f"{request}-{place}" for place in range(len(findings))] if request else None
+        found = await self._remember(scope, findings, session_id=session_id, tool=TOOL, keys=keys)
+        known = {one.id: one for one in await self._ledger.memories(scope, [one.memory_id for one in found])}
+        # What was forgotten in between is told by nobody.
+        return [_stored(one, known[one.memory_id]) for one in found if one.memory_id in known]
 
 
-def scene_of(one: Extracted, session_id: str, messages: Sequence[Message], *, key: str | None = None) -> NewScene:
-    """When and by whom the last of the messages, and all of them, were said."""
-    return NewScene(
-        scene=Scene(
-            action=one.essence,
-            actors=tuple(dict.fromkeys(message.speaker for message in messages if message.speaker)),
-            when=(messages[-1].at.isoformat(timespec="seconds"),) if messages else (),
-        ),
-        importance=one.weight,
-        emotions=one.emotions,
-        lesson=one.lesson,
-        session_id=session_id,
-        key=key,
-        tool=TOOL,
-    )
+def _stored(one: Remembered, memory: Memory) -> Stored:
+    match one.outcome:
+        case "stored" | "reinforced":
+            return Stored(memory=memory, status=one.outcome)
+        case "repeated":
+            return Stored(memory=memory, status=one.status, repeated=True)
+        case "quoted":
+            return Stored(memory=memory, status="reinforced", repeated=True)

@@ -81,10 +81,13 @@ class Observe:
         *,
         now: Callable[[], datetime],
         redact: Redact = redacted,
+        appended: Callable[[], None] = lambda: None,
     ) -> None:
-        """Without `remember` nothing can come that was drawn."""
+        """Without `remember` nothing can come that was drawn. `appended` is called when new messages are durable; it
+        must not block."""
         self._ledger = ledger
         self._remember = remember
+        self._appended = appended
         self._now = now
         self._redact = redact
 
@@ -138,6 +141,8 @@ class Observe:
             # The agent has looked at them itself.
             watched=seen.watched or bool(seen.drawn),
         )
+        if ids:
+            self._appended()
         stored = await self._draw(scope, seen, list(zip(messages, keys, strict=True)), request) if seen.drawn else []
         return Observed(
             new=tuple(await self._ledger.messages(scope, ids)),

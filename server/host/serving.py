@@ -18,6 +18,7 @@ from server.host.host import Host
 from server.language import LanguageModels
 from server.lazy import LazyMemory
 from server.logs import start_logging
+from server.memory_thread import memory_thread
 from server.schedule import patrols_by_themselves
 from server.settings import Settings, read_settings
 from server.stdio import stop_signals
@@ -46,14 +47,20 @@ async def serve(settings: Settings, listener: socket.socket, address: Address) -
         LanguageModels(settings) as models,
         LazyMemory(settings) as memory,
         patrols_by_themselves(settings, memory, language=models.for_nights) as schedule,
+        memory_thread(settings, memory, models) as watcher,
     ):
+
+        async def at_rest() -> None:
+            await schedule.at_rest()
+            await watcher.at_rest()
+
         host = Host(
             settings,
             memory.use_cases,
             models,
             token=address.token,
             watchers=memory.watchers,
-            at_rest=schedule.at_rest,
+            at_rest=at_rest,
         )
         with stop_signals(host.end):
             logger.info("process %d is the host of %s", os.getpid(), settings.data_dir)

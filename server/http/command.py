@@ -25,6 +25,7 @@ from server.http.listen import bound
 from server.http.serve import refuse_open_house, serve_http
 from server.language import LanguageModels
 from server.lazy import LazyMemory
+from server.memory_thread import memory_thread
 from server.schedule import patrols_by_themselves
 from server.settings import Settings
 from server.stdio import stop_signals
@@ -47,6 +48,7 @@ async def serve_over_http(settings: Settings, *, host: str | None, port: int | N
         LanguageModels(settings) as models,
         LazyMemory(settings) as memory,
         patrols_by_themselves(settings, memory, language=models.for_nights),
+        memory_thread(settings, memory, models),
     ):
         both = Host(settings, memory.use_cases, models, token=address.token, watchers=memory.watchers, stays=True)
 

@@ -8,6 +8,7 @@ from typing import Any
 
 from memory.model import LIVING, ModelName
 from memory.ports import IndexPoint, Traits
+from memory.rules.signals import Signals, signals
 from storage.qdrant.words import WORDS_VERSION
 
 SCHEMA_VERSION = 2
@@ -34,7 +35,9 @@ EMOTIONS = "emotions"
 LENGTH = "length"
 """Words of the action."""
 TOKENS = "tokens"
-TRAITS = (SESSION, TURN, ACTORS, EMOTIONS, LENGTH, TOKENS)
+SIGNALS = "signals"
+"""Of the action's wording (`packed`)."""
+TRAITS = (SESSION, TURN, ACTORS, EMOTIONS, LENGTH, TOKENS, SIGNALS)
 """What `traits` reads."""
 KEYWORD_FIELDS = (BEING, LIVES_IN, STATUS, CATEGORY, CLUSTER, SESSION, THEMES)
 
@@ -79,6 +82,7 @@ def payload(point: IndexPoint) -> dict[str, Any]:
         EMOTIONS: list(memory.emotions),
         LENGTH: len(memory.scene.action.split()),
         TOKENS: point.tokens,
+        SIGNALS: packed(signals(memory.scene.action)),
     }
     if memory.status in LIVING and not memory.compressed:
         fields[LIVES_IN] = memory.being_id
@@ -95,4 +99,22 @@ def traits(payload: Mapping[str, Any]) -> Traits:
         emotions=tuple(payload[EMOTIONS]),
         words=payload[LENGTH],
         tokens=payload[TOKENS],
+        signals=unpacked(payload[SIGNALS]),
+    )
+
+
+_STEPS = 100
+
+
+def packed(told: Signals) -> int:
+    """One number: three flags, and above them the first person's share in hundredths."""
+    return told.asks | told.tells_when << 1 | told.prefers << 2 | round(told.first_person * _STEPS) << 3
+
+
+def unpacked(number: int) -> Signals:
+    return Signals(
+        asks=bool(number & 1),
+        tells_when=bool(number & 2),
+        prefers=bool(number & 4),
+        first_person=(number >> 3) / _STEPS,
     )

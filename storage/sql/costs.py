@@ -4,16 +4,21 @@ from __future__ import annotations
 
 from datetime import datetime
 
-from sqlalchemy import insert
+from sqlalchemy import bindparam, func, insert, select
 
 from memory.language import Spent
 from memory.model import RunId
 from memory.scope import Scope
-from storage.sql.engine import Database
+from storage.sql.engine import Database, Reads
+from storage.sql.rows import scalar
 from storage.sql.tables import cost_records
 from storage.sql.times import to_micros
 
+_c = cost_records.c
 _INSERT = insert(cost_records)
+_TOKENS = select(func.sum(_c.input_tokens + _c.output_tokens)).where(
+    _c.purpose == bindparam("purpose"), _c.at >= bindparam("since")
+)
 
 
 async def record(database: Database, scope: Scope, run: RunId, spent: Spent, at: datetime) -> None:
@@ -29,3 +34,8 @@ async def record(database: Database, scope: Scope, run: RunId, spent: Spent, at:
     }
     async with database.transaction() as transaction:
         await transaction.run(_INSERT, [row])
+
+
+async def tokens_since(reads: Reads, purpose: str, since: datetime) -> int:
+    [found] = await reads.rows(_TOKENS, scalar, purpose=purpose, since=to_micros(since))
+    return int(found or 0)

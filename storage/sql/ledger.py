@@ -231,6 +231,9 @@ class Ledger:
     async def record_cost(self, scope: Scope, run: RunId, spent: Spent, *, at: datetime) -> None:
         await costs.record(self._database, scope, run, spent, at)
 
+    async def tokens_since(self, purpose: str, since: datetime) -> int:
+        return await costs.tokens_since(self._database, purpose, since)
+
     # conversations
 
     async def append(

@@ -39,6 +39,7 @@ from tests.contracts.ledger_contract import (
     vector,
 )
 from tests.contracts.patrol_contract import PatrolContract
+from tests.contracts.search_contract import SearchContract
 
 
 @pytest.fixture
@@ -68,7 +69,7 @@ async def no_room(ledger: Ledger) -> AsyncIterator[None]:
         await pragma(ledger, f"max_page_count = {greatest}")
 
 
-class TestSqlLedger(LedgerContract, ForgettingContract, PatrolContract):
+class TestSqlLedger(LedgerContract, ForgettingContract, PatrolContract, SearchContract):
     async def _reports(self, ledger: AnyLedger) -> list[object]:
         assert isinstance(ledger, Ledger)
         statement = select(patrol_runs.c.report)

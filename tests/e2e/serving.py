@@ -32,12 +32,14 @@ def command() -> list[str]:
 
 
 def environment(data_dir: Path, being: str = "ada", **more: str) -> dict[str, str]:
-    """Patrols come when a test asks for one; one that is about those that come by themselves says so in `more`."""
+    """Patrols come when a test asks for one, and no memory thread runs; one that is about those that come by themselves
+    says so in `more`."""
     settings = {
         "MADELEINE_DATA_DIR": str(data_dir),
         "MADELEINE_BEING": being,
         "MADELEINE_LOG_LEVEL": "warning",
         "MADELEINE_PATROL_BY_ITSELF": "false",
+        "MADELEINE_THREAD": "off",
     }
     return {"PATH": os.environ.get("PATH", ""), "HOME": os.environ.get("HOME", "")} | settings | more
 

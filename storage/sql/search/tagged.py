@@ -12,7 +12,7 @@ from typing import Any
 from sqlalchemy import ClauseElement, ColumnElement, Text, and_, bindparam, case, exists, func, literal, or_, select
 
 from memory.ports import SearchSource
-from memory.rules.tags import WORD_SIGNS, holds
+from memory.rules.tag_forms import WORD_SIGNS, holds
 from memory.scope import Scope
 from memory.tagging import Position, Tag, TagMatches, TagQuery
 from storage.sql.engine import Reads, Row

@@ -4,16 +4,23 @@ from __future__ import annotations
 
 import base64
 import json
+from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from memory.errors import InvalidInput
-from memory.ports import KeywordQuery
-from memory.recall.search import make_cursor, read_cursor, terms_of
+from memory.model import Provenance
+from memory.ports import Hit, KeywordQuery, SearchSource
+from memory.recall.search import Search, make_cursor, read_cursor, terms_of
+from memory.rules.hits import newest_first
+from memory.scope import Scope
+from tests.doubles import ADA, NOW, Clock, FakeActivationLog
 
+SOURCES: tuple[SearchSource, ...] = ("memories", "diary", "chat", "notes")
 QUERY = KeywordQuery(terms=("ramen",), mode="and")
 
 
@@ -82,3 +89,71 @@ def test_a_cursor_says_nothing_about_the_words_that_were_searched() -> None:
     """It may end up in a client's log."""
     decoded = json.loads(base64.urlsafe_b64decode(make_cursor((1, "id"), QUERY)))
     assert "ramen" not in str(decoded)
+
+
+# --- pages
+
+
+class Repeating:
+    """`SearchLedger` that gives some of its hits twice, as one that joins several tables may."""
+
+    def __init__(self, hits: Sequence[Hit]) -> None:
+        self._hits = newest_first(hits)
+
+    async def search(self, scope: Scope, query: KeywordQuery) -> list[Hit]:
+        after = query.after
+        left = [hit for hit in self._hits if after is None or (-hit.position[0], hit.id) > (-after[0], after[1])]
+        return left[: query.limit]
+
+
+def a_hit(number: int, *, at: int = 0, source: SearchSource = "memories", text: str = "tea") -> Hit:
+    id_ = f"{number:04}"
+    return Hit(
+        source=source, id=id_, timestamp=NOW, text=text, stored_at=NOW, provenance=Provenance(tool="store"),
+        position=(at, id_),
+    )  # fmt: skip
+
+
+def searching(hits: Sequence[Hit], log: FakeActivationLog | None = None) -> Search:
+    by_message: Any = None
+    return Search(Repeating(hits), log or FakeActivationLog(), by_message=by_message, now=Clock())
+
+
+@given(
+    written=st.lists(st.tuples(st.integers(0, 3), st.integers(1, 3), st.sampled_from(SOURCES)), max_size=30),
+    limit=st.integers(1, 7),
+)
+async def test_pages_are_full_and_no_hit_is_lost_or_shown_twice(
+    written: list[tuple[int, int, SearchSource]], limit: int
+) -> None:
+    """spec H2, H4, whatever a ledger gives twice."""
+    hits = [
+        hit
+        for number, (at, times, source) in enumerate(written)
+        for hit in [a_hit(number, at=at, source=source)] * times
+    ]
+    search, cursor, seen = searching(hits), "", list[str]()
+    while True:
+        page = await search(ADA, replace(QUERY, limit=limit), cursor=cursor)
+        seen += [hit.id for hit in page.hits]
+        if not page.next_cursor:
+            break
+        assert len(page.hits) == limit
+        cursor = page.next_cursor
+    assert seen == list(dict.fromkeys(hit.id for hit in newest_first(hits)))
+
+
+async def test_only_memories_that_are_hit_are_counted() -> None:
+    """spec P11"""
+    log = FakeActivationLog()
+    hits = [a_hit(n, source=source) for n, source in enumerate(SOURCES)]
+    await searching(hits, log)(ADA, QUERY)
+    assert [one.memory_id for _, one in log.added] == ["0000"]
+
+
+async def test_a_snippet_shows_the_place_where_the_words_stand() -> None:
+    """spec H3"""
+    search = searching([a_hit(1, text="milk " * 200 + "ramen" + " milk" * 200)])
+    [hit] = (await search(ADA, QUERY)).hits
+    assert "ramen" in hit.snippet
+    assert len(hit.snippet) <= 400

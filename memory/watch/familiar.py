@@ -1,0 +1,60 @@
+"""The memories that a text may be quoting: those nearest to it in words and in meaning, dead ones too."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Protocol
+
+from memory.errors import EmbeddingUnavailable
+from memory.model import Memory, Status, Vector
+from memory.ports import Embedder, Pool, Question, RecallLedger, VectorToCome
+from memory.scope import Scope
+
+EVERY: tuple[Status, ...] = ("active", "dying", "dead")
+BY_WORDS = 40
+"""A long message may quote many memories, each with few of its words."""
+BY_MEANING = 20
+_READ = 8_000
+"""Characters of a text by which memories are looked up."""
+
+
+class FamiliarIndex(Protocol):
+    async def candidates(self, scope: Scope, question: Question, vector: VectorToCome) -> Pool: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Near:
+    """`cosine`: 0 where there are no vectors."""
+
+    memory: Memory
+    cosine: float
+
+
+class Familiar:
+    """Looking leaves no trace: nothing comes to mind by it."""
+
+    def __init__(self, ledger: RecallLedger, index: FamiliarIndex, embedder: Embedder) -> None:
+        self._ledger = ledger
+        self._index = index
+        self._embedder = embedder
+
+    async def near(self, scope: Scope, texts: Sequence[str]) -> list[list[Near]]:
+        """For each text. By words alone while the embedding model is away. Raises `IndexUnavailable`."""
+        if not texts:
+            return []
+        texts = [text[:_READ] for text in texts]
+        vectors: list[Vector | None] = [None] * len(texts)
+        with suppress(EmbeddingUnavailable):
+            vectors = list(await self._embedder.embed(texts))
+        return [await self._near(scope, text, vector) for text, vector in zip(texts, vectors, strict=True)]
+
+    async def _near(self, scope: Scope, text: str, vector: Vector | None) -> list[Near]:
+        async def given() -> Vector | None:
+            return vector
+
+        question = Question(words=text, statuses=EVERY, by_words=BY_WORDS, by_meaning=BY_MEANING)
+        pool = await self._index.candidates(scope, question, given)
+        cosines = dict(zip(pool.ids, map(float, pool.cosine), strict=True))
+        return [Near(one, cosines[one.id]) for one in await self._ledger.memories(scope, pool.ids)]

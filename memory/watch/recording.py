@@ -1,0 +1,43 @@
+"""Silent recording (spec H6): an exchange that is worth it becomes a memory as it was said, without any model."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from memory.rules.worth import should_remember
+from memory.watch.extraction import Extracted, Finding, Line
+
+WEIGHT = 0.4
+"""Below the 0.5 of what somebody stores on purpose: nobody has judged it."""
+LONGEST = 2_000
+LONGEST_ANSWER = 500
+
+
+def recorded(lines: Sequence[Line]) -> list[Finding]:
+    """Each exchange of the new messages that is worth it: the person's words are the memory, the answer its
+    dialogue."""
+    found: list[Finding] = []
+    for exchange in _exchanges([line for line in lines if line.new]):
+        asked = "\n".join(line.text for line in exchange if line.message.role == "user")
+        answered = "\n".join(line.text for line in exchange if line.message.role == "assistant")
+        if should_remember(asked, answered)[0] and (said := asked or answered):
+            told = Extracted(essence=_cut(" ".join(said.split()), LONGEST), emotions=(), weight=WEIGHT)
+            answer = " ".join(answered.split()) if asked else ""
+            dialogue = (_cut(answer, LONGEST_ANSWER),) if answer else ()
+            found.append(Finding(told, tuple(line.message for line in exchange), dialogue))
+    return found
+
+
+def _exchanges(lines: Sequence[Line]) -> list[list[Line]]:
+    """What a person says begins one, and what is answered belongs to it."""
+    found: list[list[Line]] = []
+    for line in lines:
+        begins = line.message.role == "user" and not (found and found[-1][-1].message.role == "user")
+        if begins or not found:
+            found.append([])
+        found[-1].append(line)
+    return found
+
+
+def _cut(text: str, longest: int) -> str:
+    return text if len(text) <= longest else f"{text[: longest - 2].rstrip()} …"

@@ -1,0 +1,136 @@
+"""The memory thread in the process that owns the memory (spec T1; docs/adr/0021): a task that looks again and again."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator, Callable
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from typing import Protocol
+
+from memory.language import LanguageModel
+from memory.watch.thread import Turned
+from server.language import LanguageModels
+from server.lazy import LazyMemory
+from server.settings import Settings
+
+logger = logging.getLogger(__name__)
+
+QUICK_SECONDS = 2.0
+"""What a turn may still take when the process is told to end. One that is cut short is repeated at the next start."""
+
+
+class Thread(Protocol):
+    """`memory.watch.thread.MemoryThread`, as far as it is needed here."""
+
+    @property
+    def news(self) -> asyncio.Event: ...
+
+    async def turn(self, language: LanguageModel | None) -> Turned: ...
+
+
+class Watcher:
+    """`run` goes on until it is cancelled; `end` does that at a good moment."""
+
+    def __init__(
+        self,
+        thread: Callable[[], Thread | None],
+        language: Callable[[], AbstractAsyncContextManager[LanguageModel | None]],
+        *,
+        seconds: float,
+    ) -> None:
+        """`thread` is None while the memory is not open. `seconds` between two looks, if nothing is observed before."""
+        self._thread = thread
+        self._language = language
+        self._seconds = seconds
+        self._ending = False
+        self._idle = asyncio.Event()
+        self._idle.set()
+
+    async def at_rest(self) -> None:
+        """Returns when no turn is under way."""
+        await self._idle.wait()
+
+    async def run(self) -> None:
+        while not self._ending:
+            await self._pause()
+            await self.look()
+
+    async def look(self) -> None:
+        """Turn until nothing more can be looked at now."""
+        more = True
+        while more and not self._ending and (thread := self._thread()) is not None:
+            self._idle.clear()
+            try:
+                thread.news.clear()
+                async with self._language() as language:
+                    more = _told(await thread.turn(language))
+            except Exception:
+                logger.exception("it is not known what was said; the next look tries again")
+                more = False
+            finally:
+                self._idle.set()
+
+    async def end(self, running: asyncio.Task[None]) -> None:
+        self._ending = True
+        try:
+            async with asyncio.timeout(QUICK_SECONDS):
+                await self.at_rest()
+        except TimeoutError:
+            logger.info("the memory thread was looking at a conversation, and will look at it again")
+        running.cancel()
+        await asyncio.wait({running})
+
+    async def _pause(self) -> None:
+        thread = self._thread()
+        if thread is None:
+            await asyncio.sleep(self._seconds)
+            return
+        try:
+            async with asyncio.timeout(self._seconds):
+                await thread.news.wait()
+        except TimeoutError:
+            pass
+
+
+def _told(turned: Turned) -> bool:
+    """Whether there is more."""
+    if any(turned.counts[name] for name in ("asked", "stored", "failed", "given up")):
+        logger.info(
+            "the memory thread: %s", ", ".join(f"{count} {name}" for name, count in sorted(turned.counts.items()))
+        )
+    return turned.more
+
+
+@asynccontextmanager
+async def memory_thread(settings: Settings, memory: LazyMemory, models: LanguageModels) -> AsyncIterator[Watcher]:
+    """While the memory is served."""
+
+    def thread() -> Thread | None:
+        opened = memory.opened
+        return opened.thread if opened else None
+
+    watcher = Watcher(thread, lambda: models.for_thread(settings.thread), seconds=settings.thread_seconds)
+    if not runs(settings):
+        yield watcher
+        return
+    running = asyncio.create_task(watcher.run(), name="memory thread")
+    try:
+        yield watcher
+    finally:
+        await watcher.end(running)
+
+
+def runs(settings: Settings) -> bool:
+    """Off by default without a model (spec T1)."""
+    if settings.thread == "off":
+        return False
+    if settings.thread_records or settings.chose_a_model():
+        return True
+    if settings.thread == "on" and not settings.own_key():
+        logger.warning(
+            "MADELEINE_THREAD is on, and there is no language model: set MADELEINE_LLM_API_KEY or MADELEINE_LLM_URL, "
+            "or MADELEINE_THREAD_RECORDS to keep conversations without one."
+        )
+        return False
+    return settings.thread == "on"
