@@ -53,7 +53,7 @@ TEXTS = SHORT_TEXTS + LINES + LONG_TEXTS + VALUES
 TEXT_LISTS = [
     ("recall_memory", "memory_ids", 50), ("search_memory", "themes", 20), ("store", "actors", 50),
     ("store", "dialogue", 50), ("store", "sensory", 50), ("store", "themes", 20), ("store", "when", 50),
-    ("update_memory", "themes", 20), ("forget", "memory_ids", 50),
+    ("update_memory", "themes", 20), ("forget", "memory_ids", 50), ("recall", "themes", 20),
 ]  # fmt: skip
 CHOICE_LISTS = [
     ("recall", "categories"), ("recall", "emotions"), ("search_memory", "categories"), ("search_memory", "sources"),
@@ -61,6 +61,7 @@ CHOICE_LISTS = [
 ]  # fmt: skip
 CHOICES = [
     ("recall", "format"),
+    ("recall", "ranking"),
     ("search_memory", "mode"),
     ("store", "category"),
     ("profile", "action"),
@@ -399,7 +400,15 @@ def test_the_length_of_long_texts_follows_the_setting() -> None:
 GOOD: list[tuple[str, dict[str, Any]]] = [
     (
         "recall",
-        {"limit": 50, "categories": list(CATEGORIES), "emotions": ["joy"], "token_budget": 1, "format": "prompt"},
+        {
+            "limit": 50,
+            "categories": list(CATEGORIES),
+            "themes": ["a"],
+            "emotions": ["joy"],
+            "ranking": "linear",
+            "token_budget": 1,
+            "format": "prompt",
+        },
     ),
     ("recall_memory", {"memory_ids": ["a", "b"], "limit": 1}),
     ("recall_memory", {"cluster_id": "c", "cursor": "d", "limit": 100}),
