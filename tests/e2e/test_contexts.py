@@ -16,9 +16,9 @@ from mcp_types import TextContent, TextResourceContents
 from memory.errors import InvalidInput
 from memory.ports import AuditQuery
 from server.arguments import parser
+from server.ledgers import audit_trail
 from server.profile_command import profile_command
 from server.settings import Settings
-from server.ledgers import audit_trail
 from tests.e2e.http_serving import serving
 from tests.e2e.serving import COMMAND, ERAS, ROOT, Era, ask, connected, environment, refused
 
@@ -30,6 +30,7 @@ EXAMPLE = """\
 [EPISODIC] 2024-01-20: Discussed database migration from MySQL to PostgreSQL.
 [EPISODIC] 2024-01-18: User reported issue with Alembic autogenerate on enums.
 </memory>"""
+NOTHING: dict[str, Any] = {"entries": [], "notes": []}
 MESSAGE = (
     "For the user, a backend engineer: how do enums go to PostgreSQL with Alembic in the SaaS product's migration?"
 )

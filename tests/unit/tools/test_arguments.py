@@ -64,6 +64,7 @@ CHOICE_LISTS = [
 ]  # fmt: skip
 CHOICES = [
     ("recall", "format"),
+    ("recall", "ranking"),
     ("search_memory", "mode"),
     ("store", "category"),
     ("ingest", "category"),
