@@ -73,7 +73,8 @@ async def matches(reads: Reads, scope: Scope, query: TagQuery) -> TagMatches:
     numbers: Counter[int] = Counter()
     wanted = {fold(theme) for theme in query.filters.themes}
     seen = 0
-    async for rows in _rows(reads, scope):
+    async for batch in _rows(reads, scope):
+        rows = batch[: max(0, query.newest - seen)]
         themed = [date for date, _, _ in (rows if wanted else rows[: max(0, THEMED_DAYS - seen)])]
         themes = await _themes(reads, scope, themed) if themed else {}
         seen += len(rows)

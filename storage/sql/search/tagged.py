@@ -32,6 +32,7 @@ async def matches(reads: Reads, scope: Scope, query: TagQuery, source: SearchSou
     if source == "diary":
         return await diary.matches(reads, scope, query)
     bound = binds(scope, query.filters) | _tag_binds(query.tags)
+    bound["looked_through"] = query.newest
     bound |= {f"related_{n}": whole(theme) for n, theme in enumerate(query.related)}
     statement = _statement(source, shape(query.filters), len(query.tags), len(query.related))
     rows = await reads.rows(statement, _row, **bound)
@@ -98,6 +99,7 @@ def _statement(source: SearchSource, asked: Shape, tags: int, related: int) -> C
         bits.append(or_(*(has(themes, f"related_{n}") for n in range(related))))
     mask: ColumnElement[int] = sum((case((bit, 1 << n), else_=0) for n, bit in enumerate(bits)), literal(0))
     marks = select(at.label("at"), id_.label("id"), mask.label("mask")).where(*conditions)
+    marks = marks.order_by(at.desc(), id_).limit(bindparam("looked_through"))
     # Materialized: else SQLite looks for the tags once to compare the mask, and once more to show it.
     marked = marks.cte("marked").prefix_with("MATERIALIZED")
     by, newest = marked.c.mask, (marked.c.at.desc(), marked.c.id)
