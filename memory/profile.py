@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Literal, Protocol
 
+from memory.chat import ChatReads
 from memory.model import Memory, MemoryId, Note, NoteId
 from memory.patrol_ports import DiaryEntry, Thoughts
 from memory.scope import Scope
@@ -22,7 +23,7 @@ SOUL_PARTS = ("personality", "voice", "values", "backstory", "inner_world", "exa
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProfileEntry:
-    """One thing that is known by kind and name. `enabled` matters for partner rules.
+    """One thing that is known by kind and name. `enabled` is about partner rules and preferences.
 
     A preference is a procedural memory too, which `memory_id` names. One that was learnt, and never named, has that id
     for its name.
@@ -52,7 +53,8 @@ def entry_id(kind: ProfileKind, name: str) -> str:
 class ProfileLedger(Protocol):
     async def profile(self, scope: Scope) -> list[ProfileEntry]:
         """All entries, by kind and name; of preferences that are memories, those whose memory is alive, with what it
-        says now."""
+        says now. Also the latest procedural memories that have no entry, as if they had, in the order of their coming.
+        """
         ...
 
     async def write_entry(self, scope: Scope, entry: ProfileEntry) -> MemoryId | None:
@@ -75,7 +77,7 @@ class ProfileLedger(Protocol):
         ...
 
 
-class ContextLedger(Protocol):
+class ContextLedger(ChatReads, Protocol):
     """What a context reads."""
 
     async def profile(self, scope: Scope) -> list[ProfileEntry]: ...

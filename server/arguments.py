@@ -36,6 +36,11 @@ def parser() -> argparse.ArgumentParser:
     commands.add_parser("reindex", help="build the index anew from the ledger")
     note = commands.add_parser("note", help="put scene notes into the inbox, for the next patrol")
     note.add_argument("file", help="a file with one scene as JSON a line; - for standard input")
+    poured = commands.add_parser("ingest", help="pour files into memory: texts, Markdown, conversations as JSON lines")
+    poured.add_argument("files", metavar="file", nargs="+", help="- for standard input")
+    poured.add_argument("--session", metavar="S", help="the session that they belong to")
+    poured.add_argument("--category", metavar="C", help="of all that is in them; else told by what each part says")
+    poured.add_argument("--json", action="store_true", help="what became of them as JSON")
     shown = commands.add_parser("audit", help="show who did what to which memories, and when")
     shown.add_argument("--being", metavar="B", help="only this being's memories; all if left out")
     shown.add_argument("--since", metavar="T", help="ISO date or time")
@@ -56,7 +61,9 @@ def parser() -> argparse.ArgumentParser:
 def _add_choices(found: argparse.ArgumentParser) -> None:
     # Without defaults: those of a subcommand would overwrite what was said before it.
     given: dict[str, Any] = {"default": argparse.SUPPRESS, "metavar": "names"}
-    found.add_argument("--toolsets", help="only these families of tools, separated by commas (memory, patrol)", **given)
+    found.add_argument(
+        "--toolsets", help="only these families of tools, separated by commas (memory, patrol, conversation)", **given
+    )
     found.add_argument("--tools", help="only these tools, or these beside those of --toolsets", **given)
     found.add_argument("--exclude-tools", help="not these tools", **given)
     found.add_argument(
@@ -112,9 +119,10 @@ def _add_profile(commands: argparse._SubParsersAction[argparse.ArgumentParser]) 
     write.add_argument("name", help="of the entry; of a note its type, as todo")
     write.add_argument("value", nargs="?", help="what it says")
     write.add_argument("--file", metavar="F", help="take what it says from a file; - for standard input")
-    for verb, what in (("enable", "switch a partner rule on"), ("disable", "switch a partner rule off")):
+    for verb, what in (("enable", "switch a partner rule or a preference on"), ("disable", "switch it off")):
         one = verbs.add_parser(verb, help=what)
-        one.add_argument("name", help="of the rule")
+        one.add_argument("kind", help="partner_rules or preferences")
+        one.add_argument("name", help="of the entry")
     remove = verbs.add_parser("remove", help="take an entry away; a preference with its memory, which is forgotten")
     remove.add_argument("kind", help=kinds)
     remove.add_argument("name", help="of the entry; of a note its id")

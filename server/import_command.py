@@ -24,8 +24,8 @@ from memory.model import BeingId
 from memory.scope import Scope
 from memory.watch.exports import Exported, Unreadable, conversations
 from memory.watch.observe import Observation, Observe
+from server.ledgers import chat_history
 from server.settings import Settings
-from server.wiring import chat_history
 
 NAME = "madeleine import"
 CHUNK = 1024 * 1024
@@ -58,7 +58,9 @@ async def import_command(settings: Settings, arguments: argparse.Namespace) -> i
 async def _import_file(path: Path, observe: Observe, done: Imported, settings: Settings, *, remember: bool) -> None:
     columns = (TextColumn("{task.description}"), BarColumn(), DownloadColumn(), TimeRemainingColumn())
     before = done.conversations + done.known + done.empty
-    with _opened(path) as texts, Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+    console = Console(stderr=True)
+    shown = Progress(*columns, console=console, transient=True, disable=not console.is_terminal)
+    with _opened(path) as texts, shown as bar:
         for name, size, binary in texts:
             task = bar.add_task(name, total=size)
             found = conversations(_chunks(path, binary), max_text_chars=settings.max_text_chars)

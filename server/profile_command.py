@@ -38,8 +38,8 @@ async def profile_command(settings: Settings, arguments: argparse.Namespace) -> 
 
 def asked(arguments: argparse.Namespace) -> dict[str, Any]:
     """The tool's arguments. Raises `InvalidInput` for a file that cannot be read."""
-    kind = {"enable": "partner_rules", "disable": "partner_rules", "done": "notes"}.get(arguments.verb)
-    wanted = {"action": arguments.verb, "kind": kind or arguments.kind, "name": arguments.name}
+    kind = "notes" if arguments.verb == "done" else arguments.kind
+    wanted = {"action": arguments.verb, "kind": kind, "name": arguments.name}
     if arguments.verb == "set":
         wanted["value"] = value_of(arguments)
     return {name: value for name, value in wanted.items() if value is not None}
@@ -78,8 +78,8 @@ def told(arguments: argparse.Namespace, answer: Mapping[str, Any]) -> str:
     name = printable(arguments.name)
     done = {
         "set": f"Written: {name}.",
-        "enable": f"The rule {name} is on.",
-        "disable": f"The rule {name} is off.",
+        "enable": f"On: {name}.",
+        "disable": f"Off: {name}.",
         "remove": f"Removed: {name}.",
         "done": f"Done: {name}.",
     }[arguments.verb]

@@ -30,7 +30,7 @@ Kind = Literal[
 class ProfileArguments(Arguments):
     action: Annotated[
         Literal["show", "set", "enable", "disable", "done", "remove"],
-        Field(description="enable and disable: of partner_rules; done: of a note."),
+        Field(description="enable and disable: of partner_rules and preferences; done: of a note."),
     ] = "show"
     kind: Annotated[Kind | None, Field(description="Of which kind; all if left out.")] = None
     name: Annotated[
@@ -96,7 +96,9 @@ async def change_note(call: Call, action: str, name: str, value: str) -> dict[st
             await profile.close_note(call.scope, name, remove=action == "remove")
             return {"removed" if action == "remove" else "done": name}
         case _:
-            raise InvalidInput(f"Nothing was done. {action} is for partner_rules; a note can be done or removed.")
+            raise InvalidInput(
+                f"Nothing was done. {action} is for rules and preferences; a note can be done or removed."
+            )
 
 
 def shown(content: Mapping[str, Any]) -> list[str]:
@@ -107,7 +109,7 @@ def shown(content: Mapping[str, Any]) -> list[str]:
 
 def as_json(entry: ProfileEntry) -> dict[str, Any]:
     shown = {"id": entry.id, "kind": entry.kind, "name": entry.name, "value": entry.value}
-    state = {"enabled": entry.enabled} if entry.kind == "partner_rules" else {}
+    state = {"enabled": entry.enabled} if entry.kind in ("partner_rules", "preferences") else {}
     return shown | state | present({"memory_id": entry.memory_id, "updated_at": moment(entry.updated_at)})
 
 

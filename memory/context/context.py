@@ -4,19 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from datetime import date, timedelta
+from datetime import date, datetime, timedelta
 
-from memory.chat import ChatReads
 from memory.context.asked import BLOCKS, LITE, Block, BuiltContext, ContextFlags, ContextQuery, TagSearch
 from memory.context.built import built
 from memory.context.fitting import fitted
 from memory.context.history import other_chats, this_chat
 from memory.context.pieces import Found, pieces_of
 from memory.context.profile import in_order
-from memory.ports import Embedder, Hit
+from memory.ports import Activation, ActivationLog, Embedder, Hit
 from memory.profile import ContextLedger
 from memory.recall.recall import Query, Recall, Recalled
 from memory.rules.blocks import SNAPSHOT, SYSTEM_PROMPT, Part
+from memory.rules.saying import PROMPT
 from memory.scope import Scope
 
 RECENT_NODES = 5
@@ -41,27 +41,29 @@ _PARTS_OF: dict[Block, tuple[Part, ...]] = {
 
 
 class BuildContext:
-    """The use case. A context is built each turn, so only the recall for its memory block counts, as any recall does:
-    what is shown because it came to mind lately would keep itself alive."""
+    """The use case. Of what it shows only the memory block counts, as any recall does: a context is built each turn,
+    and what is shown because it came to mind lately would keep itself alive."""
 
     def __init__(
         self,
         ledger: ContextLedger,
-        chat: ChatReads,
         recall: Recall,
         search: TagSearch,
         embedder: Embedder,
+        activations: ActivationLog,
         *,
+        now: Callable[[], datetime],
         today: Callable[[], date],
         flags: ContextFlags | None = None,
         token_limit: int = TOKEN_LIMIT,
     ) -> None:
         """`flags` and `token_limit`: for a caller who says nothing else."""
         self._ledger = ledger
-        self._chat = chat
         self._recall = recall
         self._search = search
         self._embedder = embedder
+        self._activations = activations
+        self._now = now
         self._today = today
         self.flags = flags or ContextFlags()
         self.token_limit = token_limit
@@ -73,7 +75,10 @@ class BuildContext:
         found = await self._found(scope, query, parts)
         pieces = [piece for piece in pieces_of(found, query.flags) if piece.part in parts]
         fit = await fitted(pieces, self._embedder, limit=query.token_limit, with_notice="system_prompt" in query.blocks)
-        return built(query, found, fit)
+        made = built(query, found, fit)
+        now = self._now()
+        self._activations.add(scope, [Activation(memory.id, 1, now) for memory, _ in made.recalled])
+        return made
 
     async def _found(self, scope: Scope, query: ContextQuery, parts: set[Part]) -> Found:
         ledger, flags, items = self._ledger, query.flags, query.flags.items
@@ -94,11 +99,11 @@ class BuildContext:
             limit = LITE if lite else RECENT_NODES
             found = replace(found, recent_nodes=await ledger.recently_activated(scope, limit=limit))
         if "history_current_chat" in parts and items:
-            said = await this_chat(self._chat, scope, query.session_id, query.message, limit=items)
+            said = await this_chat(ledger, scope, query.session_id, query.message, limit=items)
             found = replace(found, current_chat=said)
         if "history_recent" in parts and items:
             unified = flags.unified_history
-            said = await other_chats(self._chat, scope, query.session_id, unified=unified, limit=items)
+            said = await other_chats(ledger, scope, query.session_id, unified=unified, limit=items)
             found = replace(found, other_chats=said)
         if "memories" in parts and asked:
             found = replace(found, hits=await self._hits(scope, query))
@@ -108,17 +113,14 @@ class BuildContext:
         return found
 
     async def _hits(self, scope: Scope, query: ContextQuery) -> tuple[Hit, ...]:
-        """spec H1 to H4. The message that is being answered is no hit of itself."""
-        limit = query.flags.items
+        """spec H1 to H4"""
         quietly = replace(scope, counts=False)
-        hits = await self._search(quietly, query.message, limit=limit + 1, include_chat=True)
-        return tuple(hit for hit in hits if not (hit.source == "chat" and hit.text.strip() == query.message.strip()))[
-            :limit
-        ]
+        return await self._search(quietly, query.message, limit=query.flags.items, include_chat=True)
 
     async def _recalled(self, scope: Scope, query: ContextQuery) -> Recalled:
-        budget = min(RECALL_TOKENS, query.token_limit)
-        return await self._recall(scope, Query(text=query.message, limit=query.flags.items, token_budget=budget))
+        """Not counted yet: some of it may not fit."""
+        asked = Query(text=query.message, limit=query.flags.items, token_budget=RECALL_TOKENS)
+        return await self._recall(replace(scope, counts=False), asked, PROMPT)
 
 
 def switched_on(query: ContextQuery) -> frozenset[Block]:

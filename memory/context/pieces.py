@@ -58,7 +58,7 @@ def pieces_of(found: Found, flags: ContextFlags) -> list[Piece]:
     return [
         *_best_first("soul", ((one.name, soul_part(one.name, one.value)) for one in _of(found, "soul"))),
         *_best_first("thoughts", ((str(n), entry(text)) for n, text in enumerate(found.thoughts))),
-        *_rules(found),
+        *_named(found, "partner_rules"),
         *_best_first("preferences", _preferences(found)),
         *_named(found, "relationships"),
         *_named(found, "tools"),
@@ -81,12 +81,7 @@ def pieces_of(found: Found, flags: ContextFlags) -> list[Piece]:
 
 
 def _of(found: Found, kind: str) -> list[ProfileEntry]:
-    return [one for one in found.entries if one.kind == kind]
-
-
-def _rules(found: Found) -> list[Piece]:
-    enabled = (one for one in _of(found, "partner_rules") if one.enabled)
-    return _best_first("partner_rules", ((one.id, named_entry(one.name, one.value)) for one in enabled))
+    return [one for one in found.entries if one.kind == kind and one.enabled]
 
 
 def _preferences(found: Found) -> list[tuple[str, str]]:

@@ -100,11 +100,12 @@ class Profile:
         return stored.memory.id
 
     async def enable(self, scope: Scope, kind: ProfileKind, name: str, enabled: bool) -> ProfileEntry:
-        """Raises `InvalidInput` for what is no rule, or not there."""
-        if kind != "partner_rules":
+        """A preference that is off does not lead a recall, either. Raises `InvalidInput` for what cannot be off, or is
+        not there."""
+        if kind not in ("partner_rules", "preferences"):
             raise InvalidInput(
-                f"Only partner rules can be switched on and off, and this is of the kind {kind}. Nothing was changed: "
-                "remove it, or write it anew."
+                f"Only partner rules and preferences can be switched on and off, and this is of the kind {kind}. "
+                "Nothing was changed: remove it, or write it anew."
             )
         entry = await self._existing(scope, kind, name)
         entry = replace(entry, enabled=enabled, updated_at=self._now())

@@ -107,7 +107,7 @@ class Reformulation:
                     ranked = merged(best.ranked, more)
                     best = Attempt(ranked, await self._choose(ranked), (*best.words, words))
         except TimeoutError:
-            return _with_notice(best, f"it took longer than {self._config.seconds:g} s.")
+            return _with_notice(best, f"It took longer than {self._config.seconds:g} s.")
         except (LanguageModelUnavailable, UnusableAnswer) as error:
             return _with_notice(best, str(error))
         return best

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import bindparam, delete, func, or_, select
+from sqlalchemy import bindparam, delete, exists, func, literal, literal_column, or_, select
 from sqlalchemy.dialects import sqlite
 
 from memory.audit import entry_of
@@ -14,9 +14,13 @@ from memory.profile import ProfileEntry
 from memory.scope import Scope
 from storage.sql import audit
 from storage.sql.engine import Database, Reads, Row
+from storage.sql.query import either
 from storage.sql.rows import scalar
 from storage.sql.tables import memories, profile
 from storage.sql.times import from_micros, to_micros
+
+MOST_UNNAMED = 200
+"""Of procedural memories without an entry of their own: the latest."""
 
 _p, _m = profile.c, memories.c
 _BEING = bindparam("being", type_=_p.being_id.type)
@@ -29,6 +33,20 @@ _ALL = (
         or_(_p.memory_id.is_(None), (_m.status != "dead") & (_m.compressed.is_(False))),
     )
     .order_by(_p.kind, func.coalesce(_m.seq, 0), _p.name)
+)
+# Whether or not somebody has made an entry of it: a procedural memory is a preference (spec 001, 1.6).
+_UNNAMED = (
+    select(literal("preferences"), _m.id, _m.action, literal(1), _m.id, _m.created_at, _m.action)
+    .where(
+        _m.being_id == _BEING,
+        # As text, for SQLite to know that it is what `ix_memories_procedural` holds.
+        _m.category == literal_column("'procedural'"),
+        either(_m.status, literal_column("'active'"), literal_column("'dying'")),
+        _m.compressed.is_(False),
+        ~exists().where(_p.memory_id == _m.id),
+    )
+    .order_by(_m.seq.desc())
+    .limit(bindparam("most"))
 )
 _OF_NAME = (_p.being_id == _BEING, _p.kind == bindparam("old_kind"), _p.name == bindparam("old_name"))
 _REPLACED = select(_p.memory_id).join(memories, _m.id == _p.memory_id).where(*_OF_NAME, _m.status != "dead")
@@ -45,7 +63,9 @@ _DELETE = delete(profile).where(*_OF_NAME)
 
 
 async def all_of(reads: Reads, scope: Scope) -> list[ProfileEntry]:
-    return await reads.rows(_ALL, _to_entry, being=scope.being_id)
+    named = await reads.rows(_ALL, _to_entry, being=scope.being_id)
+    unnamed = await reads.rows(_UNNAMED, _to_entry, being=scope.being_id, most=MOST_UNNAMED)
+    return [*named, *reversed(unnamed)]
 
 
 def _to_entry(row: Row) -> ProfileEntry:

@@ -17,6 +17,7 @@ from typing import Any
 import pytest
 from mcp.client.client import Client
 
+from memory.chat import NewMessage
 from memory.errors import CannotUndo
 from memory.ingest.forget import Forgotten
 from memory.ingest.notes import add_note
@@ -24,6 +25,8 @@ from memory.ingest.store import NewScene
 from memory.language import Prompt
 from memory.model import Changes, DatedAction, Memory, Scene
 from memory.ports import KeywordQuery
+from memory.watch.extraction import Extracted
+from memory.watch.observe import Drawn, Observation
 from server.settings import Settings
 from server.wiring import OpenMemory, open_memory
 from tests.doubles import ADA, BOB, NOW
@@ -118,6 +121,34 @@ async def test_the_note_that_it_came_from_and_the_cluster_that_it_named_are_gone
         assert told.bytes_gone
         assert found_in(tmp_path, ["xylophoniser", "Brandauerin"], rows) == {}
         assert [one.name for one in await memory.use.revisit.clusters(ADA) if not one.is_root] == []
+
+
+async def test_the_messages_that_it_was_drawn_from_are_gone_too(tmp_path: Path) -> None:
+    """With the title of their session, and with a key and an index of their words. And messages that are forgotten by
+    themselves."""
+    words = ("xylophoniser", "quincewood", "Brandauerin", "zwischenlagered", "marzipanstone", "key-zzyzx")
+    drawn = Drawn(Extracted("Zoé buried a xylophoniser", ("joy",), 0.7, "Bury xylophonisers deeper"), (0,))
+    async with open_memory(Settings(data_dir=tmp_path), embedder=DenseWords(dim=96)) as memory:
+        filler = [NewMessage(role="assistant", text=scene.scene.action) for scene in filling(random.Random(1), 90)]
+        text = "I buried the xylophoniser under the quincewood. " + "It was a long evening. " * 400
+        secret = NewMessage(role="user", text=text, speaker="Zoé Brandauerin", key="key-zzyzx")
+        more = NewMessage(role="user", text="The spade was zwischenlagered by the marzipanstone")
+        seen = Observation(
+            session_id="s", messages=[secret, *filler[:40], more, *filler[40:]], drawn=[drawn], title="xylophoniser"
+        )
+        observed = await memory.use.observe(ADA, seen)
+        await memory.use.patrol(ADA)
+        assert set(found_in(tmp_path, words)) == set(words)
+        told = await memory.use.forget(ADA, [observed.memories[0].memory.id])
+        assert (told.messages, told.bytes_gone) == (1, True)
+        assert set(found_in(tmp_path, words)) == {"zwischenlagered", "marzipanstone"}
+        told = await memory.use.forget(ADA, [observed.new[41].id])
+        assert (told.erased, told.messages, told.bytes_gone) == ((observed.new[41].id,), 1, True)
+        assert found_in(tmp_path, words) == {}
+        again = await memory.use.observe(ADA, Observation(session_id="s", messages=[secret]))
+        assert (again.new, again.known) == ((), 1)
+        assert len(await memory.ledger.messages_of(ADA, "s", start=0, end=99)) == 90
+    assert found_in(tmp_path, words) == {}
 
 
 PLAIN = "The council met in the old hall and talked of bridges"

@@ -244,7 +244,7 @@ class _Handler(BaseHTTPRequestHandler):
         body = json.loads(self.rfile.read(int(self.headers["content-length"])))
         headers = {name.lower(): value for name, value in self.headers.items()}
         key = headers.get("x-api-key") or headers.get("authorization", "").removeprefix("Bearer ")
-        match self.path:
+        match self.path.partition("?")[0]:
             case "/v1/messages":
                 asked = Asked("anthropic", key, headers, body)
             case "/v1/chat/completions":

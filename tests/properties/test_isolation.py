@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from memory.model import BeingId, MemoryId
+from memory.rules.profiles import PROFILES
 from memory.scope import Scope
 from server.settings import Settings
 from server.wiring import open_memory
@@ -64,6 +65,8 @@ class Caller:
             arguments |= {"feeling": f"{self.words(2)} {self.mark}", "key": f"key {self.chance.randrange(50)}"}
         if self.chance.random() < 0.3:
             arguments |= {"session_id": "shared session", "actors": ["Anna"], "when": "2026-02-03"}
+        if self.chance.random() < 0.2:
+            arguments |= {"category": "procedural"}
         return "store", arguments
 
     def observe(self) -> tuple[str, dict[str, Any]]:
@@ -73,7 +76,8 @@ class Caller:
     def recall(self) -> tuple[str, dict[str, Any]]:
         query = self.chance.choice([self.words(2), " ".join(f"zz{being}zz" for being in BEINGS)])
         form = self.chance.choice(["fragments", "memories", "prompt"])
-        return "recall", {"query": query, "limit": self.chance.randrange(1, 50), "format": form}
+        arguments = {"query": query, "limit": self.chance.randrange(1, 50), "format": form}
+        return "recall", arguments | {"ranking": self.chance.choice(PROFILES)}
 
     def search(self) -> tuple[str, dict[str, Any]]:
         query = self.chance.choice([self.words(2), "zz", "%", "_", f"zz{self.chance.choice(BEINGS)}zz"])

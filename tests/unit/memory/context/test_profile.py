@@ -89,7 +89,7 @@ async def test_a_rule_is_switched_off_and_on_and_stays_so_when_it_is_written_ane
     [rule] = await profile.read(ADA)
     assert (rule.value, rule.enabled) == ("never, never tell it", False)
     assert (await profile.enable(ADA, "partner_rules", "Address", True)).enabled
-    with pytest.raises(InvalidInput, match="Only partner rules"):
+    with pytest.raises(InvalidInput, match="Only partner rules and preferences"):
         await profile.enable(ADA, "knowledge", "Router", False)
     with pytest.raises(InvalidInput, match="no entry 'Nope'"):
         await profile.enable(ADA, "partner_rules", "Nope", False)
@@ -137,22 +137,20 @@ async def test_a_memory_that_is_forgotten_takes_its_preference_with_it(home: Hou
     assert await profile.read(ADA) == []
 
 
-async def learnt(home: Household, profile: Profile, text: str) -> MemoryId:
-    """A procedural memory with its entry, as it is when nobody has named it."""
+async def learnt(home: Household, text: str) -> MemoryId:
+    """A procedural memory that nobody has named."""
     [memory] = await home.store(text, category="procedural")
-    await home.ledger.write_entry(
-        ADA, ProfileEntry(kind="preferences", name=memory.id, value=text, updated_at=NOW, memory_id=memory.id)
-    )
     return memory.id
 
 
 async def test_what_was_learnt_is_told_after_what_was_named_can_be_changed_and_gets_a_name_once(
     home: Household, profile: Profile
 ) -> None:
-    first = await learnt(home, profile, "I always walk to work")
-    second = await learnt(home, profile, "Tea: green")
+    first = await learnt(home, "I always walk to work")
+    second = await learnt(home, "Tea: green")
     await profile.write(ADA, "preferences", "Zebra", "stripes")
     assert list(await texts(profile, "preferences")) == ["Zebra", first, second]
+    assert list(await texts(profile, "preferences", BOB)) == []
     await profile.write(ADA, "preferences", first, "I always cycle to work")
     assert (await home.now(first)).scene.action == "I always cycle to work"
     # The very words of one that was learnt: it is that one, and has a name from now on.
@@ -173,7 +171,7 @@ async def test_two_who_write_the_same_preference_at_once_leave_one_row_and_one_m
 
 
 async def test_a_preference_whose_memory_has_died_is_not_shown(home: Household, profile: Profile) -> None:
-    await learnt(home, profile, "I always walk to work")
+    await learnt(home, "I always walk to work")
     assert len(await profile.read(ADA)) == 1
     with closing(sqlite3.connect(home.path)) as connection, connection:
         connection.execute("UPDATE memories SET status = 'dead'")

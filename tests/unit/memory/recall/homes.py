@@ -16,6 +16,7 @@ from storage.qdrant.edge import EdgeIndex
 from storage.qdrant.schema import Fingerprint
 from storage.sql.ledger import Ledger, open_ledger
 from tests.doubles import ADA, Clock, FakeActivationLog, WordEmbedder
+from tests.household import new_store
 
 DIM = 1024
 """So many that no two words here share a bucket: texts without a common word are at cosine 0."""
@@ -56,9 +57,10 @@ class Home:
 
 
 @asynccontextmanager
-async def opened(directory: Path, embedder: WordEmbedder) -> AsyncIterator[Home]:
+async def opened(directory: Path, embedder: WordEmbedder, templates: Path) -> AsyncIterator[Home]:
+    """`templates`: where an empty store is kept to be copied."""
     index = await EdgeIndex.open(directory / "index", Fingerprint(embedder.model, embedder.dim))
-    async with open_ledger(directory / "memory.db") as ledger:
+    async with open_ledger(new_store(templates, directory / "memory.db")) as ledger:
         yield Home(ledger, index, embedder)
     await index.close()
 

@@ -1,0 +1,119 @@
+"""What the ledger promises of profile data and of what a context reads (`memory.profile`)."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import AsyncIterator
+from contextlib import closing
+from dataclasses import replace
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from memory.model import NoteId, RunId
+from memory.patrol_ports import DiaryEntry, PatrolChanges
+from memory.ports import Activation
+from memory.profile import ProfileEntry
+from storage.sql import profile, recent
+from storage.sql.engine import _compiled
+from storage.sql.ledger import Ledger, open_ledger
+from tests.contracts.ledger_contract import ADA, BOB, MOMENT, batch, memory, note
+
+
+@pytest.fixture
+async def ledger(tmp_path: Path) -> AsyncIterator[Ledger]:
+    async with open_ledger(tmp_path / "memory.db") as found:
+        yield found
+
+
+def entry(name: str, value: str = "x", **fields: Any) -> ProfileEntry:
+    given: dict[str, Any] = {"kind": "map", "name": name, "value": value, "updated_at": MOMENT}
+    return ProfileEntry(**(given | fields))
+
+
+async def test_an_entry_is_kept_whole_and_replaced_by_the_next_of_its_kind_and_name(ledger: Ledger) -> None:
+    first, other = entry("a", enabled=False), entry("a", kind="tools")
+    for one in (first, other):
+        assert await ledger.write_entry(ADA, one) is None
+    assert await ledger.profile(ADA) == [first, other]
+    later = replace(first, value="y", enabled=True, updated_at=MOMENT + timedelta(days=1))
+    await ledger.write_entry(ADA, later)
+    assert await ledger.profile(ADA) == [later, other]
+    assert await ledger.profile(BOB) == []
+
+
+async def test_an_entry_is_removed_once_and_by_its_owner_alone(ledger: Ledger) -> None:
+    await ledger.write_entry(ADA, entry("a"))
+    assert not await ledger.remove_entry(BOB, entry("a"), at=MOMENT)
+    assert await ledger.remove_entry(ADA, entry("a"), at=MOMENT)
+    assert not await ledger.remove_entry(ADA, entry("a"), at=MOMENT)
+
+
+async def test_one_memory_has_one_entry_and_one_that_loses_its_entry_is_told(ledger: Ledger) -> None:
+    first, second = memory("Tea: green", category="procedural"), memory("Tea: black", category="procedural")
+    await ledger.commit(ADA, batch(first, second))
+
+    def tea(name: str, id_: Any) -> ProfileEntry:
+        return entry(name, kind="preferences", memory_id=id_)
+
+    assert await ledger.write_entry(ADA, tea("Tea", first.id)) is None
+    assert await ledger.write_entry(ADA, tea("tea", first.id)) is None
+    assert [(one.name, one.value) for one in await ledger.profile(ADA)] == [
+        ("tea", "Tea: green"),
+        (second.id, "Tea: black"),
+    ]
+    assert await ledger.write_entry(ADA, tea("tea", second.id)) == first.id
+
+
+async def test_notes_that_are_open_are_the_latest_and_no_scenes(ledger: Ledger) -> None:
+    notes = [note(f"n{n}", at=MOMENT + timedelta(hours=n)) for n in range(4)]
+    for one in [*notes, note("{}", type_="scene"), note("bob's", scope=BOB)]:
+        await ledger.add_note(BOB if one.being_id == "bob" else ADA, one)
+    assert await ledger.open_notes(ADA, limit=3) == notes[1:]
+    assert await ledger.close_note(ADA, notes[3].id, at=MOMENT)
+    assert not await ledger.close_note(BOB, notes[2].id, at=MOMENT, remove=True)
+    assert not await ledger.close_note(ADA, NoteId("nobody"), at=MOMENT)
+    assert await ledger.open_notes(ADA, limit=9) == notes[:3]
+
+
+async def test_the_diary_since_a_day_is_oldest_first(ledger: Ledger) -> None:
+    days = [DiaryEntry(date=f"2026-02-0{n}", text=str(n), sources=(), written_at=MOMENT) for n in range(1, 6)]
+    async with ledger.patrol(ADA) as transaction:
+        for day in days:
+            await transaction.apply(PatrolChanges(diary=day), run=RunId("r"), step="diary")
+    assert await ledger.diary_since(ADA, "2026-02-02", limit=9) == days[1:]
+    assert await ledger.diary_since(ADA, "2026-02-02", limit=2) == days[3:]
+    assert await ledger.diary_since(BOB, "2026-02-02", limit=2) == []
+
+
+async def test_recently_activated_are_alive_activated_and_ones_own_the_latest_first(ledger: Ledger) -> None:
+    found = [memory(f"m{n}") for n in range(4)]
+    dead, told, never = memory("d", status="dead"), memory("c", compressed=True), memory("never")
+    bobs = memory("bob's", scope=BOB)
+    await ledger.commit(ADA, batch(*found, dead, told, never))
+    await ledger.commit(BOB, batch(bobs))
+    for n, one in enumerate([*found, dead, told]):
+        ledger.activations.add(ADA, [Activation(one.id, 1, MOMENT + timedelta(minutes=n))])
+    ledger.activations.add(BOB, [Activation(bobs.id, 1, MOMENT + timedelta(days=1))])
+    await ledger.activations.settle()
+    recent_ones = await ledger.recently_activated(ADA, limit=3)
+    assert [one.scene.action for one in recent_ones] == ["m3", "m2", "m1"]
+
+
+@pytest.mark.parametrize(
+    ("statement", "index"),
+    [(recent._RECENT, "ix_memories_activated"), (profile._UNNAMED, "ix_memories_procedural")],
+    ids=["recent", "preferences"],
+)
+async def test_of_a_being_with_many_memories_only_the_few_that_matter_are_looked_at(
+    ledger: Ledger, tmp_path: Path, statement: Any, index: str
+) -> None:
+    compiled = _compiled(statement)
+    binds: Any = compiled.construct_params({"being": "ada", "limit": 5, "most": 5})
+    with closing(sqlite3.connect(tmp_path / "memory.db")) as connection:
+        plan = " ".join(str(row[3]) for row in connection.execute(f"EXPLAIN QUERY PLAN {compiled}", binds))
+    assert f"memories USING INDEX {index}" in plan
+    if index == "ix_memories_activated":
+        assert "TEMP B-TREE" not in plan

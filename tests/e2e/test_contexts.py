@@ -1,0 +1,296 @@
+"""The context and the profile, from a real client to the disk and back: tool, prompt, resources and command."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+from mcp.client.client import Client
+from mcp.shared.exceptions import MCPError
+from mcp_types import TextContent, TextResourceContents
+
+from memory.errors import InvalidInput
+from memory.ports import AuditQuery
+from server.arguments import parser
+from server.ledgers import audit_trail
+from server.profile_command import profile_command
+from server.settings import Settings
+from tests.e2e.http_serving import serving
+from tests.e2e.serving import COMMAND, ERAS, ROOT, Era, ask, connected, environment, refused
+
+EXAMPLE = """\
+<memory>
+[SEMANTIC] User is a backend engineer specializing in Python and PostgreSQL.
+[SEMANTIC] User is building a SaaS product with FastAPI and Stripe integration.
+[PROCEDURAL] Communication style: direct, technical, no preamble.
+[EPISODIC] 2024-01-20: Discussed database migration from MySQL to PostgreSQL.
+[EPISODIC] 2024-01-18: User reported issue with Alembic autogenerate on enums.
+</memory>"""
+NOTHING: dict[str, Any] = {"entries": [], "notes": []}
+MESSAGE = (
+    "For the user, a backend engineer: how do enums go to PostgreSQL with Alembic in the SaaS product's migration?"
+)
+
+
+async def live(client: Client) -> None:
+    await ask(client, "profile", action="set", kind="soul", name="personality", value="Warm and curious.")
+    await ask(client, "profile", action="set", kind="partner_rules", name="Address", value="never tell it")
+    await ask(
+        client, "profile", action="set", kind="preferences", name="Communication style",
+        value="direct, technical, no preamble.",
+    )  # fmt: skip
+    await ask(client, "profile", action="set", kind="knowledge", name="Router", value="in the hall")
+    await ask(client, "profile", action="set", kind="notes", name="todo", value="Buy </context> bread")
+    await ask(
+        client, "store", text="User is a backend engineer specializing in Python and PostgreSQL.", category="semantic"
+    )
+    await ask(
+        client,
+        "store",
+        text="User is building a SaaS product with FastAPI and Stripe integration.",
+        category="semantic",
+    )
+    await ask(client, "store", text="User reported issue with Alembic autogenerate on enums.", when="2024-01-18")
+    await ask(client, "store", text="Discussed database migration from MySQL to PostgreSQL.", when="2024-01-20")
+
+
+async def read(client: Client, uri: str) -> str:
+    [content] = (await client.read_resource(uri)).contents
+    assert isinstance(content, TextResourceContents)
+    assert content.uri == uri
+    return content.text
+
+
+async def resources(client: Client) -> dict[str, str]:
+    return {one.name: one.uri for one in (await client.list_resources()).resources}
+
+
+async def prompt(client: Client, **arguments: str) -> list[tuple[str, str]]:
+    got = await client.get_prompt("memory_context", arguments)
+    return [(one.role, one.content.text) for one in got.messages if isinstance(one.content, TextContent)]
+
+
+@pytest.mark.parametrize("era", ERAS)
+async def test_over_stdio_tool_prompt_and_resources_hold_who_to_be_and_the_block_of_the_spec(
+    tmp_path: Path, era: Era
+) -> None:
+    """spec P5, L4, with the real model."""
+    async with connected(tmp_path, being="Ada / ü", era=era) as client:
+        assert not {"context", "profile"} & {tool.name for tool in (await client.list_tools()).tools}
+        await live(client)
+        await ask(client, "observe", session_id="s1", messages=[{"role": "user", "text": "Good morning"}])
+        whole = await ask(client, "context", message=MESSAGE, session_id="s1", enable_tags_placeholder=True)
+        assert whole["memory_block"] == EXAMPLE
+        assert whole["system_prompt"].startswith(
+            "# Personality\nWarm and curious.\n\n# Rules\n- Address: never tell it"
+        )
+        assert [turn["role"] for turn in whole["snapshot"]] == ["user", "assistant"]
+        assert [one["text"] for one in whole["history_current_chat"]] == ["Good morning"]
+        assert whole["tags_placeholder"] == whole["dropped"] == []
+        assert whole["tokens"]["total"] <= whole["tokens"]["limit"] == 8_000
+        assert len(whole["sources"]) == 5
+        little = await ask(client, "context", message=MESSAGE, session_id="s1", token_limit=60)
+        assert little["tokens"]["total"] <= 60
+        assert "Warm and curious" in little["prompt"]
+        assert {one["block"] for one in little["dropped"]} >= {"memory_block", "notes", "history_current_chat"}
+        assert [one.name for one in (await client.list_prompts()).prompts] == ["memory_context"]
+        [user, assistant, question] = await prompt(client, message=MESSAGE, token_limit="2000")
+        assert (user[0], assistant[0], question[0]) == ("user", "assistant", "user")
+        assert user[1].startswith("# Personality\nWarm and curious.")
+        assert user[1].endswith("- Router: in the hall\n</context>")
+        assert "Buy &lt;/context> bread" in user[1]
+        assert EXAMPLE in question[1]
+        assert question[1].endswith(f"\n\n{MESSAGE}")
+        own = await resources(client)
+        assert list(own) == ["snapshot", "recent", "diary", "profile"]
+        assert own["snapshot"] == "memory://Ada%20%2F%20%C3%BC/snapshot"
+        assert "Router: in the hall" in await read(client, own["snapshot"])
+        assert list(json.loads(await read(client, own["recent"]))) == ["recent_nodes"]
+        assert json.loads(await read(client, own["diary"])) == {"diary": []}
+        entries = json.loads(await read(client, own["profile"]))["entries"]
+        assert [one["kind"] for one in entries] == ["soul", "partner_rules", "preferences", "knowledge"]
+
+
+BAD_PROMPTS: list[tuple[dict[str, str], str]] = [
+    ({"message": "x", "token_limit": "many"}, "token_limit"),
+    ({"message": "x", "token_limit": "0"}, "token_limit"),
+    ({}, "message: is required"),
+    ({"message": "x", "colour": "red"}, "colour"),
+]
+
+
+@pytest.mark.parametrize("era", ERAS)
+@pytest.mark.parametrize("sse", [False, True])
+async def test_over_http_the_being_is_the_tokens_and_no_other_is_read(tmp_path: Path, era: Era, sse: bool) -> None:
+    """Ruling 12"""
+    async with serving(tmp_path, being="cyd", sse=True) as server:
+        ada, bob, reader = (
+            await server.token("ada"),
+            await server.token("bob"),
+            await server.token("ada", read_only=True),
+        )
+        async with server.connected(ada, era=era, sse=sse) as client:
+            await live(client)
+            adas = await resources(client)
+            assert "Router" in await read(client, adas["snapshot"])
+            assert (await ask(client, "context", message=MESSAGE))["system_prompt"].startswith("# Personality")
+            for wrong, said in BAD_PROMPTS:
+                with pytest.raises(MCPError, match=said):
+                    await client.get_prompt("memory_context", wrong)
+            with pytest.raises(MCPError, match="no prompt"):
+                await client.get_prompt("forget_everything", {})
+        async with server.connected(bob, era=era, sse=sse) as client:
+            bobs = await resources(client)
+            assert [uri.split("/")[2] for uri in bobs.values()] == ["bob"] * 4
+            assert await read(client, bobs["snapshot"]) == ""
+            assert json.loads(await read(client, bobs["profile"])) == NOTHING
+            for uri in (*adas.values(), "memory://bob/secrets", "memory://bob/snapshot?x=1", "file:///etc/passwd", "x"):
+                with pytest.raises(MCPError, match="Resource not found"):
+                    await client.read_resource(uri)
+            assert "Warm" not in json.dumps(await ask(client, "context", message=MESSAGE))
+            assert "Warm" not in str(await prompt(client, message=MESSAGE))
+        async with server.connected(reader, era=era, sse=sse) as client:
+            assert "Warm" in str(await prompt(client, message=MESSAGE))
+            assert "Router" in await read(client, adas["snapshot"])
+            assert "only read" in await refused(client, "profile", {})
+
+
+async def test_a_server_that_only_reads_gives_a_context_and_leaves_no_trace(tmp_path: Path) -> None:
+    async with serving(tmp_path) as server, server.connected() as client:
+        await live(client)
+    async with serving(tmp_path, read_only=True) as server, server.connected() as client:
+        assert (await ask(client, "context", message=MESSAGE))["memory_block"] == EXAMPLE
+        assert EXAMPLE in (await prompt(client, message=MESSAGE))[-1][1]
+        with pytest.raises(MCPError, match="no tool"):
+            await client.call_tool("profile", {})
+    async with serving(tmp_path) as server, server.connected() as client:
+        assert json.loads(await read(client, "memory://ada/recent")) == {"recent_nodes": []}
+
+
+async def test_a_connection_without_the_tool_has_neither_prompt_nor_resources(tmp_path: Path) -> None:
+    async with serving(tmp_path, toolsets=["memory"]) as server, server.connected() as client:
+        with pytest.raises(MCPError):
+            await client.list_prompts()
+        with pytest.raises(MCPError):
+            await client.read_resource("memory://ada/snapshot")
+    async with serving(tmp_path, toolsets=["context"]) as server, server.connected() as client:
+        assert [tool.name for tool in (await client.list_tools()).tools] == ["context", "profile"]
+
+
+async def test_the_settings_are_what_holds_where_a_call_says_nothing_else(tmp_path: Path) -> None:
+    """spec H5"""
+    set_: dict[str, Any] = {"enable_memories": False, "context_token_limit": 70, "prompt_lite_mode": True}
+    async with serving(tmp_path, **set_) as server, server.connected() as client:
+        await live(client)
+        built = await ask(client, "context", message=MESSAGE)
+        assert "memory_block" not in built
+        assert built["tokens"]["limit"] == 70
+        assert (await ask(client, "context", message=MESSAGE, enable_memories=True, token_limit=5_000))["memory_block"]
+
+
+PROFILE_CALLS: list[tuple[dict[str, Any], str]] = [
+    ({"action": "set", "kind": "map", "name": "Kitchen"}, "value"),
+    ({"action": "set", "name": "Kitchen", "value": "x"}, "kind and name"),
+    ({"action": "remove", "kind": "map"}, "kind and name"),
+    ({"action": "remove", "kind": "map", "name": "Kitchen"}, "no entry 'Kitchen'"),
+    ({"action": "remove", "kind": "map", "name": "Kitchen", "value": "x"}, "value"),
+    ({"action": "show", "value": "x"}, "value"),
+    ({"action": "set", "kind": "soul", "name": "legs", "value": "two"}, "no part 'legs'"),
+    ({"action": "set", "kind": "map", "name": "a", "value": "x" * 8_001}, "8000"),
+    ({"action": "done", "kind": "map", "name": "Kitchen"}, "done is for notes"),
+    ({"action": "done", "kind": "notes", "name": "nobody"}, "no note"),
+    ({"action": "enable", "kind": "notes", "name": "x"}, "enable is for"),
+    ({"action": "enable", "kind": "map", "name": "x"}, "Only partner rules"),
+    ({"action": "set", "kind": "notes", "name": "scene", "value": "{}"}, "for the patrol"),
+    ({"kind": "diary"}, "kind"),
+]
+
+
+async def test_a_profile_is_shown_changed_and_audited_and_what_cannot_be_is_refused_with_advice(tmp_path: Path) -> None:
+    async with serving(tmp_path) as server, server.connected() as client:
+        await live(client)
+        for arguments, named in PROFILE_CALLS:
+            assert named in await refused(client, "profile", arguments)
+        [note] = (await ask(client, "profile", kind="notes"))["notes"]
+        [style] = (await ask(client, "profile", kind="preferences"))["entries"]
+        await ask(client, "profile", action="disable", kind="partner_rules", name="Address")
+        assert await ask(client, "profile", action="done", kind="notes", name=note["id"]) == {"done": note["id"]}
+        await ask(client, "profile", action="remove", kind="preferences", name="Communication style")
+        assert (await ask(client, "recall_memory", memory_ids=[style["memory_id"]]))["memories"] == []
+        after = await ask(client, "profile")
+        assert [(one["kind"], one.get("enabled")) for one in after["entries"]] == [
+            ("soul", None), ("partner_rules", False), ("knowledge", None),
+        ]  # fmt: skip
+        assert after["notes"] == []
+        shown = await ask(client, "context", message=MESSAGE)
+        assert "never tell it" not in shown["prompt"]
+        assert "direct, technical" not in shown["prompt"]
+
+
+async def test_what_is_shown_is_audited_with_its_ids(tmp_path: Path) -> None:
+    """spec O4"""
+    async with serving(tmp_path) as server, server.connected() as client:
+        await live(client)
+        built = await ask(client, "context", message=MESSAGE)
+        await prompt(client, message=MESSAGE)
+        await read(client, "memory://ada/profile")
+    async with audit_trail(Settings(data_dir=tmp_path)) as trail:
+        shown = {entry.tool: entry.ids for entry in await trail.audit(AuditQuery(event="recall"))}
+    recalled = {one["id"] for one in built["sources"]}
+    assert recalled <= set(shown["context"])
+    assert recalled <= set(shown["memory_context"])
+    assert {"profile/soul", "profile/knowledge"} <= set(shown["context"])
+    assert "soul/personality" in shown["memory://profile"]
+    assert "Router" not in str(shown)
+
+
+async def test_the_runshows_and_changes_a_profile_through_the_host(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for name, value in environment(tmp_path).items():
+        monkeypatch.setenv(name, value)
+    settings = Settings(data_dir=tmp_path, being="ada")
+    rule = tmp_path / "rule.txt"
+    rule.write_text("never\ntell it", encoding="utf-8")
+
+    async def profile(*arguments: str, code: int = 0) -> str:
+        assert await profile_command(settings, parser().parse_args(["profile", *arguments])) == code
+        return capsys.readouterr().out
+
+    try:
+        # The host is a child of this one, not of the test's own process.
+        assert json.loads(await asyncio.to_thread(run, tmp_path, "profile", "show", "--json")) == NOTHING
+        assert "Nothing of it is known" in await profile("show")
+        assert await profile("set", "soul", "voice", "calm [bold]and[/bold] kind") == "Written: voice.\n"
+        await profile("set", "partner_rules", "Address", "--file", str(rule))
+        await profile("set", "notes", "todo", "Buy bread")
+        assert await profile("disable", "partner_rules", "Address") == "Off: Address.\n"
+        shown = await profile("show")
+        assert "calm [bold]and[/bold] kind" in shown
+        assert "Address (off)" in shown
+        [note] = json.loads(await profile("show", "notes", "--json"))["notes"]
+        assert await profile("done", note["id"]) == f"Done: {note['id']}.\n"
+        await profile("remove", "partner_rules", "Address")
+        with pytest.raises(InvalidInput, match="no part 'legs'"):
+            await profile("set", "soul", "legs", "two")
+        with pytest.raises(InvalidInput, match="the one or the other"):
+            await profile("set", "soul", "voice")
+        assert [one["name"] for one in json.loads(await profile("show", "--json"))["entries"]] == ["voice"]
+    finally:
+        await asyncio.to_thread(run, tmp_path, "stop")
+
+
+def run(data_dir: Path, *words: str) -> str:
+    return subprocess.run(
+        [*COMMAND, *words],
+        env=environment(data_dir),
+        cwd=ROOT,
+        capture_output=True,
+        timeout=60,
+        check=True,
+        encoding="utf-8",
+    ).stdout

@@ -1,0 +1,130 @@
+"""Re-rankers of the tests' own: one that is told what to say, and a real cross-encoder that counts common words."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+import struct
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from inference.packaged import locate
+from memory.errors import RerankerUnavailable
+
+_WORD = re.compile(r"\w+")
+
+
+class WordReranker:
+    """`Reranker`: the share of the query's words that a text holds, or what `says` says of a text with that word."""
+
+    def __init__(self, says: Mapping[str, float] | None = None) -> None:
+        self.says = says or {}
+        self.available = True
+        self.asked: list[tuple[str, list[str]]] = []
+
+    async def scores(self, query: str, texts: Sequence[str]) -> list[float]:
+        if not self.available:
+            raise RerankerUnavailable("words", "it was told to be away")
+        self.asked.append((query, list(texts)))
+        return [self._score(query, text) for text in texts]
+
+    def _score(self, query: str, text: str) -> float:
+        words = set(_WORD.findall(text.casefold()))
+        for word, score in self.says.items():
+            if word in words:
+                return score
+        wanted = set(_WORD.findall(query.casefold()))
+        return len(wanted & words) / max(1, len(wanted))
+
+
+def cross_encoder(directory: Path) -> Path:
+    """An ONNX model with its tokenizer, as fastembed wants it: a pair's score is the number of common tokens, less 2.
+
+    equal[i, j] = (ids[i] = ids[j]) × (i is of the query) × (j is of the text);  score = Σ equal − 2
+    """
+    (directory / "onnx").mkdir(parents=True)
+    (directory / "onnx" / "model.onnx").write_bytes(_model())
+    shutil.copy(locate() / "tokenizer.json", directory)
+    for name, content in (
+        ("tokenizer_config.json", {"model_max_length": 256, "pad_token": "[PAD]"}),
+        ("config.json", {"pad_token_id": 0}),
+        ("special_tokens_map.json", {}),
+    ):
+        (directory / name).write_text(json.dumps(content))
+    return directory
+
+
+# --- ONNX, as far as this model goes: protocol buffers by hand ----------------------------------------------------
+
+FLOAT, INT64 = 1, 7
+
+
+def _varint(number: int) -> bytes:
+    out = bytearray()
+    while number > 0x7F:
+        out.append(number & 0x7F | 0x80)
+        number >>= 7
+    return bytes([*out, number])
+
+
+def _field(number: int, value: int | bytes | str) -> bytes:
+    if isinstance(value, int):
+        return _varint(number << 3) + _varint(value)
+    body = value.encode() if isinstance(value, str) else value
+    return _varint(number << 3 | 2) + _varint(len(body)) + body
+
+
+def _attribute(name: str, value: int | Sequence[int]) -> bytes:
+    if isinstance(value, int):
+        return _field(1, name) + _field(3, value) + _field(20, 2)
+    return _field(1, name) + b"".join(_field(8, one) for one in value) + _field(20, 7)
+
+
+def _node(kind: str, inputs: str, output: str, **attributes: int | Sequence[int]) -> bytes:
+    given = b"".join(_field(5, _attribute(name, value)) for name, value in attributes.items())
+    return _field(1, b"".join(_field(1, one) for one in inputs.split()) + _field(2, output) + _field(4, kind) + given)
+
+
+def _value(number: int, name: str, kind: int, dims: Sequence[str | int]) -> bytes:
+    shape = b"".join(_field(1, _field(1, dim) if isinstance(dim, int) else _field(2, dim)) for dim in dims)
+    return _field(number, _field(1, name) + _field(2, _field(1, _field(1, kind) + _field(2, shape))))
+
+
+def _constant(name: str, kind: int, values: Sequence[float]) -> bytes:
+    raw = struct.pack(f"<{len(values)}{'f' if kind == FLOAT else 'q'}", *values)
+    return _field(5, _field(1, len(values)) + _field(2, kind) + _field(8, name) + _field(9, raw))
+
+
+def _node_model() -> bytes:
+    return b"".join([
+        _node("Cast", "token_type_ids", "of_text", to=FLOAT),
+        _node("Sub", "one of_text", "of_query"),
+        _node("Unsqueeze", "input_ids first", "across"),
+        _node("Unsqueeze", "input_ids second", "down"),
+        _node("Equal", "across down", "same"),
+        _node("Cast", "same", "equal", to=FLOAT),
+        _node("Unsqueeze", "of_text first", "text_mask"),
+        _node("Unsqueeze", "of_query second", "query_mask"),
+        _node("Mul", "equal text_mask", "equal_in_text"),
+        _node("Mul", "equal_in_text query_mask", "common"),
+        _node("ReduceSum", "common both", "counted", keepdims=0),
+        _node("Sub", "counted two", "less"),
+        _node("Unsqueeze", "less first", "score"),
+    ])  # fmt: skip
+
+
+def _model() -> bytes:
+    graph = (
+        _node_model()
+        + _field(2, "common words")
+        + _constant("one", FLOAT, [1.0])
+        + _constant("two", FLOAT, [2.0])
+        + _constant("first", INT64, [1])
+        + _constant("second", INT64, [2])
+        + _constant("both", INT64, [1, 2])
+        + _value(11, "input_ids", INT64, ["batch", "tokens"])
+        + _value(11, "token_type_ids", INT64, ["batch", "tokens"])
+        + _value(12, "score", FLOAT, ["batch", 1])
+    )
+    return _field(1, 8) + _field(7, graph) + _field(8, _field(1, "") + _field(2, 13))

@@ -1,0 +1,193 @@
+"""Observing a conversation, over conversations in lists."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from memory.chat import Message, NewMessage
+from memory.errors import InvalidInput
+from memory.ingest.store import Stored
+from memory.scope import Scope
+from memory.watch.extraction import Extracted
+from memory.watch.observe import Drawn, Observation, Observe, Observed
+from tests.doubles import ADA, NOW, Clock, a_memory
+from tests.doubles_chat import FakeChat
+
+TOKEN = "ghp_" + "a1B2" * 9
+HARBOUR = Extracted("She lives by the harbour.", ("joy",), 0.7)
+
+
+class Remembered:
+    """`RememberDrawn` that notes what it is told."""
+
+    def __init__(self) -> None:
+        self.calls: list[tuple[str, list[str], str]] = []
+        """(essence, texts of the messages, request)"""
+
+    async def __call__(
+        self,
+        scope: Scope,
+        session_id: str,
+        extracted: Sequence[Extracted],
+        messages: Sequence[Message],
+        *,
+        request: str = "",
+    ) -> Sequence[Stored]:
+        self.calls += [(one.essence, [message.text for message in messages], request) for one in extracted]
+        return [Stored(memory=a_memory(one.essence), status="stored") for one in extracted]
+
+
+class Room:
+    def __init__(self) -> None:
+        self.chat = FakeChat()
+        self.remembered = Remembered()
+        self.observe = Observe(self.chat, self.remembered, now=Clock())
+
+    async def __call__(self, *messages: NewMessage, request: str = "", **more: Any) -> Observed:
+        return await self.observe(ADA, Observation(session_id="s", messages=messages, **more), request=request)
+
+    async def texts(self) -> list[str]:
+        return [message.text for message in await self.chat.messages_of(ADA, "s", start=0, end=99)]
+
+
+@pytest.fixture
+def room() -> Room:
+    return Room()
+
+
+def user(text: str, **more: Any) -> NewMessage:
+    return NewMessage(role="user", text=text, **more)
+
+
+async def test_what_was_said_is_kept_and_told(room: Room) -> None:
+    found = await room(
+        user("Hi", key="k1"), NewMessage(role="assistant", text="Hello", speaker="Bob"), title="Greetings"
+    )
+    assert [(one.position, one.role, one.speaker, one.text) for one in found.new] == [
+        (0, "user", "", "Hi"), (1, "assistant", "Bob", "Hello"),
+    ]  # fmt: skip
+    assert (found.known, found.last_key, found.memories) == (0, "k1", ())
+    [session] = await room.chat.sessions(ADA, limit=9)
+    assert session.title == "Greetings"
+
+
+async def test_messages_that_do_not_say_when_were_said_one_after_the_other(room: Room) -> None:
+    found = await room(user("a"), user("b", at=NOW - timedelta(days=9)), user("c"))
+    first, second, third = (one.at for one in found.new)
+    assert (first, second) == (NOW, NOW - timedelta(days=9))
+    assert first < third < NOW + timedelta(milliseconds=1)
+
+
+async def test_without_messages_only_the_last_key_is_told(room: Room) -> None:
+    await room(user("a", key="k1"))
+    found = await room()
+    assert (found.new, found.known, found.last_key) == ((), 0, "k1")
+
+
+async def test_a_call_that_is_made_again_keeps_nothing_twice(room: Room) -> None:
+    drawn = [Drawn(HARBOUR)]
+    first = await room(user("a"), user("b", key="k"), request="r1", drawn=drawn)
+    again = await room(user("a"), user("b", key="k"), request="r1", drawn=drawn)
+    assert await room.texts() == ["a", "b"]
+    assert (len(first.new), len(again.new), again.known) == (2, 0, 2)
+    assert room.remembered.calls[0] == room.remembered.calls[1] == (HARBOUR.essence, ["a", "b"], "r1-memory-0")
+    await room(user("a"), request="r2")
+    assert await room.texts() == ["a", "b", "a"]
+
+
+async def test_secrets_never_reach_the_ledger(room: Room) -> None:
+    secret = f"my token is {TOKEN}"
+    drawn = Drawn(Extracted(secret, (), 0.5, secret))
+    found = await room(user(secret, speaker=secret), title=secret, interface=secret, drawn=[drawn])
+    assert sum(found.redacted.values()) == 6
+    [session] = await room.chat.sessions(ADA, limit=9)
+    [(essence, _, _)] = room.remembered.calls
+    for text in (found.new[0].text, found.new[0].speaker, session.title, session.interface, essence):
+        assert text.startswith("my token is ")
+        assert TOKEN not in text
+
+
+async def test_a_key_that_is_a_secret_is_refused(room: Room) -> None:
+    with pytest.raises(InvalidInput, match="key: looks like a secret"):
+        await room(user("a"), user("b", key=TOKEN))
+    assert await room.texts() == []
+
+
+async def test_what_an_agent_drew_is_of_the_messages_that_it_names(room: Room) -> None:
+    await room(user("zero", key="k0"), user("one", key="k1"))
+    await room(
+        user("two", key="k2"),
+        user("one", key="k1"),
+        user("three"),
+        drawn=[
+            Drawn(Extracted("of all", (), 0.1)),
+            Drawn(Extracted("of two", (), 0.2), ("k0", 2, "k0")),
+            Drawn(Extracted("of a known one", (), 0.3), (1,)),
+        ],
+    )
+    assert room.remembered.calls == [
+        ("of all", ["one", "two", "three"], ""), ("of two", ["zero", "three"], ""), ("of a known one", ["one"], ""),
+    ]  # fmt: skip
+
+
+async def test_what_was_forgotten_is_no_source(room: Room) -> None:
+    found = await room(user("secret", key="k0"))
+    room.chat.erase(ADA, [found.new[0].id])
+    again = await room(user("secret", key="k0"), user("other"), drawn=[Drawn(HARBOUR)])
+    assert (again.known, await room.texts()) == (1, ["other"])
+    assert room.remembered.calls == [(HARBOUR.essence, ["other"], "")]
+
+
+@pytest.mark.parametrize("place", [1, -1])
+async def test_a_place_that_the_call_has_not_is_refused_before_anything_is_kept(room: Room, place: int) -> None:
+    with pytest.raises(InvalidInput, match="which has 1, counted from 0"):
+        await room(user("a"), drawn=[Drawn(HARBOUR, (place,))])
+    assert await room.texts() == []
+
+
+async def test_a_key_that_the_session_has_not_is_refused(room: Room) -> None:
+    with pytest.raises(InvalidInput, match="no message with the key 'k9'"):
+        await room(user("a"), drawn=[Drawn(HARBOUR, (0, "k9"))])
+    assert room.remembered.calls == []
+
+
+async def test_what_the_agent_has_looked_at_the_thread_need_not(room: Room) -> None:
+    await room(user("a"), drawn=[Drawn(HARBOUR)])
+    assert await room.chat.unwatched(now=NOW, limit=9) == []
+    await room(user("b"))
+    assert [one.watched for one in await room.chat.unwatched(now=NOW, limit=9)] == [1]
+
+
+async def test_where_nothing_can_be_remembered_what_was_drawn_is_refused(room: Room) -> None:
+    only_keeps = Observe(room.chat, now=Clock())
+    with pytest.raises(InvalidInput, match="Nothing was kept"):
+        await only_keeps(ADA, Observation(session_id="s", messages=[user("a")], drawn=[Drawn(HARBOUR)]))
+    assert await room.texts() == []
+
+
+async def test_a_caller_who_goes_away_leaves_nothing_half_done(room: Room) -> None:
+    reached, go_on = asyncio.Event(), asyncio.Event()
+
+    class Slow(Remembered):
+        async def __call__(self, *args: Any, **fields: Any) -> Sequence[Stored]:
+            reached.set()
+            await go_on.wait()
+            return await super().__call__(*args, **fields)
+
+    slow = Slow()
+    observe = Observe(room.chat, slow, now=Clock())
+    seen = Observation(session_id="s", messages=[user("a")], drawn=[Drawn(HARBOUR)])
+    caller = asyncio.create_task(observe(ADA, seen))
+    await reached.wait()
+    [inner] = [task for task in asyncio.all_tasks() if "_keep" in repr(task)]
+    caller.cancel()
+    go_on.set()
+    with pytest.raises(asyncio.CancelledError):
+        await caller
+    await inner
+    assert len(slow.calls) == 1

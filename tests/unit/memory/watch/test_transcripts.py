@@ -1,0 +1,120 @@
+"""What is said in a transcript of Claude Code, and what is not."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from memory.watch.transcripts import Spoken, after, prompt_key, prompt_of, prompted, split, spoken_in
+
+AT = "2026-03-01T12:00:00.000Z"
+
+
+def line(type_: str, content: Any, uuid: str | None = "u", **more: Any) -> bytes:
+    entry = {
+        "parentUuid": None, "isSidechain": False, "type": type_, "message": {"role": type_, "content": content},
+        "uuid": uuid, "timestamp": AT, "sessionId": "s", "cwd": "/project", "version": "2.1.330",
+    }  # fmt: skip
+    return json.dumps(entry | more, separators=(",", ":")).encode()
+
+
+def texts(*lines: bytes) -> list[str]:
+    return [one.text for one in spoken_in(lines)]
+
+
+def test_a_turn_is_what_the_user_asked_and_what_was_answered() -> None:
+    found = spoken_in(
+        [
+            line("user", "Where is the harbour?", "u1", promptId="p1"),
+            line("assistant", [{"type": "thinking", "thinking": "Hm."}], "u2"),
+            line("assistant", [{"type": "text", "text": "I look."}, {"type": "tool_use", "name": "Read"}], "u3"),
+            line("user", [{"type": "tool_result", "content": "a chart"}], "u4", toolUseResult={}),
+            line("assistant", [{"type": "text", "text": "South."}, {"type": "text", "text": "Ten minutes."}], "u5"),
+        ]
+    )
+    assert found == [
+        Spoken("user", "Where is the harbour?", prompt_key("Where is the harbour?", 0), AT, "p1"),
+        Spoken("assistant", "I look.", "u3", AT),
+        Spoken("assistant", "South.\n\nTen minutes.", "u5", AT),
+    ]
+
+
+@pytest.mark.parametrize(
+    "noise",
+    [
+        b"", b"not JSON", b'{"type":"user"', b"[]", b'{"type":"user"}', b'{"type":"user","message":7,"uuid":"u"}',
+        b'{"type":"summary","summary":"They spoke of the harbour","leafUuid":"u"}',
+        b'{"type":"last-prompt","lastPrompt":"hi"}', b'{"type":"something-new","text":"hi","uuid":"u"}',
+        b"\xff\xfe", b'{"type":"user","message":' + b"[" * 100_000,
+        line("user", "hi", isMeta=True), line("user", "hi", isSidechain=True),
+        line("user", "hi", isCompactSummary=True), line("user", "<local-command-stdout>x</local-command-stdout>"),
+        line("user", "hi", promptSource="system"), line("user", "[Request interrupted by user]"),
+        line("user", "<command-name>/clear</command-name>"),
+        line("user", "<bash-input>ls</bash-input>"), line("user", "<system-reminder>x</system-reminder>"),
+        line("user", None), line("user", ["hi"]), line("user", [{"type": "text"}]), line("user", " \u200b "),
+        line("user", "hi", uuid=None),
+        line("assistant", [{"type": "text", "text": "API Error"}], isApiErrorMessage=True),
+        line("assistant", "x", message={"role": "assistant", "model": "<synthetic>", "content": "No response."}),
+        line("system", "hi", subtype="stop_hook_summary"),
+        line("attachment", "hi", attachment={"type": "hook_success", "stdout": "<memory>\nThe harbour\n</memory>"}),
+    ],
+)  # fmt: skip
+def test_what_nobody_said_is_left_out_and_does_no_harm(noise: bytes) -> None:
+    assert texts(line("user", "before", "u1"), noise, line("user", "after", "u2")) == ["before", "after"]
+
+
+def test_what_the_program_adds_to_a_message_is_taken_out() -> None:
+    added = "<system-reminder>\nRemember: be brief.\n</system-reminder>\n"
+    assert texts(line("user", [{"type": "text", "text": added}, {"type": "text", "text": "Hi\x00 \ud83d"}])) == ["Hi ?"]
+
+
+def test_a_prompt_has_its_key_before_it_is_written_and_the_same_one_afterwards() -> None:
+    written: list[bytes] = []
+    keys = []
+    for uuid, text in (("u1", "go on"), ("u2", "stop"), ("u3", "go on")):
+        new = prompted(spoken_in(written), prompt_of(f" {text}\n"), "")
+        assert new is not None
+        keys.append(new.key)
+        written.append(line("user", text, uuid))
+    assert [one.key for one in spoken_in(written)] == keys
+    assert len(set(keys)) == 3
+
+
+def test_a_prompt_that_is_written_already_is_not_taken_for_another() -> None:
+    spoken = spoken_in([line("user", "go on", promptId="p1"), line("user", "go on", promptId="p2")])
+    assert prompted(spoken, "go on", "p2") is None
+    later = prompted(spoken, "go on", "p3")
+    assert later is not None
+    assert later.key == prompt_key("go on", 2)
+
+
+@pytest.mark.parametrize(
+    ("prompt", "told"),
+    [
+        ("/clear", ""), ("/review PR 12", ""), ("/my-tools:do it", ""), ("<task-notification>x", ""), ("  ", ""),
+        ("/home/zoe is full", "/home/zoe is full"), (" What is / in a URL? ", "What is / in a URL?"),
+    ],
+)  # fmt: skip
+def test_commands_are_not_said_to_the_assistant(prompt: str, told: str) -> None:
+    assert prompt_of(prompt) == told
+
+
+def test_what_may_be_new_begins_some_messages_before_the_last_known_one() -> None:
+    spoken = [Spoken("user", str(n), f"k{n}") for n in range(10)]
+    assert [one.key for one in after(spoken, "k7", overlap=2)] == ["k5", "k6", "k7", "k8", "k9"]
+    assert after(spoken, "k1", overlap=5) == spoken
+    assert after(spoken, None, overlap=5) == after(spoken, "of another session", overlap=5) == spoken
+
+
+def test_what_is_too_long_becomes_several_messages() -> None:
+    long = Spoken("user", "ab " * 5 + " " * 20 + "end", "k", AT)
+    parts = list(split([long, Spoken("assistant", "yes", "k2")], 10))
+    assert [(one.key, one.text.strip()) for one in parts] == [
+        ("k", "ab ab ab"),
+        ("k#1", "ab ab"),
+        ("k#2", "end"),
+        ("k2", "yes"),
+    ]
+    assert {one.at for one in parts[:3]} == {AT}

@@ -1,0 +1,111 @@
+"""What `observe` makes of its arguments, and its answer."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pytest
+
+from memory.chat import NewMessage
+from memory.errors import InvalidInput
+from memory.ingest.store import Stored
+from memory.scope import Scope
+from memory.watch.extraction import Extracted
+from memory.watch.observe import Drawn, Observation, Observed
+from tests.doubles import ADA, a_memory
+from tests.doubles_chat import a_message
+from tools.arguments import read_arguments
+from tools.observe import MOST, TOOL
+from tools.tool import Call, UseCases
+
+HI = {"role": "user", "text": "Hi"}
+WHOLE = {
+    "session_id": "s",
+    "title": "Greetings",
+    "interface": "cli",
+    "messages": [
+        HI | {"speaker": "Zoé", "at": "2026-03-01T13:00:00+01:00", "key": "k"},
+        {"role": "tool", "text": "ok"},
+    ],
+    "memories": [
+        {"essence": " They met. ", "weight": 1, "emotions": ["joy"], "lesson": "Say hi.", "messages": ["k", 1]},
+        {"essence": "It was brief.", "weight": 0.2},
+    ],
+}
+
+
+async def asked(given: Mapping[str, Any], told: Observed | None = None) -> tuple[Observation, str, dict[str, Any]]:
+    """What the use case is told, and the answer to the caller."""
+    seen: list[tuple[Observation, str]] = []
+
+    async def observe(scope: Scope, observation: Observation, *, request: str = "") -> Observed:
+        assert scope is ADA
+        seen.append((observation, request))
+        return told or Observed(new=(), known=0, last_key=None)
+
+    call = Call(ADA, cast(UseCases, SimpleNamespace(observe=observe)), request_key=lambda: "request-1")
+    answer = await TOOL.run(call, read_arguments(TOOL.arguments, given, max_text_chars=100))
+    [(observation, request)] = seen
+    return observation, request, answer
+
+
+async def test_everything_that_is_said_reaches_the_use_case() -> None:
+    seen, request, _ = await asked(WHOLE)
+    assert seen == Observation(
+        session_id="s",
+        messages=[
+            NewMessage(role="user", text="Hi", speaker="Zoé", at=datetime(2026, 3, 1, 12, tzinfo=UTC), key="k"),
+            NewMessage(role="tool", text="ok"),
+        ],
+        drawn=[
+            Drawn(Extracted("They met.", ("joy",), 1, "Say hi."), ("k", 1)),
+            Drawn(Extracted("It was brief.", (), 0.2)),
+        ],
+        title="Greetings",
+        interface="cli",
+    )
+    assert request == "request-1"
+
+
+async def test_the_answer_says_what_was_new() -> None:
+    memory = a_memory("They met.")
+    told = Observed(
+        new=(one := a_message("Hi"), two := a_message("Hello")),
+        known=3,
+        last_key="k",
+        memories=(Stored(memory=memory, status="reinforced"),),
+        redacted={"password": 1},
+    )
+    _, _, answer = await asked(WHOLE, told)
+    assert answer == {
+        "new": 2, "ids": [one.id, two.id], "position": 0, "known": 3, "last_key": "k",
+        "memories": [{"id": memory.id, "status": "reinforced"}], "redacted": {"password": 1},
+    }  # fmt: skip
+    assert (await asked({"session_id": "s"}))[2] == {"new": 0}
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({"messages": [HI] * (MOST + 1)}, "messages: "),
+        ({"messages": [{"role": "robot", "text": "Hi"}]}, "messages.0.role: "),
+        ({"messages": [HI, {"role": "user", "text": "x" * 101}]}, "messages.1.text: has 101 characters, at most 100"),
+        ({"messages": [{"role": "user"}]}, "messages.0.text: is required"),
+        ({"messages": [HI | {"text": " "}]}, "messages.0.text: is empty"),
+        ({"messages": [HI | {"at": "yesterday"}]}, "messages.0.at: 'yesterday' is not an ISO date or time"),
+        ({"messages": [HI | {"being_id": "bob"}]}, "'messages.0.being_id': leave it out"),
+        ({"messages": [HI | {"key": None}]}, "must not be null"),
+        ({"memories": [{"essence": "x", "weight": 2}]}, "memories.0.weight: "),
+        ({"memories": [{"essence": "x", "weight": 1, "emotions": ["bliss"]}]}, "memories.0.emotions"),
+        ({"memories": [{"essence": "x", "weight": 1, "messages": [MOST]}]}, "memories.0.messages"),
+        ({"memories": [{"weight": 1}]}, "memories.0.essence: is required"),
+        ({"memories": [{"essence": "x", "weight": 1}] * 21}, "memories: "),
+    ],
+)
+async def test_what_cannot_be_used_is_named(given: dict[str, Any], said: str) -> None:
+    with pytest.raises(InvalidInput) as caught:
+        await asked({"session_id": "s"} | given)
+    assert said in str(caught.value)
