@@ -44,6 +44,7 @@ class Caller:
         pick: Callable[[], tuple[str, dict[str, Any]]] = self.chance.choices(
             [
                 self.store,
+                self.observe,
                 self.recall,
                 self.search,
                 self.by_ids,
@@ -53,7 +54,7 @@ class Caller:
                 self.update,
                 self.forget,
             ],
-            weights=[30, 20, 20, 10, 10, 5, 5, 10, 0.5],
+            weights=[30, 10, 20, 20, 10, 10, 5, 5, 10, 1],
         )[0]
         return pick()
 
@@ -68,6 +69,10 @@ class Caller:
             arguments |= {"category": "procedural"}
         return "store", arguments
 
+    def observe(self) -> tuple[str, dict[str, Any]]:
+        message = {"role": "user", "speaker": "Anna", "text": f"{self.words(5)} {self.mark}"}
+        return "observe", {"session_id": "shared session", "messages": [message]}
+
     def recall(self) -> tuple[str, dict[str, Any]]:
         query = self.chance.choice([self.words(2), " ".join(f"zz{being}zz" for being in BEINGS)])
         form = self.chance.choice(["fragments", "memories", "prompt"])
@@ -77,6 +82,8 @@ class Caller:
     def search(self) -> tuple[str, dict[str, Any]]:
         query = self.chance.choice([self.words(2), "zz", "%", "_", f"zz{self.chance.choice(BEINGS)}zz"])
         arguments: dict[str, Any] = {"query": query, "limit": self.chance.randrange(1, 20)}
+        if self.chance.random() < 0.3:
+            return "search_memory", arguments | {"mode": "tags"}
         return "search_memory", arguments | ({"cursor": self.some("cursor")} if self.chance.random() < 0.3 else {})
 
     def by_ids(self) -> tuple[str, dict[str, Any]]:
@@ -104,7 +111,7 @@ class Caller:
 
 async def test_2000_random_calls_of_three_beings_never_show_anything_of_another(tmp_path: Path) -> None:
     chance = random.Random(20260301)
-    seen: dict[str, list[str]] = {"memory": [], "cluster": [], "cursor": []}
+    seen: dict[str, list[str]] = {"memory": [], "message": [], "cluster": [], "cursor": []}
     owner: dict[str, str] = {}
     callers = [Caller(being, chance, seen) for being in BEINGS]
     toolset = Toolset(default_tools(chance), max_text_chars=1_000)
@@ -129,7 +136,7 @@ async def test_2000_random_calls_of_three_beings_never_show_anything_of_another(
             if name == "update_memory":
                 changed.append(answer.structured_content["id"])
             erased += answer.structured_content.get("erased", [])
-        for id_ in owner.keys() - set(seen["cluster"]) - set(erased):
+        for id_ in owner.keys() - {*seen["cluster"], *seen["message"], *erased}:
             [whole] = (await memory.use.revisit.by_ids(Scope(BeingId(owner[id_])), [MemoryId(id_)])).memories
             assert f"zz{owner[id_]}zz" in whole.scene.action  # nobody else has changed or erased it
     assert succeeded > CALLS * 0.7
@@ -141,7 +148,7 @@ async def test_2000_random_calls_of_three_beings_never_show_anything_of_another(
 def remember(content: dict[str, Any], being: str, seen: dict[str, list[str]], owner: dict[str, str]) -> None:
     """Every id that is shown belongs to who is shown it, for good."""
     shown = [("memory", m["id"]) for m in content.get("memories", []) if isinstance(m, dict)]
-    shown += [("memory", hit["id"]) for hit in content.get("hits", [])]
+    shown += [("memory" if hit["source"] == "memories" else "message", hit["id"]) for hit in content.get("hits", [])]
     shown += [("cluster", cluster["id"]) for cluster in content.get("clusters", [])]
     shown += [("memory", content["id"])] if "id" in content else []
     shown += [("memory", id_) for id_ in [*content.get("erased", []), *content.get("related", [])]]
