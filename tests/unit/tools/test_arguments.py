@@ -29,6 +29,7 @@ REQUIRED: dict[str, dict[str, Any]] = {
     "update_memory": {"memory_id": "a"},
     "forget": {"memory_ids": ["a"]},
     "run_patrol": {},
+    "ingest": {"text": "We shared ramen."},
 }
 ARGUMENTS = [(tool.name, name) for tool in TOOLS.values() for name in tool.arguments.model_fields]
 SHORT_TEXTS = [
