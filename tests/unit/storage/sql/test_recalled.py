@@ -8,6 +8,7 @@ from contextlib import closing
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -129,7 +130,7 @@ async def test_vitals_tell_the_last_of_what_happened_to_a_memory(ledger: Ledger)
 async def test_a_being_without_preferences_pays_for_a_look_into_an_index(ledger: Ledger, tmp_path: Path) -> None:
     """The default path of every recall: no table is walked for it."""
     statement = _compiled(recalled._WITH_PREFERENCES)
-    binds = statement.construct_params({"ids": "[]", "matching": "[]", "themes": "[]", "most": 3, "being": "ada"})
+    binds: Any = statement.construct_params({"ids": "[]", "matching": "[]", "themes": "[]", "most": 3, "being": "ada"})
     with closing(sqlite3.connect(tmp_path / "memory.db")) as connection:
         plan = [step for *_, step in connection.execute(f"EXPLAIN QUERY PLAN {statement}", binds)]
     assert any("ix_memories_procedural" in step for step in plan)
