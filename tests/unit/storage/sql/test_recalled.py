@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import sqlite3
 from collections.abc import AsyncIterator
+from contextlib import closing
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from memory.model import Memory, MemoryId, ModelName
 from memory.ports import Activation, Preferring, Reinforcement, StoreBatch, Vitals
 from memory.scope import Scope
+from storage.sql import recalled
+from storage.sql.engine import _compiled
 from storage.sql.ledger import Ledger, open_ledger
 from tests.doubles import ADA, BOB, NOW, a_memory
 from tests.household import new_store, rows
@@ -120,3 +125,13 @@ async def test_vitals_tell_the_last_of_what_happened_to_a_memory(ledger: Ledger)
         told.id: Vitals(importance=0.5, happened_at=NOW, last_active=NOW + 2 * DAY, access_count=2),
         recalled.id: Vitals(importance=0.5, happened_at=NOW, last_active=NOW + 3 * DAY, access_count=0),
     }
+
+
+async def test_a_being_without_preferences_pays_for_a_look_into_an_index(ledger: Ledger, tmp_path: Path) -> None:
+    """The default path of every recall: no table is walked for it."""
+    statement = _compiled(recalled._WITH_PREFERENCES)
+    binds: Any = statement.construct_params({"ids": "[]", "matching": "[]", "themes": "[]", "most": 3, "being": "ada"})
+    with closing(sqlite3.connect(tmp_path / "memory.db")) as connection:
+        plan = [step for *_, step in connection.execute(f"EXPLAIN QUERY PLAN {statement}", binds)]
+    assert any("ix_memories_procedural" in step for step in plan)
+    assert not [step for step in plan if step.startswith("SCAN memories")]
