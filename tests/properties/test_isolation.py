@@ -52,8 +52,10 @@ class Caller:
                 self.patrol,
                 self.update,
                 self.forget,
+                self.context,
+                self.profile,
             ],
-            weights=[30, 20, 20, 10, 10, 5, 5, 10, 0.5],
+            weights=[30, 20, 20, 10, 10, 5, 5, 10, 1, 10, 10],
         )[0]
         return pick()
 
@@ -67,6 +69,19 @@ class Caller:
         if self.chance.random() < 0.2:
             arguments |= {"category": "procedural"}
         return "store", arguments
+
+    def context(self) -> tuple[str, dict[str, Any]]:
+        arguments: dict[str, Any] = {"message": self.words(3), "session_id": "shared session"}
+        return "context", arguments | {"token_limit": self.chance.randrange(1, 2_000)}
+
+    def profile(self) -> tuple[str, dict[str, Any]]:
+        """Of the same names as everybody's."""
+        kind = self.chance.choice(["soul", "partner_rules", "preferences", "knowledge", "notes"])
+        name = {"soul": "voice", "notes": "todo"}.get(kind, self.words(1))
+        if self.chance.random() < 0.5:
+            return "profile", {"action": "set", "kind": kind, "name": name, "value": f"{self.words(2)} {self.mark}"}
+        action = self.chance.choice(["show", "disable"] if kind == "preferences" else ["show", "disable", "remove"])
+        return "profile", {"action": action, "kind": kind, "name": name}
 
     def recall(self) -> tuple[str, dict[str, Any]]:
         query = self.chance.choice([self.words(2), " ".join(f"zz{being}zz" for being in BEINGS)])
@@ -104,7 +119,7 @@ class Caller:
 
 async def test_2000_random_calls_of_three_beings_never_show_anything_of_another(tmp_path: Path) -> None:
     chance = random.Random(20260301)
-    seen: dict[str, list[str]] = {"memory": [], "cluster": [], "cursor": []}
+    seen: dict[str, list[str]] = {"memory": [], "cluster": [], "cursor": [], "note": []}
     owner: dict[str, str] = {}
     callers = [Caller(being, chance, seen) for being in BEINGS]
     toolset = Toolset(default_tools(chance), max_text_chars=1_000)
@@ -129,7 +144,7 @@ async def test_2000_random_calls_of_three_beings_never_show_anything_of_another(
             if name == "update_memory":
                 changed.append(answer.structured_content["id"])
             erased += answer.structured_content.get("erased", [])
-        for id_ in owner.keys() - set(seen["cluster"]) - set(erased):
+        for id_ in owner.keys() - set(seen["cluster"]) - set(seen["note"]) - set(erased):
             [whole] = (await memory.use.revisit.by_ids(Scope(BeingId(owner[id_])), [MemoryId(id_)])).memories
             assert f"zz{owner[id_]}zz" in whole.scene.action  # nobody else has changed or erased it
     assert succeeded > CALLS * 0.7
@@ -140,8 +155,9 @@ async def test_2000_random_calls_of_three_beings_never_show_anything_of_another(
 
 def remember(content: dict[str, Any], being: str, seen: dict[str, list[str]], owner: dict[str, str]) -> None:
     """Every id that is shown belongs to who is shown it, for good."""
-    shown = [("memory", m["id"]) for m in content.get("memories", []) if isinstance(m, dict)]
-    shown += [("memory", hit["id"]) for hit in content.get("hits", [])]
+    found = [one for name in ("memories", "hits", "notes") for one in content.get(name, [])]
+    kinds = {None: "memory", "memories": "memory", "notes": "note"}
+    shown = [("note" if "type" in one else kinds[one.get("source")], one["id"]) for one in found]
     shown += [("cluster", cluster["id"]) for cluster in content.get("clusters", [])]
     shown += [("memory", content["id"])] if "id" in content else []
     shown += [("memory", id_) for id_ in [*content.get("erased", []), *content.get("related", [])]]
