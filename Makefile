@@ -13,7 +13,7 @@ WORKERS ?= 2
 BENCH_ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test slow bench latency dynamics patrol-bench startup check types lint imports format lock clean
+.PHONY: help demo test slow bench latency dynamics patrol-bench duplicates ingest-bench startup check types lint imports format lock clean
 .DELETE_ON_ERROR:
 
 help: ## show this
@@ -41,6 +41,12 @@ dynamics: $(VENV)/.dev ## live a simulated year: what is forgotten, and does it 
 
 patrol-bench: $(VENV)/.dev ## measure what a patrol costs (BENCH_ARGS="--parts growth")
 	@$(PY) -m benchmarks.patrol $(BENCH_ARGS)
+
+duplicates: $(VENV)/.dev ## measure whether what is told again is known again, and nothing else (BENCH_ARGS="--pairs 200")
+	@$(PY) -m benchmarks.duplicates $(BENCH_ARGS)
+
+ingest-bench: $(VENV)/.dev ## pour in 10 MB: speed, memory, and a kill in the middle (BENCH_ARGS="--megabytes 0.2")
+	@$(PY) -m benchmarks.ingest $(BENCH_ARGS)
 
 startup: $(VENV)/.dev ## measure the time from the start to the list of tools
 	@$(PY) -m benchmarks.startup $(BENCH_ARGS)

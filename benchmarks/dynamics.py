@@ -48,8 +48,9 @@ from memory.rules.revival import revived_session_count
 from memory.scope import Scope
 from patrol.report import STEPS, PatrolReport, StepName
 from patrol.run import Patrol
+from server.ledgers import LEDGER
 from server.settings import Settings
-from server.wiring import LEDGER, OpenMemory, open_memory
+from server.wiring import OpenMemory, open_memory
 
 RESULTS = Path(__file__).parent / "results"
 SCOPE = Scope(BeingId("year"), "benchmark")

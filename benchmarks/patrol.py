@@ -60,8 +60,9 @@ from memory.rules.grouping import mean_vector
 from memory.scope import Scope
 from patrol.run import News, Patrol
 from patrol.walk import Progress
+from server.ledgers import LEDGER
 from server.settings import Settings
-from server.wiring import LEDGER, OpenMemory, open_memory
+from server.wiring import OpenMemory, open_memory
 from storage.sql.ledger import open_ledger
 
 RESULTS = Path(__file__).parent / "results"

@@ -32,8 +32,9 @@ from memory.ports import Question
 from memory.recall.recall import Query, Recall, RecallConfig
 from memory.rules.matching import MatchThresholds
 from memory.scope import Scope
+from server.clocks import utc_now
 from server.settings import Settings
-from server.wiring import OpenMemory, open_memory, utc_now
+from server.wiring import OpenMemory, open_memory
 
 HERE = Path(__file__).parent
 RESULTS = HERE / "results"

@@ -256,9 +256,9 @@ AuditEvent = Literal[
 class AuditEntry:
     """Who did what to which memories, when (spec O4, O10). Never a text, never a query.
 
-    `being_id` is "" for what concerns all beings, `role` where the connection has none. `ids`: the memories and notes
-    that were written, shown or erased, the run of a patrol, the token. `seq` numbers the entries without a gap; 0
-    before it is written.
+    `being_id` is "" for what concerns all beings, `role` where the connection has none. `ids`: the memories, notes,
+    messages and days of the diary that were written, shown or erased, the run of a patrol, the token. `seq` numbers the
+    entries without a gap; 0 before it is written.
     """
 
     event: AuditEvent

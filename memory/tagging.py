@@ -34,11 +34,12 @@ class Tag:
 @dataclass(frozen=True, slots=True)
 class TagQuery:
     """Within the sources and the filters of `filters`; its terms and mode are not looked at. `related`: folded themes
-    that stand beside the tags."""
+    that stand beside the tags. `newest`: so many of each source are looked through."""
 
     tags: tuple[Tag, ...]
     related: tuple[str, ...]
     filters: KeywordQuery
+    newest: int
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,8 +12,8 @@ from typing import get_args
 from memory.errors import InvalidInput
 from memory.model import BeingId, parse_moment
 from memory.ports import AuditEntry, AuditEvent, AuditQuery
+from server.ledgers import audit_trail
 from server.settings import Settings
-from server.wiring import audit_trail
 
 EVENTS: tuple[AuditEvent, ...] = get_args(AuditEvent)
 SHOWN_IDS = 3

@@ -61,12 +61,9 @@ def run(arguments: argparse.Namespace) -> int:
         settings = read_settings(overrides=chosen(arguments))
         start_logging(settings.log_level)
         keep_private()
-        if arguments.command == "patrol":
-            return asyncio.run(patrol(settings, arguments))
-        if arguments.command == "import":
-            return asyncio.run(import_conversations(settings, arguments))
-        if arguments.command == "profile":
-            return asyncio.run(profile(settings, arguments))
+        telling = {"patrol": patrol, "import": import_conversations, "profile": profile, "ingest": ingest}
+        if command := telling.get(arguments.command):
+            return asyncio.run(command(settings, arguments))
         others = {"reindex": reindex, "note": add_notes, "audit": audit, "token": token, "config": show_config}
         asyncio.run(others.get(arguments.command, serve)(settings, arguments))
     except MadeleineError as error:
@@ -176,7 +173,9 @@ async def add_notes(settings: Settings, arguments: argparse.Namespace) -> None:
     from memory.ingest.redaction import clean_note
     from memory.model import BeingId
     from memory.scope import Scope
-    from server.wiring import notes_inbox, redaction, utc_now
+    from server.clocks import utc_now
+    from server.ledgers import notes_inbox
+    from server.use_cases import redaction
 
     try:
         text = await asyncio.to_thread(_read, arguments.file)
@@ -228,6 +227,12 @@ async def profile(settings: Settings, arguments: argparse.Namespace) -> int:
     from server.profile_command import profile_command
 
     return await profile_command(settings, arguments)
+
+
+async def ingest(settings: Settings, arguments: argparse.Namespace) -> int:
+    from server.ingest_command import ingest_command
+
+    return await ingest_command(settings, arguments)
 
 
 async def show_config(settings: Settings, arguments: argparse.Namespace) -> None:

@@ -24,8 +24,8 @@ from memory.model import BeingId
 from memory.scope import Scope
 from memory.watch.exports import Exported, Unreadable, conversations
 from memory.watch.observe import Observation, Observe
+from server.ledgers import chat_history
 from server.settings import Settings
-from server.wiring import chat_history
 
 NAME = "madeleine import"
 CHUNK = 1024 * 1024

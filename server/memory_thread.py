@@ -6,13 +6,15 @@ import asyncio
 import logging
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from memory.language import LanguageModel
-from memory.watch.thread import Turned
 from server.language import LanguageModels
 from server.lazy import LazyMemory
 from server.settings import Settings
+
+if TYPE_CHECKING:
+    from memory.watch.thread import Turned
 
 logger = logging.getLogger(__name__)
 

@@ -73,7 +73,7 @@ async def undo(settings: Settings, arguments: argparse.Namespace) -> int:
 
 async def show_runs(settings: Settings, arguments: argparse.Namespace) -> int:
     """From the ledger alone, as the audit: safe beside a running host, and it starts none."""
-    from server.wiring import patrol_runs
+    from server.ledgers import patrol_runs
 
     if arguments.limit < 1:
         raise InvalidInput("--limit must be at least 1.")

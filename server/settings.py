@@ -17,6 +17,7 @@ from memory.errors import InvalidInput
 from server.context_settings import ContextSettings
 from server.environment import PREFIX, data_directory, environment, given
 from server.http_settings import HttpSettings
+from server.ingest_settings import IngestSettings
 from server.llm_settings import LlmSettings
 from server.patrol_settings import PatrolSettings
 from server.recall_settings import RecallSettings
@@ -34,7 +35,9 @@ Names = Annotated[tuple[str, ...], BeforeValidator(_separated)]
 """In the environment separated by commas, in the file a list or the same."""
 
 
-class Settings(HttpSettings, LlmSettings, PatrolSettings, RecallSettings, ThreadSettings, ContextSettings):
+class Settings(
+    HttpSettings, IngestSettings, LlmSettings, PatrolSettings, RecallSettings, ThreadSettings, ContextSettings
+):
     """Every setting with its default. `MADELEINE_DATA_DIR` sets `data_dir`, and so on."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)

@@ -24,8 +24,9 @@ async def token_command(settings: Settings, arguments: argparse.Namespace) -> No
 
 
 async def create(settings: Settings, arguments: argparse.Namespace) -> None:
+    from server.clocks import utc_now
     from server.http.tokens import being_of, mint
-    from server.wiring import open_token_ledger, utc_now
+    from server.ledgers import open_token_ledger
 
     now = utc_now()
     being_id = being_of(settings.being if arguments.being is None else arguments.being)
@@ -49,7 +50,8 @@ async def create(settings: Settings, arguments: argparse.Namespace) -> None:
 
 
 async def show(settings: Settings, arguments: argparse.Namespace) -> None:
-    from server.wiring import open_token_ledger, utc_now
+    from server.clocks import utc_now
+    from server.ledgers import open_token_ledger
 
     async with open_token_ledger(settings) as tokens:
         found = await tokens.all()
@@ -58,7 +60,8 @@ async def show(settings: Settings, arguments: argparse.Namespace) -> None:
 
 
 async def revoke(settings: Settings, arguments: argparse.Namespace) -> None:
-    from server.wiring import open_token_ledger, utc_now
+    from server.clocks import utc_now
+    from server.ledgers import open_token_ledger
 
     async with open_token_ledger(settings) as tokens:
         if not await tokens.revoke(TokenId(arguments.id), at=utc_now()):

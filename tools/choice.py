@@ -13,7 +13,7 @@ from tools.tool import Call, Run, Tool
 TOOLSETS: Mapping[str, tuple[str, ...]] = {
     "memory": ("recall", "recall_memory", "search_memory", "store", "update_memory", "forget"),
     "patrol": ("run_patrol",),
-    "conversation": ("observe",),
+    "conversation": ("observe", "ingest"),
     "context": ("context", "profile"),
 }
 ALL = "all"

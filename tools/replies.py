@@ -121,6 +121,7 @@ def whole(memory: Memory, revisions: Sequence[Revision] = ()) -> dict[str, Any]:
             "cluster_id": memory.cluster_id,
             "absorbed_into": memory.absorbed_into,
             "compressed_into": memory.compressed_into,
+            "resembles": memory.resembles,
             "compression_source": memory.compression_source or None,
             "provenance": provenance(memory.provenance, memory.created_at),
             "history": [earlier(revision) for revision in revisions],

@@ -50,6 +50,7 @@ async def run(call: Call, arguments: StoreArguments) -> dict[str, Any]:
         "importance": stored.memory.importance,
         "access_count": stored.memory.access_count if stored.status == "reinforced" else None,
         "repeated": True if stored.repeated and arguments.key is not None else None,
+        "resembles": stored.resembles,
         "redacted": dict(stored.redacted) or None,
     }
     unembedded = f"Stored; found by its words only until it can be embedded. {stored.unembedded}"

@@ -10,6 +10,7 @@ from memory.audit import Audit
 from memory.context.context import BuildContext
 from memory.context.profile import Profile
 from memory.ingest.forget import Forget
+from memory.ingest.pour import Ingest
 from memory.ingest.store import StoreScenes
 from memory.ingest.update import UpdateMemory
 from memory.language import LanguageModel
@@ -27,6 +28,7 @@ class UseCases:
     """What the tools can do."""
 
     store: StoreScenes
+    ingest: Ingest
     update: UpdateMemory
     forget: Forget
     recall: Recall

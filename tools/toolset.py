@@ -12,6 +12,7 @@ from memory.ports import RandomSource
 from tools import (
     context,
     forget,
+    ingest,
     observe,
     profile,
     recall,
@@ -101,6 +102,7 @@ def default_tools(chance: RandomSource) -> list[Tool]:
         forget.TOOL,
         run_patrol.TOOL,
         observe.TOOL,
+        ingest.TOOL,
         context.TOOL,
         profile.TOOL,
     ]

@@ -29,7 +29,7 @@ from memory.model import (
     happened_at,
 )
 from memory.ports import Embedder, IndexPoint, KeyedEarlier, Reinforcement, StoreBatch, StoreIndex, StoreLedger
-from memory.rules.likeness import SAME, same_facts
+from memory.rules.likeness import RESEMBLES, SAME, same_facts
 from memory.rules.secrets import Redact, redacted
 from memory.scope import Scope
 
@@ -68,6 +68,11 @@ class Stored:
     unembedded: str = ""
     redacted: Mapping[str, int] = field(default_factory=dict)
 
+    @property
+    def resembles(self) -> MemoryId | None:
+        """Of one that was stored: the nearest that says much the same, and was not taken for the same."""
+        return self.memory.resembles if self.status == "stored" else None
+
 
 class StoreScenes:
     """The use case. One store at a time decides and commits, so that two equal scenes at once become one memory."""
@@ -93,8 +98,11 @@ class StoreScenes:
         self._redact = redact
         self._one_at_a_time = turn or asyncio.Lock()
 
-    async def __call__(self, scope: Scope, scenes: Sequence[NewScene]) -> list[Stored]:
-        """Store all or none, in one transaction; answers in the order of `scenes`.
+    async def __call__(
+        self, scope: Scope, scenes: Sequence[NewScene], *, vectors: Mapping[ContentHash, Vector] | None = None
+    ) -> list[Stored]:
+        """Store all or none, in one transaction; answers in the order of `scenes`. `vectors`: of those that the caller
+        has embedded already.
 
         Secrets in them are redacted before anything else is done. Raises `KeyConflict` if a key was used for another
         text, `InvalidInput` if one is a secret, `StorageFull` and `StorageError`.
@@ -102,20 +110,21 @@ class StoreScenes:
         now = self._now()
         cleaned = [clean_scene(scene, self._redact) for scene in scenes]
         drafts = [_Draft(scene, draft(scope, scene, now)) for scene, _ in cleaned]
-        unembedded = await self._embed(drafts)
-        vectors = {one.hash: one.vector for one in drafts if one.vector is not None}
+        unembedded = await self._embed(drafts, vectors or {})
+        embedded = {one.hash: one.vector for one in drafts if one.vector is not None}
         # Before the turn is taken: the model may be busy, and nobody's store should wait for that.
-        points = await index_points([one.memory for one in drafts], vectors, self._embedder)
+        points = await index_points([one.memory for one in drafts], embedded, self._embedder)
         for one, point in zip(drafts, points, strict=True):
             one.point = point
         # A client that goes away does not stop what it has asked for half-way between ledger and index.
         answers = await asyncio.shield(self._in_turn(scope, drafts, unembedded))
         return [replace(one, redacted=found) for one, (_, found) in zip(answers, cleaned, strict=True)]
 
-    async def _embed(self, drafts: Sequence[_Draft]) -> str:
+    async def _embed(self, drafts: Sequence[_Draft], given: Mapping[ContentHash, Vector]) -> str:
         """Each gets its vector; else why not."""
         texts = {one.hash: one.memory.embed_text for one in drafts}
-        vectors = await self._ledger.vectors(self._embedder.model, list(texts))
+        vectors = {hash_: given[hash_] for hash_ in texts if hash_ in given}
+        vectors |= await self._ledger.vectors(self._embedder.model, [hash_ for hash_ in texts if hash_ not in vectors])
         missing = [hash_ for hash_ in texts if hash_ not in vectors]
         unembedded = ""
         if missing:
@@ -145,9 +154,9 @@ class StoreScenes:
                     raise KeyConflict(key)
                 decided = known
             else:
-                same = await self._same_as(scope, one, fresh)
+                same, resembles = await self._compare(scope, one, fresh)
                 if same is None:
-                    one.take_turn(turns)
+                    one.take_place(turns, resembles)
                     fresh.add(one)
                 decided = same or one.memory
                 if key is not None:
@@ -173,24 +182,33 @@ class StoreScenes:
             await index_now(self._index, points)
         return await self._answers(scope, decisions, unembedded)
 
-    async def _same_as(self, scope: Scope, one: _Draft, fresh: _Fresh) -> MemoryId | None:
-        """One that says the same as the new one: its very text, or cosine ≥ 0.92, and no fact differs (spec T6)."""
-        for other in fresh.alike(one):
-            if same_facts(one.memory, other):
-                return other.id
-        near = await self._near(scope, one.legible) if one.legible is not None else []
+    async def _compare(
+        self, scope: Scope, one: _Draft, fresh: _Fresh
+    ) -> tuple[MemoryId, None] | tuple[None, MemoryId | None]:
+        """The one that says the same as the new one: its very text, or cosine ≥ 0.92, and no fact differs. Else the
+        nearest of those that say much the same (spec T6)."""
+        found = list(fresh.alike(one))
+        for other, cosine in found:
+            if cosine >= SAME and same_facts(one.memory, other):
+                return other.id, None
+        near = dict(await self._near(scope, one.legible)) if one.legible is not None else {}
         same_text = await self._ledger.same_text(scope, one.hash)
-        candidates = await self._ledger.memories(scope, [*same_text, *near])
-        alive = (other for other in candidates if other.status in LIVING and not other.compressed)
-        return next((other.id for other in alive if same_facts(one.memory, other)), None)
+        near |= dict.fromkeys(same_text, 1.0)
+        candidates = await self._ledger.memories(scope, [*same_text, *near]) if near else []
+        alive = [(other, near[other.id]) for other in candidates if other.status in LIVING and not other.compressed]
+        for other, cosine in alive:
+            if cosine >= SAME and same_facts(one.memory, other):
+                return other.id, None
+        nearest = max([*alive, *found], key=lambda alike: alike[1], default=None)
+        return None, nearest[0].id if nearest else None
 
-    async def _near(self, scope: Scope, vector: Vector) -> list[MemoryId]:
+    async def _near(self, scope: Scope, vector: Vector) -> list[tuple[MemoryId, float]]:
         try:
             near = await self._index.nearest(scope, vector, limit=NEIGHBOURS, statuses=LIVING)
         except IndexUnavailable as error:
             logger.warning("no look for duplicates: %s", error)
             return []
-        return [id_ for id_, cosine in near if cosine >= SAME]
+        return [(id_, cosine) for id_, cosine in near if cosine >= RESEMBLES]
 
     async def _answers(
         self, scope: Scope, decisions: Sequence[Memory | MemoryId | KeyedEarlier], unembedded: str
@@ -272,8 +290,9 @@ class _Draft:
         self.vector: Vector | None = None
         self.point: IndexPoint | None = None
 
-    def take_turn(self, turns: dict[str, int]) -> None:
-        """It becomes the next memory of its session."""
+    def take_place(self, turns: dict[str, int], resembles: MemoryId | None) -> None:
+        """It becomes the next memory of its session, beside the one that it resembles."""
+        self.memory = replace(self.memory, resembles=resembles)
         session = self.new.session_id
         if session:
             self.memory = replace(self.memory, turn=turns[session])
@@ -306,14 +325,14 @@ class _Fresh:
             self._rows[len(self._embedded)] = one.legible
             self._embedded.append(one.memory)
 
-    def alike(self, one: _Draft) -> Iterator[Memory]:
-        """The one with the same text, then those at cosine ≥ 0.92, nearest first."""
+    def alike(self, one: _Draft) -> Iterator[tuple[Memory, float]]:
+        """The one with the same text, then those at cosine ≥ 0.8, nearest first; each with its cosine."""
         if one.hash in self._by_hash:
-            yield self._by_hash[one.hash]
+            yield self._by_hash[one.hash], 1.0
         if one.legible is not None and self._rows is not None:
             cosines = self._rows[: len(self._embedded)] @ one.legible
-            for position in sorted(np.flatnonzero(cosines >= SAME), key=lambda at: -float(cosines[at])):
-                yield self._embedded[position]
+            for position in sorted(np.flatnonzero(cosines >= RESEMBLES), key=lambda at: -float(cosines[at])):
+                yield self._embedded[position], float(cosines[position])
 
 
 def _keyed(decided: Memory | MemoryId, text: str) -> KeyedEarlier:

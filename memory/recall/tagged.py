@@ -22,6 +22,9 @@ from memory.tagging import Stem, TagLedger, TagQuery
 RECENT = 5_000
 """Memories whose themes are looked through for those that stand together."""
 MOST_RELATED = 8
+NEWEST = 50_000
+"""Texts of each source that are looked through. A context is built each turn: what it costs must have a bound, whatever
+the being has lived through."""
 
 
 class MessageSearch:
@@ -47,7 +50,7 @@ class MessageSearch:
         beside = await self._ledger.themes_beside(scope, tags, recent=RECENT)
         related = related_themes(beside, tags, most=MOST_RELATED)
         most = POOL * query.limit + 1  # the message itself may be among them
-        matches = await self._ledger.tagged(scope, TagQuery(tags, related, replace(query, limit=most)))
+        matches = await self._ledger.tagged(scope, TagQuery(tags, related, replace(query, limit=most), NEWEST))
         best = ranked(matches, len(tags), most)
         hits = {(hit.source, hit.id): hit for hit in await self._ledger.hits(scope, [place for place, _ in best])}
         found = [(hits[place], weight) for place, weight in best if place in hits]

@@ -64,17 +64,26 @@ _SPOKEN: Mapping[str, str] = {
     )
     for word in words.split()
 }
+_VALUE = re.compile(
+    r"\b(?:password|passphrase|passcode|passwort|pin|codes?|keys?|tokens?|secret|login|username|handle|account|iban|"
+    r"e-?mail|phone|address)\b(?: \w+)?(?: is| are| was| ist|:|=)\s+[\"'“„«]?([^\s\"'”“»,;]+)"
+    r"|[\"“„«]([^\"”“»]{1,200})[\"”“»]|(\S+@\S+|\b(?:https?://|www\.)\S+)",
+    re.I,
+)
 _HAN = str.maketrans("〇零一二两三四五六七八九", "0012234" + "56789")
 
 
-def ungrounded(text: str, sources: str) -> tuple[str, ...]:
-    """Names and numbers of the text that do not stand in the sources, nor in words; in order, each once.
+def ungrounded(text: str, sources: str, *, orders: bool = False) -> tuple[str, ...]:
+    """Names, numbers and values of the text that do not stand in the sources, nor in words; in order, each once.
+    A value is what is quoted, an address, or what is said to be a password, a code, an account.
 
     A name is a capitalised word, at a sentence's beginning only if the sources have no such word in any form. Where
-    nouns are capitalised, in German, some may be the writer's own: not if most of them are.
+    nouns are capitalised, in German, some may be the writer's own: not if most of them are. `orders`: the text is an
+    instruction, whose sentences begin with a verb.
     """
     text, sources = unicodedata.normalize("NFKC", text), unicodedata.normalize("NFKC", sources)
-    return tuple(dict.fromkeys((*_new_numbers(text, sources), *_new_names(text, sources))))
+    new = (*_new_numbers(text, sources), *_new_names(text, sources, orders), *_new_values(text, sources))
+    return tuple(dict.fromkeys(new))
 
 
 def _new_numbers(text: str, sources: str) -> list[str]:
@@ -96,7 +105,7 @@ def _bare(number: str) -> str:
     return re.sub(r"[.,]", "", number) if grouped else number.replace(",", ".")
 
 
-def _new_names(text: str, sources: str) -> list[str]:
+def _new_names(text: str, sources: str, orders: bool) -> list[str]:
     known = {_stem(word) for word in _WORD.findall(sources)}
     names: list[str] = []
     unknown: list[str] = []
@@ -110,7 +119,7 @@ def _new_names(text: str, sources: str) -> list[str]:
             continue
         before = text[max(0, found.start() - 8) : found.start()].rstrip(" \t")
         opens = not before or before[-1] in _SENTENCE_OPENERS
-        if not (opens and low.endswith(("ing", "ed", "ly", "ez", "iert", "ый", "но"))):
+        if not (opens and (orders or low.endswith(("ing", "ed", "ly", "ez", "iert", "ый", "но")))):
             unknown.append(word)
     low_words = [word.casefold() for word in _WORD.findall(text)]
     german = sum(word in _GERMAN for word in low_words) >= 2
@@ -126,6 +135,12 @@ def _is_known(low: str, known: set[str]) -> bool:
         and abs(len(one) - len(stem)) <= 3
         for one in known
     )
+
+
+def _new_values(text: str, sources: str) -> list[str]:
+    known = {word.casefold() for word in re.findall(r"\w+", sources)}
+    values = (next(filter(None, found.groups())).rstrip(".!?)") for found in _VALUE.finditer(text))
+    return [value for value in values if not {word.casefold() for word in re.findall(r"\w+", value)} <= known]
 
 
 def _stem(word: str) -> str:

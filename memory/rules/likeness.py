@@ -17,6 +17,8 @@ from memory.rules.lexicon import STOP_WORDS
 
 SAME = 0.92
 """Cosine from which a scene counts as stored again (spec T6)."""
+RESEMBLES = 0.8
+"""Cosine from which a scene that is no other's equal is linked to the nearest one (spec T6)."""
 
 _NUMBER = re.compile(r"\d+(?:[.,:/\-]\d+)*")
 _WORD = re.compile(r"[^\W\d_]+(?:['\u2019][^\W\d_]+)?")

@@ -66,6 +66,13 @@ _CASELESS_FRAME = re.compile(
     r"覚えてい?ます|と言っていました|あなた(?:は|が)|ユーザー(?:は|が)"
     r"|我记得|记得|你说过|用户|你|您|기억(?:해요|합니다|하고 있어요)"
 )
+_RECALLS = re.compile(
+    r"\b(?:i|you) (?:remember|recall)\b|\b(?:you|i)(?:'ve| have)? (?:told|said|mentioned)\b|\bich erinnere\b"
+    r"|\bdu hast gesagt\b|\bje me souviens\b|\bm'as dit\b|\b(?:recuerdo|dijiste)\b|\bricordo\b|\blembro\b|\bпомню\b"
+    r"|覚えて|我记得|你说过|기억",
+    re.I,
+)
+"""How a sentence begins that says what is remembered."""
 _CASELESS_NOT = re.compile(r"ない|ません|なかった|ぬ|不|没|沒|無い|未|않|못|안\s|아니")
 
 
@@ -214,19 +221,18 @@ def unquoted(text: str, told: Sequence[Told], *, by_assistant: bool, speakers: C
     """The text without what is marked as recalled, and without sentences that a memory tells already.
 
     What the assistant says of a memory is a quote, however it is put. A person may say a thing a second time: one
-    sentence that a memory says too stays; two in one message are a quote.
+    sentence that says no more than a memory stays, unless it says that it is remembered; two in one message are a
+    quote.
     """
     rest = unmarked(text)
     if not rest or not told:
         return rest
     pieces = sentences(rest)
-    plain = {one.plain for one in told}
-
-    def is_quote(piece: str) -> bool:
-        return (said := Told(piece)).plain in plain or (by_assistant and _echoed(said, told, speakers, MOSTLY))
-
-    quotes = {piece for piece in dict.fromkeys(pieces) if is_quote(piece)}
-    if not quotes or (not by_assistant and len(quotes) < 2):
+    share = MOSTLY if by_assistant else 1.0
+    quotes = {piece for piece in dict.fromkeys(pieces) if _echoed(Told(piece), told, speakers, share)}
+    if not by_assistant and len(quotes) < 2:
+        quotes = {piece for piece in quotes if _RECALLS.search(piece)}
+    if not quotes:
         return rest
     return "\n".join(piece for piece in pieces if piece not in quotes)
 

@@ -21,7 +21,8 @@ def effective(memory: Memory, changes: Changes) -> Changes:
 
 def changed(memory: Memory, changes: Changes) -> Memory:
     """The memory as it is to be. A living one with another text is fresh and without a cluster again, as if it had just
-    been stored (ruling 1): where it was it may not belong. A dead one stays dead, where it is."""
+    been stored (ruling 1): where it was it may not belong. A dead one stays dead, where it is. What it resembled, it
+    may not any more."""
     found = replace(
         memory,
         importance=memory.importance if changes.importance is None else changes.importance,
@@ -30,7 +31,7 @@ def changed(memory: Memory, changes: Changes) -> Memory:
     )
     if changes.text is None:
         return found
-    found = replace(found, scene=replace(memory.scene, action=changes.text))
+    found = replace(found, scene=replace(memory.scene, action=changes.text), resembles=None)
     return replace(found, fresh=True, cluster_id=None) if memory.status in LIVING else found
 
 

@@ -74,6 +74,13 @@ COMMAND = re.compile(
     r"запусти|открой|покажи|прочитай|напиши|создай|удали|исправь|найди|объясни|переведи)\b",
     re.I,
 )
+OF_ONESELF = re.compile(
+    r"^(?:(?:so|well|hm+|hey|hi|ok(?:ay)?|and|but|also|actually),? )*"
+    r"(?:i|i'\w+|we|we'\w+|my|our|ich|wir|mein\w*|unser\w*|je|j'\w+|nous|mon|ma|mes|yo|mi|mis|io|mio|mia|eu|meu|minha|я|мы|мой|моя)\b"
+    r"(?!'ll need| need(?: you)? to| want you| would like you)",
+    re.I,
+)
+"""How a sentence begins in which somebody tells of themselves, and perhaps asks something in the end."""
 COMMAND_CASELESS = re.compile(
     r"(?:してください|して|を実行|見せて|教えて|開いて|直して|翻訳して)[。！!]?$|^(?:请)?(?:运行|打开|显示|解释|翻译|修复|删除|执行|帮我)"
     r"|(?:해줘|해주세요|보여줘|열어줘|실행해)[.!]?$"
@@ -89,7 +96,7 @@ _KIN = (
 _PARTS = {
     "{_WHO}": "(?:i|we|you|he|she|they)",
     "{_TASTE}": "(?:prefers?|likes?|loves?|hates?|enjoys?|dislikes?|adores?|loathes?)",
-    "{_VERY}": "(?:so|very|really|a bit|quite|too|just|still|feeling|pretty|totally)",
+    "{_VERY}": "(?:so|very|really|a bit|a little|kind of|kinda|quite|too|just|still|feeling|pretty|totally)",
     "{_FELT}": (
         "happy|glad|sad|proud|worried|anxious|scared|afraid|angry|upset|tired|exhausted|excited|nervous|stressed|lonely|"
         "ashamed|embarrassed|relieved|disappointed|frustrated|grateful|hurt|jealous|bored|overwhelmed|homesick|depressed|"

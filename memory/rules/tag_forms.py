@@ -59,7 +59,7 @@ def _forms(stemmed: str) -> list[str]:
 
 def holds(folded: str, tag: Tag) -> bool:
     """`folded` is what is searched of one text."""
-    return _compiled(_pattern(tag)).search(folded) is not None
+    return tag.anchor in folded and _compiled(_pattern(tag)).search(folded) is not None
 
 
 def place_of(tags: Iterable[Tag]) -> Place:

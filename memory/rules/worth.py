@@ -15,6 +15,7 @@ from memory.rules.signs_of_worth import (
     COMMAND_CASELESS,
     CONFIRMED,
     DAY,
+    OF_ONESELF,
     QUESTION,
     SIGNS,
     SMALL_TALK,
@@ -103,7 +104,8 @@ def _sign(piece: str) -> str:
 
 
 def _is_question(piece: str) -> bool:
-    return bool(QUESTION.search(piece))
+    """One that does not begin with what somebody tells of themselves."""
+    return bool(QUESTION.search(piece)) and not OF_ONESELF.search(piece)
 
 
 def _is_order(piece: str) -> bool:

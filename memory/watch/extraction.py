@@ -217,7 +217,11 @@ def _day(message: Message) -> str:
 
 def _finding(one: EssenceShape, lines: Sequence[Line]) -> Finding:
     lesson = one.lesson.strip()
-    if len(lesson) > LONGEST_LESSON or _INSTRUCTS.search(lesson) or ungrounded(lesson, _sources(one, lines)):
+    if (
+        len(lesson) > LONGEST_LESSON
+        or _INSTRUCTS.search(lesson)
+        or ungrounded(lesson, _sources(one, lines), orders=True)
+    ):
         lesson = ""
     numbers = sorted(set(one.messages))
     extracted = Extracted(

@@ -141,8 +141,8 @@ class Remember:
 
 
 def key_of(session_id: str, one: Finding) -> str:
-    """The same for the same essence of the same messages."""
-    told = [session_id, [message.position for message in one.sources], one.extracted.essence]
+    """The same for the same essence and lesson of the same messages."""
+    told = [session_id, [message.position for message in one.sources], one.extracted.essence, one.extracted.lesson]
     return f"observed-{digest(told)}"
 
 

@@ -8,10 +8,13 @@ from dataclasses import dataclass
 from typing import Any
 
 REPEATABLE = frozenset(
-    {"recall", "recall_memory", "search_memory", "store", "update_memory", "forget", "observe", "context"}
-)
-"""Tools whose call may be made again when nobody knows whether the first was carried out. For `store` and `observe` the
-host takes session and request id for an idempotency key."""
+    {
+        "recall", "recall_memory", "search_memory", "context",
+        "store", "update_memory", "forget", "observe", "ingest",
+    }
+)  # fmt: skip
+"""Tools whose call may be made again when nobody knows whether the first was carried out. For `store`, `observe` and
+`ingest` the host takes session and request id for an idempotency key."""
 MOST_REPEATS = 5
 """A request that hosts die over is not put to yet another for ever."""
 

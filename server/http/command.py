@@ -25,11 +25,11 @@ from server.http.listen import bound
 from server.http.serve import refuse_open_house, serve_http
 from server.language import LanguageModels
 from server.lazy import LazyMemory
+from server.ledgers import open_token_ledger
 from server.memory_thread import memory_thread
 from server.schedule import patrols_by_themselves
 from server.settings import Settings
 from server.stdio import stop_signals
-from server.wiring import open_token_ledger
 
 TRIES = 20
 """A client that has lost its host starts another, and may be faster."""

@@ -14,6 +14,7 @@ from memory.errors import InvalidInput
 from memory.model import BeingId
 from memory.tokens import TokenLedger
 from server.app import Caller, build_server, toolset_of
+from server.clocks import utc_now
 from server.http.app import build_app
 from server.http.identity import Verifier, caller_of
 from server.http.issuer import TIMEOUT_SECONDS, Claims, Issuer, Keys
@@ -21,8 +22,8 @@ from server.http.language_key import language_key_of
 from server.http.listen import bound, run
 from server.http_settings import HttpSettings, in_url, is_loopback
 from server.language import LanguageModels
+from server.ledgers import open_token_ledger
 from server.settings import Settings
-from server.wiring import open_token_ledger, utc_now
 from tools.tool import UseCases
 
 logger = logging.getLogger(__name__)

@@ -15,10 +15,10 @@ from memory.audit import entry_of
 from memory.chat import ChatSession, Message, MessageId, Unwatched
 from memory.errors import InvalidInput
 from memory.model import MemoryId
+from memory.rules.folding import fold
 from memory.scope import Scope
 from storage.sql import audit
 from storage.sql.engine import Database, Reads, Row, Transaction
-from storage.sql.folding import fold
 from storage.sql.query import among, as_list, unindexed
 from storage.sql.rows import scalar
 from storage.sql.tables import forgotten_keys, memories, message_memories, messages, sessions

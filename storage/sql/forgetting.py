@@ -17,7 +17,7 @@ from memory.model import Cluster, Memory, MemoryId
 from memory.ports import Erased
 from memory.rules.traces import all_texts, folded, redacted, renamed, tells_of, told_by, without_retelling
 from memory.scope import Scope
-from storage.sql import audit, clusters, derived, embeddings, erasing_chat, memories, pending, revisions
+from storage.sql import audit, clusters, derived, embeddings, erasing_chat, ingested, memories, pending, revisions
 from storage.sql.engine import Database, Reads, Transaction
 from storage.sql.query import among, as_list
 from storage.sql.rows import MEMORY, from_memory, pair, scalar, to_memory
@@ -95,6 +95,7 @@ async def _forget(transaction: Transaction, scope: Scope, gone: Sequence[Memory]
     from_notes = await transaction.rows(_NOTES, scalar, ids=as_list(gone_ids))
     for statement in (*_PARTS, _UNLIKE, _DELETE):
         await transaction.run(statement, [{"ids": as_list(gone_ids)}])
+    await ingested.forget(transaction, scope, gone_ids)
     names = await _mend_clusters(transaction, scope, [*gone, *retold], words)
     await embeddings.remove_orphans(transaction, [memory.content_hash for memory in gone])
     entries = await derived.remove_diary(transaction, scope, gone_ids)

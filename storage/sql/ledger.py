@@ -53,12 +53,14 @@ from memory.tagging import Tag, TagMatches, TagQuery
 from storage.sql import (
     audit,
     beings,
+    centroid,
     chat,
     clusters,
     costs,
     diary,
     embeddings,
     forgetting,
+    ingested,
     memories,
     notes,
     offers,
@@ -282,6 +284,22 @@ class Ledger:
 
     async def watch_failed(self, scope: Scope, session_id: str, *, next_try: datetime) -> None:
         await chat.watch_failed(self._database, scope, session_id, next_try)
+
+    # what is poured in
+
+    async def outcome(self, scope: Scope, key: str) -> dict[str, Any] | None:
+        return await ingested.outcome(self._database, scope, key)
+
+    async def keep_outcome(self, scope: Scope, key: str, outcome: Mapping[str, Any], *, at: datetime) -> None:
+        await ingested.keep(self._database, scope, key, outcome, at=at)
+
+    async def last_upset(self, scope: Scope, *, after: int) -> tuple[int, bool]:
+        return await centroid.last_upset(self._database, scope, after)
+
+    async def stored_after(
+        self, scope: Scope, model: ModelName, *, after: int, limit: int
+    ) -> list[tuple[int, Vector | None]]:
+        return await centroid.stored_after(self._database, scope, model, after, limit)
 
     # audit
 

@@ -10,11 +10,12 @@ from sqlalchemy import bindparam, case, func, insert, literal, literal_column, s
 from memory.errors import InvalidInput, KeyConflict, StorageError
 from memory.model import ContentHash, Memory, MemoryId
 from memory.ports import KeyedEarlier, Reinforcement, StoreBatch
+from memory.rules.folding import fold
 from memory.scope import Scope
-from storage.sql import audit, embeddings, pending
+from storage.sql import audit, embeddings, pending, preferences
 from storage.sql.clock import cycle_of
 from storage.sql.engine import Database, Reads, Row, Transaction
-from storage.sql.folding import fold, fold_themes
+from storage.sql.folding import fold_themes
 from storage.sql.query import among, as_list, unindexed
 from storage.sql.rows import MEMORY, from_memory, json_texts, pair, scalar, texts, to_memory
 from storage.sql.tables import memories, reinforcements, revisions
@@ -122,13 +123,14 @@ async def keyed(reads: Reads, scope: Scope, keys: Sequence[str]) -> dict[str, Ke
 
 
 async def store(transaction: Transaction, scope: Scope, new: Sequence[Memory]) -> None:
-    """Also leaves a pending mark for each, and says so in the audit."""
+    """Also leaves a pending mark for each, keeps preferences in the profile, and says so in the audit."""
     if any(memory.being_id != scope.being_id for memory in new):
         raise InvalidInput("A memory can only be stored for the being that the connection serves.")
     await transaction.run(
         _INSERT, [{f"new_{name}": value for name, value in from_memory(memory).items()} for memory in new]
     )
     await transaction.run(pending.INSERT, [{"memory_id": memory.id} for memory in new])
+    await preferences.add(transaction, new)
     await audit.append(transaction, audit.of_stored(scope, new))
 
 

@@ -11,10 +11,10 @@ from memory.audit import entry_of
 from memory.errors import InvalidInput
 from memory.ingest.notes import SCENE
 from memory.model import Note, NoteId
+from memory.rules.folding import fold
 from memory.scope import Scope
 from storage.sql import audit
 from storage.sql.engine import Database, Reads, Row, Transaction
-from storage.sql.folding import fold
 from storage.sql.rows import scalar
 from storage.sql.tables import notes
 from storage.sql.times import from_micros, to_micros

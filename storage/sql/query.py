@@ -1,5 +1,6 @@
 """What is SQLite's alone, in one place. Elsewhere are, besides the engine: `ON CONFLICT`, which PostgreSQL has too but
-Core spells by dialect (clusters, embeddings, settings), `instr` (search) and `max` of two values (activations)."""
+Core spells by dialect (clusters, embeddings, settings), `instr`, `GLOB` and `MATERIALIZED` (search) and `max` of two
+values (activations)."""
 
 from __future__ import annotations
 

@@ -12,7 +12,7 @@ from memory.audit import entry_of
 from memory.model import Changes, ContentHash, Memory, MemoryId, ModelName, Revision, Vector
 from memory.rules.revision import changed, effective, revision
 from memory.scope import Scope
-from storage.sql import audit, clusters, embeddings, memories, pending
+from storage.sql import audit, clusters, embeddings, memories, pending, preferences
 from storage.sql.engine import Database, Reads, Row, Transaction
 from storage.sql.query import among, as_list, unindexed
 from storage.sql.rows import from_memory, json_texts, texts
@@ -28,11 +28,17 @@ _OF = (
 )
 _WRITTEN = (
     "action", "importance", "themes", "pinned", "fresh", "cluster_id", "content_hash", "folded", "folded_themes",
+    "resembles",
 )  # fmt: skip
 _CHANGE = (
     update(table)
     .where(table.c.id == bindparam("target"), table.c.being_id == bindparam("being"))
     .values({name: bindparam(f"new_{name}") for name in _WRITTEN})
+)
+_UNLIKE = (
+    update(table)
+    .where(table.c.resembles == bindparam("target"), table.c.being_id == bindparam("being"))
+    .values(resembles=None)
 )
 _INSERT = insert(revisions)
 
@@ -84,6 +90,8 @@ async def change(
         if new.content_hash != old.content_hash:
             await embeddings.remove_orphans(transaction, [old.content_hash])
             await _leave_cluster(transaction, scope, old)
+            await transaction.run(_UNLIKE, [{"target": new.id, "being": scope.being_id}])
+            await preferences.follow(transaction, new, at=at)
         await transaction.run(pending.INSERT, [{"memory_id": new.id}])
         await audit.append(transaction, [entry_of(scope, "update", at, tool="update_memory", ids=[new.id])])
         return new, done

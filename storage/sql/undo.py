@@ -26,7 +26,7 @@ from storage.sql.journal import KINDS, row_of, state
 from storage.sql.query import among, as_list, unindexed
 from storage.sql.rows import from_memory, scalar
 from storage.sql.tables import clusters as clusters_table
-from storage.sql.tables import forgotten, index_pending, patrol_changes
+from storage.sql.tables import forgotten, index_pending, patrol_changes, profile
 from storage.sql.tables import memories as table
 from storage.sql.undo_fields import Change, Plan, planned, write
 
@@ -45,6 +45,8 @@ _LEAVE = (
 )
 _FORGET_RUN = delete(patrol_changes).where(_j.run_id == bindparam("run"), _j.being_id == _BEING)
 _REMOVE = (
+    update(table).where(among(_m.resembles, "ids"), _m.being_id == _BEING).values(resembles=None),
+    delete(profile).where(among(profile.c.memory_id, "ids"), profile.c.being_id == _BEING),
     delete(index_pending).where(among(index_pending.c.memory_id, "ids")),
     delete(table).where(among(_m.id, "ids"), _m.being_id == _BEING),
 )

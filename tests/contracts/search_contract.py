@@ -58,8 +58,8 @@ def tags(*texts: str) -> tuple[Tag, ...]:
     return tuple(tag_of(fold(text), stem) for text in texts)
 
 
-def tagged(*texts: str, related: tuple[str, ...] = (), **filters: Any) -> TagQuery:
-    return TagQuery(tags(*texts), related, KeywordQuery(terms=(), **filters))
+def tagged(*texts: str, related: tuple[str, ...] = (), newest: int = 1_000, **filters: Any) -> TagQuery:
+    return TagQuery(tags(*texts), related, KeywordQuery(terms=(), **filters), newest)
 
 
 def masks(found: list[TagMatches]) -> dict[str, int]:
@@ -237,6 +237,13 @@ class SearchContract:
         assert of_memories.numbers == {0b01: 4, 0b11: 1}
         assert masks([of_chat]) == {said[2]: 0b10, said[1]: 0b10}
         assert of_chat.numbers == {0b10: 3}
+
+    async def test_no_more_than_the_newest_of_each_source_are_looked_through(self, ledger: SearchedLedger) -> None:
+        kept = [await keep(ledger, text) for text in ("ramen", "ramen", "soup")]
+        said = [await say(ledger, text, at=MOMENT + n * DAY) for n, text in enumerate(("ramen", "ramen", "soup"))]
+        for day in (1, 2, 3):
+            await write(ledger, "ramen" if day < 3 else "soup", date=f"2025-03-0{day}")
+        assert set(masks(await ledger.tagged(ADA, tagged("ramen", newest=2)))) == {kept[1].id, said[1], "2025-03-02"}
 
     @given(
         text=st.lists(st.sampled_from("run running rung ramen Ramen's *?[ ] _ 寿司 straße art-party é\x1f".split(" "))),

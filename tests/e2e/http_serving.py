@@ -21,11 +21,13 @@ from mcp.client.streamable_http import streamable_http_client
 from memory.model import BeingId
 from memory.roles import Role
 from memory.tokens import TokenId
+from server.clocks import utc_now
 from server.http.serve import serve_http
 from server.http.tokens import mint
 from server.language import LanguageModels
+from server.ledgers import open_token_ledger
 from server.settings import Settings
-from server.wiring import open_memory, open_token_ledger, utc_now
+from server.wiring import open_memory
 from tests.doubles import WordEmbedder
 from tests.e2e.serving import TIMEOUT_SECONDS, Era
 from tools.tool import UseCases

@@ -12,11 +12,11 @@ import pytest
 
 from memory.model import BeingId
 from server.app import Caller
+from server.clocks import utc_now
 from server.http.app import build_app
 from server.http.identity import Verifier
 from server.http.listen import bound, run
 from server.http_settings import HttpSettings
-from server.wiring import utc_now
 from storage.sql.tokens import open_tokens
 from tests.conformance.events import MemoryEvents
 from tests.conformance.server import conformance_server

@@ -16,9 +16,9 @@ from mcp_types import TextContent, TextResourceContents
 from memory.errors import InvalidInput
 from memory.ports import AuditQuery
 from server.arguments import parser
+from server.ledgers import audit_trail
 from server.profile_command import profile_command
 from server.settings import Settings
-from server.wiring import audit_trail
 from tests.e2e.http_serving import serving
 from tests.e2e.serving import COMMAND, ERAS, ROOT, Era, ask, connected, environment, refused
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from server.wiring import utc_now
+from server.clocks import utc_now
 from tests.e2e.http_serving import Served, asked, bearer, posted, serving
 from tests.e2e.serving import EVERY_TOOL
 

@@ -44,6 +44,7 @@ class Caller:
         pick: Callable[[], tuple[str, dict[str, Any]]] = self.chance.choices(
             [
                 self.store,
+                self.observe,
                 self.recall,
                 self.search,
                 self.by_ids,
@@ -55,7 +56,7 @@ class Caller:
                 self.context,
                 self.profile,
             ],
-            weights=[30, 20, 20, 10, 10, 5, 5, 10, 1, 10, 10],
+            weights=[30, 10, 20, 20, 10, 10, 5, 5, 10, 1, 10, 10],
         )[0]
         return pick()
 
@@ -83,6 +84,10 @@ class Caller:
         action = self.chance.choice(["show", "disable"] if kind == "preferences" else ["show", "disable", "remove"])
         return "profile", {"action": action, "kind": kind, "name": name}
 
+    def observe(self) -> tuple[str, dict[str, Any]]:
+        message = {"role": "user", "speaker": "Anna", "text": f"{self.words(5)} {self.mark}"}
+        return "observe", {"session_id": "shared session", "messages": [message]}
+
     def recall(self) -> tuple[str, dict[str, Any]]:
         query = self.chance.choice([self.words(2), " ".join(f"zz{being}zz" for being in BEINGS)])
         form = self.chance.choice(["fragments", "memories", "prompt"])
@@ -92,6 +97,8 @@ class Caller:
     def search(self) -> tuple[str, dict[str, Any]]:
         query = self.chance.choice([self.words(2), "zz", "%", "_", f"zz{self.chance.choice(BEINGS)}zz"])
         arguments: dict[str, Any] = {"query": query, "limit": self.chance.randrange(1, 20)}
+        if self.chance.random() < 0.3:
+            return "search_memory", arguments | {"mode": "tags"}
         return "search_memory", arguments | ({"cursor": self.some("cursor")} if self.chance.random() < 0.3 else {})
 
     def by_ids(self) -> tuple[str, dict[str, Any]]:
@@ -119,7 +126,7 @@ class Caller:
 
 async def test_2000_random_calls_of_three_beings_never_show_anything_of_another(tmp_path: Path) -> None:
     chance = random.Random(20260301)
-    seen: dict[str, list[str]] = {"memory": [], "cluster": [], "cursor": [], "note": []}
+    seen: dict[str, list[str]] = {"memory": [], "message": [], "cluster": [], "cursor": []}
     owner: dict[str, str] = {}
     callers = [Caller(being, chance, seen) for being in BEINGS]
     toolset = Toolset(default_tools(chance), max_text_chars=1_000)
@@ -144,7 +151,7 @@ async def test_2000_random_calls_of_three_beings_never_show_anything_of_another(
             if name == "update_memory":
                 changed.append(answer.structured_content["id"])
             erased += answer.structured_content.get("erased", [])
-        for id_ in owner.keys() - set(seen["cluster"]) - set(seen["note"]) - set(erased):
+        for id_ in owner.keys() - {*seen["cluster"], *seen["message"], *erased}:
             [whole] = (await memory.use.revisit.by_ids(Scope(BeingId(owner[id_])), [MemoryId(id_)])).memories
             assert f"zz{owner[id_]}zz" in whole.scene.action  # nobody else has changed or erased it
     assert succeeded > CALLS * 0.7
@@ -156,8 +163,7 @@ async def test_2000_random_calls_of_three_beings_never_show_anything_of_another(
 def remember(content: dict[str, Any], being: str, seen: dict[str, list[str]], owner: dict[str, str]) -> None:
     """Every id that is shown belongs to who is shown it, for good."""
     found = [one for name in ("memories", "hits", "notes") for one in content.get(name, [])]
-    kinds = {None: "memory", "memories": "memory", "notes": "note"}
-    shown = [("note" if "type" in one else kinds[one.get("source")], one["id"]) for one in found]
+    shown = [("memory" if _is_memory(one) else "message", one["id"]) for one in found]
     shown += [("cluster", cluster["id"]) for cluster in content.get("clusters", [])]
     shown += [("memory", content["id"])] if "id" in content else []
     shown += [("memory", id_) for id_ in [*content.get("erased", []), *content.get("related", [])]]
@@ -166,3 +172,8 @@ def remember(content: dict[str, Any], being: str, seen: dict[str, list[str]], ow
         seen[kind].append(id_)
     if cursor := content.get("next_cursor"):
         seen["cursor"].append(cursor)
+
+
+def _is_memory(one: dict[str, Any]) -> bool:
+    """Not a note of the profile, nor a hit from elsewhere."""
+    return "type" not in one and one.get("source", "memories") == "memories"

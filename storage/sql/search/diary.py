@@ -7,24 +7,28 @@ memories that it was written from.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import AsyncIterator, Iterable, Mapping
-from dataclasses import dataclass, replace
-from functools import lru_cache
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping
+from dataclasses import replace
 
 from sqlalchemy import bindparam, func, select, true
 
 from memory.model import Provenance, parse_moment
 from memory.ports import Hit, KeywordQuery
+from memory.rules.tag_forms import holds
 from memory.scope import Scope
+from memory.tagging import Position, Tag, TagMatches, TagQuery
 from storage.sql.engine import Reads, Row
-from storage.sql.folding import fold
+from storage.sql.folding import SEPARATOR, fold
 from storage.sql.query import among, as_list
 from storage.sql.rows import pair, shared_texts
 from storage.sql.tables import diary, memories
 from storage.sql.times import from_micros, to_micros
 
 MOST_TAGS = 10
-_BATCH = 200
+THEMED_DAYS = 366
+"""So many of the latest are held against a message's tags with their themes too, which costs a look at each of their
+memories; older ones with what they say."""
+_BATCH = 400
 _AFTER_ALL = "\U0010ffff"
 _d, _m = diary.c, memories.c
 _ENTRY = select(_d.date, _d.text, _d.written_at).where(_d.being_id == bindparam("being"))
@@ -41,45 +45,69 @@ _THEMES = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Entry:
-    hit: Hit
-    folded: str
-    themes: frozenset[str]
-    """Folded, all of them; empty where they were not asked for."""
-
-
 async def search(reads: Reads, scope: Scope, query: KeywordQuery) -> list[Hit]:
     """At most `query.limit`, newest first."""
     terms = [fold(term) for term in query.terms]
-    themes = {fold(theme) for theme in query.themes}
-    all_or_any = all if query.mode == "and" else any
-    found: list[Entry] = []
-    async for entry in entries(reads, scope, query, with_themes=bool(themes)):
-        if (not terms or all_or_any(term in entry.folded for term in terms)) and entry.themes >= themes:
-            found.append(entry)
-            if len(found) == query.limit:
-                break
-    return await _with_tags(reads, scope, [entry.hit for entry in found])
+    wanted = {fold(theme) for theme in query.themes}
+    meets: Callable[[Iterable[bool]], bool] = all if query.mode == "and" else any
+    found: list[Hit] = []
+    async for rows in _rows(reads, scope):
+        texts = [fold(text) for _, text, _ in rows]
+        hits = [
+            _to_hit(row)
+            for row, text in zip(rows, texts, strict=True)
+            if not terms or meets(term in text for term in terms)
+        ]
+        hits = [hit for hit in hits if _within(hit, query)]
+        if wanted:
+            themes = await _themes(reads, scope, [hit.id for hit in hits])
+            hits = [hit for hit in hits if wanted <= {*map(fold, themes.get(hit.id, ()))}]
+        found += hits
+        if len(found) >= query.limit:
+            break
+    return await _with_tags(reads, scope, found[: query.limit])
+
+
+async def matches(reads: Reads, scope: Scope, query: TagQuery) -> TagMatches:
+    found: list[tuple[Position, int]] = []
+    numbers: Counter[int] = Counter()
+    wanted = {fold(theme) for theme in query.filters.themes}
+    seen = 0
+    async for batch in _rows(reads, scope):
+        rows = batch[: max(0, query.newest - seen)]
+        themed = [date for date, _, _ in (rows if wanted else rows[: max(0, THEMED_DAYS - seen)])]
+        themes = await _themes(reads, scope, themed) if themed else {}
+        seen += len(rows)
+        for row in rows:
+            own = {*map(fold, themes.get(row[0], ()))}
+            mask = _mask(SEPARATOR.join((fold(row[1]), *own)), query.tags)
+            mask |= (not own.isdisjoint(query.related)) << len(query.tags)
+            if mask and wanted <= own and _within(hit := _to_hit(row), query.filters):
+                numbers[mask] += 1
+                if numbers[mask] <= query.filters.limit:
+                    found.append((hit.position, mask))
+    return TagMatches("diary", tuple(found), numbers)
+
+
+def _mask(folded: str, tags: Iterable[Tag]) -> int:
+    return sum(1 << n for n, tag in enumerate(tags) if holds(folded, tag))
 
 
 async def by_ids(reads: Reads, scope: Scope, days: Iterable[str]) -> list[Hit]:
-    rows = await reads.rows(_BY_IDS, _to_hit, being=scope.being_id, ids=as_list(days))
-    return await _with_tags(reads, scope, rows)
+    hits = await reads.rows(_BY_IDS, _to_hit, being=scope.being_id, ids=as_list(days))
+    return await _with_tags(reads, scope, hits)
 
 
-async def entries(reads: Reads, scope: Scope, query: KeywordQuery, *, with_themes: bool) -> AsyncIterator[Entry]:
-    """Those in the window of time and after the page before, newest first."""
+async def _rows(reads: Reads, scope: Scope) -> AsyncIterator[list[Row]]:
+    """(date, text, written_at), the latest day first, some at a time: the event loop has its turn between them."""
     before = _AFTER_ALL
-    while batch := await reads.rows(_BEFORE, _to_hit, being=scope.being_id, before=before):
-        before = batch[-1].id
-        in_time = [hit for hit in batch if _within(hit, query)]
-        themes = await _themes(reads, scope, in_time) if with_themes else {}
-        for hit in in_time:
-            yield Entry(hit, _folded(hit.text), frozenset(map(fold, themes.get(hit.id, ()))))
+    while rows := await reads.rows(_BEFORE, tuple, being=scope.being_id, before=before):
+        yield rows
+        before = rows[-1][0]
 
 
 def _within(hit: Hit, query: KeywordQuery) -> bool:
+    """In the window of time, and after the page before."""
     if (query.since and hit.timestamp < query.since) or (query.until and hit.timestamp > query.until):
         return False
     if query.after is None:
@@ -88,22 +116,15 @@ def _within(hit: Hit, query: KeywordQuery) -> bool:
     return hit.position[0] < at or (hit.position[0] == at and hit.id > id_)
 
 
-@lru_cache(maxsize=400)
-def _folded(text: str) -> str:
-    """A year is read again and again."""
-    return fold(text)
-
-
 async def _with_tags(reads: Reads, scope: Scope, hits: list[Hit]) -> list[Hit]:
-    themes = await _themes(reads, scope, hits) if hits else {}
+    themes = await _themes(reads, scope, [hit.id for hit in hits]) if hits else {}
     return [replace(hit, tags=tuple(themes.get(hit.id, ()))[:MOST_TAGS]) for hit in hits]
 
 
-async def _themes(reads: Reads, scope: Scope, hits: Iterable[Hit]) -> Mapping[str, list[str]]:
+async def _themes(reads: Reads, scope: Scope, days: Iterable[str]) -> Mapping[str, list[str]]:
     """By day, the commonest first."""
-    days = as_list(hit.id for hit in hits)
     numbers: dict[str, Counter[str]] = {}
-    for day, themes in await reads.rows(_THEMES, pair, being=scope.being_id, days=days):
+    for day, themes in await reads.rows(_THEMES, pair, being=scope.being_id, days=as_list(days)):
         numbers.setdefault(day, Counter()).update(shared_texts(themes))
     return {day: [theme for theme, _ in number.most_common()] for day, number in numbers.items()}
 

@@ -12,11 +12,11 @@ from typing import Any
 from sqlalchemy import ClauseElement, ColumnElement, Text, and_, bindparam, case, exists, func, literal, or_, select
 
 from memory.ports import SearchSource
-from memory.rules.tag_forms import WORD_SIGNS, holds
+from memory.rules.tag_forms import WORD_SIGNS
 from memory.scope import Scope
 from memory.tagging import Position, Tag, TagMatches, TagQuery
 from storage.sql.engine import Reads, Row
-from storage.sql.folding import SEPARATOR, fold, whole
+from storage.sql.folding import SEPARATOR, whole
 from storage.sql.query import as_list
 from storage.sql.rows import shared_texts
 from storage.sql.search import chat, diary, memories, notes
@@ -30,8 +30,9 @@ _m, _s, _n = memories_table.c, messages_table.c, notes_table.c
 
 async def matches(reads: Reads, scope: Scope, query: TagQuery, source: SearchSource) -> TagMatches:
     if source == "diary":
-        return await _in_diary(reads, scope, query)
+        return await diary.matches(reads, scope, query)
     bound = binds(scope, query.filters) | _tag_binds(query.tags)
+    bound["looked_through"] = query.newest
     bound |= {f"related_{n}": whole(theme) for n, theme in enumerate(query.related)}
     statement = _statement(source, shape(query.filters), len(query.tags), len(query.related))
     rows = await reads.rows(statement, _row, **bound)
@@ -40,21 +41,6 @@ async def matches(reads: Reads, scope: Scope, query: TagQuery, source: SearchSou
         found=tuple((position, mask) for position, mask, _ in rows),
         numbers={mask: number for _, mask, number in rows},
     )
-
-
-async def _in_diary(reads: Reads, scope: Scope, query: TagQuery) -> TagMatches:
-    found: list[tuple[Position, int]] = []
-    numbers: dict[int, int] = {}
-    themes = {fold(theme) for theme in query.filters.themes}
-    async for entry in diary.entries(reads, scope, query.filters, with_themes=True):
-        said = SEPARATOR.join((entry.folded, *entry.themes))
-        mask = sum(1 << n for n, tag in enumerate(query.tags) if holds(said, tag))
-        mask |= (not entry.themes.isdisjoint(query.related)) << len(query.tags)
-        if mask and entry.themes >= themes:
-            numbers[mask] = numbers.get(mask, 0) + 1
-            if numbers[mask] <= query.filters.limit:
-                found.append((entry.hit.position, mask))
-    return TagMatches("diary", tuple(found), numbers)
 
 
 async def themes_beside(reads: Reads, scope: Scope, tags: Sequence[Tag], recent: int) -> list[tuple[str, ...]]:
@@ -113,6 +99,7 @@ def _statement(source: SearchSource, asked: Shape, tags: int, related: int) -> C
         bits.append(or_(*(has(themes, f"related_{n}") for n in range(related))))
     mask: ColumnElement[int] = sum((case((bit, 1 << n), else_=0) for n, bit in enumerate(bits)), literal(0))
     marks = select(at.label("at"), id_.label("id"), mask.label("mask")).where(*conditions)
+    marks = marks.order_by(at.desc(), id_).limit(bindparam("looked_through"))
     # Materialized: else SQLite looks for the tags once to compare the mask, and once more to show it.
     marked = marks.cte("marked").prefix_with("MATERIALIZED")
     by, newest = marked.c.mask, (marked.c.at.desc(), marked.c.id)

@@ -11,8 +11,8 @@ from memory.model import BeingId
 from memory.scope import Scope
 from server.arguments import parser
 from server.cli import add_notes, chosen, main
+from server.ledgers import LEDGER
 from server.settings import Settings
-from server.wiring import LEDGER
 from storage.sql.ledger import open_ledger
 
 
@@ -36,7 +36,10 @@ def test_an_unknown_tool_is_told_at_the_start(
     monkeypatch.setenv("MADELEINE_DATA_DIR", str(tmp_path / "data"))
     monkeypatch.setattr("server.privacy.keep_private", lambda: None)  # it would be this process's for good
     assert main(["serve", "--in-process", "--tools", "recall,remember"]) == 2
-    assert "There is no tool 'remember'. Known are context, forget, observe," in capsys.readouterr().err
+    assert (
+        "There is no tool 'remember'. Known are context, forget, ingest, observe, profile, recall,"
+        in capsys.readouterr().err
+    )
     assert list(tmp_path.iterdir()) == []
 
 

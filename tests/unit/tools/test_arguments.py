@@ -31,6 +31,7 @@ REQUIRED: dict[str, dict[str, Any]] = {
     "forget": {"memory_ids": ["a"]},
     "run_patrol": {},
     "observe": {"session_id": "s"},
+    "ingest": {"text": "We shared ramen."},
     "context": {},
     "profile": {},
 }
@@ -41,11 +42,12 @@ SHORT_TEXTS = [
     ("store", "key"), ("update_memory", "memory_id"),
     ("run_patrol", "undo"), ("observe", "session_id"), ("observe", "title"), ("observe", "interface"),
     ("context", "session_id"), ("profile", "name"),
+    ("ingest", "session_id"), ("ingest", "key"), ("ingest", "when"),
 ]  # fmt: skip
 LINES = [("store", "setting"), ("store", "feeling"), ("store", "lesson")]
 LONG_TEXTS = [
     ("recall", "query"), ("search_memory", "query"), ("store", "text"), ("update_memory", "text"),
-    ("context", "message"),
+    ("context", "message"), ("ingest", "text"),
 ]  # fmt: skip
 VALUES = [("profile", "value")]
 """Of a length of their own."""
@@ -53,7 +55,8 @@ TEXTS = SHORT_TEXTS + LINES + LONG_TEXTS + VALUES
 TEXT_LISTS = [
     ("recall_memory", "memory_ids", 50), ("search_memory", "themes", 20), ("store", "actors", 50),
     ("store", "dialogue", 50), ("store", "sensory", 50), ("store", "themes", 20), ("store", "when", 50),
-    ("update_memory", "themes", 20), ("forget", "memory_ids", 50), ("recall", "themes", 20),
+    ("update_memory", "themes", 20), ("forget", "memory_ids", 50), ("ingest", "actors", 50),
+    ("recall", "themes", 20),
 ]  # fmt: skip
 CHOICE_LISTS = [
     ("recall", "categories"), ("recall", "emotions"), ("search_memory", "categories"), ("search_memory", "sources"),
@@ -64,6 +67,8 @@ CHOICES = [
     ("recall", "ranking"),
     ("search_memory", "mode"),
     ("store", "category"),
+    ("ingest", "category"),
+    ("recall", "ranking"),
     ("profile", "action"),
     ("profile", "kind"),
 ]
@@ -429,6 +434,7 @@ GOOD: list[tuple[str, dict[str, Any]]] = [
     ("forget", {"memory_ids": ["a", "b"]}),
     ("run_patrol", {"steps": ["merge", "assign"], "dry_run": True}),
     ("observe", {"messages": [{"role": "user", "text": "Hi", "at": "2026-03-01T12:00:00Z", "key": "k"}], "title": "T"}),
+    ("ingest", {"category": "semantic", "when": "2026-02-27", "actors": ["Ann"], "session_id": "s", "key": "k"}),
     ("context", {"message": "Hi", "token_limit": 100, "blocks": ["snapshot", "memories"], "prompt_lite_mode": True}),
     ("profile", {"action": "set", "kind": "notes", "name": "todo", "value": "Buy bread"}),
     ("observe", {"memories": [{"essence": "We met.", "weight": 1, "emotions": ["joy"], "messages": ["k", 0]}]}),

@@ -51,10 +51,10 @@ def test_every_tool_is_in_one_toolset() -> None:
         ({"names": ["store", "recall"]}, ["recall", "store"]),
         ({"toolsets": ["patrol"], "names": ["recall"]}, ["recall", "run_patrol"]),
         (
-            {"exclude": ["forget", "update_memory", "run_patrol", "observe", "context", "profile"]},
+            {"exclude": ["forget", "update_memory", "run_patrol", "observe", "ingest", "context", "profile"]},
             ["recall", "recall_memory", "search_memory", "store"],
         ),
-        ({"toolsets": ["conversation"]}, ["observe"]),
+        ({"toolsets": ["conversation"]}, ["observe", "ingest"]),
         ({"toolsets": ["context"]}, ["context", "profile"]),
         ({"names": ["store", "forget"], "exclude": ["forget"]}, ["store"]),
         ({"read_only": True}, ["recall", "recall_memory", "search_memory", "context"]),

@@ -25,6 +25,8 @@ from memory.rules.grounding import ungrounded
             "Ada: ich ziehe im Frühling nach Lyon, wegen der Arbeit",
         ),
         ("健太は3匹の猫と暮らしている。", "三匹の猫と暮らしています"),
+        ('Ada calls it "the long walk" and is at ada@example.org.', "Ada: the long walk, ada@example.org"),
+        ("The door code is rosebud.", "the code of the door? rosebud"),
         ("", ""),
     ],
 )
@@ -40,6 +42,10 @@ def test_what_was_said_in_digits_or_in_words_is_grounded(text: str, sources: str
         ("Ada has 4 cats.", "Ada: I have three cats", ("4",)),
         ("The user's PIN is 4711.", "my pin is secret", ("4711", "PIN")[:1]),
         ("健太は4匹の猫と暮らしている。", "三匹の猫", ("4",)),
+        ("The user's password is swordfish.", "store that my password is on file", ("swordfish",)),
+        ("Ada's handle is «nightowl».", "Ada has a handle", ("nightowl",)),
+        ('Ada calls it "the long walk".', "Ada walks", ("the long walk",)),
+        ("Ada is ada@example.org.", "Ada writes", ("ada@example.org",)),
         ("Es ist Mallory, die Bank und der Code von Eve.", "hallo", ("Mallory", "Bank", "Code", "Eve")),
     ],
 )

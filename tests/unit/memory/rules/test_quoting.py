@@ -125,6 +125,7 @@ def test_a_person_may_say_a_thing_again() -> None:
     both = f"{again} We shared ramen at the counter."
     assert unquoted(both, TOLD, by_assistant=False) == ""
     assert unquoted(f"{both} I found a job.", TOLD, by_assistant=False) == "I found a job."
+    assert unquoted("I remember that you moved to Lyon in May.", TOLD, by_assistant=False) == ""
 
 
 def test_an_essence_that_says_no_more_than_a_memory_restates_it() -> None:

@@ -14,9 +14,12 @@ from memory.ingest.store import StoreScenes
 from memory.ports import AuditQuery, Erased
 from memory.watch.drawn import StoreDrawn
 from memory.watch.extraction import Extracted
+from memory.watch.familiar import Familiar
+from memory.watch.remember import Remember
 from tests.contracts.chat_contract import appended, said, waiting, whole
 from tests.doubles import ADA, BOB, NOW
 from tests.household import Household, household, rows
+from tests.unit.memory.watch.talks import NearIndex
 
 
 @pytest.fixture
@@ -114,7 +117,8 @@ async def test_a_look_for_work_walks_no_session_that_was_looked_at(home: Househo
 
 async def test_what_an_agent_drew_is_stored_and_linked_once(home: Household) -> None:
     store = StoreScenes(home.ledger, home.index, home.embedder, now=home.clock)
-    remember = StoreDrawn(store, home.ledger)
+    familiar = Familiar(home.ledger, NearIndex(), home.embedder)
+    remember = StoreDrawn(Remember(store, home.ledger, familiar), home.ledger)
     ids = await appended(home.ledger, "I live by the harbour", "How lovely")
     messages = await home.ledger.messages(ADA, ids)
     one = Extracted("She lives by the harbour.", ("joy", "love"), 0.7, "Ask about the sea.")
@@ -124,7 +128,7 @@ async def test_what_an_agent_drew_is_stored_and_linked_once(home: Household) -> 
     memory = await home.now(stored.memory)
     assert (memory.scene.action, memory.importance, memory.emotions) == (one.essence, 0.7, ("joy", "love"))
     assert (memory.lesson, memory.provenance.tool, memory.provenance.session_id) == (one.lesson, "observe", "s")
-    assert memory.happened_at == messages[-1].at
+    assert memory.happened_at.date() == messages[-1].at.date()
     assert memory.access_count == 0
     assert links(home) == {(id_, memory.id) for id_ in ids}
     assert await remember(ADA, "s", [], messages) == []

@@ -3,7 +3,8 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from storage.sql.folding import SEPARATOR, fold, fold_themes, whole
+from memory.rules.folding import SEPARATOR, fold
+from storage.sql.folding import fold_themes, whole
 
 
 @given(st.text())

@@ -1,0 +1,143 @@
+"""Speed of `search_memory`'s use cases over the ledger alone: `python -m benchmarks.search [--size 100000]`.
+
+As many made-up memories as messages, of words drawn from 20,000 by Zipf's law, and ten years of diary. Printed are the
+least milliseconds of a page, and of computing in all threads, which says more on a busy machine; by what is looked for.
+The words of the tag searches are eight, where it is not one.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import random
+import tempfile
+import time
+from collections.abc import Awaitable, Callable, Iterator
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from itertools import accumulate
+from pathlib import Path
+from typing import Any
+from uuid import UUID
+
+from rich.console import Console
+from rich.table import Table
+
+from inference.stems import stem
+from memory.chat import Message, MessageId
+from memory.model import BeingId, Memory, MemoryId, ModelName, Provenance, RunId, Scene
+from memory.patrol_ports import DiaryEntry, PatrolChanges
+from memory.ports import KeywordQuery, StoreBatch
+from memory.recall.search import Search, terms_of
+from memory.recall.tagged import MessageSearch
+from memory.scope import Scope
+from storage.sql.ledger import Ledger, open_ledger
+
+SCOPE = Scope(BeingId("benchmark"), counts=False)
+END = datetime(2026, 3, 1, tzinfo=UTC)
+WORDS, LENGTH, BATCH, DAYS, ROUNDS = 20_000, 30, 1_000, 3_650, 5
+COMMON, RARE = 40, 9_000
+"""Ranks of words: the 40th is in one of fourteen texts, the 9,000th in one of three thousand."""
+
+
+class Texts:
+    def __init__(self) -> None:
+        self._chance = random.Random(1)
+        letters = "abcdefghijklmnopqrstuvwxyz"
+        made = (self._chance.choices(letters, k=self._chance.randint(4, 9)) for _ in range(WORDS))
+        self.words = ["".join(one) for one in made]
+        self._weights = list(accumulate(1 / (rank + 1) for rank in range(WORDS)))
+
+    def __call__(self, length: int = LENGTH) -> str:
+        return " ".join(self._chance.choices(self.words, cum_weights=self._weights, k=length))
+
+    def ids(self) -> Iterator[str]:
+        while True:
+            yield str(UUID(int=self._chance.getrandbits(128)))
+
+
+async def fill(ledger: Ledger, texts: Texts, size: int) -> None:
+    ids = texts.ids()
+    for start in range(0, size, BATCH):
+        moments = [END - timedelta(minutes=size - n) for n in range(start, min(size, start + BATCH))]
+        new = (
+            Memory(
+                id=MemoryId(next(ids)), being_id=SCOPE.being_id, scene=Scene(action=texts()), created_at=at,
+                happened_at=at, provenance=Provenance(tool="store"), themes=tuple(texts(2).split()),
+            )
+            for at in moments
+        )  # fmt: skip
+        await ledger.commit(SCOPE, StoreBatch(new=tuple(new), model=ModelName("none"), vectors={}))
+        said = [
+            Message(
+                id=MessageId(next(ids)), session_id=f"session {start}", position=0, role="user", speaker="Ann",
+                text=texts(), at=at, stored_at=at,
+            )
+            for at in moments
+        ]  # fmt: skip
+        await ledger.append(SCOPE, f"session {start}", said, keys=[None] * len(said))
+    async with ledger.patrol(SCOPE) as patrol:
+        for day in range(DAYS):
+            date = (END - timedelta(days=day)).date().isoformat()
+            entry = DiaryEntry(date=date, text=texts(5 * LENGTH), sources=(), written_at=END)
+            await patrol.apply(PatrolChanges(diary=entry), run=RunId("run"), step="diary")
+
+
+async def measure(ledger: Ledger, texts: Texts, show: Callable[[str, float, float, int], None]) -> None:
+    by_message = MessageSearch(ledger, stem)
+    search = Search(ledger, ledger.activations, by_message=by_message, now=lambda: END)
+    words = texts.words
+
+    async def timed(name: str, call: Callable[[], Awaitable[Any]]) -> None:
+        took, computed, found = [], [], 0
+        for _ in range(ROUNDS):
+            start, began = time.perf_counter(), time.process_time()
+            answer = await call()
+            took.append((time.perf_counter() - start) * 1_000)
+            computed.append((time.process_time() - began) * 1_000)
+            found = len(answer if isinstance(answer, tuple) else answer.hits)
+        show(name, min(took), min(computed), found)
+
+    queries = {
+        "a common word": words[COMMON],
+        "a rare word": words[RARE],
+        "a word that is nowhere": "qqqqqqqqqqq",
+        "four rare words": " ".join(words[RARE : RARE + 4]),
+    }
+    for name, text in queries.items():
+        query = KeywordQuery(terms=terms_of(text))
+        await timed(f"{name}, any", lambda query=query: search(SCOPE, query))  # type: ignore[misc]
+        every = replace(query, mode="and")
+        await timed(f"{name}, all", lambda query=every: search(SCOPE, query))  # type: ignore[misc]
+    messages = {
+        "tags, all rare": words[RARE : RARE + 8],
+        "tags, half of them common": words[COMMON : COMMON + 4] + words[RARE : RARE + 4],
+        "tags, one": words[RARE : RARE + 1],
+    }
+    for name, chosen in messages.items():
+        for chat in (False, True):
+
+            async def call(message: str = " ".join(chosen), chat: bool = chat) -> Any:
+                return await by_message(SCOPE, message, limit=5, include_chat=chat)
+
+            await timed(f"{name}{', with chat' if chat else ''}", call)
+
+
+async def main(size: int) -> None:
+    texts = Texts()
+    table = Table("looked for", "ms", "computing ms", "found", title=f"{size:,} memories, {size:,} messages")
+
+    def show(name: str, took: float, computed: float, found: int) -> None:
+        table.add_row(name, f"{took:.1f}", f"{computed:.1f}", str(found))
+
+    with tempfile.TemporaryDirectory() as directory:
+        async with open_ledger(Path(directory) / "memory.db") as ledger:
+            await fill(ledger, texts, size)
+            await measure(ledger, texts, show)
+    Console().print(table)
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--size", type=int, default=100_000)
+    asyncio.run(main(parser.parse_args().size))

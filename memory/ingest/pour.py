@@ -1,0 +1,302 @@
+"""Pouring a text in (spec L1): clean, cut, embed in one batch, score, drop what is worth little, route, store.
+
+A text with a key is poured in once. Its chunks have keys of their own, made from it, so that after a crash in the
+middle none is stored twice; and when all is done what came of it is noted down, and is the answer from then on.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import asdict, dataclass, field
+from datetime import datetime
+from typing import Any, Literal, Protocol
+
+from memory.errors import EmbeddingUnavailable, InvalidInput, KeyConflict
+from memory.ingest.centroid import Centroids
+from memory.ingest.rarity import Rarity
+from memory.ingest.redaction import Cleaning
+from memory.ingest.store import NewScene, Stored, StoreScenes
+from memory.model import (
+    BeingId,
+    Category,
+    ContentHash,
+    Memory,
+    MemoryId,
+    ModelName,
+    Scene,
+    Vector,
+    content_hash,
+    embed_text,
+)
+from memory.ports import Embedder, KeyedEarlier
+from memory.rules.chunking import LIMITS, ChunkLimits, chunked
+from memory.rules.cleaning import cleaned
+from memory.rules.importance import THRESHOLD, importance
+from memory.rules.novelty import novelty
+from memory.rules.routing import route
+from memory.rules.salience import signals
+from memory.rules.secrets import Redact, redacted
+from memory.scope import Scope
+
+TOOL = "ingest"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PouredText:
+    """`category`: of all its chunks, None to tell by what each says. `key`: idempotent; `when` and `actors`: of all."""
+
+    text: str
+    session_id: str = ""
+    category: Category | None = None
+    key: str | None = None
+    when: str = ""
+    actors: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Chunk:
+    """What became of the part of the cleaned text from `start`, of `length` signs without the space around it. Dropped:
+    not worth keeping, and not stored. `id`, `category`: of the memory that it is, or that says the same."""
+
+    start: int
+    length: int
+    status: Literal["stored", "reinforced", "dropped"]
+    importance: float
+    novelty: float
+    salience: float
+    id: MemoryId | None = None
+    category: Category | None = None
+    resembles: MemoryId | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Poured:
+    """`text`: as it was cut, cleaned and without secrets. `repeated`: the key was used before for the same text, and
+    nothing was done again. `unembedded`: why it is found by its words only, for now."""
+
+    text: str
+    chunks: tuple[Chunk, ...]
+    repeated: bool = False
+    unembedded: str = ""
+    redacted: Mapping[str, int] = field(default_factory=dict)
+
+
+class IngestLedger(Protocol):
+    async def vectors(self, model: ModelName, hashes: Sequence[ContentHash]) -> dict[ContentHash, Vector]: ...
+
+    async def keyed(self, scope: Scope, keys: Sequence[str]) -> dict[str, KeyedEarlier]: ...
+
+    async def memories(self, scope: Scope, ids: Sequence[MemoryId]) -> list[Memory]: ...
+
+    async def outcome(self, scope: Scope, key: str) -> dict[str, Any] | None:
+        """What came of the text with this key; None while it has not been poured in to the end."""
+        ...
+
+    async def keep_outcome(self, scope: Scope, key: str, outcome: Mapping[str, Any], *, at: datetime) -> None:
+        """Durably; the first one stays."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class _Scored:
+    start: int
+    scene: NewScene
+    vector: Vector | None
+    novelty: float
+    salience: float
+    importance: float
+
+
+class Ingest:
+    """The use case."""
+
+    def __init__(
+        self,
+        ledger: IngestLedger,
+        store: StoreScenes,
+        embedder: Embedder,
+        centroids: Centroids,
+        rarity: Rarity,
+        *,
+        now: Callable[[], datetime],
+        redact: Redact = redacted,
+        threshold: float = THRESHOLD,
+        limits: ChunkLimits = LIMITS,
+    ) -> None:
+        self._ledger = ledger
+        self._store = store
+        self._embedder = embedder
+        self._centroids = centroids
+        self._rarity = rarity
+        self._now = now
+        self._redact = redact
+        self._threshold = threshold
+        self._limits = limits
+        self._last: dict[tuple[BeingId, str], asyncio.Event] = {}
+
+    async def __call__(self, scope: Scope, given: PouredText) -> Poured:
+        """All chunks that are worth it are stored, in one transaction; those of a session in the order in which its
+        texts came, though they are embedded at the same time. Raises `KeyConflict` if the key was used for another
+        text, `InvalidInput` if it is a secret, `StorageFull` and `StorageError`."""
+        async with self._place_in(scope, given.session_id) as before:
+            return await self._pour(scope, given, before)
+
+    async def _pour(self, scope: Scope, given: PouredText, before: asyncio.Event | None) -> Poured:
+        cleaning = Cleaning(self._redact)
+        # Before it is cut: a secret may be longer than a chunk.
+        text = cleaning.text(cleaned(given.text))
+        self._refuse_secret(given.key)
+        if given.key is not None and (earlier := await self._ledger.outcome(scope, given.key)):
+            return _as_before(given.key, text, earlier)
+        scenes = self._scenes(given, text, await chunked(text, self._embedder.count_tokens, self._limits))
+        vectors, unembedded = await self._embed(scenes.values())
+        if before is not None:
+            await before.wait()
+        scored = await self._score(scope, scenes, vectors)
+        kept = [one for one in scored if one.importance >= self._threshold]
+        kept += await self._kept_before(scope, [one for one in scored if one.importance < self._threshold])
+        kept.sort(key=lambda one: one.start)
+        stored = await self._store(scope, [one.scene for one in kept], vectors=vectors) if kept else []
+        fate = {one.start: _kept(one, found) for one, found in zip(kept, stored, strict=True)}
+        poured = Poured(
+            text=text,
+            chunks=tuple(fate.get(one.start) or _dropped(one) for one in scored),
+            unembedded=unembedded,
+            redacted=cleaning.found,
+        )
+        if given.key is not None:
+            await self._ledger.keep_outcome(scope, given.key, _to_json(poured), at=self._now())
+        return poured
+
+    @asynccontextmanager
+    async def _place_in(self, scope: Scope, session_id: str) -> AsyncIterator[asyncio.Event | None]:
+        """When the text before is done with, whatever became of it; None if there is none under way."""
+        if not session_id:
+            yield None
+            return
+        session = scope.being_id, session_id
+        before = self._last.get(session)
+        done = self._last[session] = asyncio.Event()
+        try:
+            yield before
+        finally:
+            done.set()
+            if self._last[session] is done:
+                del self._last[session]
+
+    def _refuse_secret(self, key: str | None) -> None:
+        if key is not None and (kinds := self._redact(key).found):
+            raise InvalidInput(f"key: looks like a secret ({', '.join(kinds)}). Nothing was stored: use another key.")
+
+    def _scenes(self, given: PouredText, text: str, chunks: Sequence[str]) -> dict[int, NewScene]:
+        """By where each begins in `text`."""
+        found: dict[int, NewScene] = {}
+        start = 0
+        for position, chunk in enumerate(chunks):
+            # Without the space around it; the first line of a block of code keeps its indentation.
+            action = chunk.strip("\n").rstrip()
+            found[start + len(chunk) - len(chunk.lstrip("\n"))] = NewScene(
+                scene=Scene(action=action, actors=given.actors, when=(given.when,) if given.when else ()),
+                category=route(action, given.category),
+                session_id=given.session_id,
+                key=None if given.key is None else f"{given.key}#{position}-{_digest(action)[:8]}",
+                tool=TOOL,
+            )
+            start += len(chunk)
+        assert start == len(text)
+        return found
+
+    async def _embed(self, scenes: Iterable[NewScene]) -> tuple[dict[ContentHash, Vector], str]:
+        """By content hash: those that are cached, the others in one batch; else why there are none."""
+        texts = {content_hash(text): text for text in (embed_text(one.scene, one.feeling) for one in scenes)}
+        vectors = await self._ledger.vectors(self._embedder.model, list(texts))
+        missing = [hash_ for hash_ in texts if hash_ not in vectors]
+        if missing:
+            try:
+                rows = await self._embedder.embed([texts[hash_] for hash_ in missing])
+            except EmbeddingUnavailable as error:
+                return vectors, str(error)
+            vectors |= dict(zip(missing, rows, strict=True))
+        return vectors, ""
+
+    async def _score(
+        self, scope: Scope, scenes: Mapping[int, NewScene], vectors: Mapping[ContentHash, Vector]
+    ) -> list[_Scored]:
+        """What could not be embedded is taken for new."""
+        centroid = await self._centroids.of(scope)
+        rarities = await self._rarity.of(scope, [one.scene.action for one in scenes.values()])
+        found = []
+        for (start, new), rare in zip(scenes.items(), rarities, strict=True):
+            text = embed_text(new.scene, new.feeling)
+            vector = vectors.get(content_hash(text))
+            legible = self._embedder.coverage(text)
+            new_to_it = 1.0 if vector is None else novelty(vector, centroid, legible=legible)
+            salience = signals(new.scene.action, rarity=rare).salience
+            worth = importance(novelty=new_to_it, salience=salience)
+            scored = NewScene(
+                scene=new.scene,
+                category=new.category,
+                importance=worth,
+                session_id=new.session_id,
+                key=new.key,
+                tool=new.tool,
+            )
+            found.append(_Scored(start, scored, vector, new_to_it, salience, worth))
+        return found
+
+    async def _kept_before(self, scope: Scope, low: Sequence[_Scored]) -> list[_Scored]:
+        """Those that an earlier try, which came to no end, has stored: they were worth it before they were known."""
+        keyed = await self._ledger.keyed(scope, [one.scene.key for one in low if one.scene.key is not None])
+        return [one for one in low if one.scene.key in keyed]
+
+
+def _kept(one: _Scored, stored: Stored) -> Chunk:
+    return Chunk(
+        start=one.start,
+        length=len(one.scene.scene.action),
+        status=stored.status,
+        importance=one.importance,
+        novelty=one.novelty,
+        salience=one.salience,
+        id=stored.memory.id,
+        category=stored.memory.category,
+        resembles=stored.resembles,
+    )
+
+
+def _dropped(one: _Scored) -> Chunk:
+    return Chunk(
+        start=one.start,
+        length=len(one.scene.scene.action),
+        status="dropped",
+        importance=one.importance,
+        novelty=one.novelty,
+        salience=one.salience,
+    )
+
+
+# --- what is noted down -----------------------------------------------------------------------------------------
+
+
+def _to_json(poured: Poured) -> dict[str, Any]:
+    """Without any of its text."""
+    return {
+        "digest": _digest(poured.text),
+        "redacted": dict(poured.redacted),
+        "chunks": [{name: value for name, value in asdict(one).items() if value is not None} for one in poured.chunks],
+    }
+
+
+def _as_before(key: str, text: str, outcome: Mapping[str, Any]) -> Poured:
+    # Without a digest: some of it was forgotten since.
+    if outcome.get("digest", _digest(text)) != _digest(text):
+        raise KeyConflict(key)
+    chunks = tuple(Chunk(**one) for one in outcome["chunks"])
+    return Poured(text=text, chunks=chunks, repeated=True, redacted=outcome["redacted"])
+
+
+def _digest(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()

@@ -1,0 +1,50 @@
+"""How rare words are in what a being remembers, looked up once for many texts."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from memory.errors import IndexUnavailable
+from memory.model import BeingId
+from memory.ports import WordStatistics
+from memory.rules.salience import STATISTICS_FROM, rarity, telling_words
+from memory.scope import Scope
+
+UNHEARD = "qxzjvkwqxz"
+"""A word that no memory has: the greatest IDF there is."""
+DRIFT = 0.2
+"""By which the greatest IDF may have grown before all are looked up again: by a fifth more memories."""
+AT_ONCE = 64
+"""Words a question: each is a query, and the index answers no other meanwhile."""
+MOST_WORDS = 20_000
+"""Held for a being, the only one: texts are poured in one being at a time."""
+
+
+class Rarity:
+    def __init__(self, statistics: WordStatistics) -> None:
+        self._statistics = statistics
+        self._being: BeingId | None = None
+        self._unheard = 0.0
+        self._idf: dict[str, float] = {}
+
+    async def of(self, scope: Scope, texts: Sequence[str]) -> list[float]:
+        """In [0, 1], of each text; 0 for all while the index cannot answer."""
+        words = [telling_words(text) for text in texts]
+        try:
+            [unheard] = await self._statistics.idf(scope, [UNHEARD])
+            if unheard < STATISTICS_FROM:
+                return [0.0] * len(texts)
+            idf = await self._look_up(scope, {word for some in words for word in some}, unheard)
+        except IndexUnavailable:
+            return [0.0] * len(texts)
+        return [rarity([idf[word] for word in some], unheard=unheard) for some in words]
+
+    async def _look_up(self, scope: Scope, words: set[str], unheard: float) -> dict[str, float]:
+        if self._being != scope.being_id or abs(unheard - self._unheard) > DRIFT or len(self._idf) > MOST_WORDS:
+            self._being, self._unheard, self._idf = scope.being_id, unheard, {}
+        known = self._idf
+        missing = sorted(words - known.keys())
+        for start in range(0, len(missing), AT_ONCE):
+            some = missing[start : start + AT_ONCE]
+            known.update(zip(some, await self._statistics.idf(scope, some), strict=True))
+        return known

@@ -1,0 +1,133 @@
+"""Pouring in, from a real client and from the command to the disk and back."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from tests.e2e.hosting import madeleine, no_host_left
+from tests.e2e.serving import COMMAND, ERAS, ROOT, Era, ask, connected, environment, refused
+
+TRIP = (
+    "Maria took the night train to Lisbon in May and forgot her blue umbrella there. She noticed it only when it "
+    "rained on the way to the aquarium, and bought a new one from a man who sold them at the station for nine euros. "
+    "The train back was late, and she read a whole novel about lighthouses on the platform."
+)
+TEA = (
+    "I prefer green tea without sugar in the afternoon, and coffee before noon. I never drink either of them after "
+    "dinner, because then I lie awake and count the bells of the church. When there are guests I make a whole pot, and "
+    "whoever wants sugar has to bring some along, as there is none in the house and never was."
+)
+
+
+@pytest.mark.parametrize("era", ERAS)
+async def test_a_text_is_poured_in_recalled_and_known_the_second_time(tmp_path: Path, era: Era) -> None:
+    async with connected(tmp_path, era=era) as client:
+        poured = await ask(client, "ingest", text=f"{TRIP}\n\n{TEA}", session_id="diary", key="k", when="2026-05-02")
+        again = await ask(client, "ingest", text=f"{TRIP}\n\n{TEA}", session_id="diary", key="k", when="2026-05-02")
+        recalled = await ask(client, "recall", query="Where did Maria forget the umbrella?", format="memories", limit=1)
+        other = await refused(client, "ingest", {"text": TEA, "key": "k"})
+    assert (poured["stored"], poured["reinforced"], poured["dropped"]) == (2, 0, 0)
+    trip, tea = poured["chunks"]
+    assert (trip["status"], trip["category"], tea["category"]) == ("stored", "episodic", "procedural")
+    assert trip["begins"] == TRIP[:60].rstrip()
+    assert trip["importance"] == pytest.approx(0.6 * trip["novelty"] + 0.4 * trip["salience"], abs=1e-3)
+    assert "resembles" not in trip
+    assert again == poured | {"repeated": True}
+    [memory] = recalled["memories"]
+    assert (memory["id"], memory["when"]) == (trip["id"], "2026-05-02")
+    assert memory["provenance"]["tool"] == "ingest"
+    assert memory["provenance"]["session_id"] == "diary"
+    assert "was used before for a different text" in other
+
+
+async def test_ingest_is_listed_where_its_toolset_is_asked_for(tmp_path: Path) -> None:
+    async with connected(tmp_path, more={"MADELEINE_TOOLSETS": "conversation"}) as client:
+        assert "ingest" in [tool.name for tool in (await client.list_tools()).tools]
+    async with connected(tmp_path) as client:
+        assert "ingest" not in [tool.name for tool in (await client.list_tools()).tools]
+
+
+async def test_bad_arguments_are_refused_and_nothing_is_stored(tmp_path: Path) -> None:
+    bad: list[dict[str, object]] = [
+        {}, {"text": " "}, {"text": "a", "category": "news"}, {"text": "a" * 32_001}, {"text": "a", "k": 1}
+    ]  # fmt: skip
+    async with connected(tmp_path) as client:
+        for arguments in bad:
+            assert (await refused(client, "ingest", arguments)).startswith("Nothing was done."), arguments
+
+
+async def test_store_says_what_a_memory_resembles_and_recall_memory_shows_it(tmp_path: Path) -> None:
+    """spec T6."""
+    async with connected(tmp_path) as client:
+        first = await ask(client, "store", text="We paid 40 euros for the old boat")
+        second = await ask(client, "store", text="We paid 45 euros for the old boat")
+        shown = await ask(client, "recall_memory", memory_ids=[second["id"]])
+    assert "resembles" not in first
+    assert (second["status"], second["resembles"]) == ("stored", first["id"])
+    assert shown["memories"][0]["resembles"] == first["id"]
+
+
+async def test_the_command_pours_files_in_once(tmp_path: Path) -> None:
+    data = tmp_path / "data"
+    text, chat = tmp_path / "notes.md", tmp_path / "chat.jsonl"
+    text.write_text(f"# Notes\n\n{TRIP}\n\n{TEA}\n")
+    chat.write_text(
+        json.dumps({"speaker": "Bruno", "text": "I sold the red bicycle to Ines.", "ts": "2026-04-03"})
+        + "\n"
+        + json.dumps({"speaker": "Ines", "text": ""})
+    )
+    with no_host_left(data):
+        first = madeleine(data, "ingest", str(text), str(chat), "--session", "import")
+        second = madeleine(data, "ingest", str(text), str(chat), "--session", "import", "--json")
+        async with connected(data, words=COMMAND) as client:
+            recalled = await ask(client, "recall", query="Who sold the red bicycle?", format="memories", limit=1)
+    assert first.returncode == 0, first.stderr
+    assert first.stdout.splitlines() == [f"{text}: 2 stored.", f"{chat}: 1 stored.", "  Lines without a text: 1."]
+    assert "notes.md" in first.stderr
+    assert json.loads(second.stdout) == [
+        {"file": str(text), "parts": 1, "stored": 0, "reinforced": 0, "dropped": 0, "already": 2},
+        {"file": str(chat), "parts": 1, "stored": 0, "reinforced": 0, "dropped": 0, "already": 1, "without_text": 1},
+    ]
+    [memory] = recalled["memories"]
+    assert (memory["actors"], memory["when"]) == (["Bruno"], "2026-04-03")
+    assert memory["provenance"]["client"] == "madeleine ingest"
+
+
+def test_the_command_reads_standard_input_and_gives_all_of_it_one_category(tmp_path: Path) -> None:
+    data = tmp_path / "data"
+    with no_host_left(data):
+        found = subprocess.run(
+            [*COMMAND, "ingest", "-", "--category", "social", "--json"],
+            env=environment(data), cwd=ROOT, input=TRIP.encode(), capture_output=True, timeout=120, check=True,
+        )  # fmt: skip
+    [tally] = json.loads(found.stdout)
+    assert (tally["file"], tally["stored"]) == ("standard input", 1)
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["nowhere.txt"], "nowhere.txt cannot be read: No such file or directory. Nothing was poured in."),
+        (["."], "cannot be read: Is a directory"),
+        (["Makefile", "--category", "news"], "--category: there is no 'news'. Known are working, episodic"),
+        (["Makefile", "--session", ""], "--session: give 1 to 200 characters."),
+    ],
+)
+def test_what_cannot_be_poured_in_is_said_before_a_host_is_started(tmp_path: Path, words: list[str], said: str) -> None:
+    with no_host_left(tmp_path):
+        found = madeleine(tmp_path, "ingest", *words)
+        assert found.returncode == 2
+        assert said in found.stderr
+        assert not (tmp_path / "memory.db").exists()
+
+
+def test_who_may_only_read_is_told_so(tmp_path: Path) -> None:
+    with no_host_left(tmp_path):
+        found = madeleine(tmp_path, "ingest", "Makefile", MADELEINE_READ_ONLY="true")
+        assert found.returncode != 0
+        assert "Traceback" not in found.stderr
+        assert "madeleine: " in found.stderr

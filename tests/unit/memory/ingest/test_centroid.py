@@ -1,0 +1,125 @@
+"""spec L1, step 4: the mean of a being's memories, at the cost of what is new."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+import pytest
+
+from memory.ingest import centroid
+from memory.ingest.centroid import Centroids
+from memory.model import ModelName, Vector
+from memory.patrol_ports import PatrolChanges
+from memory.scope import Scope
+from storage.sql.ledger import Ledger
+from tests.contracts.ledger_contract import apply, subjects
+from tests.doubles import ADA, BOB, unit
+from tests.household import Household
+
+
+@dataclass
+class Watched:
+    """`CentroidSource` that notes how much was read."""
+
+    ledger: Ledger
+    read: list[int] = field(default_factory=list)
+
+    async def last_upset(self, scope: Scope, *, after: int) -> tuple[int, bool]:
+        return await self.ledger.last_upset(scope, after=after)
+
+    async def stored_after(
+        self, scope: Scope, model: ModelName, *, after: int, limit: int
+    ) -> list[tuple[int, Vector | None]]:
+        found = await self.ledger.stored_after(scope, model, after=after, limit=limit)
+        self.read.append(len(found))
+        return found
+
+
+def mean(home: Household, *texts: str) -> Vector:
+    return unit(np.sum([home.embedder.vector(text) for text in texts], axis=0))
+
+
+def centroids(home: Household) -> tuple[Centroids, Watched]:
+    source = Watched(home.ledger)
+    return Centroids(source, home.embedder.model), source
+
+
+async def test_without_memories_there_is_none(home: Household) -> None:
+    await home.store("somebody else's", scope=BOB)
+    assert await centroids(home)[0].of(ADA) is None
+
+
+async def test_it_is_the_mean_of_the_being_s_own_vectors(home: Household) -> None:
+    await home.store("a red boat", "the green house")
+    await home.store("a wolf in the snow", scope=BOB)
+    found = await centroids(home)[0].of(ADA)
+    assert found == pytest.approx(mean(home, "a red boat", "the green house"))
+
+
+async def test_only_what_is_new_is_read_again(home: Household) -> None:
+    mine, source = centroids(home)
+    await home.store("a red boat", "the green house")
+    await mine.of(ADA)
+    await home.store("snow")
+    found = await mine.of(ADA)
+    assert found == pytest.approx(mean(home, "a red boat", "the green house", "snow"))
+    await mine.of(ADA)
+    assert [count for count in source.read if count] == [2, 1]
+
+
+async def test_it_is_read_in_pages(home: Household, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(centroid, "PAGE", 2)
+    mine, source = centroids(home)
+    texts = ("boat", "house", "snow", "wolf", "lamp")
+    await home.store(*texts)
+    assert await mine.of(ADA) == pytest.approx(mean(home, *texts))
+    assert source.read == [2, 2, 1, 0]
+
+
+async def test_it_is_right_again_after_each_kind_of_change(home: Household) -> None:
+    mine, _ = centroids(home)
+    boat, house, snow, _ = await home.store("boat", "house", "snow", "wolf")
+    await mine.of(ADA)
+    await home.ledger.forget(ADA, [boat.id], at=home.clock())
+    assert await mine.of(ADA) == pytest.approx(mean(home, "house", "snow", "wolf"))
+    await home.correct(house.id, text="lamp")
+    assert await mine.of(ADA) == pytest.approx(mean(home, "lamp", "snow", "wolf"))
+    died = replace((await subjects(home.ledger))[snow.id], status="dead")
+    await apply(home.ledger, PatrolChanges(subjects=(died,)))
+    await home.night(steps=["age"])  # what a patrol does is told at its end
+    assert await mine.of(ADA) == pytest.approx(mean(home, "lamp", "wolf"))
+    fresh, _ = centroids(home)
+    assert await fresh.of(ADA) == pytest.approx(await mine.of(ADA))
+
+
+async def test_another_being_s_changes_cost_nothing(home: Household) -> None:
+    mine, source = centroids(home)
+    await home.store("boat")
+    [other] = await home.store("house", scope=BOB)
+    await mine.of(ADA)
+    await home.ledger.forget(BOB, [other.id], at=home.clock())
+    await mine.of(ADA)
+    assert [count for count in source.read if count] == [1]
+
+
+async def test_one_that_is_embedded_later_is_counted_then(home: Household) -> None:
+    mine, _ = centroids(home)
+    await home.store("boat")
+    home.embedder.available = False
+    [late] = await home.store("house")
+    home.embedder.available = True
+    await home.store("snow")
+    assert await mine.of(ADA) == pytest.approx(mean(home, "boat", "snow"))
+    await home.ledger.add_vectors(home.embedder.model, {late.content_hash: home.embedder.vector("house")})
+    assert await mine.of(ADA) == pytest.approx(mean(home, "boat", "house", "snow"))
+
+
+async def test_sums_of_the_longest_unused_are_let_go(home: Household, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(centroid, "MOST_BEINGS", 1)
+    mine, source = centroids(home)
+    await home.store("boat")
+    await home.store("house", scope=BOB)
+    for scope in (ADA, BOB, ADA):
+        assert await mine.of(scope) is not None
+    assert [count for count in source.read if count] == [1, 1, 1]

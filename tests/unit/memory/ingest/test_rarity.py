@@ -1,0 +1,72 @@
+"""How rare words are, looked up once for many texts."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pytest
+
+from memory.errors import IndexUnavailable
+from memory.ingest.rarity import AT_ONCE, UNHEARD, Rarity
+from memory.scope import Scope
+from tests.doubles import ADA, BOB, FakeWordStatistics
+
+
+class Asked(FakeWordStatistics):
+    """A word is as rare as it is long; notes what it was asked."""
+
+    def __init__(self, unheard: float) -> None:
+        super().__init__()
+        self.unheard = unheard
+        self.questions: list[list[str]] = []
+
+    async def idf(self, scope: Scope, words: Sequence[str]) -> list[float]:
+        if list(words) != [UNHEARD]:
+            self.questions.append(list(words))
+        return [self.unheard if word == UNHEARD else value for word, value in zip(
+            words, await super().idf(scope, words), strict=True)]  # fmt: skip
+
+
+async def test_it_is_the_mean_share_of_the_greatest() -> None:
+    """(8 + 4) / 2 of 8, and 2 of 8."""
+    found = await Rarity(Asked(8.0)).of(ADA, ["a dinosaur eggs", "ox", ""])
+    assert found == pytest.approx([0.75, 0.25, 0.0])
+
+
+async def test_a_word_is_looked_up_once() -> None:
+    statistics = Asked(8.0)
+    mine = Rarity(statistics)
+    await mine.of(ADA, ["wolf snow", "snow"])
+    await mine.of(ADA, ["snow boat"])
+    assert statistics.questions == [["snow", "wolf"], ["boat"]]
+
+
+async def test_all_are_looked_up_again_for_another_being_and_when_there_is_much_more() -> None:
+    statistics = Asked(8.0)
+    mine = Rarity(statistics)
+    await mine.of(ADA, ["snow"])
+    await mine.of(BOB, ["snow"])
+    statistics.unheard = 8.1
+    await mine.of(BOB, ["snow"])
+    statistics.unheard = 8.3
+    await mine.of(BOB, ["snow"])
+    assert statistics.questions == [["snow"]] * 3
+
+
+async def test_many_words_are_asked_for_some_at_a_time() -> None:
+    statistics = Asked(8.0)
+    texts = [f"q{chr(97 + n // 26)}{chr(97 + n % 26)}" for n in range(2 * AT_ONCE + 1)]
+    await Rarity(statistics).of(ADA, texts)
+    assert [len(question) for question in statistics.questions] == [AT_ONCE, AT_ONCE, 1]
+
+
+async def test_in_a_small_store_nothing_is_looked_up_and_nothing_is_rare() -> None:
+    statistics = Asked(5.0)
+    assert await Rarity(statistics).of(ADA, ["snow"]) == [0.0]
+    assert statistics.questions == []
+
+
+async def test_without_an_index_nothing_is_rare() -> None:
+    statistics = Asked(8.0)
+    statistics.fails_with = IndexUnavailable("it is away")
+    assert await Rarity(statistics).of(ADA, ["snow", "boat"]) == [0.0, 0.0]

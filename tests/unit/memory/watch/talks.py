@@ -1,0 +1,157 @@
+"""Conversations over the real ledger, with a mind of the test's own."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator, Callable
+from contextlib import AsyncExitStack, asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from memory.chat import ChatRole, NewMessage
+from memory.ingest.store import NewScene, StoreScenes
+from memory.language import Prompt
+from memory.model import Memory, Scene
+from memory.ports import Pool, Question, VectorToCome
+from memory.recall.recall import Query, Recall
+from memory.scope import Scope
+from memory.watch.drawn import StoreDrawn
+from memory.watch.familiar import Familiar
+from memory.watch.observe import Drawn, Observation, Observe
+from memory.watch.remember import Remember
+from memory.watch.thread import MemoryThread, ThreadConfig, Turned
+from storage.qdrant.edge import EdgeIndex
+from storage.qdrant.schema import Fingerprint
+from storage.sql.ledger import Ledger, open_ledger
+from tests.doubles import ADA, Clock, WordEmbedder
+from tests.household import Mind, NearbyIndex, new_store, rows
+
+Said = tuple[ChatRole, str]
+
+
+def shown(prompt: Prompt) -> list[dict[str, Any]]:
+    """The messages as the model is shown them."""
+    return [json.loads(line) for line in prompt.text.splitlines() if line.startswith("{")]
+
+
+def memory(essence: str, *messages: int, **more: Any) -> dict[str, Any]:
+    """One of an answer."""
+    found = {"essence": essence, "emotions": [], "weight": 0.6, "lesson": "", "messages": list(messages) or [1]}
+    return found | more
+
+
+def copies(prompt: Prompt) -> dict[str, Any]:
+    """Makes a memory of each new message of more than three words, in its own: up to three."""
+    new = [line for line in shown(prompt) if line.get("new") and len(line["text"].split()) > 3]
+    return {"memories": [memory(line["text"][:500], line["n"]) for line in new[-3:]]}
+
+
+class NearIndex(NearbyIndex):
+    """What `Familiar` needs, too: all that the being has, with cosines. Opened sooner than the real one."""
+
+    async def candidates(self, scope: Scope, question: Question, vector: VectorToCome) -> Pool:
+        found = [point for point in self._points.values() if point.memory.being_id == scope.being_id]
+        asked = await vector()
+        cosines = [
+            float(np.dot(point.vector, asked)) if point.vector is not None and asked is not None else 0.0
+            for point in found
+        ]
+        return Pool(
+            tuple(point.memory.id for point in found),
+            (),
+            np.array(cosines, np.float32),
+            np.zeros((len(found), 0), np.float32),
+            np.zeros(0, np.float32),
+        )
+
+
+class Talks:
+    def __init__(self, path: Path, ledger: Ledger, index: Any, config: ThreadConfig | None) -> None:
+        self.path = path
+        self.ledger = ledger
+        self.index = index
+        self.clock = Clock()
+        self.embedder = WordEmbedder()
+        self.store = StoreScenes(ledger, index, self.embedder, now=self.clock)
+        self.familiar = Familiar(ledger, index, self.embedder)
+        self.remember = Remember(self.store, ledger, self.familiar)
+        self.observe = Observe(ledger, StoreDrawn(self.remember, ledger), now=self.clock)
+        self.recall = Recall(ledger, index, self.embedder, ledger.activations, now=self.clock)
+        self.thread = self.thread_over(ledger, config)
+        self.mind = Mind(extract=copies)
+
+    def thread_over(self, ledger: Any, config: ThreadConfig | None = None) -> MemoryThread:
+        """As after a restart."""
+        remember = Remember(self.store, ledger, self.familiar)
+        return MemoryThread(ledger, self.ledger, self.familiar, remember, now=self.clock, config=config)
+
+    def answers(self, answer: Callable[[Prompt], Any]) -> None:
+        self.mind = Mind(extract=answer)
+
+    async def say(self, *said: Said, session: str = "s", scope: Scope = ADA, speaker: str = "", **more: Any) -> None:
+        messages = [NewMessage(role=role, text=text, speaker=speaker if role == "user" else "") for role, text in said]
+        await self.observe(scope, Observation(session_id=session, messages=messages, **more))
+
+    async def draw(self, *drawn: Drawn, said: Said, session: str = "s", scope: Scope = ADA) -> Any:
+        message = NewMessage(role=said[0], text=said[1])
+        return await self.observe(scope, Observation(session_id=session, messages=[message], drawn=drawn))
+
+    async def turn(self) -> Turned:
+        return await self.thread.turn(self.mind)
+
+    async def turns(self) -> Turned:
+        """Until nothing more waits."""
+        all_ = Turned()
+        while True:
+            one = await self.turn()
+            all_.counts.update(one.counts)
+            if not one.more:
+                return all_
+
+    async def keep(self, *texts: str, scope: Scope = ADA, **fields: Any) -> list[Memory]:
+        stored = await self.store(scope, [NewScene(scene=Scene(action=text), **fields) for text in texts])
+        return [one.memory for one in stored]
+
+    async def kept(self, scope: Scope = ADA) -> list[Memory]:
+        everything = await self.ledger.all_memories(after=None, limit=1_000)
+        return sorted((one for one in everything if one.being_id == scope.being_id), key=lambda one: one.scene.action)
+
+    async def texts(self, scope: Scope = ADA) -> list[str]:
+        return [one.scene.action for one in await self.kept(scope)]
+
+    async def recalled(self, query: str, scope: Scope = ADA) -> list[str]:
+        found = await self.recall(scope, Query(text=query))
+        return [one.scene.action for one, _ in found.memories]
+
+    def waits(self) -> list[tuple[str, int, int]]:
+        """(session, looked at, of so many) of those that have not been looked at to the end."""
+        return rows(
+            self.path, "SELECT session_id, watched, messages FROM sessions WHERE watched < messages ORDER BY session_id"
+        )
+
+    def links(self) -> list[tuple[int, str]]:
+        """(position of a message, what a memory that was drawn from it says)."""
+        return rows(
+            self.path,
+            "SELECT position, action FROM message_memories JOIN messages ON messages.id = message_id "
+            "JOIN memories ON memories.id = memory_id ORDER BY position, action",
+        )
+
+
+@asynccontextmanager
+async def talks(
+    templates: Path, tmp_path: Path, config: ThreadConfig | None = None, *, real: bool = False
+) -> AsyncIterator[Talks]:
+    """`real`: with the real index, which can recall."""
+    path = new_store(templates, tmp_path / "memory.db")
+    async with AsyncExitStack() as stack:
+        index: Any = NearIndex()
+        if real:
+            embedder = WordEmbedder()
+            index = await EdgeIndex.open(tmp_path / "index", Fingerprint(embedder.model, embedder.dim))
+            stack.push_async_callback(index.close)
+        ledger = await stack.enter_async_context(open_ledger(path))
+        await ledger._database._writer.sql.exec_driver_sql("PRAGMA synchronous = OFF")
+        yield Talks(path, ledger, index, config)

@@ -1,0 +1,79 @@
+"""`ingest`: pour a text in (spec L1)."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Annotated, Any
+
+from pydantic import Field
+
+from memory.ingest.pour import Chunk, Poured, PouredText
+from memory.model import Category
+from tools.arguments import Arguments, LongText, Short
+from tools.replies import present
+from tools.tool import COUNT, OBJECTS, Call, Tool, answer_schema
+
+BEGINNING = 60
+"""Characters of a chunk that the answer shows."""
+DIGITS = 4
+
+
+class IngestArguments(Arguments):
+    text: LongText
+    session_id: Short | None = None
+    category: Annotated[Category | None, Field(description="Of all of it; else told by what each part says.")] = None
+    key: Annotated[Short | None, Field(description="Idempotency key for repeated calls.")] = None
+    when: Annotated[Short | None, Field(description="Date of it all (YYYY-MM-DD or ISO time).")] = None
+    actors: Annotated[list[Short], Field(max_length=50, description="Whose words these are.")] = []
+
+
+async def run(call: Call, arguments: IngestArguments) -> dict[str, Any]:
+    given = PouredText(
+        text=arguments.text,
+        session_id=arguments.session_id or "",
+        category=arguments.category,
+        key=arguments.key if arguments.key is not None else call.request_key() or None,
+        when=arguments.when or "",
+        actors=tuple(dict.fromkeys(arguments.actors)),
+    )
+    poured = await call.use.ingest(call.scope, given)
+    counts = Counter(chunk.status for chunk in poured.chunks)
+    found: dict[str, Any] = {name: counts[name] for name in ("stored", "reinforced", "dropped")}
+    found["chunks"] = [shown(chunk, poured) for chunk in poured.chunks]
+    found |= present(
+        {
+            "repeated": True if poured.repeated and arguments.key is not None else None,
+            "redacted": dict(poured.redacted) or None,
+        }
+    )
+    if poured.unembedded:
+        found["notice"] = f"Stored; found by its words only until it can be embedded. {poured.unembedded}"
+    return found
+
+
+def shown(chunk: Chunk, poured: Poured) -> dict[str, Any]:
+    text = poured.text[chunk.start : chunk.start + chunk.length]
+    begins = " ".join(text[: 2 * BEGINNING].split())[:BEGINNING]
+    scores = {name: round(getattr(chunk, name), DIGITS) for name in ("importance", "novelty", "salience")}
+    about = {"id": chunk.id, "category": chunk.category, "resembles": chunk.resembles, "begins": begins}
+    return {"status": chunk.status} | present(about) | {"chars": chunk.length} | scores
+
+
+TOOL = Tool(
+    name="ingest",
+    description=(
+        "Pour a long text into memory: a document, a transcript, notes. It is cut where its meaning ends, and each "
+        "part is scored; parts that tell nothing new or telling are dropped, and the answer says so of each. For one "
+        "scene that you have put into words yourself use store."
+    ),
+    arguments=IngestArguments,
+    answers=answer_schema(
+        ("stored", "reinforced", "dropped", "chunks"), stored=COUNT, reinforced=COUNT, dropped=COUNT, chunks=OBJECTS
+    ),
+    run=run,
+    read_only=False,
+    destructive=False,
+    idempotent=False,
+    shows=False,
+    listed=False,
+)
