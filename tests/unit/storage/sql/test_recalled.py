@@ -80,11 +80,9 @@ async def test_only_living_procedural_memories_that_are_not_switched_off_are_pre
     await put(
         ledger, kept, replace(dying, status="dying"), replace(dead, status="dead"), off, a_memory("no preference")
     )
-    insert = "INSERT INTO profile (being_id, kind, name, value, enabled, memory_id, updated_at) VALUES (?,?,?,?,?,?,0)"
+    update = "UPDATE profile SET enabled = 0 WHERE memory_id = ? AND kind = 'preferences'"
     async with ledger._database.transaction() as transaction:
-        for kind, memory, enabled in (("preferences", kept, 1), ("preferences", off, 0), ("notes", dying, 0)):
-            values = ("ada", kind, memory.id, "value", enabled, memory.id)
-            await transaction._writer.sql.exec_driver_sql(insert, values)
+        await transaction._writer.sql.exec_driver_sql(update, (off.id,))
     assert len(rows(tmp_path / "memory.db", "SELECT * FROM profile WHERE being_id = 'ada'")) >= 3
     assert set(await preferences(ledger)) == {kept.id, dying.id}
 
