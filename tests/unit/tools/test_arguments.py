@@ -37,20 +37,24 @@ SHORT_TEXTS = [
     ("search_memory", "until"), ("search_memory", "cursor"), ("store", "when"), ("store", "session_id"),
     ("store", "key"), ("update_memory", "memory_id"),
     ("run_patrol", "undo"),
+    ("ingest", "session_id"), ("ingest", "key"), ("ingest", "when"),
 ]  # fmt: skip
 LINES = [("store", "setting"), ("store", "feeling"), ("store", "lesson")]
-LONG_TEXTS = [("recall", "query"), ("search_memory", "query"), ("store", "text"), ("update_memory", "text")]
+LONG_TEXTS = [
+    ("recall", "query"), ("search_memory", "query"), ("store", "text"), ("update_memory", "text"), ("ingest", "text"),
+]  # fmt: skip
 TEXTS = SHORT_TEXTS + LINES + LONG_TEXTS
 TEXT_LISTS = [
     ("recall_memory", "memory_ids", 50), ("search_memory", "themes", 20), ("store", "actors", 50),
     ("store", "dialogue", 50), ("store", "sensory", 50), ("store", "themes", 20), ("store", "when", 50),
     ("update_memory", "themes", 20), ("forget", "memory_ids", 50),
+    ("ingest", "actors", 50),
 ]  # fmt: skip
 CHOICE_LISTS = [
     ("recall", "categories"), ("recall", "emotions"), ("search_memory", "categories"), ("search_memory", "sources"),
     ("store", "emotions"), ("run_patrol", "steps"),
 ]  # fmt: skip
-CHOICES = [("recall", "format"), ("search_memory", "mode"), ("store", "category")]
+CHOICES = [("recall", "format"), ("search_memory", "mode"), ("store", "category"), ("ingest", "category")]
 NUMBERS = [
     ("recall", "limit", 1, 50), ("recall", "token_budget", 1, 100_000), ("recall_memory", "limit", 1, 100),
     ("search_memory", "limit", 1, 100), ("store", "importance", 0, 1),
