@@ -14,7 +14,7 @@ from typing import Protocol
 
 from pydantic import BaseModel, ConfigDict
 
-from memory.errors import LanguageModelUnavailable, StorageError, UnusableAnswer
+from memory.errors import MadeleineError, StorageError
 from memory.language import LanguageModel, Prompt, Spent
 from memory.model import Memory, RunId
 from memory.recall.choosing import Chosen
@@ -108,7 +108,7 @@ class Reformulation:
                     best = Attempt(ranked, await self._choose(ranked), (*best.words, words))
         except TimeoutError:
             return _with_notice(best, f"It took longer than {self._config.seconds:g} s.")
-        except (LanguageModelUnavailable, UnusableAnswer) as error:
+        except MadeleineError as error:
             return _with_notice(best, str(error))
         return best
 

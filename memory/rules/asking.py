@@ -17,8 +17,8 @@ _WHAT_YOU_SAID = re.compile(
     r"|outlined)\b"
 )
 _WHEN = re.compile(
-    r"^\W*(?:(?:and|so|but|tell me|do you (?:know|remember)|remember|since|until|from)\W+)?"
-    r"(?:when\b|how (?:long|old)\b|(?:in|on|at|during)?\s*(?:what|which)\s+(?:date|day|week|month|year|time|season)\b)"
+    r"^\W{0,5}(?:(?:and|so|but|tell me|do you (?:know|remember)|remember|since|until|from)\W{1,5})?"
+    r"(?:when\b|how (?:long|old)\b|(?:in|on|at|during)? ?(?:what|which) (?:date|day|week|month|year|time|season)\b)"
 )
 _ADVICE = re.compile(
     r"\b(?:suggest|recommend|advise|advice|tips?|ideas?|should (?:i|we)|(?:would|could|can) you|help me"
@@ -36,13 +36,22 @@ _FEELING = re.compile(
 Feeling = Literal["asked", "there", "beside"]
 
 
+MOST_CHARS = 2_000
+"""Of a query whose wording is read: a question is short, and what is longer quotes something."""
+
+
+def read(query: str) -> str:
+    """As the patterns here read it: each run of white space one space."""
+    return " ".join(query[:MOST_CHARS].casefold().split())
+
+
 def query_words(query: str) -> frozenset[str]:
     return frozenset(_WORD.findall(query.casefold().replace("'", "").replace("\u2019", "")))
 
 
 def asks_what_you_said(query: str) -> bool:
     """It asks for what the other one, an assistant, has said: "you recommended", not "would you recommend"."""
-    return bool(_WHAT_YOU_SAID.search(query.casefold()))
+    return bool(_WHAT_YOU_SAID.search(read(query)))
 
 
 def asks_about_oneself(query: str) -> bool:
@@ -52,18 +61,18 @@ def asks_about_oneself(query: str) -> bool:
 
 def asks_when(query: str) -> bool:
     """It asks for a date or a span of time."""
-    return bool(_WHEN.search(query.casefold()))
+    return bool(_WHEN.search(read(query)))
 
 
 def asks_for_advice(query: str) -> bool:
     """It asks what to do, where what somebody prefers counts; not what was advised before."""
-    return bool(_ADVICE.search(query.casefold())) and not asks_what_you_said(query)
+    return bool(_ADVICE.search(read(query))) and not asks_what_you_said(query)
 
 
 def feeling_in(query: str) -> Feeling:
     """What the feeling that is there has to do with the query: it asks for how something felt; it says something, and
     the feeling with it; or it asks for a fact, which is the same whatever is felt."""
-    told = query.casefold()
+    told = read(query)
     if _FEELING.search(told):
         return "asked"
     return "beside" if _FACT.search(told) else "there"

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from memory.rules.folding import fold
+
 NON_INFERABLE = "non-inferable"
 """The theme of memories that nobody could read out of the code or the surroundings."""
 ADVICE = (
@@ -14,4 +16,4 @@ ADVICE = (
 
 
 def is_non_inferable(themes: Iterable[str]) -> bool:
-    return any(theme.casefold() == NON_INFERABLE for theme in themes)
+    return any(fold(theme) == NON_INFERABLE for theme in themes)

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from memory.model import LIVING, BeingId, Category, Status
 from memory.ports import Question
+from memory.rules.folding import fold
 from memory.scope import Scope
 from storage.qdrant.schema import BEING, CATEGORY, LIVES_IN, STATUS, THEMES
 
@@ -36,7 +37,7 @@ class Where:
         if self.categories:
             yield CATEGORY, self.categories
         for theme in self.themes:
-            yield THEMES, (theme.casefold(),)
+            yield THEMES, (fold(theme),)
 
 
 def memories_of(scope: Scope, *, vector: str | None = None) -> Where:

@@ -8,10 +8,11 @@ from typing import Any
 
 from memory.model import LIVING, ModelName
 from memory.ports import IndexPoint, Traits
+from memory.rules.folding import fold
 from memory.rules.signals import Signals, signals
 from storage.qdrant.words import WORDS_VERSION
 
-SCHEMA_VERSION = 2
+SCHEMA_VERSION = 3
 """Raise it when vectors, payload or their indexes change: an index of another version is rebuilt."""
 
 DENSE = "dense"
@@ -27,7 +28,7 @@ CLUSTER = "cluster"
 SESSION = "session"
 TURN = "turn"
 THEMES = "themes"
-"""Casefolded."""
+"""Folded, as keyword search compares them."""
 TIME = "time"
 """Whole seconds since 1970."""
 ACTORS = "actors"
@@ -76,7 +77,7 @@ def payload(point: IndexPoint) -> dict[str, Any]:
         CATEGORY: memory.category,
         SESSION: memory.provenance.session_id,
         TURN: memory.turn,
-        THEMES: [theme.casefold() for theme in memory.themes],
+        THEMES: [fold(theme) for theme in memory.themes],
         TIME: int(memory.happened_at.timestamp()),
         ACTORS: list(memory.scene.actors),
         EMOTIONS: list(memory.emotions),

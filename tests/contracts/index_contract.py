@@ -208,16 +208,19 @@ class IndexContract:
         assert [id for id, _ in await index.nearest(ADA, unit(1), limit=5, statuses=("dead",))] == [memory_id(2)]
 
     async def test_only_memories_with_all_the_asked_themes_are_candidates(self, index: Index) -> None:
-        """spec O12: filtering by tags; in whatever letter case, and as whole themes."""
+        """spec O12: filtering by tags; in whatever letter case and form of Unicode, and as whole themes."""
         points = [
-            point(1, "harbor", unit(1), themes=("Sea", "non-inferable")),
-            point(2, "harbor", unit(1), themes=("sea", "seaside")),
+            point(1, "harbor", unit(1), themes=("Sea", "non-inferable", "Cafe\u0301")),
+            point(2, "harbor", unit(1), themes=("sea", "seaside", "ＡＢ")),
             point(3, "harbor", unit(1)),
             point(4, "harbor", unit(1), scope=BOB, themes=("sea", "non-inferable")),
         ]
         await index.upsert(points)
         question = asked("harbor", unit(1))
-        for themes, numbers in (("", "123"), ("SEA", "12"), ("sea,Non-Inferable", "1"), ("se", ""), ("other,sea", "")):
+        for themes, numbers in (
+            ("", "123"), ("SEA", "12"), ("sea,Non-Inferable", "1"), ("se", ""), ("other,sea", ""),
+            ("caf\u00e9", "1"), ("ab", "2"),
+        ):  # fmt: skip
             of_all = tuple(filter(None, themes.split(",")))
             pool = await candidates(index, ADA, replace(question, themes=of_all))
             assert set(pool.ids) == {memory_id(int(number)) for number in numbers}

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from memory.errors import LanguageModelUnavailable, StorageFull, UnusableAnswer
+from memory.errors import IndexUnavailable, LanguageModelUnavailable, StorageFull, UnusableAnswer
 from memory.language import Prompt, Spent
 from memory.model import RunId
 from memory.recall.recall import Query, RecallConfig, Recalled
@@ -113,6 +113,26 @@ async def test_a_model_that_fails_leaves_the_first_answer_with_a_notice(home: Ho
     assert (ids(found), found.reformulated) == ([HARBOR.id], ())
     [notice] = found.notices
     assert notice.startswith("The query was not put in other words. The ")
+
+
+async def test_an_index_that_fails_at_the_second_look_leaves_the_first_answer_with_a_notice(
+    home: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await home.put(HARBOR, PORT)
+    looks = 0
+    candidates = home.index.candidates
+
+    async def once(*given: Any, **named: Any) -> Any:
+        nonlocal looks
+        looks += 1
+        if looks > 1:
+            raise IndexUnavailable("The index is gone.")
+        return await candidates(*given, **named)
+
+    monkeypatch.setattr(home.index, "candidates", once)
+    found = await recalled(home, mind(other("port")))
+    assert ids(found) == [HARBOR.id]
+    assert found.notices == ("The query was not put in other words. The index is gone.",)
 
 
 async def test_a_model_that_does_not_answer_in_time_leaves_the_first_answer_with_a_notice(home: Home) -> None:

@@ -118,3 +118,12 @@ def test_a_question_for_advice_is_told_from_one_for_what_was_advised(query: str,
 def test_a_feeling_is_asked_for_or_there_or_beside_the_point(query: str, feeling: str) -> None:
     """spec T7"""
     assert feeling_in(query) == feeling
+
+
+@pytest.mark.parametrize("run", [" ", ".", "and ", "\t\n", "\u200b"])
+def test_a_long_run_of_anything_is_read_at_once(run: str) -> None:
+    """A pattern that tries a run again from every place in it would hold up everybody for seconds."""
+    asked = run * 500_000 + "when did you tell me what to do, how was it?"
+    assert asks_when(asked) is asks_for_advice(asked) is asks_what_you_said(asked) is False
+    assert feeling_in(asked) == "there"
+    assert asks_when(" " * 1_000 + "when was it?")
