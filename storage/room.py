@@ -14,7 +14,7 @@ from memory.errors import StorageFull
 
 MEGABYTE = 1024 * 1024
 FOR_INDEX = 32 * MEGABYTE
-"""What a flush writes at most: segments and log of the embedded index take 17 MB for the first memory, and grow by
+"""What a flush writes at most: segments and log of the embedded index take some 25 MB for the first memory, and grow by
 files of 2 MB."""
 FOR_LEDGER = 2 * FOR_INDEX
 

@@ -25,7 +25,7 @@ from tests.e2e.serving import ask, refused
 from tests.faults.small_disk import SmallDisk, small_disk
 
 THINGS = ("lamp", "kettle", "violin", "ladder", "compass", "teapot")
-MEGABYTES = 120
+MEGABYTES = 140
 
 
 @pytest.fixture
