@@ -51,8 +51,9 @@ class Caller:
                 self.patrol,
                 self.update,
                 self.forget,
+                self.ingest,
             ],
-            weights=[30, 20, 20, 10, 10, 5, 5, 10, 0.5],
+            weights=[30, 20, 20, 10, 10, 5, 5, 10, 0.5, 5],
         )[0]
         return pick()
 
@@ -64,6 +65,10 @@ class Caller:
         if self.chance.random() < 0.3:
             arguments |= {"session_id": "shared session", "actors": ["Anna"], "when": "2026-02-03"}
         return "store", arguments
+
+    def ingest(self) -> tuple[str, dict[str, Any]]:
+        text = f"{self.words(5)} {self.chance.randrange(10_000)} {self.mark} said Anna"
+        return "ingest", {"text": text, "key": f"poured {self.chance.randrange(50)}", "session_id": "shared session"}
 
     def recall(self) -> tuple[str, dict[str, Any]]:
         query = self.chance.choice([self.words(2), " ".join(f"zz{being}zz" for being in BEINGS)])
@@ -140,6 +145,7 @@ def remember(content: dict[str, Any], being: str, seen: dict[str, list[str]], ow
     shown += [("memory", hit["id"]) for hit in content.get("hits", [])]
     shown += [("cluster", cluster["id"]) for cluster in content.get("clusters", [])]
     shown += [("memory", content["id"])] if "id" in content else []
+    shown += [("memory", chunk["id"]) for chunk in content.get("chunks", []) if "id" in chunk]
     shown += [("memory", id_) for id_ in [*content.get("erased", []), *content.get("related", [])]]
     for kind, id_ in shown:
         assert owner.setdefault(id_, being) == being, (kind, id_)
