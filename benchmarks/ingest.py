@@ -43,6 +43,7 @@ ROOT = Path(__file__).parent.parent
 RESULTS = Path(__file__).parent / "results"
 LOOK_SECONDS = 0.5
 KILLS = ((0.3, "the command"), (0.6, "the host"))
+FIELDS = ("VmRSS", "RssAnon")
 SETTLED = 0.1
 """Of the parts of its run, after which a process has all that it needs."""
 
@@ -73,11 +74,11 @@ async def bare(embedder: DenseEmbedder, parts: Sequence[Sequence[str]]) -> tuple
 
 @dataclass
 class Watch:
-    """Resident memory of a process, MB, when a tenth of its run was done, at the most, and at the end."""
+    """Resident memory of a process, MB, when a tenth of its run was done, and at the end."""
 
     name: str
-    samples: list[tuple[int, float]] = field(default_factory=list)
-    """(parts done, MB)"""
+    samples: list[tuple[int, float, float]] = field(default_factory=list)
+    """(parts done, MB in all, MB of its own: without pages of files, which the system takes back when it needs them)"""
     goes_on: bool = False
     """In the next run, too."""
     cpu_seconds: float = 0.0
@@ -88,20 +89,24 @@ class Watch:
             status = Path(f"/proc/{pid}/status").read_text(encoding="ascii")
         except OSError:
             return
-        if resident := [line.split()[1] for line in status.splitlines() if line.startswith("VmRSS")]:
-            self.samples.append((done, int(resident[0]) / 1024))
+        kilobytes = {line.split(":")[0]: line.split()[1] for line in status.splitlines() if line.startswith(FIELDS)}
+        if len(kilobytes) < len(FIELDS):
+            return
+        in_all, own = (int(kilobytes[name]) / 1024 for name in FIELDS)
+        self.samples.append((done, in_all, own))
         fields = Path(f"/proc/{pid}/stat").read_text(encoding="ascii").rsplit(")", 1)[1].split()
         self.cpu_seconds = (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
     def figures(self) -> dict[str, Any]:
         first, last = self.samples[0][0], self.samples[-1][0]
-        settled = next(mb for done, mb in self.samples if done >= first + SETTLED * (last - first))
+        settled = next(one for one in self.samples if one[0] >= first + SETTLED * (last - first))
         return {
             "process": self.name,
             "parts": last - first,
-            "MB when settled": round(settled, 1),
-            "MB at most": round(max(mb for _, mb in self.samples), 1),
+            "MB when settled": round(settled[1], 1),
             "MB at the end": round(self.samples[-1][1], 1),
+            "own when settled": round(settled[2], 1),
+            "own at the end": round(self.samples[-1][2], 1),
             "CPU s": round(self.cpu_seconds, 1),
         }
 

@@ -53,7 +53,9 @@ class Document:
     def parts(self) -> Iterator[Part]:
         """Raises `InvalidInput` for what is not text; what came before it may be poured in already."""
         first = self._read()
-        if not first.strip():
+        while first and not first.strip():
+            first = self._read()
+        if not first:
             raise InvalidInput(f"{self._name} is empty. There is nothing to pour in.")
         if _is_conversation(self._name, first):
             yield from self._messages(first)

@@ -54,7 +54,7 @@ class Centroids:
 
     async def of(self, scope: Scope) -> Vector | None:
         """float32, unit length; None where there is no embedded memory."""
-        found = self._sums.pop(scope.being_id, _Sum())
+        found = self._sums.get(scope.being_id, _Sum())
         seen, upset = await self._source.last_upset(scope, after=found.seen)
         if upset:
             found = _Sum()
@@ -71,6 +71,8 @@ class Centroids:
                 total = total + _sum([vector for _, vector in page[:known]])
                 read = page[known - 1][0]
             waiting += [vector for _, vector in page[known:] if vector is not None]
+        # As a whole: who asks at the same time has begun from the same sum, or from none.
+        self._sums.pop(scope.being_id, None)
         self._sums[scope.being_id] = _Sum(total, read, seen)
         while len(self._sums) > MOST_BEINGS:
             self._sums.pop(next(iter(self._sums)))

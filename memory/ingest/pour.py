@@ -10,7 +10,7 @@ import asyncio
 import hashlib
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from datetime import datetime
 from typing import Any, Literal, Protocol
 
@@ -34,6 +34,7 @@ from memory.model import (
 from memory.ports import Embedder, KeyedEarlier
 from memory.rules.chunking import LIMITS, ChunkLimits, chunked
 from memory.rules.cleaning import cleaned
+from memory.rules.cutting import last_cut
 from memory.rules.importance import THRESHOLD, importance
 from memory.rules.novelty import novelty
 from memory.rules.routing import route
@@ -42,6 +43,8 @@ from memory.rules.secrets import Redact, redacted
 from memory.scope import Scope
 
 TOOL = "ingest"
+SECTION_CHARS = 16_000
+"""Of a longer text so much is cut into chunks at a time: 15 ms, after which the event loop has its turn."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -104,7 +107,6 @@ class IngestLedger(Protocol):
 class _Scored:
     start: int
     scene: NewScene
-    vector: Vector | None
     novelty: float
     salience: float
     importance: float
@@ -151,7 +153,9 @@ class Ingest:
         self._refuse_secret(given.key)
         if given.key is not None and (earlier := await self._ledger.outcome(scope, given.key)):
             return _as_before(given.key, text, earlier)
-        scenes = self._scenes(given, text, await chunked(text, self._embedder.count_tokens, self._limits))
+        chunks = [chunk async for chunk in self._chunks(text)]
+        # In a thread: there may be thousands, at a millisecond each, and the event loop has other calls to answer.
+        scenes = await asyncio.to_thread(_scenes, given, chunks)
         vectors, unembedded = await self._embed(scenes.values())
         if before is not None:
             await before.wait()
@@ -191,23 +195,15 @@ class Ingest:
         if key is not None and (kinds := self._redact(key).found):
             raise InvalidInput(f"key: looks like a secret ({', '.join(kinds)}). Nothing was stored: use another key.")
 
-    def _scenes(self, given: PouredText, text: str, chunks: Sequence[str]) -> dict[int, NewScene]:
-        """By where each begins in `text`."""
-        found: dict[int, NewScene] = {}
+    async def _chunks(self, text: str) -> AsyncIterator[str]:
         start = 0
-        for position, chunk in enumerate(chunks):
-            # Without the space around it; the first line of a block of code keeps its indentation.
-            action = chunk.strip("\n").rstrip()
-            found[start + len(chunk) - len(chunk.lstrip("\n"))] = NewScene(
-                scene=Scene(action=action, actors=given.actors, when=(given.when,) if given.when else ()),
-                category=route(action, given.category),
-                session_id=given.session_id,
-                key=None if given.key is None else f"{given.key}#{position}-{_digest(action)[:8]}",
-                tool=TOOL,
-            )
-            start += len(chunk)
-        assert start == len(text)
-        return found
+        while start < len(text):
+            section = text[start : start + 2 * SECTION_CHARS]
+            if len(section) == 2 * SECTION_CHARS:
+                section = section[: last_cut(section, SECTION_CHARS)]
+            for chunk in await chunked(section, self._embedder.count_tokens, self._limits):
+                yield chunk
+            start += len(section)
 
     async def _embed(self, scenes: Iterable[NewScene]) -> tuple[dict[ContentHash, Vector], str]:
         """By content hash: those that are cached, the others in one batch; else why there are none."""
@@ -228,29 +224,43 @@ class Ingest:
         """What could not be embedded is taken for new."""
         centroid = await self._centroids.of(scope)
         rarities = await self._rarity.of(scope, [one.scene.action for one in scenes.values()])
-        found = []
-        for (start, new), rare in zip(scenes.items(), rarities, strict=True):
+
+        def scored(start: int, new: NewScene, rare: float) -> _Scored:
             text = embed_text(new.scene, new.feeling)
             vector = vectors.get(content_hash(text))
             legible = self._embedder.coverage(text)
             new_to_it = 1.0 if vector is None else novelty(vector, centroid, legible=legible)
             salience = signals(new.scene.action, rarity=rare).salience
             worth = importance(novelty=new_to_it, salience=salience)
-            scored = NewScene(
-                scene=new.scene,
-                category=new.category,
-                importance=worth,
-                session_id=new.session_id,
-                key=new.key,
-                tool=new.tool,
-            )
-            found.append(_Scored(start, scored, vector, new_to_it, salience, worth))
-        return found
+            return _Scored(start, replace(new, importance=worth), new_to_it, salience, worth)
+
+        def all_of_them() -> list[_Scored]:
+            return [scored(start, new, rare) for (start, new), rare in zip(scenes.items(), rarities, strict=True)]
+
+        return await asyncio.to_thread(all_of_them)
 
     async def _kept_before(self, scope: Scope, low: Sequence[_Scored]) -> list[_Scored]:
         """Those that an earlier try, which came to no end, has stored: they were worth it before they were known."""
         keyed = await self._ledger.keyed(scope, [one.scene.key for one in low if one.scene.key is not None])
         return [one for one in low if one.scene.key in keyed]
+
+
+def _scenes(given: PouredText, chunks: Sequence[str]) -> dict[int, NewScene]:
+    """By where each begins in the text that the chunks are."""
+    found: dict[int, NewScene] = {}
+    start = 0
+    for position, chunk in enumerate(chunks):
+        # Without the space around it; the first line of a block of code keeps its indentation.
+        action = chunk.strip("\n").rstrip()
+        found[start + len(chunk) - len(chunk.lstrip("\n"))] = NewScene(
+            scene=Scene(action=action, actors=given.actors, when=(given.when,) if given.when else ()),
+            category=route(action, given.category),
+            session_id=given.session_id,
+            key=None if given.key is None else f"{given.key}#{position}-{_digest(action)[:8]}",
+            tool=TOOL,
+        )
+        start += len(chunk)
+    return found
 
 
 def _kept(one: _Scored, stored: Stored) -> Chunk:

@@ -115,7 +115,7 @@ def _blocks(text: str) -> Iterator[str]:
                 fence = ""
                 blank = True  # what follows a block of code is another
             continue
-        if line.strip() and block and (blank or mark):
+        if line.strip() and (blank or mark) and any(map(str.strip, block)):
             yield "".join(block)
             block = []
         blank = not line.strip()

@@ -55,8 +55,9 @@ class Caller:
                 self.forget,
                 self.context,
                 self.profile,
+                self.ingest,
             ],
-            weights=[30, 10, 20, 20, 10, 10, 5, 5, 10, 1, 10, 10],
+            weights=[30, 10, 20, 20, 10, 10, 5, 5, 10, 1, 10, 10, 5],
         )[0]
         return pick()
 
@@ -87,6 +88,10 @@ class Caller:
     def observe(self) -> tuple[str, dict[str, Any]]:
         message = {"role": "user", "speaker": "Anna", "text": f"{self.words(5)} {self.mark}"}
         return "observe", {"session_id": "shared session", "messages": [message]}
+
+    def ingest(self) -> tuple[str, dict[str, Any]]:
+        text = f"{self.words(5)} {self.chance.randrange(10_000)} {self.mark} said Anna"
+        return "ingest", {"text": text, "key": f"poured {self.chance.randrange(50)}", "session_id": "shared session"}
 
     def recall(self) -> tuple[str, dict[str, Any]]:
         query = self.chance.choice([self.words(2), " ".join(f"zz{being}zz" for being in BEINGS)])
@@ -166,6 +171,7 @@ def remember(content: dict[str, Any], being: str, seen: dict[str, list[str]], ow
     shown = [("memory" if _is_memory(one) else "message", one["id"]) for one in found]
     shown += [("cluster", cluster["id"]) for cluster in content.get("clusters", [])]
     shown += [("memory", content["id"])] if "id" in content else []
+    shown += [("memory", chunk["id"]) for chunk in content.get("chunks", []) if "id" in chunk]
     shown += [("memory", id_) for id_ in [*content.get("erased", []), *content.get("related", [])]]
     for kind, id_ in shown:
         assert owner.setdefault(id_, being) == being, (kind, id_)

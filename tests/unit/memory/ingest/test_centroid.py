@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -91,6 +92,17 @@ async def test_it_is_right_again_after_each_kind_of_change(home: Household) -> N
     assert await mine.of(ADA) == pytest.approx(mean(home, "lamp", "wolf"))
     fresh, _ = centroids(home)
     assert await fresh.of(ADA) == pytest.approx(await mine.of(ADA))
+
+
+async def test_two_who_ask_at_once_are_told_the_same_and_count_nothing_twice(home: Household) -> None:
+    mine, source = centroids(home)
+    await home.store("boat", "house")
+    await mine.of(ADA)
+    await home.store("snow")
+    for found in await asyncio.gather(mine.of(ADA), mine.of(ADA)):
+        assert found == pytest.approx(mean(home, "boat", "house", "snow"))
+    assert await mine.of(ADA) == pytest.approx(mean(home, "boat", "house", "snow"))
+    assert [count for count in source.read if count] == [2, 1, 1]
 
 
 async def test_another_being_s_changes_cost_nothing(home: Household) -> None:

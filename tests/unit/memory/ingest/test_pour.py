@@ -157,6 +157,18 @@ async def test_one_that_is_known_already_is_reinforced_and_linked_ones_say_so(po
     assert (await pour.home.now(trip)).access_count == 1
 
 
+async def test_a_long_text_is_cut_a_section_at_a_time_and_nothing_is_lost(
+    pour: Pouring, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("memory.ingest.pour.SECTION_CHARS", 100)
+    pour.ingest = pour.again(threshold=0.0)
+    text = "\n\n".join(f"{TRIP} {number}" for number in range(20))
+    poured = await pour(text)
+    told = " ".join(poured.text[one.start : one.start + one.length] for one in poured.chunks)
+    assert told.split() == text.split()
+    assert len(poured.chunks) >= 20
+
+
 async def test_a_text_with_nothing_in_it_has_no_chunks(pour: Pouring) -> None:
     assert (await pour(" \n\n ", key="k")).chunks == ()
     assert (await pour("", key="k")).repeated
