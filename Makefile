@@ -13,7 +13,7 @@ WORKERS ?= 2
 BENCH_ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test slow bench latency dynamics patrol-bench duplicates ingest-bench startup check types lint imports format lock clean
+.PHONY: help demo test slow bench latency dynamics patrol-bench duplicates emotions ingest-bench startup check types lint imports format lock clean
 .DELETE_ON_ERROR:
 
 help: ## show this
@@ -44,6 +44,9 @@ patrol-bench: $(VENV)/.dev ## measure what a patrol costs (BENCH_ARGS="--parts g
 
 duplicates: $(VENV)/.dev ## measure whether what is told again is known again, and nothing else (BENCH_ARGS="--pairs 200")
 	@$(PY) -m benchmarks.duplicates $(BENCH_ARGS)
+
+emotions: $(VENV)/.dev ## measure what a feeling does to a ranking
+	@$(PY) -m benchmarks.emotions $(BENCH_ARGS)
 
 ingest-bench: $(VENV)/.dev ## pour in 10 MB: speed, memory, and a kill in the middle (BENCH_ARGS="--megabytes 0.2")
 	@$(PY) -m benchmarks.ingest $(BENCH_ARGS)

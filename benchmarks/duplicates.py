@@ -76,27 +76,27 @@ async def run(store: StoreScenes, pairs: int, *, seed: int = 20) -> tuple[Outcom
     kinds = [KINDS[at % len(KINDS)] for at in range(pairs)]
     first = [one.plainly() for one in told]
     second: list[str] = []
-    for at, telling in enumerate(told):
-        words = ""
+    for at, one in enumerate(told):
+        text = first[at]
         # Not by chance what another one tells.
-        while not words or words in {*first, *second}:
-            words = telling.with_another(kinds[at], chance).plainly() if at < pairs else telling.again(chance)
-        second.append(words)
+        while text in {*first, *second}:
+            text = one.with_another(kinds[at], chance).plainly() if at < pairs else one.again(chance)
+        second.append(text)
     before = await put(store, first)
-    assert all(one.status == "stored" for one in before), "first tellings differ"
+    assert all(stored.status == "stored" for stored in before), "first tellings differ"
     after = await put(store, second)
     near, again = Outcome(pairs=pairs), Outcome(pairs=pairs)
-    for at, (was, one) in enumerate(zip(before, after, strict=True)):
+    for at, (was, now) in enumerate(zip(before, after, strict=True)):
         outcome = near if at < pairs else again
-        outcome.reinforced += one.status == "reinforced"
-        outcome.linked += one.resembles is not None
-        outcome.right += was.memory.id in (one.memory.id, one.resembles)
-        if at < pairs and one.status == "reinforced":
+        outcome.reinforced += now.status == "reinforced"
+        outcome.linked += now.resembles is not None
+        outcome.right += was.memory.id in (now.memory.id, now.resembles)
+        if at < pairs and now.status == "reinforced":
             near.merged[kinds[at]] += 1
             near.missed.append((first[at], second[at]))
-        if at >= pairs and one.status == "stored" and one.resembles is None:
+        if at >= pairs and now.status == "stored" and now.resembles is None:
             again.missed.append((first[at], second[at]))
-    return near, again, 100 * sum(one.resembles is not None for one in before) / len(before)
+    return near, again, 100 * sum(stored.resembles is not None for stored in before) / len(before)
 
 
 async def measure(pairs: int) -> dict[str, Any]:

@@ -34,6 +34,8 @@ PATIENCE_SECONDS = 3.0
 """How long a store or a recall waits for a model that may have to be fetched first."""
 RETRY_SECONDS = 60.0
 """After a failure to load, the next try comes no sooner: each may wait for a network."""
+FEW = 2
+"""Texts of a call that is worked off beside the long ones."""
 COUNTED_AT_ONCE = 2_000
 """Characters: so many take the tokenizer 1 ms, and a thread would add to it."""
 BYTES_PER_TOKEN = 1
@@ -118,7 +120,8 @@ class DenseEmbedder:
     """`memory.ports.Embedder` over one model.
 
     It is loaded when first needed, in a thread of its own that nobody has to wait for at the end. Calls are then worked
-    off one after the other in one worker thread.
+    off one after the other in one worker thread; those of a text or two in another, so that nobody who recalls has to
+    wait for a document that is poured in.
     """
 
     def __init__(
@@ -136,6 +139,7 @@ class DenseEmbedder:
         self._loader = loader
         self._patience = patience if patience is not None else (None if name == packaged.NAME else PATIENCE_SECONDS)
         self._worker = ThreadPoolExecutor(max_workers=1, thread_name_prefix="embedding")
+        self._few = ThreadPoolExecutor(max_workers=1, thread_name_prefix="embedding a few")
         self._loaded: LoadedModel | None = None
         self._loading: asyncio.Future[LoadedModel] | None = None
         self._loading_since = 0.0
@@ -166,7 +170,8 @@ class DenseEmbedder:
 
     async def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
         model = await self._model()
-        return await self._in_worker(lambda: _embed(model, list(texts)))
+        worker = self._few if len(texts) <= FEW else self._worker
+        return await asyncio.get_running_loop().run_in_executor(worker, _embed, model, list(texts))
 
     async def count_tokens(self, texts: Sequence[str]) -> list[int]:
         try:
@@ -175,13 +180,12 @@ class DenseEmbedder:
             return [len(text.encode()) // BYTES_PER_TOKEN for text in texts]
         if sum(map(len, texts)) <= COUNTED_AT_ONCE:
             return _count(model, texts)
-        return await self._in_worker(lambda: _count(model, texts))
+        # In any thread: the model may be busy for long.
+        return await asyncio.to_thread(_count, model, texts)
 
     async def close(self) -> None:
-        self._worker.shutdown(wait=False, cancel_futures=True)
-
-    async def _in_worker(self, work: Callable[[], T]) -> T:
-        return await asyncio.get_running_loop().run_in_executor(self._worker, work)
+        for worker in (self._worker, self._few):
+            worker.shutdown(wait=False, cancel_futures=True)
 
     async def _model(self) -> LoadedModel:
         if self._loaded:

@@ -115,8 +115,6 @@ class FastembedReranker:
 
         try:
             found = await asyncio.get_running_loop().run_in_executor(self._worker, work)
-        except asyncio.CancelledError:
-            raise
         except Exception as error:  # onnxruntime raises errors of no common kind
             logger.exception("re-ranking by %s failed", self._name)
             raise RerankerUnavailable(self._name, "it failed; the log tells more") from error

@@ -11,5 +11,7 @@ def is_latin(letter: str) -> bool:
 
 def latin_share(text: str) -> float:
     """Share in [0, 1] of the letters that are Latin; 1 for text without letters."""
+    if text.isascii():
+        return 1.0
     letters = [character for character in text if character.isalpha()]
     return sum(map(is_latin, letters)) / len(letters) if letters else 1.0

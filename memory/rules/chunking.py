@@ -9,7 +9,8 @@ are made of whole atoms. Of all ways to do that within the limits, the one is ta
 
 The chunks join back to the text, whatever it is; the space between two belongs to the first. No chunk has more tokens
 than the limit, unless a single sign has. One has fewer than the least length only if the whole text has, or if with
-either neighbour it would be over the limit.
+either neighbour it would be over the limit; for a tokenizer that counts in a text what it counts in its atoms, as
+WordPiece does.
 """
 
 from __future__ import annotations

@@ -29,8 +29,8 @@ class MatchThresholds:
     terms: int = 3
     coverage_of_few: float = 0.45
     """… or this share, however few words they are."""
-    companion_cosine: float = 0.25
-    companion_coverage: float = 0.15
+    companion_cosine: float = 0.2
+    companion_coverage: float = 0.1
     unread: float = 0.6
     """Where the model cannot read the query, all shares and counts of words are this much smaller: nothing else can
     tell what is meant, and a pair of signs is less than a word. Costs JSQuAD 0.1 points of nDCG@10 instead of 0.3."""

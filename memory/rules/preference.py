@@ -35,5 +35,16 @@ _WITHOUT_SPACES = re.compile(
 )
 
 
+_CUES = (
+    "prefer always hate love dislike detest adore never usual stand rather like want enjoy don eat drink use favo "
+    "insist refuse avoid style bevorzug hasse liebe liebst mag vermeid lieblings immer nie préfère détest hais aime "
+    "évite favori odio gusta encanta prefi odei adoro piac preferi предпочитаю люблю ненавижу всегда никогда любим"
+).split()
+"""One of them is in whatever `_SIGNALS` finds; looking for them is a hundred times faster."""
+
+
 def states_preference(text: str) -> bool:
-    return bool(_SIGNALS.search(text) or _WITHOUT_SPACES.search(text))
+    low = text.lower()
+    if any(cue in low for cue in _CUES) and _SIGNALS.search(text):
+        return True
+    return not text.isascii() and bool(_WITHOUT_SPACES.search(text))

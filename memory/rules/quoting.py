@@ -18,8 +18,8 @@ from memory.model import CATEGORIES, DatedAction, Memory, when_date
 from memory.rules.lexicon import STOP_WORDS
 from memory.rules.likeness import Facts, facts
 
-BLOCKS = ("recall", "memory", "memories", "snapshot", "recent", "recent_nodes", "diary")
-"""Tags between which memory is handed to a prompt."""
+BLOCKS = ("recall", "memory", "context")
+"""Tags between which memory is handed to a prompt (`rules.fragments`, `rules.prompt`, `rules.blocks`)."""
 MOSTLY = 0.75
 """Share of its words from which a sentence of the assistant's is taken for a memory put in other words."""
 LEAST_WORDS = 3

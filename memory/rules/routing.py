@@ -26,7 +26,7 @@ _FACT = re.compile(
     # A subject of up to eight words, a verb in the present, something after it.
     r"^[\s>*\-•\"“'(\d.)#|]*"
     r"(?:(?:the|a|an|my|our|your|his|her|its|their|this|that|these|those|all|every|each|most|some)\s+)?"
-    r"[^\W\d_][\w'’.\-]*(?:\s+(?:of|and|in|for|on|to|the|a|[\w'’\-]+)){0,7}?\s+"
+    r"[^\W\d_][\w'’.\-]*(?:\s+[\w'’\-]+){0,7}?\s+"
     r"(?:is|are|has|have|uses?|means?|contains?|consists?|includes?|supports?|requires?|needs?|runs?|lives?|works?"
     r"|belongs?|costs?|knows?|speaks?|owns?|makes?|provides?|returns?|stores?|serves?|lies|stands for|refers"
     r"|depends?|comes? from|begins?|ends?|opens?|closes?|equals|weighs|measures|can be|was born|was founded"

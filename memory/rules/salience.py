@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -151,10 +150,14 @@ _CASELESS_NUMBER = re.compile(
 )
 
 
+_DIGIT = re.compile(r"\d")
+"""Of any script."""
+
+
 def tells_number(text: str) -> bool:
-    return (
-        any(unicodedata.category(sign) == "Nd" for sign in text) if not text.isascii() else any(map(str.isdigit, text))
-    ) or bool(_NUMBER_WORDS.search(text) or _CASELESS_NUMBER.search(text))
+    return bool(
+        _DIGIT.search(text) or _NUMBER_WORDS.search(text) or (not text.isascii() and _CASELESS_NUMBER.search(text))
+    )
 
 
 # --- technical terms --------------------------------------------------------------------------------------------

@@ -9,9 +9,10 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
+from itertools import pairwise
 
 from memory.chat import Message, MessageId, Unwatched, WatchLedger
-from memory.errors import LanguageModelUnavailable, StorageError, UnusableAnswer
+from memory.errors import IndexUnavailable, LanguageModelUnavailable, StorageError, UnusableAnswer
 from memory.language import LanguageModel
 from memory.model import BeingId, MemoryId, RunId
 from memory.rules.quoting import told_by, unquoted
@@ -33,6 +34,8 @@ SESSIONS = 50
 """That one turn looks at, each for one snippet."""
 UNUSABLE = 3
 """Answers after which a snippet is given up."""
+BUDGET_PAUSE = timedelta(minutes=10)
+"""When a day's tokens are spent: until it is looked whether some of them were spent long enough ago."""
 HOPELESS = 10
 """Failures of any kind after which one more unusable answer gives it up, whoever counted the others."""
 
@@ -92,7 +95,7 @@ class MemoryThread:
         self._unusable: Counter[tuple[BeingId, str, int]] = Counter()
         self._refusals = 0
         self._not_before: datetime | None = None
-        """While the model is away, nobody asks it."""
+        """While the model is away, or the budget is spent, nothing is looked at."""
         self._thrifty = False
 
     def wake(self) -> None:
@@ -117,12 +120,15 @@ class MemoryThread:
             try:
                 turned.more |= await self._look(scope, one, paid, turned.counts)
             except OutOfTokens:
-                self._tell_of_budget()
+                self._wait_for_tokens()
                 break
             except LanguageModelUnavailable as error:
                 await self._failed(scope, one, turned.counts)
                 self._rest(error)
                 break
+            except IndexUnavailable as error:
+                logger.warning("a conversation is looked at again later: %s", error)
+                await self._failed(scope, one, turned.counts)
             except StorageError as error:
                 logger.warning("the memory thread stops for now: %s", error)
                 turned.counts["failed"] += 1
@@ -140,14 +146,14 @@ class MemoryThread:
             counts["unsettled"] += 1
             return False
         counts["looked"] += 1
-        lines = await self._worth(scope, snippet)
-        if lines:
-            if earlier := await self._earlier(scope, one, snippet):
-                # It was stored by a turn that did not live to say so.
-                await self._remember.link(scope, earlier[1])
-                await self._watch.watched(scope, one.session_id, up_to=earlier[0])
-                counts["repeated"] += len(earlier[1])
-                return earlier[0] < one.messages
+        if earlier := await self._earlier(scope, one, snippet):
+            # It was stored by a turn that did not live to say so.
+            end, told = earlier
+            await self._remember.link(scope, told)
+            await self._watch.watched(scope, one.session_id, up_to=end)
+            counts["repeated"] += len(told)
+            return end < one.messages
+        if lines := await self._worth(scope, snippet):
             try:
                 findings = await self._found(language, lines, counts)
             except UnusableAnswer as error:
@@ -265,7 +271,8 @@ class MemoryThread:
         level = logging.WARNING if self._refusals == 1 else logging.INFO
         logger.log(level, "the memory thread rests for %.0f s: %s", pause.total_seconds(), error)
 
-    def _tell_of_budget(self) -> None:
+    def _wait_for_tokens(self) -> None:
+        self._not_before = self._now() + BUDGET_PAUSE
         if not self._thrifty:
             self._thrifty = True
             logger.warning(
@@ -314,5 +321,8 @@ def _worth_it(lines: Sequence[Line]) -> bool:
     answered = "\n".join(line.text for line in new if line.message.role == "assistant")
     if should_remember(asked, answered)[0]:
         return True
-    before = next((line.text for line in reversed(lines) if not line.new and line.message.role == "assistant"), "")
-    return bool(agreed(before, asked))
+    return any(
+        answer.new and answer.message.role == "user" and question.message.role == "assistant"
+        and agreed(question.text, answer.text)
+        for question, answer in pairwise(lines)
+    )  # fmt: skip

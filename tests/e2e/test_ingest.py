@@ -13,8 +13,8 @@ from tests.e2e.serving import COMMAND, ERAS, ROOT, Era, ask, connected, environm
 
 TRIP = (
     "Maria took the night train to Lisbon in May and forgot her blue umbrella there. She noticed it only when it "
-    "rained on the way to the aquarium, and bought a new one from a man who sold them at the station. The "
-    "train back was late, and she read a whole novel about lighthouses on the platform."
+    "rained on the way to the aquarium, and bought a new one from a man who sold them at the station for nine euros. "
+    "The train back was late, and she read a whole novel about lighthouses on the platform."
 )
 TEA = (
     "I prefer green tea without sugar in the afternoon, and coffee before noon. I never drink either of them after "

@@ -53,8 +53,10 @@ class Caller:
                 self.patrol,
                 self.update,
                 self.forget,
+                self.context,
+                self.profile,
             ],
-            weights=[30, 10, 20, 20, 10, 10, 5, 5, 10, 1],
+            weights=[30, 10, 20, 20, 10, 10, 5, 5, 10, 1, 10, 10],
         )[0]
         return pick()
 
@@ -68,6 +70,19 @@ class Caller:
         if self.chance.random() < 0.2:
             arguments |= {"category": "procedural"}
         return "store", arguments
+
+    def context(self) -> tuple[str, dict[str, Any]]:
+        arguments: dict[str, Any] = {"message": self.words(3), "session_id": "shared session"}
+        return "context", arguments | {"token_limit": self.chance.randrange(1, 2_000)}
+
+    def profile(self) -> tuple[str, dict[str, Any]]:
+        """Of the same names as everybody's."""
+        kind = self.chance.choice(["soul", "partner_rules", "preferences", "knowledge", "notes"])
+        name = {"soul": "voice", "notes": "todo"}.get(kind, self.words(1))
+        if self.chance.random() < 0.5:
+            return "profile", {"action": "set", "kind": kind, "name": name, "value": f"{self.words(2)} {self.mark}"}
+        action = self.chance.choice(["show", "disable"] if kind == "preferences" else ["show", "disable", "remove"])
+        return "profile", {"action": action, "kind": kind, "name": name}
 
     def observe(self) -> tuple[str, dict[str, Any]]:
         message = {"role": "user", "speaker": "Anna", "text": f"{self.words(5)} {self.mark}"}
@@ -147,8 +162,8 @@ async def test_2000_random_calls_of_three_beings_never_show_anything_of_another(
 
 def remember(content: dict[str, Any], being: str, seen: dict[str, list[str]], owner: dict[str, str]) -> None:
     """Every id that is shown belongs to who is shown it, for good."""
-    shown = [("memory", m["id"]) for m in content.get("memories", []) if isinstance(m, dict)]
-    shown += [("memory" if hit["source"] == "memories" else "message", hit["id"]) for hit in content.get("hits", [])]
+    found = [one for name in ("memories", "hits", "notes") for one in content.get(name, [])]
+    shown = [("memory" if _is_memory(one) else "message", one["id"]) for one in found]
     shown += [("cluster", cluster["id"]) for cluster in content.get("clusters", [])]
     shown += [("memory", content["id"])] if "id" in content else []
     shown += [("memory", id_) for id_ in [*content.get("erased", []), *content.get("related", [])]]
@@ -157,3 +172,8 @@ def remember(content: dict[str, Any], being: str, seen: dict[str, list[str]], ow
         seen[kind].append(id_)
     if cursor := content.get("next_cursor"):
         seen["cursor"].append(cursor)
+
+
+def _is_memory(one: dict[str, Any]) -> bool:
+    """Not a note of the profile, nor a hit from elsewhere."""
+    return "type" not in one and one.get("source", "memories") == "memories"

@@ -15,6 +15,7 @@ from tools.tool import Call, Tool, UseCases
 from tools.toolset import Toolset, default_tools
 
 ALL = default_tools(Random(1))
+LISTED = [tool for tool in ALL if tool.listed]
 
 
 def names(tools: list[Tool]) -> list[str]:

@@ -128,7 +128,8 @@ texts = st.lists(
 @given(texts, st.sampled_from([SMALL, ChunkLimits(2, 30), ChunkLimits(10, 25)]), st.sampled_from([by_words, by_signs]))
 def test_chunks_join_back_and_keep_to_their_limits(text: str, limits: ChunkLimits, count: object) -> None:
     """Never above the greatest length, unless it is a single sign. Below the least one only if the whole text is, or if
-    with either neighbour it would be above the greatest."""
+    with either neighbour it would be above the greatest; by a tokenizer that counts in a text what it counts in the
+    parts of it, as one that counts words does not, if a word is cut."""
     assert callable(count)
     text = cleaned(text)
     chunks = asyncio.run(chunked(text, count, limits))
@@ -136,7 +137,7 @@ def test_chunks_join_back_and_keep_to_their_limits(text: str, limits: ChunkLimit
     lengths = asyncio.run(count(chunks))
     assert all(chunk.strip() for chunk in chunks)
     assert all(length <= limits.most for length in lengths)
-    for at, length in enumerate(lengths):
+    for at, length in enumerate(lengths if count is by_signs else []):
         if length < limits.least and len(lengths) > 1:
             beside = [lengths[other] for other in (at - 1, at + 1) if 0 <= other < len(lengths)]
             assert all(length + other > limits.most for other in beside), chunks

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import sqlite3
 from collections.abc import AsyncIterator
+from contextlib import closing
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from memory.model import Memory, MemoryId, ModelName
 from memory.ports import Activation, Preferring, Reinforcement, StoreBatch, Vitals
 from memory.scope import Scope
+from storage.sql import recalled
+from storage.sql.engine import _compiled
 from storage.sql.ledger import Ledger, open_ledger
 from tests.doubles import ADA, BOB, NOW, a_memory
 from tests.household import new_store, rows
@@ -75,11 +80,9 @@ async def test_only_living_procedural_memories_that_are_not_switched_off_are_pre
     await put(
         ledger, kept, replace(dying, status="dying"), replace(dead, status="dead"), off, a_memory("no preference")
     )
-    insert = "INSERT INTO profile (being_id, kind, name, value, enabled, memory_id, updated_at) VALUES (?,?,?,?,?,?,0)"
+    update = "UPDATE profile SET enabled = 0 WHERE memory_id = ? AND kind = 'preferences'"
     async with ledger._database.transaction() as transaction:
-        for kind, memory, enabled in (("preferences", kept, 1), ("preferences", off, 0), ("notes", dying, 0)):
-            values = ("ada", kind, memory.id, "value", enabled, memory.id)
-            await transaction._writer.sql.exec_driver_sql(insert, values)
+        await transaction._writer.sql.exec_driver_sql(update, (off.id,))
     assert len(rows(tmp_path / "memory.db", "SELECT * FROM profile WHERE being_id = 'ada'")) >= 3
     assert set(await preferences(ledger)) == {kept.id, dying.id}
 
@@ -120,3 +123,13 @@ async def test_vitals_tell_the_last_of_what_happened_to_a_memory(ledger: Ledger)
         told.id: Vitals(importance=0.5, happened_at=NOW, last_active=NOW + 2 * DAY, access_count=2),
         recalled.id: Vitals(importance=0.5, happened_at=NOW, last_active=NOW + 3 * DAY, access_count=0),
     }
+
+
+async def test_a_being_without_preferences_pays_for_a_look_into_an_index(ledger: Ledger, tmp_path: Path) -> None:
+    """The default path of every recall: no table is walked for it."""
+    statement = _compiled(recalled._WITH_PREFERENCES)
+    binds: Any = statement.construct_params({"ids": "[]", "matching": "[]", "themes": "[]", "most": 3, "being": "ada"})
+    with closing(sqlite3.connect(tmp_path / "memory.db")) as connection:
+        plan = [step for *_, step in connection.execute(f"EXPLAIN QUERY PLAN {statement}", binds)]
+    assert any("ix_memories_procedural" in step for step in plan)
+    assert not [step for step in plan if step.startswith("SCAN memories")]

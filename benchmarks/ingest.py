@@ -1,0 +1,248 @@
+"""Pouring in a large file, everything included: `python -m benchmarks.ingest`.
+
+A made-up text (`pages.py`) is written to a file, and the real command pours it in through a real host. On the way the
+command is killed once and the host once (SIGKILL), and the command run again each time. Before and after, half of the
+very same chunks each, the bare embedding is timed: the model alone, in this process, in the same batches, no cache.
+
+Printed are the share of the bare throughput, the resident memory of both processes as it grows, and whether after all
+that every part is done and nothing there twice.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import os
+import signal
+import sqlite3
+import subprocess
+import sys
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from contextlib import closing
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+
+from benchmarks.pages import pages
+from inference.dense import DenseEmbedder
+from memory.rules.chunking import chunked
+from memory.rules.cleaning import cleaned
+from server.attach.finding import ask
+from server.attach.hello import Hello, NoHost
+from server.ingest_command import PART_CHARS
+from server.ingest_reading import Document
+
+ROOT = Path(__file__).parent.parent
+RESULTS = Path(__file__).parent / "results"
+LOOK_SECONDS = 0.5
+KILLS = ((0.3, "the command"), (0.6, "the host"))
+SETTLED = 0.1
+"""Of the parts of its run, after which a process has all that it needs."""
+
+
+def write(path: Path, size: int) -> None:
+    with path.open("w", encoding="utf-8") as file:
+        written = 0
+        for page in pages(seed=11):
+            written += file.write(page)
+            if written >= size:
+                return
+
+
+async def chunks_of(path: Path, embedder: DenseEmbedder) -> list[list[str]]:
+    """For each part its chunks, as they are embedded."""
+    with path.open("rb") as file:
+        texts = [part.text for part in Document(file, str(path), about="", most_chars=PART_CHARS).parts()]
+    return [[one.strip() for one in await chunked(cleaned(text), embedder.count_tokens)] for text in texts]
+
+
+async def bare(embedder: DenseEmbedder, parts: Sequence[Sequence[str]]) -> tuple[float, float]:
+    """Seconds, and those of the CPU."""
+    began, used = time.perf_counter(), time.process_time()
+    for part in parts:
+        await embedder.embed(part)
+    return time.perf_counter() - began, time.process_time() - used
+
+
+@dataclass
+class Watch:
+    """Resident memory of a process, MB, when a tenth of its run was done, at the most, and at the end."""
+
+    name: str
+    samples: list[tuple[int, float]] = field(default_factory=list)
+    """(parts done, MB)"""
+    goes_on: bool = False
+    """In the next run, too."""
+    cpu_seconds: float = 0.0
+    """Used since it was started."""
+
+    def look(self, pid: int, done: int) -> None:
+        try:
+            status = Path(f"/proc/{pid}/status").read_text(encoding="ascii")
+        except OSError:
+            return
+        if resident := [line.split()[1] for line in status.splitlines() if line.startswith("VmRSS")]:
+            self.samples.append((done, int(resident[0]) / 1024))
+        fields = Path(f"/proc/{pid}/stat").read_text(encoding="ascii").rsplit(")", 1)[1].split()
+        self.cpu_seconds = (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+    def figures(self) -> dict[str, Any]:
+        first, last = self.samples[0][0], self.samples[-1][0]
+        settled = next(mb for done, mb in self.samples if done >= first + SETTLED * (last - first))
+        return {
+            "process": self.name,
+            "parts": last - first,
+            "MB when settled": round(settled, 1),
+            "MB at most": round(max(mb for _, mb in self.samples), 1),
+            "MB at the end": round(self.samples[-1][1], 1),
+            "CPU s": round(self.cpu_seconds, 1),
+        }
+
+
+class Run:
+    def __init__(self, folder: Path, file: Path, total: int) -> None:
+        self.data = folder / "data"
+        self.file = file
+        self.total = total
+        self.watches: list[Watch] = []
+        self.seconds = 0.0
+        self.environment = {
+            **os.environ, "MADELEINE_DATA_DIR": str(self.data), "MADELEINE_PATROL_BY_ITSELF": "false",
+            "MADELEINE_LOG_LEVEL": "warning",
+        }  # fmt: skip
+
+    def done(self) -> int:
+        if not (self.data / "memory.db").exists():
+            return 0
+        with closing(sqlite3.connect(self.data / "memory.db", timeout=10)) as connection:
+            try:
+                return int(connection.execute("SELECT count(*) FROM ingested").fetchone()[0])
+            except sqlite3.OperationalError:  # the tables are being made
+                return 0
+
+    def host(self) -> int:
+        """0 while there is none."""
+        try:
+            return int(ask(self.data, Hello(want="status"))["pid"])
+        except NoHost:
+            return 0
+
+    def pour(self, until: float, kill: str) -> Mapping[str, Any] | None:
+        """Until that share is done, when something is killed; to the end if it is above 1. What the command says."""
+        began = time.perf_counter()
+        command = subprocess.Popen(
+            [sys.executable, "-m", "server.cli", "ingest", str(self.file), "--json"],
+            cwd=ROOT, env=self.environment, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+        )  # fmt: skip
+        watched = Watch("the command"), Watch("the host")
+        host = 0
+        while command.poll() is None:
+            time.sleep(LOOK_SECONDS)
+            done = self.done()
+            if not host and done:
+                host = self.host()
+            if host:
+                watched[0].look(command.pid, done)
+                watched[1].look(host, done)
+            if done >= until * self.total:
+                os.kill(command.pid if kill == "the command" else host, signal.SIGKILL)
+                break
+        said, _ = command.communicate()
+        self.seconds += time.perf_counter() - began
+        watched[1].goes_on = command.returncode != 0 and kill == "the command"
+        self.watches += [one for one in watched if len(one.samples) > 1]
+        return json.loads(said)[0] if command.returncode == 0 else None
+
+    def stop(self) -> None:
+        subprocess.run([sys.executable, "-m", "server.cli", "stop"], cwd=ROOT, env=self.environment, check=True)
+
+
+def twice(database: Path) -> dict[str, int]:
+    with closing(sqlite3.connect(database)) as connection:
+        texts = Counter(key for (key,) in connection.execute("SELECT key FROM memories"))
+        [(reinforced,)] = connection.execute("SELECT count(*) FROM reinforcements")
+        [(parts,)] = connection.execute("SELECT count(*) FROM ingested")
+        outcomes = [json.loads(one) for (one,) in connection.execute("SELECT outcome FROM ingested")]
+    told = Counter(chunk["status"] for one in outcomes for chunk in one["chunks"])
+    return {
+        "parts done": parts,
+        "memories": len(texts),
+        "keys there twice": sum(count - 1 for count in texts.values()),
+        "said to be stored": told["stored"],
+        "reinforced": reinforced,
+        "said to be reinforced": told["reinforced"],
+        "dropped": told["dropped"],
+    }
+
+
+async def measure(megabytes: float, *, kills: bool) -> dict[str, Any]:
+    with tempfile.TemporaryDirectory(prefix="madeleine-") as name:
+        folder = Path(name)
+        file = folder / "pages.md"
+        write(file, int(megabytes * 1_000_000))
+        embedder = DenseEmbedder("sentence-transformers/all-MiniLM-L6-v2", folder / "models")
+        await embedder.warm_up()
+        parts = await chunks_of(file, embedder)
+        chunks = sum(map(len, parts))
+        print(f"{file.stat().st_size / 1e6:.1f} MB, {len(parts)} parts, {chunks:,} chunks", flush=True)
+        before = await bare(embedder, parts[::2])
+        run = Run(folder, file, len(parts))
+        for share, kill in KILLS if kills else ():
+            assert run.pour(share, kill) is None
+            print(f"{kill} was killed with {run.done()} of {len(parts)} parts done", flush=True)
+        said = run.pour(2.0, "")
+        assert said is not None, "it did not come to its end"
+        run.stop()
+        after = await bare(embedder, parts[1::2])
+        await embedder.close()
+        state = twice(run.data / "memory.db")
+        database = (run.data / "memory.db").stat().st_size
+    whole = chunks / run.seconds
+    alone = chunks / (before[0] + after[0])
+    hosts = sum(one.cpu_seconds for one in run.watches if one.name == "the host" and not one.goes_on)
+    return {
+        "MB": megabytes,
+        "chunks": chunks,
+        "chunks a second": round(whole, 1),
+        "bare embedding, chunks a second": round(alone, 1),
+        "share": round(whole / alone, 3),
+        "seconds": round(run.seconds, 1),
+        "bare seconds": [round(before[0], 1), round(after[0], 1)],
+        "CPU seconds of the hosts": round(hosts, 1),
+        "CPU seconds bare": round(before[1] + after[1], 1),
+        "kills": len(KILLS) if kills else 0,
+        "last run": dict(said) | {"file": "pages.md"},
+        "memory": [one.figures() for one in run.watches],
+        "state": state,
+        "ledger MB": round(database / 1e6, 1),
+    }
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--megabytes", type=float, default=10.0)
+    parser.add_argument("--no-kills", action="store_true", help="pour it in without being interrupted")
+    parser.add_argument("--record", action="store_true", help=f"write the figures to {RESULTS.name}/")
+    arguments = parser.parse_args()
+    found = asyncio.run(measure(arguments.megabytes, kills=not arguments.no_kills))
+    table = Table(title=f"{found['chunks a second']} chunks a second, {found['share']:.0%} of the bare embedding")
+    for heading in found["memory"][0]:
+        table.add_column(heading)
+    for one in found["memory"]:
+        table.add_row(*map(str, one.values()))
+    Console(width=100).print(table)
+    print(json.dumps(found["state"]))
+    if arguments.record:
+        RESULTS.mkdir(exist_ok=True)
+        (RESULTS / "ingest.json").write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,118 @@
+"""Recall's profiles, filters, re-ranker and other words (spec L2, T7, O12), from a real client to the disk and back."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from tests.e2e.serving import ask, connected, refused
+from tests.language.stub import Asked, language_server, said
+from tests.language.stub import refused as refused_by_the_model
+from tests.rerankers import cross_encoder
+
+DINNERS = (
+    "Grandmother cooked lasagne with nutmeg for the family on Sunday",
+    "We had Sunday dinner at grandmother's: lasagne and lemon cake",
+    "The Sunday family dinner at grandmother's was moved because she was tired",
+)
+QUERY = "What did grandmother cook on Sunday?"
+
+
+def texts(answer: dict[str, Any]) -> list[str]:
+    return [memory["text"] for memory in answer["memories"]]
+
+
+async def test_profiles_preferences_and_themes_can_be_asked_for(tmp_path: Path) -> None:
+    """spec L2, T7, O12"""
+    async with connected(tmp_path, more={"MADELEINE_RANKING": "linear"}) as client:
+        for text in DINNERS:
+            await ask(client, "store", text=text, themes=["Family"])
+        tagged = await ask(
+            client, "store", text="Grandmother moved Sunday dinner as the oven broke", themes=["FAMILY", "oven"]
+        )
+        await ask(client, "store", text="I prefer answers without preamble.", category="procedural")
+        orders = {
+            ranking: await ask(client, "recall", query=QUERY, format="memories", limit=6, ranking=ranking)
+            for ranking in ("blended", "rrf", "linear", "associative")
+        }
+        default = await ask(client, "recall", query=QUERY, format="memories", limit=6)
+        prompt = await ask(client, "recall", query=QUERY, format="prompt")
+        both = await ask(client, "recall", query=QUERY, format="memories", themes=["family", "Oven"])
+        none = await ask(client, "recall", query="the boiling point of tungsten", themes=["family"])
+        words = await refused(client, "recall", {"query": QUERY, "ranking": "best"})
+    assert [memory["score"] for memory in default["memories"]] == [
+        memory["score"] for memory in orders["linear"]["memories"]
+    ]
+    for answer in orders.values():
+        assert len(answer["memories"]) == 5
+        assert texts(answer)[0] == "I prefer answers without preamble."
+        scores = [memory["score"] for memory in answer["memories"]][1:]
+        assert scores == sorted(scores, reverse=True)
+        assert all(0 < score <= 1 for score in scores)
+    assert len({tuple(memory["score"] for memory in answer["memories"]) for answer in orders.values()}) == 4
+    assert prompt["prompt"].splitlines()[:2] == ["<memory>", "[PROCEDURAL] I prefer answers without preamble."]
+    assert [memory["id"] for memory in both["memories"]] == [tagged["id"]]
+    assert none["count"] == 0
+    assert "ranking" in words
+    assert "associative" in words
+
+
+async def test_where_only_what_cannot_be_inferred_is_recalled_a_store_without_the_tag_is_advised(
+    tmp_path: Path,
+) -> None:
+    """spec O12: advisory, never blocks."""
+    async with connected(tmp_path, more={"MADELEINE_RECALL_NON_INFERABLE_ONLY": "true"}) as client:
+        plain = await ask(client, "store", text=DINNERS[0])
+        tagged = await ask(client, "store", text=DINNERS[1], themes=["Non-Inferable"])
+        found = await ask(client, "recall", query=QUERY, format="memories")
+        still = await ask(client, "recall_memory", memory_ids=[plain["id"]])
+    assert plain["status"] == "stored"
+    assert "'non-inferable'" in plain["notice"]
+    assert "notice" not in tagged
+    assert [memory["id"] for memory in found["memories"]] == [tagged["id"]]
+    assert texts(still) == [DINNERS[0]]
+
+
+async def test_a_cross_encoder_in_a_directory_ranks_again_and_one_that_cannot_be_had_changes_nothing(
+    tmp_path: Path,
+) -> None:
+    """spec L2, step 4, with its fallback."""
+    model = cross_encoder(tmp_path / "model")
+    more = {"MADELEINE_RERANKER": str(model), "MADELEINE_RERANKER_SECONDS": "30"}
+    query = "lasagne and lemon cake at grandmother's"
+    async with connected(tmp_path / "data", more=more) as client:
+        for text in DINNERS:
+            await ask(client, "store", text=text)
+        ranked = await ask(client, "recall", query=query, format="memories")
+    async with connected(tmp_path / "data", more={"MADELEINE_RERANKER": "nobody/knows-this"}) as client:
+        fallen_back = await ask(client, "recall", query=query, format="memories")
+    assert texts(ranked)[0] == DINNERS[1]
+    assert "notice" not in ranked
+    assert set(texts(fallen_back)) == set(texts(ranked))
+    assert fallen_back["memories"][0]["score"] < ranked["memories"][0]["score"]
+    assert "nobody/knows-this" in fallen_back["notice"]
+
+
+async def test_a_language_model_finds_other_words_and_one_that_fails_does_no_harm(tmp_path: Path) -> None:
+    """spec O12"""
+    asked: list[Asked] = []
+
+    def answer(one: Asked) -> Any:
+        asked.append(one)
+        assert one.shape == "Judgement"
+        if "violin" in one.text:
+            return refused_by_the_model(400)
+        return said({"sufficient": False, "query": "grandmother Sunday dinner"})
+
+    with language_server(answer) as stub:
+        more = stub.environment() | {"MADELEINE_RECALL_REFORMULATION": "true"}
+        async with connected(tmp_path, more=more) as client:
+            for text in DINNERS:
+                await ask(client, "store", text=text)
+            found = await ask(client, "recall", query="quantum chromodynamics", format="memories")
+            failed = await ask(client, "recall", query="violin practice", format="memories")
+    assert set(texts(found)) == set(DINNERS)
+    assert found["reformulated"] == ["grandmother Sunday dinner"]
+    assert asked[0].model == "small"
+    assert failed["memories"] == []
+    assert failed["notice"].startswith("The query was not put in other words.")
