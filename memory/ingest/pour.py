@@ -147,11 +147,12 @@ class Ingest:
     async def _pour(self, scope: Scope, given: PouredText, before: asyncio.Event | None) -> Poured:
         cleaning = Cleaning(self._redact)
         # Before it is cut: a secret may be longer than a chunk.
-        text = cleaning.text(cleaned(given.text))
+        text = await asyncio.to_thread(lambda: cleaning.text(cleaned(given.text)))
         self._refuse_secret(given.key)
         if given.key is not None and (earlier := await self._ledger.outcome(scope, given.key)):
             return _as_before(given.key, text, earlier)
-        scenes = self._scenes(given, text, await chunked(text, self._embedder.count_tokens, self._limits))
+        parts = await chunked(text, self._embedder.count_tokens, self._limits)
+        scenes = await asyncio.to_thread(self._scenes, given, text, parts)
         vectors, unembedded = await self._embed(scenes.values())
         if before is not None:
             await before.wait()
