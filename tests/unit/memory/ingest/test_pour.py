@@ -309,6 +309,42 @@ async def test_after_forgetting_the_note_holds_no_digest_and_the_text_does_not_c
     assert other.chunks
 
 
+async def forget(pour: Pouring, *texts: str) -> None:
+    gone = [memory.id for memory in await pour.home.all() if memory.scene.action in texts]
+    assert len(gone) == len(texts)
+    await pour.home.ledger.forget(ADA, gone, at=pour.home.clock())
+
+
+async def test_of_what_was_forgotten_the_answer_says_only_that_whatever_text_comes_with_the_key(pour: Pouring) -> None:
+    await pour(TRIP, key="k")
+    await forget(pour, TRIP)
+    for text in (TRIP, TEA):
+        [chunk] = (await pour(text, key="k")).chunks
+        assert (chunk.status, chunk.id, chunk.start, chunk.length) == ("forgotten", None, 0, 0)
+        assert (chunk.category, chunk.importance, chunk.novelty, chunk.salience) == (None, 0, 0, 0)
+    assert await pour.kept() == []
+
+
+async def test_by_what_is_left_of_it_the_text_of_a_key_is_still_known(pour: Pouring) -> None:
+    first = await pour(f"{TRIP}\n\n{TEA}", key="k")
+    await forget(pour, TRIP)
+    again = await pour(f"{TRIP}\n\n{TEA}", key="k")
+    assert statuses(again) == ["forgotten", "stored"]
+    assert again.chunks[1] == first.chunks[1]
+    for other in (SOUP, f"{TEA}\n\n{TRIP}", f"{TRIP}\n\n{SOUP}"):
+        with pytest.raises(KeyConflict):
+            await pour(other, key="k")
+
+
+async def test_where_a_dropped_part_was_is_not_told_of_a_text_that_cannot_be_known_again(pour: Pouring) -> None:
+    await pour.home.store(SOUP)
+    assert statuses(await pour(f"{TRIP}\n\n{SOUP}", key="k")) == ["stored", "dropped"]
+    await forget(pour, TRIP)
+    again = await pour(TEA, key="k")
+    assert statuses(again) == ["forgotten", "dropped"]
+    assert again.chunks[1].length == 0
+
+
 async def test_another_being_s_forgetting_leaves_the_note(pour: Pouring) -> None:
     await pour(TRIP, key="k")
     [theirs] = await pour.store(BOB, [NewScene(scene=Scene(action=SOUP))])
