@@ -44,6 +44,8 @@ from memory.scope import Scope
 
 TOOL = "ingest"
 
+_Done = asyncio.Future[None]
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PouredText:
@@ -137,7 +139,7 @@ class Ingest:
         self._redact = redact
         self._threshold = threshold
         self._limits = limits
-        self._last: dict[tuple[BeingId, str], asyncio.Event] = {}
+        self._last: dict[tuple[BeingId, str], _Done] = {}
 
     async def __call__(self, scope: Scope, given: PouredText) -> Poured:
         """All chunks that are worth it are stored, in one transaction; those of a session in the order in which its
@@ -146,7 +148,7 @@ class Ingest:
         async with self._place_in(scope, given.session_id) as before:
             return await self._pour(scope, given, before)
 
-    async def _pour(self, scope: Scope, given: PouredText, before: asyncio.Event | None) -> Poured:
+    async def _pour(self, scope: Scope, given: PouredText, before: _Done | None) -> Poured:
         cleaning = Cleaning(self._redact)
         # Before it is cut: a secret may be longer than a chunk.
         text = await asyncio.to_thread(lambda: cleaning.text(cleaned(given.text)))
@@ -157,7 +159,7 @@ class Ingest:
         scenes = await asyncio.to_thread(self._scenes, given, text, parts)
         vectors, unembedded = await self._embed(scenes.values())
         if before is not None:
-            await before.wait()
+            await asyncio.wait([before])
         scored = await self._score(scope, scenes, vectors)
         kept = [one for one in scored if one.importance >= self._threshold]
         kept += await self._kept_before(scope, [one for one in scored if one.importance < self._threshold])
@@ -209,20 +211,28 @@ class Ingest:
         )
 
     @asynccontextmanager
-    async def _place_in(self, scope: Scope, session_id: str) -> AsyncIterator[asyncio.Event | None]:
-        """When the text before is done with, whatever became of it; None if there is none under way."""
+    async def _place_in(self, scope: Scope, session_id: str) -> AsyncIterator[_Done | None]:
+        """When all texts before are done with, whatever became of them; None if there is none under way."""
         if not session_id:
             yield None
             return
         session = scope.being_id, session_id
         before = self._last.get(session)
-        done = self._last[session] = asyncio.Event()
+        done = self._last[session] = asyncio.get_running_loop().create_future()
+
+        def end(_: object = None) -> None:
+            done.set_result(None)
+            if self._last[session] is done:
+                del self._last[session]
+
         try:
             yield before
         finally:
-            done.set()
-            if self._last[session] is done:
-                del self._last[session]
+            if before is None or before.done():
+                end()
+            else:
+                # It has failed or was given up before its turn came: who waits for it waits for the one before.
+                before.add_done_callback(end)
 
     def _refuse_secret(self, key: str | None) -> None:
         if key is not None and (kinds := self._redact(key).found):

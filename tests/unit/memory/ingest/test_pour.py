@@ -282,6 +282,31 @@ async def test_the_texts_of_a_session_are_stored_in_the_order_in_which_they_came
     assert {memory.scene.action: memory.turn for memory in await pour.home.all()} == {TRIP: 0, SOUP: 1}
 
 
+async def test_one_that_is_given_up_while_it_waits_lets_nobody_go_before_the_first(
+    pour: Pouring, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first_may_go, asked = asyncio.Event(), asyncio.Semaphore(0)
+    embed = pour.home.embedder.embed
+
+    async def slowly(texts: Sequence[str]) -> NDArray[np.float32]:
+        asked.release()
+        if TRIP in texts:
+            await first_may_go.wait()
+        elif TEA in texts:
+            first_may_go.set()
+        return await embed(texts)
+
+    monkeypatch.setattr(pour.home.embedder, "embed", slowly)
+    first = asyncio.create_task(pour(TRIP, session_id="s"))
+    await asked.acquire()
+    second = asyncio.create_task(pour(SOUP, session_id="s"))
+    await asked.acquire()
+    second.cancel()
+    await asyncio.gather(second, return_exceptions=True)
+    await asyncio.gather(first, pour(TEA, session_id="s"))
+    assert {memory.scene.action: memory.turn for memory in await pour.home.all()} == {TRIP: 0, TEA: 1}
+
+
 async def test_a_text_that_fails_does_not_hold_up_the_next_of_its_session(pour: Pouring) -> None:
     await pour(TRIP, key="k", session_id="s")
     failed, poured = await asyncio.gather(
