@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -325,9 +326,8 @@ async def test_after_forgetting_the_note_holds_no_digest_and_the_text_does_not_c
     [id_] = [chunk.id for chunk in first.chunks]
     assert id_ is not None
     await pour.home.ledger.forget(ADA, [id_], at=pour.home.clock())
-    notes = {key: json.loads(outcome) for key, outcome in rows(pour.home.path, "SELECT key, outcome FROM ingested")}
-    assert "digest" not in notes["k"]
-    assert "digest" in notes["other"]
+    notes = [json.loads(outcome) for (outcome,) in rows(pour.home.path, "SELECT outcome FROM ingested ORDER BY rowid")]
+    assert ["digest" in note for note in notes] == [False, True]
     again = await pour(TRIP, key="k")
     assert again.repeated
     assert await pour.kept() == [SOUP]
@@ -368,6 +368,16 @@ async def test_where_a_dropped_part_was_is_not_told_of_a_text_that_cannot_be_kno
     again = await pour(TEA, key="k")
     assert statuses(again) == ["forgotten", "dropped"]
     assert again.chunks[1].length == 0
+
+
+async def test_a_note_holds_nothing_against_which_guesses_at_its_key_could_be_held(pour: Pouring) -> None:
+    await pour(TRIP, key="k")
+    await pour(TEA, key="other")
+    kept = {key for (key,) in rows(pour.home.path, "SELECT key FROM ingested")}
+    assert len(kept) == 2
+    assert not kept & {guess for key in ("k", "other") for guess in (key, hashlib.sha256(key.encode()).hexdigest())}
+    [(secret,)] = rows(pour.home.path, "SELECT value FROM settings WHERE name = 'ingested_secret'")
+    assert len(bytes.fromhex(json.loads(secret))) == 32
 
 
 async def test_another_being_s_forgetting_leaves_the_note(pour: Pouring) -> None:
