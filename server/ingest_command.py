@@ -165,7 +165,8 @@ class Pouring:
                 f"it was ({error.error.message})."
             ) from error
         if answer.is_error or not isinstance(answer.structured_content, dict):
-            raise Interrupted("".join(said.text for said in answer.content if isinstance(said, TextContent)))
+            why = "".join(said.text for said in answer.content if isinstance(said, TextContent))
+            raise Interrupted(f"{part.place}: {why}")
         return answer.structured_content
 
 

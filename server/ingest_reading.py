@@ -16,6 +16,7 @@ from typing import IO, Any
 
 from memory.errors import InvalidInput
 from memory.rules.cutting import last_cut
+from memory.rules.parts import storable
 
 READ_AT_ONCE = 64 * 1024
 LONGEST_LINE = 16 * 1024 * 1024
@@ -31,7 +32,8 @@ _SHORT = 200
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Part:
-    """`size`: bytes of the file that it is. `text` "" for a line of a conversation in which nothing is said."""
+    """`size`: bytes of the file that it is. `text` "" for a line of a conversation in which nothing is said. `place`:
+    where it is from, for messages."""
 
     text: str
     key: str
@@ -39,6 +41,7 @@ class Part:
     when: str = ""
     speaker: str = ""
     session_id: str = ""
+    place: str = ""
 
 
 class Document:
@@ -61,8 +64,8 @@ class Document:
             yield from self._messages(first)
         else:
             for text in self._cut(self._decoded(first)):
-                if text.strip():
-                    yield self._part(text, len(text.encode()))
+                if storable(text):
+                    yield self._part(text, len(text.encode()), self._name)
 
     def _read(self) -> bytes:
         try:
@@ -70,9 +73,10 @@ class Document:
         except OSError as error:
             raise InvalidInput(f"{self._name} cannot be read: {error.strerror or error}.") from error
 
-    def _part(self, text: str, size: int, **about: str) -> Part:
+    def _part(self, text: str, size: int, place: str, **about: str) -> Part:
         self._digest.update(json.dumps([text, about]).encode())
-        return Part(text=text, key=f"file-{self._digest.hexdigest()[:KEY_DIGITS]}", size=size, **about)
+        key = f"file-{self._digest.hexdigest()[:KEY_DIGITS]}"
+        return Part(text=text, key=key, size=size, place=place, **about)
 
     # --- texts ----------------------------------------------------------------------------------------------------
 
@@ -120,18 +124,19 @@ class Document:
                 raise self._unusable(number, f"is not JSON ({error})") from error
             if not isinstance(message, dict):
                 raise self._unusable(number, "is not a JSON object")
-            text = _text_of(_first(message, _TEXTS))
-            if not text.strip():
+            text = storable(_text_of(_first(message, _TEXTS)))
+            if not text:
                 yield Part(text="", key="", size=len(line))
                 continue
             about = {
                 "when": _moment(_first(message, _TIMES)),
-                "speaker": str(_first(message, _SPEAKERS) or "").strip()[:_SHORT],
-                "session_id": str(_first(message, _SESSIONS) or "").strip()[:_SHORT],
+                "speaker": _short(_first(message, _SPEAKERS) or ""),
+                "session_id": _short(_first(message, _SESSIONS) or ""),
             }
-            texts = [part for part in self._cut(iter([text])) if part.strip()]
+            texts = [part for part in self._cut(iter([text])) if storable(part)]
             for part in texts:
-                yield self._part(part, len(line) if part is texts[-1] else 0, **about)
+                place = f"Line {number:,} of {self._name}"
+                yield self._part(part, len(line) if part is texts[-1] else 0, place, **about)
 
     def _lines(self, first: bytes) -> Iterator[bytes]:
         held = first.removeprefix(codecs.BOM_UTF8)
@@ -179,6 +184,10 @@ def _first(message: Mapping[str, Any], names: tuple[str, ...]) -> Any:
     return next((message[name] for name in names if message.get(name) not in (None, "")), None)
 
 
+def _short(given: Any) -> str:
+    return storable(str(given).strip()[:_SHORT])
+
+
 def _text_of(content: Any) -> str:
     """A text, or the texts among the parts of a message."""
     if isinstance(content, str):
@@ -195,7 +204,7 @@ def _moment(given: Any) -> str:
     if isinstance(given, bool) or not isinstance(given, int | float | str):
         return ""
     if isinstance(given, str):
-        return given.strip()[:_SHORT]
+        return _short(given)
     try:
         return datetime.fromtimestamp(given / 1000 if abs(given) > 1e11 else given, UTC).isoformat()
     except (ValueError, OverflowError, OSError):

@@ -18,6 +18,12 @@ BEGINNING = 60
 DIGITS = 4
 
 
+FORGOTTEN = (
+    "This key was used before, and of what was poured in then something has been forgotten since. Nothing was stored "
+    "now. If this is another text, or is to be remembered again, use another key."
+)
+
+
 class IngestArguments(Arguments):
     text: LongText
     session_id: Short | None = None
@@ -46,17 +52,21 @@ async def run(call: Call, arguments: IngestArguments) -> dict[str, Any]:
             "redacted": dict(poured.redacted) or None,
         }
     )
+    if counts["forgotten"]:
+        found |= {"forgotten": counts["forgotten"], "notice": FORGOTTEN}
     if poured.unembedded:
         found["notice"] = f"Stored; found by its words only until it can be embedded. {poured.unembedded}"
     return found
 
 
 def shown(chunk: Chunk, poured: Poured) -> dict[str, Any]:
+    if chunk.status == "forgotten":
+        return {"status": chunk.status}
     text = poured.text[chunk.start : chunk.start + chunk.length]
     begins = " ".join(text[: 2 * BEGINNING].split())[:BEGINNING]
     scores = {name: round(getattr(chunk, name), DIGITS) for name in ("importance", "novelty", "salience")}
     about = {"id": chunk.id, "category": chunk.category, "resembles": chunk.resembles, "begins": begins}
-    return {"status": chunk.status} | present(about) | {"chars": chunk.length} | scores
+    return {"status": chunk.status} | present(about | {"chars": chunk.length or None}) | scores
 
 
 TOOL = Tool(

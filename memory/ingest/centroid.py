@@ -7,9 +7,11 @@ of the being's living memories, whoever stored them, and right after a restart.
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
+from weakref import WeakValueDictionary
 
 import numpy as np
 from numpy.typing import NDArray
@@ -51,9 +53,15 @@ class Centroids:
         self._source = source
         self._model = model
         self._sums: dict[BeingId, _Sum] = {}
+        self._reading: WeakValueDictionary[BeingId, asyncio.Lock] = WeakValueDictionary()
 
     async def of(self, scope: Scope) -> Vector | None:
         """float32, unit length; None where there is no embedded memory."""
+        # One at a time: who comes meanwhile goes on from what the one before has read.
+        async with self._reading.setdefault(scope.being_id, asyncio.Lock()):
+            return await self._read(scope)
+
+    async def _read(self, scope: Scope) -> Vector | None:
         found = self._sums.get(scope.being_id, _Sum())
         seen, upset = await self._source.last_upset(scope, after=found.seen)
         if upset:
@@ -71,7 +79,6 @@ class Centroids:
                 total = total + _sum([vector for _, vector in page[:known]])
                 read = page[known - 1][0]
             waiting += [vector for _, vector in page[known:] if vector is not None]
-        # As a whole: who asks at the same time has begun from the same sum, or from none.
         self._sums.pop(scope.being_id, None)
         self._sums[scope.being_id] = _Sum(total, read, seen)
         while len(self._sums) > MOST_BEINGS:

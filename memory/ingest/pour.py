@@ -1,7 +1,8 @@
 """Pouring a text in (spec L1): clean, cut, embed in one batch, score, drop what is worth little, route, store.
 
 A text with a key is poured in once. Its chunks have keys of their own, made from it, so that after a crash in the
-middle none is stored twice; and when all is done what came of it is noted down, and is the answer from then on.
+middle none is stored twice; and when all is done what came of it is noted down, and is the answer from then on. Of
+what is forgotten later the answer says only that it is.
 """
 
 from __future__ import annotations
@@ -46,6 +47,8 @@ TOOL = "ingest"
 SECTION_CHARS = 16_000
 """Of a longer text so much is cut into chunks at a time: 15 ms, after which the event loop has its turn."""
 
+_Done = asyncio.Future[None]
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PouredText:
@@ -62,11 +65,12 @@ class PouredText:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Chunk:
     """What became of the part of the cleaned text from `start`, of `length` signs without the space around it. Dropped:
-    not worth keeping, and not stored. `id`, `category`: of the memory that it is, or that says the same."""
+    not worth keeping, and not stored. `id`, `category`: of the memory that it is, or that says the same. Forgotten:
+    that memory is gone, and so is all that was known of the part. Length 0: where it was cannot be told any more."""
 
     start: int
     length: int
-    status: Literal["stored", "reinforced", "dropped"]
+    status: Literal["stored", "reinforced", "dropped", "forgotten"]
     importance: float
     novelty: float
     salience: float
@@ -137,7 +141,7 @@ class Ingest:
         self._redact = redact
         self._threshold = threshold
         self._limits = limits
-        self._last: dict[tuple[BeingId, str], asyncio.Event] = {}
+        self._last: dict[tuple[BeingId, str], _Done] = {}
 
     async def __call__(self, scope: Scope, given: PouredText) -> Poured:
         """All chunks that are worth it are stored, in one transaction; those of a session in the order in which its
@@ -146,19 +150,19 @@ class Ingest:
         async with self._place_in(scope, given.session_id) as before:
             return await self._pour(scope, given, before)
 
-    async def _pour(self, scope: Scope, given: PouredText, before: asyncio.Event | None) -> Poured:
+    async def _pour(self, scope: Scope, given: PouredText, before: _Done | None) -> Poured:
         cleaning = Cleaning(self._redact)
         # Before it is cut: a secret may be longer than a chunk.
-        text = cleaning.text(cleaned(given.text))
+        text = await asyncio.to_thread(lambda: cleaning.text(cleaned(given.text)))
         self._refuse_secret(given.key)
         if given.key is not None and (earlier := await self._ledger.outcome(scope, given.key)):
-            return _as_before(given.key, text, earlier)
+            return await self._as_before(scope, given.key, text, earlier)
         chunks = [chunk async for chunk in self._chunks(text)]
         # In a thread: there may be thousands, at a millisecond each, and the event loop has other calls to answer.
         scenes = await asyncio.to_thread(_scenes, given, chunks)
         vectors, unembedded = await self._embed(scenes.values())
         if before is not None:
-            await before.wait()
+            await asyncio.wait([before])
         scored = await self._score(scope, scenes, vectors)
         kept = [one for one in scored if one.importance >= self._threshold]
         kept += await self._kept_before(scope, [one for one in scored if one.importance < self._threshold])
@@ -175,21 +179,63 @@ class Ingest:
             await self._ledger.keep_outcome(scope, given.key, _to_json(poured), at=self._now())
         return poured
 
+    async def _as_before(self, scope: Scope, key: str, text: str, outcome: Mapping[str, Any]) -> Poured:
+        chunks = tuple(Chunk(**one) for one in outcome["chunks"])
+        if "digest" not in outcome:
+            chunks = await self._what_is_left(scope, key, text, chunks)
+        elif outcome["digest"] != _digest(text):
+            raise KeyConflict(key)
+        return Poured(text=text, chunks=chunks, repeated=True, redacted=outcome["redacted"])
+
+    async def _what_is_left(self, scope: Scope, key: str, text: str, chunks: Sequence[Chunk]) -> tuple[Chunk, ...]:
+        """Some of it was forgotten since, and with that what the text was. The parts that are left can be held against
+        this one by their keys."""
+        ids = [chunk.id for chunk in chunks if chunk.id is not None]
+        left = {memory.id for memory in await self._ledger.memories(scope, ids)}
+        keys = [
+            _key_of(key, position, text[chunk.start : chunk.start + chunk.length])
+            for position, chunk in enumerate(chunks)
+        ]
+        known = await self._ledger.keyed(
+            scope, [one for one, chunk in zip(keys, chunks, strict=True) if chunk.id in left]
+        )
+        if any(
+            chunk.status == "stored" and chunk.id in left and one not in known
+            for one, chunk in zip(keys, chunks, strict=True)
+        ):
+            raise KeyConflict(key)
+        return tuple(
+            chunk
+            if one in known
+            else _FORGOTTEN
+            if chunk.id is not None and chunk.id not in left
+            else replace(chunk, start=0, length=0)
+            for one, chunk in zip(keys, chunks, strict=True)
+        )
+
     @asynccontextmanager
-    async def _place_in(self, scope: Scope, session_id: str) -> AsyncIterator[asyncio.Event | None]:
-        """When the text before is done with, whatever became of it; None if there is none under way."""
+    async def _place_in(self, scope: Scope, session_id: str) -> AsyncIterator[_Done | None]:
+        """When all texts before are done with, whatever became of them; None if there is none under way."""
         if not session_id:
             yield None
             return
         session = scope.being_id, session_id
         before = self._last.get(session)
-        done = self._last[session] = asyncio.Event()
+        done = self._last[session] = asyncio.get_running_loop().create_future()
+
+        def end(_: object = None) -> None:
+            done.set_result(None)
+            if self._last[session] is done:
+                del self._last[session]
+
         try:
             yield before
         finally:
-            done.set()
-            if self._last[session] is done:
-                del self._last[session]
+            if before is None or before.done():
+                end()
+            else:
+                # It has failed or was given up before its turn came: who waits for it waits for the one before.
+                before.add_done_callback(end)
 
     def _refuse_secret(self, key: str | None) -> None:
         if key is not None and (kinds := self._redact(key).found):
@@ -256,7 +302,7 @@ def _scenes(given: PouredText, chunks: Sequence[str]) -> dict[int, NewScene]:
             scene=Scene(action=action, actors=given.actors, when=(given.when,) if given.when else ()),
             category=route(action, given.category),
             session_id=given.session_id,
-            key=None if given.key is None else f"{given.key}#{position}-{_digest(action)[:8]}",
+            key=None if given.key is None else _key_of(given.key, position, action),
             tool=TOOL,
         )
         start += len(chunk)
@@ -300,12 +346,11 @@ def _to_json(poured: Poured) -> dict[str, Any]:
     }
 
 
-def _as_before(key: str, text: str, outcome: Mapping[str, Any]) -> Poured:
-    # Without a digest: some of it was forgotten since.
-    if outcome.get("digest", _digest(text)) != _digest(text):
-        raise KeyConflict(key)
-    chunks = tuple(Chunk(**one) for one in outcome["chunks"])
-    return Poured(text=text, chunks=chunks, repeated=True, redacted=outcome["redacted"])
+_FORGOTTEN = Chunk(start=0, length=0, status="forgotten", importance=0.0, novelty=0.0, salience=0.0)
+
+
+def _key_of(key: str, position: int, action: str) -> str:
+    return f"{key}#{position}-{_digest(action)[:8]}"
 
 
 def _digest(text: str) -> str:

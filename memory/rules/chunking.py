@@ -10,11 +10,14 @@ are made of whole atoms. Of all ways to do that within the limits, the one is ta
 The chunks join back to the text, whatever it is; the space between two belongs to the first. No chunk has more tokens
 than the limit, unless a single sign has. One has fewer than the least length only if the whole text has, or if with
 either neighbour it would be over the limit; for a tokenizer that counts in a text what it counts in its atoms, as
-WordPiece does.
+WordPiece does, and where each atom counts for one token at least.
+
+The work grows with the length of the text, and is done in a thread: a text of any shape stops nobody else.
 """
 
 from __future__ import annotations
 
+import asyncio
 import re
 import unicodedata
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
@@ -70,15 +73,16 @@ async def chunked(text: str, count: Count, limits: ChunkLimits = LIMITS) -> list
     """`text` is cleaned (`memory.rules.cleaning`); an empty one has no chunks."""
     if not text:
         return []
-    found = atoms(text)
+    found = await asyncio.to_thread(atoms, text)
     counts = await count([atom.text for atom in found])
     fitting: list[Atom] = []
     for atom, tokens in zip(found, counts, strict=True):
         if tokens <= limits.most:
-            fitting.append(replace(atom, tokens=tokens))
+            # At least 1: else a chunk could be made of what the tokenizer passes over without any end.
+            fitting.append(replace(atom, tokens=max(1, tokens)))
         else:
             fitting += await _pieces(atom, count, limits.most)
-    chunks = ["".join(atom.text for atom in some) for some in partition(without_tiny(fitting, limits), limits)]
+    chunks = await asyncio.to_thread(_joined, fitting, limits)
     # Where a tokenizer counts other tokens in a text than in its parts.
     lengths = await count(chunks)
     return [
@@ -86,6 +90,10 @@ async def chunked(text: str, count: Count, limits: ChunkLimits = LIMITS) -> list
         for chunk, tokens in zip(chunks, lengths, strict=True)
         for part in ([chunk] if tokens <= limits.most else await _halves(chunk, count, limits.most))
     ]
+
+
+def _joined(fitting: Sequence[Atom], limits: ChunkLimits) -> list[str]:
+    return ["".join(atom.text for atom in some) for some in partition(without_tiny(fitting, limits), limits)]
 
 
 # --- atoms ------------------------------------------------------------------------------------------------------
@@ -151,15 +159,18 @@ def _lines_of_code(block: str) -> Iterator[Atom]:
 
 def _with_blank_lines(lines: Iterable[str]) -> Iterator[tuple[str, bool]]:
     """Each line with the blank ones behind it, and whether there are any."""
-    held, blank = "", False
+    held: list[str] = []
+    begun = blank = False
     for line in lines:
-        if held.strip() and line.strip():
-            yield held, blank
-            held, blank = "", False
-        blank = blank or (bool(held.strip()) and not line.strip())
-        held += line
+        told = bool(line.strip())
+        if begun and told:
+            yield "".join(held), blank
+            held, begun, blank = [], False, False
+        blank = blank or (begun and not told)
+        begun = begun or told
+        held.append(line)
     if held:
-        yield held, blank
+        yield "".join(held), blank
 
 
 def _items(block: str) -> Iterator[Atom]:
@@ -175,15 +186,17 @@ def _items(block: str) -> Iterator[Atom]:
 def _sentences(block: str) -> Iterator[Atom]:
     for sentence in sentences(block):
         lines = _LINES.findall(sentence)
-        held = ""
+        held: list[str] = []
+        begun = False
         for line, following in zip(lines, [*lines[1:], ""], strict=True):
-            held += line
+            held.append(line)
+            begun = begun or bool(line.strip())
             begins = following.lstrip()[:1]
-            if held.strip() and begins and not begins.islower():
-                yield Atom(held, _LINE_END)
-                held = ""
+            if begun and begins and not begins.islower():
+                yield Atom("".join(held), _LINE_END)
+                held, begun = [], False
         if held:
-            yield Atom(held, _WITHIN)
+            yield Atom("".join(held), _WITHIN)
 
 
 # --- what is too long, and what is too short --------------------------------------------------------------------
@@ -192,26 +205,39 @@ def _sentences(block: str) -> Iterator[Atom]:
 async def _pieces(atom: Atom, count: Count, most: int) -> list[Atom]:
     """One that is over the limit, cut between words, or between signs where a word is longer than a line; in pieces so
     small that chunks of like length can be made of them."""
-    words = list(_words(atom.text, most))
-    found: list[Atom] = []
-    held, tokens = "", 0
-    for word, length in zip(words, await count(words), strict=True):
-        if held and tokens + length > most // PIECES:
-            found.append(Atom(held, _WORDS, tokens))
-            held, tokens = "", 0
-        held, tokens = held + word, tokens + length
-    return [*found, Atom(held, atom.cut, tokens)]
-
-
-def _words(text: str, most: int) -> Iterator[str]:
-    """Each with the space behind it; none is blank if `text` is not."""
     longest = min(LONGEST_WORD, max(1, most // PIECES))
+    words: list[str] = []
+    lengths: list[int] = []
+    parts = await asyncio.to_thread(lambda: list(_words(atom.text, longest)))
+    for part, length in zip(parts, await count(parts), strict=True):
+        # Few signs may be many tokens.
+        smaller = [part] if length <= most else list(_words(part, 1))
+        words += smaller
+        lengths += [length] if len(smaller) == 1 else await count(smaller)
+    found: list[Atom] = []
+    held: list[str] = []
+    tokens = 0
+    for word, length in zip(words, lengths, strict=True):
+        if held and tokens + length > most // PIECES:
+            found.append(Atom("".join(held), _WORDS, max(1, tokens)))
+            held, tokens = [], 0
+        held.append(word)
+        tokens += length
+    return [*found, Atom("".join(held), atom.cut, max(1, tokens))]
+
+
+def _words(text: str, longest: int) -> Iterator[str]:
+    """Each with the space around it, cut where it has more signs than `longest`; none is blank if `text` is not."""
     for word in re.findall(r"\s*\S+\s*", text) or [text]:
         signs = list(_signs(word)) if len(word) > longest else []
-        start = 0
-        while len(signs) - start > longest and "".join(signs[start + longest :]).strip():
-            yield "".join(signs[start : start + longest])
-            start += longest
+        told = len(signs)
+        while told and not signs[told - 1].strip():
+            told -= 1
+        blank = next((at for at, sign in enumerate(signs) if sign.strip()), 0)
+        start, end = 0, max(longest, blank + 1)
+        while told > end:
+            yield "".join(signs[start:end])
+            start, end = end, end + longest
         yield "".join(signs[start:]) if signs else word
 
 
@@ -229,9 +255,9 @@ def _signs(text: str) -> Iterator[str]:
 
 
 async def _halves(chunk: str, count: Count, most: int) -> list[str]:
-    parts = list(_words(chunk, most))
+    parts = list(_words(chunk, LONGEST_WORD))
     if len(parts) == 1:
-        parts = list(_signs(chunk))
+        parts = list(_words(chunk, 1))
     middle = len(parts) // 2
     if not middle:
         return [chunk]
@@ -277,35 +303,41 @@ def _join(joined: list[Atom], atom: Atom, limits: ChunkLimits) -> bool:
 
 
 def partition(found: Sequence[Atom], limits: ChunkLimits) -> list[Sequence[Atom]]:
-    """In order, each at most `limits.most` tokens if every atom is; the best by the rules above."""
+    """In order, each at most `limits.most` tokens if every atom is, which has one at least; the best by the rules
+    above."""
     tokens = [0, *accumulate(atom.tokens for atom in found)]
     ends = [0, *accumulate(not atom.cut for atom in found)]
     n = len(found)
-    # By dynamic programming: (chunks too short, cuts, paragraphs joined, squares) and the start of the last chunk.
-    best: list[tuple[int, int, int, int]] = [(0, 0, 0, 0)]
+    # The four costs as one number, each worth more than all that the ones behind it can come to.
+    joining = tokens[n] ** 2 + 1
+    cutting = joining * (n + 1)
+    shortness = cutting * (sum(atom.cut for atom in found) + 1)
+    # By dynamic programming: the least cost up to each atom, and the start of the last chunk.
+    best = [0]
     starts = [0]
+    # Of a chunk that begins here, but for its length and what comes at its end.
+    opening = [0]
     for end in range(1, n + 1):
-        cut = found[end - 1].cut if end < n else 0
-        choices = []
+        total = tokens[end]
+        lowest = first = 0
+        dominated = -1
         for start in range(end - 1, -1, -1):
-            length = tokens[end] - tokens[start]
-            if length > limits.most and start < end - 1:
+            before = tokens[start]
+            length = total - before
+            if (length > limits.most and start < end - 1) or before <= dominated:
                 break
-            short, cuts, joins, squares = best[start]
-            choices.append(
-                (
-                    (
-                        short + (length < limits.least),
-                        cuts + cut,
-                        joins + ends[end - 1] - ends[start],
-                        squares + length * length,
-                    ),
-                    start,
-                )
-            )
-        cost, start = min(choices)
-        best.append(cost)
-        starts.append(start)
+            cost = opening[start] + length * length
+            if length < limits.least:
+                cost += shortness
+            elif dominated < 0 and start and not found[start - 1].cut:
+                # A free cut here: a chunk that reaches so far beyond it that both sides are long enough is worse.
+                dominated = before - limits.least
+            if start == end - 1 or cost <= lowest:
+                lowest, first = cost, start
+        lowest += joining * ends[end - 1] + (cutting * found[end - 1].cut if end < n else 0)
+        best.append(lowest)
+        starts.append(first)
+        opening.append(lowest - joining * ends[end])
     bounds = [n]
     while bounds[-1]:
         bounds.append(starts[bounds[-1]])

@@ -33,7 +33,7 @@ _OWN_KEYS = ({"total_tokens", "budget_used"}, {"provenance", "id"}, {"snippet", 
 _MOST_OBJECTS = 50
 """Beginnings of JSON that are looked at in one text."""
 
-_BREAKS = re.compile(r"\s+/\s+|[\r\n]+|(?<=[.!?…])[\"'”’)\]]{0,3}\s+|(?<=[。！？])")
+_BREAKS = re.compile(r"(?<!\s)\s++/\s++|[\r\n]+|(?<=[.!?…])[\"'”’)\]]{0,3}\s+|(?<=[。！？])")
 _WORD = re.compile(r"[^\W\d_]+(?:['’][^\W\d_]+)?")
 _NUMBER = re.compile(r"\d+(?:[.,:/\-]\d+)*")
 _ENDING = re.compile(r"(?<=\w{3})(?:ing|ed|es|en|er|e|s|n|t)$")

@@ -45,7 +45,7 @@ _TOLD = re.compile(
     re.IGNORECASE,
 )
 _FIRST_PERSON = re.compile(r"^\W*(?:I|We|I['’]m|We['’]re|Ich|Wir|Je|Nous|Yo)\b")
-_QUESTION = re.compile(r"[?？؟]\W*$")
+_QUESTION = re.compile(r"[?？؟][^\w?？؟]*+$")
 
 
 def route(text: str, hint: Category | None = None) -> Category:

@@ -9,10 +9,11 @@ _CLOSERS = "\"'”’»›)\\]}*_`」』）】〉》〕"
 _END = re.compile(
     # The full stops of scripts that put spaces between sentences: Latin, Cyrillic, Greek, Arabic, Urdu, Armenian,
     # Devanagari, Ethiopic, Burmese, Khmer, Tibetan …
-    rf"(?P<mark>[.!?…‽؟۔։।॥።፧။៕།]+)[{_CLOSERS}]*\s+"
+    rf"(?P<mark>[.!?…‽؟۔։।॥።፧။៕།]++)[{_CLOSERS}]*+(?P<space>\s++)?"
     # … and of those that do not.
-    rf"|[。！？｡．︒⁇⁈⁉]+[…{_CLOSERS}]*\s*"
+    rf"|[。！？｡．︒⁇⁈⁉]++[…{_CLOSERS}]*+\s*+"
 )
+"""Also a mark without a space behind it, which ends nothing: so each sign is read once."""
 _LAST_WORD = re.compile(r"(\w+)\.?$")
 _SHORTENED = frozenset(
     """
@@ -37,6 +38,8 @@ def sentences(text: str) -> list[str]:
 
 def _ends(text: str) -> Iterator[int]:
     for match in _END.finditer(text):
+        if match["mark"] and not match["space"]:
+            continue
         end = match.end()
         if end == len(text) or (not text[end].islower() and not _shortened(text, match)):
             yield end

@@ -1,8 +1,15 @@
-"""Texts that were poured in to the end, by key, and what came of each (spec L1). None of their words."""
+"""Texts that were poured in to the end, by key, and what came of each (spec L1). None of their words.
+
+A key may be a digest of a text. So it is kept as an HMAC with a secret of the store, and a note by itself is nothing
+against which guesses could be held; who has the whole store has the secret, too.
+"""
 
 from __future__ import annotations
 
+import hashlib
+import hmac
 import json
+import secrets
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any
@@ -12,6 +19,7 @@ from sqlalchemy.dialects import sqlite
 
 from memory.model import MemoryId
 from memory.scope import Scope
+from storage.sql import settings
 from storage.sql.engine import Database, Reads, Transaction
 from storage.sql.query import among, as_list
 from storage.sql.rows import scalar
@@ -32,18 +40,30 @@ _WITHOUT_DIGEST = (
 )
 
 
+SECRET = "ingested_secret"
+"""In the store's settings: 32 random bytes in hexadecimal digits, made with the first note."""
+
+
 async def outcome(reads: Reads, scope: Scope, key: str) -> dict[str, Any] | None:
-    found = await reads.rows(_GET, scalar, being=scope.being_id, wanted=key)
+    secret: str | None = await settings.read(reads, SECRET)
+    if secret is None:
+        return None
+    found = await reads.rows(_GET, scalar, being=scope.being_id, wanted=_hidden(secret, key))
     return json.loads(found[0]) if found else None
 
 
 async def keep(database: Database, scope: Scope, key: str, outcome: Mapping[str, Any], *, at: datetime) -> None:
-    row = {"being_id": scope.being_id, "key": key, "at": to_micros(at), "outcome": json.dumps(outcome)}
     async with database.transaction() as transaction:
-        await transaction.run(_INSERT, [row])
+        secret = await settings.once(transaction, SECRET, secrets.token_hex(32))
+        row = {"being_id": scope.being_id, "key": _hidden(secret, key)}
+        await transaction.run(_INSERT, [row | {"at": to_micros(at), "outcome": json.dumps(outcome)}])
 
 
 async def forget(transaction: Transaction, scope: Scope, gone: Sequence[MemoryId]) -> None:
-    """That there was a text with this key stays known, so that it is not poured in again; what it was does not, not
-    even by a digest against which guesses could be held."""
+    """That there was a text with this key stays known, so that it is not poured in again; what it was does not: its
+    digest goes."""
     await transaction.run(_WITHOUT_DIGEST, [{"being": scope.being_id, "ids": as_list(gone)}])
+
+
+def _hidden(secret: str, key: str) -> str:
+    return hmac.new(bytes.fromhex(secret), key.encode(), hashlib.sha256).hexdigest()

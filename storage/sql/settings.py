@@ -8,12 +8,13 @@ from typing import Any
 from sqlalchemy import bindparam, select
 from sqlalchemy.dialects import sqlite
 
-from storage.sql.engine import Database, Reads
+from storage.sql.engine import Database, Reads, Transaction
 from storage.sql.rows import scalar
 from storage.sql.tables import settings
 
 _GET = select(settings.c.value).where(settings.c.name == bindparam("wanted"))
 _insert = sqlite.insert(settings)
+_SET_ONCE = _insert.on_conflict_do_nothing(index_elements=[settings.c.name])
 _SET = _insert.on_conflict_do_update(index_elements=[settings.c.name], set_={"value": _insert.excluded.value})
 
 
@@ -26,3 +27,9 @@ async def read(reads: Reads, name: str) -> Any:
 async def write(database: Database, name: str, value: Any) -> None:
     async with database.transaction() as transaction:
         await transaction.run(_SET, [{"name": name, "value": json.dumps(value, ensure_ascii=False)}])
+
+
+async def once(transaction: Transaction, name: str, value: Any) -> Any:
+    """The value that the name has for good: this one, if it has none yet."""
+    await transaction.run(_SET_ONCE, [{"name": name, "value": json.dumps(value, ensure_ascii=False)}])
+    return await read(transaction, name)

@@ -411,7 +411,7 @@ profile = Table(
     PrimaryKeyConstraint("being_id", "kind", "name"),
 )
 
-# Texts that were poured in to the end, by the key of each, and what came of it.
+# Texts that were poured in to the end, by an HMAC of the key of each, and what came of it.
 ingested = Table(
     "ingested",
     metadata,

@@ -44,6 +44,15 @@ async def test_a_text_is_poured_in_recalled_and_known_the_second_time(tmp_path: 
     assert "was used before for a different text" in other
 
 
+async def test_what_was_forgotten_is_called_so_and_the_answer_says_what_to_do(tmp_path: Path) -> None:
+    async with connected(tmp_path) as client:
+        [chunk] = (await ask(client, "ingest", text=TRIP, key="k"))["chunks"]
+        await ask(client, "forget", memory_ids=[chunk["id"]])
+        again = await ask(client, "ingest", text=TEA, key="k")
+    assert (again["stored"], again["forgotten"], again["chunks"]) == (0, 1, [{"status": "forgotten"}])
+    assert "use another key" in again["notice"]
+
+
 async def test_ingest_is_listed_where_its_toolset_is_asked_for(tmp_path: Path) -> None:
     async with connected(tmp_path, more={"MADELEINE_TOOLSETS": "conversation"}) as client:
         assert "ingest" in [tool.name for tool in (await client.list_tools()).tools]

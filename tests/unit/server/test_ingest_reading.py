@@ -146,6 +146,19 @@ def test_the_same_message_twice_has_two_keys() -> None:
     assert one.key != two.key
 
 
+@pytest.mark.parametrize("odd", ["\\ud800", "\\u0000", "\\u200b"])
+def test_what_cannot_be_stored_is_left_out_and_a_message_of_nothing_else_is_silent(odd: str) -> None:
+    whole = "".join(f'"{name}": "{odd}{said}{odd}", ' for name, said in (("speaker", "Ada"), ("ts", "now")))
+    blank = ", ".join(f'"{name}": "{odd}"' for name in ("speaker", "ts", "session"))
+    content = f'{{{whole}"text": "Hi{odd}."}}\n{{"text": "{odd} "}}\n{{"text": "Bye.", {blank}}}\n'
+    first, silent, last = parts(content.encode(), name="a.jsonl")
+    kept = {"\\ud800": "?", "\\u0000": "", "\\u200b": "\u200b"}[odd]
+    assert (first.text, first.speaker, first.when) == (f"Hi{kept}.", f"{kept}Ada{kept}", f"{kept}now{kept}")
+    assert (first.place, last.place) == ("Line 1 of a.jsonl", "Line 3 of a.jsonl")
+    assert silent.text == ("? " if kept == "?" else "")
+    assert [last.speaker, last.when, last.session_id] == ["?" if kept == "?" else ""] * 3
+
+
 @pytest.mark.parametrize(
     ("content", "said"),
     [

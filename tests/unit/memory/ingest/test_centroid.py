@@ -69,6 +69,14 @@ async def test_only_what_is_new_is_read_again(home: Household) -> None:
     assert [count for count in source.read if count] == [2, 1]
 
 
+async def test_three_that_ask_at_once_read_everything_once(home: Household) -> None:
+    mine, source = centroids(home)
+    await home.store("a red boat", "the green house")
+    found = await asyncio.gather(*(mine.of(ADA) for _ in range(3)))
+    assert [count for count in source.read if count] == [2]
+    assert all(one == pytest.approx(mean(home, "a red boat", "the green house")) for one in found)
+
+
 async def test_it_is_read_in_pages(home: Household, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(centroid, "PAGE", 2)
     mine, source = centroids(home)

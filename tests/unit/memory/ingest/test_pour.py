@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -294,6 +295,31 @@ async def test_the_texts_of_a_session_are_stored_in_the_order_in_which_they_came
     assert {memory.scene.action: memory.turn for memory in await pour.home.all()} == {TRIP: 0, SOUP: 1}
 
 
+async def test_one_that_is_given_up_while_it_waits_lets_nobody_go_before_the_first(
+    pour: Pouring, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first_may_go, asked = asyncio.Event(), asyncio.Semaphore(0)
+    embed = pour.home.embedder.embed
+
+    async def slowly(texts: Sequence[str]) -> NDArray[np.float32]:
+        asked.release()
+        if TRIP in texts:
+            await first_may_go.wait()
+        elif TEA in texts:
+            first_may_go.set()
+        return await embed(texts)
+
+    monkeypatch.setattr(pour.home.embedder, "embed", slowly)
+    first = asyncio.create_task(pour(TRIP, session_id="s"))
+    await asked.acquire()
+    second = asyncio.create_task(pour(SOUP, session_id="s"))
+    await asked.acquire()
+    second.cancel()
+    await asyncio.gather(second, return_exceptions=True)
+    await asyncio.gather(first, pour(TEA, session_id="s"))
+    assert {memory.scene.action: memory.turn for memory in await pour.home.all()} == {TRIP: 0, TEA: 1}
+
+
 async def test_a_text_that_fails_does_not_hold_up_the_next_of_its_session(pour: Pouring) -> None:
     await pour(TRIP, key="k", session_id="s")
     failed, poured = await asyncio.gather(
@@ -312,13 +338,58 @@ async def test_after_forgetting_the_note_holds_no_digest_and_the_text_does_not_c
     [id_] = [chunk.id for chunk in first.chunks]
     assert id_ is not None
     await pour.home.ledger.forget(ADA, [id_], at=pour.home.clock())
-    notes = {key: json.loads(outcome) for key, outcome in rows(pour.home.path, "SELECT key, outcome FROM ingested")}
-    assert "digest" not in notes["k"]
-    assert "digest" in notes["other"]
+    notes = [json.loads(outcome) for (outcome,) in rows(pour.home.path, "SELECT outcome FROM ingested ORDER BY rowid")]
+    assert ["digest" in note for note in notes] == [False, True]
     again = await pour(TRIP, key="k")
     assert again.repeated
     assert await pour.kept() == [SOUP]
     assert other.chunks
+
+
+async def forget(pour: Pouring, *texts: str) -> None:
+    gone = [memory.id for memory in await pour.home.all() if memory.scene.action in texts]
+    assert len(gone) == len(texts)
+    await pour.home.ledger.forget(ADA, gone, at=pour.home.clock())
+
+
+async def test_of_what_was_forgotten_the_answer_says_only_that_whatever_text_comes_with_the_key(pour: Pouring) -> None:
+    await pour(TRIP, key="k")
+    await forget(pour, TRIP)
+    for text in (TRIP, TEA):
+        [chunk] = (await pour(text, key="k")).chunks
+        assert (chunk.status, chunk.id, chunk.start, chunk.length) == ("forgotten", None, 0, 0)
+        assert (chunk.category, chunk.importance, chunk.novelty, chunk.salience) == (None, 0, 0, 0)
+    assert await pour.kept() == []
+
+
+async def test_by_what_is_left_of_it_the_text_of_a_key_is_still_known(pour: Pouring) -> None:
+    first = await pour(f"{TRIP}\n\n{TEA}", key="k")
+    await forget(pour, TRIP)
+    again = await pour(f"{TRIP}\n\n{TEA}", key="k")
+    assert statuses(again) == ["forgotten", "stored"]
+    assert again.chunks[1] == first.chunks[1]
+    for other in (SOUP, f"{TEA}\n\n{TRIP}", f"{TRIP}\n\n{SOUP}"):
+        with pytest.raises(KeyConflict):
+            await pour(other, key="k")
+
+
+async def test_where_a_dropped_part_was_is_not_told_of_a_text_that_cannot_be_known_again(pour: Pouring) -> None:
+    await pour.home.store(SOUP)
+    assert statuses(await pour(f"{TRIP}\n\n{SOUP}", key="k")) == ["stored", "dropped"]
+    await forget(pour, TRIP)
+    again = await pour(TEA, key="k")
+    assert statuses(again) == ["forgotten", "dropped"]
+    assert again.chunks[1].length == 0
+
+
+async def test_a_note_holds_nothing_against_which_guesses_at_its_key_could_be_held(pour: Pouring) -> None:
+    await pour(TRIP, key="k")
+    await pour(TEA, key="other")
+    kept = {key for (key,) in rows(pour.home.path, "SELECT key FROM ingested")}
+    assert len(kept) == 2
+    assert not kept & {guess for key in ("k", "other") for guess in (key, hashlib.sha256(key.encode()).hexdigest())}
+    [(secret,)] = rows(pour.home.path, "SELECT value FROM settings WHERE name = 'ingested_secret'")
+    assert len(bytes.fromhex(json.loads(secret))) == 32
 
 
 async def test_another_being_s_forgetting_leaves_the_note(pour: Pouring) -> None:

@@ -5,9 +5,11 @@ from __future__ import annotations
 import asyncio
 import itertools
 import re
+import time
 from collections.abc import Sequence
 
-from hypothesis import given, settings
+import pytest
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from memory.rules.chunking import Atom, ChunkLimits, chunked, partition, without_tiny
@@ -126,10 +128,11 @@ texts = st.lists(
 
 @settings(max_examples=300)
 @given(texts, st.sampled_from([SMALL, ChunkLimits(2, 30), ChunkLimits(10, 25)]), st.sampled_from([by_words, by_signs]))
+@example("a " + 3 * "👩\u200d👩\u200d👧", SMALL, by_signs)
 def test_chunks_join_back_and_keep_to_their_limits(text: str, limits: ChunkLimits, count: object) -> None:
     """Never above the greatest length, unless it is a single sign. Below the least one only if the whole text is, or if
-    with either neighbour it would be above the greatest; by a tokenizer that counts in a text what it counts in the
-    parts of it, as one that counts words does not, if a word is cut."""
+    with either neighbour it would be above the greatest, also where words are cut; by a tokenizer that counts in a text
+    what it counts in the parts of it, as one that counts words does not, if a word is cut, and none of them as 0."""
     assert callable(count)
     text = cleaned(text)
     chunks = asyncio.run(chunked(text, count, limits))
@@ -167,3 +170,35 @@ def test_no_other_partition_has_fewer_short_chunks_or_cuts_less(found: list[Atom
     ] if found else [[]]  # fmt: skip
     allowed = [parts for parts in every if all(sum(atom.tokens for atom in part) <= limits.most for part in parts)]
     assert cost(partition(found, limits)) == min(map(cost, allowed))
+
+
+# --- how long it takes ------------------------------------------------------------------------------------------
+
+
+async def like_a_model(texts: Sequence[str]) -> list[int]:
+    """None of what cannot be seen."""
+    return [len(re.findall(r"[^\s\u200b]{1,4}", text)) for text in texts]
+
+
+def seconds(text: str) -> float:
+    """Of the processor, the lesser of two."""
+
+    def once() -> float:
+        begun = time.process_time()
+        asyncio.run(chunked(cleaned(text), like_a_model))
+        return time.process_time() - begun
+
+    return min(once() for _ in range(2))
+
+
+@pytest.mark.parametrize("unit", [".", "\u200b\n\n", "a\n \n", "a\n", "a", "- a\n"])
+def test_the_time_grows_with_the_length_and_not_with_its_square(unit: str) -> None:
+    """Four times the text: 4 times as long, and not 16."""
+    short = unit * (8_000 // len(unit)) + "x"
+    long = unit * (32_000 // len(unit)) + "x"
+    assert seconds(long) < 9 * seconds(short) + 0.02
+
+
+async def test_a_paragraph_that_the_tokenizer_passes_over_counts_for_one_token() -> None:
+    chunks = await chunked("\u200b\n\n" * 30 + "x", like_a_model, SMALL)
+    assert max(chunk.count("\u200b") for chunk in chunks) <= SMALL.most

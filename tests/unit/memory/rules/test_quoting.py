@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+import time
 
 import pytest
 from hypothesis import given
@@ -11,7 +12,7 @@ from hypothesis import strategies as st
 
 from memory.rules.fragments import fragments
 from memory.rules.prompt import prompt_block
-from memory.rules.quoting import Told, echoes, restates, share_said, told_by, unmarked, unquoted
+from memory.rules.quoting import Told, echoes, restates, sentences, share_said, told_by, unmarked, unquoted
 from tests.doubles import a_memory
 from tools.replies import brief, whole
 
@@ -164,3 +165,18 @@ def test_nothing_is_added_to_a_text(text: str, by_assistant: bool) -> None:
     left = unquoted(text, TOLD, by_assistant=by_assistant)
     assert set(left) <= {*text, "\n"}
     assert unquoted(text, [], by_assistant=by_assistant) == unmarked(text)
+
+
+@pytest.mark.parametrize("text", ["a" + " " * 32_000 + "b", ". / " * 8_000, "." * 32_000 + "x", " /" * 16_000])
+def test_cutting_into_sentences_takes_time_by_the_length_and_not_by_its_square(text: str) -> None:
+    """Four times the text: 4 times as long, and not 16."""
+
+    def seconds(part: str) -> float:
+        def once() -> float:
+            begun = time.process_time()
+            sentences(part)
+            return time.process_time() - begun
+
+        return min(once() for _ in range(3))
+
+    assert seconds(text) < 9 * seconds(text[: len(text) // 4]) + 0.02

@@ -26,6 +26,7 @@ from memory.rules.sentences import sentences
         ["Wait… ", "What?! ", "No."],
         ["He owns node.js and example.com today."],
         ["no end"],
+        ["so....)it goes... ", "And on."],
         [],
     ],
 )
