@@ -25,6 +25,12 @@ from storage.sql.tables import forgotten_keys, memories, message_memories, messa
 from storage.sql.times import from_micros, to_micros
 
 _m, _s, _l, _f = messages.c, sessions.c, message_memories.c, forgotten_keys.c
+TITLE_GONE = "\x7f"
+"""Instead of a title that told of what was forgotten; reads as "". The next transcript or export that is read would
+bring the old one back, so that no title follows."""
+NO_FIRST, NO_LAST = 2**63 - 1, -(2**63)
+"""The times of a session without messages: any message's come before the one and after the other."""
+
 _BEING = bindparam("being", type_=_m.being_id.type)
 _SESSION = bindparam("session", type_=_m.session_id.type)
 _LIMIT = bindparam("limit", type_=_m.seq.type)
@@ -72,8 +78,10 @@ _COUNT = (
     .scalar_subquery()
 )
 _SESSIONS = (
-    select(_s.session_id, _s.title, _s.interface, _s.first_at, _s.last_at, _COUNT)
-    .where(_s.being_id == _BEING)
+    select(
+        _s.session_id, case((_s.title == TITLE_GONE, ""), else_=_s.title), _s.interface, _s.first_at, _s.last_at, _COUNT
+    )
+    .where(_s.being_id == _BEING, _COUNT > 0)
     .order_by(_s.last_at.desc(), _s.session_id)
     .limit(_LIMIT)
 )

@@ -232,8 +232,20 @@ class ChatContract:
         await self.erase(chat, [ids[1]])
         assert await chat.sessions(ADA, limit=9) == []
         assert await waiting(chat) == []
-        await appended(chat, "anew")
-        assert await whole(chat) == [(0, "anew")]
+
+    async def test_a_session_that_was_erased_whole_goes_on_where_it_ended(self, chat: AnyChat) -> None:
+        """What is known by its position must not be taken for what was there before."""
+        ids = await chat.append(ADA, "s", said("one", "two"), keys=[None, None], title="Tea", interface="cli")
+        await chat.watch_failed(ADA, "s", next_try=LATER)
+        await self.erase(chat, ids)
+        new = said("three", at=LATER, stored_at=LATER)
+        await chat.append(ADA, "s", new, keys=[None], title="Tea", interface="web")
+        assert await whole(chat) == [(2, "three")]
+        [found] = await chat.unwatched(now=LATER, limit=9)
+        assert (found.watched, found.messages, found.failures) == (2, 3, 0)
+        [session] = await chat.sessions(ADA, limit=9)
+        assert (session.title, session.interface, session.messages) == ("", "web", 1)
+        assert (session.first_at, session.last_at) == (LATER, LATER)
 
     async def test_what_was_forgotten_is_not_taken_in_again(self, chat: AnyChat) -> None:
         """A transcript is read again and again."""
@@ -244,4 +256,4 @@ class ChatContract:
         assert len(await appended(chat, "one", keys=["k1"], session_id="other")) == 1
         assert len(await appended(chat, "one", keys=["k1"], scope=BOB)) == 1
         await appended(chat, "two", "three", keys=["k2", "k3"])
-        assert await whole(chat) == [(0, "three")]
+        assert await whole(chat) == [(2, "three")]

@@ -474,6 +474,18 @@ async def test_a_turn_that_dies_after_storing_doubles_nothing_whatever_the_model
     assert await home.texts() == sorted([said, BOSS[1]])
 
 
+async def test_a_session_that_was_forgotten_whole_is_not_taken_for_what_it_was(home: Talks) -> None:
+    await home.say(LYON, NICE)
+    await home.turn()
+    messages = await home.ledger.messages_of(ADA, "s", start=0, end=9)
+    await home.ledger.forget(ADA, [message.id for message in messages], at=home.clock())
+    assert await home.texts() == [LYON[1]]
+    await home.say(BOSS, NICE)
+    turned = await home.turn()
+    assert (turned.counts["repeated"], turned.counts["stored"]) == (0, 1)
+    assert [text for _, text in home.links()] == [BOSS[1]]
+
+
 async def test_what_it_may_spend_in_a_day_is_not_exceeded_across_restarts(
     templates: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
