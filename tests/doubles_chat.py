@@ -161,6 +161,14 @@ class FakeChat:
             kept.failures += 1
             kept.next_try = next_try
 
+    async def watch_later(self, scope: Scope, session_id: str, *, next_try: datetime) -> None:
+        if kept := self._sessions.get((scope.being_id, session_id)):
+            kept.next_try = next_try
+
+    async def drawn_from(self, scope: Scope, ids: Sequence[MessageId]) -> set[MessageId]:
+        own = {message.id for message in self._own(scope)}
+        return {message for message, _ in self.links if message in own and message in ids}
+
     # as forgetting does
 
     def erase(self, scope: Scope, ids: Sequence[MessageId]) -> None:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import and_, bindparam, case, func, insert, or_, select, update
+from sqlalchemy import Update, and_, bindparam, case, func, insert, or_, select, update
 from sqlalchemy.dialects import sqlite
 
 from memory.audit import entry_of
@@ -114,7 +114,14 @@ _WATCHED = (
         next_try=func.coalesce(_WAITING_SINCE, _s.next_try),
     )
 )
-_FAILED = update(sessions).where(_ONE).values(failures=_s.failures + 1, next_try=bindparam("again_at"))
+_LATER = update(sessions).where(_ONE).values(next_try=bindparam("again_at"))
+_FAILED = _LATER.values(failures=_s.failures + 1)
+_DRAWN_FROM = (
+    select(_m.id)
+    .distinct()
+    .join(message_memories, _l.message_id == _m.id)
+    .where(among(_m.id, "ids"), unindexed(_m.being_id) == _BEING)
+)
 
 
 # --- observing --------------------------------------------------------------------------------------------------
@@ -304,6 +311,18 @@ async def watched(database: Database, scope: Scope, session_id: str, up_to: int)
 
 
 async def watch_failed(database: Database, scope: Scope, session_id: str, next_try: datetime) -> None:
+    await _put_off(database, _FAILED, scope, session_id, next_try)
+
+
+async def watch_later(database: Database, scope: Scope, session_id: str, next_try: datetime) -> None:
+    await _put_off(database, _LATER, scope, session_id, next_try)
+
+
+async def _put_off(database: Database, how: Update, scope: Scope, session_id: str, next_try: datetime) -> None:
     async with database.transaction() as transaction:
         row = {"being": scope.being_id, "session": session_id, "again_at": to_micros(next_try)}
-        await transaction.run(_FAILED, [row])
+        await transaction.run(how, [row])
+
+
+async def drawn_from(reads: Reads, scope: Scope, ids: Sequence[MessageId]) -> set[MessageId]:
+    return set(await reads.rows(_DRAWN_FROM, scalar, ids=as_list(ids), being=scope.being_id))

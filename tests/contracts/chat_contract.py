@@ -173,6 +173,15 @@ class ChatContract:
         [found] = await chat.unwatched(now=LATER, limit=9)
         assert (found.watched, found.failures) == (1, 0)
 
+    async def test_what_is_put_off_waits_and_has_not_failed(self, chat: AnyChat) -> None:
+        await appended(chat, "one")
+        await appended(chat, "Bob's", scope=BOB)
+        await chat.watch_later(ADA, "s", next_try=LATER)
+        [theirs] = await chat.unwatched(now=LATER - SECOND, limit=9)
+        assert theirs.being_id == BOB.being_id
+        _, found = await chat.unwatched(now=LATER, limit=9)
+        assert (found.being_id, found.watched, found.messages, found.failures) == (ADA.being_id, 0, 1, 0)
+
     async def test_what_comes_watched_does_not_wait_unless_earlier_messages_do(self, chat: AnyChat) -> None:
         await appended(chat, "one", "two", watched=True)
         assert await waiting(chat) == []
