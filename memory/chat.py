@@ -128,3 +128,11 @@ class WatchLedger(Protocol):
     async def watch_failed(self, scope: Scope, session_id: str, *, next_try: datetime) -> None:
         """One failure more; not before `next_try` again."""
         ...
+
+    async def watch_later(self, scope: Scope, session_id: str, *, next_try: datetime) -> None:
+        """Not before `next_try` again, though nothing failed."""
+        ...
+
+    async def drawn_from(self, scope: Scope, ids: Sequence[MessageId]) -> set[MessageId]:
+        """Those that memories were drawn from already."""
+        ...

@@ -6,8 +6,11 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 PREFIX = "MADELEINE_"
+FILE = "madeleine.toml"
+"""In the data directory; the environment wins."""
 AMBIENT = {"anthropic": "ANTHROPIC_API_KEY", "openai": "OPENAI_API_KEY"}
 """Provider → the variable that all programs look into for its key."""
 
@@ -40,3 +43,15 @@ def data_directory(named: str | None) -> Path:
     import platformdirs
 
     return platformdirs.user_data_path("madeleine", appauthor=False)
+
+
+def in_file(data_dir: Path) -> dict[str, Any]:
+    """The settings in `madeleine.toml`, empty where there is none. Raises `OSError`, `ValueError` if it cannot be
+    read."""
+    try:
+        text = (data_dir / FILE).read_text(encoding="utf-8")
+    except FileNotFoundError:
+        return {}
+    import tomllib
+
+    return tomllib.loads(text)

@@ -48,16 +48,23 @@ class Imported:
 async def import_command(settings: Settings, arguments: argparse.Namespace) -> int:
     """The exit code: 1 if some could not be read. Raises `InvalidInput` for a file that is no export."""
     done = Imported()
-    async with chat_history(settings) as observe:
-        for file in arguments.files:
-            await _import_file(Path(file), observe, done, settings, remember=arguments.remember)
-    _show(done, settings.being)
+    read_all = False
+    try:
+        async with chat_history(settings) as observe:
+            for file in arguments.files:
+                await _import_file(Path(file), observe, done, settings, remember=arguments.remember)
+        read_all = True
+    finally:
+        # A file that cannot be read undoes nothing of what came before it.
+        if read_all or done != Imported():
+            _show(done, settings.being)
     return 1 if done.unreadable else 0
 
 
 async def _import_file(path: Path, observe: Observe, done: Imported, settings: Settings, *, remember: bool) -> None:
     columns = (TextColumn("{task.description}"), BarColumn(), DownloadColumn(), TimeRemainingColumn())
     before = done.conversations + done.known + done.empty
+    unreadable = len(done.unreadable)
     console = Console(stderr=True)
     shown = Progress(*columns, console=console, transient=True, disable=not console.is_terminal)
     with _opened(path) as texts, shown as bar:
@@ -68,9 +75,11 @@ async def _import_file(path: Path, observe: Observe, done: Imported, settings: S
                 await _take_in(one, path, observe, done, settings, remember=remember)
                 bar.update(task, completed=binary.tell())
             bar.update(task, completed=size)
-    if done.conversations + done.known + done.empty == before and done.unreadable:
+    own = done.unreadable[unreadable:]
+    if done.conversations + done.known + done.empty == before and own:
+        del done.unreadable[unreadable:]  # said here
         raise InvalidInput(
-            f"{path} holds no conversations of Claude or ChatGPT that can be read: {done.unreadable[-1]}. "
+            f"{path} holds no conversations of Claude or ChatGPT that can be read: {own[-1]}. "
             "Give the .zip that they sent, or the conversations.json in it."
         )
 

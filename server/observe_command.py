@@ -22,7 +22,7 @@ from memory.watch.transcripts import Spoken, after, prompt_of, prompted, said, s
 from server import __version__
 from server.attach.calling import Calls, NoAnswer, Refused, calls_of_host
 from server.attach.hello import HostSaysNo
-from server.environment import data_directory, environment, given
+from server.environment import data_directory, environment, given, in_file
 
 NAME = "madeleine observe"
 INTERFACE = "claude-code"
@@ -90,7 +90,7 @@ def observe(arguments: argparse.Namespace, until: float) -> Outcome:
     variables = environment()
     settings = given(variables)
     data_dir = data_directory(settings.pop("data_dir", None))
-    limit = _limit(settings)
+    limit = text_limit(settings, data_dir)
     # The tool is not among those that a client may have chosen for its model.
     settings = {name: value for name, value in settings.items() if name not in ("tools", "exclude_tools")}
     settings["toolsets"] = "all"
@@ -199,7 +199,8 @@ def _read_all() -> str:
 
 
 def keep(call: Calls, asked: Task, limit: int) -> None:
-    """In order, and no further than what is kept: the key of the last message tells where to go on."""
+    """In order, for the key of the last message tells where to go on. What is refused keeps nothing else from being
+    kept, unless all of a call is. Raises `Refused` for it in the end."""
     spoken: Sequence[Spoken] = ()
     if asked.spoken:
         about = {"session_id": asked.arguments["session_id"]}
@@ -207,10 +208,37 @@ def keep(call: Calls, asked: Task, limit: int) -> None:
         spoken = after(whole, call("observe", about).get("last_key"), overlap=OVERLAP)
     messages = [*(_message(one) for one in spoken), *(part for one in asked.messages for part in _parts(one, limit))]
     batches = list(_batches(messages))
+    refused: list[Refused] = []
     for batch in batches[:-1]:
-        call("observe", {**_about(asked), "messages": batch})
-    if batches or asked.arguments.get("memories"):
+        refused += _sent(call, _about(asked), batch)
+    if asked.arguments.get("memories"):
+        # They may name messages by their places in the call.
         call("observe", {**asked.arguments, "messages": batches[-1] if batches else []})
+    elif batches:
+        refused += _sent(call, asked.arguments, batches[-1])
+    if refused:
+        raise refused[0]
+
+
+def _sent(call: Calls, about: Mapping[str, Any], batch: Sequence[Any]) -> list[Refused]:
+    """What was refused of it: a call is refused whole for one of its messages. Raises `Refused` if all of several
+    were."""
+    try:
+        call("observe", {**about, "messages": batch})
+    except Refused as error:
+        if len(batch) == 1:
+            return [error]
+    else:
+        return []
+    refused: list[Refused] = []
+    for message in batch:
+        try:
+            call("observe", {**about, "messages": [message]})
+        except Refused as error:
+            refused.append(error)
+    if len(refused) == len(batch):
+        raise refused[0]
+    return refused
 
 
 def _about(asked: Task) -> dict[str, Any]:
@@ -254,8 +282,10 @@ def recall(call: Calls, prompt: str) -> str:
     return f"{RECALLED}\n{found['prompt']}" if found.get("count") else ""
 
 
-def _limit(settings: Mapping[str, str]) -> int:
+def text_limit(settings: Mapping[str, str], data_dir: Path) -> int:
+    """`max_text_chars`, of the environment or else the file. What is wrong in them the host says."""
     try:
-        return max(1, int(settings.get("max_text_chars", MAX_TEXT_CHARS)))
-    except ValueError:
+        named = settings.get("max_text_chars") or in_file(data_dir).get("max_text_chars", MAX_TEXT_CHARS)
+        return max(1, int(named))
+    except (OSError, TypeError, ValueError):
         return MAX_TEXT_CHARS

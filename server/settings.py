@@ -5,7 +5,6 @@ What the environment says comes from `environment`, the only place that reads it
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -15,7 +14,7 @@ from pydantic_core import PydanticCustomError
 
 from memory.errors import InvalidInput
 from server.context_settings import ContextSettings
-from server.environment import PREFIX, data_directory, environment, given
+from server.environment import FILE, PREFIX, data_directory, environment, given, in_file
 from server.http_settings import HttpSettings
 from server.ingest_settings import IngestSettings
 from server.llm_settings import LlmSettings
@@ -23,7 +22,6 @@ from server.patrol_settings import PatrolSettings
 from server.recall_settings import RecallSettings
 from server.thread_settings import ThreadSettings
 
-FILE = "madeleine.toml"
 DEFAULT_MODEL = "sentence-transformers/all-MiniLM-L6-v2"
 
 
@@ -100,16 +98,14 @@ def settings_of(found: Mapping[str, Any], *, overrides: Mapping[str, Any] | None
     from_environment = _validated(found, "the environment")
     file = from_environment.data_dir / FILE
     try:
-        in_file = tomllib.loads(file.read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        in_file = {}
+        told = in_file(from_environment.data_dir)
     except (OSError, ValueError) as error:
         raise InvalidInput(f"{file} cannot be read: {error}. Mend it or remove it.") from error
-    if "data_dir" in in_file:
+    if "data_dir" in told:
         raise InvalidInput(f"data_dir cannot be set in {file}, which lies in it: set {PREFIX}DATA_DIR.")
-    if "attach" in in_file:
+    if "attach" in told:
         raise InvalidInput(f"attach cannot be set in {file}, which is read too late for it: set {PREFIX}ATTACH.")
-    settings = _validated(in_file | dict(found), str(file)) if in_file else from_environment
+    settings = _validated(told | dict(found), str(file)) if told else from_environment
     settings = _validated(dict(settings) | dict(overrides), "the command line") if overrides else settings
     settings.check_language()
     return settings

@@ -38,6 +38,8 @@ def a_message(
 @dataclass
 class _Session:
     title: str = ""
+    untitled: bool = False
+    """It gets no title any more."""
     interface: str = ""
     first_at: datetime = NOW
     last_at: datetime = NOW
@@ -84,7 +86,8 @@ class FakeChat:
         if caught_up:
             kept.watched = kept.next if watched else kept.watched
             kept.next_try = new[0].stored_at
-        kept.title, kept.interface = kept.title or title, kept.interface or interface
+        kept.title = "" if kept.untitled else kept.title or title
+        kept.interface = kept.interface or interface
         self._sessions[place] = kept
         self._set_times(place)
         return [message.id for message in new]
@@ -126,7 +129,7 @@ class FakeChat:
                 messages=len(kept.messages),
             )
             for (being, id_), kept in self._sessions.items()
-            if being == scope.being_id
+            if being == scope.being_id and kept.messages
         ]
         return sorted(own, key=lambda one: (-one.last_at.timestamp(), one.session_id))[:limit]
 
@@ -158,6 +161,14 @@ class FakeChat:
             kept.failures += 1
             kept.next_try = next_try
 
+    async def watch_later(self, scope: Scope, session_id: str, *, next_try: datetime) -> None:
+        if kept := self._sessions.get((scope.being_id, session_id)):
+            kept.next_try = next_try
+
+    async def drawn_from(self, scope: Scope, ids: Sequence[MessageId]) -> set[MessageId]:
+        own = {message.id for message in self._own(scope)}
+        return {message for message, _ in self.links if message in own and message in ids}
+
     # as forgetting does
 
     def erase(self, scope: Scope, ids: Sequence[MessageId]) -> None:
@@ -172,7 +183,7 @@ class FakeChat:
             if kept.messages:
                 self._set_times(place)
             else:
-                del self._sessions[place]
+                self._sessions[place] = _Session(next=kept.next, watched=kept.next, untitled=True)
         self.links = {(message, memory) for message, memory in self.links if message not in ids}
 
     def _of(self, scope: Scope, session_id: str) -> list[tuple[Message, str | None]]:

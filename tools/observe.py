@@ -65,7 +65,9 @@ async def run(call: Call, arguments: ObserveArguments) -> dict[str, Any]:
         "position": found.new[0].position if found.new else None,
         "known": found.known or None,
         "last_key": found.last_key,
-        "memories": [{"id": one.memory.id, "status": one.status} for one in found.memories],
+        "memories": [
+            {"id": one.memory.id, "status": one.status} if one else {"status": "forgotten"} for one in found.memories
+        ],
         "redacted": dict(found.redacted) or None,
     }
     return {"new": len(found.new)} | present(rest)

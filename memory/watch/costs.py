@@ -25,7 +25,13 @@ class CostLedger(Protocol):
 
 
 class OutOfTokens(Exception):
-    """The next question might cost more than is left of the budget; nothing was asked."""
+    """The next question might cost more than is left of the budget; it was not asked. `most`: tokens that it may cost.
+    `spent`: in the time that the budget is for."""
+
+    def __init__(self, most: int, spent: int) -> None:
+        super().__init__(f"{most} tokens may be needed, and {spent} are spent")
+        self.most = most
+        self.spent = spent
 
 
 class Paid:
@@ -53,8 +59,9 @@ class Paid:
         """Raises `OutOfTokens` too."""
         if self._budget:
             most = len((prompt.system + prompt.text).encode(errors="replace")) // BYTES_A_TOKEN + prompt.max_tokens
-            if await self._ledger.tokens_since(prompt.purpose, self._now() - BUDGET_OF) + most > self._budget:
-                raise OutOfTokens
+            spent_before = await self._ledger.tokens_since(prompt.purpose, self._now() - BUDGET_OF)
+            if spent_before + most > self._budget:
+                raise OutOfTokens(most, spent_before)
         costs: list[Spent] = []
 
         def spent(one: Spent) -> None:

@@ -46,13 +46,14 @@ class Observation:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Observed:
     """`new` as they are kept. `known`: how many were there before, or were forgotten before. `last_key`: of the last
-    message in the session that has a key. `memories`: what became of what was drawn, in its order. `redacted`: the
-    secrets that were taken out, by kind."""
+    message in the session that has a key. `memories`: what became of what was drawn, in its order; None for what was
+    not stored, since all that it is of is forgotten, or it itself. `redacted`: the secrets that were taken out, by
+    kind."""
 
     new: tuple[Message, ...]
     known: int
     last_key: str | None
-    memories: tuple[Stored, ...] = ()
+    memories: tuple[Stored | None, ...] = ()
     redacted: Mapping[str, int] = field(default_factory=dict)
 
 
@@ -95,8 +96,8 @@ class Observe:
         """Secrets are redacted first; then the messages are durable before anything is made of them. `request`: the
         same for a call that is made again, else "".
 
-        Raises `InvalidInput` for a key that is a secret, and for sources that there are not; `StorageFull`,
-        `StorageError`.
+        Raises `InvalidInput` for a key or session id that is a secret, and for sources that there are not;
+        `StorageFull`, `StorageError`.
         """
         if seen.drawn and self._remember is None:
             raise InvalidInput("Nothing was kept: memories come along with messages only where a memory is at work.")
@@ -153,11 +154,11 @@ class Observe:
 
     async def _draw(
         self, scope: Scope, seen: Observation, given: Sequence[tuple[Message, str | None]], request: str
-    ) -> list[Stored]:
+    ) -> list[Stored | None]:
         named = {source for drawn in seen.drawn for source in drawn.sources if isinstance(source, str)}
         keys = {key for _, key in given if key is not None}
         by_key = await self._ledger.keyed_messages(scope, seen.session_id, [*named, *keys])
-        if missing := sorted(named - set(by_key)):
+        if missing := sorted(named - set(by_key) - keys):
             raise InvalidInput(
                 f"The session has no message with the key {missing[0]!r}, which a memory names. The messages are kept, "
                 "no memory was stored: name messages by keys that they have, or by their places in the call."
@@ -165,31 +166,38 @@ class Observe:
         by_id = {one.id: one for one in await self._ledger.messages(scope, [message.id for message, _ in given])}
         # Those that were known are found by their keys; what was forgotten is not found, and tells nothing.
         places = [by_id.get(message.id) or by_key.get(key or "") for message, key in given]
-        stored: list[Stored] = []
+        stored: list[Stored | None] = []
         for number, drawn in enumerate(seen.drawn):
             wanted = [
-                by_key[source] if isinstance(source, str) else places[source]
+                by_key.get(source) if isinstance(source, str) else places[source]
                 for source in drawn.sources or range(len(places))
             ]
             of = sorted({one.id: one for one in wanted if one}.values(), key=lambda one: one.position)
+            if wanted and not of:  # it would bring back what was forgotten with them
+                stored.append(None)
+                continue
             own = f"{request}-memory-{number}" if request else ""
             assert self._remember is not None
-            stored += await self._remember(scope, seen.session_id, [drawn.extracted], of, request=own)
+            stored += await self._remember(scope, seen.session_id, [drawn.extracted], of, request=own) or [None]
         return stored
 
 
 def clean_observation(seen: Observation, redact: Redact) -> tuple[Observation, Mapping[str, int]]:
     """Without the secrets in it, and how many of each kind there were.
 
-    A key is refused instead: cleaned it would be the same as another one's.
+    What tells one conversation or message from another is refused instead: cleaned it would be the same as another
+    one's.
     """
+    if kinds := redact(seen.session_id).found:
+        raise InvalidInput(
+            f"session_id: looks like a secret ({', '.join(kinds)}). Nothing was kept: use another session_id."
+        )
     for message in seen.messages:
         if message.key is not None and (kinds := redact(message.key).found):
             raise InvalidInput(f"key: looks like a secret ({', '.join(kinds)}). Nothing was kept: use another key.")
     cleaning = Cleaning(redact)
     cleaned = replace(
         seen,
-        session_id=cleaning.text(seen.session_id),
         title=cleaning.text(seen.title),
         interface=cleaning.text(seen.interface),
         messages=[

@@ -12,13 +12,13 @@ from datetime import datetime, timedelta
 from itertools import pairwise
 
 from memory.chat import Message, MessageId, Unwatched, WatchLedger
-from memory.errors import IndexUnavailable, LanguageModelUnavailable, StorageError, UnusableAnswer
+from memory.errors import EmbeddingUnavailable, IndexUnavailable, LanguageModelUnavailable, StorageError, UnusableAnswer
 from memory.language import LanguageModel
 from memory.model import BeingId, MemoryId, RunId
 from memory.rules.quoting import told_by, unquoted
 from memory.rules.worth import agreed, should_remember
 from memory.scope import Scope
-from memory.watch.costs import CostLedger, OutOfTokens, Paid
+from memory.watch.costs import BUDGET_OF, CostLedger, OutOfTokens, Paid
 from memory.watch.extraction import Finding, Line, extract
 from memory.watch.familiar import Familiar, Near
 from memory.watch.recording import recorded
@@ -37,7 +37,7 @@ UNUSABLE = 3
 BUDGET_PAUSE = timedelta(minutes=10)
 """When a day's tokens are spent: until it is looked whether some of them were spent long enough ago."""
 HOPELESS = 10
-"""Failures of any kind after which one more unusable answer gives it up, whoever counted the others."""
+"""Failures of any kind after which one more that does not pass by itself gives it up, whoever counted the others."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -95,8 +95,9 @@ class MemoryThread:
         self._unusable: Counter[tuple[BeingId, str, int]] = Counter()
         self._refusals = 0
         self._not_before: datetime | None = None
-        """While the model is away, or the budget is spent, nothing is looked at."""
-        self._thrifty = False
+        """While the model is away, or the budget reaches for nobody's question, nothing is looked at."""
+        self._thrifty_since: datetime | None = None
+        """When it was last warned that the budget does not reach: not more than once in the time that it is for."""
 
     def wake(self) -> None:
         """Something was said. Returns at once."""
@@ -119,9 +120,10 @@ class MemoryThread:
                 paid = Paid(language, self._costs, scope, run, budget=self.config.token_budget, now=self._now)
             try:
                 turned.more |= await self._look(scope, one, paid, turned.counts)
-            except OutOfTokens:
-                self._wait_for_tokens()
-                break
+            except OutOfTokens as error:
+                # Another session may ask for less.
+                await self._wait_for_tokens(scope, one, error)
+                turned.counts["waiting"] += 1
             except LanguageModelUnavailable as error:
                 await self._failed(scope, one, turned.counts)
                 self._rest(error)
@@ -137,6 +139,8 @@ class MemoryThread:
             except Exception:
                 logger.exception("a conversation could not be looked at; it is tried again later")
                 await self._failed(scope, one, turned.counts)
+        if turned.counts["waiting"] and not turned.counts["asked"]:
+            self._not_before = self._now() + BUDGET_PAUSE
         return turned
 
     async def _look(self, scope: Scope, one: Unwatched, language: LanguageModel | None, counts: Counter[str]) -> bool:
@@ -146,24 +150,35 @@ class MemoryThread:
             counts["unsettled"] += 1
             return False
         counts["looked"] += 1
+        end = snippet.end
+        try:
+            end = await self._take_in(scope, one, snippet, language, counts)
+        except UnusableAnswer as error:
+            if not await self._given_up(scope, one, error, counts):
+                return False
+        except (OutOfTokens, LanguageModelUnavailable, EmbeddingUnavailable, IndexUnavailable, StorageError):
+            raise  # these pass by themselves
+        except Exception as error:
+            if one.failures < HOPELESS:
+                raise
+            self._give_up(error, counts)
+        self._unusable.pop((one.being_id, one.session_id, one.watched), None)
+        await self._watch.watched(scope, one.session_id, up_to=end)
+        return end < one.messages
+
+    async def _take_in(
+        self, scope: Scope, one: Unwatched, snippet: Snippet, language: LanguageModel | None, counts: Counter[str]
+    ) -> int:
+        """The position up to which all is kept that is worth it."""
         if earlier := await self._earlier(scope, one, snippet):
             # It was stored by a turn that did not live to say so.
             end, told = earlier
             await self._remember.link(scope, told)
-            await self._watch.watched(scope, one.session_id, up_to=end)
             counts["repeated"] += len(told)
-            return end < one.messages
+            return end
         if lines := await self._worth(scope, snippet):
-            try:
-                findings = await self._found(language, lines, counts)
-            except UnusableAnswer as error:
-                if not await self._given_up(scope, one, error, counts):
-                    return False
-                findings = []
-            await self._keep(scope, one, snippet, findings, counts)
-        self._unusable.pop((one.being_id, one.session_id, one.watched), None)
-        await self._watch.watched(scope, one.session_id, up_to=snippet.end)
-        return snippet.end < one.messages
+            await self._keep(scope, one, snippet, await self._found(language, lines, counts), counts)
+        return snippet.end
 
     async def _snippet(self, scope: Scope, one: Unwatched) -> Snippet | None:
         """The next up to six new messages, and what stands before them; None while an answer is awaited.
@@ -188,8 +203,14 @@ class MemoryThread:
 
     async def _worth(self, scope: Scope, snippet: Snippet) -> list[Line]:
         """The snippet as a model may see it, without what it quotes from memory; empty if it is not worth a look.
-        What programs and systems say is nobody's, and not shown."""
-        said = [Line(one, one.text, one.position >= snippet.start) for one in snippet.shown if one.role in SPOKEN]
+        What programs and systems say is nobody's, and not shown. What an agent drew memories from itself is only what
+        was said before."""
+        drawn = await self._watch.drawn_from(scope, [one.id for one in snippet.new])
+        said = [
+            Line(one, one.text, one.position >= snippet.start and one.id not in drawn)
+            for one in snippet.shown
+            if one.role in SPOKEN
+        ]
         if not _worth_it(said):
             return []
         near = await self._familiar.near(scope, [line.text for line in said])
@@ -217,9 +238,13 @@ class MemoryThread:
     ) -> list[Finding]:
         if language is None:
             return recorded(lines)
+        try:
+            found = await extract(language, lines, lambda spent: None)
+        except UnusableAnswer:
+            counts["asked"] += 1
+            raise
         counts["asked"] += 1
-        found = await extract(language, lines, lambda spent: None)
-        self._refusals, self._not_before, self._thrifty = 0, None, False
+        self._refusals, self._not_before = 0, None
         for reason in found.dropped:
             counts["dropped"] += 1
             logger.info("of what was extracted from a conversation one thing is not kept: %s", reason)
@@ -246,12 +271,16 @@ class MemoryThread:
         place = (one.being_id, one.session_id, one.watched)
         self._unusable[place] += 1
         if self._unusable[place] >= UNUSABLE or one.failures >= HOPELESS:
-            logger.warning("a part of a conversation is left as it is, for no answer about it could be used: %s", error)
-            counts["given up"] += 1
+            self._give_up(error, counts)
             return True
         logger.info("a conversation is looked at again later: %s", error)
         await self._failed(scope, one, counts)
         return False
+
+    def _give_up(self, error: Exception, counts: Counter[str]) -> None:
+        why = "no answer about it could be used" if isinstance(error, UnusableAnswer) else "it fails again and again"
+        logger.warning("a part of a conversation is left as it is, for %s: %s", why, error)
+        counts["given up"] += 1
 
     async def _failed(self, scope: Scope, one: Unwatched, counts: Counter[str]) -> None:
         counts["failed"] += 1
@@ -271,15 +300,30 @@ class MemoryThread:
         level = logging.WARNING if self._refusals == 1 else logging.INFO
         logger.log(level, "the memory thread rests for %.0f s: %s", pause.total_seconds(), error)
 
-    def _wait_for_tokens(self) -> None:
-        self._not_before = self._now() + BUDGET_PAUSE
-        if not self._thrifty:
-            self._thrifty = True
-            logger.warning(
-                "conversations wait, for the memory thread has spent its %d tokens of a day "
-                "(MADELEINE_THREAD_TOKEN_BUDGET)",
-                self.config.token_budget,
-            )
+    async def _wait_for_tokens(self, scope: Scope, one: Unwatched, error: OutOfTokens) -> None:
+        now = self._now()
+        await self._put_off(scope, one, now + BUDGET_PAUSE)
+        first = self._thrifty_since is None or now - self._thrifty_since >= BUDGET_OF
+        if first:
+            self._thrifty_since = now
+        level = logging.WARNING if first else logging.INFO
+        budget = self.config.token_budget
+        if error.most > budget:
+            why = f"more than the {budget} that the memory thread may spend in a day"
+        else:
+            why = f"and of the {budget} of a day {error.spent} are spent"
+        logger.log(
+            level,
+            "a conversation waits, for a question about it needs up to %d tokens, %s (MADELEINE_THREAD_TOKEN_BUDGET)",
+            error.most,
+            why,
+        )
+
+    async def _put_off(self, scope: Scope, one: Unwatched, until: datetime) -> None:
+        try:
+            await self._watch.watch_later(scope, one.session_id, next_try=until)
+        except StorageError as error:
+            logger.warning("that a conversation is to be looked at later could not be written down: %s", error)
 
 
 SPOKEN = ("user", "assistant")

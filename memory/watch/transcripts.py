@@ -15,6 +15,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from memory.rules.parts import in_parts, storable
+from memory.rules.secrets import redacted
 
 _OF_SOMEBODY = re.compile(rb'"type"\s*:\s*"(?:user|assistant)"')
 """Most lines are of neither, and long: they are not parsed."""
@@ -48,8 +49,9 @@ def spoken_in(lines: Iterable[bytes]) -> list[Spoken]:
     for line in lines:
         for one in _spoken(line):
             if one.role == "user":
-                found.append(replace(one, key=prompt_key(one.text, asked[one.text])))
-                asked[one.text] += 1
+                stem = _stem(one.text)
+                found.append(replace(one, key=f"{stem}{asked[stem]}"))
+                asked[stem] += 1
             else:
                 found.append(one)
     return found
@@ -62,17 +64,23 @@ def prompt_of(text: str) -> str:
 
 
 def prompt_key(text: str, earlier: int) -> str:
-    """Of a prompt that was said so many times before. A hook hears of a prompt before its line is written, so that its
-    `uuid` will not do."""
-    return f"prompt-{hashlib.sha256(text.encode()).hexdigest()[:24]}-{earlier}"
+    """Of a prompt that was said so many times before, secrets aside. A hook hears of a prompt before its line is
+    written, so that its `uuid` will not do."""
+    return f"{_stem(text)}{earlier}"
+
+
+def _stem(text: str) -> str:
+    """Of the text without its secrets: by the hash of the whole one a short secret could be guessed."""
+    return f"prompt-{hashlib.sha256(redacted(text).text.encode()).hexdigest()[:24]}-"
 
 
 def prompted(spoken: Sequence[Spoken], prompt: str, prompt_id: str) -> Spoken | None:
     """A prompt that is just being made, behind what was `spoken`; None if it stands there already."""
-    same = [one for one in spoken if one.role == "user" and one.text == prompt]
-    if prompt_id and any(one.prompt_id == prompt_id for one in same):
+    stem = _stem(prompt)
+    alike = [one for one in spoken if one.role == "user" and one.key.startswith(stem)]
+    if prompt_id and any(one.prompt_id == prompt_id and one.text == prompt for one in alike):
         return None
-    return Spoken("user", prompt, prompt_key(prompt, len(same)), prompt_id=prompt_id)
+    return Spoken("user", prompt, f"{stem}{len(alike)}", prompt_id=prompt_id)
 
 
 def said(text: str) -> str:

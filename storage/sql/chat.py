@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import and_, bindparam, case, func, insert, or_, select, update
+from sqlalchemy import Update, and_, bindparam, case, func, insert, or_, select, update
 from sqlalchemy.dialects import sqlite
 
 from memory.audit import entry_of
@@ -25,6 +25,12 @@ from storage.sql.tables import forgotten_keys, memories, message_memories, messa
 from storage.sql.times import from_micros, to_micros
 
 _m, _s, _l, _f = messages.c, sessions.c, message_memories.c, forgotten_keys.c
+TITLE_GONE = "\x7f"
+"""Instead of a title that told of what was forgotten; reads as "". The next transcript or export that is read would
+bring the old one back, so that no title follows."""
+NO_FIRST, NO_LAST = 2**63 - 1, -(2**63)
+"""The times of a session without messages: any message's come before the one and after the other."""
+
 _BEING = bindparam("being", type_=_m.being_id.type)
 _SESSION = bindparam("session", type_=_m.session_id.type)
 _LIMIT = bindparam("limit", type_=_m.seq.type)
@@ -72,8 +78,10 @@ _COUNT = (
     .scalar_subquery()
 )
 _SESSIONS = (
-    select(_s.session_id, _s.title, _s.interface, _s.first_at, _s.last_at, _COUNT)
-    .where(_s.being_id == _BEING)
+    select(
+        _s.session_id, case((_s.title == TITLE_GONE, ""), else_=_s.title), _s.interface, _s.first_at, _s.last_at, _COUNT
+    )
+    .where(_s.being_id == _BEING, _COUNT > 0)
     .order_by(_s.last_at.desc(), _s.session_id)
     .limit(_LIMIT)
 )
@@ -106,7 +114,14 @@ _WATCHED = (
         next_try=func.coalesce(_WAITING_SINCE, _s.next_try),
     )
 )
-_FAILED = update(sessions).where(_ONE).values(failures=_s.failures + 1, next_try=bindparam("again_at"))
+_LATER = update(sessions).where(_ONE).values(next_try=bindparam("again_at"))
+_FAILED = _LATER.values(failures=_s.failures + 1)
+_DRAWN_FROM = (
+    select(_m.id)
+    .distinct()
+    .join(message_memories, _l.message_id == _m.id)
+    .where(among(_m.id, "ids"), unindexed(_m.being_id) == _BEING)
+)
 
 
 # --- observing --------------------------------------------------------------------------------------------------
@@ -296,6 +311,18 @@ async def watched(database: Database, scope: Scope, session_id: str, up_to: int)
 
 
 async def watch_failed(database: Database, scope: Scope, session_id: str, next_try: datetime) -> None:
+    await _put_off(database, _FAILED, scope, session_id, next_try)
+
+
+async def watch_later(database: Database, scope: Scope, session_id: str, next_try: datetime) -> None:
+    await _put_off(database, _LATER, scope, session_id, next_try)
+
+
+async def _put_off(database: Database, how: Update, scope: Scope, session_id: str, next_try: datetime) -> None:
     async with database.transaction() as transaction:
         row = {"being": scope.being_id, "session": session_id, "again_at": to_micros(next_try)}
-        await transaction.run(_FAILED, [row])
+        await transaction.run(how, [row])
+
+
+async def drawn_from(reads: Reads, scope: Scope, ids: Sequence[MessageId]) -> set[MessageId]:
+    return set(await reads.rows(_DRAWN_FROM, scalar, ids=as_list(ids), being=scope.being_id))

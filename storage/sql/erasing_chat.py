@@ -13,7 +13,7 @@ from memory.chat import MessageId
 from memory.model import MemoryId
 from memory.rules.traces import folded, tells_of
 from memory.scope import Scope
-from storage.sql.chat import key_hash
+from storage.sql.chat import NO_FIRST, NO_LAST, TITLE_GONE, key_hash
 from storage.sql.engine import Row, Transaction
 from storage.sql.query import among, as_list, unindexed
 from storage.sql.rows import pair, scalar
@@ -36,12 +36,19 @@ _DRAWN = (
 _UNLINK = delete(message_memories).where(among(_l.message_id, "ids"))
 _DELETE = delete(messages).where(*_OWN)
 _KEEP_KEY = sqlite.insert(forgotten_keys).on_conflict_do_nothing()
-_TITLES = select(_s.session_id, _s.title).where(*_TOUCHED, _s.title != "")
-_UNTITLE = update(sessions).where(*_TOUCHED).values(title="")
-_END = delete(sessions).where(*_TOUCHED, ~exists().where(*_LEFT).correlate(sessions))
+_TITLES = select(_s.session_id, _s.title).where(*_TOUCHED, _s.title != "", _s.title != TITLE_GONE)
+_UNTITLE = update(sessions).where(*_TOUCHED).values(title=TITLE_GONE)
+_EMPTY = ~exists().where(*_LEFT).correlate(sessions)
+# What was counted stays, so that no position is given out twice; all else of it goes.
+_END = (
+    update(sessions)
+    .where(*_TOUCHED, _EMPTY)
+    .values(title=TITLE_GONE, interface="", failures=0, next_try=0, first_at=NO_FIRST, last_at=NO_LAST)
+    .values(watched=_s.messages)
+)
 _SETTLE = (
     update(sessions)
-    .where(*_TOUCHED)
+    .where(*_TOUCHED, ~_EMPTY)
     .values(
         first_at=select(func.min(_m.at)).where(*_LEFT).correlate(sessions).scalar_subquery(),
         last_at=select(func.max(_m.at)).where(*_LEFT).correlate(sessions).scalar_subquery(),

@@ -285,6 +285,12 @@ class Ledger:
     async def watch_failed(self, scope: Scope, session_id: str, *, next_try: datetime) -> None:
         await chat.watch_failed(self._database, scope, session_id, next_try)
 
+    async def watch_later(self, scope: Scope, session_id: str, *, next_try: datetime) -> None:
+        await chat.watch_later(self._database, scope, session_id, next_try)
+
+    async def drawn_from(self, scope: Scope, ids: Sequence[MessageId]) -> set[MessageId]:
+        return await chat.drawn_from(self._database, scope, ids)
+
     # what is poured in
 
     async def outcome(self, scope: Scope, key: str) -> dict[str, Any] | None:

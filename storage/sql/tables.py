@@ -336,7 +336,8 @@ Index("ix_cost_records_being_id", cost_records.c.being_id, cost_records.c.at)
 
 # Conversations as they were observed (spec T1, H1). `messages` is the position that the next message gets, `watched`
 # that from which on the memory thread has not looked; between them some may have been erased. `next_try`: since when
-# they wait for it, or, after a failure, until when.
+# they wait for it, or, after a failure, until when. One that was erased whole stays, blank, so that no position is
+# given out twice.
 sessions = Table(
     "sessions",
     metadata,

@@ -173,6 +173,15 @@ class ChatContract:
         [found] = await chat.unwatched(now=LATER, limit=9)
         assert (found.watched, found.failures) == (1, 0)
 
+    async def test_what_is_put_off_waits_and_has_not_failed(self, chat: AnyChat) -> None:
+        await appended(chat, "one")
+        await appended(chat, "Bob's", scope=BOB)
+        await chat.watch_later(ADA, "s", next_try=LATER)
+        [theirs] = await chat.unwatched(now=LATER - SECOND, limit=9)
+        assert theirs.being_id == BOB.being_id
+        _, found = await chat.unwatched(now=LATER, limit=9)
+        assert (found.being_id, found.watched, found.messages, found.failures) == (ADA.being_id, 0, 1, 0)
+
     async def test_what_comes_watched_does_not_wait_unless_earlier_messages_do(self, chat: AnyChat) -> None:
         await appended(chat, "one", "two", watched=True)
         assert await waiting(chat) == []
@@ -232,8 +241,20 @@ class ChatContract:
         await self.erase(chat, [ids[1]])
         assert await chat.sessions(ADA, limit=9) == []
         assert await waiting(chat) == []
-        await appended(chat, "anew")
-        assert await whole(chat) == [(0, "anew")]
+
+    async def test_a_session_that_was_erased_whole_goes_on_where_it_ended(self, chat: AnyChat) -> None:
+        """What is known by its position must not be taken for what was there before."""
+        ids = await chat.append(ADA, "s", said("one", "two"), keys=[None, None], title="Tea", interface="cli")
+        await chat.watch_failed(ADA, "s", next_try=LATER)
+        await self.erase(chat, ids)
+        new = said("three", at=LATER, stored_at=LATER)
+        await chat.append(ADA, "s", new, keys=[None], title="Tea", interface="web")
+        assert await whole(chat) == [(2, "three")]
+        [found] = await chat.unwatched(now=LATER, limit=9)
+        assert (found.watched, found.messages, found.failures) == (2, 3, 0)
+        [session] = await chat.sessions(ADA, limit=9)
+        assert (session.title, session.interface, session.messages) == ("", "web", 1)
+        assert (session.first_at, session.last_at) == (LATER, LATER)
 
     async def test_what_was_forgotten_is_not_taken_in_again(self, chat: AnyChat) -> None:
         """A transcript is read again and again."""
@@ -244,4 +265,4 @@ class ChatContract:
         assert len(await appended(chat, "one", keys=["k1"], session_id="other")) == 1
         assert len(await appended(chat, "one", keys=["k1"], scope=BOB)) == 1
         await appended(chat, "two", "three", keys=["k2", "k3"])
-        assert await whole(chat) == [(0, "three")]
+        assert await whole(chat) == [(2, "three")]

@@ -240,6 +240,19 @@ def test_exports_are_imported_once_whatever_they_come_in(data_dir: Path, tmp_pat
     assert rows(data_dir / "memory.db", "SELECT watched FROM sessions WHERE being_id = 'bob'") == [(0,)]
 
 
+def test_a_later_file_that_is_no_export_hides_nothing_of_the_earlier_ones(data_dir: Path, tmp_path: Path) -> None:
+    good, empty, bad = (str(tmp_path / name) for name in ("good.json", "empty.json", "bad.json"))
+    Path(good).write_text(json.dumps([claude(("human", HARBOUR)), {"title": "Broken", "mapping": 3}]))
+    Path(empty).write_text("[]")
+    Path(bad).write_text('{"hello": "world"}')
+    code, said, errors = run(data_dir, "import", good, empty, bad)
+    assert (code, said) == (2, "1 messages of 1 conversations were imported for 'ada'.\n")
+    assert "left out good.json: conversation 2 ('Broken')" in errors
+    assert f"{bad} holds no conversations" in errors
+    assert f"{empty} holds" not in errors
+    assert run(data_dir, "import", bad)[1] == ""
+
+
 async def test_an_import_beside_a_running_host_is_there_at_once(data_dir: Path, tmp_path: Path) -> None:
     (tmp_path / "c.json").write_text(json.dumps([claude(("human", HARBOUR))]))
     async with hosted(data_dir) as client:

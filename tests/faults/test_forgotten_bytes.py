@@ -139,7 +139,9 @@ async def test_the_messages_that_it_was_drawn_from_are_gone_too(tmp_path: Path) 
         observed = await memory.use.observe(ADA, seen)
         await memory.use.patrol(ADA)
         assert set(found_in(tmp_path, words)) == set(words)
-        told = await memory.use.forget(ADA, [observed.memories[0].memory.id])
+        [stored] = observed.memories
+        assert stored is not None
+        told = await memory.use.forget(ADA, [stored.memory.id])
         assert (told.messages, told.bytes_gone) == (1, True)
         assert set(found_in(tmp_path, words)) == {"zwischenlagered", "marzipanstone"}
         told = await memory.use.forget(ADA, [observed.new[41].id])

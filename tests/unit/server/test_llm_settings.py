@@ -9,9 +9,9 @@ import pytest
 from inference.language.config import LanguageConfig
 from inference.language.prices import usd
 from memory.errors import InvalidInput
-from server.environment import given
+from server.environment import FILE, given
 from server.llm_settings import LARGE_MODEL, SMALL_MODEL
-from server.settings import FILE, Settings, read_settings
+from server.settings import Settings, read_settings
 from tests.language.stub import KEY
 
 LOCAL = "http://localhost:11434/v1"

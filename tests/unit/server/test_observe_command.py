@@ -25,6 +25,7 @@ from server.observe_command import (
     keep,
     recall,
     task,
+    text_limit,
     within,
 )
 
@@ -217,6 +218,54 @@ def test_where_there_is_nothing_to_keep_nobody_is_asked() -> None:
     host = Host()
     assert kept(host, hook_task(SESSION | {"hook_event_name": "SessionEnd"})) == []
     assert host.calls == []
+
+
+class Picky(Host):
+    """Takes no call with a message that says "bad"."""
+
+    def __call__(self, tool: str, arguments: Mapping[str, Any]) -> dict[str, Any]:
+        if any("bad" in message["text"] for message in arguments.get("messages", [])):
+            raise Refused(f"no. {len(self.calls)}")
+        return super().__call__(tool, arguments)
+
+
+def test_a_message_that_is_refused_keeps_no_other_out(tmp_path: Path) -> None:
+    host = Picky()
+    said = [("user" if n % 2 else "assistant", f"{'bad' if n == 7 else 'good'} {n}") for n in range(120)]
+    path = transcript(tmp_path / "t.jsonl", *said)
+    with pytest.raises(Refused, match=r"no\. 8$"):
+        kept(host, hook_task(SESSION | {"hook_event_name": "Stop", "transcript_path": str(path)}))
+    assert host.texts() == [text for _, text in said if "bad" not in text]
+
+
+def test_where_everything_is_refused_it_is_not_tried_without_end(tmp_path: Path) -> None:
+    tried: list[int] = []
+
+    def refuse(tool: str, arguments: Mapping[str, Any]) -> dict[str, Any]:
+        tried.append(len(arguments["messages"]))
+        raise Refused("you may only read")
+
+    messages = [{"role": "user", "text": str(n)} for n in range(250)]
+    with pytest.raises(Refused, match="you may only read"):
+        keep(refuse, Task({"session_id": "s"}, messages=messages), 1000)  # type: ignore[arg-type]
+    assert tried == [100] + [1] * 100
+
+
+@pytest.mark.parametrize(
+    ("variable", "file", "limit"),
+    [
+        ("", "", 32_000),
+        ("", "max_text_chars = 500", 500),
+        ("700", "max_text_chars = 500", 700),
+        ("", "max_text_chars = [", 32_000),
+        ("", "max_text_chars = [1]", 32_000),
+        ("many", "", 32_000),
+    ],
+)
+def test_messages_are_as_long_as_the_settings_say(tmp_path: Path, variable: str, file: str, limit: int) -> None:
+    if file:
+        (tmp_path / "madeleine.toml").write_text(file)
+    assert text_limit({"max_text_chars": variable} if variable else {}, tmp_path) == limit
 
 
 # --- recalling

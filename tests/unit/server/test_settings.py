@@ -8,7 +8,8 @@ import platformdirs
 import pytest
 
 from memory.errors import InvalidInput
-from server.settings import DEFAULT_MODEL, FILE, Settings, read_settings
+from server.environment import FILE
+from server.settings import DEFAULT_MODEL, Settings, read_settings
 
 
 def environment(data_dir: Path, **given: str) -> dict[str, str]:

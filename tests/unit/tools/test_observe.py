@@ -76,13 +76,13 @@ async def test_the_answer_says_what_was_new() -> None:
         new=(one := a_message("Hi"), two := a_message("Hello")),
         known=3,
         last_key="k",
-        memories=(Stored(memory=memory, status="reinforced"),),
+        memories=(Stored(memory=memory, status="reinforced"), None),
         redacted={"password": 1},
     )
     _, _, answer = await asked(WHOLE, told)
     assert answer == {
         "new": 2, "ids": [one.id, two.id], "position": 0, "known": 3, "last_key": "k",
-        "memories": [{"id": memory.id, "status": "reinforced"}], "redacted": {"password": 1},
+        "memories": [{"id": memory.id, "status": "reinforced"}, {"status": "forgotten"}], "redacted": {"password": 1},
     }  # fmt: skip
     assert (await asked({"session_id": "s"}))[2] == {"new": 0}
 

@@ -118,6 +118,13 @@ async def test_a_key_that_is_a_secret_is_refused(room: Room) -> None:
     assert await room.texts() == []
 
 
+async def test_a_session_id_that_is_a_secret_is_refused(room: Room) -> None:
+    """Two such would become one session, and share their keys."""
+    with pytest.raises(InvalidInput, match="session_id: looks like a secret"):
+        await room.observe(ADA, Observation(session_id=TOKEN, messages=[user("a", key="k")]))
+    assert await room.chat.sessions(ADA, limit=9) == []
+
+
 async def test_what_an_agent_drew_is_of_the_messages_that_it_names(room: Room) -> None:
     await room(user("zero", key="k0"), user("one", key="k1"))
     await room(
@@ -141,6 +148,18 @@ async def test_what_was_forgotten_is_no_source(room: Room) -> None:
     again = await room(user("secret", key="k0"), user("other"), drawn=[Drawn(HARBOUR)])
     assert (again.known, await room.texts()) == (1, ["other"])
     assert room.remembered.calls == [(HARBOUR.essence, ["other"], "")]
+
+
+async def test_nothing_is_stored_of_what_is_of_forgotten_messages_alone(room: Room) -> None:
+    said = [user("secret", key="k0"), user("other", key="k1")]
+    found = await room(*said)
+    room.chat.erase(ADA, [found.new[0].id])
+    drawn = [Drawn(HARBOUR, ("k0",)), Drawn(HARBOUR, (0,)), Drawn(Extracted("It rains.", (), 0.5), ("k0", 1))]
+    again = await room(*said, drawn=drawn)
+    assert room.remembered.calls == [("It rains.", ["other"], "")]
+    assert [one and one.memory.scene.action for one in again.memories] == [None, None, "It rains."]
+    assert (await room(said[0], drawn=[Drawn(HARBOUR)])).memories == (None,)
+    assert len(room.remembered.calls) == 1
 
 
 @pytest.mark.parametrize("place", [1, -1])

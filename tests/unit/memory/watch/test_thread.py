@@ -19,7 +19,9 @@ from memory.errors import IndexUnavailable, LanguageModelUnavailable, StorageFul
 from memory.language import Prompt
 from memory.rules.fragments import fragments
 from memory.rules.prompt import prompt_block
-from memory.watch.thread import HOPELESS, SNIPPET, UNUSABLE, MemoryThread, ThreadConfig
+from memory.watch.extraction import Extracted
+from memory.watch.observe import Drawn
+from memory.watch.thread import BUDGET_PAUSE, HOPELESS, SNIPPET, UNUSABLE, MemoryThread, ThreadConfig
 from tests.doubles import ADA, BOB, Clock
 from tests.doubles_chat import FakeChat, a_message
 from tests.household import Mind, rows
@@ -390,6 +392,23 @@ async def test_across_restarts_a_hopeless_snippet_is_left_too(home: Talks) -> No
     assert home.waits() == []
 
 
+async def test_what_fails_again_and_again_is_left(home: Talks, caplog: pytest.LogCaptureFixture) -> None:
+    home.answers(broken)
+    await home.say(LYON, NICE)
+    for _ in range(HOPELESS):
+        await home.turn()
+        assert home.waits() == [("s", 0, 2)]
+        home.clock.advance(timedelta(hours=1))
+    caplog.clear()
+    assert (await home.turn()).counts["given up"] == 1
+    assert home.waits() == []
+    assert [(record.levelname, record.exc_info) for record in caplog.records] == [("WARNING", None)]
+    home.answers(copies)
+    await home.say(BOSS, NICE)
+    await home.turn()
+    assert await home.texts() == [BOSS[1]]
+
+
 async def test_a_session_that_fails_keeps_no_other_waiting(home: Talks) -> None:
     await home.say(LYON, NICE, session="bad")
     home.clock.advance(timedelta(seconds=1))
@@ -474,6 +493,29 @@ async def test_a_turn_that_dies_after_storing_doubles_nothing_whatever_the_model
     assert await home.texts() == sorted([said, BOSS[1]])
 
 
+async def test_what_an_agent_drew_from_is_not_looked_at_though_something_earlier_waits(home: Talks) -> None:
+    await home.say(BOSS)
+    await home.draw(Drawn(Extracted("They live in Lyon.", (), 0.5)), said=LYON)
+    await home.say(NICE)
+    await home.turn()
+    assert [(line["text"], line.get("new", False)) for line in shown(home.mind.prompts[0])] == [
+        (BOSS[1], True), (LYON[1], False), (NICE[1], True)
+    ]  # fmt: skip
+    assert await home.texts() == [BOSS[1], "They live in Lyon."]
+
+
+async def test_a_session_that_was_forgotten_whole_is_not_taken_for_what_it_was(home: Talks) -> None:
+    await home.say(LYON, NICE)
+    await home.turn()
+    messages = await home.ledger.messages_of(ADA, "s", start=0, end=9)
+    await home.ledger.forget(ADA, [message.id for message in messages], at=home.clock())
+    assert await home.texts() == [LYON[1]]
+    await home.say(BOSS, NICE)
+    turned = await home.turn()
+    assert (turned.counts["repeated"], turned.counts["stored"]) == (0, 1)
+    assert [text for _, text in home.links()] == [BOSS[1]]
+
+
 async def test_what_it_may_spend_in_a_day_is_not_exceeded_across_restarts(
     templates: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -485,9 +527,12 @@ async def test_what_it_may_spend_in_a_day_is_not_exceeded_across_restarts(
         spent = home.mind.asked("extract")
         assert spent in (3, 4)
         home.thread = home.thread_over(home.ledger, home.thread.config)
+        home.clock.advance(BUDGET_PAUSE)
         await home.turns()
         assert home.mind.asked("extract") == spent
-        assert caplog.text.count("MADELEINE_THREAD_TOKEN_BUDGET") == 2
+        warned = [record.getMessage() for record in caplog.records if record.levelno == logging.WARNING]
+        assert len(warned) == 2
+        assert all(f"of the 1950 of a day {spent * 100} are spent (MADELEINE_THREAD" in one for one in warned)
         assert len(home.waits()) == 6 - spent
         assert rows(home.path, "SELECT DISTINCT purpose, input_tokens + output_tokens FROM cost_records") == [
             ("extract", 100)
@@ -495,6 +540,24 @@ async def test_what_it_may_spend_in_a_day_is_not_exceeded_across_restarts(
         home.clock.advance(timedelta(days=1, seconds=1))
         await home.turns()
         assert home.mind.asked("extract") > spent
+
+
+async def test_a_question_that_the_budget_never_reaches_for_keeps_no_other_waiting(
+    templates: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with talks(templates, tmp_path, ThreadConfig(token_budget=1_950)) as home:
+        await home.say(("user", "I moved to Lyon. " + "It rained there all day long. " * 90), NICE, session="long")
+        home.clock.advance(timedelta(seconds=1))
+        await home.say(BOSS, NICE, session="short", scope=BOB)
+        turned = await home.turn()
+        assert (turned.counts["asked"], turned.counts["stored"], turned.counts["failed"]) == (1, 1, 0)
+        assert await home.texts(BOB) == [BOSS[1]]
+        assert home.waits() == [("long", 0, 2)]
+        [said] = [record.getMessage() for record in caplog.records if record.levelno == logging.WARNING]
+        assert "more than the 1950 that the memory thread may spend in a day" in said
+        assert (await home.turn()).counts == {}, "it is not looked at without end"
+        home.clock.advance(BUDGET_PAUSE)
+        assert (await home.turn()).counts == {"looked": 1, "waiting": 1}
 
 
 # --- silent recording -------------------------------------------------------------------------------------------

@@ -82,6 +82,16 @@ def test_a_prompt_has_its_key_before_it_is_written_and_the_same_one_afterwards()
     assert len(set(keys)) == 3
 
 
+def test_a_prompt_s_key_tells_nothing_of_a_secret_in_it() -> None:
+    """A guess at a password must not be confirmed by the key. Two prompts that differ in it alone are still two."""
+    told = ["my password is hunter2!", "my password is swordfish7!"]
+    keys = [one.key for one in spoken_in([line("user", text, uuid) for uuid, text in zip("ab", told, strict=True)])]
+    assert keys == [prompt_key(told[1], 0), prompt_key(told[0], 1)]
+    new = prompted(spoken_in([line("user", told[0], "a")]), told[1], "")
+    assert new is not None
+    assert new.key == keys[1]
+
+
 def test_a_prompt_that_is_written_already_is_not_taken_for_another() -> None:
     spoken = spoken_in([line("user", "go on", promptId="p1"), line("user", "go on", promptId="p2")])
     assert prompted(spoken, "go on", "p2") is None

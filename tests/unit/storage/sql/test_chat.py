@@ -89,6 +89,10 @@ async def test_a_title_that_tells_of_what_is_forgotten_goes_with_it(home: Househ
     await home.ledger.forget(ADA, [one], at=NOW)
     [session] = await home.ledger.sessions(ADA, limit=9)
     assert session.title == left
+    # Who reads the transcript or the export again still knows it by its title.
+    await home.ledger.append(ADA, "s", said("It snows"), keys=[None], title=title)
+    [session] = await home.ledger.sessions(ADA, limit=9)
+    assert session.title == left
 
 
 async def test_what_is_written_and_forgotten_is_audited_by_ids(home: Household) -> None:
