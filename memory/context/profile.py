@@ -130,9 +130,10 @@ class Profile:
     async def remove(self, scope: Scope, kind: ProfileKind, name: str) -> ProfileEntry:
         """A preference with its memory, which is forgotten. Raises `InvalidInput` for what is not there."""
         entry = await self._existing(scope, kind, name)
+        # First the entry: with its memory it would go without a word in the audit.
+        await self._ledger.remove_entry(scope, entry, at=self._now())
         if entry.memory_id is not None:
             await self._forget(scope, [entry.memory_id])
-        await self._ledger.remove_entry(scope, entry, at=self._now())
         return entry
 
     async def _existing(self, scope: Scope, kind: ProfileKind, name: str) -> ProfileEntry:

@@ -272,10 +272,11 @@ async def test_each_change_is_audited_in_the_same_transaction_and_no_chosen_name
     await profile.write(ADA, "relationships", "Ann", "sister")
     written = await profile.write(ADA, "preferences", "Tea", "green")
     await profile.remove(ADA, "relationships", "Ann")
+    await profile.remove(ADA, "preferences", "Tea")
     entries = await home.ledger.audit(AuditQuery(event="profile"))
     ann = entries[1].ids
     assert [one.ids for one in entries] == [
-        ("soul/voice",), ann, (written.entry.id, written.entry.memory_id), ann,
+        ("soul/voice",), ann, (written.entry.id, written.entry.memory_id), ann, (written.entry.id,),
     ]  # fmt: skip
     assert all(one.being_id == "ada" and one.tool == "profile" for one in entries)
     assert "Ann" not in str(entries)
