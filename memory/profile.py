@@ -9,6 +9,7 @@ from datetime import datetime
 from typing import Literal, Protocol
 
 from memory.chat import ChatReads
+from memory.errors import InvalidInput
 from memory.model import Memory, MemoryId, Note, NoteId
 from memory.patrol_ports import DiaryEntry, Thoughts
 from memory.scope import Scope
@@ -50,6 +51,14 @@ def entry_id(kind: ProfileKind, name: str) -> str:
     return f"{kind}/{name}" if kind == "soul" else f"{kind}/{hashlib.sha256(name.encode()).hexdigest()[:12]}"
 
 
+def kept_already(name: str) -> InvalidInput:
+    """For a preference whose memory is that of another one, of that name."""
+    return InvalidInput(
+        f"The preference {name[:200]!r} says that already. The new one was not written: set {name[:200]!r} anew, or "
+        "remove it first."
+    )
+
+
 class ProfileLedger(Protocol):
     async def profile(self, scope: Scope) -> list[ProfileEntry]:
         """All entries, by kind and name; of preferences that are memories, those whose memory is alive, with what it
@@ -58,8 +67,9 @@ class ProfileLedger(Protocol):
         ...
 
     async def write_entry(self, scope: Scope, entry: ProfileEntry) -> MemoryId | None:
-        """Durably, in place of the entry of that kind and name, and of any other of the same memory. The memory that
-        the replaced one was of, if it was of another that is alive. Raises `StorageFull`, `StorageError`."""
+        """Durably, in place of the entry of that kind and name, and of one that was learnt, of the same memory. The
+        memory that the replaced one was of, if it was of another that is alive. Raises `InvalidInput` if the memory is
+        that of an entry with another name; `StorageFull`, `StorageError`."""
         ...
 
     async def remove_entry(self, scope: Scope, entry: ProfileEntry, *, at: datetime) -> bool:

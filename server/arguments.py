@@ -62,7 +62,9 @@ def _add_choices(found: argparse.ArgumentParser) -> None:
     # Without defaults: those of a subcommand would overwrite what was said before it.
     given: dict[str, Any] = {"default": argparse.SUPPRESS, "metavar": "names"}
     found.add_argument(
-        "--toolsets", help="only these families of tools, separated by commas (memory, patrol, conversation)", **given
+        "--toolsets",
+        help="only these families of tools, separated by commas (memory, patrol, conversation, context; or all)",
+        **given,
     )
     found.add_argument("--tools", help="only these tools, or these beside those of --toolsets", **given)
     found.add_argument("--exclude-tools", help="not these tools", **given)

@@ -47,7 +47,9 @@ async def run(call: Call, arguments: ProfileArguments) -> dict[str, Any]:
     kind, name, value = arguments.kind, arguments.name, arguments.value
     if arguments.action == "show":
         _refuse(arguments, "value" if value else "")
-        return await show(call, kind, name)
+        found = await show(call, kind, name)
+        call.use.audit(call.scope, "recall", tool="profile", ids=shown(found))
+        return found
     if kind is None or name is None:
         raise InvalidInput(f"Nothing was done. kind and name: both are needed to {arguments.action} something.")
     if (arguments.action == "set") != (value is not None):
@@ -63,6 +65,7 @@ def _refuse(arguments: ProfileArguments, needless: str) -> None:
 
 
 async def show(call: Call, kind: Kind | None, name: str | None) -> dict[str, Any]:
+    """Audited by whoever shows it: a tool, or a resource."""
     found: dict[str, Any] = {}
     if kind != "notes":
         found["entries"] = [as_json(one) for one in await call.use.profile.read(call.scope, kind, name or "")]
@@ -130,5 +133,6 @@ TOOL = Tool(
     read_only=False,
     destructive=True,
     idempotent=False,
+    shows=False,
     listed=False,
 )

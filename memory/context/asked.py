@@ -109,4 +109,6 @@ class BuiltContext:
 class TagSearch(Protocol):
     """`memory.recall.tagged.MessageSearch`."""
 
-    async def __call__(self, scope: Scope, message: str, *, limit: int, include_chat: bool) -> tuple[Hit, ...]: ...
+    async def __call__(
+        self, scope: Scope, message: str, *, limit: int, include_chat: bool, include_diary: bool = True
+    ) -> tuple[Hit, ...]: ...

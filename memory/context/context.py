@@ -113,9 +113,16 @@ class BuildContext:
         return found
 
     async def _hits(self, scope: Scope, query: ContextQuery) -> tuple[Hit, ...]:
-        """spec H1 to H4"""
-        quietly = replace(scope, counts=False)
-        return await self._search(quietly, query.message, limit=query.flags.items, include_chat=True)
+        """spec H1 to H4. Conversations only where a history is on, and that of all interfaces: the search cannot tell
+        one session or interface from another."""
+        flags = query.flags
+        return await self._search(
+            replace(scope, counts=False),
+            query.message,
+            limit=flags.items,
+            include_chat=(flags.enable_history_current_chat or flags.enable_history_recent) and flags.unified_history,
+            include_diary=flags.enable_ai_diary,
+        )
 
     async def _recalled(self, scope: Scope, query: ContextQuery) -> Recalled:
         """Not counted yet: some of it may not fit."""

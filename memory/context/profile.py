@@ -14,7 +14,7 @@ from memory.ingest.redaction import Cleaning
 from memory.ingest.store import NewScene, StoreScenes
 from memory.ingest.update import UpdateMemory
 from memory.model import Changes, MemoryId, Note, NoteId, Scene
-from memory.profile import KINDS, SOUL_PARTS, ProfileEntry, ProfileKind, ProfileLedger
+from memory.profile import KINDS, SOUL_PARTS, ProfileEntry, ProfileKind, ProfileLedger, kept_already
 from memory.rules.secrets import Redact, redacted
 from memory.scope import Scope
 
@@ -36,6 +36,8 @@ class Profile:
 
     A preference is stored as a procedural memory, pinned, of the text `name: value`, so that a recall brings it back;
     writing it anew corrects that memory, and removing it forgets it. So there is one of each, whoever changes it.
+
+    Names are alike whatever their case; an entry keeps the spelling that it was first written with.
     """
 
     def __init__(
@@ -57,16 +59,17 @@ class Profile:
 
     async def read(self, scope: Scope, kind: ProfileKind | None = None, name: str = "") -> list[ProfileEntry]:
         """In the order of the kinds, the soul in the order of its parts, else by name."""
-        wanted = plain(name)
+        wanted = alike(name)
         return [
             entry
             for entry in in_order(await self._ledger.profile(scope))
-            if (kind is None or entry.kind == kind) and (not wanted or entry.name == wanted)
+            if (kind is None or entry.kind == kind) and (not wanted or alike(entry.name) == wanted)
         ]
 
     async def write(self, scope: Scope, kind: ProfileKind, name: str, value: str) -> Written:
-        """Secrets are redacted before anything else is done. Raises `InvalidInput` for a part that no soul has, and
-        where there are too many of a kind; `StorageFull`, `StorageError`."""
+        """The entry as it is read from now on. Secrets are redacted before anything else is done. Raises
+        `InvalidInput` for a part that no soul has, where there are too many of a kind, and for a preference that one
+        of another name tells already; `StorageFull`, `StorageError`."""
         cleaning = Cleaning(self._redact)
         # As JSON, for a secret may be known by its name alone.
         [(name, value)] = cleaning.json({plain(name): value.strip()}).items()
@@ -79,25 +82,37 @@ class Profile:
                 f"There are {MOST_ENTRIES} entries of the kind {kind} already, and each is in every prompt. Nothing "
                 "was written: remove one that is not needed, or store this as a memory."
             )
-        enabled = before.enabled if before else True
-        entry = ProfileEntry(kind=kind, name=name, value=value, enabled=enabled, updated_at=self._now())
+        entry = ProfileEntry(kind=kind, name=name, value=value, updated_at=self._now())
+        if before is not None:
+            entry = replace(entry, name=before.name, enabled=before.enabled)
         if kind == "preferences":
-            entry = replace(entry, memory_id=await self._remembered(scope, entry, before))
+            entry = await self._remembered(scope, entry, before, entries)
         replaced = await self._ledger.write_entry(scope, entry)
         if replaced:  # two wrote at once, and the later one counts
             await self._forget(scope, [replaced])
-        return Written(entry=entry, redacted=cleaning.found)
+        now = _named(await self._ledger.profile(scope), kind, entry.name)
+        return Written(entry=now or entry, redacted=cleaning.found)
 
-    async def _remembered(self, scope: Scope, entry: ProfileEntry, before: ProfileEntry | None) -> MemoryId:
-        """The memory of a preference: the one that it has, corrected; else a new one."""
+    async def _remembered(
+        self, scope: Scope, entry: ProfileEntry, before: ProfileEntry | None, entries: Sequence[ProfileEntry]
+    ) -> ProfileEntry:
+        """With its memory: the one that it has, corrected; one that was learnt and says the same, which stays off if
+        it was; else a new one."""
         learnt = before is not None and before.learnt
         text = entry.value if learnt else f"{entry.name}: {entry.value}"
         if before is not None and before.memory_id is not None:
             await self._update(scope, before.memory_id, Changes(text=text, pinned=True))
-            return before.memory_id
+            return replace(entry, memory_id=before.memory_id)
+        of_memory = {one.memory_id: one for one in entries if one.memory_id is not None}
+
+        def permit(id_: MemoryId) -> None:
+            if id_ in of_memory and not of_memory[id_].learnt:
+                raise kept_already(of_memory[id_].name)
+
         scene = NewScene(scene=Scene(action=text), category="procedural", pinned=True, tool="profile")
-        [stored] = await self._store(scope, [scene])
-        return stored.memory.id
+        [stored] = await self._store(scope, [scene], permit=permit)
+        same = of_memory.get(stored.memory.id)
+        return replace(entry, memory_id=stored.memory.id, enabled=same.enabled if same else True)
 
     async def enable(self, scope: Scope, kind: ProfileKind, name: str, enabled: bool) -> ProfileEntry:
         """A preference that is off does not lead a recall, either. Raises `InvalidInput` for what cannot be off, or is
@@ -115,9 +130,10 @@ class Profile:
     async def remove(self, scope: Scope, kind: ProfileKind, name: str) -> ProfileEntry:
         """A preference with its memory, which is forgotten. Raises `InvalidInput` for what is not there."""
         entry = await self._existing(scope, kind, name)
+        # First the entry: with its memory it would go without a word in the audit.
+        await self._ledger.remove_entry(scope, entry, at=self._now())
         if entry.memory_id is not None:
             await self._forget(scope, [entry.memory_id])
-        await self._ledger.remove_entry(scope, entry, at=self._now())
         return entry
 
     async def _existing(self, scope: Scope, kind: ProfileKind, name: str) -> ProfileEntry:
@@ -164,8 +180,13 @@ def in_order(entries: Sequence[ProfileEntry]) -> list[ProfileEntry]:
 
 
 def plain(name: str) -> str:
-    """Names that look alike are alike."""
+    """As it is written down: names that look alike are alike."""
     return unicodedata.normalize("NFC", " ".join(name.split()))
+
+
+def alike(name: str) -> str:
+    """The same for names that differ in case alone."""
+    return unicodedata.normalize("NFC", plain(name).casefold())
 
 
 def listed(names: Sequence[str]) -> str:
@@ -173,4 +194,6 @@ def listed(names: Sequence[str]) -> str:
 
 
 def _named(entries: Sequence[ProfileEntry], kind: ProfileKind, name: str) -> ProfileEntry | None:
-    return next((entry for entry in entries if (entry.kind, entry.name) == (kind, name)), None)
+    """The very name first: two that differ in case may have been written at once."""
+    found = [entry for entry in entries if entry.kind == kind and alike(entry.name) == alike(name)]
+    return next((entry for entry in found if entry.name == name), found[0] if found else None)

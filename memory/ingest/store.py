@@ -99,10 +99,16 @@ class StoreScenes:
         self._one_at_a_time = turn or asyncio.Lock()
 
     async def __call__(
-        self, scope: Scope, scenes: Sequence[NewScene], *, vectors: Mapping[ContentHash, Vector] | None = None
+        self,
+        scope: Scope,
+        scenes: Sequence[NewScene],
+        *,
+        vectors: Mapping[ContentHash, Vector] | None = None,
+        permit: Callable[[MemoryId], None] = lambda _: None,
     ) -> list[Stored]:
         """Store all or none, in one transaction; answers in the order of `scenes`. `vectors`: of those that the caller
-        has embedded already.
+        has embedded already. `permit` is called with each earlier memory that says the same, before anything is
+        written; if it raises, nothing is.
 
         Secrets in them are redacted before anything else is done. Raises `KeyConflict` if a key was used for another
         text, `InvalidInput` if one is a secret, `StorageFull` and `StorageError`.
@@ -117,7 +123,7 @@ class StoreScenes:
         for one, point in zip(drafts, points, strict=True):
             one.point = point
         # A client that goes away does not stop what it has asked for half-way between ledger and index.
-        answers = await asyncio.shield(self._in_turn(scope, drafts, unembedded))
+        answers = await asyncio.shield(self._in_turn(scope, drafts, unembedded, permit))
         return [replace(one, redacted=found) for one, (_, found) in zip(answers, cleaned, strict=True)]
 
     async def _embed(self, drafts: Sequence[_Draft], given: Mapping[ContentHash, Vector]) -> str:
@@ -137,11 +143,15 @@ class StoreScenes:
             one.vector = vectors.get(one.hash)
         return unembedded
 
-    async def _in_turn(self, scope: Scope, drafts: Sequence[_Draft], unembedded: str) -> list[Stored]:
+    async def _in_turn(
+        self, scope: Scope, drafts: Sequence[_Draft], unembedded: str, permit: Callable[[MemoryId], None]
+    ) -> list[Stored]:
         async with self._one_at_a_time:
-            return await self._commit(scope, drafts, unembedded)
+            return await self._commit(scope, drafts, unembedded, permit)
 
-    async def _commit(self, scope: Scope, drafts: Sequence[_Draft], unembedded: str) -> list[Stored]:
+    async def _commit(
+        self, scope: Scope, drafts: Sequence[_Draft], unembedded: str, permit: Callable[[MemoryId], None]
+    ) -> list[Stored]:
         earlier = await self._ledger.keyed(scope, [one.new.key for one in drafts if one.new.key is not None])
         turns = await self._ledger.turns(scope, [one.new.session_id for one in drafts])
         decisions: list[Memory | MemoryId | KeyedEarlier] = []
@@ -158,6 +168,8 @@ class StoreScenes:
                 if same is None:
                     one.take_place(turns, resembles)
                     fresh.add(one)
+                else:
+                    permit(same)
                 decided = same or one.memory
                 if key is not None:
                     earlier[key] = _keyed(decided, text)

@@ -34,10 +34,13 @@ class MessageSearch:
         self._ledger = ledger
         self._stem = stem
 
-    async def __call__(self, scope: Scope, message: str, *, limit: int, include_chat: bool) -> tuple[Hit, ...]:
-        """From memories that have not faded, the diary and, if asked, conversations; newest first, at most `limit`.
+    async def __call__(
+        self, scope: Scope, message: str, *, limit: int, include_chat: bool, include_diary: bool = True
+    ) -> tuple[Hit, ...]:
+        """From memories that have not faded and, if asked, the diary and conversations; newest first, at most `limit`.
         What was said in the very words of the message is left out."""
-        sources: tuple[SearchSource, ...] = ("memories", "diary", *(("chat",) if include_chat else ()))
+        wanted: dict[SearchSource, bool] = {"memories": True, "diary": include_diary, "chat": include_chat}
+        sources = tuple(source for source, asked in wanted.items() if asked)
         query = KeywordQuery(terms=(), sources=sources, include_dead=False, limit=limit)
         return await self.about(scope, message, query)
 

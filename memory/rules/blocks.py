@@ -60,7 +60,8 @@ def block(part: Part, entries: Sequence[str]) -> str:
     if not entries:
         return ""
     opening, closing = frame(part)
-    within = ("\n\n" if part == "soul" else "\n").join(entries)
+    # Guarded again as a whole: `<` at the end of one entry and `context>` at the next would read as a tag.
+    within = without_tags(("\n\n" if part == "soul" else "\n").join(entries))
     return "\n".join(line for line in (opening, within, closing) if line)
 
 

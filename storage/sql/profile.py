@@ -10,7 +10,7 @@ from sqlalchemy.dialects import sqlite
 
 from memory.audit import entry_of
 from memory.model import MemoryId
-from memory.profile import ProfileEntry
+from memory.profile import ProfileEntry, kept_already
 from memory.scope import Scope
 from storage.sql import audit
 from storage.sql.engine import Database, Reads, Row
@@ -50,9 +50,9 @@ _UNNAMED = (
 )
 _OF_NAME = (_p.being_id == _BEING, _p.kind == bindparam("old_kind"), _p.name == bindparam("old_name"))
 _REPLACED = select(_p.memory_id).join(memories, _m.id == _p.memory_id).where(*_OF_NAME, _m.status != "dead")
-_DELETE_OTHERS = delete(profile).where(
-    _p.being_id == _BEING, _p.memory_id == bindparam("of_memory"), _p.name != bindparam("old_name")
-)
+_OTHERS = (_p.being_id == _BEING, _p.memory_id == bindparam("of_memory"), _p.name != bindparam("old_name"))
+_NAMED_OTHERS = select(_p.name).where(*_OTHERS, _p.name != _p.memory_id)
+_DELETE_OTHERS = delete(profile).where(*_OTHERS)
 _insert = sqlite.insert(profile)
 _WRITE = _insert.on_conflict_do_update(
     index_elements=[_p.being_id, _p.kind, _p.name],
@@ -97,6 +97,8 @@ async def write(database: Database, scope: Scope, entry: ProfileEntry) -> Memory
         replaced: list[MemoryId] = await transaction.rows(_REPLACED, scalar, **_named(scope, entry))
         if entry.memory_id is not None:
             others = {"being": scope.being_id, "of_memory": entry.memory_id, "old_name": entry.name}
+            if named := await transaction.rows(_NAMED_OTHERS, scalar, **others):
+                raise kept_already(named[0])
             await transaction.run(_DELETE_OTHERS, [others])
         await transaction.run(_WRITE, [row])
         ids = [entry.id, *([entry.memory_id] if entry.memory_id else [])]

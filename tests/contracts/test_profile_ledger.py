@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from memory.errors import InvalidInput
 from memory.model import NoteId, RunId
 from memory.patrol_ports import DiaryEntry, PatrolChanges
 from memory.ports import Activation
@@ -59,12 +60,15 @@ async def test_one_memory_has_one_entry_and_one_that_loses_its_entry_is_told(led
         return entry(name, kind="preferences", memory_id=id_)
 
     assert await ledger.write_entry(ADA, tea("Tea", first.id)) is None
-    assert await ledger.write_entry(ADA, tea("tea", first.id)) is None
+    with pytest.raises(InvalidInput, match="preference 'Tea' says that already"):
+        await ledger.write_entry(ADA, tea("Drink", first.id))
     assert [(one.name, one.value) for one in await ledger.profile(ADA)] == [
-        ("tea", "Tea: green"),
+        ("Tea", "green"),
         (second.id, "Tea: black"),
     ]
-    assert await ledger.write_entry(ADA, tea("tea", second.id)) == first.id
+    await ledger.write_entry(ADA, tea(second.id, second.id))
+    assert await ledger.write_entry(ADA, tea("Tea", second.id)) == first.id
+    assert [one.name for one in await ledger.profile(ADA)] == ["Tea", first.id]
 
 
 async def test_notes_that_are_open_are_the_latest_and_no_scenes(ledger: Ledger) -> None:

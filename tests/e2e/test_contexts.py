@@ -238,8 +238,13 @@ async def test_what_is_shown_is_audited_with_its_ids(tmp_path: Path) -> None:
         built = await ask(client, "context", message=MESSAGE)
         await prompt(client, message=MESSAGE)
         await read(client, "memory://ada/profile")
+        [style] = (await ask(client, "profile", kind="preferences"))["entries"]
+        await ask(client, "profile", action="disable", kind="preferences", name=style["name"])
     async with audit_trail(Settings(data_dir=tmp_path)) as trail:
-        shown = {entry.tool: entry.ids for entry in await trail.audit(AuditQuery(event="recall"))}
+        entries = await trail.audit(AuditQuery(event="recall"))
+    shown = {entry.tool: entry.ids for entry in entries}
+    # Once, of many calls: the others wrote.
+    assert [entry.ids for entry in entries if entry.tool == "profile"] == [(style["id"], style["memory_id"])]
     recalled = {one["id"] for one in built["sources"]}
     assert recalled <= set(shown["context"])
     assert recalled <= set(shown["memory_context"])

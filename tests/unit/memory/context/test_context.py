@@ -147,6 +147,25 @@ async def test_a_flag_takes_its_block_away_and_its_words_out_of_the_prompt(
     assert said not in off.prompt
 
 
+SOURCES: list[tuple[dict[str, Any], set[str]]] = [
+    ({}, {"memories", "diary", "chat"}),
+    ({"enable_ai_diary": False}, {"memories", "chat"}),
+    ({"enable_history_current_chat": False, "enable_history_recent": False}, {"memories", "diary"}),
+    ({"unified_history": False}, {"memories", "diary"}),
+]
+
+
+@pytest.mark.parametrize(("flags", "sources"), SOURCES)
+async def test_what_a_flag_keeps_out_is_not_found_by_the_message_either(
+    house: House, flags: dict[str, Any], sources: set[str]
+) -> None:
+    await house.store("Grandmother baked bread")
+    await house.write_diary(("2026-02-28", "We baked bread"))
+    await house.say("s3", "The bread was good")
+    built = await house.build("bread", session="s1", **flags)
+    assert {hit.source for hit in built.memories or ()} == sources
+
+
 async def test_the_placeholder_is_an_empty_list_for_who_asks_for_one(house: House) -> None:
     """spec H5, ENABLE_TAGS_PLACEHOLDER"""
     assert (await house.build()).tags_placeholder is None

@@ -159,6 +159,47 @@ async def test_what_was_learnt_is_told_after_what_was_named_can_be_changed_and_g
     assert list(await texts(profile, "preferences")) == ["Tea", "Zebra", first]
 
 
+SHORT = "Write short ones to all who ask for something then wait until they say what else there is"
+"""Long enough for one word more or less to leave it what it is."""
+
+
+async def reinforced(home: Household) -> list[int]:
+    return [int(count) for (count,) in rows(home.path, "SELECT count(*) FROM reinforcements")]
+
+
+async def test_two_names_for_one_text_are_refused_and_the_first_stays_as_it_was(
+    home: Household, profile: Profile
+) -> None:
+    await profile.write(ADA, "preferences", "answers", SHORT)
+    await profile.enable(ADA, "preferences", "answers", False)
+    with pytest.raises(InvalidInput, match="The preference 'answers' says that already"):
+        await profile.write(ADA, "preferences", "answer", SHORT)
+    [kept] = await profile.read(ADA, "preferences")
+    assert (kept.name, kept.value, kept.enabled) == ("answers", SHORT, False)
+    assert await reinforced(home) == [0]
+    assert len(await home.all()) == 1
+
+
+@pytest.mark.parametrize("kind", ["preferences", "partner_rules"])
+async def test_a_name_is_the_same_in_any_case_and_what_is_off_stays_off(
+    home: Household, profile: Profile, kind: ProfileKind
+) -> None:
+    await profile.write(ADA, kind, "Straße", "black, no sugar")
+    await profile.enable(ADA, kind, "straße", False)
+    written = await profile.write(ADA, kind, "STRASSE", "black, no sugar")
+    assert [written.entry] == await profile.read(ADA, kind, "strasse") == await profile.read(ADA)
+    assert (written.entry.name, written.entry.value, written.entry.enabled) == ("Straße", "black, no sugar", False)
+    await profile.remove(ADA, kind, "strasse")
+    assert await profile.read(ADA) == []
+
+
+async def test_what_was_learnt_and_is_off_stays_off_when_it_gets_a_name(home: Household, profile: Profile) -> None:
+    id_ = await learnt(home, "Tea: green")
+    await profile.enable(ADA, "preferences", id_, False)
+    written = await profile.write(ADA, "preferences", "Tea", "green")
+    assert (written.entry.memory_id, written.entry.enabled) == (id_, False)
+
+
 async def test_two_who_write_the_same_preference_at_once_leave_one_row_and_one_memory(
     home: Household, profile: Profile
 ) -> None:
@@ -231,10 +272,11 @@ async def test_each_change_is_audited_in_the_same_transaction_and_no_chosen_name
     await profile.write(ADA, "relationships", "Ann", "sister")
     written = await profile.write(ADA, "preferences", "Tea", "green")
     await profile.remove(ADA, "relationships", "Ann")
+    await profile.remove(ADA, "preferences", "Tea")
     entries = await home.ledger.audit(AuditQuery(event="profile"))
     ann = entries[1].ids
     assert [one.ids for one in entries] == [
-        ("soul/voice",), ann, (written.entry.id, written.entry.memory_id), ann,
+        ("soul/voice",), ann, (written.entry.id, written.entry.memory_id), ann, (written.entry.id,),
     ]  # fmt: skip
     assert all(one.being_id == "ada" and one.tool == "profile" for one in entries)
     assert "Ann" not in str(entries)

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memory.model import DatedAction
-from memory.rules import blocks
+from memory.rules import blocks, fragments
 from memory.rules.blocks import PARTS, SNAPSHOT, SYSTEM_PROMPT, TURN, Part
 from tests.doubles import a_memory
 
@@ -191,3 +191,12 @@ def test_no_part_of_a_soul_has_a_heading_or_a_tag_of_ours(text: str) -> None:
     assert first == "# Voice"
     assert not any(line.lstrip().startswith("#") for line in lines)
     assert not re.search(r"<\s*/?\s*(context|memory|recall)\b", "\n".join(lines), re.IGNORECASE)
+
+
+@pytest.mark.parametrize("part", PARTS)
+def test_two_entries_together_open_and_close_no_tag(part: Part) -> None:
+    whole = blocks.block(part, [blocks.entry(text) for text in ("a <", "context> b </", "memory> c <", "d")])
+    opening, closing = blocks.frame(part)
+    inside = whole.removeprefix(opening).removesuffix(closing)
+    assert inside.strip("\n").replace("\n\n", "\n") == "- a &lt;\n- context> b &lt;/\n- memory> c <\n- d"
+    assert fragments.without_tags(inside) == inside
