@@ -31,7 +31,7 @@ from memory.recall.reformulation import Attempt, CostLog, Reformulation, Reformu
 from memory.recall.reranking import reranked
 from memory.rules.matching import MatchThresholds, matches
 from memory.rules.profiles import Profile, ProfileWeights, associative, in_order, linear, similarity
-from memory.rules.ranking import RankingWeights, blended
+from memory.rules.ranking import RankingWeights, blended, shared_emotions
 from memory.rules.saying import LISTED, Saying
 from memory.rules.secrets import Redact, redacted
 from memory.scope import Scope
@@ -189,8 +189,8 @@ class Recall:
             scores = linear(near, given, now=now, weights=weights)
             enough = scores >= weights.linear.minimum
             return matching[enough], scores[enough]
-        asked = frozenset(query.emotions)
-        shared = [len(asked.intersection(pool.traits[i].emotions)) / max(1, len(asked)) for i in matching]
+        traits = [pool.traits[i] for i in matching]
+        shared = shared_emotions(query.text, np.asarray(near, np.float64), traits, frozenset(query.emotions))
         return matching, associative(near, given, shared, now=now, weights=weights)
 
     async def _embedded(self, text: str) -> tuple[Vector | None, str]:

@@ -100,7 +100,7 @@ def linear(
 def associative(
     similarity: NDArray[np.float32],
     vitals: Sequence[Vitals],
-    shared_emotions: Sequence[float],
+    shared_emotions: Sequence[float] | NDArray[np.float64],
     *,
     now: datetime,
     weights: ProfileWeights,

@@ -51,8 +51,6 @@ class RankingWeights:
     length: float = 0.1
     length_words: int = 15
     emotion: float = 0.1
-    emotion_within: float = 0.05
-    """Behind the best f: so far a feeling decides between candidates."""
 
     @property
     def greatest(self) -> float:
@@ -61,6 +59,8 @@ class RankingWeights:
         return turns + told + self.length + self.emotion
 
 
+EMOTION_WITHIN = 0.05
+"""Behind the best f: so far a feeling decides between candidates (`make emotions`)."""
 _WORD = re.compile(r"\w+")
 _USERS = frozenset({"user", "human", "me", "i"})
 _MACHINES = frozenset(
@@ -127,16 +127,13 @@ def best_of_session(g: Floats, traits: Sequence[Traits]) -> Floats:
     )
 
 
-def emotion_bonus(
-    query: str, f: Floats, traits: Sequence[Traits], emotions: frozenset[str], weights: RankingWeights
-) -> Floats | float:
-    """float64, (n,) (spec T7): of up to `weights.emotion` by the share of the emotions that a candidate has."""
+def shared_emotions(query: str, f: Floats, traits: Sequence[Traits], emotions: frozenset[str]) -> Floats:
+    """float64, (n,), in [0, 1] (spec T7): the share of the emotions that each candidate has, as far as they count."""
     asked = feeling_in(query)
-    if not emotions or asked == "beside":
-        return 0.0
+    if not emotions or asked == "beside" or not len(f):
+        return np.zeros(len(f))
     shares = np.asarray([len(emotions.intersection(one.emotions)) / len(emotions) for one in traits])
-    counts = 1.0 if asked == "asked" else np.clip(1 - (f.max() - f) / weights.emotion_within, 0, 1)
-    return weights.emotion * shares * counts
+    return shares if asked == "asked" else shares * np.clip(1 - (f.max() - f) / EMOTION_WITHIN, 0, 1)
 
 
 def prior_of(query: str, weights: RankingWeights) -> Callable[[Traits], float]:
@@ -183,6 +180,10 @@ def blended(
     traits = [pool.traits[at] for at in matching]
     g = with_its_turns(f, traits, weights, dense_trust)
     prior = prior_of(query, weights)
-    bonus = emotion_bonus(query, f, traits, emotions, weights)
-    sums = bonus + g + weights.session * best_of_session(g, traits) + np.asarray([prior(one) for one in traits])
+    sums = (
+        weights.emotion * shared_emotions(query, f, traits, emotions)
+        + g
+        + weights.session * best_of_session(g, traits)
+        + np.asarray([prior(one) for one in traits])
+    )
     return np.asarray(np.clip(sums / weights.greatest, 0, 1), np.float32)
