@@ -21,7 +21,8 @@ from memory.scope import Scope
 
 RECENT_NODES = 5
 DIARY_DAYS = 7
-MOST_NOTES = 50
+MOST_NOTES = 1_000
+"""Which of them fit is for the token limit to decide, which says what it drops."""
 RECALL_TOKENS = 2000
 """Of the memory block at most (spec L2)."""
 

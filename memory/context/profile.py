@@ -20,7 +20,7 @@ from memory.scope import Scope
 
 MOST_ENTRIES = 200
 """Of one kind that are written by hand: each is in every prompt."""
-SHOWN_NOTES = 100
+SHOWN_NOTES = 1_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

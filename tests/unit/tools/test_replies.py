@@ -235,7 +235,7 @@ async def test_a_call_that_shows_memories_is_audited_with_the_ids_that_its_answe
 
 async def test_every_tool_that_does_not_only_write_is_audited() -> None:
     assert {tool.name for tool in default_tools(Random(1)) if not tool.shows} == {
-        "store", "update_memory", "forget", "run_patrol", "observe", "ingest", "context",
+        "store", "update_memory", "forget", "run_patrol", "observe", "ingest", "context", "profile",
     }  # fmt: skip
 
 
