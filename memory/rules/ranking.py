@@ -1,8 +1,9 @@
 """The order of the candidates: the profile `blended`.
 
     f = w × bm25 / max(bm25) + (1 − w) × cosine,   w = 1 − (1 − 0.4) × dense_trust
-    g = f + dense_trust × (0.15 × f of the next turn of its session
-          + 0.3 × f of the turn before, where that ends with a question and another person answers it)
+    e = f − max(0, min f of all candidates); 0 for a turn that is no candidate
+    g = f + dense_trust × (0.15 × e of the next turn of its session
+          + 0.3 × e of the turn before, where that ends with a question and another person answers it)
     score = g + 0.25 × max g within the session
               + 0.1 if an actor's first name is in the query
               + 0.2 if the query speaks of "I / my / we" (and not of what "you" said) and the user said it; where no
@@ -14,10 +15,11 @@
     divided by the greatest sum there can be, so that it lies in [0, 1]
 
 Emotions count in full where the query asks how something felt, not at all where it asks for a fact, and else among
-candidates that are as relevant as the best: max(0, 1 − (max f − f) / 0.05). A turn that is no candidate has f = 0.
-Where the model cannot read the query f is of words alone, which a neighbour shares for its subject: then turns count
-by themselves. Scores order the answers of one query; they are not comparable between queries. What each part is worth,
-on four public sets: `benchmarks/README.md`.
+candidates that are as relevant as the best: max(0, 1 − (max f − f) / 0.05). Turns count by what lifts them above the
+least of the candidates: where all say nearly the same, to have a neighbour among them tells nothing. Where the model
+cannot read the query f is of words alone, which a neighbour shares for its subject: then turns count by themselves.
+Scores order the answers of one query; they are not comparable between queries. What each part is worth, on four public
+sets: `benchmarks/README.md`.
 """
 
 from __future__ import annotations
@@ -91,16 +93,16 @@ def blend(pool: Pool, *, dense_trust: float, words: float) -> NDArray[np.float32
 def with_its_turns(f: Floats, traits: Sequence[Traits], weights: RankingWeights, trust: float) -> Floats:
     """float64, (n,): g above."""
     places = {(one.session_id, one.turn): at for at, one in enumerate(traits) if one.session_id}
-    g = f.copy()
+    g, apart = f.copy(), f - max(0.0, f.min(initial=1.0))
     for at, one in enumerate(traits):
         if not one.session_id:
             continue
         after = places.get((one.session_id, one.turn + 1))
         before = places.get((one.session_id, one.turn - 1))
         if after is not None:
-            g[at] += trust * weights.next_turn * f[after]
+            g[at] += trust * weights.next_turn * apart[after]
         if before is not None and answers(one, traits[before]):
-            g[at] += trust * weights.question * f[before]
+            g[at] += trust * weights.question * apart[before]
     return g
 
 

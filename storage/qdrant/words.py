@@ -9,7 +9,7 @@ import qdrant_edge
 
 from memory.rules.lexicon import STOP_WORDS, normalize
 
-WORDS_VERSION = 2
+WORDS_VERSION = 3
 """Raise it when the analysis below or `memory.rules.lexicon` changes: the index is then rebuilt."""
 
 Terms = tuple[list[int], list[float]]
@@ -23,7 +23,13 @@ _LONE_HAN_SIGN = re.compile(f"(?<![{_HAN}])[{_HAN}](?![{_HAN}])")
 _HIRAGANA = re.compile("[\u3040-\u309f]+")
 PAIR = 2
 _LETTERS = "bcdfghjklmnpqrtv"
-
+_THOUSANDS = re.compile(r"(?<=\d),(?=\d{3}(?!\d))")
+_ORDINAL = re.compile(r"(?<!\w)(\d+)(?:st|nd|rd|th)(?!\w)", re.IGNORECASE)
+_NUMBER = re.compile(r"(?<![^\W\d_])\d+(?![^\W\d_])")
+_NAME = re.compile(r"(?<=[\w,;] )(?:May|Will)\b(?! I\b)|\bMay(?= \d)")
+_SOUGHT = frozenset("s t d m o y don ma won".split())
+"""Of the stop words the pieces of contractions: with apostrophes dropped these are words of their own (vitamin D, who
+won)."""
 
 AVERAGE_WORDS = 60
 AVERAGE_PAIRS = 150
@@ -42,7 +48,7 @@ def _bm25(average_length: int = AVERAGE_WORDS) -> qdrant_edge.Bm25:
             avg_len=average_length,
             tokenizer=qdrant_edge.TokenizerType.Multilingual,
             lowercase=True,
-            stopwords=qdrant_edge.StopwordsSet(custom=set(STOP_WORDS)),
+            stopwords=qdrant_edge.StopwordsSet(custom=set(STOP_WORDS - _SOUGHT)),
             stemmer=qdrant_edge.SnowballParams(qdrant_edge.SnowballLanguage.English),
         )
     )
@@ -52,14 +58,30 @@ def document(words: str) -> Terms:
     """Weights are BM25's term-frequency part. `words` has been through `memory.rules.lexicon`."""
     unspaced = sum(len(run) for run in _UNSPACED.findall(words))
     average = AVERAGE_PAIRS if 2 * unspaced > len(words) else AVERAGE_WORDS
-    vector = _bm25(average).embed_document(_UNSPACED.sub(_pieces_of_document, words))
+    vector = _bm25(average).embed_document(_as_told(_UNSPACED.sub(_pieces_of_document, words)))
     return vector.indices, vector.values
 
 
 def query(words: str) -> Terms:
     """Each term once, weight 1."""
-    vector = _bm25().embed_query(_UNSPACED.sub(_pieces_of_query, normalize(words)))
+    vector = _bm25().embed_query(_as_told(_UNSPACED.sub(_pieces_of_query, normalize(words))))
     return vector.indices, vector.values
+
+
+def _as_told(text: str) -> str:
+    """Numbers, which the tokenizer leaves out altogether, as words: 1,000 and 1000 are one, and so are 3rd and 3. The
+    month May and the name Will are told from the verbs by their capital within a sentence. (nDCG@10 on LoCoMo +0.4 and
+    +0.2, its BM25 alone +0.4 and +0.1, BEAM's BM25 +1.1 and 0; what differs in a number alone is told apart at all.)"""
+    text = _NAME.sub(_name_as_word, text)
+    return _NUMBER.sub(_number_as_word, _ORDINAL.sub(r"\1", _THOUSANDS.sub("", text)))
+
+
+def _name_as_word(name: re.Match[str]) -> str:
+    return f"zq{name.group().lower()}"
+
+
+def _number_as_word(number: re.Match[str]) -> str:
+    return f" zq{''.join(_LETTERS[int(digit)] for digit in number.group())} "
 
 
 # Scripts that put no spaces between words are cut into pairs of signs here. The tokenizer's own word lists depend on

@@ -350,8 +350,25 @@ class IndexContract:
             ("我们在北京看了长城", "长城"),
             ("She walked the dogs", "walking dog"),
             ("I don’t like ice", "dont ice"),
+            ("The code of the shed is 4711.", "4711"),
+            ("We paid 1,000 for it", "1000"),
+            ("She came third, on the 3rd of June", "3"),
+            ("地下鉄は12時に来た", "12"),
+            ("Our wedding was in May", "May 2024"),
+            ("I lent it to Will", "What did he lend, and was it Will?"),
+            ("She takes vitamin D", "D"),
+            ("We won", "Who won?"),
         ],
     )
     async def test_words_are_found_in_any_script_and_form(self, index: Index, text: str, query: str) -> None:
         await index.upsert([point(1, "harbor violin"), point(2, normalize(text))])
         assert (await candidates(index, ADA, asked(query))).ids == (memory_id(2),)
+
+    async def test_what_differs_in_a_number_alone_is_told_apart(self, index: Index) -> None:
+        await index.upsert([point(number, f"The code of door {number} is {9 * number}") for number in range(1, 31)])
+        assert (await candidates(index, ADA, asked("What is the code of door 17?"))).ids[0] == memory_id(17)
+
+    @pytest.mark.parametrize("query", ["May I come in?", "may", "Will you?", "I will", "will I"])
+    async def test_verbs_that_are_written_like_names_are_not_looked_for(self, index: Index, query: str) -> None:
+        await index.upsert([point(1, "It was in May, with Will")])
+        assert (await candidates(index, ADA, asked(query))).ids == ()
