@@ -15,7 +15,7 @@
     divided by the greatest sum there can be, so that it lies in [0, 1]
 
 Emotions count in full where the query asks how something felt, not at all where it asks for a fact, and else among
-candidates that are as relevant as the best: max(0, 1 − (max f − f) / 0.05). Turns count by what lifts them above the
+candidates that are as relevant as the best: max(0, 1 − (max f − f) / 0.02). Turns count by what lifts them above the
 least of the candidates: where all say nearly the same, to have a neighbour among them tells nothing. Where the model
 cannot read the query f is of words alone, which a neighbour shares for its subject: then turns count by themselves.
 Scores order the answers of one query; they are not comparable between queries. What each part is worth, on four public
@@ -61,7 +61,7 @@ class RankingWeights:
         return turns + told + self.length + self.emotion
 
 
-EMOTION_WITHIN = 0.05
+EMOTION_WITHIN = 0.02
 """Behind the best f: so far a feeling decides between candidates (`make emotions`)."""
 _WORD = re.compile(r"\w+")
 _USERS = frozenset({"user", "human", "me", "i"})

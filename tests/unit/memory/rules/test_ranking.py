@@ -117,8 +117,8 @@ def test_shared_emotions_move_the_score_by_their_share(
 def test_a_feeling_decides_between_what_is_as_relevant_and_everywhere_where_it_is_asked_for(
     query: str, bonuses: list[float]
 ) -> None:
-    """spec T7: f = 0.6, 0.575 and 0.54; 0.1 × max(0, 1 − (0.6 − f) / 0.05)."""
-    cosines = [1.0, 0.575 / 0.6, 0.9]
+    """spec T7: f = 0.6, 0.59 and 0.54; 0.1 × max(0, 1 − (0.6 − f) / 0.02)."""
+    cosines = [1.0, 0.59 / 0.6, 0.9]
     joyful = pool(cosines, traits=[replace(PLAIN, emotions=("joy",))] * 3)
     with_joy = blended(query, joyful, ALL[:3], dense_trust=1.0, emotions=frozenset({"joy"}), weights=WEIGHTS)
     without = blended(query, joyful, ALL[:3], dense_trust=1.0, weights=WEIGHTS)
