@@ -11,6 +11,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from memory.errors import MadeleineError
+from server.allocator import use_few_arenas
 from server.lines import FINISH_SECONDS
 from server.settings import Settings
 from server.watchers import Watchers
@@ -43,6 +44,7 @@ class LazyMemory:
         """When the use cases were last asked for; UTC."""
 
     async def __aenter__(self) -> LazyMemory:
+        use_few_arenas()  # before there are threads
         self._soon = asyncio.get_running_loop().call_later(BEHIND_SECONDS, self._begin)
         return self
 
