@@ -26,5 +26,5 @@ def load_session(engine: Any) -> None:
         more_options(options, extra)
         options.enable_mem_pattern = False
 
-    model.add_extra_session_options = without_plans  # type: ignore[method-assign]
+    model.add_extra_session_options = without_plans  # type: ignore[assignment]
     model.load_onnx_model()

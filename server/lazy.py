@@ -11,10 +11,10 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from memory.errors import MadeleineError
-from server.allocator import use_few_arenas
 from server.lines import FINISH_SECONDS
 from server.settings import Settings
 from server.watchers import Watchers
+from storage.allocator import use_few_arenas
 from tools.tool import UseCases
 
 if TYPE_CHECKING:

@@ -34,6 +34,7 @@ from memory.errors import IndexTorn, IndexUnavailable, StorageFull
 from memory.model import BeingId, MemoryId, Status, Vector
 from memory.ports import IndexPoint, Pool, Question, VectorToCome
 from memory.scope import Scope
+from storage.allocator import give_back
 from storage.qdrant import asks
 from storage.qdrant import words as encoder
 from storage.qdrant.asks import Ask, Hit, Hits, Statistics, weights_in
@@ -238,6 +239,8 @@ class EdgeIndex:
         self._shard, self._generation = shard, generation
         old.close()
         _remove(self._directory / old_generation)
+        # Both were held for a while. Else each switch would leave the process as large as it was then.
+        give_back()
 
     async def _renew(
         self, build: Callable[[str], int], *, only_if: Callable[[Path, int], bool] = lambda generation, dim: True

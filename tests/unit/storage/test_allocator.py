@@ -8,13 +8,13 @@ import sys
 
 import pytest
 
-from server.allocator import ARENAS
+from storage.allocator import ARENAS
 
 THREADS = 12
 # In a process of its own, as it counts for all of it. Each thread lives until all have asked for memory.
 HEAPS = f"""
 import ctypes, sys, threading
-from server.allocator import use_few_arenas
+from storage.allocator import use_few_arenas
 if sys.argv[1] == "few":
     use_few_arenas()
 libc = ctypes.CDLL(None)
