@@ -239,8 +239,6 @@ class EdgeIndex:
         self._shard, self._generation = shard, generation
         old.close()
         _remove(self._directory / old_generation)
-        # Both were held for a while. Else each switch would leave the process as large as it was then.
-        give_back()
 
     async def _renew(
         self, build: Callable[[str], int], *, only_if: Callable[[Path, int], bool] = lambda generation, dim: True
@@ -265,6 +263,9 @@ class EdgeIndex:
         finally:
             self._unrepeated = None
             await self._on_disk(self._remove_leftovers)
+            # Two indexes and the writes between them were held for a while. Without this each renewal would leave the
+            # process larger: their gaps stay its own, 30 of 240 MB after 17,000 memories.
+            await self._on_disk(give_back)
 
     def _remove_leftovers(self) -> None:
         for leftover in _generations(self._directory):
