@@ -74,11 +74,12 @@ async def bare(embedder: DenseEmbedder, parts: Sequence[Sequence[str]]) -> tuple
 
 @dataclass
 class Watch:
-    """Resident memory of a process, MB, when a tenth of its run was done, and at the end."""
+    """Resident memory of a process, MB, when a tenth of its run was done, from then on, and at the end: its own, and
+    pages of files that it has mapped, which the system takes back when it needs them."""
 
     name: str
     samples: list[tuple[int, float, float]] = field(default_factory=list)
-    """(parts done, MB in all, MB of its own: without pages of files, which the system takes back when it needs them)"""
+    """(parts done, MB in all, MB of its own)"""
     goes_on: bool = False
     """In the next run, too."""
     cpu_seconds: float = 0.0
@@ -103,10 +104,11 @@ class Watch:
         return {
             "process": self.name,
             "parts": last - first,
-            "MB when settled": round(settled[1], 1),
-            "MB at the end": round(self.samples[-1][1], 1),
             "own when settled": round(settled[2], 1),
             "own at the end": round(self.samples[-1][2], 1),
+            "own at most": round(max(own for done, _, own in self.samples if done >= settled[0]), 1),
+            "mapped when settled": round(settled[1] - settled[2], 1),
+            "mapped at the end": round(self.samples[-1][1] - self.samples[-1][2], 1),
             "CPU s": round(self.cpu_seconds, 1),
         }
 

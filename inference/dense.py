@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from inference import packaged
 from inference.scripts import latin_share
+from inference.sessions import load_session
 from memory.errors import EmbeddingUnavailable, InvalidInput
 from memory.model import ModelName
 
@@ -87,12 +88,14 @@ def load(name: str, models_dir: Path) -> LoadedModel:
                 model_file=str(files.onnx),
             )
         try:
-            engine = TextEmbedding(alias, specific_model_path=str(files.directory), threads=1)
+            engine = TextEmbedding(alias, specific_model_path=str(files.directory), threads=1, lazy_load=True)
+            load_session(engine)
         except Exception as error:  # onnxruntime and tokenizers raise errors of no common kind
             raise EmbeddingUnavailable(name, f"it does not load: {error}") from error
         return LoadedModel(engine, reads_all_scripts=False, tokenizer=_whole_text_tokenizer(engine))
     try:
-        engine = TextEmbedding(name, cache_dir=str(models_dir / "hub"), threads=1)
+        engine = TextEmbedding(name, cache_dir=str(models_dir / "hub"), threads=1, lazy_load=True)
+        load_session(engine)
     except Exception as error:  # fastembed and the hub raise errors of no common kind
         reason = " ".join(str(error).split())[:300]
         raise EmbeddingUnavailable(

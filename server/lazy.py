@@ -14,6 +14,7 @@ from memory.errors import MadeleineError
 from server.lines import FINISH_SECONDS
 from server.settings import Settings
 from server.watchers import Watchers
+from storage.allocator import use_few_arenas
 from tools.tool import UseCases
 
 if TYPE_CHECKING:
@@ -43,6 +44,7 @@ class LazyMemory:
         """When the use cases were last asked for; UTC."""
 
     async def __aenter__(self) -> LazyMemory:
+        use_few_arenas()  # before there are threads
         self._soon = asyncio.get_running_loop().call_later(BEHIND_SECONDS, self._begin)
         return self
 

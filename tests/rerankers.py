@@ -8,6 +8,7 @@ import shutil
 import struct
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from inference.packaged import locate
 from memory.errors import RerankerUnavailable
@@ -128,3 +129,8 @@ def _model() -> bytes:
         + _value(12, "score", FLOAT, ["batch", 1])
     )
     return _field(1, 8) + _field(7, graph) + _field(8, _field(1, "") + _field(2, 13))
+
+
+def session_options(engine: Any) -> Any:
+    """Those that ONNX Runtime works by, of an engine of fastembed."""
+    return engine.model.model.get_session_options()

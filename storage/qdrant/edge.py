@@ -34,6 +34,7 @@ from memory.errors import IndexTorn, IndexUnavailable, StorageFull
 from memory.model import BeingId, MemoryId, Status, Vector
 from memory.ports import IndexPoint, Pool, Question, VectorToCome
 from memory.scope import Scope
+from storage.allocator import give_back
 from storage.qdrant import asks
 from storage.qdrant import words as encoder
 from storage.qdrant.asks import Ask, Hit, Hits, Statistics, weights_in
@@ -262,6 +263,9 @@ class EdgeIndex:
         finally:
             self._unrepeated = None
             await self._on_disk(self._remove_leftovers)
+            # Two indexes and the writes between them were held for a while. Without this each renewal would leave the
+            # process larger: their gaps stay its own, 30 of 240 MB after 17,000 memories.
+            await self._on_disk(give_back)
 
     def _remove_leftovers(self) -> None:
         for leftover in _generations(self._directory):

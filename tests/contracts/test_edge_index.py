@@ -11,6 +11,7 @@ import pytest
 from memory.errors import IndexTorn, IndexUnavailable
 from memory.model import LIVING, MemoryId, ModelName
 from memory.ports import IndexPoint
+from storage.qdrant import edge
 from storage.qdrant.edge import EdgeIndex
 from storage.qdrant.schema import Fingerprint
 from tests.contracts.index_contract import (
@@ -122,6 +123,19 @@ class TestEdgeIndex(IndexContract):
         target = unit(1, -1, 0.5)
         best = max(points.values(), key=lambda p: float(p.vector @ target) if p.vector is not None else -1.0)
         assert (await index.nearest(ADA, target, limit=1, statuses=LIVING))[0][0] == best.memory.id
+        await index.close()
+
+    async def test_what_a_renewal_lets_go_of_goes_back_to_the_system(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """spec L1: pouring in keeps memory flat. Each renewal left the process larger."""
+        left: list[int] = []
+        monkeypatch.setattr(edge, "give_back", lambda: left.append(len(list((tmp_path / "i").glob("generation-*")))))
+        index = await EdgeIndex.create_anew(tmp_path / "i", FINGERPRINT, scan_below=100)
+        await index.upsert(random_points(600, seed=5))
+        assert left == []
+        assert await index.optimize()
+        assert left == [1]  # the old one was gone by then
         await index.close()
 
     async def test_closing_ends_an_optimization_and_leaves_the_index_whole(self, tmp_path: Path) -> None:

@@ -17,6 +17,7 @@ from inference.dense import DenseEmbedder, LoadedModel, dimension, load
 from memory.errors import EmbeddingUnavailable, InvalidInput
 from tests.contracts.embedder_contract import EmbedderContract
 from tests.doubles import WordEmbedder
+from tests.rerankers import session_options
 
 SMALL_FILES = ("tokenizer.json", "onnx/model.onnx")
 
@@ -64,6 +65,10 @@ class TestDenseEmbedder(EmbedderContract):
         assert embedder.coverage("ラーメンを食べた") == 0
         assert embedder.coverage("Ｒａｍｅｎ crème brûlée") == 1
         assert embedder.coverage("ab東京") == 0.5
+
+    def test_no_plan_of_memory_is_kept_for_each_length_of_text(self, loaded: LoadedModel) -> None:
+        """spec L1: pouring 10 MB in keeps memory flat. A plan for each shape made the process grow with each."""
+        assert not session_options(loaded.engine).enable_mem_pattern
 
     async def test_long_texts_are_counted_whole_although_they_are_embedded_cut(self, embedder: DenseEmbedder) -> None:
         """spec L2: a budget counts what is sent."""

@@ -14,7 +14,7 @@ from inference import reranking
 from inference.reranking import CrossEncoder, FastembedReranker, load, sigmoid
 from memory.errors import RerankerUnavailable
 from tests.contracts.reranker_contract import QUERY, TEXTS, RerankerContract
-from tests.rerankers import WordReranker, cross_encoder
+from tests.rerankers import WordReranker, cross_encoder, session_options
 
 PATIENT = 60.0
 """Seconds, for models that do come."""
@@ -52,6 +52,10 @@ class TestFastembedReranker(RerankerContract):
 )
 def test_a_sigmoid_is_as_worked_by_hand_and_never_overflows(score: float, share: float) -> None:
     assert sigmoid(score) == pytest.approx(share, abs=1e-6)
+
+
+def test_no_plan_of_memory_is_kept_for_each_length_of_text(tmp_path: Path, directory: Path) -> None:
+    assert not session_options(load(str(directory), tmp_path)).enable_mem_pattern
 
 
 # --- when the model cannot be had

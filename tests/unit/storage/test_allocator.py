@@ -1,0 +1,45 @@
+"""How many heaps the C library makes."""
+
+from __future__ import annotations
+
+import platform
+import subprocess
+import sys
+
+import pytest
+
+from storage.allocator import ARENAS
+
+THREADS = 12
+# In a process of its own, as it counts for all of it. Each thread lives until all have asked for memory.
+HEAPS = f"""
+import ctypes, sys, threading
+from storage.allocator import use_few_arenas
+if sys.argv[1] == "few":
+    use_few_arenas()
+libc = ctypes.CDLL(None)
+libc.malloc.restype = libc.fopen.restype = ctypes.c_void_p
+all_have = threading.Barrier({THREADS})
+def ask():
+    libc.malloc(ctypes.c_size_t(1000))
+    all_have.wait()
+threads = [threading.Thread(target=ask) for _ in range({THREADS})]
+for one in threads: one.start()
+for one in threads: one.join()
+file = ctypes.c_void_p(libc.fopen(sys.argv[2].encode(), b"w"))
+libc.malloc_info(0, file)
+libc.fclose(file)
+print(open(sys.argv[2]).read().count("<heap nr="))
+"""
+
+
+@pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="only glibc has a heap for each thread")
+def test_a_dozen_threads_share_a_few_heaps(tmp_path_factory: pytest.TempPathFactory) -> None:
+    """spec L1: pouring in keeps memory flat; what is free in one heap is of no use to a thread with another."""
+
+    def heaps(how: str) -> int:
+        file = tmp_path_factory.mktemp("heaps") / "heaps.xml"
+        done = subprocess.run([sys.executable, "-c", HEAPS, how, str(file)], capture_output=True, text=True, check=True)
+        return int(done.stdout)
+
+    assert heaps("few") <= ARENAS < heaps("as it is")
