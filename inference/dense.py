@@ -248,4 +248,5 @@ def _embed(model: LoadedModel, texts: list[str]) -> NDArray[np.float32]:
 
 
 def _count(model: LoadedModel, texts: Sequence[str]) -> list[int]:
-    return [len(model.tokenizer.encode(text, add_special_tokens=False).ids) for text in texts]
+    # Without the offsets of the tokens, which take a third of the time.
+    return [len(found) for found in model.tokenizer.encode_batch_fast(list(texts), add_special_tokens=False)]
