@@ -12,8 +12,9 @@ from typing import Any
 import pytest
 
 from memory.chat import Message, MessageId
-from memory.context.asked import Block, BuiltContext, ContextFlags, ContextQuery
+from memory.context.asked import Block, BuiltContext, ContextQuery
 from memory.context.context import BuildContext
+from memory.context.flags import ContextFlags
 from memory.ingest import forget as forgetting
 from memory.ingest.store import NewScene
 from memory.model import MemoryId, RunId, Scene
