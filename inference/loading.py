@@ -26,7 +26,7 @@ class Loading(Generic[M, E]):
         """`load` may take long; it raises `unavailable`."""
         self._name = name
         self._load = load
-        self._unavailable = unavailable
+        self._unavailable: type[E] = unavailable
         self._logger = logger
         self._attempt: asyncio.Future[M] | None = None
         self._failed_at = 0.0
