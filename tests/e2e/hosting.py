@@ -15,7 +15,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from tests.e2e.serving import COMMAND, ROOT, ask, connected, environment
+from tests.e2e.serving import COMMAND, ROOT, ask, connected, environment, furnish
 
 
 def madeleine(data_dir: Path, *arguments: str, **more: str) -> subprocess.CompletedProcess[str]:
@@ -105,6 +105,7 @@ class Asker:
         being: str = "ada",
         more: Mapping[str, str] | None = None,
     ) -> None:
+        furnish(data_dir)
         self.process = subprocess.Popen(
             [*COMMAND, *arguments],
             env=environment(data_dir, being, **(more or {})),
