@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import logging
-import threading
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -17,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from inference import packaged
+from inference.loading import Loading
 from inference.scripts import latin_share
 from inference.sessions import load_session
 from memory.errors import EmbeddingUnavailable, InvalidInput
@@ -34,8 +33,6 @@ BATCH_PADDING = 4
 texts of 200 tokens took a fifth more of processor time, and half as much memory again."""
 PATIENCE_SECONDS = 3.0
 """How long a store or a recall waits for a model that may have to be fetched first."""
-RETRY_SECONDS = 60.0
-"""After a failure to load, the next try comes no sooner: each may wait for a network."""
 FEW = 2
 """Texts of a call that is worked off beside the long ones."""
 COUNTED_AT_ONCE = 2_000
@@ -139,16 +136,12 @@ class DenseEmbedder:
         """`patience`: seconds that a call waits for a model that is being loaded; as long as it takes for the default
         model, which is on the disk, a few seconds for one that has to be fetched."""
         self._name = ModelName(name)
-        self._models_dir = models_dir
-        self._loader = loader
         self._patience = patience if patience is not None else (None if name == packaged.NAME else PATIENCE_SECONDS)
         self._worker = ThreadPoolExecutor(max_workers=1, thread_name_prefix="embedding")
         self._few = ThreadPoolExecutor(max_workers=1, thread_name_prefix="embedding a few")
-        self._loaded: LoadedModel | None = None
-        self._loading: asyncio.Future[LoadedModel] | None = None
-        self._loading_since = 0.0
-        self._failure: EmbeddingUnavailable | None = None
-        self._failed_at = 0.0
+        self._loading: Loading[LoadedModel, EmbeddingUnavailable] = Loading(
+            name, lambda: loader(name, models_dir), EmbeddingUnavailable, logger=logger
+        )
 
     @property
     def model(self) -> ModelName:
@@ -157,10 +150,11 @@ class DenseEmbedder:
     @property
     def failure(self) -> EmbeddingUnavailable | None:
         """Why the model could not be had at the last try, or None."""
-        return self._failure
+        return self._loading.failure
 
     def coverage(self, text: str) -> float:
-        every_script = self._loaded.reads_all_scripts if self._loaded else self._name != packaged.NAME
+        model = self._loading.loaded
+        every_script = model.reads_all_scripts if model else self._name != packaged.NAME
         return 1.0 if every_script else latin_share(text)
 
     async def dimension(self) -> int:
@@ -169,8 +163,8 @@ class DenseEmbedder:
 
     async def warm_up(self) -> None:
         """Load the model now, however long it takes. Raises `EmbeddingUnavailable`."""
-        if self._loaded is None:
-            await asyncio.shield(self._start_loading())
+        if self._loading.loaded is None:
+            await asyncio.shield(self._loading.attempt())
 
     async def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
         model = await self._model()
@@ -192,51 +186,15 @@ class DenseEmbedder:
             worker.shutdown(wait=False, cancel_futures=True)
 
     async def _model(self) -> LoadedModel:
-        if self._loaded:
-            return self._loaded
-        loading = self._start_loading()
-        waited = time.monotonic() - self._loading_since
+        if self._loading.loaded:
+            return self._loading.loaded
+        attempt = self._loading.attempt()
+        waited = time.monotonic() - self._loading.began
         patience = None if self._patience is None else max(0.0, self._patience - waited)
-        await asyncio.wait({loading}, timeout=patience)
-        if not loading.done():
+        await asyncio.wait({attempt}, timeout=patience)
+        if not attempt.done():
             raise EmbeddingUnavailable(self._name, "it is still being fetched and loaded; nothing needs to be done")
-        return loading.result()
-
-    def _start_loading(self) -> asyncio.Future[LoadedModel]:
-        """The attempt that is under way, or a new one. Raises the last failure while it is too early for a new one."""
-        if self._loading and not self._loading.done():
-            return self._loading
-        if self._failure and time.monotonic() - self._failed_at < RETRY_SECONDS:
-            raise self._failure
-        loop = asyncio.get_running_loop()
-        found = self._loading = loop.create_future()
-        self._loading_since = time.monotonic()
-
-        def tell(model: LoadedModel | None, error: EmbeddingUnavailable | None) -> None:
-            self._loaded, self._failure, self._failed_at = model, error, time.monotonic()
-            if found.cancelled():
-                return
-            if model:
-                found.set_result(model)
-            elif error:
-                logger.warning("%s", error)
-                found.set_exception(error)
-                found.exception()  # whoever waits is told; nobody has to
-
-        def work() -> None:
-            model, error = None, None
-            try:
-                model = self._loader(self._name, self._models_dir)
-            except EmbeddingUnavailable as unavailable:
-                error = unavailable
-            except Exception as unforeseen:  # a thread of ours: nobody else would say that it died
-                logger.exception("loading %s failed", self._name)
-                error = EmbeddingUnavailable(self._name, f"it does not load: {unforeseen}")
-            with contextlib.suppress(RuntimeError):  # the loop may have been closed meanwhile
-                loop.call_soon_threadsafe(tell, model, error)
-
-        threading.Thread(target=work, name="loading a model", daemon=True).start()
-        return found
+        return attempt.result()
 
 
 def _embed(model: LoadedModel, texts: list[str]) -> NDArray[np.float32]:

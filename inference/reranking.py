@@ -7,24 +7,21 @@ not available, and the caller goes on without it.
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import logging
 import math
 import threading
-import time
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Protocol
 
+from inference.loading import Loading
 from inference.sessions import load_session
 from memory.errors import RerankerUnavailable
 
 logger = logging.getLogger(__name__)
 
 PATIENCE_SECONDS = 2.0
-RETRY_SECONDS = 60.0
-"""After a failure to load, the next try comes no sooner: each may wait for a network."""
 LONGEST_TEXT = 4_000
 """Characters: no such model reads more."""
 AT_ONCE = 8
@@ -81,18 +78,17 @@ class FastembedReranker:
     ) -> None:
         """`patience`: seconds that a call takes at most, loading included."""
         self._name = name
-        self._models_dir = models_dir
         self._patience = patience
-        self._loader = loader
+        self._loading: Loading[CrossEncoder, RerankerUnavailable] = Loading(
+            name, lambda: loader(name, models_dir), RerankerUnavailable, logger=logger
+        )
         self._worker = ThreadPoolExecutor(max_workers=1, thread_name_prefix="reranking")
-        self._loading: asyncio.Future[CrossEncoder] | None = None
-        self._failed_at: float | None = None
         self._closed = threading.Event()
 
     async def scores(self, query: str, texts: Sequence[str]) -> list[float]:
         if not texts:
             return []
-        loading = self._model()
+        loading = self._loading.attempt()
         try:
             async with asyncio.timeout(self._patience):
                 model = await asyncio.shield(loading)
@@ -127,44 +123,6 @@ class FastembedReranker:
             given_up.set()
         if len(found) != len(texts) or not all(map(math.isfinite, found)):
             raise RerankerUnavailable(self._name, "its answer is not one number for each text")
-        return found
-
-    def _model(self) -> asyncio.Future[CrossEncoder]:
-        """As far as it is loaded; the attempt that is under way, that has failed just now, or a new one."""
-        too_early = self._failed_at is not None and time.monotonic() - self._failed_at < RETRY_SECONDS
-        if self._loading is None or (self._failed_at is not None and not too_early):
-            self._failed_at = None
-            self._loading = self._load()
-        return self._loading
-
-    def _load(self) -> asyncio.Future[CrossEncoder]:
-        loop = asyncio.get_running_loop()
-        found: asyncio.Future[CrossEncoder] = loop.create_future()
-
-        def tell(model: CrossEncoder | None, error: RerankerUnavailable | None) -> None:
-            if found.cancelled():
-                return
-            if model is not None:
-                found.set_result(model)
-            elif error is not None:
-                self._failed_at = time.monotonic()
-                logger.warning("%s", error)
-                found.set_exception(error)
-                found.exception()  # whoever waits is told; nobody has to
-
-        def work() -> None:
-            model, error = None, None
-            try:
-                model = self._loader(self._name, self._models_dir)
-            except RerankerUnavailable as unavailable:
-                error = unavailable
-            except Exception as unforeseen:  # a thread of ours: nobody else would say that it died
-                logger.exception("loading %s failed", self._name)
-                error = RerankerUnavailable(self._name, f"it does not load: {unforeseen}")
-            with contextlib.suppress(RuntimeError):  # the loop may have been closed meanwhile
-                loop.call_soon_threadsafe(tell, model, error)
-
-        threading.Thread(target=work, name="loading a re-ranking model", daemon=True).start()
         return found
 
 

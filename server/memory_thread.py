@@ -11,15 +11,13 @@ from typing import TYPE_CHECKING, Protocol
 from memory.language import LanguageModel
 from server.language import LanguageModels
 from server.lazy import LazyMemory
+from server.rounds import Rounds
 from server.settings import Settings
 
 if TYPE_CHECKING:
     from memory.watch.thread import Turned
 
 logger = logging.getLogger(__name__)
-
-QUICK_SECONDS = 2.0
-"""What a turn may still take when the process is told to end. One that is cut short is repeated at the next start."""
 
 
 class Thread(Protocol):
@@ -31,8 +29,10 @@ class Thread(Protocol):
     async def turn(self, language: LanguageModel | None) -> Turned: ...
 
 
-class Watcher:
-    """`run` goes on until it is cancelled; `end` does that at a good moment."""
+class Watcher(Rounds):
+    """What is cut short at the end is looked at again at the next start."""
+
+    cut_short = "the memory thread was looking at a conversation, and will look at it again"
 
     def __init__(
         self,
@@ -42,46 +42,23 @@ class Watcher:
         seconds: float,
     ) -> None:
         """`thread` is None while the memory is not open. `seconds` between two looks, if nothing is observed before."""
+        super().__init__()
         self._thread = thread
         self._language = language
         self._seconds = seconds
-        self._ending = False
-        self._idle = asyncio.Event()
-        self._idle.set()
-
-    async def at_rest(self) -> None:
-        """Returns when no turn is under way."""
-        await self._idle.wait()
-
-    async def run(self) -> None:
-        while not self._ending:
-            await self._pause()
-            await self.look()
 
     async def look(self) -> None:
         """Turn until nothing more can be looked at now."""
         more = True
         while more and not self._ending and (thread := self._thread()) is not None:
-            self._idle.clear()
-            try:
-                thread.news.clear()
-                async with self._language() as language:
-                    more = _told(await thread.turn(language))
-            except Exception:
-                logger.exception("it is not known what was said; the next look tries again")
-                more = False
-            finally:
-                self._idle.set()
-
-    async def end(self, running: asyncio.Task[None]) -> None:
-        self._ending = True
-        try:
-            async with asyncio.timeout(QUICK_SECONDS):
-                await self.at_rest()
-        except TimeoutError:
-            logger.info("the memory thread was looking at a conversation, and will look at it again")
-        running.cancel()
-        await asyncio.wait({running})
+            with self._at_work():
+                try:
+                    thread.news.clear()
+                    async with self._language() as language:
+                        more = _told(await thread.turn(language))
+                except Exception:
+                    logger.exception("it is not known what was said; the next look tries again")
+                    more = False
 
     async def _pause(self) -> None:
         thread = self._thread()
@@ -116,11 +93,8 @@ async def memory_thread(settings: Settings, memory: LazyMemory, models: Language
     if not runs(settings):
         yield watcher
         return
-    running = asyncio.create_task(watcher.run(), name="memory thread")
-    try:
+    async with watcher.running("memory thread"):
         yield watcher
-    finally:
-        await watcher.end(running)
 
 
 def runs(settings: Settings) -> bool:

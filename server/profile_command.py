@@ -23,6 +23,7 @@ NAME = "madeleine profile"
 async def profile_command(settings: Settings, arguments: argparse.Namespace) -> int:
     """The exit code: 1 if the host cannot be had, 2 if it refuses what is asked."""
     try:
+        require_the_tool(settings)
         answer = await ask(settings, await asyncio.to_thread(asked, arguments))
     except HostSaysNo as no:
         print(f"madeleine: {no}", file=sys.stderr)
@@ -34,6 +35,20 @@ async def profile_command(settings: Settings, arguments: argparse.Namespace) -> 
     else:
         print(told(arguments, answer))
     return 0
+
+
+def require_the_tool(settings: Settings) -> None:
+    """Raises `InvalidInput` where the settings keep `profile`, which shows and writes, from every client."""
+    if settings.read_only:
+        raise InvalidInput(
+            "`madeleine profile` shows and writes the profile, and the setting read_only keeps both from it. To use it "
+            "this once, run it with MADELEINE_READ_ONLY=false."
+        )
+    if "profile" in settings.exclude_tools:
+        raise InvalidInput(
+            "`madeleine profile` uses the tool profile, which the setting exclude_tools leaves out. To use it this "
+            "once, run it with MADELEINE_EXCLUDE_TOOLS set to nothing."
+        )
 
 
 def asked(arguments: argparse.Namespace) -> dict[str, Any]:

@@ -17,6 +17,7 @@ from memory.scope import Scope
 from patrol.report import PatrolReport
 from patrol.when import Habits, Reason, due
 from server.lazy import LazyMemory
+from server.rounds import Rounds
 from server.settings import Settings
 
 logger = logging.getLogger(__name__)
@@ -25,9 +26,6 @@ CLIENT = "madeleine by itself"
 APART = timedelta(hours=1)
 """Two patrols of one being that come by themselves, the failed ones too: an import of thousands is one event, and must
 not age everything by many cycles; and what fails is not tried in a loop."""
-QUICK_SECONDS = 2.0
-"""What a patrol may still take when the process is told to end; then it is rolled back."""
-
 Language = Callable[[], AbstractAsyncContextManager[LanguageModel | None]]
 """Lends this process's own language model for one patrol; None where there is none."""
 
@@ -50,8 +48,8 @@ class Ward:
     patrol: Patrols
 
 
-class Schedule:
-    """`run` goes on until it is cancelled; `end` does that at a good moment."""
+class Schedule(Rounds):
+    cut_short = "a patrol was under way and is rolled back, for the process ends"
 
     def __init__(
         self,
@@ -65,49 +63,28 @@ class Schedule:
     ) -> None:
         """`ward` is None while the memory is not open. `now` is in this machine's time zone. `pause` lies before each
         look, also before the first: answers come before patrols."""
+        super().__init__()
         self._habits = habits
         self._ward = ward
         self._now = now
-        self._pause = pause
+        self._wait = pause
         self._last_call = last_call
         self._language = language
         self._not_before: dict[BeingId, datetime] = {}
-        self._ending = False
-        self._idle = asyncio.Event()
-        self._idle.set()
-
-    async def at_rest(self) -> None:
-        """Returns when no patrol of this schedule is under way."""
-        await self._idle.wait()
-
-    async def run(self) -> None:
-        while not self._ending:
-            await self._pause()
-            await self.look()
 
     async def look(self) -> None:
         """Patrol for all to whom one is due, one being after the other."""
         ward = self._ward()
         if ward is None:
             return
-        self._idle.clear()
-        try:
-            await self._tend_all(ward)
-        except Exception:
-            logger.exception("it is not known whether a patrol is due; the next look tries again")
-        finally:
-            self._idle.set()
+        with self._at_work():
+            try:
+                await self._tend_all(ward)
+            except Exception:
+                logger.exception("it is not known whether a patrol is due; the next look tries again")
 
-    async def end(self, running: asyncio.Task[None]) -> None:
-        """A patrol that is nearly through ends; another is rolled back."""
-        self._ending = True
-        try:
-            async with asyncio.timeout(QUICK_SECONDS):
-                await self.at_rest()
-        except TimeoutError:
-            logger.info("a patrol was under way and is rolled back, for the process ends")
-        running.cancel()
-        await asyncio.wait({running})
+    async def _pause(self) -> None:
+        await self._wait()
 
     async def _tend_all(self, ward: Ward) -> None:
         seen: set[BeingId] = set()
@@ -168,8 +145,5 @@ async def patrols_by_themselves(
     if not settings.patrol_by_itself:
         yield schedule
         return
-    running = asyncio.create_task(schedule.run(), name="patrols by themselves")
-    try:
+    async with schedule.running("patrols by themselves"):
         yield schedule
-    finally:
-        await schedule.end(running)

@@ -9,8 +9,8 @@ from datetime import timedelta
 
 from inference.stems import stem
 from memory.audit import Audit
-from memory.context.asked import ContextFlags
 from memory.context.context import BuildContext
+from memory.context.flags import ContextFlags
 from memory.context.profile import Profile
 from memory.ingest.centroid import Centroids
 from memory.ingest.erasure import Erasure

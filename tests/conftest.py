@@ -15,14 +15,20 @@ settings.register_profile("madeleine", deadline=None)
 settings.load_profile("madeleine")
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def templates(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Where `new_store` keeps what it copies."""
     return tmp_path_factory.mktemp("templates")
 
 
 @pytest.fixture
-async def home(tmp_path: Path, templates: Path) -> AsyncIterator[Household]:
+def new_db(tmp_path: Path, templates: Path) -> Path:
+    """An empty store, `memory.db` in `tmp_path`."""
+    return new_store(templates, tmp_path / "memory.db")
+
+
+@pytest.fixture
+async def home(new_db: Path) -> AsyncIterator[Household]:
     """A store of its own, with the use cases over it."""
-    async with household(new_store(templates, tmp_path / "memory.db")) as found:
+    async with household(new_db) as found:
         yield found

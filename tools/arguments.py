@@ -127,6 +127,9 @@ def _complaint(model: type[Arguments], error: Mapping[str, Any]) -> str:
             return f"{where}: {error['ctx']['error']}."
         case "finite_number":
             return f"{where}: must be a finite number, not NaN or infinity."
+        case "too_long" | "string_too_long" if isinstance(error.get("input"), str):
+            limit = error["ctx"]["max_length"]
+            return f"{where}: has {len(error['input']):,} characters, at most {limit:,} are taken; shorten it."
         case "string_unicode":
             return f"{where}: holds half of a surrogate pair, which is not text; send the whole character."
         case _ if isinstance(error.get("input"), float) and not math.isfinite(error["input"]):

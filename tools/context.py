@@ -8,7 +8,8 @@ from typing import Annotated, Any
 from pydantic import Field
 
 from memory.chat import Message
-from memory.context.asked import BLOCKS, Block, BuiltContext, ContextFlags, ContextQuery, Dropped
+from memory.context.asked import BLOCKS, Block, BuiltContext, ContextQuery, Dropped
+from memory.context.flags import ContextFlags
 from memory.model import Memory, scene_to_text
 from memory.rules.blocks import LONGEST_MESSAGE, cut
 from memory.rules.prompt import in_prompt_order

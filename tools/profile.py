@@ -80,8 +80,7 @@ async def change_entry(call: Call, action: str, kind: ProfileKind, name: str, va
     match action:
         case "set":
             written = await profile.write(call.scope, kind, name, value)
-            found = {"redacted": dict(written.redacted)} if written.redacted else {}
-            return {"entries": [as_json(written.entry)]} | found
+            return {"entries": [as_json(written.entry)]} | taken_out(written.redacted)
         case "enable" | "disable":
             return {"entries": [as_json(await profile.enable(call.scope, kind, name, action == "enable"))]}
         case "remove":
@@ -94,7 +93,8 @@ async def change_note(call: Call, action: str, name: str, value: str) -> dict[st
     profile = call.use.profile
     match action:
         case "set":
-            return {"notes": [note_as_json(await profile.note(call.scope, name, value))]}
+            noted = await profile.note(call.scope, name, value)
+            return {"notes": [note_as_json(noted.note)]} | taken_out(noted.redacted)
         case "done" | "remove":
             await profile.close_note(call.scope, name, remove=action == "remove")
             return {"removed" if action == "remove" else "done": name}
@@ -102,6 +102,10 @@ async def change_note(call: Call, action: str, name: str, value: str) -> dict[st
             raise InvalidInput(
                 f"Nothing was done. {action} is for rules and preferences; a note can be done or removed."
             )
+
+
+def taken_out(redacted: Mapping[str, int]) -> dict[str, Any]:
+    return {"redacted": dict(redacted)} if redacted else {}
 
 
 def shown(content: Mapping[str, Any]) -> list[str]:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Literal, Protocol, get_args
 
 from memory.chat import Message
+from memory.context.flags import ContextFlags
 from memory.model import Memory
 from memory.ports import Hit
 from memory.scope import Scope
@@ -16,29 +17,6 @@ Block = Literal[
     "history_current_chat", "history_recent", "diary", "thoughts", "tags_placeholder",
 ]  # fmt: skip
 BLOCKS: tuple[Block, ...] = get_args(Block)
-
-LITE = 2
-"""Of history-like items, in lite mode (spec H5)."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ContextFlags:
-    """spec H5. `context_verbosity`: how many of each of memories, messages of this chat and of others are shown."""
-
-    enable_memories: bool = True
-    context_verbosity: int = 5
-    unified_history: bool = True
-    prompt_lite_mode: bool = False
-    enable_history_current_chat: bool = True
-    enable_history_recent: bool = True
-    enable_ai_diary: bool = True
-    ai_diary_full: bool = False
-    enable_thoughts: bool = True
-    enable_tags_placeholder: bool = False
-
-    @property
-    def items(self) -> int:
-        return min(self.context_verbosity, LITE) if self.prompt_lite_mode else self.context_verbosity
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,7 +28,7 @@ class ContextQuery:
     session_id: str = ""
     token_limit: int
     blocks: frozenset[Block] = frozenset(BLOCKS)
-    flags: ContextFlags = ContextFlags()
+    flags: ContextFlags = field(default_factory=ContextFlags)
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,9 +6,10 @@ from collections.abc import Callable
 from dataclasses import replace
 from datetime import date, datetime, timedelta
 
-from memory.context.asked import BLOCKS, LITE, Block, BuiltContext, ContextFlags, ContextQuery, TagSearch
+from memory.context.asked import BLOCKS, Block, BuiltContext, ContextQuery, TagSearch
 from memory.context.built import built
 from memory.context.fitting import fitted
+from memory.context.flags import LITE, ContextFlags
 from memory.context.history import other_chats, this_chat
 from memory.context.pieces import Found, pieces_of
 from memory.context.profile import in_order

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from memory.chat import Message
-from memory.context.asked import ContextFlags
+from memory.context.flags import ContextFlags
 from memory.model import Memory, Note
 from memory.patrol_ports import DiaryEntry
 from memory.ports import Hit

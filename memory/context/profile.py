@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import unicodedata
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
@@ -10,7 +11,7 @@ from datetime import datetime
 from memory.errors import InvalidInput
 from memory.ingest.forget import Forget
 from memory.ingest.notes import SCENE, add_note
-from memory.ingest.redaction import Cleaning
+from memory.ingest.redaction import Cleaning, clean_note
 from memory.ingest.store import NewScene, StoreScenes
 from memory.ingest.update import UpdateMemory
 from memory.model import Changes, MemoryId, Note, NoteId, Scene
@@ -28,6 +29,14 @@ class Written:
     """`redacted`: the secrets that were taken out, by kind."""
 
     entry: ProfileEntry
+    redacted: Mapping[str, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Noted:
+    """`redacted`: as in `Written`."""
+
+    note: Note
     redacted: Mapping[str, int] = field(default_factory=dict)
 
 
@@ -150,14 +159,18 @@ class Profile:
         """Those that are not done, oldest first."""
         return await self._ledger.open_notes(scope, limit=SHOWN_NOTES)
 
-    async def note(self, scope: Scope, type_: str, content: str) -> Note:
-        """A note of a type of the caller's own, as todo or reminder. Raises `InvalidInput` for a scene."""
-        type_ = self._redact(plain(type_)).text
+    async def note(self, scope: Scope, type_: str, content: str) -> Noted:
+        """A note of a type of the caller's own, as todo or reminder. Secrets are redacted before it is written. Raises
+        `InvalidInput` for a scene."""
+        of_type = self._redact(plain(type_))
+        type_ = of_type.text
         if type_.casefold() == SCENE:
             raise InvalidInput(
                 "A note of the type scene is for the patrol. Nothing was written: call store, or `madeleine note`."
             )
-        return await add_note(self._ledger, scope, content, now=self._now(), type_=type_, redact=self._redact)
+        content, found = clean_note(content, self._redact)
+        note = await add_note(self._ledger, scope, content, now=self._now(), type_=type_, redact=self._redact)
+        return Noted(note=note, redacted=Counter(of_type.found) + Counter(found))
 
     async def close_note(self, scope: Scope, note_id: str, *, remove: bool = False) -> None:
         """It is not shown any more. Raises `InvalidInput` for what is not there."""

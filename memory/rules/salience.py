@@ -37,7 +37,7 @@ class Signals:
 
 
 def signals(text: str, *, rarity: float) -> Signals:
-    """`rarity` in [0, 1], of the words of the text in the being's memories."""
+    """`rarity` in [0, 1], of the words of the text in the being's memories. It takes time in proportion to the text."""
     return Signals(
         entity=names_something(text),
         number=tells_number(text),
@@ -74,7 +74,8 @@ _TITLES = re.compile(
 )
 _GERMAN = re.compile(r"\b(?:der|die|das|und|ist|nicht|ein|eine|mit|auf|ich|wir|für|dem|den)\b")
 _HANDLE = re.compile(
-    r"(?<!\w)@\w{2,}|\b[\w.+\-]+@[\w\-]+\.\w{2,}|\bhttps?://\w|\b\w[\w\-]+\.(?:com|org|net|io|dev|de|jp)\b"
+    # Of an address and of a host only the end that tells: from their beginning, each part would be read to the end.
+    r"(?<!\w)@\w{2,}|\w[.+\-]*@[\w\-]+\.\w{2,}|\bhttps?://\w|\w-*[\w\-]\.(?:com|org|net|io|dev|de|jp)\b"
 )
 _CASELESS = re.compile(
     # Japanese: a name with its honorific; katakana, which spells names from abroad; what ends as places and firms do.
@@ -144,7 +145,7 @@ _NUMBER_WORDS = re.compile(
     re.IGNORECASE,
 )
 _CASELESS_NUMBER = re.compile(
-    "[一二三四五六七八九十百千万億两]+(?:年|月|日|時|时|分|人|個|个|回|次|円|元|歳|岁|階|本|冊|枚|匹|週|周|度|番)"
+    "[一二三四五六七八九十百千万億两](?:年|月|日|時|时|分|人|個|个|回|次|円|元|歳|岁|階|本|冊|枚|匹|週|周|度|番)"
     "|昨日|明日|今日|昨夜|来週|先週|来月|先月|来年|去年|昨天|明天|今天|上周|下周|月曜|火曜|水曜|木曜|金曜|土曜|日曜"
     "|星期|周[一二三四五六日]|어제|내일|오늘|월요일|화요일|수요일|목요일|금요일|토요일|일요일|เมื่อวาน|พรุ่งนี้"
 )
@@ -163,8 +164,8 @@ def tells_number(text: str) -> bool:
 # --- technical terms --------------------------------------------------------------------------------------------
 
 _CODE = re.compile(
-    r"`[^`\n]+`|^\s*(?:```|~~~)|\b[a-z]+_[a-z_]+\b|\b[a-z]+[A-Z]\w+\b|\w\(\)|\b\w+::\w+|\b[A-Za-z]+\d+[A-Za-z\d]*\b"
-    r"|(?:^|\s)(?:[./~][\w.\-]*)?/[\w.\-]+/[\w.\-/]+|--[a-z][a-z\-]+\b|\b[A-Z]{2,}[_-][A-Z\d_-]+\b",
+    r"`[^`\n]+`|^[^\S\n]*(?:```|~~~)|\b[a-z]+_[a-z_]+\b|\b[a-z]+[A-Z]\w+\b|\w\(\)|\b\w+::\w+"
+    r"|\b[A-Za-z]++\d[A-Za-z\d]*+\b|(?:^|\s)(?:[./~][\w.\-]*)?/[\w.\-]+/[\w.\-/]+|--[a-z][a-z\-]+\b|\b[A-Z]{2,}[_-][A-Z\d_-]+\b",
     re.MULTILINE,
 )
 """As names in programs, commands, paths and part numbers are written."""

@@ -25,8 +25,8 @@ class TestFakeChat(ChatContract):
 
 class TestSqlChat(ChatContract):
     @pytest.fixture
-    async def chat(self, tmp_path: Path) -> AsyncIterator[AnyChat]:
-        async with open_ledger(tmp_path / "memory.db") as ledger:
+    async def chat(self, new_db: Path) -> AsyncIterator[AnyChat]:
+        async with open_ledger(new_db) as ledger:
             yield ledger
 
     async def erase(self, chat: AnyChat, ids: Sequence[MessageId], scope: Scope = ADA) -> None:

@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from inference import dense, packaged
+from inference import loading, packaged
 from inference.dense import DenseEmbedder, LoadedModel, dimension, load
 from memory.errors import EmbeddingUnavailable, InvalidInput
 from tests.contracts.embedder_contract import EmbedderContract
@@ -221,7 +221,7 @@ async def test_a_later_try_succeeds_when_the_model_can_be_had_again(
     loaded: LoadedModel, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A server that runs for weeks must not stay without meaning for one bad minute."""
-    monkeypatch.setattr(dense, "RETRY_SECONDS", 0.0)
+    monkeypatch.setattr(loading, "RETRY_SECONDS", 0.0)
     embedder = DenseEmbedder(packaged.NAME, tmp_path, loader=FlakyLoader(loaded, failures=2))
     await unavailable(embedder)
     await unavailable(embedder)

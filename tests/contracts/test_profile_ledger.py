@@ -24,8 +24,8 @@ from tests.contracts.ledger_contract import ADA, BOB, MOMENT, batch, memory, not
 
 
 @pytest.fixture
-async def ledger(tmp_path: Path) -> AsyncIterator[Ledger]:
-    async with open_ledger(tmp_path / "memory.db") as found:
+async def ledger(new_db: Path) -> AsyncIterator[Ledger]:
+    async with open_ledger(new_db) as found:
         yield found
 
 

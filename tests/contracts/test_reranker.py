@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from inference import reranking
+from inference import loading as loading_module
 from inference.reranking import CrossEncoder, FastembedReranker, load, sigmoid
 from memory.errors import RerankerUnavailable
 from tests.contracts.reranker_contract import QUERY, TEXTS, RerankerContract
@@ -115,8 +115,7 @@ async def test_nobody_waits_for_a_model_that_is_being_fetched(tmp_path: Path) ->
     with pytest.raises(RerankerUnavailable, match=r"still being fetched .* within 0\.01 s"):
         await reranker.scores(QUERY, TEXTS)
     fetched.set()
-    patient = reranker._model()
-    await asyncio.wait_for(asyncio.shield(patient), PATIENT)
+    await asyncio.wait_for(asyncio.shield(reranker._loading.attempt()), PATIENT)
     reranker._patience = PATIENT
     assert await reranker.scores(QUERY, ["a", "b"]) == [0.5, 0.5]
     await reranker.close()
@@ -148,7 +147,7 @@ async def test_a_failure_to_load_is_told_at_once_and_not_tried_again_at_every_ca
         with pytest.raises(RerankerUnavailable, match="there is no network"):
             await reranker.scores(QUERY, TEXTS)
     assert tries == ["far"]
-    monkeypatch.setattr(reranking, "RETRY_SECONDS", 0.0)
+    monkeypatch.setattr(loading_module, "RETRY_SECONDS", 0.0)
     with pytest.raises(RerankerUnavailable):
         await reranker.scores(QUERY, TEXTS)
     assert tries == ["far", "far"]

@@ -48,8 +48,8 @@ def path(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-async def ledger(path: Path) -> AsyncIterator[AnyLedger]:
-    async with open_ledger(path) as ledger:
+async def ledger(new_db: Path) -> AsyncIterator[AnyLedger]:
+    async with open_ledger(new_db) as ledger:
         yield ledger
 
 

@@ -8,13 +8,14 @@ import os
 import signal
 import subprocess
 import threading
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from typing import Any
 
-from tests.e2e.serving import COMMAND, ROOT, connected, environment
+from tests.e2e.serving import COMMAND, ROOT, ask, connected, environment, furnish
 
 
 def madeleine(data_dir: Path, *arguments: str, **more: str) -> subprocess.CompletedProcess[str]:
@@ -65,6 +66,34 @@ hosted = partial(connected, words=COMMAND)
 """A real client of the command as an MCP client starts it."""
 
 
+def kill(pid: int) -> None:
+    """And wait until it is gone: its parent may be a forwarder, which has other things to do than to bury it."""
+    gone = os.pidfd_open(pid)
+    try:
+        os.kill(pid, signal.SIGKILL)
+        signal.pidfd_send_signal(gone, 0)
+    except ProcessLookupError:
+        pass
+    finally:
+        os.close(gone)
+
+
+async def texts_of(data_dir: Path, word: str, being: str = "ada") -> Counter[str]:
+    found: Counter[str] = Counter()
+    async with hosted(data_dir, being=being) as client:
+        cursor: dict[str, str] = {}
+        while True:
+            page = await ask(client, "search_memory", query=word, limit=100, **cursor)
+            found.update(hit["snippet"] for hit in page["hits"])
+            if "next_cursor" not in page:
+                return found
+            cursor = {"cursor": page["next_cursor"]}
+
+
+def mode(path: Path) -> int:
+    return path.stat().st_mode & 0o777
+
+
 class Asker:
     """A raw client that goes on asking without waiting, and collects what comes back."""
 
@@ -76,6 +105,7 @@ class Asker:
         being: str = "ada",
         more: Mapping[str, str] | None = None,
     ) -> None:
+        furnish(data_dir)
         self.process = subprocess.Popen(
             [*COMMAND, *arguments],
             env=environment(data_dir, being, **(more or {})),

@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
+import atexit
 import json
 import os
+import shutil
 import subprocess
 import sys
+import tempfile
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, contextmanager
+from functools import cache
 from pathlib import Path
 from typing import IO, Any, Literal
 
 from mcp.client.client import Client
 from mcp.client.stdio import StdioServerParameters, stdio_client
 from mcp_types import CallToolResult, TextContent
+
+from storage.sql.schema import prepare
 
 ROOT = Path(__file__).parents[2]
 Era = Literal["legacy", "2026-07-28"]
@@ -44,6 +50,23 @@ def environment(data_dir: Path, being: str = "ada", **more: str) -> dict[str, st
     return {"PATH": os.environ.get("PATH", ""), "HOME": os.environ.get("HOME", "")} | settings | more
 
 
+@cache
+def _empty_store() -> Path:
+    folder = Path(tempfile.mkdtemp())
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    prepare(folder / "memory.db")
+    return folder / "memory.db"
+
+
+def furnish(data_dir: Path) -> None:
+    """A new data directory gets a store that was migrated before: half a second less of a server's start. Those that
+    are started in other ways than by `connected` and `asking` make their own."""
+    if not data_dir.exists():
+        data_dir.mkdir(mode=0o700, parents=True)
+    if data_dir.is_dir() and not any(data_dir.iterdir()):
+        shutil.copy(_empty_store(), data_dir / "memory.db")
+
+
 @asynccontextmanager
 async def connected(
     data_dir: Path,
@@ -54,6 +77,7 @@ async def connected(
     words: Sequence[str] | None = None,
 ) -> AsyncIterator[Client]:
     """A real client; `words`: the command, `command()` by default."""
+    furnish(data_dir)
     executable, *arguments = words or command()
     server = StdioServerParameters(
         command=executable, args=arguments, env=environment(data_dir, being, **(more or {})), cwd=ROOT

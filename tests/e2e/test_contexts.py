@@ -19,6 +19,7 @@ from server.arguments import parser
 from server.ledgers import audit_trail
 from server.profile_command import profile_command
 from server.settings import Settings
+from tests.e2e.hosting import hosts_of
 from tests.e2e.http_serving import serving
 from tests.e2e.serving import COMMAND, ERAS, ROOT, Era, ask, connected, environment, refused
 
@@ -200,7 +201,10 @@ PROFILE_CALLS: list[tuple[dict[str, Any], str]] = [
     ({"action": "remove", "kind": "map", "name": "Kitchen", "value": "x"}, "value"),
     ({"action": "show", "value": "x"}, "value"),
     ({"action": "set", "kind": "soul", "name": "legs", "value": "two"}, "no part 'legs'"),
-    ({"action": "set", "kind": "map", "name": "a", "value": "x" * 8_001}, "8000"),
+    (
+        {"action": "set", "kind": "map", "name": "a", "value": "x" * 8_001},
+        "value: has 8,001 characters, at most 8,000 are taken; shorten it.",
+    ),
     ({"action": "done", "kind": "map", "name": "Kitchen"}, "done is for notes"),
     ({"action": "done", "kind": "notes", "name": "nobody"}, "no note"),
     ({"action": "enable", "kind": "notes", "name": "x"}, "enable is for"),
@@ -287,6 +291,21 @@ async def test_the_command_shows_and_changes_a_profile_through_the_host(
         assert [one["name"] for one in json.loads(await profile("show", "--json"))["entries"]] == ["voice"]
     finally:
         await asyncio.to_thread(run, tmp_path, "stop")
+
+
+@pytest.mark.parametrize(
+    ("setting", "said"),
+    [
+        ({"read_only": True}, "run it with MADELEINE_READ_ONLY=false"),
+        ({"exclude_tools": ["forget", "profile"]}, "run it with MADELEINE_EXCLUDE_TOOLS set to nothing"),
+    ],
+)
+async def test_where_settings_keep_the_profile_away_the_command_says_which_and_starts_no_host(
+    tmp_path: Path, setting: dict[str, Any], said: str
+) -> None:
+    with pytest.raises(InvalidInput, match=said):
+        await profile_command(Settings(data_dir=tmp_path, **setting), parser().parse_args(["profile", "show"]))
+    assert hosts_of(tmp_path) == []
 
 
 def run(data_dir: Path, *words: str) -> str:

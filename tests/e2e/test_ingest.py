@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.e2e.conftest import Lodger
 from tests.e2e.hosting import madeleine, no_host_left
 from tests.e2e.serving import COMMAND, ERAS, ROOT, Era, ask, connected, environment, refused
 
@@ -24,8 +25,8 @@ TEA = (
 
 
 @pytest.mark.parametrize("era", ERAS)
-async def test_a_text_is_poured_in_recalled_and_known_the_second_time(tmp_path: Path, era: Era) -> None:
-    async with connected(tmp_path, era=era) as client:
+async def test_a_text_is_poured_in_recalled_and_known_the_second_time(lodger: Lodger, era: Era) -> None:
+    async with lodger.connected(era=era) as client:
         poured = await ask(client, "ingest", text=f"{TRIP}\n\n{TEA}", session_id="diary", key="k", when="2026-05-02")
         again = await ask(client, "ingest", text=f"{TRIP}\n\n{TEA}", session_id="diary", key="k", when="2026-05-02")
         recalled = await ask(client, "recall", query="Where did Maria forget the umbrella?", format="memories", limit=1)
@@ -44,8 +45,8 @@ async def test_a_text_is_poured_in_recalled_and_known_the_second_time(tmp_path: 
     assert "was used before for a different text" in other
 
 
-async def test_what_was_forgotten_is_called_so_and_the_answer_says_what_to_do(tmp_path: Path) -> None:
-    async with connected(tmp_path) as client:
+async def test_what_was_forgotten_is_called_so_and_the_answer_says_what_to_do(lodger: Lodger) -> None:
+    async with lodger.connected() as client:
         [chunk] = (await ask(client, "ingest", text=TRIP, key="k"))["chunks"]
         await ask(client, "forget", memory_ids=[chunk["id"]])
         again = await ask(client, "ingest", text=TEA, key="k")
@@ -53,25 +54,25 @@ async def test_what_was_forgotten_is_called_so_and_the_answer_says_what_to_do(tm
     assert "use another key" in again["notice"]
 
 
-async def test_ingest_is_listed_where_its_toolset_is_asked_for(tmp_path: Path) -> None:
-    async with connected(tmp_path, more={"MADELEINE_TOOLSETS": "conversation"}) as client:
+async def test_ingest_is_listed_where_its_toolset_is_asked_for(lodger: Lodger) -> None:
+    async with lodger.connected(more={"MADELEINE_TOOLSETS": "conversation"}) as client:
         assert "ingest" in [tool.name for tool in (await client.list_tools()).tools]
-    async with connected(tmp_path) as client:
+    async with lodger.connected() as client:
         assert "ingest" not in [tool.name for tool in (await client.list_tools()).tools]
 
 
-async def test_bad_arguments_are_refused_and_nothing_is_stored(tmp_path: Path) -> None:
+async def test_bad_arguments_are_refused_and_nothing_is_stored(lodger: Lodger) -> None:
     bad: list[dict[str, object]] = [
         {}, {"text": " "}, {"text": "a", "category": "news"}, {"text": "a" * 32_001}, {"text": "a", "k": 1}
     ]  # fmt: skip
-    async with connected(tmp_path) as client:
+    async with lodger.connected() as client:
         for arguments in bad:
             assert (await refused(client, "ingest", arguments)).startswith("Nothing was done."), arguments
 
 
-async def test_store_says_what_a_memory_resembles_and_recall_memory_shows_it(tmp_path: Path) -> None:
+async def test_store_says_what_a_memory_resembles_and_recall_memory_shows_it(lodger: Lodger) -> None:
     """spec T6."""
-    async with connected(tmp_path) as client:
+    async with lodger.connected() as client:
         first = await ask(client, "store", text="We paid 40 euros for the old boat")
         second = await ask(client, "store", text="We paid 45 euros for the old boat")
         shown = await ask(client, "recall_memory", memory_ids=[second["id"]])

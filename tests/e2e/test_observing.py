@@ -93,16 +93,16 @@ async def test_what_is_observed_is_kept_once_remembered_if_asked_and_forgotten_f
     assert [text for _, _, text in kept(tmp_path)] == ["How lovely"]
 
 
-async def test_no_being_sees_or_changes_what_another_observed(data_dir: Path) -> None:
+async def test_no_being_sees_or_changes_what_another_observed(common_dir: Path) -> None:
     """spec P1"""
     message = {"role": "user", "text": HARBOUR, "key": "k"}
-    async with hosted(data_dir) as ada:
+    async with hosted(common_dir, being="observed") as ada:
         [id_] = (await ask(ada, "observe", session_id="s", messages=[message]))["ids"]
-    async with hosted(data_dir, being="bob") as bob:
+    async with hosted(common_dir, being="bob") as bob:
         assert await ask(bob, "observe", session_id="s") == {"new": 0}
         assert await ask(bob, "forget", memory_ids=[id_]) == {"erased": [], "not_found": [id_]}
         assert (await ask(bob, "observe", session_id="s", messages=[message]))["new"] == 1
-    assert kept(data_dir) == kept(data_dir, "bob") == [("s", "user", HARBOUR)]
+    assert kept(common_dir, "observed") == kept(common_dir, "bob") == [("s", "user", HARBOUR)]
 
 
 # --- the command
@@ -272,11 +272,11 @@ async def test_an_import_beside_a_running_host_is_there_at_once(data_dir: Path, 
         (b"PK\x05\x06" + b"\x00" * 18, "has no conversations.json in it"),
     ],
 )
-def test_a_file_that_is_no_export_is_named(data_dir: Path, tmp_path: Path, content: bytes | None, said: str) -> None:
+def test_a_file_that_is_no_export_is_named(common_dir: Path, tmp_path: Path, content: bytes | None, said: str) -> None:
     file = tmp_path / "export"
     if content is not None:
         file.write_bytes(content)
-    code, _, errors = run(data_dir, "import", str(file))
+    code, _, errors = run(common_dir, "import", str(file))
     assert code == 2
     assert errors.startswith("madeleine: ")
     assert str(file) in errors

@@ -5,12 +5,12 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.e2e.serving import ask, connected
+from tests.e2e.conftest import Lodger
+from tests.e2e.serving import ask
 from tests.language.stub import Answering, Asked, Protocol, half, half_a_stream, language_server, refused, said, silence
 
 DINNERS = [f"We shared ramen at the counter on evening {number}, and talked for hours." for number in range(1, 13)]
@@ -57,10 +57,10 @@ async def told(client: Any) -> dict[str, int]:
 
 
 @pytest.mark.parametrize("protocol", ["anthropic", "openai"])
-async def test_with_a_key_the_patrol_consolidates_splits_and_writes(tmp_path: Path, protocol: Protocol) -> None:
+async def test_with_a_key_the_patrol_consolidates_splits_and_writes(lodger: Lodger, protocol: Protocol) -> None:
     """spec P6 ❶.5 ❹ ❻, P8, O10"""
     with language_server(sensible) as stub:
-        async with connected(tmp_path, more=stub.environment(protocol)) as client:
+        async with lodger.connected(more=stub.environment(protocol)) as client:
             for text in DINNERS:
                 await ask(client, "store", text=text)
             report = await ask(client, "run_patrol")
@@ -103,12 +103,12 @@ async def test_with_a_key_the_patrol_consolidates_splits_and_writes(tmp_path: Pa
     ids=["prose", "shape", "hostile", "declined", "cut off", "401", "429", "529", "half", "stream", "silence"],
 )  # fmt: skip
 async def test_whatever_the_model_answers_the_mechanical_patrol_is_done_and_nothing_else(
-    tmp_path: Path, answer: Callable[[Asked], Answering]
+    lodger: Lodger, answer: Callable[[Asked], Answering]
 ) -> None:
     """Good, broken, hostile, none: the store stays valid, and what was not decided is handed out (ruling 10)."""
     with language_server(answer) as stub:
         more = stub.environment("anthropic") | {"MADELEINE_LLM_TIMEOUT_SECONDS": "1"}
-        async with connected(tmp_path, more=more) as client:
+        async with lodger.connected(more=more) as client:
             for text in DINNERS:
                 await ask(client, "store", text=text)
             report = await ask(client, "run_patrol")

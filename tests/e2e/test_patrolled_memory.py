@@ -25,8 +25,8 @@ TOOLS = Toolset(default_tools(Random(1)), max_text_chars=32_000)
 
 
 @pytest.fixture
-async def memory(tmp_path: Path) -> AsyncIterator[OpenMemory]:
-    async with open_memory(Settings(data_dir=tmp_path), embedder=DenseWords(dim=96)) as memory:
+async def memory(new_db: Path) -> AsyncIterator[OpenMemory]:
+    async with open_memory(Settings(data_dir=new_db.parent), embedder=DenseWords(dim=96)) as memory:
         yield memory
 
 

@@ -11,6 +11,7 @@ import signal
 import socket
 import subprocess
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -19,6 +20,10 @@ import pytest
 
 from server.attach.finding import reach
 from server.attach.hello import Hello, HostSaysNo
+from server.ledgers import patrol_runs
+from server.patrol_command import as_json
+from server.settings import Settings
+from tests.doubles import ADA
 from tests.e2e.hosting import asking, hosted, hosts_of, madeleine, no_host_left, status
 from tests.e2e.serving import COMMAND, ERAS, ROOT, Era, ask, connected, environment
 
@@ -61,11 +66,14 @@ def until_the_end(news: Iterator[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def runs_of(data_dir: Path) -> list[dict[str, Any]]:
-    found = madeleine(data_dir, "patrol", "runs", "--json")
-    assert found.returncode == 0, found.stderr
-    answer = json.loads(found.stdout)
-    assert isinstance(answer, list)
-    return answer
+    """As `madeleine patrol runs --json` prints them; also amid a test that is a coroutine."""
+
+    async def read() -> list[dict[str, Any]]:
+        async with patrol_runs(Settings(data_dir=data_dir)) as ledger:
+            return [as_json(one) for one in await ledger.runs(ADA, limit=20)]
+
+    with ThreadPoolExecutor(max_workers=1) as other:
+        return other.submit(asyncio.run, read()).result()
 
 
 def leave_notes(data_dir: Path, tmp_path: Path, count: int) -> None:
@@ -133,6 +141,7 @@ def test_the_command_runs_lists_and_undoes_a_patrol(data_dir: Path, tmp_path: Pa
     assert ran.stderr.splitlines() == ["1 of 2 ❶ assign", "2 of 2 ❷ age"]
     [run] = runs_of(data_dir)
     assert (run["run_id"], run["state"]) == (report["run_id"], "finished")
+    assert json.loads(madeleine(data_dir, "patrol", "runs", "--json").stdout) == [run]
     shown = madeleine(data_dir, "patrol", "runs").stdout
     assert re.search(rf"{run['run_id']} +│ finished │ assign: 2 notes read, 2 assigned", shown)
 
@@ -159,15 +168,15 @@ def test_the_command_runs_lists_and_undoes_a_patrol(data_dir: Path, tmp_path: Pa
         (["runs", "--limit", "0"], "--limit must be at least 1"),
     ],
 )
-def test_what_cannot_be_done_is_said_with_what_to_change(data_dir: Path, words: list[str], said: str) -> None:
-    found = madeleine(data_dir, "patrol", *words)
+def test_what_cannot_be_done_is_said_with_what_to_change(common_dir: Path, words: list[str], said: str) -> None:
+    found = madeleine(common_dir, "patrol", *words)
     assert (found.returncode, found.stdout) == (2, "")
     assert said in found.stderr
     assert "Traceback" not in found.stderr
 
 
-def test_a_client_that_may_only_read_runs_none(data_dir: Path) -> None:
-    found = madeleine(data_dir, "patrol", MADELEINE_READ_ONLY="true")
+def test_a_client_that_may_only_read_runs_none(common_dir: Path) -> None:
+    found = madeleine(common_dir, "patrol", MADELEINE_READ_ONLY="true")
     assert (found.returncode, "Traceback" in found.stderr) == (2, False)
 
 

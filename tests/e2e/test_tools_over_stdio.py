@@ -10,6 +10,7 @@ import jsonschema
 import pytest
 from mcp.shared.exceptions import MCPError
 
+from tests.e2e.conftest import Lodger
 from tests.e2e.serving import ERAS, EVERY_TOOL, Era, ask, connected, refused, wire
 
 pytestmark = pytest.mark.parametrize("era", ERAS)
@@ -22,8 +23,8 @@ DINNERS = (
 )
 
 
-async def test_the_tools_are_listed_with_strict_schemas_and_all_four_hints(tmp_path: Path, era: Era) -> None:
-    async with connected(tmp_path, era=era) as client:
+async def test_the_tools_are_listed_with_strict_schemas_and_all_four_hints(lodger: Lodger, era: Era) -> None:
+    async with lodger.connected(era=era) as client:
         tools = (await client.list_tools()).tools
     assert {tool.name for tool in tools} == EVERY_TOOL
     for tool in tools:
@@ -56,17 +57,17 @@ async def test_what_is_stored_is_recalled_at_once_in_all_three_formats(tmp_path:
     assert 0 < precise["budget_used"] < 1
 
 
-async def test_an_unrelated_query_recalls_nothing_and_has_no_tag(tmp_path: Path, era: Era) -> None:
+async def test_an_unrelated_query_recalls_nothing_and_has_no_tag(lodger: Lodger, era: Era) -> None:
     """Ruling 8; spec P9."""
-    async with connected(tmp_path, era=era) as client:
+    async with lodger.connected(era=era) as client:
         for text in DINNERS:
             await ask(client, "store", text=text)
         answer = await ask(client, "recall", query="the boiling point of tungsten")
     assert (answer["fragments"], answer["count"], answer["total_tokens"]) == ("", 0, 0)
 
 
-async def test_every_schema_holds_for_the_answers(tmp_path: Path, era: Era) -> None:
-    async with connected(tmp_path, era=era) as client:
+async def test_every_schema_holds_for_the_answers(lodger: Lodger, era: Era) -> None:
+    async with lodger.connected(era=era) as client:
         schemas = {tool.name: tool.output_schema for tool in (await client.list_tools()).tools}
         answers = [("store", await ask(client, "store", text=text, themes=["family dinner"])) for text in DINNERS]
         answers += [
@@ -81,14 +82,14 @@ async def test_every_schema_holds_for_the_answers(tmp_path: Path, era: Era) -> N
         jsonschema.validate(answer, schemas[name] or {})
 
 
-async def test_a_patrol_sorts_memories_into_a_cluster_and_tells_its_progress(tmp_path: Path, era: Era) -> None:
+async def test_a_patrol_sorts_memories_into_a_cluster_and_tells_its_progress(lodger: Lodger, era: Era) -> None:
     """spec P6 ❶, P7, P12; rulings 4 and 5."""
     seen: list[tuple[float, float | None, str | None]] = []
 
     async def hear(progress: float, total: float | None, message: str | None) -> None:
         seen.append((progress, total, message))
 
-    async with connected(tmp_path, era=era) as client:
+    async with lodger.connected(era=era) as client:
         for text in DINNERS:
             await ask(client, "store", text=text, themes=["family dinner"])
         rehearsal = await ask(client, "run_patrol", dry_run=True)
@@ -110,9 +111,9 @@ async def test_a_patrol_sorts_memories_into_a_cluster_and_tells_its_progress(tmp
     assert [(done, total) for done, total, _ in seen] == [(n, 9) for n in range(1, 10)]
 
 
-async def test_search_finds_words_newest_first_page_by_page(tmp_path: Path, era: Era) -> None:
+async def test_search_finds_words_newest_first_page_by_page(lodger: Lodger, era: Era) -> None:
     """spec P11, H3, H4."""
-    async with connected(tmp_path, era=era) as client:
+    async with lodger.connected(era=era) as client:
         for day, text in enumerate(DINNERS, 1):
             await ask(client, "store", text=text, when=f"2026-03-{day:02}", themes=["dinner"])
         first = await ask(client, "search_memory", query="DINNER lasagne", limit=3)
@@ -128,9 +129,9 @@ async def test_search_finds_words_newest_first_page_by_page(tmp_path: Path, era:
     assert "another search" in foreign
 
 
-async def test_the_same_scene_again_is_reinforced_and_a_differing_fact_is_not(tmp_path: Path, era: Era) -> None:
+async def test_the_same_scene_again_is_reinforced_and_a_differing_fact_is_not(lodger: Lodger, era: Era) -> None:
     """spec T6."""
-    async with connected(tmp_path, era=era) as client:
+    async with lodger.connected(era=era) as client:
         first = await ask(client, "store", text="Anna paid 40 euros for the cello strings")
         again = await ask(client, "store", text="Anna paid 40 euros for the cello strings.")
         other = await ask(client, "store", text="Anna paid 45 euros for the cello strings")
@@ -140,8 +141,8 @@ async def test_the_same_scene_again_is_reinforced_and_a_differing_fact_is_not(tm
     assert whole["memories"][0]["access_count"] == 1
 
 
-async def test_a_repeated_key_stores_nothing_again(tmp_path: Path, era: Era) -> None:
-    async with connected(tmp_path, era=era) as client:
+async def test_a_repeated_key_stores_nothing_again(lodger: Lodger, era: Era) -> None:
+    async with lodger.connected(era=era) as client:
         first = await ask(client, "store", text="The meeting is at ten", key="k1")
         again = await ask(client, "store", text="The meeting is at ten", key="k1")
         other = await refused(client, "store", {"text": "The meeting is at eleven", "key": "k1"})
@@ -149,9 +150,9 @@ async def test_a_repeated_key_stores_nothing_again(tmp_path: Path, era: Era) -> 
     assert "k1" in other
 
 
-async def test_recalling_activates_and_rewinds_the_clock(tmp_path: Path, era: Era) -> None:
+async def test_recalling_activates_and_rewinds_the_clock(lodger: Lodger, era: Era) -> None:
     """spec P9, P10; ruling 2."""
-    async with connected(tmp_path, era=era) as client:
+    async with lodger.connected(era=era) as client:
         stored = await ask(client, "store", text=DINNERS[0])
         await ask(client, "run_patrol", steps=["age"])
         before = await ask(client, "recall_memory", memory_ids=[stored["id"]])
@@ -178,8 +179,8 @@ BAD: tuple[tuple[dict[str, object], str], ...] = (
 )
 
 
-async def test_bad_input_is_refused_with_advice_and_nothing_is_stored(tmp_path: Path, era: Era) -> None:
-    async with connected(tmp_path, era=era) as client:
+async def test_bad_input_is_refused_with_advice_and_nothing_is_stored(lodger: Lodger, era: Era) -> None:
+    async with lodger.connected(era=era) as client:
         for arguments, named in BAD:
             message = await refused(client, "store", dict(arguments))
             assert named in message
@@ -188,8 +189,8 @@ async def test_bad_input_is_refused_with_advice_and_nothing_is_stored(tmp_path: 
     assert found["hits"] == []
 
 
-async def test_a_corrected_memory_is_recalled_as_it_is_and_shows_what_it_was(tmp_path: Path, era: Era) -> None:
-    async with connected(tmp_path, era=era) as client:
+async def test_a_corrected_memory_is_recalled_as_it_is_and_shows_what_it_was(lodger: Lodger, era: Era) -> None:
+    async with lodger.connected(era=era) as client:
         stored = await ask(client, "store", text="Ann moved into the yellow house in Rome", themes=["moving"])
         done = await ask(
             client, "update_memory", memory_id=stored["id"], text="Ann moved into a hut in Oslo", pinned=True
@@ -212,10 +213,10 @@ async def test_a_corrected_memory_is_recalled_as_it_is_and_shows_what_it_was(tmp
     assert "There is no memory 'nobody'" in nobody
 
 
-async def test_a_read_only_server_recalls_and_leaves_no_trace(tmp_path: Path, era: Era) -> None:
-    async with connected(tmp_path, era=era) as client:
+async def test_a_read_only_server_recalls_and_leaves_no_trace(lodger: Lodger, era: Era) -> None:
+    async with lodger.connected(era=era) as client:
         stored = await ask(client, "store", text=DINNERS[0])
-    async with connected(tmp_path, era=era, more={"MADELEINE_READ_ONLY": "true"}) as client:
+    async with lodger.connected(era=era, more={"MADELEINE_READ_ONLY": "true"}) as client:
         tools = (await client.list_tools()).tools
         assert [tool.name for tool in tools] == ["recall", "recall_memory", "search_memory"]
         assert all(tool.annotations and tool.annotations.read_only_hint for tool in tools)
@@ -225,13 +226,13 @@ async def test_a_read_only_server_recalls_and_leaves_no_trace(tmp_path: Path, er
         with pytest.raises(MCPError, match="no tool"):
             await client.call_tool("store", {"text": "x"})
         assert "Call store" not in (client.instructions or "")
-    async with connected(tmp_path, era=era) as client:
+    async with lodger.connected(era=era) as client:
         [whole] = (await ask(client, "recall_memory", memory_ids=[stored["id"]]))["memories"]
     assert whole["reactivation_count"] == 0
 
 
-async def test_an_unknown_tool_is_a_protocol_error(tmp_path: Path, era: Era) -> None:
-    async with connected(tmp_path, era=era) as client:
+async def test_an_unknown_tool_is_a_protocol_error(lodger: Lodger, era: Era) -> None:
+    async with lodger.connected(era=era) as client:
         with pytest.raises(MCPError, match="no tool"):
             await client.call_tool("forget_everything", {})
 

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.e2e.serving import ROOT, ask, command, connected, environment
+from tests.e2e.serving import ROOT, ask, command, connected, environment, wire
 
 FACTS = ("lamp", "kettle", "violin", "ladder", "compass", "teapot", "bicycle", "mirror", "candle", "barrel")
 ROUNDS_SLOW = 20
@@ -96,13 +96,25 @@ async def test_every_acknowledged_memory_survives_rounds_of_sigkill_once_and_rec
             assert text in [memory["text"] for memory in answer["memories"]]
 
 
-@pytest.mark.parametrize("damage", ["removed", "emptied", "halved", "nonsense"])
-async def test_a_damaged_index_is_healed_at_the_next_start(tmp_path: Path, damage: str) -> None:
-    data_dir = tmp_path / "data"
-    async with connected(data_dir) as client:
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[str]]:
+    """The data directory of a server that has ended, to be copied, and the id of each fact's memory."""
+    folder = tmp_path_factory.mktemp("whole") / "data"
+    with wire(folder) as client:
         stored = [
-            await ask(client, "store", text=f"In room {n} there is a {fact}", key=fact) for n, fact in enumerate(FACTS)
+            client.store(json.dumps({"text": f"In room {n} there is a {fact}", "key": fact}).encode())
+            for n, fact in enumerate(FACTS)
         ]
+    return folder, [answer["result"]["structuredContent"]["id"] for answer in stored]
+
+
+@pytest.mark.parametrize("damage", ["removed", "emptied", "halved", "nonsense"])
+async def test_a_damaged_index_is_healed_at_the_next_start(
+    tmp_path: Path, whole: tuple[Path, list[str]], damage: str
+) -> None:
+    pristine, ids = whole
+    data_dir = tmp_path / "data"
+    shutil.copytree(pristine, data_dir)
     index = data_dir / "index"
     files = [path for path in sorted(index.rglob("*")) if path.is_file()]
     assert files
@@ -114,22 +126,17 @@ async def test_a_damaged_index_is_healed_at_the_next_start(tmp_path: Path, damag
     async with connected(data_dir) as client:
         for n, fact in enumerate(FACTS):
             answer = await ask(client, "recall", query=f"Where is the {fact}?", format="memories", limit=1)
-            assert [memory["id"] for memory in answer["memories"]] == [stored[n]["id"]]
+            assert [memory["id"] for memory in answer["memories"]] == [ids[n]]
         again = await ask(client, "store", text="In room 0 there is a lamp", key="lamp")
-    assert again["id"] == stored[0]["id"]
+    assert again["id"] == ids[0]
 
 
-async def test_each_single_file_of_the_index_may_be_lost(tmp_path: Path) -> None:
-    data_dir = tmp_path / "data"
-    async with connected(data_dir) as client:
-        for n, fact in enumerate(FACTS):
-            await ask(client, "store", text=f"In room {n} there is a {fact}", key=fact)
-    whole = tmp_path / "whole"
-    shutil.copytree(data_dir, whole)
-    names = [path.relative_to(data_dir) for path in sorted((data_dir / "index").rglob("*")) if path.is_file()]
-    for name in random.Random(5).sample(names, min(3, len(names))):
-        shutil.rmtree(data_dir)
-        shutil.copytree(whole, data_dir)
+async def test_each_single_file_of_the_index_may_be_lost(tmp_path: Path, whole: tuple[Path, list[str]]) -> None:
+    pristine, _ = whole
+    names = [path.relative_to(pristine) for path in sorted((pristine / "index").rglob("*")) if path.is_file()]
+    for number, name in enumerate(random.Random(5).sample(names, min(3, len(names)))):
+        data_dir = tmp_path / str(number)
+        shutil.copytree(pristine, data_dir)
         (data_dir / name).unlink()
         async with connected(data_dir) as client:
             answer = await ask(client, "recall", query="Where is the violin?", format="memories", limit=1)

@@ -8,6 +8,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from memory.model import BeingId, MemoryId
 from memory.rules.profiles import PROFILES
 from memory.scope import Scope
@@ -17,7 +19,7 @@ from tests.doubles import WordEmbedder
 from tools.tool import Call
 from tools.toolset import Toolset, default_tools
 
-CALLS = 2_000
+FEW, MANY = 600, 2_000
 BEINGS = ("ada", "bo", "cyd")
 WORDS = (
     "lake bread violin winter letter garden mother train Kyoto seven music rain office contract budget deadline".split()
@@ -129,7 +131,8 @@ class Caller:
         return "run_patrol", {"dry_run": self.chance.random() < 0.3}
 
 
-async def test_2000_random_calls_of_three_beings_never_show_anything_of_another(tmp_path: Path) -> None:
+@pytest.mark.parametrize("calls", [FEW, pytest.param(MANY, marks=pytest.mark.slow)])
+async def test_random_calls_of_three_beings_never_show_anything_of_another(tmp_path: Path, calls: int) -> None:
     chance = random.Random(20260301)
     seen: dict[str, list[str]] = {"memory": [], "message": [], "cluster": [], "cursor": []}
     owner: dict[str, str] = {}
@@ -139,7 +142,7 @@ async def test_2000_random_calls_of_three_beings_never_show_anything_of_another(
     changed: list[str] = []
     erased: list[str] = []
     async with open_memory(Settings(data_dir=tmp_path), embedder=WordEmbedder()) as memory:
-        for _ in range(CALLS):
+        for _ in range(calls):
             caller = chance.choice(callers)
             name, arguments = caller.call()
             answer = await toolset.call(name, arguments, Call(Scope(BeingId(caller.being)), memory.use))
@@ -159,10 +162,10 @@ async def test_2000_random_calls_of_three_beings_never_show_anything_of_another(
         for id_ in owner.keys() - {*seen["cluster"], *seen["message"], *erased}:
             [whole] = (await memory.use.revisit.by_ids(Scope(BeingId(owner[id_])), [MemoryId(id_)])).memories
             assert f"zz{owner[id_]}zz" in whole.scene.action  # nobody else has changed or erased it
-    assert succeeded > CALLS * 0.7
+    assert succeeded > calls * 0.7
     assert all(len(found) > 3 for found in seen.values())
-    assert len(changed) > 10
-    assert len(erased) > 3
+    assert len(changed) > calls // 200
+    assert len(erased) > calls // 600
 
 
 def remember(content: dict[str, Any], being: str, seen: dict[str, list[str]], owner: dict[str, str]) -> None:

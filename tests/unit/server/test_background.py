@@ -99,12 +99,12 @@ class House:
 
 
 @pytest.fixture
-async def house(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[House]:
+async def house(tmp_path: Path, new_db: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[House]:
     monkeypatch.setattr(background, "CATCH_UP_SECONDS", 0)
     monkeypatch.setattr(background, "EMBED_RETRY_SECONDS", 0)
     index = await WatchedIndex.open(tmp_path / "index", Fingerprint(WordEmbedder().model, WordEmbedder().dim))
     assert isinstance(index, WatchedIndex)
-    async with open_ledger(tmp_path / "memory.db") as ledger:
+    async with open_ledger(new_db) as ledger:
         yield House(ledger, index)
     await index.close()
 

@@ -13,7 +13,7 @@ import pytest
 
 from memory.language import LanguageModel
 from memory.watch.thread import Turned
-from server import memory_thread as module
+from server import rounds
 from server.memory_thread import Watcher, runs
 from server.settings import Settings
 
@@ -107,7 +107,7 @@ async def test_at_the_end_a_quick_turn_is_finished_and_another_is_cancelled(
     monkeypatch: pytest.MonkeyPatch, seconds: float, cancelled: int
 ) -> None:
     """It is repeated at the next start (tests/unit/memory/watch/test_thread.py)."""
-    monkeypatch.setattr(module, "QUICK_SECONDS", seconds)
+    monkeypatch.setattr(rounds, "QUICK_SECONDS", seconds)
     home = Threaded(Turned(more=True))
     home.goes_on.clear()
     home.news.set()

@@ -17,7 +17,7 @@ from memory.patrol_ports import Lately
 from memory.scope import Scope
 from patrol.report import PatrolReport
 from patrol.when import Habits
-from server import schedule as schedule_module
+from server import rounds
 from server.schedule import APART, CLIENT, Schedule, Ward, habits_of
 from server.settings import Settings
 from tests.doubles import NOW, Clock
@@ -202,7 +202,7 @@ async def test_at_the_end_a_patrol_that_is_quick_ends_and_another_is_cancelled(
     home: Household, monkeypatch: pytest.MonkeyPatch, seconds: float, cancelled: int
 ) -> None:
     """Cancelled, it rolls back what it did (tests/unit/patrol/test_run.py). The others wait for the next start."""
-    monkeypatch.setattr(schedule_module, "QUICK_SECONDS", seconds)
+    monkeypatch.setattr(rounds, "QUICK_SECONDS", seconds)
     home.new = {ADA: many(ADA), BERT: many(BERT)}
     home.goes_on.clear()
     home.time_passes.set()

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from memory.context.asked import ContextFlags
+from memory.context.flags import ContextFlags
 from memory.errors import InvalidInput
 from memory.model import CATEGORIES
 from tools.arguments import Arguments, input_schema, read_arguments

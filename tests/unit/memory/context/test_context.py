@@ -12,8 +12,10 @@ from typing import Any
 import pytest
 
 from memory.chat import Message, MessageId
-from memory.context.asked import Block, BuiltContext, ContextFlags, ContextQuery
+from memory.context.asked import Block, BuiltContext, ContextQuery
 from memory.context.context import BuildContext
+from memory.context.flags import ContextFlags
+from memory.ingest import forget as forgetting
 from memory.ingest.store import NewScene
 from memory.model import MemoryId, RunId, Scene
 from memory.patrol_ports import DiaryEntry, PatrolChanges, Thoughts
@@ -83,8 +85,8 @@ class House:
 
 
 @pytest.fixture
-async def house(tmp_path: Path) -> AsyncIterator[House]:
-    async with open_memory(Settings(data_dir=tmp_path), embedder=WordEmbedder(), background=False) as memory:
+async def house(new_db: Path) -> AsyncIterator[House]:
+    async with open_memory(Settings(data_dir=new_db.parent), embedder=WordEmbedder(), background=False) as memory:
         yield House(memory)
 
 
@@ -234,8 +236,11 @@ async def test_the_diary_is_of_seven_days_and_told_in_short_unless_in_full(house
     assert await told(ai_diary_full=True, prompt_lite_mode=True) == await told()
 
 
-async def test_recent_are_the_five_that_came_to_mind_last_alive_and_ones_own(house: House) -> None:
+async def test_recent_are_the_five_that_came_to_mind_last_alive_and_ones_own(
+    house: House, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """spec P5, 2-B"""
+    monkeypatch.setattr(forgetting, "PATIENCE_S", 0.0)  # nothing works in the background here
     ids = await house.store(*(f"Scene number {n}" for n in range(8)))
     [bobs] = await house.store("Bob's scene", scope=BOB)
     await house.activate(bobs, scope=BOB)

@@ -69,7 +69,7 @@ async def test_the_soul_has_its_parts_and_no_others_and_is_shown_in_their_order(
 async def test_nobody_else_sees_changes_or_removes_it(profile: Profile) -> None:
     """spec P1"""
     await profile.write(ADA, "partner_rules", "Address", "never tell it")
-    note = await profile.note(ADA, "todo", "Buy bread")
+    note = (await profile.note(ADA, "todo", "Buy bread")).note
     await profile.write(BOB, "partner_rules", "Address", "tell everybody")
     await profile.enable(BOB, "partner_rules", "Address", False)
     await profile.remove(BOB, "partner_rules", "Address")
@@ -223,11 +223,14 @@ async def test_no_secret_is_written_and_the_answer_counts_them(home: Household, 
     written = await profile.write(ADA, "knowledge", "Router", f"its token is {TOKEN}")
     named = await profile.write(ADA, "knowledge", "password", "Tr0ub4dor" + "And3")
     preference = await profile.write(ADA, "preferences", f"Token {TOKEN}", f"always {TOKEN}")
-    note = await profile.note(ADA, "todo", f"Change {TOKEN}")
+    noted = await profile.note(ADA, f"todo {TOKEN}", f"Change {TOKEN}")
+    plain = await profile.note(ADA, "todo", "Buy bread")
     assert written.redacted == {"github token": 1}
     assert sum(named.redacted.values()) == 1
     assert preference.redacted == {"github token": 2}
-    assert TOKEN not in note.content
+    assert noted.redacted == {"github token": 2}
+    assert plain.redacted == {}
+    assert TOKEN not in noted.note.content + noted.note.type
     with closing(sqlite3.connect(home.path)) as connection:
         held = everything(connection)
     assert TOKEN not in held
@@ -246,8 +249,8 @@ async def test_more_of_a_kind_than_a_prompt_can_take_are_refused(profile: Profil
 
 
 async def test_notes_are_open_until_they_are_done_and_scenes_are_none(home: Household, profile: Profile) -> None:
-    bread = await profile.note(ADA, "todo", "Buy bread")
-    ann = await profile.note(ADA, "reminder", "Call Ann")
+    bread = (await profile.note(ADA, "todo", "Buy bread")).note
+    ann = (await profile.note(ADA, "reminder", "Call Ann")).note
     await home.note({"action": "We met"})
     assert [(one.type, one.content) for one in await profile.notes(ADA)] == [
         ("todo", "Buy bread"),

@@ -65,11 +65,11 @@ class House:
 
 
 @pytest.fixture
-async def house(tmp_path: Path) -> AsyncIterator[House]:
+async def house(tmp_path: Path, new_db: Path) -> AsyncIterator[House]:
     index: Any = await Stubborn.open(tmp_path / "index", Fingerprint(WordEmbedder().model, WordEmbedder().dim))
     index.begun, index.go = asyncio.Event(), asyncio.Event()
     index.go.set()
-    async with open_ledger(tmp_path / "memory.db") as ledger:
+    async with open_ledger(new_db) as ledger:
         yield House(ledger, index)
     await index.close()
 

@@ -82,8 +82,8 @@ async def opened(path: Path, kind: type[EdgeIndex] = EdgeIndex) -> AsyncIterator
 
 
 @pytest.fixture
-async def home(tmp_path: Path) -> AsyncIterator[Home]:
-    async with open_ledger(tmp_path / "memory.db") as ledger, opened(tmp_path / "index") as index:
+async def home(tmp_path: Path, new_db: Path) -> AsyncIterator[Home]:
+    async with open_ledger(new_db) as ledger, opened(tmp_path / "index") as index:
         yield Home(ledger, index)
 
 

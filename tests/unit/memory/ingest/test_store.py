@@ -82,9 +82,9 @@ class Home:
 
 
 @pytest.fixture
-async def home(tmp_path: Path) -> AsyncIterator[Home]:
+async def home(tmp_path: Path, new_db: Path) -> AsyncIterator[Home]:
     index = await EdgeIndex.open(tmp_path / "index", Fingerprint(WordEmbedder().model, WordEmbedder().dim))
-    async with open_ledger(tmp_path / "memory.db") as ledger:
+    async with open_ledger(new_db) as ledger:
         yield Home(ledger, index)
     await index.close()
 

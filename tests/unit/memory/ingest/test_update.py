@@ -41,8 +41,8 @@ def embedder() -> Embedder:
 
 
 @pytest.fixture
-async def home(tmp_path: Path, embedder: Embedder) -> AsyncIterator[OpenMemory]:
-    async with open_memory(Settings(data_dir=tmp_path), embedder=embedder, background=False) as memory:
+async def home(new_db: Path, embedder: Embedder) -> AsyncIterator[OpenMemory]:
+    async with open_memory(Settings(data_dir=new_db.parent), embedder=embedder, background=False) as memory:
         yield memory
 
 

@@ -9,11 +9,6 @@ from tests.doubles import WordEmbedder
 from tests.unit.memory.recall.homes import DIM, Home, opened
 
 
-@pytest.fixture(scope="package")
-def templates(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tmp_path_factory.mktemp("templates")
-
-
 @pytest.fixture
 async def home(tmp_path: Path, templates: Path) -> AsyncIterator[Home]:
     async with opened(tmp_path, WordEmbedder(DIM), templates) as home:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import math
+import re
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from memory.rules import salience
 from memory.rules.salience import RARE, STATISTICS_FROM, Signals, rarity, signals, telling_words
 
 
@@ -128,3 +130,54 @@ def test_words_are_looked_up_once_each_without_stop_words_the_longest_first() ->
 @given(st.text(), st.floats(0, 1))
 def test_salience_of_any_text_is_between_zero_and_one(text: str, rare: float) -> None:
     assert 0 <= signals(text, rarity=rare).salience <= 1
+
+
+PLAINLY = {
+    "_HANDLE": re.compile(
+        r"(?<!\w)@\w{2,}|\b[\w.+\-]+@[\w\-]+\.\w{2,}|\bhttps?://\w|\b\w[\w\-]+\.(?:com|org|net|io|dev|de|jp)\b"
+    ),
+    "_CODE": re.compile(
+        r"`[^`\n]+`|^\s*(?:```|~~~)|\b[a-z]+_[a-z_]+\b|\b[a-z]+[A-Z]\w+\b|\w\(\)|\b\w+::\w+"
+        r"|\b[A-Za-z]+\d+[A-Za-z\d]*\b|(?:^|\s)(?:[./~][\w.\-]*)?/[\w.\-]+/[\w.\-/]+|--[a-z][a-z\-]+\b"
+        r"|\b[A-Z]{2,}[_-][A-Z\d_-]+\b",
+        re.MULTILINE,
+    ),
+    "_CASELESS_NUMBER": re.compile("[一二三四五六七八九十百千万億两]+(?:年|月|日|時|时|分|人|個|个|回|次|円|元|歳|岁)"),
+}
+"""The same, said as one would, which takes time in proportion to the square of a text."""
+_PIECES = [
+    "a",
+    "B",
+    "é",
+    "7",
+    "٣",
+    "_",
+    ".",
+    "-",
+    "+",
+    "@",
+    "`",
+    "~~~",
+    "\n",
+    " ",
+    "\x0c",
+    "/",
+    ".com",
+    ".c",
+    "一",
+    "年",
+]
+
+
+@given(st.lists(st.sampled_from(_PIECES), max_size=12).map("".join))
+@settings(max_examples=400)
+def test_what_is_read_in_one_go_finds_the_same(text: str) -> None:
+    for name, plainly in PLAINLY.items():
+        assert bool(getattr(salience, name).search(text)) == bool(plainly.search(text)), name
+
+
+@pytest.mark.parametrize("piece", ["a-", "a.", "a+", "7", "\n", "一", "/a"])
+def test_a_text_of_a_hundred_thousand_characters_is_looked_through_in_one_go(piece: str) -> None:
+    """It took minutes, for each part was read to the end of the text."""
+    text = f"a{piece * (100_000 // len(piece))}é"
+    assert 0 <= signals(text, rarity=0.0).salience <= 1

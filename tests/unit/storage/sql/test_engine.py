@@ -24,8 +24,8 @@ ROOT = Path(__file__).parents[4]
 
 
 @pytest.fixture
-async def database(tmp_path: Path) -> AsyncIterator[Database]:
-    async with open_database(tmp_path / "memory.db") as database:
+async def database(new_db: Path) -> AsyncIterator[Database]:
+    async with open_database(new_db) as database:
         yield database
 
 

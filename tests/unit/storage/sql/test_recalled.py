@@ -24,11 +24,6 @@ from tests.household import new_store, rows
 DAY = timedelta(days=1)
 
 
-@pytest.fixture(scope="module")
-def templates(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tmp_path_factory.mktemp("templates")
-
-
 @pytest.fixture
 async def ledger(tmp_path: Path, templates: Path) -> AsyncIterator[Ledger]:
     async with open_ledger(new_store(templates, tmp_path / "memory.db")) as ledger:

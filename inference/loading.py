@@ -1,0 +1,73 @@
+"""A model that is loaded when first needed, in a thread of its own that nobody has to wait for at the end."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import threading
+import time
+from collections.abc import Callable
+from typing import Generic, TypeVar
+
+from memory.errors import EmbeddingUnavailable, RerankerUnavailable
+
+M = TypeVar("M")
+E = TypeVar("E", EmbeddingUnavailable, RerankerUnavailable)
+
+RETRY_SECONDS = 60.0
+"""After a failure to load, the next try comes no sooner: each may wait for a network."""
+
+
+class Loading(Generic[M, E]):
+    """One model, and what becomes of the attempts to have it; of these, one is under way at a time."""
+
+    def __init__(self, name: str, load: Callable[[], M], unavailable: type[E], *, logger: logging.Logger) -> None:
+        """`load` may take long; it raises `unavailable`."""
+        self._name = name
+        self._load = load
+        self._unavailable: type[E] = unavailable
+        self._logger = logger
+        self._attempt: asyncio.Future[M] | None = None
+        self._failed_at = 0.0
+        self.began = 0.0
+        """When the last attempt began, in seconds of the monotonic clock."""
+        self.loaded: M | None = None
+        self.failure: E | None = None
+        """Why the model could not be had at the last attempt, or None."""
+
+    def attempt(self) -> asyncio.Future[M]:
+        """The one that is under way or has succeeded, or a new one; to be shielded from those who wait for it. Raises
+        the last failure while it is too early for a new one."""
+        if self._attempt and (not self._attempt.done() or self.loaded is not None):
+            return self._attempt
+        if self.failure and time.monotonic() - self._failed_at < RETRY_SECONDS:
+            raise self.failure
+        loop = asyncio.get_running_loop()
+        self._attempt = loop.create_future()
+        self.began = time.monotonic()
+        threading.Thread(target=self._work, args=(loop, self._attempt), name="loading a model", daemon=True).start()
+        return self._attempt
+
+    def _work(self, loop: asyncio.AbstractEventLoop, attempt: asyncio.Future[M]) -> None:
+        model, error = None, None
+        try:
+            model = self._load()
+        except self._unavailable as unavailable:
+            error = unavailable
+        except Exception as unforeseen:  # a thread of ours: nobody else would say that it died
+            self._logger.exception("loading %s failed", self._name)
+            error = self._unavailable(self._name, f"it does not load: {unforeseen}")
+        with contextlib.suppress(RuntimeError):  # the loop may have been closed meanwhile
+            loop.call_soon_threadsafe(self._tell, attempt, model, error)
+
+    def _tell(self, attempt: asyncio.Future[M], model: M | None, error: E | None) -> None:
+        self.loaded, self.failure, self._failed_at = model, error, time.monotonic()
+        if attempt.cancelled():
+            return
+        if model is not None:
+            attempt.set_result(model)
+        elif error is not None:
+            self._logger.warning("%s", error)
+            attempt.set_exception(error)
+            attempt.exception()  # whoever waits is told; nobody has to

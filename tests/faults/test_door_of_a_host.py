@@ -1,0 +1,182 @@
+"""Who calls at a host's door: of another version, with wrong words, without the token; and a host that is silent."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import socket
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from server.attach.address import ABOUT, LOCK, find
+from server.attach.finding import reach, silent
+from server.attach.hello import PROTOCOL, Hello, NoHost, read_hello, reply
+from server.attach.lock import hold
+from tests.e2e.hosting import asking, hosted, hosts_of, madeleine, mode, no_host_left, status
+from tests.e2e.serving import ask
+
+
+@pytest.fixture(scope="module")
+def settled(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """The data directory of a host that is there, with a memory in it, for those who only call at its door."""
+    folder = tmp_path_factory.mktemp("settled") / "data"
+    with no_host_left(folder), asking(folder) as asker:
+        asker.store(0, "The lamp is broken")
+        asker.wait_for(1)
+        yield folder
+
+
+@contextmanager
+def another_installation(data_dir: Path, *, protocol: int) -> Iterator[list[str]]:
+    """A host of another protocol: it says no to those who want to be served, and goes when it is told to. What it
+    was asked for."""
+    data_dir.mkdir(mode=0o700)
+    wanted: list[str] = []
+    listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    listener.bind(find(data_dir).path)
+    listener.listen()
+
+    def serve() -> None:
+        with hold(data_dir / LOCK) as mine:
+            assert mine
+            held.set()
+            while "stop" not in wanted:
+                link, _ = listener.accept()
+                with link, link.makefile("rb") as lines:
+                    hello = read_hello(lines.readline())
+                    wanted.append(hello.want)
+                    no = {} if hello.want == "stop" else {"error": "update one of us"}
+                    answer = json.loads(reply(version="x", pid=0, **no))
+                    answer["madeleine"]["protocol"] = protocol
+                    link.sendall(json.dumps(answer).encode() + b"\n")
+            listener.close()
+
+    held = threading.Event()
+    thread = threading.Thread(target=serve, daemon=True)
+    thread.start()
+    assert held.wait(timeout=60)
+    try:
+        yield wanted
+    finally:
+        if thread.is_alive():
+            with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as link:
+                link.connect(find(data_dir).path)
+                link.sendall(Hello(want="stop").line())
+                link.recv(1)
+        thread.join(timeout=60)
+
+
+async def test_the_host_of_an_older_installation_makes_room(data_dir: Path) -> None:
+    with another_installation(data_dir, protocol=PROTOCOL - 1) as wanted:
+        async with hosted(data_dir) as client:
+            await ask(client, "store", text="The lamp is broken")
+        assert wanted == ["serve", "stop"]
+
+
+def test_the_client_of_an_older_installation_is_told_to_be_updated(data_dir: Path) -> None:
+    with another_installation(data_dir, protocol=PROTOCOL + 1) as wanted:
+        found = madeleine(data_dir)
+        assert found.returncode == 1
+        assert found.stderr == "madeleine: update one of us\n"
+        assert wanted == ["serve"]
+
+
+def test_a_host_says_so_to_a_client_of_another_protocol(settled: Path) -> None:
+    answer = greeting(settled, {"want": "serve", "protocol": PROTOCOL + 1, "version": "9.9"})
+    assert "Update the older installation" in answer["error"]
+    assert answer["protocol"] == PROTOCOL
+
+
+def greeting(data_dir: Path, hello: dict[str, Any]) -> Any:
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as link, link.makefile("rb") as lines:
+        link.connect(find(data_dir).path)
+        link.sendall(json.dumps({"madeleine": hello}).encode() + b"\n")
+        line = lines.readline()
+        return json.loads(line)["madeleine"] if line else None
+
+
+@pytest.mark.parametrize(
+    "line", [b"\n", b"GET / HTTP/1.1\r\n", b"{}\n", b'{"madeleine":1}\n', b"\xff" * 70_000 + b"\n"]
+)
+async def test_a_caller_that_does_not_say_hello_properly_is_hung_up_on(settled: Path, line: bytes) -> None:
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as link:
+        link.connect(find(settled).path)
+        link.sendall(line)
+        assert link.recv(100) == b""
+    async with hosted(settled) as client:
+        assert (await ask(client, "recall", query="Which lamp is broken?"))["count"] == 1
+
+
+@pytest.mark.parametrize(
+    ("more", "what"),
+    [
+        ({"MADELEINE_NONSENSE": "1"}, "NONSENSE"),
+        ({"MADELEINE_MAX_TEXT_CHARS": "few"}, "max_text_chars"),
+        ({"MADELEINE_TOOLS": "remember"}, "remember"),
+    ],
+)
+def test_a_wrong_setting_is_told_at_the_start(data_dir: Path, settled: Path, more: dict[str, str], what: str) -> None:
+    """Where there is no host, and beside one."""
+    for place in (data_dir, settled):
+        found = madeleine(place, **more)
+        assert (found.returncode, what in found.stderr) == (2, True), found
+
+
+def test_over_loopback_who_does_not_know_the_token_gets_no_answer(data_dir: Path) -> None:
+    with asking(data_dir, more={"MADELEINE_ATTACH": "tcp"}) as asker:
+        asker.store(0, "The lamp is broken")
+        asker.wait_for(1)
+        address = find(data_dir)
+        assert mode(data_dir / ABOUT) == 0o600
+        for token in ("", "wrong", address.token[:-1]):
+            with socket.create_connection(("127.0.0.1", address.port), timeout=60) as link:
+                link.sendall(Hello(token=token).line())
+                assert link.recv(100) == b""
+        with socket.create_connection(("127.0.0.1", address.port), timeout=60) as link:
+            link.sendall(Hello(want="status", token=address.token).line())
+            assert json.loads(link.recv(65536))["madeleine"]["ok"]
+
+
+def test_a_stale_port_is_not_told_the_token(data_dir: Path) -> None:
+    data_dir.mkdir()
+    with socket.create_server(("127.0.0.1", 0)) as stranger:
+        about = {"pid": 1, "version": "0", "port": stranger.getsockname()[1], "token": "secret"}
+        (data_dir / ABOUT).write_text(json.dumps(about), encoding="utf-8")
+        assert status(data_dir) == {"data_dir": str(data_dir)}
+        stranger.setblocking(False)
+        with pytest.raises(BlockingIOError):
+            stranger.accept()
+
+
+def test_a_host_that_does_not_answer_is_told_of_with_its_id(data_dir: Path) -> None:
+    with asking(data_dir) as asker:
+        asker.store(0, "The lamp is broken")
+        asker.wait_for(1)
+        [pid] = hosts_of(data_dir)
+        os.kill(pid, signal.SIGSTOP)
+        with asking(data_dir) as waiting:
+            wait_until_it_catches(waiting.process.pid, signal.SIGTERM)
+            waiting.process.send_signal(signal.SIGTERM)
+            assert waiting.process.wait(timeout=20) == 0, "who waits for a host can be told to end"
+        with pytest.raises(NoHost):
+            reach(data_dir, Hello(want="status"), seconds=0.2)
+        assert f"(id {pid}) does not answer" in silent(data_dir)
+        os.kill(pid, signal.SIGCONT)
+        assert status(data_dir)["pid"] == pid
+
+
+def wait_until_it_catches(pid: int, signum: int) -> None:
+    limit = time.monotonic() + 60
+    while time.monotonic() < limit:
+        for line in Path(f"/proc/{pid}/status").read_text(encoding="utf-8").splitlines():
+            if line.startswith("SigCgt:") and int(line.split()[1], 16) >> (signum - 1) & 1:
+                return
+        os.sched_yield()
+    raise AssertionError(f"process {pid} does not catch signal {signum}")
