@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from pathlib import Path
+from random import Random
 from typing import Any
 
+from tests.e2e.conftest import Lodger
 from tests.e2e.serving import ask, connected, refused
 from tests.language.stub import Asked, language_server, said
 from tests.language.stub import refused as refused_by_the_model
@@ -116,3 +118,14 @@ async def test_a_language_model_finds_other_words_and_one_that_fails_does_no_har
     assert asked[0].model == "small"
     assert failed["memories"] == []
     assert failed["notice"].startswith("The query was not put in other words.")
+
+
+async def test_what_is_asked_for_word_by_word_is_found_among_many_that_differ_in_numbers(lodger: Lodger) -> None:
+    """All in one session, as turns that follow one another: those with a neighbour much like them must not lead."""
+    hidden = Random(7).choices(("lamp", "kettle", "violin", "ladder", "compass"), k=200)
+    told = [f"Round {at // 25} number {at % 25}: somebody hid a {hidden[at]} in attic {at % 25}" for at in range(200)]
+    async with lodger.connected() as client:
+        for text in told:
+            await ask(client, "store", text=text, session_id="hiding")
+        for text in told[5::10]:
+            assert text in texts(await ask(client, "recall", query=text, format="memories", limit=3))
