@@ -42,7 +42,7 @@ class Loading(Generic[M, E]):
         if self._attempt and (not self._attempt.done() or self.loaded is not None):
             return self._attempt
         if self.failure and time.monotonic() - self._failed_at < RETRY_SECONDS:
-            raise self.failure
+            raise self.failure.with_traceback(None)  # it would hold what each caller had in hand
         loop = asyncio.get_running_loop()
         self._attempt = loop.create_future()
         self.began = time.monotonic()

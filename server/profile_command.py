@@ -47,7 +47,7 @@ def require_the_tool(settings: Settings) -> None:
     if "profile" in settings.exclude_tools:
         raise InvalidInput(
             "`madeleine profile` uses the tool profile, which the setting exclude_tools leaves out. To use it this "
-            "once, run it with MADELEINE_EXCLUDE_TOOLS set to nothing."
+            "once, run it with MADELEINE_EXCLUDE_TOOLS=, (a comma: none is left out)."
         )
 
 

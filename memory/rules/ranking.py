@@ -1,7 +1,7 @@
 """The order of the candidates: the profile `blended`.
 
     f = w × bm25 / max(bm25) + (1 − w) × cosine,   w = 1 − (1 − 0.4) × dense_trust
-    e = f − max(0, min f of all candidates); 0 for a turn that is no candidate
+    e = f − the least f, where there are twenty candidates or more; 0 for a turn that is no candidate
     g = f + dense_trust × (0.15 × e of the next turn of its session
           + 0.3 × e of the turn before, where that ends with a question and another person answers it)
     score = g + 0.25 × max g within the session
@@ -16,7 +16,7 @@
 
 Emotions count in full where the query asks how something felt, not at all where it asks for a fact, and else among
 candidates that are as relevant as the best: max(0, 1 − (max f − f) / 0.02). Turns count by what lifts them above the
-least of the candidates: where all say nearly the same, to have a neighbour among them tells nothing. Where the model
+least of many candidates: where all say nearly the same, to have a neighbour among them tells nothing. Where the model
 cannot read the query f is of words alone, which a neighbour shares for its subject: then turns count by themselves.
 Scores order the answers of one query; they are not comparable between queries. What each part is worth, on four public
 sets: `benchmarks/README.md`.
@@ -61,6 +61,8 @@ class RankingWeights:
         return turns + told + self.length + self.emotion
 
 
+MANY = 20
+"""Candidates of which the least tells what any has; of fewer it may be the very answer."""
 EMOTION_WITHIN = 0.02
 """Behind the best f: so far a feeling decides between candidates (`make emotions`)."""
 _WORD = re.compile(r"\w+")
@@ -93,7 +95,8 @@ def blend(pool: Pool, *, dense_trust: float, words: float) -> NDArray[np.float32
 def with_its_turns(f: Floats, traits: Sequence[Traits], weights: RankingWeights, trust: float) -> Floats:
     """float64, (n,): g above."""
     places = {(one.session_id, one.turn): at for at, one in enumerate(traits) if one.session_id}
-    g, apart = f.copy(), f - max(0.0, f.min(initial=1.0))
+    least = max(0.0, f.min()) if len(f) >= MANY else 0.0
+    g, apart = f.copy(), f - least
     for at, one in enumerate(traits):
         if not one.session_id:
             continue

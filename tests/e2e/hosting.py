@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import select
 import signal
 import subprocess
 import threading
@@ -66,12 +67,15 @@ hosted = partial(connected, words=COMMAND)
 """A real client of the command as an MCP client starts it."""
 
 
+GONE_SECONDS = 60
+
+
 def kill(pid: int) -> None:
     """And wait until it is gone: its parent may be a forwarder, which has other things to do than to bury it."""
     gone = os.pidfd_open(pid)
     try:
         os.kill(pid, signal.SIGKILL)
-        signal.pidfd_send_signal(gone, 0)
+        select.select([gone], [], [], GONE_SECONDS)
     except ProcessLookupError:
         pass
     finally:

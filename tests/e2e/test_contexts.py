@@ -297,7 +297,7 @@ async def test_the_command_shows_and_changes_a_profile_through_the_host(
     ("setting", "said"),
     [
         ({"read_only": True}, "run it with MADELEINE_READ_ONLY=false"),
-        ({"exclude_tools": ["forget", "profile"]}, "run it with MADELEINE_EXCLUDE_TOOLS set to nothing"),
+        ({"exclude_tools": ["forget", "profile"]}, "run it with MADELEINE_EXCLUDE_TOOLS=,"),
     ],
 )
 async def test_where_settings_keep_the_profile_away_the_command_says_which_and_starts_no_host(

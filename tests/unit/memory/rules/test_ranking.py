@@ -187,16 +187,37 @@ def talk(*turns: tuple[str, float, bool], session: str = "s") -> list[float]:
 
 
 def test_a_turn_is_worth_more_for_the_one_after_it() -> None:
-    """f = 0.3, 0.6, 0.24 and 0.12, 0.12 the least: 0.15 × (0.6 − 0.12), 0.15 × (0.24 − 0.12); the last has none."""
-    turns = talk(("", 0.5, False), ("", 1.0, False), ("", 0.4, False), ("", 0.2, False))
-    assert turns == pytest.approx([0.072, 0.018, 0.0, 0.0], abs=2e-6)
+    """0.15 × f of the next turn, f = 0.6 × cosine; the last has none."""
+    assert talk(("", 0.5, False), ("", 1.0, False), ("", 0.2, False)) == pytest.approx([0.09, 0.018, 0.0], abs=2e-6)
 
 
-def test_of_memories_that_say_nearly_the_same_a_neighbour_does_not_lift_one_above_what_was_asked() -> None:
-    """The first is asked for, but its next turn is no candidate; f of them is 0.6, 0.57 and 0.54."""
-    traits = [replace(PLAIN, session_id="s", turn=turn) for turn in (0, 7, 8)]
-    found = blended("ramen", pool([1.0, 0.95, 0.9], traits=traits), ALL[:3], dense_trust=1.0, weights=WEIGHTS)
+def test_of_many_a_turn_counts_by_what_lifts_it_above_the_least() -> None:
+    """f = 0.6 × cosine, 0.3 the least of twenty: 0.15 × (0.6 − 0.3) for the turn before the best, 0 for the others."""
+    turns = [("", 0.5, False), ("", 1.0, False), *[("", 0.5, False)] * 18]
+    assert talk(*turns) == pytest.approx([0.045, *[0.0] * 19], abs=2e-6)
+
+
+def test_of_many_that_say_nearly_the_same_a_neighbour_does_not_lift_one_above_what_was_asked() -> None:
+    """The first is asked for, but its next turn is no candidate, as those of all others are."""
+    traits = [replace(PLAIN, session_id="s", turn=turn) for turn in (0, *range(7, 27))]
+    cosines = [1.0, *[0.95, 0.9] * 10]
+    found = blended("ramen", pool(cosines, traits=traits), ALL[:21], dense_trust=1.0, weights=WEIGHTS)
     assert found.argmax() == 0
+
+
+@pytest.mark.parametrize("others", [0, 5, 40])
+def test_an_answer_comes_before_the_question_that_it_answers(others: int) -> None:
+    """However many other candidates there are: f = 0.6 and 0.54, of the others 0.18."""
+    asked = replace(PLAIN, session_id="s", turn=0, actors=("Ann",), signals=Signals(asks=True))
+    answered = replace(PLAIN, session_id="s", turn=1, actors=("Bo",))
+    found = blended(
+        "ramen",
+        pool([1.0, 0.9, *[0.3] * others], traits=[asked, answered, *[PLAIN] * others]),
+        ALL[: 2 + others],
+        dense_trust=1.0,
+        weights=WEIGHTS,
+    )
+    assert found.argmax() == 1
 
 
 def test_turns_of_no_session_are_no_neighbours() -> None:
@@ -269,14 +290,12 @@ CANDIDATES = st.lists(st.tuples(st.floats(0, 1, width=32), st.floats(0, 9, width
 
 def test_a_candidate_that_has_all_that_goes_together_is_near_one() -> None:
     """Best of both channels and of its session, followed by as good a one, of the user and with the actor, long, with
-    every emotion, a preference and a time: (1.15 × 1.25 + 0.75) / 2.5625. The user does not answer questions. A third
-    candidate has nothing, so that the least f is 0."""
+    every emotion, a preference and a time: (1.15 × 1.25 + 0.75) / 2.5625. The user does not answer questions."""
     signs = Signals(prefers=True, tells_when=True)
     best = Traits("s", 0, ("user", "Hashi"), ("joy",), 15, 0, signs)
     after = Traits("s", 1, (), (), 0, 0)
     query, joy = "when should I call Hashi, and how was it?", frozenset({"joy"})
-    all_three = pool([1, 1, 0], [3, 3, 0], [best, after, PLAIN])
-    found = blended(query, all_three, ALL[:3], dense_trust=1.0, emotions=joy, weights=WEIGHTS)
+    found = blended(query, pool([1, 1], [3, 3], [best, after]), ALL[:2], dense_trust=1.0, emotions=joy, weights=WEIGHTS)
     assert float(found[0]) == pytest.approx(2.1875 / 2.5625)
 
 
