@@ -490,6 +490,7 @@ class Pool:
     cosine: NDArray[np.float32]
     weights: NDArray[np.float32]
     idf: NDArray[np.float32]
+    numbers: NDArray[np.bool_]
 
     @property
     def bm25(self) -> NDArray[np.float32]:

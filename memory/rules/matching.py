@@ -2,8 +2,10 @@
 
 A candidate *anchors* the query if its cosine reaches the threshold, or if it holds enough of the query's words.
 Words are weighed by their IDF over the being's own memories; words that no memory holds count too, at the greatest
-IDF, so a query about something else is never "well matched" by its one common word. Once a query has an anchor it is
-about something that the being remembers, and candidates that are a little weaker (*companions*) match too.
+IDF, so a query about something else is never "well matched" by its one common word. Numbers and days weigh against a
+match and not for it: many memories have a 12 that have nothing to do with "12 apples". What holds all that is asked
+for, numbers included, is an anchor. Once a query has one it is about something that the being remembers, and
+candidates that are a little weaker (*companions*) match too.
 
 Measured over 134 encyclopaedic questions put to every store of three public sets: 98 % of them stay empty, at 0.1, 0
 and 0.1 points of R@10 (LoCoMo, BEAM, JSQuAD). `benchmarks/README.md` has the figures and the command.
@@ -11,7 +13,7 @@ and 0.1 points of R@10 (LoCoMo, BEAM, JSQuAD). `benchmarks/README.md` has the fi
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -47,14 +49,16 @@ def matches(pool: Pool, *, dense_trust: float, thresholds: MatchThresholds) -> N
     """bool, (n,). `dense_trust` in [0, 1] scales the cosines of a query in a script that the model does not know."""
     t = thresholds
     cosine = pool.cosine * dense_trust
-    coverage = word_coverage(pool)
-    terms = (pool.weights > 0).sum(axis=1)
     need = 1 - (1 - t.unread) * (1 - dense_trust)
-    anchors = (
-        (cosine >= t.cosine)
-        | ((coverage >= need * t.coverage) & (terms >= round(need * t.terms)))
-        | (coverage >= need * t.coverage_of_few)
-    )
+    held = pool.weights > 0
+    coverage = word_coverage(replace(pool, weights=pool.weights * ~pool.numbers))
+    terms = (held & ~pool.numbers).sum(axis=1)
+    by_words = (coverage >= need * t.coverage) & (terms >= round(need * t.terms))
+    by_words |= coverage >= need * t.coverage_of_few
+    in_all = word_coverage(pool)
+    by_words |= held.all(axis=1) & (in_all > 0)
+    anchors = (cosine >= t.cosine) | by_words
     if not anchors.any():
         return np.asarray(anchors, np.bool_)
-    return np.asarray(anchors | (cosine >= t.companion_cosine) | (coverage >= need * t.companion_coverage), np.bool_)
+    companions = (cosine >= t.companion_cosine) | (in_all >= need * t.companion_coverage)
+    return np.asarray(anchors | companions, np.bool_)

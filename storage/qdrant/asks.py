@@ -140,7 +140,9 @@ async def candidates(
         cosines = {hit.key: hit.score for hits in (meant, *more) for hit in hits}
     found = _fused(meant, heard)
     kept = _telling(terms[0], statistics, encoder.bridges(question.words))
-    return _pool(found, cosines, kept, await statistics.idf([terms[0][at] for at in kept]))
+    counted = [terms[0][at] for at in kept]
+    numbers = encoder.numbers(question.words)
+    return _pool(found, cosines, kept, await statistics.idf(counted), [term in numbers for term in counted])
 
 
 def _by_words(scope: Scope, question: Question, terms: Terms) -> Ask:
@@ -193,9 +195,11 @@ def _known(traits: Traits | None) -> Traits:
     return traits
 
 
-def _pool(found: Hits, cosines: Mapping[int, float], kept: Sequence[int], idf: Sequence[float]) -> Pool:
-    """`found` with the weights of all terms, of which those at the positions `kept` count, with their `idf`; `cosines`
-    are those of all that have a vector."""
+def _pool(
+    found: Hits, cosines: Mapping[int, float], kept: Sequence[int], idf: Sequence[float], numbers: Sequence[bool]
+) -> Pool:
+    """`found` with the weights of all terms, of which those at the positions `kept` count, with their `idf` and whether
+    they are numbers; `cosines` are those of all that have a vector."""
     weights = [[hit.weights[at] for at in kept] for hit in found]
     return Pool(
         ids=tuple(hit.id for hit in found),
@@ -203,4 +207,5 @@ def _pool(found: Hits, cosines: Mapping[int, float], kept: Sequence[int], idf: S
         cosine=np.asarray([cosines.get(hit.key, 0.0) for hit in found], np.float32),
         weights=np.asarray(weights, np.float32).reshape(len(found), len(kept)),
         idf=np.asarray(idf, np.float32),
+        numbers=np.asarray(numbers, np.bool_),
     )

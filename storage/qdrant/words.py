@@ -36,6 +36,8 @@ _DAY_OF_MONTH = re.compile(
     re.IGNORECASE,
 )
 _NAME = re.compile(r"(?:(?<=[\w,;:] )|(?<=\())(?:May|Will)\b(?! (?:I|You|We|They|The|My)\b)|\bMay(?= \d)")
+_NAMES = ("zqmay", "zqwill")
+_SPELT = re.compile(r"\bzq\w+")
 _THOUSANDS = re.compile(r"(?<=\d),(?=\d{3}(?!\d))")
 _ORDINAL = re.compile(r"(?<!\w)(\d+)(?:st|nd|rd|th)(?!\w)", re.IGNORECASE)
 _NUMBER = re.compile(r"(?<![^\W_])\d++(?![^\W\d_])")
@@ -135,6 +137,13 @@ def _pieces_of_query(run: re.Match[str]) -> str:
     R@10 on JSQuAD); a single sign only where it stands alone."""
     pairs = _pairs(run.group())
     return _as_words([pair for pair in pairs if not _HIRAGANA.fullmatch(pair)] or pairs)
+
+
+def numbers(words: str) -> frozenset[int]:
+    """The terms of a query that are numbers or days."""
+    told = _as_told(_UNSPACED.sub(" ", normalize(words)))
+    found = [word for word in _SPELT.findall(told) if word not in _NAMES]
+    return frozenset(_bm25().embed_query(" ".join(found)).indices) if found else frozenset()
 
 
 def bridges(words: str) -> frozenset[int]:

@@ -394,6 +394,13 @@ class IndexContract:
         await index.upsert([point(1, text)])
         assert (await candidates(index, ADA, asked(query))).ids == ()
 
+    async def test_the_numbers_and_days_among_the_terms_are_marked(self, index: Index) -> None:
+        """Of 12, apples, May and the third of May."""
+        await index.upsert([point(1, "Twelve apples")])
+        found = await candidates(index, ADA, asked("12 apples on 3 May"))
+        assert (found.numbers.tolist().count(True), found.numbers.tolist().count(False)) == (2, 2)
+        assert not found.numbers[found.weights[0] > 0].any()
+
     @pytest.mark.parametrize("query", ["May I come in?", "may", "Will you?", "I will", "will I"])
     async def test_verbs_that_are_written_like_names_are_not_looked_for(self, index: Index, query: str) -> None:
         await index.upsert([point(1, "It was in May, with Will")])

@@ -14,8 +14,13 @@ from memory.ports import Pool, Traits
 from memory.rules.matching import MatchThresholds, matches, word_coverage
 
 
-def pool(cosine: Sequence[float], held: Sequence[Sequence[int]] = (), idf: Sequence[float] = ()) -> Pool:
-    """`held`: 1 for each query term that a candidate has."""
+def pool(
+    cosine: Sequence[float],
+    held: Sequence[Sequence[int]] = (),
+    idf: Sequence[float] = (),
+    numbers: Sequence[bool] | None = None,
+) -> Pool:
+    """`held`: 1 for each query term that a candidate has. `numbers`: of the terms; None: none is one."""
     weights = np.asarray(held, np.float32).reshape(len(cosine), len(idf))
     return Pool(
         ids=tuple(MemoryId(str(i)) for i in range(len(cosine))),
@@ -23,6 +28,7 @@ def pool(cosine: Sequence[float], held: Sequence[Sequence[int]] = (), idf: Seque
         cosine=np.asarray(cosine, np.float32),
         weights=weights,
         idf=np.asarray(idf, np.float32),
+        numbers=np.asarray([False] * len(idf) if numbers is None else numbers, np.bool_),
     )
 
 
@@ -42,6 +48,20 @@ def test_a_cosine_at_the_threshold_is_a_match_without_any_word(cosine: float, an
 def test_half_of_the_querys_words_are_a_match_without_any_likeness() -> None:
     """ruling 8: a memory may match by its words alone; 2 of 4 equal words are 0.5 ≥ 0.45."""
     assert matched(pool([0.0], [[1, 1, 0, 0]], [2, 2, 2, 2])) == [0]
+
+
+def test_a_number_is_no_match_where_other_words_are_asked_for() -> None:
+    """ruling 8: of "12 red apples" the first holds 12, the second 12 and red, 2 / 7 of the IDF without 12."""
+    idf, numbers = [3.0, 2.0, 2.0], [True, False, False]
+    assert matched(pool([0.0, 0.0], [[1, 0, 0], [1, 1, 0]], idf, numbers)) == []
+    assert matched(pool([0.0, 0.0], [[0, 1, 1], [1, 0, 0]], idf, numbers)) == [0, 1], "4 / 7, and its companion"
+
+
+def test_of_numbers_alone_all_are_a_match_and_some_are_none() -> None:
+    """ruling 8: "12 + 7", and "4711"."""
+    assert matched(pool([0.0, 0.0], [[1, 0], [0, 1]], [3, 2], [True, True])) == []
+    assert matched(pool([0.0, 0.0, 0.0], [[1, 0], [1, 1], [0, 1]], [3, 2], [True, True])) == [0, 1, 2]
+    assert matched(pool([0.0, 0.0], [[1], [0]], [3], [True])) == [0]
 
 
 def test_one_common_word_of_many_is_no_match() -> None:

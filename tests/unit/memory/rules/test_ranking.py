@@ -34,6 +34,7 @@ def pool(cosine: Sequence[float], bm25: Sequence[float] = (), traits: Sequence[T
         cosine=np.asarray(cosine, np.float32),
         weights=np.asarray(bm25 or [0.0] * len(cosine), np.float32).reshape(-1, 1),
         idf=np.ones(1, np.float32),
+        numbers=np.zeros(1, np.bool_),
     )
 
 

@@ -64,6 +64,7 @@ class NearIndex(NearbyIndex):
             np.array(cosines, np.float32),
             np.zeros((len(found), 0), np.float32),
             np.zeros(0, np.float32),
+            np.zeros(0, np.bool_),
         )
 
 
