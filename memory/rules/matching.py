@@ -7,8 +7,8 @@ match and not for it: many memories have a 12 that have nothing to do with "12 a
 for, numbers included, is an anchor. Once a query has one it is about something that the being remembers, and
 candidates that are a little weaker (*companions*) match too.
 
-Measured over 134 encyclopaedic questions put to every store of three public sets: 98 % of them stay empty, at 0.1, 0
-and 0.1 points of R@10 (LoCoMo, BEAM, JSQuAD). `benchmarks/README.md` has the figures and the command.
+Measured over 134 encyclopaedic questions put to every store of three public sets: 97 to 98 % of them stay empty, at
+0.1, 0 and 0 points of R@10 (LoCoMo, BEAM, JSQuAD). `benchmarks/README.md` has the figures and the command.
 """
 
 from __future__ import annotations
