@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from inference import packaged
 from inference.loading import Loading
 from inference.scripts import latin_share
-from inference.sessions import load_session
+from inference.sessions import loaded
 from memory.errors import EmbeddingUnavailable, InvalidInput
 from memory.model import ModelName
 
@@ -71,7 +71,6 @@ def load(name: str, models_dir: Path) -> LoadedModel:
         from fastembed.common.model_description import ModelSource, PoolingType
     except ImportError as error:
         raise EmbeddingUnavailable(name, f"fastembed cannot be imported: {error}") from error
-    # One thread: with two, a second busy core makes every run slower.
     if name == packaged.NAME:
         files = packaged.prepare(models_dir)
         alias = "madeleine/all-MiniLM-L6-v2"
@@ -85,14 +84,12 @@ def load(name: str, models_dir: Path) -> LoadedModel:
                 model_file=str(files.onnx),
             )
         try:
-            engine = TextEmbedding(alias, specific_model_path=str(files.directory), threads=1, lazy_load=True)
-            load_session(engine)
+            engine = loaded(TextEmbedding, alias, specific_model_path=str(files.directory))
         except Exception as error:  # onnxruntime and tokenizers raise errors of no common kind
             raise EmbeddingUnavailable(name, f"it does not load: {error}") from error
         return LoadedModel(engine, reads_all_scripts=False, tokenizer=_whole_text_tokenizer(engine))
     try:
-        engine = TextEmbedding(name, cache_dir=str(models_dir / "hub"), threads=1, lazy_load=True)
-        load_session(engine)
+        engine = loaded(TextEmbedding, name, cache_dir=str(models_dir / "hub"))
     except Exception as error:  # fastembed and the hub raise errors of no common kind
         reason = " ".join(str(error).split())[:300]
         raise EmbeddingUnavailable(
@@ -163,8 +160,7 @@ class DenseEmbedder:
 
     async def warm_up(self) -> None:
         """Load the model now, however long it takes. Raises `EmbeddingUnavailable`."""
-        if self._loading.loaded is None:
-            await asyncio.shield(self._loading.attempt())
+        await asyncio.shield(self._loading.attempt())
 
     async def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
         model = await self._model()

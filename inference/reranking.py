@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Protocol
 
 from inference.loading import Loading
-from inference.sessions import load_session
+from inference.sessions import loaded
 from memory.errors import RerankerUnavailable
 
 logger = logging.getLogger(__name__)
@@ -46,23 +46,18 @@ def load(name: str, models_dir: Path) -> CrossEncoder:
     except ImportError as error:
         raise RerankerUnavailable(name, f"fastembed cannot be imported: {error}") from error
     try:
-        # One thread: with two, a second busy core makes every run slower.
         if not Path(name).is_dir():
-            engine = TextCrossEncoder(name, cache_dir=str(models_dir / "hub"), threads=1, lazy_load=True)
-            load_session(engine)
-            return engine
+            return loaded(TextCrossEncoder, name, cache_dir=str(models_dir / "hub"))
         file = next((file for file in MODEL_FILES if (Path(name) / file).is_file()), MODEL_FILES[0])
         alias = f"directory/{Path(name).absolute()}"
         if not any(str(known["model"]).lower() == alias.lower() for known in TextCrossEncoder.list_supported_models()):
             TextCrossEncoder.add_custom_model(alias, sources=ModelSource(hf=alias), model_file=file)
-        engine = TextCrossEncoder(alias, specific_model_path=name, threads=1, lazy_load=True)
-        load_session(engine)
+        return loaded(TextCrossEncoder, alias, specific_model_path=name)
     except Exception as error:  # fastembed, the hub, onnxruntime and tokenizers raise errors of no common kind
         reason = " ".join(str(error).split())[:300]
         raise RerankerUnavailable(
             name, f"it could not be loaded ({reason}); check MADELEINE_RERANKER and the network"
         ) from error
-    return engine
 
 
 class FastembedReranker:

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+E = TypeVar("E")
 
 
-def load_session(engine: Any) -> None:
-    """Load the model of an engine of fastembed that was made with `lazy_load=True`.
+def loaded(engine: Callable[..., E], name: str, **options: Any) -> E:
+    """One of fastembed's `TextEmbedding` and `TextCrossEncoder`, its model loaded, for one thread: with two, a second busy
+    core makes every run slower.
 
     For each shape of its input ONNX Runtime keeps for ever a plan of where in memory everything goes ("memory
     pattern"), and asks its arena for one block as large as the whole plan, which seldom fits what is free. Texts come
@@ -16,10 +20,11 @@ def load_session(engine: Any) -> None:
     """
     from fastembed.common.onnx_model import OnnxModel
 
-    model = engine.model
+    lazy = engine(name, threads=1, lazy_load=True, **options)
+    model: Any = lazy.model  # type: ignore[attr-defined]
     if not isinstance(model, OnnxModel):  # a table of vectors, without a session
         model.load_model()
-        return
+        return lazy
     more_options = model.add_extra_session_options
 
     def without_plans(options: Any, extra: dict[str, Any]) -> None:
@@ -28,3 +33,4 @@ def load_session(engine: Any) -> None:
 
     model.add_extra_session_options = without_plans  # type: ignore[assignment]
     model.load_onnx_model()
+    return lazy

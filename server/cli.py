@@ -170,7 +170,6 @@ async def add_notes(settings: Settings, arguments: argparse.Namespace) -> None:
 
     from memory.errors import InvalidInput
     from memory.ingest.notes import add_note
-    from memory.ingest.redaction import clean_note
     from memory.model import BeingId
     from memory.scope import Scope
     from server.clocks import utc_now
@@ -187,9 +186,8 @@ async def add_notes(settings: Settings, arguments: argparse.Namespace) -> None:
     scope = Scope(BeingId(settings.being), "madeleine note")
     async with notes_inbox(settings) as inbox:
         for line in lines:
-            cleaned, secrets = clean_note(line, redaction(settings))
-            found.update(secrets)
-            await add_note(inbox, scope, cleaned, now=utc_now(), redact=redaction(settings))
+            noted = await add_note(inbox, scope, line, now=utc_now(), redact=redaction(settings))
+            found.update(noted.redacted)
     print(f"{len(lines)} notes wait for the next patrol of {settings.being!r}.")
     if found:
         print(f"Redacted: {', '.join(f'{count} {kind}' for kind, count in found.items())}.")

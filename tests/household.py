@@ -189,7 +189,7 @@ class Household:
 
     async def note(self, scene: object, scope: Scope = ADA) -> Note:
         text = scene if isinstance(scene, str) else json.dumps(scene)
-        return await add_note(self.ledger, scope, text, now=self.clock())
+        return (await add_note(self.ledger, scope, text, now=self.clock())).note
 
     async def recall(self, *ids: MemoryId, scope: Scope = ADA, times: int = 1) -> None:
         self.clock.advance(MOMENT)

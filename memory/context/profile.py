@@ -10,8 +10,8 @@ from datetime import datetime
 
 from memory.errors import InvalidInput
 from memory.ingest.forget import Forget
-from memory.ingest.notes import SCENE, add_note
-from memory.ingest.redaction import Cleaning, clean_note
+from memory.ingest.notes import SCENE, Noted, add_note
+from memory.ingest.redaction import Cleaning
 from memory.ingest.store import NewScene, StoreScenes
 from memory.ingest.update import UpdateMemory
 from memory.model import Changes, MemoryId, Note, NoteId, Scene
@@ -29,14 +29,6 @@ class Written:
     """`redacted`: the secrets that were taken out, by kind."""
 
     entry: ProfileEntry
-    redacted: Mapping[str, int] = field(default_factory=dict)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Noted:
-    """`redacted`: as in `Written`."""
-
-    note: Note
     redacted: Mapping[str, int] = field(default_factory=dict)
 
 
@@ -168,9 +160,8 @@ class Profile:
             raise InvalidInput(
                 "A note of the type scene is for the patrol. Nothing was written: call store, or `madeleine note`."
             )
-        content, found = clean_note(content, self._redact)
-        note = await add_note(self._ledger, scope, content, now=self._now(), type_=type_, redact=self._redact)
-        return Noted(note=note, redacted=Counter(of_type.found) + Counter(found))
+        noted = await add_note(self._ledger, scope, content, now=self._now(), type_=type_, redact=self._redact)
+        return replace(noted, redacted=Counter(of_type.found) + Counter(noted.redacted))
 
     async def close_note(self, scope: Scope, note_id: str, *, remove: bool = False) -> None:
         """It is not shown any more. Raises `InvalidInput` for what is not there."""

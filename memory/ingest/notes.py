@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 import uuid
-from collections.abc import Iterator
-from dataclasses import replace
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Annotated, Any
 
@@ -126,11 +126,18 @@ def read_scene(note: Note, scope: Scope, now: datetime) -> Memory | str:
     return replace(memory, emotion=EmotionVector(**given.emotion.model_dump()))
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Noted:
+    """The note as it was put into the inbox: without secrets. `redacted`: how many of which kind were taken out."""
+
+    note: Note
+    redacted: Mapping[str, int] = field(default_factory=dict)
+
+
 async def add_note(
     ledger: NoteLedger, scope: Scope, content: str, *, now: datetime, type_: str = SCENE, redact: Redact = redacted
-) -> Note:
-    """The note as it was put into the inbox: without secrets."""
-    content, _ = clean_note(content, redact)
+) -> Noted:
+    content, found = clean_note(content, redact)
     note = Note(id=NoteId(str(uuid.uuid4())), being_id=scope.being_id, type=type_, content=content, created_at=now)
     await ledger.add_note(scope, note)
-    return note
+    return Noted(note=note, redacted=found)

@@ -13,7 +13,7 @@ Measured over 134 encyclopaedic questions put to every store of three public set
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -39,10 +39,14 @@ class MatchThresholds:
 
 def word_coverage(pool: Pool) -> NDArray[np.float32]:
     """float32, (n,): the share in [0, 1] of the query's IDF that each candidate holds; 0 for a query without terms."""
-    total = float(pool.idf.sum())
+    return _covered(pool.weights > 0, pool.idf)
+
+
+def _covered(held: NDArray[np.bool_], idf: NDArray[np.float32]) -> NDArray[np.float32]:
+    total = float(idf.sum())
     if total <= 0:
-        return np.zeros(len(pool.ids), np.float32)
-    return np.asarray(((pool.weights > 0) @ pool.idf) / total, np.float32)
+        return np.zeros(len(held), np.float32)
+    return np.asarray((held @ idf) / total, np.float32)
 
 
 def matches(pool: Pool, *, dense_trust: float, thresholds: MatchThresholds) -> NDArray[np.bool_]:
@@ -51,12 +55,13 @@ def matches(pool: Pool, *, dense_trust: float, thresholds: MatchThresholds) -> N
     cosine = pool.cosine * dense_trust
     need = 1 - (1 - t.unread) * (1 - dense_trust)
     held = pool.weights > 0
-    coverage = word_coverage(replace(pool, weights=pool.weights * ~pool.numbers))
-    terms = (held & ~pool.numbers).sum(axis=1)
-    by_words = (coverage >= need * t.coverage) & (terms >= round(need * t.terms))
-    by_words |= coverage >= need * t.coverage_of_few
-    in_all = word_coverage(pool)
-    by_words |= held.all(axis=1) & (in_all > 0)
+    words = held & ~pool.numbers
+    coverage, in_all = _covered(words, pool.idf), _covered(held, pool.idf)
+    by_words = (
+        ((coverage >= need * t.coverage) & (words.sum(axis=1) >= round(need * t.terms)))
+        | (coverage >= need * t.coverage_of_few)
+        | (held.all(axis=1) & (in_all > 0))
+    )
     anchors = (cosine >= t.cosine) | by_words
     if not anchors.any():
         return np.asarray(anchors, np.bool_)

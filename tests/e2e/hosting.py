@@ -16,7 +16,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from tests.e2e.serving import COMMAND, ROOT, ask, connected, environment, furnish
+from tests.e2e.serving import COMMAND, ROOT, connected, environment, furnish, snippets
 
 
 def madeleine(data_dir: Path, *arguments: str, **more: str) -> subprocess.CompletedProcess[str]:
@@ -83,15 +83,8 @@ def kill(pid: int) -> None:
 
 
 async def texts_of(data_dir: Path, word: str, being: str = "ada") -> Counter[str]:
-    found: Counter[str] = Counter()
     async with hosted(data_dir, being=being) as client:
-        cursor: dict[str, str] = {}
-        while True:
-            page = await ask(client, "search_memory", query=word, limit=100, **cursor)
-            found.update(hit["snippet"] for hit in page["hits"])
-            if "next_cursor" not in page:
-                return found
-            cursor = {"cursor": page["next_cursor"]}
+        return await snippets(client, word)
 
 
 def mode(path: Path) -> int:

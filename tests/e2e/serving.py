@@ -9,6 +9,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+from collections import Counter
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from functools import cache
@@ -19,7 +20,7 @@ from mcp.client.client import Client
 from mcp.client.stdio import StdioServerParameters, stdio_client
 from mcp_types import CallToolResult, TextContent
 
-from storage.sql.schema import prepare
+from tests.household import new_store
 
 ROOT = Path(__file__).parents[2]
 Era = Literal["legacy", "2026-07-28"]
@@ -51,11 +52,10 @@ def environment(data_dir: Path, being: str = "ada", **more: str) -> dict[str, st
 
 
 @cache
-def _empty_store() -> Path:
+def _templates() -> Path:
     folder = Path(tempfile.mkdtemp())
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
-    prepare(folder / "memory.db")
-    return folder / "memory.db"
+    return folder
 
 
 def furnish(data_dir: Path) -> None:
@@ -64,7 +64,7 @@ def furnish(data_dir: Path) -> None:
     if not data_dir.exists():
         data_dir.mkdir(mode=0o700, parents=True)
     if data_dir.is_dir() and not any(data_dir.iterdir()):
-        shutil.copy(_empty_store(), data_dir / "memory.db")
+        new_store(_templates(), data_dir / "memory.db")
 
 
 @asynccontextmanager
@@ -151,3 +151,15 @@ def wire(data_dir: Path) -> Iterator[Wire]:
             assert process.wait(timeout=30) == 0
         finally:
             process.kill()
+
+
+async def snippets(client: Client, word: str) -> Counter[str]:
+    """Of all hits of `search_memory`, page by page."""
+    found: Counter[str] = Counter()
+    cursor: dict[str, str] = {}
+    while True:
+        page = await ask(client, "search_memory", query=word, limit=100, **cursor)
+        found.update(hit["snippet"] for hit in page["hits"])
+        if "next_cursor" not in page:
+            return found
+        cursor = {"cursor": page["next_cursor"]}

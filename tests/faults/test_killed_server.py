@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.e2e.serving import ROOT, ask, command, connected, environment, wire
+from tests.e2e.serving import ROOT, ask, command, connected, environment, snippets, wire
 
 FACTS = ("lamp", "kettle", "violin", "ladder", "compass", "teapot", "bicycle", "mirror", "candle", "barrel")
 ROUNDS_SLOW = 20
@@ -65,15 +65,8 @@ def store_until_killed(data_dir: Path, texts: list[str], *, kill_after: int, mor
 
 
 async def every_memory(data_dir: Path) -> Counter[str]:
-    found: Counter[str] = Counter()
     async with connected(data_dir) as client:
-        cursor: dict[str, str] = {}
-        while True:
-            page = await ask(client, "search_memory", query="number", limit=100, **cursor)
-            found.update(hit["snippet"] for hit in page["hits"])
-            if "next_cursor" not in page:
-                return found
-            cursor = {"cursor": page["next_cursor"]}
+        return await snippets(client, "number")
 
 
 @pytest.mark.parametrize("rounds", [ROUNDS_FAST, pytest.param(ROUNDS_SLOW, marks=pytest.mark.slow)])

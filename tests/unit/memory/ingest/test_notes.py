@@ -158,6 +158,6 @@ class Inbox:
 async def test_a_note_waits_unread_in_its_beings_inbox() -> None:
     """spec P6 ❶, P1"""
     inbox = Inbox()
-    added = await add_note(inbox, ADA, '{"action": "a"}', now=NOW)
+    added = (await add_note(inbox, ADA, '{"action": "a"}', now=NOW)).note
     assert inbox.notes == [(ADA, added)]
     assert (added.state, added.type, added.being_id, added.created_at) == ("unread", "scene", ADA.being_id, NOW)
