@@ -20,7 +20,7 @@ help: ## show this
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1|\2/p' $(MAKEFILE_LIST) | awk -F'|' '{ printf "%-20s %s\n", $$1, $$2 }'
 
 demo: $(VENV)/.project ## start the server, store a conversation, recall it, run a patrol, and say how to plug it in
-	@$(PY) -m server.demo
+	@$(PY) -m examples.demo
 
 test: $(VENV)/.dev ## run the tests, without the slow ones (PYTEST_ARGS="-k recall" WORKERS=4)
 	@$(PY) -m pytest -n $(WORKERS) --dist worksteal $(PYTEST_ARGS)

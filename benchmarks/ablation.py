@@ -7,11 +7,11 @@ from dataclasses import replace
 
 import numpy as np
 
-from memory.model import MemoryId
-from memory.ports import Pool
-from memory.recall.recall import RecallConfig
-from memory.rules.matching import matches
-from memory.rules.ranking import RankingWeights, blended
+from madeleine.memory.model import MemoryId
+from madeleine.memory.ports import Pool
+from madeleine.memory.recall.recall import RecallConfig
+from madeleine.memory.rules.ranking.blended import RankingWeights, blended
+from madeleine.memory.rules.ranking.matching import matches
 
 WHOLE = RankingWeights()
 WITHOUT: Mapping[str, RankingWeights] = {

@@ -28,11 +28,11 @@ from rich.console import Console
 from rich.table import Table
 
 from benchmarks.told import KINDS, sentences
-from memory.ingest.store import NewScene, Stored, StoreScenes
-from memory.model import BeingId, Scene
-from memory.scope import Scope
-from server.settings import Settings
-from server.wiring import open_memory
+from madeleine.memory.ingest.store import NewScene, Stored, StoreScenes
+from madeleine.memory.model import BeingId, Scene
+from madeleine.memory.scope import Scope
+from madeleine.server.settings.settings import Settings
+from madeleine.server.wiring.open_memory import open_memory
 
 ADA = Scope(BeingId("ada"))
 AT_ONCE = 50

@@ -34,23 +34,23 @@ from rich.table import Table
 
 from benchmarks import mind
 from benchmarks.year import Fact, Year, year
-from inference.dense import DenseEmbedder
-from inference.stems import stem
-from memory.ingest.store import StoreScenes
-from memory.model import BeingId, Memory, MemoryId, ModelName
-from memory.ports import KeywordQuery
-from memory.recall.recall import Query, Recall
-from memory.recall.revisit import Revisit
-from memory.recall.search import Search, terms_of
-from memory.recall.tagged import MessageSearch
-from memory.rules.decay import FLOOR, effective_importance
-from memory.rules.revival import revived_session_count
-from memory.scope import Scope
-from patrol.report import STEPS, PatrolReport, StepName
-from patrol.run import Patrol
-from server.ledgers import LEDGER
-from server.settings import Settings
-from server.wiring import OpenMemory, open_memory
+from madeleine.inference.dense import DenseEmbedder
+from madeleine.inference.stems import stem
+from madeleine.memory.ingest.store import StoreScenes
+from madeleine.memory.model import BeingId, Memory, MemoryId, ModelName
+from madeleine.memory.ports import KeywordQuery
+from madeleine.memory.recall.recall import Query, Recall
+from madeleine.memory.recall.revisit import Revisit
+from madeleine.memory.recall.search import Search, terms_of
+from madeleine.memory.recall.tagged import MessageSearch
+from madeleine.memory.rules.dynamics.decay import FLOOR, effective_importance
+from madeleine.memory.rules.dynamics.revival import revived_session_count
+from madeleine.memory.scope import Scope
+from madeleine.patrol.report import STEPS, PatrolReport, StepName
+from madeleine.patrol.run import Patrol
+from madeleine.server.settings.settings import Settings
+from madeleine.server.wiring.ledgers import LEDGER
+from madeleine.server.wiring.open_memory import OpenMemory, open_memory
 
 RESULTS = Path(__file__).parent / "results"
 SCOPE = Scope(BeingId("year"), "benchmark")
@@ -90,7 +90,7 @@ VARIANTS = (
 
 
 class RememberedEmbedder:
-    """`server.wiring.TextModel` that computes nothing twice, whichever store asks."""
+    """`server.wiring.open_memory.TextModel` that computes nothing twice, whichever store asks."""
 
     def __init__(self, inner: DenseEmbedder) -> None:
         self._inner = inner

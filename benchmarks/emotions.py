@@ -30,12 +30,12 @@ from rich.console import Console
 from rich.table import Table
 
 from benchmarks import metrics
-from memory.ingest.store import NewScene
-from memory.model import BeingId, Emotion, Scene
-from memory.recall.recall import Query
-from memory.scope import Scope
-from server.settings import Settings
-from server.wiring import OpenMemory, open_memory
+from madeleine.memory.ingest.store import NewScene
+from madeleine.memory.model import BeingId, Emotion, Scene
+from madeleine.memory.recall.recall import Query
+from madeleine.memory.scope import Scope
+from madeleine.server.settings.settings import Settings
+from madeleine.server.wiring.open_memory import OpenMemory, open_memory
 
 RESULTS = Path(__file__).parent / "results"
 BEING = Scope(BeingId("felt"), "benchmark")

@@ -31,13 +31,13 @@ from rich.console import Console
 from rich.table import Table
 
 from benchmarks.pages import pages
-from inference.dense import DenseEmbedder
-from memory.rules.chunking import chunked
-from memory.rules.cleaning import cleaned
-from server.attach.finding import ask
-from server.attach.hello import Hello, NoHost
-from server.ingest_command import PART_CHARS
-from server.ingest_reading import Document
+from madeleine.inference.dense import DenseEmbedder
+from madeleine.memory.rules.storing.chunking import chunked
+from madeleine.memory.text.cleaning import cleaned
+from madeleine.server.attach.finding import ask
+from madeleine.server.attach.hello import Hello, NoHost
+from madeleine.server.cli.ingest_command import PART_CHARS
+from madeleine.server.cli.ingest_reading import Document
 
 ROOT = Path(__file__).parent.parent
 RESULTS = Path(__file__).parent / "results"
@@ -145,7 +145,7 @@ class Run:
         """Until that share is done, when something is killed; to the end if it is above 1. What the command says."""
         began = time.perf_counter()
         command = subprocess.Popen(
-            [sys.executable, "-m", "server.cli", "ingest", str(self.file), "--json"],
+            [sys.executable, "-m", "madeleine", "ingest", str(self.file), "--json"],
             cwd=ROOT, env=self.environment, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
         )  # fmt: skip
         watched = Watch("the command"), Watch("the host")
@@ -168,7 +168,7 @@ class Run:
         return json.loads(said)[0] if command.returncode == 0 else None
 
     def stop(self) -> None:
-        subprocess.run([sys.executable, "-m", "server.cli", "stop"], cwd=ROOT, env=self.environment, check=True)
+        subprocess.run([sys.executable, "-m", "madeleine", "stop"], cwd=ROOT, env=self.environment, check=True)
 
 
 def twice(database: Path) -> dict[str, int]:

@@ -28,11 +28,11 @@ from rich.console import Console
 from rich.table import Table
 
 from benchmarks.scenes import questions, scenes, texts
-from inference.dense import load
-from memory.model import BeingId
-from memory.scope import Scope
-from server.settings import Settings
-from server.wiring import open_memory
+from madeleine.inference.dense import load
+from madeleine.memory.model import BeingId
+from madeleine.memory.scope import Scope
+from madeleine.server.settings.settings import Settings
+from madeleine.server.wiring.open_memory import open_memory
 
 BEING = "benchmark"
 FILL_BATCH = 256
@@ -97,7 +97,7 @@ async def over_stdio(data_dir: Path, model_dir: Path, calls: int, *, hosted: boo
 
     environment = {"MADELEINE_DATA_DIR": str(data_dir), "MADELEINE_BEING": BEING, "MADELEINE_LOG_LEVEL": "warning"}
     environment |= {"MADELEINE_PATROL_BY_ITSELF": "false"}  # none comes into a measurement
-    command = ["-m", "server.cli"]
+    command = ["-m", "madeleine"]
     server = StdioServerParameters(
         command=sys.executable, args=command + ([] if hosted else ["--in-process"]), env=environment, cwd=ROOT
     )

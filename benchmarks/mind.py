@@ -12,10 +12,10 @@ import re
 from collections.abc import Sequence
 from functools import lru_cache
 
-from memory.rules.lexicon import STOP_WORDS
-from memory.rules.likeness import facts
-from patrol.deciding.decision import Decision
-from patrol.deciding.offer import Offer, Shown, cut
+from madeleine.memory.rules.storing.likeness import facts
+from madeleine.memory.text.terms import STOP_WORDS
+from madeleine.patrol.deciding.decision import Decision
+from madeleine.patrol.deciding.offer import Offer, Shown, cut
 
 NEARLY = 0.8
 """Share of the words that two texts have in common, from which they are worded alike."""

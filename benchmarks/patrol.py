@@ -38,9 +38,9 @@ from rich.console import Console
 from rich.table import Table
 
 from benchmarks.scenes import questions, texts
-from inference import packaged
-from inference.dense import DenseEmbedder
-from memory.model import (
+from madeleine.inference import packaged
+from madeleine.inference.dense import DenseEmbedder
+from madeleine.memory.model import (
     BeingId,
     Cluster,
     ClusterId,
@@ -53,17 +53,17 @@ from memory.model import (
     Scene,
     Vector,
 )
-from memory.patrol_ports import PatrolChanges
-from memory.ports import StoreBatch
-from memory.recall.recall import Query
-from memory.rules.grouping import mean_vector
-from memory.scope import Scope
-from patrol.run import News, Patrol
-from patrol.walk import Progress
-from server.ledgers import LEDGER
-from server.settings import Settings
-from server.wiring import OpenMemory, open_memory
-from storage.sql.ledger import open_ledger
+from madeleine.memory.patrol_ports import PatrolChanges
+from madeleine.memory.ports import StoreBatch
+from madeleine.memory.recall.recall import Query
+from madeleine.memory.rules.dynamics.grouping import mean_vector
+from madeleine.memory.scope import Scope
+from madeleine.patrol.run import News, Patrol
+from madeleine.patrol.walk import Progress
+from madeleine.server.settings.settings import Settings
+from madeleine.server.wiring.ledgers import LEDGER
+from madeleine.server.wiring.open_memory import OpenMemory, open_memory
+from madeleine.storage.sql.ledger import open_ledger
 
 RESULTS = Path(__file__).parent / "results"
 SCOPE = Scope(BeingId("patrolled"), "benchmark")
@@ -124,7 +124,7 @@ def batch_of(memories: Sequence[Memory]) -> StoreBatch:
 
 
 class MadeUpEmbedder:
-    """`server.wiring.TextModel`: made-up vectors, but for texts without a topic where there is a real model."""
+    """A `TextModel`: made-up vectors, but for texts without a topic where there is a real model."""
 
     def __init__(self, real: DenseEmbedder | None = None) -> None:
         self._real = real

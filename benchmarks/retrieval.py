@@ -27,14 +27,14 @@ from rich.progress import Progress, TaskID
 from rich.table import Table
 
 from benchmarks import ablation, metrics, sets
-from memory.model import LIVING, BeingId, MemoryId, Vector
-from memory.ports import Question
-from memory.recall.recall import Query, Recall, RecallConfig
-from memory.rules.matching import MatchThresholds
-from memory.scope import Scope
-from server.clocks import utc_now
-from server.settings import Settings
-from server.wiring import OpenMemory, open_memory
+from madeleine.memory.model import LIVING, BeingId, MemoryId, Vector
+from madeleine.memory.ports import Question
+from madeleine.memory.recall.recall import Query, Recall, RecallConfig
+from madeleine.memory.rules.ranking.matching import MatchThresholds
+from madeleine.memory.scope import Scope
+from madeleine.server.settings.settings import Settings
+from madeleine.server.wiring.clocks import utc_now
+from madeleine.server.wiring.open_memory import OpenMemory, open_memory
 
 HERE = Path(__file__).parent
 RESULTS = HERE / "results"

@@ -6,8 +6,8 @@ import random
 from collections.abc import Iterator
 from datetime import date, timedelta
 
-from memory.ingest.store import NewScene
-from memory.model import Scene
+from madeleine.memory.ingest.store import NewScene
+from madeleine.memory.model import Scene
 
 _PEOPLE = (
     "Ada Bruno Chloe Dmitri Elena Farid Greta Hugo Ines Jonas Keiko Liam Mara Nils Olga Pavel Quinn Rosa Samir Tilda "

@@ -23,15 +23,15 @@ from uuid import UUID
 from rich.console import Console
 from rich.table import Table
 
-from inference.stems import stem
-from memory.chat import Message, MessageId
-from memory.model import BeingId, Memory, MemoryId, ModelName, Provenance, RunId, Scene
-from memory.patrol_ports import DiaryEntry, PatrolChanges
-from memory.ports import KeywordQuery, StoreBatch
-from memory.recall.search import Search, terms_of
-from memory.recall.tagged import MessageSearch
-from memory.scope import Scope
-from storage.sql.ledger import Ledger, open_ledger
+from madeleine.inference.stems import stem
+from madeleine.memory.chat import Message, MessageId
+from madeleine.memory.model import BeingId, Memory, MemoryId, ModelName, Provenance, RunId, Scene
+from madeleine.memory.patrol_ports import DiaryEntry, PatrolChanges
+from madeleine.memory.ports import KeywordQuery, StoreBatch
+from madeleine.memory.recall.search import Search, terms_of
+from madeleine.memory.recall.tagged import MessageSearch
+from madeleine.memory.scope import Scope
+from madeleine.storage.sql.ledger import Ledger, open_ledger
 
 SCOPE = Scope(BeingId("benchmark"), counts=False)
 END = datetime(2026, 3, 1, tzinfo=UTC)

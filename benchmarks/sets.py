@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 
-from memory.ingest.store import NewScene
-from memory.model import Scene
+from madeleine.memory.ingest.store import NewScene
+from madeleine.memory.model import Scene
 
 _TIMES = ("%I:%M %p on %d %B, %Y", "%B-%d-%Y", "%Y/%m/%d (%a) %H:%M")
 _SPEAKER = re.compile(r"([^\W\d][\w .'-]{0,30}): ")

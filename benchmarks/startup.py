@@ -27,7 +27,7 @@ ROOT = Path(__file__).parent.parent
 
 async def listed(environment: dict[str, str]) -> float:
     """Seconds."""
-    server = StdioServerParameters(command=sys.executable, args=["-m", "server.cli"], env=environment, cwd=ROOT)
+    server = StdioServerParameters(command=sys.executable, args=["-m", "madeleine"], env=environment, cwd=ROOT)
     started = time.perf_counter()
     async with Client(stdio_client(server)) as client:
         assert (await client.list_tools()).tools
@@ -36,7 +36,7 @@ async def listed(environment: dict[str, str]) -> float:
 
 def stop(environment: dict[str, str]) -> None:
     subprocess.run(
-        [sys.executable, "-m", "server.cli", "stop"], env=environment, cwd=ROOT, check=True, capture_output=True
+        [sys.executable, "-m", "madeleine", "stop"], env=environment, cwd=ROOT, check=True, capture_output=True
     )
 
 

@@ -13,7 +13,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from benchmarks.sets import Document, names, read
-from memory.rules.worth import should_remember
+from madeleine.memory.rules.storing.worth import should_remember
 
 
 def by_a_person(document: Document, set_name: str) -> bool:

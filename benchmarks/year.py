@@ -14,9 +14,9 @@ from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from typing import Literal
 
-from memory.ingest.store import NewScene
-from memory.model import Scene
-from server.demo import read_conversation
+from examples.demo import read_conversation
+from madeleine.memory.ingest.store import NewScene
+from madeleine.memory.model import Scene
 
 START = date(2026, 1, 1)
 Habit = Literal["never", "once", "at random", "at growing intervals", "regularly"]

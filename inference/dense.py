@@ -14,12 +14,12 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from inference import packaged
-from inference.loading import Loading
-from inference.scripts import latin_share
-from inference.sessions import loaded
-from memory.errors import EmbeddingUnavailable, InvalidInput
-from memory.model import ModelName
+from madeleine.inference import packaged
+from madeleine.inference.loading import Loading
+from madeleine.inference.scripts import latin_share
+from madeleine.inference.sessions import loaded
+from madeleine.memory.errors import EmbeddingUnavailable, InvalidInput
+from madeleine.memory.model import ModelName
 
 if TYPE_CHECKING:
     from fastembed import TextEmbedding

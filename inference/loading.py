@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable
 from typing import Generic, TypeVar
 
-from memory.errors import EmbeddingUnavailable, RerankerUnavailable
+from madeleine.memory.errors import EmbeddingUnavailable, RerankerUnavailable
 
 M = TypeVar("M")
 E = TypeVar("E", EmbeddingUnavailable, RerankerUnavailable)

@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from memory.errors import EmbeddingUnavailable
+from madeleine.memory.errors import EmbeddingUnavailable
 
 NAME = "sentence-transformers/all-MiniLM-L6-v2"
 DIM = 384

@@ -15,9 +15,9 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Protocol
 
-from inference.loading import Loading
-from inference.sessions import loaded
-from memory.errors import RerankerUnavailable
+from madeleine.inference.loading import Loading
+from madeleine.inference.sessions import loaded
+from madeleine.memory.errors import RerankerUnavailable
 
 logger = logging.getLogger(__name__)
 

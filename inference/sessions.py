@@ -9,8 +9,8 @@ E = TypeVar("E")
 
 
 def loaded(engine: Callable[..., E], name: str, **options: Any) -> E:
-    """One of fastembed's `TextEmbedding` and `TextCrossEncoder`, its model loaded, for one thread: with two, a second busy
-    core makes every run slower.
+    """One of fastembed's `TextEmbedding` and `TextCrossEncoder`, its model loaded, for one thread: with two, a second
+    busy core makes every run slower.
 
     For each shape of its input ONNX Runtime keeps for ever a plan of where in memory everything goes ("memory
     pattern"), and asks its arena for one block as large as the whole plan, which seldom fits what is free. Texts come

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from datetime import datetime
 
-from memory.ports import AuditEntry, AuditEvent, AuditLog
-from memory.scope import Scope
+from madeleine.memory.ports import AuditEntry, AuditEvent, AuditLog
+from madeleine.memory.scope import Scope
 
 
 def entry_of(scope: Scope, event: AuditEvent, at: datetime, *, tool: str = "", ids: Iterable[str] = ()) -> AuditEntry:

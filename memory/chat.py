@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Literal, NewType, Protocol
 
-from memory.model import BeingId, MemoryId
-from memory.scope import Scope
+from madeleine.memory.model import BeingId, MemoryId
+from madeleine.memory.scope import Scope
 
 MessageId = NewType("MessageId", str)
 """A UUID in its canonical text form."""

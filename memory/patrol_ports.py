@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Literal, NewType, Protocol
 
-from memory.language import Spent
-from memory.model import (
+from madeleine.memory.language import Spent
+from madeleine.memory.model import (
     BeingId,
     Cluster,
     ClusterId,
@@ -22,7 +22,7 @@ from memory.model import (
     Status,
     Vector,
 )
-from memory.scope import Scope
+from madeleine.memory.scope import Scope
 
 OfferId = NewType("OfferId", str)
 RunState = Literal["running", "finished", "undone", "rolled_back", "unjournalled"]
@@ -130,7 +130,7 @@ class PatrolReads(Protocol):
         ...
 
     async def fading(self) -> list[Subject]:
-        """Living memories whose status `memory.rules.decay.flagged` changes."""
+        """Living memories whose status `memory.rules.dynamics.decay.flagged` changes."""
         ...
 
     async def recalled_dead(self) -> list[Subject]:

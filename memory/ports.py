@@ -14,8 +14,8 @@ from typing import Any, Literal, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from memory.chat import MessageId
-from memory.model import (
+from madeleine.memory.chat import MessageId
+from madeleine.memory.model import (
     BeingId,
     Category,
     Changes,
@@ -31,8 +31,8 @@ from memory.model import (
     Status,
     Vector,
 )
-from memory.rules.signals import Signals
-from memory.scope import Scope
+from madeleine.memory.rules.ranking.signals import Signals
+from madeleine.memory.scope import Scope
 
 # --- models -----------------------------------------------------------------------------------------------------
 
@@ -177,7 +177,7 @@ class UpdateLedger(Protocol):
         model: ModelName,
         vectors: Mapping[ContentHash, Vector],
     ) -> tuple[Memory, Changes] | None:
-        """Change it durably (`memory.rules.revision`), keep what it was, leave a pending index mark; of `vectors` the
+        """Change it durably (`rules.dynamics.revision`), keep what it was, leave a pending index mark; of `vectors` the
         one of its new text is cached. The memory as it is now, and what of `changes` was different; None if there is
         no such memory."""
         ...
@@ -431,7 +431,7 @@ class IndexSource(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IndexPoint:
-    """A memory as the index holds it. `words` is the text for BM25 (`memory.rules.lexicon`), `vector` None while
+    """A memory as the index holds it. `words` is the text for BM25 (`memory.text.terms`), `vector` None while
     the memory has not been embedded."""
 
     memory: Memory

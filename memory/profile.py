@@ -8,11 +8,11 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Literal, Protocol
 
-from memory.chat import ChatReads
-from memory.errors import InvalidInput
-from memory.model import Memory, MemoryId, Note, NoteId
-from memory.patrol_ports import DiaryEntry, Thoughts
-from memory.scope import Scope
+from madeleine.memory.chat import ChatReads
+from madeleine.memory.errors import InvalidInput
+from madeleine.memory.model import Memory, MemoryId, Note, NoteId
+from madeleine.memory.patrol_ports import DiaryEntry, Thoughts
+from madeleine.memory.scope import Scope
 
 ProfileKind = Literal["soul", "partner_rules", "preferences", "relationships", "tools", "map", "knowledge"]
 KINDS: tuple[ProfileKind, ...] = (

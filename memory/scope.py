@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from memory.model import BeingId
-from memory.roles import Role
+from madeleine.memory.model import BeingId
+from madeleine.memory.roles import Role
 
 
 @dataclass(frozen=True, slots=True)

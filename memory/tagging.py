@@ -6,8 +6,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, Protocol
 
-from memory.ports import Hit, KeywordQuery, SearchSource
-from memory.scope import Scope
+from madeleine.memory.ports import Hit, KeywordQuery, SearchSource
+from madeleine.memory.scope import Scope
 
 Stem = Callable[[str], str]
 """The stem of a word; the word itself where it is of a language that the stemmer does not know."""

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import NewType, Protocol
 
-from memory.model import BeingId
-from memory.roles import Role
+from madeleine.memory.model import BeingId
+from madeleine.memory.roles import Role
 
 TokenId = NewType("TokenId", str)
 

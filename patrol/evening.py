@@ -10,18 +10,18 @@ from datetime import datetime
 import numpy as np
 from numpy.typing import NDArray
 
-from memory.errors import EmbeddingUnavailable, LanguageModelUnavailable, UnusableAnswer
-from memory.ingest.notes import PARSE_FAILED, SCENE, read_scene
-from memory.ingest.redaction import clean_note
-from memory.model import ContentHash, Memory, MemoryId, Note, Vector, content_hash
-from memory.rules.grouping import SIMILARITY
-from memory.rules.roots import PROTOTYPES, Root
-from memory.rules.secrets import Redact, redacted
-from memory.scope import Scope
-from patrol.deciding.classify import BATCH, classify
-from patrol.night import Evening
-from patrol.round import Round
-from patrol.steps.assign import AT_ONCE
+from madeleine.memory.errors import EmbeddingUnavailable, LanguageModelUnavailable, UnusableAnswer
+from madeleine.memory.ingest.notes import PARSE_FAILED, SCENE, read_scene
+from madeleine.memory.ingest.redaction import clean_note
+from madeleine.memory.model import ContentHash, Memory, MemoryId, Note, Vector, content_hash
+from madeleine.memory.rules.dynamics.grouping import SIMILARITY
+from madeleine.memory.rules.dynamics.roots import PROTOTYPES, Root
+from madeleine.memory.rules.storing.secrets import Redact, redacted
+from madeleine.memory.scope import Scope
+from madeleine.patrol.deciding.classify import BATCH, classify
+from madeleine.patrol.night import Evening
+from madeleine.patrol.round import Round
+from madeleine.patrol.steps.assign import AT_ONCE
 
 logger = logging.getLogger(__name__)
 

@@ -6,13 +6,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from memory.model import ClusterId, ContentHash, MemoryId, Vector
-from memory.patrol_ports import PatrolReads
-from patrol.deciding.answers import Answer, Refused
-from patrol.deciding.checks import Present
-from patrol.deciding.offer import Kind, Offer
-from patrol.night import Night
-from patrol.round import World
+from madeleine.memory.model import ClusterId, ContentHash, MemoryId, Vector
+from madeleine.memory.patrol_ports import PatrolReads
+from madeleine.patrol.deciding.answers import Answer, Refused
+from madeleine.patrol.deciding.checks import Present
+from madeleine.patrol.deciding.offer import Kind, Offer
+from madeleine.patrol.night import Night
+from madeleine.patrol.round import World
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,12 +11,12 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from memory.model import Cluster, ClusterId, ContentHash, Memory, MemoryId, ModelName, Note, RunId, Vector
-from memory.patrol_ports import DiaryEntry, OfferId, PatrolChanges, PatrolTransaction, Subject, Thoughts
-from memory.ports import WordStatistics
-from memory.rules.grouping import mean_vector
-from memory.rules.roots import ROOTS, Root
-from memory.scope import Scope
+from madeleine.memory.model import Cluster, ClusterId, ContentHash, Memory, MemoryId, ModelName, Note, RunId, Vector
+from madeleine.memory.patrol_ports import DiaryEntry, OfferId, PatrolChanges, PatrolTransaction, Subject, Thoughts
+from madeleine.memory.ports import WordStatistics
+from madeleine.memory.rules.dynamics.grouping import mean_vector
+from madeleine.memory.rules.dynamics.roots import ROOTS, Root
+from madeleine.memory.scope import Scope
 
 CLUSTERS_AT_ONCE = 200
 """Read in one go to be recomputed: one by one, each costs two queries of milliseconds."""

@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from memory.model import RunId
-from patrol.deciding.offer import Kind, Offer
-from patrol.deciding.prompts import GUIDANCE, GUIDANCE_FIRST, for_agent
+from madeleine.memory.model import RunId
+from madeleine.patrol.deciding.offer import Kind, Offer
+from madeleine.patrol.deciding.prompts import GUIDANCE, GUIDANCE_FIRST, for_agent
 
 StepName = Literal["assign", "age", "flag", "consolidate", "revive", "split", "merge", "compress", "diary"]
 STEPS: tuple[StepName, ...] = (

@@ -10,15 +10,15 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field, replace
 from datetime import date, datetime
 
-from memory.errors import EmbeddingUnavailable, LanguageModelUnavailable
-from memory.language import Answer, LanguageModel, Prompt, Spent
-from memory.model import ClusterId, ContentHash, ModelName, RunId, Vector
-from memory.patrol_ports import PatrolLedger, PatrolReads, PatrolTransaction
-from memory.ports import Embedder, WordStatistics
-from memory.rules.secrets import Redact, redacted
-from memory.scope import Scope
-from patrol.night import Evening, Night
-from patrol.report import Spending
+from madeleine.memory.errors import EmbeddingUnavailable, LanguageModelUnavailable
+from madeleine.memory.language import Answer, LanguageModel, Prompt, Spent
+from madeleine.memory.model import ClusterId, ContentHash, ModelName, RunId, Vector
+from madeleine.memory.patrol_ports import PatrolLedger, PatrolReads, PatrolTransaction
+from madeleine.memory.ports import Embedder, WordStatistics
+from madeleine.memory.rules.storing.secrets import Redact, redacted
+from madeleine.memory.scope import Scope
+from madeleine.patrol.night import Evening, Night
+from madeleine.patrol.report import Spending
 
 BYTES_A_TOKEN = 3
 """At least, of a prompt: English has 4 or 5, other scripts 3."""

@@ -13,20 +13,20 @@ from dataclasses import dataclass, replace
 from datetime import date, datetime
 from typing import Literal
 
-from memory.errors import CannotUndo, MadeleineError
-from memory.language import LanguageModel
-from memory.model import BeingId, MemoryId, RunId
-from memory.patrol_ports import PatrolLedger, Run, Undone
-from memory.ports import ActivationLog, Embedder, WordStatistics
-from memory.rules.secrets import Redact, redacted
-from memory.scope import Scope
-from patrol.deciding.decision import Decision
-from patrol.deciding.offer import Offer
-from patrol.evening import prepare
-from patrol.report import STEPS, PatrolReport, StepName
-from patrol.round import PatrolConfig, Round, World
-from patrol.settling import carry_out, hand_out
-from patrol.walk import Progress, walk
+from madeleine.memory.errors import CannotUndo, MadeleineError
+from madeleine.memory.language import LanguageModel
+from madeleine.memory.model import BeingId, MemoryId, RunId
+from madeleine.memory.patrol_ports import PatrolLedger, Run, Undone
+from madeleine.memory.ports import ActivationLog, Embedder, WordStatistics
+from madeleine.memory.rules.storing.secrets import Redact, redacted
+from madeleine.memory.scope import Scope
+from madeleine.patrol.deciding.decision import Decision
+from madeleine.patrol.deciding.offer import Offer
+from madeleine.patrol.evening import prepare
+from madeleine.patrol.report import STEPS, PatrolReport, StepName
+from madeleine.patrol.round import PatrolConfig, Round, World
+from madeleine.patrol.settling import carry_out, hand_out
+from madeleine.patrol.walk import Progress, walk
 
 logger = logging.getLogger(__name__)
 

@@ -8,22 +8,22 @@ from collections import deque
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from memory.errors import LanguageModelUnavailable, UnusableAnswer
-from memory.model import ContentHash, Vector
-from memory.patrol_ports import KeptOffer, OfferId
-from patrol.deciding.answers import Answer, Consolidation, Diary, Refused, Split, Summary
-from patrol.deciding.decide import decide
-from patrol.deciding.decision import Decision, answer_of
-from patrol.deciding.offer import Kind, Offer
-from patrol.deciding.prompts import for_agent
-from patrol.matter import Applied, Matter, topic_of
-from patrol.night import Evening
-from patrol.report import STEP_OF, Decided, StepReport
-from patrol.round import Round, World
-from patrol.steps.compress import Compress
-from patrol.steps.consolidate import Consolidate
-from patrol.steps.diary import WriteDiary
-from patrol.steps.split import SplitCluster
+from madeleine.memory.errors import LanguageModelUnavailable, UnusableAnswer
+from madeleine.memory.model import ContentHash, Vector
+from madeleine.memory.patrol_ports import KeptOffer, OfferId
+from madeleine.patrol.deciding.answers import Answer, Consolidation, Diary, Refused, Split, Summary
+from madeleine.patrol.deciding.decide import decide
+from madeleine.patrol.deciding.decision import Decision, answer_of
+from madeleine.patrol.deciding.offer import Kind, Offer
+from madeleine.patrol.deciding.prompts import for_agent
+from madeleine.patrol.matter import Applied, Matter, topic_of
+from madeleine.patrol.night import Evening
+from madeleine.patrol.report import STEP_OF, Decided, StepReport
+from madeleine.patrol.round import Round, World
+from madeleine.patrol.steps.compress import Compress
+from madeleine.patrol.steps.consolidate import Consolidate
+from madeleine.patrol.steps.diary import WriteDiary
+from madeleine.patrol.steps.split import SplitCluster
 
 MATTERS: Mapping[str, Matter] = {
     "consolidate": Consolidate(), "split": SplitCluster(), "compress": Compress(), "diary": WriteDiary()

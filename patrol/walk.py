@@ -7,17 +7,17 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
-from memory.errors import MadeleineError
-from patrol.evening import prepare
-from patrol.night import Evening, Night
-from patrol.report import STEPS, StepName, StepReport
-from patrol.round import Round
-from patrol.settling import MATTERS, settle
-from patrol.steps.age import age
-from patrol.steps.assign import AT_ONCE, assign
-from patrol.steps.flag import flag
-from patrol.steps.merge import merge
-from patrol.steps.revive import revive
+from madeleine.memory.errors import MadeleineError
+from madeleine.patrol.evening import prepare
+from madeleine.patrol.night import Evening, Night
+from madeleine.patrol.report import STEPS, StepName, StepReport
+from madeleine.patrol.round import Round
+from madeleine.patrol.settling import MATTERS, settle
+from madeleine.patrol.steps.age import age
+from madeleine.patrol.steps.assign import AT_ONCE, assign
+from madeleine.patrol.steps.flag import flag
+from madeleine.patrol.steps.merge import merge
+from madeleine.patrol.steps.revive import revive
 
 logger = logging.getLogger(__name__)
 

@@ -9,7 +9,7 @@ import sys
 import traceback
 from types import TracebackType
 
-from memory.errors import InvalidInput, KeyConflict, MadeleineError
+from madeleine.memory.errors import InvalidInput, KeyConflict, MadeleineError
 
 OURS = ("memory", "storage", "inference", "patrol", "tools", "server")
 TALKATIVE = ("mcp", "uvicorn", "httpx", "httpx2", "alembic", "anthropic", "openai")

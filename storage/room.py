@@ -10,7 +10,7 @@ from __future__ import annotations
 from pathlib import Path
 from shutil import disk_usage
 
-from memory.errors import StorageFull
+from madeleine.memory.errors import StorageFull
 
 MEGABYTE = 1024 * 1024
 FOR_INDEX = 32 * MEGABYTE

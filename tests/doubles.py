@@ -16,9 +16,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from typing_extensions import TypedDict
 
-from memory.errors import CannotUndo, EmbeddingUnavailable
-from memory.language import Spent
-from memory.model import (
+from madeleine.memory.errors import CannotUndo, EmbeddingUnavailable
+from madeleine.memory.language import Spent
+from madeleine.memory.model import (
     BeingId,
     Category,
     Cluster,
@@ -39,7 +39,7 @@ from memory.model import (
     WhenItem,
     happened_at,
 )
-from memory.patrol_ports import (
+from madeleine.memory.patrol_ports import (
     ClusterCount,
     DiaryEntry,
     KeptOffer,
@@ -53,10 +53,10 @@ from memory.patrol_ports import (
     Thoughts,
     Undone,
 )
-from memory.ports import Activation
-from memory.rules.decay import flagged
-from memory.scope import Scope
-from patrol.night import subject_of
+from madeleine.memory.ports import Activation
+from madeleine.memory.rules.dynamics.decay import flagged
+from madeleine.memory.scope import Scope
+from madeleine.patrol.night import subject_of
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
 ADA = Scope(BeingId("ada"))

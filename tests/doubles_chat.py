@@ -7,9 +7,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 
-from memory.chat import ChatRole, ChatSession, Message, MessageId, Unwatched
-from memory.model import BeingId, MemoryId
-from memory.scope import Scope
+from madeleine.memory.chat import ChatRole, ChatSession, Message, MessageId, Unwatched
+from madeleine.memory.model import BeingId, MemoryId
+from madeleine.memory.scope import Scope
 from tests.doubles import NOW
 
 

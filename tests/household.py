@@ -15,21 +15,21 @@ from typing import Any
 
 import numpy as np
 
-from memory.errors import LanguageModelUnavailable, StorageError, UnusableAnswer
-from memory.ingest.notes import add_note
-from memory.ingest.store import NewScene, Stored, StoreScenes
-from memory.ingest.update import UpdateMemory
-from memory.language import Answer, Prompt, Spent
-from memory.model import Changes, Memory, MemoryId, Note, RunId, Scene, Status, Vector, content_hash
-from memory.patrol_ports import PatrolTransaction, Undone
-from memory.ports import Activation, IndexPoint
-from memory.rules.roots import PROTOTYPES
-from memory.scope import Scope
-from patrol.report import STEPS, PatrolReport, StepName
-from patrol.round import PatrolConfig
-from patrol.run import Patrol
-from storage.sql.ledger import Ledger, open_ledger
-from storage.sql.schema import prepare
+from madeleine.memory.errors import LanguageModelUnavailable, StorageError, UnusableAnswer
+from madeleine.memory.ingest.notes import add_note
+from madeleine.memory.ingest.store import NewScene, Stored, StoreScenes
+from madeleine.memory.ingest.update import UpdateMemory
+from madeleine.memory.language import Answer, Prompt, Spent
+from madeleine.memory.model import Changes, Memory, MemoryId, Note, RunId, Scene, Status, Vector, content_hash
+from madeleine.memory.patrol_ports import PatrolTransaction, Undone
+from madeleine.memory.ports import Activation, IndexPoint
+from madeleine.memory.rules.dynamics.roots import PROTOTYPES
+from madeleine.memory.scope import Scope
+from madeleine.patrol.report import STEPS, PatrolReport, StepName
+from madeleine.patrol.round import PatrolConfig
+from madeleine.patrol.run import Patrol
+from madeleine.storage.sql.database.schema import prepare
+from madeleine.storage.sql.ledger import Ledger, open_ledger
 from tests.doubles import ADA, Clock, FakeWordStatistics, WordEmbedder
 
 KEPT = {

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import numpy as np
 
-from memory.model import Vector
+from madeleine.memory.model import Vector
 from tests.doubles import WordEmbedder
 
 PIECE = 32

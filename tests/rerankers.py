@@ -10,8 +10,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from inference.packaged import locate
-from memory.errors import RerankerUnavailable
+from madeleine.inference.packaged import locate
+from madeleine.memory.errors import RerankerUnavailable
 
 _WORD = re.compile(r"\w+")
 

@@ -24,8 +24,8 @@ from pydantic import (
 )
 from pydantic.json_schema import GenerateJsonSchema
 
-from memory.errors import InvalidInput
-from memory.model import Emotion
+from madeleine.memory.errors import InvalidInput
+from madeleine.memory.model import Emotion
 
 SHORT = 200
 """Characters of a name, a label, an identifier."""

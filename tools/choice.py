@@ -6,9 +6,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from memory.errors import InvalidInput
-from tools.arguments import printable
-from tools.tool import Call, Run, Tool
+from madeleine.memory.errors import InvalidInput
+from madeleine.tools.arguments import printable
+from madeleine.tools.tool import Call, Run, Tool
 
 TOOLSETS: Mapping[str, tuple[str, ...]] = {
     "memory": ("recall", "recall_memory", "search_memory", "store", "update_memory", "forget"),

@@ -7,16 +7,16 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
-from memory.chat import Message
-from memory.context.asked import BLOCKS, Block, BuiltContext, ContextQuery, Dropped
-from memory.context.flags import ContextFlags
-from memory.model import Memory, scene_to_text
-from memory.rules.blocks import LONGEST_MESSAGE, cut
-from memory.rules.prompt import in_prompt_order
-from tools.arguments import Arguments, LongText, Short
-from tools.replies import meaning_notice, moment, present, source, when
-from tools.search_memory import hit
-from tools.tool import OBJECTS, TEXT, TEXTS, Call, Tool, answer_schema
+from madeleine.memory.chat import Message
+from madeleine.memory.context.asked import BLOCKS, Block, BuiltContext, ContextQuery, Dropped
+from madeleine.memory.context.flags import ContextFlags
+from madeleine.memory.model import Memory, scene_to_text
+from madeleine.memory.rules.prompting.blocks import LONGEST_MESSAGE, cut
+from madeleine.memory.rules.prompting.prompt import in_prompt_order
+from madeleine.tools.arguments import Arguments, LongText, Short
+from madeleine.tools.replies import meaning_notice, moment, present, source, when
+from madeleine.tools.search_memory import hit
+from madeleine.tools.tool import OBJECTS, TEXT, TEXTS, Call, Tool, answer_schema
 
 
 class ContextArguments(Arguments):

@@ -6,10 +6,10 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
-from memory.model import MemoryId
-from tools.arguments import Arguments, Short
-from tools.replies import present
-from tools.tool import TEXTS, Call, Tool, answer_schema
+from madeleine.memory.model import MemoryId
+from madeleine.tools.arguments import Arguments, Short
+from madeleine.tools.replies import present
+from madeleine.tools.tool import TEXTS, Call, Tool, answer_schema
 
 NOT_YET = (
     "Erased from memory and out of every answer; the last bytes on disk are still being overwritten, which goes on by "

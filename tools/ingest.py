@@ -7,11 +7,11 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
-from memory.ingest.pour import Chunk, Poured, PouredText
-from memory.model import Category
-from tools.arguments import Arguments, LongText, Short
-from tools.replies import present
-from tools.tool import COUNT, OBJECTS, Call, Tool, answer_schema
+from madeleine.memory.ingest.pour import Chunk, Poured, PouredText
+from madeleine.memory.model import Category
+from madeleine.tools.arguments import Arguments, LongText, Short
+from madeleine.tools.replies import present
+from madeleine.tools.tool import COUNT, OBJECTS, Call, Tool, answer_schema
 
 BEGINNING = 60
 """Characters of a chunk that the answer shows."""

@@ -8,9 +8,9 @@ from typing import Annotated, Any
 import mcp_types as types
 from pydantic import BeforeValidator, Field
 
-from memory.context.asked import BuiltContext, ContextQuery
-from tools.arguments import Arguments, LongText, Short, read_arguments
-from tools.tool import Call
+from madeleine.memory.context.asked import BuiltContext, ContextQuery
+from madeleine.tools.arguments import Arguments, LongText, Short, read_arguments
+from madeleine.tools.tool import Call
 
 NAME = "memory_context"
 PROMPT = types.Prompt(

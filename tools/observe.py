@@ -7,14 +7,14 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
-from memory.chat import ChatRole, NewMessage
-from memory.errors import InvalidInput
-from memory.model import parse_moment
-from memory.watch.extraction import Extracted
-from memory.watch.observe import Drawn, Observation
-from tools.arguments import Arguments, Emotions, Line, LongText, Share, Short, printable
-from tools.replies import present
-from tools.tool import COUNT, OBJECTS, TEXT, TEXTS, Call, Tool, answer_schema
+from madeleine.memory.chat import ChatRole, NewMessage
+from madeleine.memory.errors import InvalidInput
+from madeleine.memory.model import parse_moment
+from madeleine.memory.watch.extraction import Extracted
+from madeleine.memory.watch.observe import Drawn, Observation
+from madeleine.tools.arguments import Arguments, Emotions, Line, LongText, Share, Short, printable
+from madeleine.tools.replies import present
+from madeleine.tools.tool import COUNT, OBJECTS, TEXT, TEXTS, Call, Tool, answer_schema
 
 MOST = 100
 """Messages of a call."""

@@ -7,12 +7,12 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BeforeValidator, Field
 
-from memory.errors import InvalidInput
-from memory.model import Note
-from memory.profile import ProfileEntry, ProfileKind
-from tools.arguments import Arguments, Short, not_blank, storable
-from tools.replies import moment, present
-from tools.tool import OBJECTS, TEXT, Call, Tool, answer_schema
+from madeleine.memory.errors import InvalidInput
+from madeleine.memory.model import Note
+from madeleine.memory.profile import ProfileEntry, ProfileKind
+from madeleine.tools.arguments import Arguments, Short, not_blank, storable
+from madeleine.tools.replies import moment, present
+from madeleine.tools.tool import OBJECTS, TEXT, Call, Tool, answer_schema
 
 VALUE_CHARS = 8_000
 """Of an entry: it is in every prompt."""

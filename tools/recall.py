@@ -7,14 +7,14 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
-from memory.model import Category
-from memory.ports import RandomSource
-from memory.recall.recall import Query, Recalled
-from memory.rules.profiles import Profile
-from memory.rules.saying import LISTED, PROMPT, Saying, shuffled_by
-from tools.arguments import Arguments, Emotions, LongText, Short
-from tools.replies import brief, meaning_notice, notice, present, source
-from tools.tool import COUNT, NUMBER, OBJECTS, TEXT, Call, Run, Tool, answer_schema
+from madeleine.memory.model import Category
+from madeleine.memory.ports import RandomSource
+from madeleine.memory.recall.recall import Query, Recalled
+from madeleine.memory.rules.prompting.saying import LISTED, PROMPT, Saying, shuffled_by
+from madeleine.memory.rules.ranking.profiles import Profile
+from madeleine.tools.arguments import Arguments, Emotions, LongText, Short
+from madeleine.tools.replies import brief, meaning_notice, notice, present, source
+from madeleine.tools.tool import COUNT, NUMBER, OBJECTS, TEXT, Call, Run, Tool, answer_schema
 
 
 class RecallArguments(Arguments):

@@ -7,12 +7,12 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
-from memory.errors import InvalidInput
-from memory.model import ClusterId, MemoryId
-from memory.recall.revisit import Revisited
-from tools.arguments import Arguments, Short
-from tools.replies import present, whole
-from tools.tool import OBJECTS, TEXT, Call, Tool, answer_schema
+from madeleine.memory.errors import InvalidInput
+from madeleine.memory.model import ClusterId, MemoryId
+from madeleine.memory.recall.revisit import Revisited
+from madeleine.tools.arguments import Arguments, Short
+from madeleine.tools.replies import present, whole
+from madeleine.tools.tool import OBJECTS, TEXT, Call, Tool, answer_schema
 
 
 class RecallMemoryArguments(Arguments):

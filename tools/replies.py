@@ -11,9 +11,9 @@ from typing import Any
 
 from mcp_types import CallToolResult, TextContent
 
-from memory.errors import MadeleineError
-from memory.model import Memory, Provenance, Revision, when_date, when_to_json
-from memory.rules.prompt import retold
+from madeleine.memory.errors import MadeleineError
+from madeleine.memory.model import Memory, Provenance, Revision, when_date, when_to_json
+from madeleine.memory.rules.prompting.prompt import retold
 
 logger = logging.getLogger(__name__)
 

@@ -10,11 +10,11 @@ from urllib.parse import quote, unquote, urlsplit
 
 import mcp_types as types
 
-from memory.context.asked import Block, BuiltContext, ContextQuery
-from memory.model import BeingId
-from tools import profile
-from tools.context import node
-from tools.tool import Call
+from madeleine.memory.context.asked import Block, BuiltContext, ContextQuery
+from madeleine.memory.model import BeingId
+from madeleine.tools import profile
+from madeleine.tools.context import node
+from madeleine.tools.tool import Call
 
 SCHEME = "memory"
 MARKDOWN, JSON = "text/markdown", "application/json"

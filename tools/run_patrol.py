@@ -6,13 +6,13 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
-from memory.errors import InvalidInput
-from memory.model import RunId
-from patrol.deciding.decision import Decision
-from patrol.report import STEPS, SYMBOLS, StepName
-from patrol.walk import Progress
-from tools.arguments import Arguments, Short
-from tools.tool import OBJECTS, TEXT, Call, Tool, answer_schema
+from madeleine.memory.errors import InvalidInput
+from madeleine.memory.model import RunId
+from madeleine.patrol.deciding.decision import Decision
+from madeleine.patrol.report import STEPS, SYMBOLS, StepName
+from madeleine.patrol.walk import Progress
+from madeleine.tools.arguments import Arguments, Short
+from madeleine.tools.tool import OBJECTS, TEXT, Call, Tool, answer_schema
 
 
 class RunPatrolArguments(Arguments):

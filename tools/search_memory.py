@@ -9,13 +9,13 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
-from memory.errors import InvalidInput
-from memory.model import Category, parse_moment
-from memory.ports import Hit, KeywordQuery, SearchSource
-from memory.recall.search import Page, terms_of
-from tools.arguments import Arguments, LongText, Short
-from tools.replies import moment, present, provenance
-from tools.tool import OBJECTS, TEXT, Call, Tool, answer_schema
+from madeleine.memory.errors import InvalidInput
+from madeleine.memory.model import Category, parse_moment
+from madeleine.memory.ports import Hit, KeywordQuery, SearchSource
+from madeleine.memory.recall.search import Page, terms_of
+from madeleine.tools.arguments import Arguments, LongText, Short
+from madeleine.tools.replies import moment, present, provenance
+from madeleine.tools.tool import OBJECTS, TEXT, Call, Tool, answer_schema
 
 MOST_TERMS = 32
 

@@ -6,12 +6,12 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
-from memory.ingest.store import NewScene
-from memory.model import Category, DatedAction, Scene
-from memory.rules.inferable import ADVICE, NON_INFERABLE, is_non_inferable
-from tools.arguments import Arguments, Emotions, Line, LongText, Share, Short
-from tools.replies import notice, present
-from tools.tool import NUMBER, TEXT, Call, Tool, answer_schema
+from madeleine.memory.ingest.store import NewScene
+from madeleine.memory.model import Category, DatedAction, Scene
+from madeleine.memory.rules.ranking.inferable import ADVICE, NON_INFERABLE, is_non_inferable
+from madeleine.tools.arguments import Arguments, Emotions, Line, LongText, Share, Short
+from madeleine.tools.replies import notice, present
+from madeleine.tools.tool import NUMBER, TEXT, Call, Tool, answer_schema
 
 
 class DatedEntry(Arguments):

@@ -6,21 +6,21 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from memory.audit import Audit
-from memory.context.context import BuildContext
-from memory.context.profile import Profile
-from memory.ingest.forget import Forget
-from memory.ingest.pour import Ingest
-from memory.ingest.store import StoreScenes
-from memory.ingest.update import UpdateMemory
-from memory.language import LanguageModel
-from memory.recall.recall import Recall
-from memory.recall.revisit import Revisit
-from memory.recall.search import Search
-from memory.scope import Scope
-from memory.watch.observe import Observe
-from patrol.run import Patrol
-from tools.arguments import Arguments
+from madeleine.memory.audit import Audit
+from madeleine.memory.context.context import BuildContext
+from madeleine.memory.context.profile import Profile
+from madeleine.memory.ingest.forget import Forget
+from madeleine.memory.ingest.pour import Ingest
+from madeleine.memory.ingest.store import StoreScenes
+from madeleine.memory.ingest.update import UpdateMemory
+from madeleine.memory.language import LanguageModel
+from madeleine.memory.recall.recall import Recall
+from madeleine.memory.recall.revisit import Revisit
+from madeleine.memory.recall.search import Search
+from madeleine.memory.scope import Scope
+from madeleine.memory.watch.observe import Observe
+from madeleine.patrol.run import Patrol
+from madeleine.tools.arguments import Arguments
 
 
 @dataclass(frozen=True, slots=True)

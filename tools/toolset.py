@@ -7,9 +7,9 @@ from typing import Any
 
 import mcp_types as types
 
-from memory.errors import MadeleineError
-from memory.ports import RandomSource
-from tools import (
+from madeleine.memory.errors import MadeleineError
+from madeleine.memory.ports import RandomSource
+from madeleine.tools import (
     context,
     forget,
     ingest,
@@ -22,10 +22,10 @@ from tools import (
     store,
     update_memory,
 )
-from tools.arguments import input_schema, read_arguments
-from tools.choice import only_reading
-from tools.replies import answer, crash, refusal
-from tools.tool import Call, Tool
+from madeleine.tools.arguments import input_schema, read_arguments
+from madeleine.tools.choice import only_reading
+from madeleine.tools.replies import answer, crash, refusal
+from madeleine.tools.tool import Call, Tool
 
 
 class Toolset:

@@ -6,10 +6,10 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
-from memory.errors import InvalidInput
-from memory.model import Changes, MemoryId
-from tools.arguments import Arguments, LongText, Share, Short
-from tools.tool import TEXT, TEXTS, Call, Tool, answer_schema
+from madeleine.memory.errors import InvalidInput
+from madeleine.memory.model import Changes, MemoryId
+from madeleine.tools.arguments import Arguments, LongText, Share, Short
+from madeleine.tools.tool import TEXT, TEXTS, Call, Tool, answer_schema
 
 
 class UpdateMemoryArguments(Arguments):

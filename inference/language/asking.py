@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 from pydantic import BaseModel
 
-from inference.language.config import LanguageConfig
+from madeleine.inference.language.config import LanguageConfig
 
 if TYPE_CHECKING:
     import httpx2

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from pydantic import BaseModel
 
-from inference.language.asking import Fault, Form, Forms, Question, Reply, http_client, sent
-from inference.language.config import LanguageConfig
-from inference.language.reading import in_words
+from madeleine.inference.language.asking import Fault, Form, Forms, Question, Reply, http_client, sent
+from madeleine.inference.language.config import LanguageConfig
+from madeleine.inference.language.reading import in_words
 
 if TYPE_CHECKING:
     from openai import AsyncOpenAI

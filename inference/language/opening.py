@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Protocol
 
-from inference.language.config import LanguageConfig
-from memory.language import LanguageModel
+from madeleine.inference.language.config import LanguageConfig
+from madeleine.memory.language import LanguageModel
 
 
 class OpenLanguageModel(LanguageModel, Protocol):
@@ -19,9 +19,9 @@ def open_language_model(config: LanguageConfig | None, key: str) -> OpenLanguage
     local models need none."""
     if config is None or not (key or (config.protocol == "openai" and config.url)):
         return None
-    from inference.language.anthropic import AnthropicApi
-    from inference.language.openai import OpenAIApi
-    from inference.language.structured import StructuredModel
+    from madeleine.inference.language.anthropic import AnthropicApi
+    from madeleine.inference.language.openai import OpenAIApi
+    from madeleine.inference.language.structured import StructuredModel
 
     api = AnthropicApi(config, key) if config.protocol == "anthropic" else OpenAIApi(config, key)
     return StructuredModel(api, config)

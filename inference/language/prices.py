@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from inference.language.config import Prices
+from madeleine.inference.language.config import Prices
 
 MILLION = 1_000_000
 KNOWN: Prices = (

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from pydantic import BaseModel, ValidationError
 
-from memory.language import Answer
+from madeleine.memory.language import Answer
 
 MOST_FAULTS = 8
 """That a model is told of at once."""

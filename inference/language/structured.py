@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from inference.language.asking import Api, Fault, Question, Reply, Turn
-from inference.language.config import LanguageConfig
-from inference.language.prices import usd
-from inference.language.reading import Misshapen, again, read
-from memory.errors import LanguageModelUnavailable, UnusableAnswer
-from memory.language import Answer, Prompt, Spent
+from madeleine.inference.language.asking import Api, Fault, Question, Reply, Turn
+from madeleine.inference.language.config import LanguageConfig
+from madeleine.inference.language.prices import usd
+from madeleine.inference.language.reading import Misshapen, again, read
+from madeleine.memory.errors import LanguageModelUnavailable, UnusableAnswer
+from madeleine.memory.language import Answer, Prompt, Spent
 
 BYTES_PER_TOKEN = 4
 """Roughly: for servers that do not count, so that a budget is one there, too."""

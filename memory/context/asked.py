@@ -6,11 +6,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, Protocol, get_args
 
-from memory.chat import Message
-from memory.context.flags import ContextFlags
-from memory.model import Memory
-from memory.ports import Hit
-from memory.scope import Scope
+from madeleine.memory.chat import Message
+from madeleine.memory.context.flags import ContextFlags
+from madeleine.memory.model import Memory
+from madeleine.memory.ports import Hit
+from madeleine.memory.scope import Scope
 
 Block = Literal[
     "system_prompt", "snapshot", "recent_nodes", "memory_block", "memories",

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TypeVar
 
-from memory.chat import Message
-from memory.context.asked import BuiltContext, ChatTurn, ContextQuery, Day, Dropped
-from memory.context.fitting import Fit
-from memory.context.pieces import Found
-from memory.model import Memory
-from memory.ports import Hit
-from memory.rules.blocks import KEPT_IN_MIND, PARTS, Part, shortened
+from madeleine.memory.chat import Message
+from madeleine.memory.context.asked import BuiltContext, ChatTurn, ContextQuery, Day, Dropped
+from madeleine.memory.context.fitting import Fit
+from madeleine.memory.context.pieces import Found
+from madeleine.memory.model import Memory
+from madeleine.memory.ports import Hit
+from madeleine.memory.rules.prompting.blocks import KEPT_IN_MIND, PARTS, Part, shortened
 
 One = TypeVar("One", Memory, Hit, Message)
 

@@ -6,19 +6,19 @@ from collections.abc import Callable
 from dataclasses import replace
 from datetime import date, datetime, timedelta
 
-from memory.context.asked import BLOCKS, Block, BuiltContext, ContextQuery, TagSearch
-from memory.context.built import built
-from memory.context.fitting import fitted
-from memory.context.flags import LITE, ContextFlags
-from memory.context.history import other_chats, this_chat
-from memory.context.pieces import Found, pieces_of
-from memory.context.profile import in_order
-from memory.ports import Activation, ActivationLog, Embedder, Hit
-from memory.profile import ContextLedger
-from memory.recall.recall import Query, Recall, Recalled
-from memory.rules.blocks import SNAPSHOT, SYSTEM_PROMPT, Part
-from memory.rules.saying import PROMPT
-from memory.scope import Scope
+from madeleine.memory.context.asked import BLOCKS, Block, BuiltContext, ContextQuery, TagSearch
+from madeleine.memory.context.built import built
+from madeleine.memory.context.fitting import fitted
+from madeleine.memory.context.flags import LITE, ContextFlags
+from madeleine.memory.context.history import other_chats, this_chat
+from madeleine.memory.context.pieces import Found, pieces_of
+from madeleine.memory.context.profile import in_order
+from madeleine.memory.ports import Activation, ActivationLog, Embedder, Hit
+from madeleine.memory.profile import ContextLedger
+from madeleine.memory.recall.recall import Query, Recall, Recalled
+from madeleine.memory.rules.prompting.blocks import SNAPSHOT, SYSTEM_PROMPT, Part
+from madeleine.memory.rules.prompting.saying import PROMPT
+from madeleine.memory.scope import Scope
 
 RECENT_NODES = 5
 DIARY_DAYS = 7

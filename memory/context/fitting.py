@@ -6,9 +6,20 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from memory.ports import Embedder
-from memory.rules.blocks import KEPT_IN_MIND, NOTICE, PARTS, SNAPSHOT, SYSTEM_PROMPT, TURN, Part, block, blocks, frame
-from memory.rules.reduction import Choice, Costs, Piece, reduced
+from madeleine.memory.ports import Embedder
+from madeleine.memory.rules.prompting.blocks import (
+    KEPT_IN_MIND,
+    NOTICE,
+    PARTS,
+    SNAPSHOT,
+    SYSTEM_PROMPT,
+    TURN,
+    Part,
+    block,
+    blocks,
+    frame,
+)
+from madeleine.memory.rules.prompting.reduction import Choice, Costs, Piece, reduced
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from memory.chat import ChatReads, Message
-from memory.scope import Scope
+from madeleine.memory.chat import ChatReads, Message
+from madeleine.memory.scope import Scope
 
 SESSIONS = 100
 """The latest, among which those of one interface are looked for."""

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from memory.chat import Message
-from memory.context.flags import ContextFlags
-from memory.model import Memory, Note
-from memory.patrol_ports import DiaryEntry
-from memory.ports import Hit
-from memory.profile import ProfileEntry
-from memory.rules.blocks import (
+from madeleine.memory.chat import Message
+from madeleine.memory.context.flags import ContextFlags
+from madeleine.memory.model import Memory, Note
+from madeleine.memory.patrol_ports import DiaryEntry
+from madeleine.memory.ports import Hit
+from madeleine.memory.profile import ProfileEntry
+from madeleine.memory.rules.prompting.blocks import (
     Part,
     diary_entry,
     entry,
@@ -23,8 +23,8 @@ from memory.rules.blocks import (
     shortened,
     soul_part,
 )
-from memory.rules.prompt import in_prompt_order, prompt_line
-from memory.rules.reduction import Piece
+from madeleine.memory.rules.prompting.prompt import in_prompt_order, prompt_line
+from madeleine.memory.rules.prompting.reduction import Piece
 
 MOST_LEARNT = 50
 """Preferences that nobody named: of these the latest are shown, for they come by themselves and are in every prompt."""

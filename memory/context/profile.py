@@ -8,16 +8,16 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 
-from memory.errors import InvalidInput
-from memory.ingest.forget import Forget
-from memory.ingest.notes import SCENE, Noted, add_note
-from memory.ingest.redaction import Cleaning
-from memory.ingest.store import NewScene, StoreScenes
-from memory.ingest.update import UpdateMemory
-from memory.model import Changes, MemoryId, Note, NoteId, Scene
-from memory.profile import KINDS, SOUL_PARTS, ProfileEntry, ProfileKind, ProfileLedger, kept_already
-from memory.rules.secrets import Redact, redacted
-from memory.scope import Scope
+from madeleine.memory.errors import InvalidInput
+from madeleine.memory.ingest.forget import Forget
+from madeleine.memory.ingest.notes import SCENE, Noted, add_note
+from madeleine.memory.ingest.redaction import Cleaning
+from madeleine.memory.ingest.store import NewScene, StoreScenes
+from madeleine.memory.ingest.update import UpdateMemory
+from madeleine.memory.model import Changes, MemoryId, Note, NoteId, Scene
+from madeleine.memory.profile import KINDS, SOUL_PARTS, ProfileEntry, ProfileKind, ProfileLedger, kept_already
+from madeleine.memory.rules.storing.secrets import Redact, redacted
+from madeleine.memory.scope import Scope
 
 MOST_ENTRIES = 200
 """Of one kind that are written by hand: each is in every prompt."""

@@ -16,8 +16,8 @@ from weakref import WeakValueDictionary
 import numpy as np
 from numpy.typing import NDArray
 
-from memory.model import BeingId, ModelName, Vector
-from memory.scope import Scope
+from madeleine.memory.model import BeingId, ModelName, Vector
+from madeleine.memory.scope import Scope
 
 PAGE = 2_000
 """Vectors read at a time: 3 MB of 384 dimensions."""

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 
-from memory.ingest.index_keeper import IndexKeeper
-from memory.ports import Index, RemainsSource
+from madeleine.memory.ingest.index_keeper import IndexKeeper
+from madeleine.memory.ports import Index, RemainsSource
 
 
 class Erasure:

@@ -8,13 +8,13 @@ from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
 
-from memory.chat import MessageId
-from memory.errors import IndexUnavailable
-from memory.ingest.erasure import Erasure
-from memory.ingest.index_keeper import IndexKeeper
-from memory.model import MemoryId
-from memory.ports import ForgetLedger
-from memory.scope import Scope
+from madeleine.memory.chat import MessageId
+from madeleine.memory.errors import IndexUnavailable
+from madeleine.memory.ingest.erasure import Erasure
+from madeleine.memory.ingest.index_keeper import IndexKeeper
+from madeleine.memory.model import MemoryId
+from madeleine.memory.ports import ForgetLedger
+from madeleine.memory.scope import Scope
 
 PATIENCE_S = 20.0
 """How long a call waits for the last bytes: 10,000 memories take about 4 s, 50,000 may take longer than this."""

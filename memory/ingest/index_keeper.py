@@ -6,10 +6,10 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Sequence
 
-from memory.errors import IndexTorn
-from memory.ingest.pointing import index_points
-from memory.model import Memory, MemoryId
-from memory.ports import Embedder, Index, IndexSource
+from madeleine.memory.errors import IndexTorn
+from madeleine.memory.ingest.pointing import index_points
+from madeleine.memory.model import Memory, MemoryId
+from madeleine.memory.ports import Embedder, Index, IndexSource
 
 logger = logging.getLogger(__name__)
 

@@ -11,12 +11,12 @@ from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
-from memory.ingest.redaction import clean_note
-from memory.ingest.store import NewScene, draft
-from memory.model import Category, DatedAction, Emotion, EmotionVector, Memory, Note, NoteId, Scene, WhenItem
-from memory.ports import NoteLedger
-from memory.rules.secrets import Redact, redacted
-from memory.scope import Scope
+from madeleine.memory.ingest.redaction import clean_note
+from madeleine.memory.ingest.store import NewScene, draft
+from madeleine.memory.model import Category, DatedAction, Emotion, EmotionVector, Memory, Note, NoteId, Scene, WhenItem
+from madeleine.memory.ports import NoteLedger
+from madeleine.memory.rules.storing.secrets import Redact, redacted
+from madeleine.memory.scope import Scope
 
 SCENE = "scene"
 PARSE_FAILED = "[PARSE_FAILED]"

@@ -5,11 +5,11 @@ from __future__ import annotations
 import logging
 from collections.abc import Mapping, Sequence
 
-from memory.errors import IndexUnavailable
-from memory.model import ContentHash, Memory, Vector
-from memory.ports import Embedder, IndexPoint, StoreIndex
-from memory.rules.lexicon import memory_words
-from memory.rules.prompt import all_said
+from madeleine.memory.errors import IndexUnavailable
+from madeleine.memory.model import ContentHash, Memory, Vector
+from madeleine.memory.ports import Embedder, IndexPoint, StoreIndex
+from madeleine.memory.rules.prompting.prompt import all_said
+from madeleine.memory.text.terms import memory_words
 
 logger = logging.getLogger(__name__)
 

@@ -15,12 +15,12 @@ from dataclasses import asdict, dataclass, field, replace
 from datetime import datetime
 from typing import Any, Literal, Protocol
 
-from memory.errors import EmbeddingUnavailable, InvalidInput, KeyConflict
-from memory.ingest.centroid import Centroids
-from memory.ingest.rarity import Rarity
-from memory.ingest.redaction import Cleaning
-from memory.ingest.store import NewScene, Stored, StoreScenes
-from memory.model import (
+from madeleine.memory.errors import EmbeddingUnavailable, InvalidInput, KeyConflict
+from madeleine.memory.ingest.centroid import Centroids
+from madeleine.memory.ingest.rarity import Rarity
+from madeleine.memory.ingest.redaction import Cleaning
+from madeleine.memory.ingest.store import NewScene, Stored, StoreScenes
+from madeleine.memory.model import (
     BeingId,
     Category,
     ContentHash,
@@ -32,16 +32,16 @@ from memory.model import (
     content_hash,
     embed_text,
 )
-from memory.ports import Embedder, KeyedEarlier
-from memory.rules.chunking import LIMITS, ChunkLimits, chunked
-from memory.rules.cleaning import cleaned
-from memory.rules.cutting import last_cut
-from memory.rules.importance import THRESHOLD, importance
-from memory.rules.novelty import novelty
-from memory.rules.routing import route
-from memory.rules.salience import signals
-from memory.rules.secrets import Redact, redacted
-from memory.scope import Scope
+from madeleine.memory.ports import Embedder, KeyedEarlier
+from madeleine.memory.rules.dynamics.importance import THRESHOLD, importance
+from madeleine.memory.rules.dynamics.novelty import novelty
+from madeleine.memory.rules.storing.chunking import LIMITS, ChunkLimits, chunked
+from madeleine.memory.rules.storing.routing import route
+from madeleine.memory.rules.storing.salience import signals
+from madeleine.memory.rules.storing.secrets import Redact, redacted
+from madeleine.memory.scope import Scope
+from madeleine.memory.text.cleaning import cleaned
+from madeleine.memory.text.cutting import last_cut
 
 TOOL = "ingest"
 SECTION_CHARS = 16_000

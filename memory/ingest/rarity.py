@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from memory.errors import IndexUnavailable
-from memory.model import BeingId
-from memory.ports import WordStatistics
-from memory.rules.salience import STATISTICS_FROM, rarity, telling_words
-from memory.scope import Scope
+from madeleine.memory.errors import IndexUnavailable
+from madeleine.memory.model import BeingId
+from madeleine.memory.ports import WordStatistics
+from madeleine.memory.rules.storing.salience import STATISTICS_FROM, rarity, telling_words
+from madeleine.memory.scope import Scope
 
 UNHEARD = "qxzjvkwqxz"
 """A word that no memory has: the greatest IDF there is."""

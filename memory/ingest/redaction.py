@@ -8,8 +8,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
-from memory.model import DatedAction, Scene, WhenItem
-from memory.rules.secrets import Redact
+from madeleine.memory.model import DatedAction, Scene, WhenItem
+from madeleine.memory.rules.storing.secrets import Redact
 
 
 class Cleaning:

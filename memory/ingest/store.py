@@ -13,10 +13,10 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from memory.errors import EmbeddingUnavailable, IndexUnavailable, InvalidInput, KeyConflict
-from memory.ingest.pointing import index_now, index_points
-from memory.ingest.redaction import Cleaning
-from memory.model import (
+from madeleine.memory.errors import EmbeddingUnavailable, IndexUnavailable, InvalidInput, KeyConflict
+from madeleine.memory.ingest.pointing import index_now, index_points
+from madeleine.memory.ingest.redaction import Cleaning
+from madeleine.memory.model import (
     LIVING,
     Category,
     ContentHash,
@@ -28,10 +28,18 @@ from memory.model import (
     Vector,
     happened_at,
 )
-from memory.ports import Embedder, IndexPoint, KeyedEarlier, Reinforcement, StoreBatch, StoreIndex, StoreLedger
-from memory.rules.likeness import RESEMBLES, SAME, same_facts
-from memory.rules.secrets import Redact, redacted
-from memory.scope import Scope
+from madeleine.memory.ports import (
+    Embedder,
+    IndexPoint,
+    KeyedEarlier,
+    Reinforcement,
+    StoreBatch,
+    StoreIndex,
+    StoreLedger,
+)
+from madeleine.memory.rules.storing.likeness import RESEMBLES, SAME, same_facts
+from madeleine.memory.rules.storing.secrets import Redact, redacted
+from madeleine.memory.scope import Scope
 
 logger = logging.getLogger(__name__)
 

@@ -7,14 +7,14 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 
-from memory.errors import EmbeddingUnavailable, InvalidInput
-from memory.ingest.pointing import index_now, index_points
-from memory.ingest.redaction import Cleaning
-from memory.model import Changes, ContentHash, Memory, MemoryId, Vector
-from memory.ports import Embedder, StoreIndex, UpdateLedger
-from memory.rules.revision import changed
-from memory.rules.secrets import Redact, redacted
-from memory.scope import Scope
+from madeleine.memory.errors import EmbeddingUnavailable, InvalidInput
+from madeleine.memory.ingest.pointing import index_now, index_points
+from madeleine.memory.ingest.redaction import Cleaning
+from madeleine.memory.model import Changes, ContentHash, Memory, MemoryId, Vector
+from madeleine.memory.ports import Embedder, StoreIndex, UpdateLedger
+from madeleine.memory.rules.dynamics.revision import changed
+from madeleine.memory.rules.storing.secrets import Redact, redacted
+from madeleine.memory.scope import Scope
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from memory.model import LIVING, Memory, MemoryId
-from memory.ports import Embedder, Preferring, RecallLedger
-from memory.recall.ranked import Query, Ranked
-from memory.rules.budget import within_budget
-from memory.rules.preferences import preferences_first
-from memory.rules.saying import Saying
-from memory.scope import Scope
+from madeleine.memory.model import LIVING, Memory, MemoryId
+from madeleine.memory.ports import Embedder, Preferring, RecallLedger
+from madeleine.memory.recall.ranked import Query, Ranked
+from madeleine.memory.rules.prompting.saying import Saying
+from madeleine.memory.rules.ranking.budget import within_budget
+from madeleine.memory.rules.ranking.preferences import preferences_first
+from madeleine.memory.scope import Scope
 
 AT_ONCE = 10
 """Memories that are looked at together where the best ones do not fit."""

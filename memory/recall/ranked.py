@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from memory.model import Category, Emotion, Memory, MemoryId
-from memory.ports import Pool
-from memory.rules.profiles import Profile
+from madeleine.memory.model import Category, Emotion, Memory, MemoryId
+from madeleine.memory.ports import Pool
+from madeleine.memory.rules.ranking.profiles import Profile
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

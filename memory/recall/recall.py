@@ -12,10 +12,10 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
-from memory.errors import EmbeddingUnavailable
-from memory.language import LanguageModel
-from memory.model import LIVING, Vector
-from memory.ports import (
+from madeleine.memory.errors import EmbeddingUnavailable
+from madeleine.memory.language import LanguageModel
+from madeleine.memory.model import LIVING, Vector
+from madeleine.memory.ports import (
     Activation,
     ActivationLog,
     Embedder,
@@ -25,16 +25,16 @@ from memory.ports import (
     RecallLedger,
     Reranker,
 )
-from memory.recall.choosing import Choosing
-from memory.recall.ranked import Query, Ranked, Recalled
-from memory.recall.reformulation import Attempt, CostLog, Reformulation, ReformulationConfig, record
-from memory.recall.reranking import reranked
-from memory.rules.matching import MatchThresholds, matches
-from memory.rules.profiles import Profile, ProfileWeights, associative, in_order, linear, similarity
-from memory.rules.ranking import RankingWeights, blended, shared_emotions
-from memory.rules.saying import LISTED, Saying
-from memory.rules.secrets import Redact, redacted
-from memory.scope import Scope
+from madeleine.memory.recall.choosing import Choosing
+from madeleine.memory.recall.ranked import Query, Ranked, Recalled
+from madeleine.memory.recall.reformulation import Attempt, CostLog, Reformulation, ReformulationConfig, record
+from madeleine.memory.recall.reranking import reranked
+from madeleine.memory.rules.prompting.saying import LISTED, Saying
+from madeleine.memory.rules.ranking.blended import RankingWeights, blended, shared_emotions
+from madeleine.memory.rules.ranking.matching import MatchThresholds, matches
+from madeleine.memory.rules.ranking.profiles import Profile, ProfileWeights, associative, in_order, linear, similarity
+from madeleine.memory.rules.storing.secrets import Redact, redacted
+from madeleine.memory.scope import Scope
 
 __all__ = ["Query", "Ranked", "Recall", "RecallConfig", "Recalled"]
 

@@ -14,16 +14,16 @@ from typing import Protocol
 
 from pydantic import BaseModel, ConfigDict
 
-from memory.errors import MadeleineError, StorageError
-from memory.language import LanguageModel, Prompt, Spent
-from memory.model import Memory, RunId
-from memory.recall.choosing import Chosen
-from memory.recall.ranked import Query, Ranked
-from memory.rules.fragments import quoted
-from memory.rules.fusion import fused
-from memory.rules.prompt import prompt_line
-from memory.rules.secrets import Redact
-from memory.scope import Scope
+from madeleine.memory.errors import MadeleineError, StorageError
+from madeleine.memory.language import LanguageModel, Prompt, Spent
+from madeleine.memory.model import Memory, RunId
+from madeleine.memory.recall.choosing import Chosen
+from madeleine.memory.recall.ranked import Query, Ranked
+from madeleine.memory.rules.prompting.fragments import quoted
+from madeleine.memory.rules.prompting.prompt import prompt_line
+from madeleine.memory.rules.ranking.fusion import fused
+from madeleine.memory.rules.storing.secrets import Redact
+from madeleine.memory.scope import Scope
 
 logger = logging.getLogger(__name__)
 

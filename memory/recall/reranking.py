@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from memory.errors import RerankerUnavailable
-from memory.ports import RecallLedger, Reranker
-from memory.recall.ranked import Ranked
-from memory.scope import Scope
+from madeleine.memory.errors import RerankerUnavailable
+from madeleine.memory.ports import RecallLedger, Reranker
+from madeleine.memory.recall.ranked import Ranked
+from madeleine.memory.scope import Scope
 
 
 async def reranked(

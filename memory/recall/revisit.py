@@ -7,11 +7,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from memory.errors import InvalidInput
-from memory.model import ClusterId, Memory, MemoryId, Revision
-from memory.ports import Activation, ActivationLog, ClusterSummary, RevisitLedger
-from memory.recall.search import DEAD_HIT, LIVING_HIT
-from memory.scope import Scope
+from madeleine.memory.errors import InvalidInput
+from madeleine.memory.model import ClusterId, Memory, MemoryId, Revision
+from madeleine.memory.ports import Activation, ActivationLog, ClusterSummary, RevisitLedger
+from madeleine.memory.recall.search import DEAD_HIT, LIVING_HIT
+from madeleine.memory.scope import Scope
 
 SETTLE_S = 0.2
 

@@ -11,13 +11,13 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from datetime import datetime
 
-from memory.errors import InvalidInput
-from memory.model import MemoryId
-from memory.ports import Activation, ActivationLog, Hit, KeywordQuery, SearchLedger
-from memory.recall.tagged import MessageSearch
-from memory.rules.excerpt import excerpt, first_of
-from memory.rules.hits import deduplicated
-from memory.scope import Scope
+from madeleine.memory.errors import InvalidInput
+from madeleine.memory.model import MemoryId
+from madeleine.memory.ports import Activation, ActivationLog, Hit, KeywordQuery, SearchLedger
+from madeleine.memory.recall.tagged import MessageSearch
+from madeleine.memory.rules.searching.excerpt import excerpt, first_of
+from madeleine.memory.rules.searching.hits import deduplicated
+from madeleine.memory.scope import Scope
 
 LIVING_HIT = 1
 DEAD_HIT = 2

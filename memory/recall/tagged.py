@@ -9,15 +9,15 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from memory.ports import Hit, KeywordQuery, SearchSource
-from memory.rules.excerpt import excerpt
-from memory.rules.folding import fold
-from memory.rules.hits import deduplicated, newest_first
-from memory.rules.tag_forms import place_of
-from memory.rules.tag_ranking import POOL, pooled, ranked
-from memory.rules.tags import related_themes, tags_of
-from memory.scope import Scope
-from memory.tagging import Stem, TagLedger, TagQuery
+from madeleine.memory.ports import Hit, KeywordQuery, SearchSource
+from madeleine.memory.rules.searching.excerpt import excerpt
+from madeleine.memory.rules.searching.hits import deduplicated, newest_first
+from madeleine.memory.rules.searching.tag_forms import place_of
+from madeleine.memory.rules.searching.tag_ranking import POOL, pooled, ranked
+from madeleine.memory.rules.searching.tags import related_themes, tags_of
+from madeleine.memory.scope import Scope
+from madeleine.memory.tagging import Stem, TagLedger, TagQuery
+from madeleine.memory.text.folding import fold
 
 RECENT = 5_000
 """Memories whose themes are looked through for those that stand together."""

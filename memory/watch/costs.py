@@ -6,9 +6,9 @@ from collections.abc import Callable
 from datetime import datetime, timedelta
 from typing import Protocol
 
-from memory.language import Answer, LanguageModel, Prompt, Spent
-from memory.model import RunId
-from memory.scope import Scope
+from madeleine.memory.language import Answer, LanguageModel, Prompt, Spent
+from madeleine.memory.model import RunId
+from madeleine.memory.scope import Scope
 
 BUDGET_OF = timedelta(days=1)
 """What a budget is for: a day that slides, read from the ledger, so that a restart does not begin a new one."""

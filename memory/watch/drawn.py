@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Protocol
 
-from memory.chat import Message
-from memory.ingest.store import Stored
-from memory.model import Memory, MemoryId
-from memory.scope import Scope
-from memory.watch.extraction import Extracted, Finding
-from memory.watch.remember import Remember, Remembered
+from madeleine.memory.chat import Message
+from madeleine.memory.ingest.store import Stored
+from madeleine.memory.model import Memory, MemoryId
+from madeleine.memory.scope import Scope
+from madeleine.memory.watch.extraction import Extracted, Finding
+from madeleine.memory.watch.remember import Remember, Remembered
 
 TOOL = "observe"
 

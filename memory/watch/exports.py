@@ -14,10 +14,10 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any
 
-from memory.chat import ChatRole, NewMessage
-from memory.model import parse_moment
-from memory.rules.json_stream import elements
-from memory.rules.parts import in_parts, storable
+from madeleine.memory.chat import ChatRole, NewMessage
+from madeleine.memory.model import parse_moment
+from madeleine.memory.text.clipping import in_parts, storable
+from madeleine.memory.text.json_stream import elements
 
 CLAUDE, CHATGPT = "claude.ai", "chatgpt.com"
 LONGEST_NAME = 200

@@ -11,11 +11,11 @@ from typing import Annotated, get_args
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from memory.chat import Message
-from memory.language import LanguageModel, Prompt, Spent
-from memory.model import Emotion
-from memory.rules.grounding import ungrounded
-from memory.rules.quoting import Told, echoes
+from madeleine.memory.chat import Message
+from madeleine.memory.language import LanguageModel, Prompt, Spent
+from madeleine.memory.model import Emotion
+from madeleine.memory.rules.storing.grounding import ungrounded
+from madeleine.memory.rules.storing.quoting import Told, echoes
 
 PURPOSE = "extract"
 EMOTIONS: tuple[Emotion, ...] = get_args(Emotion)

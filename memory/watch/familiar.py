@@ -7,10 +7,10 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Protocol
 
-from memory.errors import EmbeddingUnavailable
-from memory.model import Memory, Status, Vector
-from memory.ports import Embedder, Pool, Question, RecallLedger, VectorToCome
-from memory.scope import Scope
+from madeleine.memory.errors import EmbeddingUnavailable
+from madeleine.memory.model import Memory, Status, Vector
+from madeleine.memory.ports import Embedder, Pool, Question, RecallLedger, VectorToCome
+from madeleine.memory.scope import Scope
 
 EVERY: tuple[Status, ...] = ("active", "dying", "dead")
 BY_WORDS = 40

@@ -10,13 +10,13 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import Protocol
 
-from memory.chat import ChatLedger, Message, MessageId, NewMessage
-from memory.errors import InvalidInput
-from memory.ingest.redaction import Cleaning
-from memory.ingest.store import Stored
-from memory.rules.secrets import Redact, redacted
-from memory.scope import Scope
-from memory.watch.extraction import Extracted
+from madeleine.memory.chat import ChatLedger, Message, MessageId, NewMessage
+from madeleine.memory.errors import InvalidInput
+from madeleine.memory.ingest.redaction import Cleaning
+from madeleine.memory.ingest.store import Stored
+from madeleine.memory.rules.storing.secrets import Redact, redacted
+from madeleine.memory.scope import Scope
+from madeleine.memory.watch.extraction import Extracted
 
 _TICK = timedelta(microseconds=1)
 

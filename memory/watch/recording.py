@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from memory.rules.worth import should_remember
-from memory.watch.extraction import Extracted, Finding, Line
+from madeleine.memory.rules.storing.worth import should_remember
+from madeleine.memory.watch.extraction import Extracted, Finding, Line
 
 WEIGHT = 0.4
 """Below the 0.5 of what somebody stores on purpose: nobody has judged it."""

@@ -9,14 +9,14 @@ from dataclasses import dataclass
 from datetime import UTC, date, datetime
 from typing import Literal, Protocol
 
-from memory.chat import Message, MessageId
-from memory.ingest.store import NewScene, Stored
-from memory.model import LIVING, Memory, MemoryId, Scene
-from memory.ports import KeyedEarlier
-from memory.rules.quoting import echoes, restates, share_said, told_by
-from memory.scope import Scope
-from memory.watch.extraction import Extracted, Finding
-from memory.watch.familiar import Familiar, Near
+from madeleine.memory.chat import Message, MessageId
+from madeleine.memory.ingest.store import NewScene, Stored
+from madeleine.memory.model import LIVING, Memory, MemoryId, Scene
+from madeleine.memory.ports import KeyedEarlier
+from madeleine.memory.rules.storing.quoting import echoes, restates, share_said, told_by
+from madeleine.memory.scope import Scope
+from madeleine.memory.watch.extraction import Extracted, Finding
+from madeleine.memory.watch.familiar import Familiar, Near
 
 OWN_WORDS = 0.5
 """Share of an essence's words from which it is taken for what the person said, and not the assistant alone: a question

@@ -11,18 +11,24 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from itertools import pairwise
 
-from memory.chat import Message, MessageId, Unwatched, WatchLedger
-from memory.errors import EmbeddingUnavailable, IndexUnavailable, LanguageModelUnavailable, StorageError, UnusableAnswer
-from memory.language import LanguageModel
-from memory.model import BeingId, MemoryId, RunId
-from memory.rules.quoting import told_by, unquoted
-from memory.rules.worth import agreed, should_remember
-from memory.scope import Scope
-from memory.watch.costs import BUDGET_OF, CostLedger, OutOfTokens, Paid
-from memory.watch.extraction import Finding, Line, extract
-from memory.watch.familiar import Familiar, Near
-from memory.watch.recording import recorded
-from memory.watch.remember import Remember, digest, speakers_of
+from madeleine.memory.chat import Message, MessageId, Unwatched, WatchLedger
+from madeleine.memory.errors import (
+    EmbeddingUnavailable,
+    IndexUnavailable,
+    LanguageModelUnavailable,
+    StorageError,
+    UnusableAnswer,
+)
+from madeleine.memory.language import LanguageModel
+from madeleine.memory.model import BeingId, MemoryId, RunId
+from madeleine.memory.rules.storing.quoting import told_by, unquoted
+from madeleine.memory.rules.storing.worth import agreed, should_remember
+from madeleine.memory.scope import Scope
+from madeleine.memory.watch.costs import BUDGET_OF, CostLedger, OutOfTokens, Paid
+from madeleine.memory.watch.extraction import Finding, Line, extract
+from madeleine.memory.watch.familiar import Familiar, Near
+from madeleine.memory.watch.recording import recorded
+from madeleine.memory.watch.remember import Remember, digest, speakers_of
 
 logger = logging.getLogger(__name__)
 

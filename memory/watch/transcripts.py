@@ -14,8 +14,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
-from memory.rules.parts import in_parts, storable
-from memory.rules.secrets import redacted
+from madeleine.memory.rules.storing.secrets import redacted
+from madeleine.memory.text.clipping import in_parts, storable
 
 _OF_SOMEBODY = re.compile(rb'"type"\s*:\s*"(?:user|assistant)"')
 """Most lines are of neither, and long: they are not parsed."""

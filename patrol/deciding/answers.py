@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from memory.model import MemoryId
+from madeleine.memory.model import MemoryId
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TypeVar
 
-from memory.errors import UnusableAnswer
-from memory.language import Answer, LanguageModel, Prompt, Spent
-from patrol.deciding.answers import Refused
+from madeleine.memory.errors import UnusableAnswer
+from madeleine.memory.language import Answer, LanguageModel, Prompt, Spent
+from madeleine.patrol.deciding.answers import Refused
 
 ATTEMPTS = 2
 

@@ -12,11 +12,21 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import assert_never
 
-from memory.model import LIVING, Memory, MemoryId
-from memory.rules.decay import flagged
-from patrol.deciding.answers import Answer, Checked, Consolidation, Diary, Merge, Part, Refused, Split, Summary
-from patrol.deciding.offer import Offer, text_of
-from patrol.deciding.offering import SPLIT_ABOVE
+from madeleine.memory.model import LIVING, Memory, MemoryId
+from madeleine.memory.rules.dynamics.decay import flagged
+from madeleine.patrol.deciding.answers import (
+    Answer,
+    Checked,
+    Consolidation,
+    Diary,
+    Merge,
+    Part,
+    Refused,
+    Split,
+    Summary,
+)
+from madeleine.patrol.deciding.offer import Offer, text_of
+from madeleine.patrol.deciding.offering import SPLIT_ABOVE
 
 LONGEST_TEXT = 2_000
 LONGEST_POINT = 300

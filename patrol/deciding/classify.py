@@ -6,14 +6,14 @@ import json
 from collections import Counter
 from collections.abc import Callable, Sequence
 
-from memory.language import LanguageModel, Prompt, Spent
-from memory.rules.fragments import quoted
-from memory.rules.roots import Root
-from patrol.deciding.answers import Refused
-from patrol.deciding.asking import again, ask
-from patrol.deciding.offer import cut
-from patrol.deciding.prompts import DATA, block
-from patrol.deciding.shapes import ClassificationShape
+from madeleine.memory.language import LanguageModel, Prompt, Spent
+from madeleine.memory.rules.dynamics.roots import Root
+from madeleine.memory.rules.prompting.fragments import quoted
+from madeleine.patrol.deciding.answers import Refused
+from madeleine.patrol.deciding.asking import again, ask
+from madeleine.patrol.deciding.offer import cut
+from madeleine.patrol.deciding.prompts import DATA, block
+from madeleine.patrol.deciding.shapes import ClassificationShape
 
 BATCH = 50
 ACTION = 300

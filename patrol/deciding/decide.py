@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from memory.language import LanguageModel, Spent
-from patrol.deciding.answers import Answer, Refused
-from patrol.deciding.asking import ask
-from patrol.deciding.checks import against_offer
-from patrol.deciding.offer import Offer
-from patrol.deciding.prompts import render
-from patrol.deciding.shapes import AnswerShape, shape_of, with_ids
+from madeleine.memory.language import LanguageModel, Spent
+from madeleine.patrol.deciding.answers import Answer, Refused
+from madeleine.patrol.deciding.asking import ask
+from madeleine.patrol.deciding.checks import against_offer
+from madeleine.patrol.deciding.offer import Offer
+from madeleine.patrol.deciding.prompts import render
+from madeleine.patrol.deciding.shapes import AnswerShape, shape_of, with_ids
 
 
 async def decide(language: LanguageModel, offer: Offer, spend: Callable[[Spent], None]) -> Answer:

@@ -6,10 +6,10 @@ from typing import Annotated, assert_never
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from memory.model import MemoryId
-from patrol.deciding.answers import Answer, Consolidation, Diary, Merge, Part, Refused, Split, Summary
-from patrol.deciding.checks import LONGEST_POINT, LONGEST_TEXT, POINTS
-from patrol.deciding.offer import MOST, Kind, Offer
+from madeleine.memory.model import MemoryId
+from madeleine.patrol.deciding.answers import Answer, Consolidation, Diary, Merge, Part, Refused, Split, Summary
+from madeleine.patrol.deciding.checks import LONGEST_POINT, LONGEST_TEXT, POINTS
+from madeleine.patrol.deciding.offer import MOST, Kind, Offer
 
 Id = Annotated[str, Field(min_length=1, max_length=64)]
 Ids = Annotated[list[Id], Field(max_length=MOST)]

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from memory.model import DatedAction, Memory, MemoryId, WhenItem, parse_moment, when_date
-from memory.rules.decay import flagged
-from patrol.deciding.answers import Consolidation
-from patrol.deciding.checks import Present, change_since
-from patrol.deciding.offer import Offer, cut
+from madeleine.memory.model import DatedAction, Memory, MemoryId, WhenItem, parse_moment, when_date
+from madeleine.memory.rules.dynamics.decay import flagged
+from madeleine.patrol.deciding.answers import Consolidation
+from madeleine.patrol.deciding.checks import Present, change_since
+from madeleine.patrol.deciding.offer import Offer, cut
 
 BONUS = 0.05
 """Added to a survivor's importance, once a merge (spec P6 ❹)."""

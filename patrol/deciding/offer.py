@@ -10,8 +10,8 @@ from typing import Any, Literal
 
 from pydantic import TypeAdapter
 
-from memory.model import ClusterId, DatedAction, Memory, MemoryId, Status, when_date
-from memory.patrol_ports import OfferId
+from madeleine.memory.model import ClusterId, DatedAction, Memory, MemoryId, Status, when_date
+from madeleine.memory.patrol_ports import OfferId
 
 Kind = Literal["consolidate", "split", "diary", "compress"]
 

@@ -10,11 +10,11 @@ from datetime import datetime
 import numpy as np
 from numpy.typing import NDArray
 
-from memory.model import LIVING, Cluster, Memory, MemoryId, Vector
-from memory.patrol_ports import OfferId
-from memory.rules.budget import within_budget
-from memory.rules.grouping import SIMILARITY
-from patrol.deciding.offer import MOST, SIZE, Kind, Offer, Shown, cut, shown
+from madeleine.memory.model import LIVING, Cluster, Memory, MemoryId, Vector
+from madeleine.memory.patrol_ports import OfferId
+from madeleine.memory.rules.dynamics.grouping import SIMILARITY
+from madeleine.memory.rules.ranking.budget import within_budget
+from madeleine.patrol.deciding.offer import MOST, SIZE, Kind, Offer, Shown, cut, shown
 
 SPLIT_ABOVE = 10
 """Active memories above which a sub-cluster is offered to be split (spec P6 ❻)."""

@@ -8,10 +8,10 @@ from typing import assert_never
 
 from pydantic import BaseModel, ConfigDict
 
-from memory.model import MemoryId
-from memory.rules.roots import Root
-from patrol.deciding.answers import Answer, Consolidation, Diary, Merge, Part, Refused, Split, Summary
-from patrol.deciding.offer import Kind, Offer
+from madeleine.memory.model import MemoryId
+from madeleine.memory.rules.dynamics.roots import Root
+from madeleine.patrol.deciding.answers import Answer, Consolidation, Diary, Merge, Part, Refused, Split, Summary
+from madeleine.patrol.deciding.offer import Kind, Offer
 
 
 class Shape(BaseModel):

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from patrol.night import Night
-from patrol.report import StepReport
+from madeleine.patrol.night import Night
+from madeleine.patrol.report import StepReport
 
 
 async def age(night: Night) -> StepReport:

@@ -11,13 +11,13 @@ from dataclasses import replace
 
 import numpy as np
 
-from memory.model import Cluster, ClusterId, MemoryId, Vector
-from memory.patrol_ports import Subject
-from memory.rules.grouping import SIMILARITY, mutual_groups
-from memory.rules.naming import cluster_name, common_words
-from memory.rules.roots import nearest_root
-from patrol.night import Night, subject_of
-from patrol.report import StepReport
+from madeleine.memory.model import Cluster, ClusterId, MemoryId, Vector
+from madeleine.memory.patrol_ports import Subject
+from madeleine.memory.rules.dynamics.grouping import SIMILARITY, mutual_groups
+from madeleine.memory.rules.dynamics.naming import cluster_name, common_words
+from madeleine.memory.rules.dynamics.roots import nearest_root
+from madeleine.patrol.night import Night, subject_of
+from madeleine.patrol.report import StepReport
 
 AT_ONCE = 2_000
 """Memories that are given their clusters in one transaction; those that store wait for it."""

@@ -7,15 +7,15 @@ from collections.abc import Mapping
 from dataclasses import replace
 from datetime import datetime
 
-from memory.model import ContentHash, Memory, MemoryId, Provenance, Scene
-from memory.patrol_ports import PatrolReads
-from patrol.deciding.answers import Answer, Refused, Summary
-from patrol.deciding.checks import Present, checked
-from patrol.deciding.offer import Kind, Offer
-from patrol.deciding.offering import compress_offer
-from patrol.matter import Applied, Topic, present
-from patrol.night import Night, subject_of
-from patrol.round import World
+from madeleine.memory.model import ContentHash, Memory, MemoryId, Provenance, Scene
+from madeleine.memory.patrol_ports import PatrolReads
+from madeleine.patrol.deciding.answers import Answer, Refused, Summary
+from madeleine.patrol.deciding.checks import Present, checked
+from madeleine.patrol.deciding.offer import Kind, Offer
+from madeleine.patrol.deciding.offering import compress_offer
+from madeleine.patrol.matter import Applied, Topic, present
+from madeleine.patrol.night import Night, subject_of
+from madeleine.patrol.round import World
 
 
 class Compress:

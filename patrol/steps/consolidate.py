@@ -6,16 +6,16 @@ import asyncio
 from collections.abc import Mapping
 from dataclasses import replace
 
-from memory.model import ClusterId, ContentHash, Memory
-from memory.patrol_ports import PatrolReads
-from patrol.deciding.answers import Answer, Consolidation, Refused
-from patrol.deciding.checks import checked
-from patrol.deciding.effects import consolidated
-from patrol.deciding.offer import Kind, Offer
-from patrol.deciding.offering import consolidation_offers
-from patrol.matter import Applied, Topic, heaviest_first, present, vectors_of
-from patrol.night import Night, subject_of
-from patrol.round import World
+from madeleine.memory.model import ClusterId, ContentHash, Memory
+from madeleine.memory.patrol_ports import PatrolReads
+from madeleine.patrol.deciding.answers import Answer, Consolidation, Refused
+from madeleine.patrol.deciding.checks import checked
+from madeleine.patrol.deciding.effects import consolidated
+from madeleine.patrol.deciding.offer import Kind, Offer
+from madeleine.patrol.deciding.offering import consolidation_offers
+from madeleine.patrol.matter import Applied, Topic, heaviest_first, present, vectors_of
+from madeleine.patrol.night import Night, subject_of
+from madeleine.patrol.round import World
 
 
 class Consolidate:

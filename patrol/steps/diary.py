@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from memory.model import ContentHash
-from memory.patrol_ports import DiaryEntry, PatrolReads, Thoughts
-from patrol.deciding.answers import Answer, Diary, Refused
-from patrol.deciding.checks import checked
-from patrol.deciding.offer import MOST, Kind, Offer
-from patrol.deciding.offering import diary_offer, told_before
-from patrol.matter import Applied, Topic, present
-from patrol.night import Night
-from patrol.round import World
+from madeleine.memory.model import ContentHash
+from madeleine.memory.patrol_ports import DiaryEntry, PatrolReads, Thoughts
+from madeleine.patrol.deciding.answers import Answer, Diary, Refused
+from madeleine.patrol.deciding.checks import checked
+from madeleine.patrol.deciding.offer import MOST, Kind, Offer
+from madeleine.patrol.deciding.offering import diary_offer, told_before
+from madeleine.patrol.matter import Applied, Topic, present
+from madeleine.patrol.night import Night
+from madeleine.patrol.round import World
 
 READ = 5 * MOST
 """Of the memories since the last entry the latest so many; the most important of them are shown."""

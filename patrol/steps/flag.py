@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from memory.model import ClusterId
-from memory.rules.decay import flagged
-from patrol.night import Night
-from patrol.report import StepReport
+from madeleine.memory.model import ClusterId
+from madeleine.memory.rules.dynamics.decay import flagged
+from madeleine.patrol.night import Night
+from madeleine.patrol.report import StepReport
 
 
 async def flag(night: Night) -> StepReport:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections import Counter
 
-from memory.model import Cluster, ClusterId
-from patrol.night import Night
-from patrol.report import StepReport
-from patrol.steps.siblings import Siblings
+from madeleine.memory.model import Cluster, ClusterId
+from madeleine.patrol.night import Night
+from madeleine.patrol.report import StepReport
+from madeleine.patrol.steps.siblings import Siblings
 
 SMALL = 2
 """Active memories up to which a sub-cluster is small."""

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from memory.model import ClusterId
-from memory.patrol_ports import Subject
-from memory.rules.revival import revived_session_count
-from patrol.night import Night
-from patrol.report import StepReport
+from madeleine.memory.model import ClusterId
+from madeleine.memory.patrol_ports import Subject
+from madeleine.memory.rules.dynamics.revival import revived_session_count
+from madeleine.patrol.night import Night
+from madeleine.patrol.report import StepReport
 
 
 async def revive(night: Night) -> StepReport:

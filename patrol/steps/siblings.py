@@ -8,8 +8,8 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from memory.model import ClusterId, Vector
-from memory.rules.grouping import SIMILARITY
+from madeleine.memory.model import ClusterId, Vector
+from madeleine.memory.rules.dynamics.grouping import SIMILARITY
 
 _ROUNDING = 1e-5
 """A product of matrices rounds otherwise than one of two rows: those this near to the best are compared once more."""

@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from memory.model import ClusterId, ContentHash
-from memory.patrol_ports import PatrolReads
-from patrol.deciding.answers import Answer, Refused, Split
-from patrol.deciding.checks import checked
-from patrol.deciding.offer import Kind, Offer
-from patrol.deciding.offering import SPLIT_ABOVE, split_offer
-from patrol.matter import Applied, Topic, heaviest_first, present
-from patrol.night import Night
-from patrol.round import World
+from madeleine.memory.model import ClusterId, ContentHash
+from madeleine.memory.patrol_ports import PatrolReads
+from madeleine.patrol.deciding.answers import Answer, Refused, Split
+from madeleine.patrol.deciding.checks import checked
+from madeleine.patrol.deciding.offer import Kind, Offer
+from madeleine.patrol.deciding.offering import SPLIT_ABOVE, split_offer
+from madeleine.patrol.matter import Applied, Topic, heaviest_first, present
+from madeleine.patrol.night import Night
+from madeleine.patrol.round import World
 
 
 class SplitCluster:

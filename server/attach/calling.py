@@ -10,8 +10,8 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
 
-from server.attach.finding import Finder
-from server.attach.hello import Hello
+from madeleine.server.attach.finding import Finder
+from madeleine.server.attach.hello import Hello
 
 PROTOCOL_VERSION = "2025-11-25"
 """Of MCP, with the handshake that every host knows."""

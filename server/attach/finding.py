@@ -12,10 +12,10 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from server import EXIT_USAGE
-from server.attach.address import LOCK, Untrusted, dial, find, host_pid
-from server.attach.hello import HELLO_SECONDS, PROTOCOL, Hello, HostSaysNo, NoHost, greet
-from server.attach.lock import is_held
+from madeleine.server import EXIT_USAGE
+from madeleine.server.attach.address import LOCK, Untrusted, dial, find, host_pid
+from madeleine.server.attach.hello import HELLO_SECONDS, PROTOCOL, Hello, HostSaysNo, NoHost, greet
+from madeleine.server.attach.lock import is_held
 
 START_SECONDS = 60.0
 """From the first try to the host's answer; a machine that is busy takes long to import."""
@@ -32,7 +32,7 @@ class Ended(Exception):
 
 def host_command(data_dir: Path) -> list[str]:
     # -P: the client's working directory may hold a `server` of its own, and is nobody's to run code from.
-    return [sys.executable, "-P", "-m", "server.host", str(data_dir)]
+    return [sys.executable, "-P", "-m", "madeleine.server.host", str(data_dir)]
 
 
 class Finder:

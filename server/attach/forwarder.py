@@ -13,11 +13,11 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import FrameType
 
-from server import EXIT_USAGE
-from server.attach.finding import Ended, Finder
-from server.attach.hello import Hello, HostSaysNo
-from server.attach.journal import Journal
-from server.attach.pipes import CHUNK, Sink, Source
+from madeleine.server import EXIT_USAGE
+from madeleine.server.attach.finding import Ended, Finder
+from madeleine.server.attach.hello import Hello, HostSaysNo
+from madeleine.server.attach.journal import Journal
+from madeleine.server.attach.pipes import CHUNK, Sink, Source
 
 PATIENCE_SECONDS = 15.0
 """After the client's end, for the next answer: a host hangs up somewhat earlier."""

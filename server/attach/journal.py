@@ -19,7 +19,7 @@ MOST_REPEATS = 5
 """A request that hosts die over is not put to yet another for ever."""
 
 LONGEST_LINE = 16 * 1024 * 1024
-"""Bytes that a host reads (`server.lines`)."""
+"""Bytes that a host reads (`server.mcp.lines`)."""
 _SAYS_VERSION = b'"io.modelcontextprotocol/protocolVersion"'
 
 Key = tuple[str, str | int]

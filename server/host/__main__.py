@@ -1,4 +1,4 @@
-"""`python -m server.host DIRECTORY`: become its host, or end with 0 if another is.
+"""`python -m madeleine.server.host DIRECTORY`: become its host, or end with 0 if another is.
 
 It listens before it imports what is large, so that a client's connection waits no longer than it must. What it prints
 until it serves is for whoever started it.
@@ -11,11 +11,11 @@ import os
 import sys
 from pathlib import Path
 
-from server import EXIT_USAGE
-from server.attach.address import LOCK, Untrusted
-from server.attach.lock import hold
-from server.environment import environment, given
-from server.host.listening import listening
+from madeleine.server import EXIT_USAGE
+from madeleine.server.attach.address import LOCK, Untrusted
+from madeleine.server.attach.lock import hold
+from madeleine.server.host.listening import listening
+from madeleine.server.settings.environment import environment, given
 
 
 def main() -> int:
@@ -26,7 +26,7 @@ def main() -> int:
             if not mine:
                 return 0
             with listening(data_dir, given(environment()).get("attach", "")) as (listener, address):
-                from server.host.serving import run
+                from madeleine.server.host.serving import run
 
                 return run(data_dir, listener, address)
     except (OSError, Untrusted) as error:

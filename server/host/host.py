@@ -15,18 +15,18 @@ from typing import Any, cast
 
 import anyio
 
-from memory.errors import InvalidInput
-from memory.model import BeingId
-from server import __version__
-from server.app import Caller, always, build_server, toolset_of
-from server.attach.hello import HELLO_SECONDS, LONGEST, PROTOCOL, Hello, read_hello, reply
-from server.http_settings import HttpSettings
-from server.language import LanguageModels
-from server.lines import FINISH_SECONDS, StreamSink, line_transport
-from server.llm_settings import LlmSettings, of_a_client
-from server.settings import Settings, settings_of
-from server.watchers import Watcher, Watchers, as_json
-from tools.tool import UseCases
+from madeleine.memory.errors import InvalidInput
+from madeleine.memory.model import BeingId
+from madeleine.server import __version__
+from madeleine.server.attach.hello import HELLO_SECONDS, LONGEST, PROTOCOL, Hello, read_hello, reply
+from madeleine.server.background.patrol_watchers import Watcher, Watchers, as_json
+from madeleine.server.mcp.lines import FINISH_SECONDS, StreamSink, line_transport
+from madeleine.server.mcp.server import Caller, always, build_server, toolset_of
+from madeleine.server.settings.http import HttpSettings
+from madeleine.server.settings.language_model import LlmSettings, of_a_client
+from madeleine.server.settings.settings import Settings, settings_of
+from madeleine.server.wiring.language_models import LanguageModels
+from madeleine.tools.tool import UseCases
 
 logger = logging.getLogger(__name__)
 

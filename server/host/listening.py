@@ -8,8 +8,16 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from server import __version__
-from server.attach.address import ABOUT, LOOPBACK, Address, default_kind, remove_about, socket_path, write_about
+from madeleine.server import __version__
+from madeleine.server.attach.address import (
+    ABOUT,
+    LOOPBACK,
+    Address,
+    default_kind,
+    remove_about,
+    socket_path,
+    write_about,
+)
 
 BACKLOG = 128
 

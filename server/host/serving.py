@@ -10,18 +10,18 @@ import sys
 from logging.handlers import RotatingFileHandler
 from pathlib import Path
 
-from memory.errors import InvalidInput
-from server import EXIT_USAGE
-from server.attach.address import Address
-from server.attach.finding import LOG
-from server.host.host import Host
-from server.language import LanguageModels
-from server.lazy import LazyMemory
-from server.logs import start_logging
-from server.memory_thread import memory_thread
-from server.schedule import patrols_by_themselves
-from server.settings import Settings, read_settings
-from server.stdio import stop_signals
+from madeleine.memory.errors import InvalidInput
+from madeleine.server import EXIT_USAGE
+from madeleine.server.attach.address import Address
+from madeleine.server.attach.finding import LOG
+from madeleine.server.background.memory_thread import memory_thread
+from madeleine.server.background.patrol_schedule import patrols_by_themselves
+from madeleine.server.host.host import Host
+from madeleine.server.logs import start_logging
+from madeleine.server.mcp.stdio import stop_signals
+from madeleine.server.settings.settings import Settings, read_settings
+from madeleine.server.wiring.language_models import LanguageModels
+from madeleine.server.wiring.lazy_memory import LazyMemory
 
 logger = logging.getLogger(__name__)
 

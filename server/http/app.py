@@ -24,16 +24,16 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 from starlette.types import ASGIApp
 
-from memory.tokens import TokenLedger
-from server.app import Caller
-from server.http.guard import Guard, allowed
-from server.http.identity import Gate, Verifier
-from server.http.language_key import LanguageKey
-from server.http.limits import Bounded, RateLimit, RateLimited, WholeBody
-from server.http.refusals import refusal
-from server.http.sse import MESSAGES_PATH, STREAM_PATH, SseStream
-from server.http.traffic import Traffic
-from server.http_settings import HttpSettings
+from madeleine.memory.tokens import TokenLedger
+from madeleine.server.http.guard import Guard, allowed
+from madeleine.server.http.identity import Gate, Verifier
+from madeleine.server.http.language_key import LanguageKey
+from madeleine.server.http.limits import Bounded, RateLimit, RateLimited, WholeBody
+from madeleine.server.http.refusals import refusal
+from madeleine.server.http.sse import MESSAGES_PATH, STREAM_PATH, SseStream
+from madeleine.server.http.traffic import Traffic
+from madeleine.server.mcp.server import Caller
+from madeleine.server.settings.http import HttpSettings
 
 MCP_PATH = "/mcp"
 HEALTH_PATH = "/health"

@@ -15,10 +15,10 @@ from mcp.server.transport_security import TransportSecurityMiddleware, Transport
 from starlette.requests import Request
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from memory.errors import MadeleineError
-from server.http.identity import identified
-from server.http.refusals import RETRY_SECONDS, refusal
-from server.http_settings import LOOPBACK_HOSTS, HttpSettings, in_url, is_loopback
+from madeleine.memory.errors import MadeleineError
+from madeleine.server.http.identity import identified
+from madeleine.server.http.refusals import RETRY_SECONDS, refusal
+from madeleine.server.settings.http import LOOPBACK_HOSTS, HttpSettings, in_url, is_loopback
 
 logger = logging.getLogger(__name__)
 

@@ -12,10 +12,10 @@ from starlette.datastructures import Headers
 from starlette.requests import Request
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from memory.tokens import Token, TokenLedger
-from server.app import Caller, Context
-from server.http.issuer import Issuer, Vouched
-from server.http.tokens import PREFIX, recognised
+from madeleine.memory.tokens import Token, TokenLedger
+from madeleine.server.http.issuer import Issuer, Vouched
+from madeleine.server.http.tokens import PREFIX, recognised
+from madeleine.server.mcp.server import Caller, Context
 
 CALLER = "madeleine.caller"
 """Where a request's caller stands in its ASGI scope, put there by `Gate` and by nothing else."""

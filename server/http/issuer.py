@@ -14,11 +14,11 @@ from urllib.parse import urlsplit
 import httpx
 import jwt
 
-from memory.errors import MadeleineError
-from memory.model import BeingId
-from memory.roles import ROLES, Role
-from server.http.tokens import being_of
-from server.http_settings import is_safe_url
+from madeleine.memory.errors import MadeleineError
+from madeleine.memory.model import BeingId
+from madeleine.memory.roles import ROLES, Role
+from madeleine.server.http.tokens import being_of
+from madeleine.server.settings.http import is_safe_url
 
 logger = logging.getLogger(__name__)
 

@@ -6,9 +6,9 @@ from pydantic import SecretStr
 from starlette.requests import Request
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from server.app import Context
-from server.http.refusals import refusal
-from server.llm_settings import is_key
+from madeleine.server.http.refusals import refusal
+from madeleine.server.mcp.server import Context
+from madeleine.server.settings.language_model import is_key
 
 HEADER = b"x-madeleine-llm-key"
 KEY = "madeleine.llm_key"

@@ -10,8 +10,8 @@ from collections.abc import Callable
 from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from server.http.identity import identified
-from server.http.refusals import RETRY_SECONDS, refusal
+from madeleine.server.http.identity import identified
+from madeleine.server.http.refusals import RETRY_SECONDS, refusal
 
 KNOWN_KEYS = 10_000
 """Callers whose buckets are remembered; beyond, those who were here longest ago start anew."""

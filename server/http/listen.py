@@ -11,9 +11,9 @@ import anyio
 import uvicorn
 from starlette.applications import Starlette
 
-from memory.errors import MadeleineError
-from server.http_settings import in_url
-from server.lines import FINISH_SECONDS
+from madeleine.memory.errors import MadeleineError
+from madeleine.server.mcp.lines import FINISH_SECONDS
+from madeleine.server.settings.http import in_url
 
 CONNECTIONS = 2_000
 """Open at once, idle ones too; beyond, uvicorn answers 503."""

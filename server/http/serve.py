@@ -10,21 +10,21 @@ from urllib.parse import urlsplit
 import anyio
 import httpx
 
-from memory.errors import InvalidInput
-from memory.model import BeingId
-from memory.tokens import TokenLedger
-from server.app import Caller, build_server, toolset_of
-from server.clocks import utc_now
-from server.http.app import build_app
-from server.http.identity import Verifier, caller_of
-from server.http.issuer import TIMEOUT_SECONDS, Claims, Issuer, Keys
-from server.http.language_key import language_key_of
-from server.http.listen import bound, run
-from server.http_settings import HttpSettings, in_url, is_loopback
-from server.language import LanguageModels
-from server.ledgers import open_token_ledger
-from server.settings import Settings
-from tools.tool import UseCases
+from madeleine.memory.errors import InvalidInput
+from madeleine.memory.model import BeingId
+from madeleine.memory.tokens import TokenLedger
+from madeleine.server.http.app import build_app
+from madeleine.server.http.identity import Verifier, caller_of
+from madeleine.server.http.issuer import TIMEOUT_SECONDS, Claims, Issuer, Keys
+from madeleine.server.http.language_key import language_key_of
+from madeleine.server.http.listen import bound, run
+from madeleine.server.mcp.server import Caller, build_server, toolset_of
+from madeleine.server.settings.http import HttpSettings, in_url, is_loopback
+from madeleine.server.settings.settings import Settings
+from madeleine.server.wiring.clocks import utc_now
+from madeleine.server.wiring.language_models import LanguageModels
+from madeleine.server.wiring.ledgers import open_token_ledger
+from madeleine.tools.tool import UseCases
 
 logger = logging.getLogger(__name__)
 

@@ -12,9 +12,9 @@ import secrets
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from memory.model import BeingId
-from memory.roles import Role
-from memory.tokens import Token, TokenId, TokenLedger
+from madeleine.memory.model import BeingId
+from madeleine.memory.roles import Role
+from madeleine.memory.tokens import Token, TokenId, TokenLedger
 
 PREFIX = "mdl_"
 _WRITTEN = re.compile(r"mdl_([0-9a-f]{12})_([A-Za-z0-9_-]{43})")

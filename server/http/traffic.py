@@ -8,7 +8,7 @@ import anyio
 from mcp.server.context import CallNext, HandlerResult, ServerRequestContext
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from server.http.refusals import RETRY_SECONDS, refusal
+from madeleine.server.http.refusals import RETRY_SECONDS, refusal
 
 SETTLE_SECONDS = 0.1
 """In which an answer that was given reaches its stream; the SDK tells nobody when it has."""

@@ -19,13 +19,13 @@ from typing import NamedTuple, Protocol
 
 import numpy as np
 
-from memory.model import MemoryId, Vector
-from memory.ports import Pool, Question, Traits, VectorToCome
-from memory.scope import Scope
-from storage.qdrant import words as encoder
-from storage.qdrant.filters import Where, asked_for, memories_of
-from storage.qdrant.schema import RRF_K, RRF_WEIGHTS
-from storage.qdrant.words import Terms
+from madeleine.memory.model import MemoryId, Vector
+from madeleine.memory.ports import Pool, Question, Traits, VectorToCome
+from madeleine.memory.scope import Scope
+from madeleine.storage.qdrant import words as encoder
+from madeleine.storage.qdrant.filters import Where, asked_for, memories_of
+from madeleine.storage.qdrant.schema import RRF_K, RRF_WEIGHTS
+from madeleine.storage.qdrant.words import Terms
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

@@ -30,18 +30,18 @@ from uuid import UUID, uuid4
 
 import qdrant_edge as qe
 
-from memory.errors import IndexTorn, IndexUnavailable, StorageFull
-from memory.model import BeingId, MemoryId, Status, Vector
-from memory.ports import IndexPoint, Pool, Question, VectorToCome
-from memory.scope import Scope
-from storage.allocator import give_back
-from storage.qdrant import asks
-from storage.qdrant import words as encoder
-from storage.qdrant.asks import Ask, Hit, Hits, Statistics, weights_in
-from storage.qdrant.copying import copy_tree
-from storage.qdrant.filters import Where, memories_of
-from storage.qdrant.manifest import Manifest
-from storage.qdrant.schema import (
+from madeleine.memory.errors import IndexTorn, IndexUnavailable, StorageFull
+from madeleine.memory.model import BeingId, MemoryId, Status, Vector
+from madeleine.memory.ports import IndexPoint, Pool, Question, VectorToCome
+from madeleine.memory.scope import Scope
+from madeleine.storage.allocator import give_back
+from madeleine.storage.qdrant import asks
+from madeleine.storage.qdrant import words as encoder
+from madeleine.storage.qdrant.asks import Ask, Hit, Hits, Statistics, weights_in
+from madeleine.storage.qdrant.copying import copy_tree
+from madeleine.storage.qdrant.filters import Where, memories_of
+from madeleine.storage.qdrant.manifest import Manifest
+from madeleine.storage.qdrant.schema import (
     BEING,
     BM25,
     DENSE,
@@ -56,7 +56,7 @@ from storage.qdrant.schema import (
     payload,
     traits,
 )
-from storage.room import FOR_INDEX, has_room, require_room
+from madeleine.storage.room import FOR_INDEX, has_room, require_room
 
 _SLICE = 64
 """Points an update: 2 to 3 ms."""
@@ -282,7 +282,7 @@ class EdgeIndex:
         if self._stopped:
             return False
         # The child is told where to import from, as this process may have been started in any way.
-        code = f"import sys; sys.path[:] = {sys.path!r}; from storage.qdrant.edge import {build.__name__} as build; "
+        code = f"import sys; sys.path[:] = {sys.path!r}; from madeleine.storage.qdrant.edge import {build.__name__} as build; "
         code += f"sys.exit(build({str(copy)!r}))"
         self._builder = await asyncio.create_subprocess_exec(
             sys.executable, "-c", code,

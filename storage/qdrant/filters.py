@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from memory.model import LIVING, BeingId, Category, Status
-from memory.ports import Question
-from memory.rules.folding import fold
-from memory.scope import Scope
-from storage.qdrant.schema import BEING, CATEGORY, LIVES_IN, STATUS, THEMES
+from madeleine.memory.model import LIVING, BeingId, Category, Status
+from madeleine.memory.ports import Question
+from madeleine.memory.scope import Scope
+from madeleine.memory.text.folding import fold
+from madeleine.storage.qdrant.schema import BEING, CATEGORY, LIVES_IN, STATUS, THEMES
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

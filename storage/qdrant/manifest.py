@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from memory.errors import IndexTorn
+from madeleine.memory.errors import IndexTorn
 
 _NAME = "index.json"
 _CHECKSUM_BELOW_BYTES = 64 * 1024

@@ -6,11 +6,11 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from memory.model import LIVING, ModelName
-from memory.ports import IndexPoint, Traits
-from memory.rules.folding import fold
-from memory.rules.signals import Signals, signals
-from storage.qdrant.words import WORDS_VERSION
+from madeleine.memory.model import LIVING, ModelName
+from madeleine.memory.ports import IndexPoint, Traits
+from madeleine.memory.rules.ranking.signals import Signals, signals
+from madeleine.memory.text.folding import fold
+from madeleine.storage.qdrant.words import WORDS_VERSION
 
 SCHEMA_VERSION = 3
 """Raise it when vectors, payload or their indexes change: an index of another version is rebuilt."""

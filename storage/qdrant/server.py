@@ -11,15 +11,15 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
-from memory.errors import IndexTorn, IndexUnavailable
-from memory.model import MemoryId, Status, Vector
-from memory.ports import IndexPoint, Pool, Question, VectorToCome
-from memory.scope import Scope
-from storage.qdrant import asks
-from storage.qdrant import words as encoder
-from storage.qdrant.asks import Ask, Hit, Hits, Statistics, weights_in
-from storage.qdrant.filters import Where, memories_of
-from storage.qdrant.schema import (
+from madeleine.memory.errors import IndexTorn, IndexUnavailable
+from madeleine.memory.model import MemoryId, Status, Vector
+from madeleine.memory.ports import IndexPoint, Pool, Question, VectorToCome
+from madeleine.memory.scope import Scope
+from madeleine.storage.qdrant import asks
+from madeleine.storage.qdrant import words as encoder
+from madeleine.storage.qdrant.asks import Ask, Hit, Hits, Statistics, weights_in
+from madeleine.storage.qdrant.filters import Where, memories_of
+from madeleine.storage.qdrant.schema import (
     BEING,
     BM25,
     DENSE,

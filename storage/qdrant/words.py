@@ -7,10 +7,10 @@ from functools import cache
 
 import qdrant_edge
 
-from memory.rules.lexicon import STOP_WORDS, normalize
+from madeleine.memory.text.terms import STOP_WORDS, normalize
 
 WORDS_VERSION = 3
-"""Raise it when the analysis below or `memory.rules.lexicon` changes: the index is then rebuilt."""
+"""Raise it when the analysis below or `memory.text.terms` changes: the index is then rebuilt."""
 
 Terms = tuple[list[int], list[float]]
 """(term ids, their weights), of equal length; both empty for a text of stop words or signs alone."""
@@ -69,7 +69,7 @@ def _bm25(average_length: int = AVERAGE_WORDS) -> qdrant_edge.Bm25:
 
 
 def document(words: str) -> Terms:
-    """Weights are BM25's term-frequency part. `words` has been through `memory.rules.lexicon`."""
+    """Weights are BM25's term-frequency part. `words` has been through `memory.text.terms`."""
     unspaced = sum(len(run) for run in _UNSPACED.findall(words))
     average = AVERAGE_PAIRS if 2 * unspaced > len(words) else AVERAGE_WORDS
     vector = _bm25(average).embed_document(_as_told(_UNSPACED.sub(_pieces_of_document, words)))

@@ -8,9 +8,9 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from memory.chat import ChatSession, Message, MessageId, Unwatched
-from memory.language import Spent
-from memory.model import (
+from madeleine.memory.chat import ChatSession, Message, MessageId, Unwatched
+from madeleine.memory.language import Spent
+from madeleine.memory.model import (
     Changes,
     ClusterId,
     ContentHash,
@@ -23,7 +23,7 @@ from memory.model import (
     RunId,
     Vector,
 )
-from memory.patrol_ports import (
+from madeleine.memory.patrol_ports import (
     DiaryEntry,
     KeptOffer,
     Lately,
@@ -34,7 +34,7 @@ from memory.patrol_ports import (
     Thoughts,
     Undone,
 )
-from memory.ports import (
+from madeleine.memory.ports import (
     AuditEntry,
     AuditQuery,
     ClusterSummary,
@@ -47,36 +47,27 @@ from memory.ports import (
     StoreBatch,
     Vitals,
 )
-from memory.profile import ProfileEntry
-from memory.scope import Scope
-from memory.tagging import Tag, TagMatches, TagQuery
-from storage.sql import (
-    audit,
-    beings,
+from madeleine.memory.profile import ProfileEntry
+from madeleine.memory.scope import Scope
+from madeleine.memory.tagging import Tag, TagMatches, TagQuery
+from madeleine.storage.sql import search
+from madeleine.storage.sql.conversations import chat, ingested, notes
+from madeleine.storage.sql.database.engine import Database, open_database
+from madeleine.storage.sql.erasing import memories as forgetting
+from madeleine.storage.sql.memories import (
     centroid,
-    chat,
     clusters,
-    costs,
-    diary,
     embeddings,
-    forgetting,
-    ingested,
     memories,
-    notes,
-    offers,
     pending,
-    profile,
     recalled,
     recent,
     revisions,
-    runs,
-    search,
-    settings,
-    undo,
 )
-from storage.sql.activations import Activations
-from storage.sql.engine import Database, open_database
-from storage.sql.patrol import SqlPatrol, SqlPatrolReads
+from madeleine.storage.sql.memories.activations import Activations
+from madeleine.storage.sql.operations import audit, profile, settings
+from madeleine.storage.sql.patrols import beings, costs, diary, offers, runs, undo
+from madeleine.storage.sql.patrols.patrol import SqlPatrol, SqlPatrolReads
 
 
 @asynccontextmanager

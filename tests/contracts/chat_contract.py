@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from datetime import datetime, timedelta
 from typing import Protocol
 
-from memory.chat import ChatLedger, ChatReads, Message, MessageId, WatchLedger
-from memory.scope import Scope
+from madeleine.memory.chat import ChatLedger, ChatReads, Message, MessageId, WatchLedger
+from madeleine.memory.scope import Scope
 from tests.doubles import ADA, BOB, NOW
 from tests.doubles_chat import a_message
 

@@ -9,16 +9,10 @@ from typing import Protocol
 
 import numpy as np
 
-from memory.model import Changes, ClusterId, DatedAction, Memory, MemoryId, ModelName, Scene, Vector
-from memory.patrol_ports import PatrolChanges
-from memory.ports import (
-    Activation,
-    Erased,
-    ForgetLedger,
-    RemainsSource,
-    UpdateLedger,
-)
-from memory.scope import Scope
+from madeleine.memory.model import Changes, ClusterId, DatedAction, Memory, MemoryId, ModelName, Scene, Vector
+from madeleine.memory.patrol_ports import PatrolChanges
+from madeleine.memory.ports import Activation, Erased, ForgetLedger, RemainsSource, UpdateLedger
+from madeleine.memory.scope import Scope
 from tests.contracts.ledger_contract import (
     ADA,
     BOB,

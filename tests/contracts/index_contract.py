@@ -12,13 +12,24 @@ from uuid import UUID
 import numpy as np
 import pytest
 
-from memory.model import LIVING, BeingId, Category, ClusterId, Memory, MemoryId, ModelName, Provenance, Scene, Vector
-from memory.model import Status as MemoryStatus
-from memory.ports import Index, IndexPoint, Pool, Question, RecallIndex, Traits
-from memory.rules.lexicon import normalize
-from memory.scope import Scope
-from storage.qdrant import words as encoder
-from storage.qdrant.schema import Fingerprint
+from madeleine.memory.model import (
+    LIVING,
+    BeingId,
+    Category,
+    ClusterId,
+    Memory,
+    MemoryId,
+    ModelName,
+    Provenance,
+    Scene,
+    Vector,
+)
+from madeleine.memory.model import Status as MemoryStatus
+from madeleine.memory.ports import Index, IndexPoint, Pool, Question, RecallIndex, Traits
+from madeleine.memory.scope import Scope
+from madeleine.memory.text.terms import normalize
+from madeleine.storage.qdrant import words as encoder
+from madeleine.storage.qdrant.schema import Fingerprint
 
 DIM = 8
 FINGERPRINT = Fingerprint(model=ModelName("tests"), dim=DIM)

@@ -13,10 +13,10 @@ from typing import Any, Literal
 import pytest
 from pydantic import BaseModel, ConfigDict, Field
 
-from inference.language.config import LanguageConfig
-from inference.language.opening import OpenLanguageModel, open_language_model
-from memory.errors import LanguageModelUnavailable, UnusableAnswer
-from memory.language import Prompt, Size, Spent
+from madeleine.inference.language.config import LanguageConfig
+from madeleine.inference.language.opening import OpenLanguageModel, open_language_model
+from madeleine.memory.errors import LanguageModelUnavailable, UnusableAnswer
+from madeleine.memory.language import Prompt, Size, Spent
 from tests.language.stub import (
     KEY,
     Answering,

@@ -16,8 +16,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from memory.errors import KeyConflict, MadeleineError
-from memory.model import (
+from madeleine.memory.errors import KeyConflict, MadeleineError
+from madeleine.memory.model import (
     BeingId,
     Cluster,
     ClusterId,
@@ -36,8 +36,8 @@ from memory.model import (
     Vector,
     scene_to_text,
 )
-from memory.patrol_ports import BeingsLedger, Lately, PatrolChanges, PatrolLedger, PatrolReads, Subject
-from memory.ports import (
+from madeleine.memory.patrol_ports import BeingsLedger, Lately, PatrolChanges, PatrolLedger, PatrolReads, Subject
+from madeleine.memory.ports import (
     Activation,
     ActivationLog,
     Hit,
@@ -52,7 +52,7 @@ from memory.ports import (
     StoreBatch,
     StoreLedger,
 )
-from memory.scope import Scope
+from madeleine.memory.scope import Scope
 
 ADA = Scope(BeingId("ada"))
 BOB = Scope(BeingId("bob"))

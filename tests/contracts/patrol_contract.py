@@ -11,12 +11,12 @@ import numpy as np
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from memory.model import BeingId, ClusterId, DatedAction, Memory, RunId, Scene, Status
-from memory.patrol_ports import DiaryEntry, KeptOffer, OfferId, PatrolChanges, Thoughts
-from memory.ports import Erased
-from memory.rules.decay import flagged
-from memory.scope import Scope
-from patrol.night import subject_of
+from madeleine.memory.model import BeingId, ClusterId, DatedAction, Memory, RunId, Scene, Status
+from madeleine.memory.patrol_ports import DiaryEntry, KeptOffer, OfferId, PatrolChanges, Thoughts
+from madeleine.memory.ports import Erased
+from madeleine.memory.rules.dynamics.decay import flagged
+from madeleine.memory.scope import Scope
+from madeleine.patrol.night import subject_of
 from tests.contracts.forgetting_contract import LATER, ForgetfulLedger, change, stored
 from tests.contracts.ledger_contract import (
     ADA,

@@ -12,15 +12,15 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from inference.stems import stem
-from memory.chat import ChatLedger, MessageId
-from memory.model import BeingId, Memory, Provenance
-from memory.patrol_ports import DiaryEntry, PatrolChanges
-from memory.ports import Hit, KeywordQuery, SearchSource
-from memory.rules.folding import fold
-from memory.rules.tag_forms import holds, tag_of
-from memory.scope import Scope
-from memory.tagging import Tag, TagLedger, TagMatches, TagQuery
+from madeleine.inference.stems import stem
+from madeleine.memory.chat import ChatLedger, MessageId
+from madeleine.memory.model import BeingId, Memory, Provenance
+from madeleine.memory.patrol_ports import DiaryEntry, PatrolChanges
+from madeleine.memory.ports import Hit, KeywordQuery, SearchSource
+from madeleine.memory.rules.searching.tag_forms import holds, tag_of
+from madeleine.memory.scope import Scope
+from madeleine.memory.tagging import Tag, TagLedger, TagMatches, TagQuery
+from madeleine.memory.text.folding import fold
 from tests.contracts.ledger_contract import ADA, BOB, MOMENT, RUN, AnyLedger, apply, asked, batch, ids, memory, note
 from tests.doubles_chat import a_message
 

@@ -10,13 +10,13 @@ from pathlib import Path
 
 import pytest
 
-from memory.audit import entry_of
-from memory.errors import KeyConflict, StorageError
-from memory.model import Provenance, RunId
-from memory.patrol_ports import PatrolChanges
-from memory.ports import AuditEntry, AuditQuery
-from memory.scope import Scope
-from storage.sql.ledger import Ledger, open_ledger
+from madeleine.memory.audit import entry_of
+from madeleine.memory.errors import KeyConflict, StorageError
+from madeleine.memory.model import Provenance, RunId
+from madeleine.memory.patrol_ports import PatrolChanges
+from madeleine.memory.ports import AuditEntry, AuditQuery
+from madeleine.memory.scope import Scope
+from madeleine.storage.sql.ledger import Ledger, open_ledger
 from tests.contracts.ledger_contract import ADA, BOB, MOMENT, again, apply, batch, memory, note
 from tests.contracts.test_sql_ledger import no_room
 

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from memory.chat import MessageId
-from memory.scope import Scope
-from storage.sql.ledger import Ledger, open_ledger
+from madeleine.memory.chat import MessageId
+from madeleine.memory.scope import Scope
+from madeleine.storage.sql.ledger import Ledger, open_ledger
 from tests.contracts.chat_contract import AnyChat, ChatContract
 from tests.doubles import ADA, NOW
 from tests.doubles_chat import FakeChat

@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
-from memory.errors import IndexTorn, IndexUnavailable
-from memory.model import LIVING, MemoryId, ModelName
-from memory.ports import IndexPoint
-from storage.qdrant import edge
-from storage.qdrant.edge import EdgeIndex
-from storage.qdrant.schema import Fingerprint
+from madeleine.memory.errors import IndexTorn, IndexUnavailable
+from madeleine.memory.model import LIVING, MemoryId, ModelName
+from madeleine.memory.ports import IndexPoint
+from madeleine.storage.qdrant import edge
+from madeleine.storage.qdrant.edge import EdgeIndex
+from madeleine.storage.qdrant.schema import Fingerprint
 from tests.contracts.index_contract import (
     ADA,
     DIM,

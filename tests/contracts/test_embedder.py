@@ -12,9 +12,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from inference import loading, packaged
-from inference.dense import DenseEmbedder, LoadedModel, dimension, load
-from memory.errors import EmbeddingUnavailable, InvalidInput
+from madeleine.inference import loading, packaged
+from madeleine.inference.dense import DenseEmbedder, LoadedModel, dimension, load
+from madeleine.memory.errors import EmbeddingUnavailable, InvalidInput
 from tests.contracts.embedder_contract import EmbedderContract
 from tests.doubles import WordEmbedder
 from tests.rerankers import session_options
@@ -236,11 +236,11 @@ async def test_a_failure_is_not_tried_again_at_once(
     """Each try may wait for a network; recall answers by words meanwhile. The log tells it once."""
     loader = FlakyLoader(loaded, failures=1)
     embedder = DenseEmbedder(packaged.NAME, tmp_path, loader=loader)
-    with caplog.at_level(logging.WARNING, logger="inference.dense"):
+    with caplog.at_level(logging.WARNING, logger="madeleine.inference.dense"):
         first, second = await unavailable(embedder), await unavailable(embedder)
     assert first == second
     assert loader.tries == 1
-    assert [record.getMessage() for record in caplog.records if record.name == "inference.dense"] == [first]
+    assert [record.getMessage() for record in caplog.records if record.name == "madeleine.inference.dense"] == [first]
     await embedder.close()
 
 

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from inference.language.config import LanguageConfig
-from inference.language.opening import open_language_model
-from memory.errors import LanguageModelUnavailable
-from memory.language import Spent
+from madeleine.inference.language.config import LanguageConfig
+from madeleine.inference.language.opening import open_language_model
+from madeleine.memory.errors import LanguageModelUnavailable
+from madeleine.memory.language import Spent
 from tests.contracts.language_model_contract import GOOD, PRIVATE, Kind, LanguageModelContract, Open, prompt
 from tests.language.stub import KEY, Protocol, Stub, language_server, refused, said
 
@@ -98,9 +98,9 @@ class TestOpenAI(LanguageModelContract):
 
 ASK = """
 import asyncio, sys
-from inference.language.config import LanguageConfig
-from inference.language.opening import open_language_model
-from server.logs import start_logging
+from madeleine.inference.language.config import LanguageConfig
+from madeleine.inference.language.opening import open_language_model
+from madeleine.server.logs import start_logging
 from tests.contracts.language_model_contract import Kind, prompt
 
 async def main(protocol, url, key):
@@ -139,8 +139,8 @@ def test_without_a_key_there_is_no_model(protocol: Protocol, url: str) -> None:
 def test_no_sdk_is_imported_before_a_model_is_asked() -> None:
     """They take longer to import than all that Madeleine needs to answer."""
     code = (
-        "import sys; from inference.language.opening import open_language_model as o; import server.wiring;"
-        "from inference.language.config import LanguageConfig as C;"
+        "import sys; from madeleine.inference.language.opening import open_language_model as o; import madeleine.server.wiring.open_memory;"
+        "from madeleine.inference.language.config import LanguageConfig as C;"
         "o(C(protocol='anthropic', small_model='s', large_model='l'), 'k');"
         "sys.exit(bool({'anthropic', 'openai'} & set(sys.modules)))"
     )

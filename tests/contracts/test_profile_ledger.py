@@ -12,14 +12,15 @@ from typing import Any
 
 import pytest
 
-from memory.errors import InvalidInput
-from memory.model import NoteId, RunId
-from memory.patrol_ports import DiaryEntry, PatrolChanges
-from memory.ports import Activation
-from memory.profile import ProfileEntry
-from storage.sql import profile, recent
-from storage.sql.engine import _compiled
-from storage.sql.ledger import Ledger, open_ledger
+from madeleine.memory.errors import InvalidInput
+from madeleine.memory.model import NoteId, RunId
+from madeleine.memory.patrol_ports import DiaryEntry, PatrolChanges
+from madeleine.memory.ports import Activation
+from madeleine.memory.profile import ProfileEntry
+from madeleine.storage.sql.database.engine import _compiled
+from madeleine.storage.sql.ledger import Ledger, open_ledger
+from madeleine.storage.sql.memories import recent
+from madeleine.storage.sql.operations import profile
 from tests.contracts.ledger_contract import ADA, BOB, MOMENT, batch, memory, note
 
 

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from inference import loading as loading_module
-from inference.reranking import CrossEncoder, FastembedReranker, load, sigmoid
-from memory.errors import RerankerUnavailable
+from madeleine.inference import loading as loading_module
+from madeleine.inference.reranking import CrossEncoder, FastembedReranker, load, sigmoid
+from madeleine.memory.errors import RerankerUnavailable
 from tests.contracts.reranker_contract import QUERY, TEXTS, RerankerContract
 from tests.rerankers import WordReranker, cross_encoder, session_options
 

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from memory.errors import IndexUnavailable
-from storage.qdrant.edge import EdgeIndex
-from storage.qdrant.server import ServerIndex
+from madeleine.memory.errors import IndexUnavailable
+from madeleine.storage.qdrant.edge import EdgeIndex
+from madeleine.storage.qdrant.server import ServerIndex
 from tests.contracts.index_contract import ADA, FINGERPRINT, IndexContract, asked, candidates, random_points, unit
 
 

@@ -14,15 +14,15 @@ from alembic.config import Config
 from alembic.migration import MigrationContext
 from sqlalchemy import create_engine, select
 
-from memory.errors import CannotUndo, InvalidInput, KeyConflict, StorageBusy, StorageError, StorageFull
-from memory.model import DatedAction, RunId, Scene, Status
-from memory.patrol_ports import PatrolChanges
-from memory.ports import Activation
-from storage.sql.engine import Transaction
-from storage.sql.ledger import Ledger, open_ledger
-from storage.sql.rows import from_memory
-from storage.sql.schema import HEAD, MIGRATIONS
-from storage.sql.tables import metadata, patrol_runs
+from madeleine.memory.errors import CannotUndo, InvalidInput, KeyConflict, StorageBusy, StorageError, StorageFull
+from madeleine.memory.model import DatedAction, RunId, Scene, Status
+from madeleine.memory.patrol_ports import PatrolChanges
+from madeleine.memory.ports import Activation
+from madeleine.storage.sql.database.engine import Transaction
+from madeleine.storage.sql.database.rows import from_memory
+from madeleine.storage.sql.database.schema import HEAD, MIGRATIONS
+from madeleine.storage.sql.database.tables import metadata, patrol_runs
+from madeleine.storage.sql.ledger import Ledger, open_ledger
 from tests.contracts.forgetting_contract import ForgettingContract
 from tests.contracts.ledger_contract import (
     ADA,
@@ -76,7 +76,7 @@ class TestSqlLedger(LedgerContract, ForgettingContract, PatrolContract, SearchCo
         return await ledger._database.rows(statement, lambda row: json.loads(row[0]))
 
     def test_it_was_thought_of_what_each_table_holds_of_a_memory(self) -> None:
-        """One that is not in this list: see `storage.sql.forgetting`, and `tests/faults/test_forgotten_bytes.py`."""
+        """One that is not in this list: see `storage.sql.erasing` and `tests/faults/test_forgotten_bytes.py`."""
         assert set(metadata.tables) == {
             "memories", "reinforcements", "revisions", "notes", "embeddings", "index_pending", "clusters",
             "patrol_runs", "forgotten", "settings", "audit", "tokens",

@@ -47,7 +47,7 @@ def hosts_of(data_dir: Path) -> list[int]:
     for folder in Path("/proc").glob("[0-9]*"):
         with contextlib.suppress(OSError):
             words = (folder / "cmdline").read_bytes().split(b"\0")
-            if b"server.host" in words and os.fsencode(data_dir) in words:
+            if b"madeleine.server.host" in words and os.fsencode(data_dir) in words:
                 found.append(int(folder.name))
     return sorted(found)
 

@@ -29,7 +29,7 @@ TIMEOUT_SECONDS = 60.0
 EVERY_TOOL = {"recall", "recall_memory", "search_memory", "store", "update_memory", "forget", "run_patrol"}
 
 
-COMMAND = [sys.executable, "-m", "server.cli"]
+COMMAND = [sys.executable, "-m", "madeleine"]
 """What an MCP client starts."""
 
 

@@ -13,14 +13,14 @@ from mcp.client.client import Client
 from mcp.shared.exceptions import MCPError
 from mcp_types import TextContent, TextResourceContents
 
-from memory.errors import InvalidInput
-from memory.ports import AuditQuery
-from server.arguments import parser
-from server.ledgers import audit_trail
-from server.profile_command import profile_command
-from server.settings import Settings
+from madeleine.memory.errors import InvalidInput
+from madeleine.memory.ports import AuditQuery
+from madeleine.server.cli.arguments import parser
+from madeleine.server.cli.profile_command import profile_command
+from madeleine.server.settings.settings import Settings
+from madeleine.server.wiring.ledgers import audit_trail
 from tests.e2e.hosting import hosts_of
-from tests.e2e.http_serving import serving
+from tests.e2e.http.http_serving import serving
 from tests.e2e.serving import COMMAND, ERAS, ROOT, Era, ask, connected, environment, refused
 
 EXAMPLE = """\

@@ -11,13 +11,13 @@ from typing import Any
 import jsonschema
 from mcp.client.client import Client
 
-from server.settings import Settings
-from server.wiring import open_memory
+from madeleine.server.settings.settings import Settings
+from madeleine.server.wiring.open_memory import open_memory
+from madeleine.tools.tool import Call
+from madeleine.tools.toolset import Toolset, default_tools
 from tests.doubles import ADA, WordEmbedder
 from tests.e2e.serving import ask, connected, refused
 from tests.e2e.test_content_is_safe import madeleine
-from tools.tool import Call
-from tools.toolset import Toolset, default_tools
 
 EVERY = {"MADELEINE_TOOLSETS": "all"}
 QUESTION = "Which ramen did Zoé want in Kyoto?"

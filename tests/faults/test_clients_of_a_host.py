@@ -65,7 +65,7 @@ def test_code_in_the_directory_of_a_client_is_not_run(data_dir: Path, tmp_path: 
     project = tmp_path / "project"
     (project / "server").mkdir(parents=True)
     (project / "server" / "__init__.py").write_text("raise SystemExit('foreign code')\n", encoding="utf-8")
-    forwarder = "import sys; sys.path.remove(''); from server.cli import main; sys.exit(main([]))"
+    forwarder = "import sys; sys.path.remove(''); from madeleine.server.cli.main import main; sys.exit(main([]))"
     line = {"jsonrpc": "2.0", "id": 0, "method": "tools/list", "params": {}}
     found = subprocess.run(
         [sys.executable, "-c", forwarder],

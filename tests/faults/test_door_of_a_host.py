@@ -15,10 +15,10 @@ from typing import Any
 
 import pytest
 
-from server.attach.address import ABOUT, LOCK, find
-from server.attach.finding import reach, silent
-from server.attach.hello import PROTOCOL, Hello, NoHost, read_hello, reply
-from server.attach.lock import hold
+from madeleine.server.attach.address import ABOUT, LOCK, find
+from madeleine.server.attach.finding import reach, silent
+from madeleine.server.attach.hello import PROTOCOL, Hello, NoHost, read_hello, reply
+from madeleine.server.attach.lock import hold
 from tests.e2e.hosting import asking, hosted, hosts_of, madeleine, mode, no_host_left, status
 from tests.e2e.serving import ask
 

@@ -17,18 +17,18 @@ from typing import Any
 import pytest
 from mcp.client.client import Client
 
-from memory.chat import NewMessage
-from memory.errors import CannotUndo
-from memory.ingest.forget import Forgotten
-from memory.ingest.notes import add_note
-from memory.ingest.store import NewScene
-from memory.language import Prompt
-from memory.model import Changes, DatedAction, Memory, Scene
-from memory.ports import KeywordQuery
-from memory.watch.extraction import Extracted
-from memory.watch.observe import Drawn, Observation
-from server.settings import Settings
-from server.wiring import OpenMemory, open_memory
+from madeleine.memory.chat import NewMessage
+from madeleine.memory.errors import CannotUndo
+from madeleine.memory.ingest.forget import Forgotten
+from madeleine.memory.ingest.notes import add_note
+from madeleine.memory.ingest.store import NewScene
+from madeleine.memory.language import Prompt
+from madeleine.memory.model import Changes, DatedAction, Memory, Scene
+from madeleine.memory.ports import KeywordQuery
+from madeleine.memory.watch.extraction import Extracted
+from madeleine.memory.watch.observe import Drawn, Observation
+from madeleine.server.settings.settings import Settings
+from madeleine.server.wiring.open_memory import OpenMemory, open_memory
 from tests.doubles import ADA, BOB, NOW
 from tests.e2e.serving import ROOT, ask, command, connected, environment
 from tests.household import Mind, shown

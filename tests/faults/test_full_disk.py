@@ -12,13 +12,13 @@ from typing import Any
 import pytest
 from mcp.client.client import Client
 
-from memory.errors import IndexUnavailable, StorageFull
-from memory.model import ModelName
-from memory.ports import IndexPoint
-from storage import room
-from storage.qdrant.edge import EdgeIndex
-from storage.qdrant.schema import Fingerprint
-from storage.sql.ledger import open_ledger
+from madeleine.memory.errors import IndexUnavailable, StorageFull
+from madeleine.memory.model import ModelName
+from madeleine.memory.ports import IndexPoint
+from madeleine.storage import room
+from madeleine.storage.qdrant.edge import EdgeIndex
+from madeleine.storage.qdrant.schema import Fingerprint
+from madeleine.storage.sql.ledger import open_ledger
 from tests.contracts.ledger_contract import ADA, batch, memory
 from tests.doubles import a_memory, unit
 from tests.e2e.serving import ask, refused

@@ -15,8 +15,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from madeleine.tools.toolset import default_tools, listed
 from tests.e2e.serving import ROOT, command, environment
-from tools.toolset import default_tools, listed
 
 AT_ONCE = 50
 """Calls an example."""

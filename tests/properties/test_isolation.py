@@ -10,14 +10,14 @@ from typing import Any
 
 import pytest
 
-from memory.model import BeingId, MemoryId
-from memory.rules.profiles import PROFILES
-from memory.scope import Scope
-from server.settings import Settings
-from server.wiring import open_memory
+from madeleine.memory.model import BeingId, MemoryId
+from madeleine.memory.rules.ranking.profiles import PROFILES
+from madeleine.memory.scope import Scope
+from madeleine.server.settings.settings import Settings
+from madeleine.server.wiring.open_memory import open_memory
+from madeleine.tools.tool import Call
+from madeleine.tools.toolset import Toolset, default_tools
 from tests.doubles import WordEmbedder
-from tools.tool import Call
-from tools.toolset import Toolset, default_tools
 
 FEW, MANY = 600, 2_000
 BEINGS = ("ada", "bo", "cyd")

@@ -18,13 +18,13 @@ from hypothesis import HealthCheck, Phase, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule, run_state_machine_as_test
 
-from memory.errors import CannotUndo, LanguageModelUnavailable, StorageError, UnusableAnswer
-from memory.language import Prompt
-from memory.model import MemoryId, RunId
-from memory.scope import Scope
-from patrol.deciding.decision import Decision
-from patrol.deciding.offer import Offer
-from patrol.report import STEPS, PatrolReport
+from madeleine.memory.errors import CannotUndo, LanguageModelUnavailable, StorageError, UnusableAnswer
+from madeleine.memory.language import Prompt
+from madeleine.memory.model import MemoryId, RunId
+from madeleine.memory.scope import Scope
+from madeleine.patrol.deciding.decision import Decision
+from madeleine.patrol.deciding.offer import Offer
+from madeleine.patrol.report import STEPS, PatrolReport
 from tests.doubles import ADA, BOB, Clock
 from tests.household import Household, Mind, everything, household, new_store, shown, told
 

@@ -1,10 +1,10 @@
-"""Run by Alembic, on the connection that `storage.sql.schema` hands over, inside its transaction."""
+"""Run by Alembic, on the connection that `storage.sql.database.schema` hands over, inside its transaction."""
 
 from __future__ import annotations
 
 from alembic import context
 
-from storage.sql.tables import metadata
+from madeleine.storage.sql.database.tables import metadata
 
 context.configure(connection=context.config.attributes["connection"], target_metadata=metadata, transactional_ddl=True)
 with context.begin_transaction():

@@ -10,14 +10,14 @@ from __future__ import annotations
 from collections.abc import Awaitable, Sequence
 from itertools import chain
 
-from memory.ports import Hit, KeywordQuery, SearchSource
-from memory.rules.hits import newest_first
-from memory.scope import Scope
-from memory.tagging import TagMatches, TagQuery
-from storage.sql.engine import Reads
-from storage.sql.query import as_list
-from storage.sql.search import chat, diary, memories, notes, tagged
-from storage.sql.search.asked import binds, shape, together
+from madeleine.memory.ports import Hit, KeywordQuery, SearchSource
+from madeleine.memory.rules.searching.hits import newest_first
+from madeleine.memory.scope import Scope
+from madeleine.memory.tagging import TagMatches, TagQuery
+from madeleine.storage.sql.database.engine import Reads
+from madeleine.storage.sql.database.query import as_list
+from madeleine.storage.sql.search import chat, diary, memories, notes, tagged
+from madeleine.storage.sql.search.asked import binds, shape, together
 
 _SEARCHES = {"memories": memories.search, "chat": chat.search, "notes": notes.search}
 _BY_IDS = {"memories": memories.by_ids, "chat": chat.by_ids, "notes": notes.by_ids}

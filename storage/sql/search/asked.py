@@ -9,11 +9,11 @@ from typing import Any, TypeVar
 
 from sqlalchemy import ColumnElement, and_, bindparam, func, or_
 
-from memory.ports import KeywordQuery
-from memory.scope import Scope
-from storage.sql.folding import fold, whole
-from storage.sql.query import as_list
-from storage.sql.times import to_micros
+from madeleine.memory.ports import KeywordQuery
+from madeleine.memory.scope import Scope
+from madeleine.storage.sql.database.folding import fold, whole
+from madeleine.storage.sql.database.query import as_list
+from madeleine.storage.sql.database.times import to_micros
 
 T = TypeVar("T")
 _FIRST, _LAST = -(2**63), 2**63 - 1

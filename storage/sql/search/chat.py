@@ -7,13 +7,13 @@ from typing import Any
 
 from sqlalchemy import ClauseElement, ColumnElement, bindparam, select
 
-from memory.model import Provenance
-from memory.ports import Hit
-from storage.sql.engine import Reads, Row
-from storage.sql.query import among
-from storage.sql.search.asked import Shape, any_or_all, has, within
-from storage.sql.tables import messages
-from storage.sql.times import from_micros
+from madeleine.memory.model import Provenance
+from madeleine.memory.ports import Hit
+from madeleine.storage.sql.database.engine import Reads, Row
+from madeleine.storage.sql.database.query import among
+from madeleine.storage.sql.database.tables import messages
+from madeleine.storage.sql.database.times import from_micros
+from madeleine.storage.sql.search.asked import Shape, any_or_all, has, within
 
 _s = messages.c
 _HIT = (_s.id, _s.at, _s.text, _s.role, _s.speaker, _s.stored_at, _s.client, _s.session_id)

@@ -12,17 +12,17 @@ from dataclasses import replace
 
 from sqlalchemy import bindparam, func, select, true
 
-from memory.model import Provenance, parse_moment
-from memory.ports import Hit, KeywordQuery
-from memory.rules.tag_forms import holds
-from memory.scope import Scope
-from memory.tagging import Position, Tag, TagMatches, TagQuery
-from storage.sql.engine import Reads, Row
-from storage.sql.folding import SEPARATOR, fold
-from storage.sql.query import among, as_list
-from storage.sql.rows import pair, shared_texts
-from storage.sql.tables import diary, memories
-from storage.sql.times import from_micros, to_micros
+from madeleine.memory.model import Provenance, parse_moment
+from madeleine.memory.ports import Hit, KeywordQuery
+from madeleine.memory.rules.searching.tag_forms import holds
+from madeleine.memory.scope import Scope
+from madeleine.memory.tagging import Position, Tag, TagMatches, TagQuery
+from madeleine.storage.sql.database.engine import Reads, Row
+from madeleine.storage.sql.database.folding import SEPARATOR, fold
+from madeleine.storage.sql.database.query import among, as_list
+from madeleine.storage.sql.database.rows import pair, shared_texts
+from madeleine.storage.sql.database.tables import diary, memories
+from madeleine.storage.sql.database.times import from_micros, to_micros
 
 MOST_TAGS = 10
 THEMED_DAYS = 366

@@ -7,14 +7,14 @@ from typing import Any
 
 from sqlalchemy import ClauseElement, ColumnElement, bindparam, or_, select
 
-from memory.model import Provenance, Scene, scene_to_text
-from memory.ports import Hit
-from storage.sql.engine import Reads, Row
-from storage.sql.query import among
-from storage.sql.rows import texts, to_when
-from storage.sql.search.asked import Shape, any_or_all, has, within
-from storage.sql.tables import memories
-from storage.sql.times import from_micros
+from madeleine.memory.model import Provenance, Scene, scene_to_text
+from madeleine.memory.ports import Hit
+from madeleine.storage.sql.database.engine import Reads, Row
+from madeleine.storage.sql.database.query import among
+from madeleine.storage.sql.database.rows import texts, to_when
+from madeleine.storage.sql.database.tables import memories
+from madeleine.storage.sql.database.times import from_micros
+from madeleine.storage.sql.search.asked import Shape, any_or_all, has, within
 
 _m = memories.c
 _HIT = (

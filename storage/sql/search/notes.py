@@ -7,13 +7,13 @@ from typing import Any
 
 from sqlalchemy import ClauseElement, ColumnElement, bindparam, or_, select
 
-from memory.model import Provenance
-from memory.ports import Hit
-from storage.sql.engine import Reads, Row
-from storage.sql.query import among
-from storage.sql.search.asked import Shape, any_or_all, has, within
-from storage.sql.tables import notes
-from storage.sql.times import from_micros
+from madeleine.memory.model import Provenance
+from madeleine.memory.ports import Hit
+from madeleine.storage.sql.database.engine import Reads, Row
+from madeleine.storage.sql.database.query import among
+from madeleine.storage.sql.database.tables import notes
+from madeleine.storage.sql.database.times import from_micros
+from madeleine.storage.sql.search.asked import Shape, any_or_all, has, within
 
 _n = notes.c
 _HIT = (_n.id, _n.created_at, _n.content)

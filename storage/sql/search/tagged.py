@@ -11,19 +11,19 @@ from typing import Any
 
 from sqlalchemy import ClauseElement, ColumnElement, Text, and_, bindparam, case, exists, func, literal, or_, select
 
-from memory.ports import SearchSource
-from memory.rules.tag_forms import WORD_SIGNS
-from memory.scope import Scope
-from memory.tagging import Position, Tag, TagMatches, TagQuery
-from storage.sql.engine import Reads, Row
-from storage.sql.folding import SEPARATOR, whole
-from storage.sql.query import as_list
-from storage.sql.rows import shared_texts
-from storage.sql.search import chat, diary, memories, notes
-from storage.sql.search.asked import Shape, binds, has, shape
-from storage.sql.tables import memories as memories_table
-from storage.sql.tables import messages as messages_table
-from storage.sql.tables import notes as notes_table
+from madeleine.memory.ports import SearchSource
+from madeleine.memory.rules.searching.tag_forms import WORD_SIGNS
+from madeleine.memory.scope import Scope
+from madeleine.memory.tagging import Position, Tag, TagMatches, TagQuery
+from madeleine.storage.sql.database.engine import Reads, Row
+from madeleine.storage.sql.database.folding import SEPARATOR, whole
+from madeleine.storage.sql.database.query import as_list
+from madeleine.storage.sql.database.rows import shared_texts
+from madeleine.storage.sql.database.tables import memories as memories_table
+from madeleine.storage.sql.database.tables import messages as messages_table
+from madeleine.storage.sql.database.tables import notes as notes_table
+from madeleine.storage.sql.search import chat, diary, memories, notes
+from madeleine.storage.sql.search.asked import Shape, binds, has, shape
 
 _m, _s, _n = memories_table.c, messages_table.c, notes_table.c
 

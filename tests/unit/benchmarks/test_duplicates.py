@@ -9,8 +9,8 @@ import pytest
 
 from benchmarks.duplicates import run
 from benchmarks.told import KINDS, sentences
-from server.settings import Settings
-from server.wiring import open_memory
+from madeleine.server.settings.settings import Settings
+from madeleine.server.wiring.open_memory import open_memory
 
 
 @pytest.mark.parametrize("pairs", [40, pytest.param(1_000, marks=pytest.mark.slow)])

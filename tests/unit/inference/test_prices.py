@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from inference.language.prices import MILLION, usd
+from madeleine.inference.language.prices import MILLION, usd
 
 
 @pytest.mark.parametrize(

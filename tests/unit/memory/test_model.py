@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memory.model import (
+from madeleine.memory.model import (
     DatedAction,
     Scene,
     content_hash,

@@ -8,9 +8,9 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from memory.model import Cluster, Memory, ModelName, Note, RunId, Vector
-from memory.rules.roots import Root
-from patrol.night import Evening, Night
+from madeleine.memory.model import Cluster, Memory, ModelName, Note, RunId, Vector
+from madeleine.memory.rules.dynamics.roots import Root
+from madeleine.patrol.night import Evening, Night
 from tests.doubles import ADA, FakePatrolLedger, FakePatrolTransaction, FakeWordStatistics, at_cosine
 
 DIM = 8

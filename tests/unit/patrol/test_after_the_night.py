@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
-from memory.errors import StorageFull
-from memory.language import Prompt
-from patrol.deciding.decision import Decision
-from patrol.deciding.offer import Offer
-from patrol.report import PatrolReport
+from madeleine.memory.errors import StorageFull
+from madeleine.memory.language import Prompt
+from madeleine.patrol.deciding.decision import Decision
+from madeleine.patrol.deciding.offer import Offer
+from madeleine.patrol.report import PatrolReport
 from tests.doubles import ADA
 from tests.household import MOMENT, Household, Mind, rows, shown
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from memory.model import Memory, MemoryId, Status
-from patrol.steps.age import age
-from patrol.steps.flag import flag
-from patrol.steps.revive import revive
+from madeleine.memory.model import Memory, MemoryId, Status
+from madeleine.patrol.steps.age import age
+from madeleine.patrol.steps.flag import flag
+from madeleine.patrol.steps.revive import revive
 from tests.doubles import a_memory
 from tests.unit.patrol.nights import World
 

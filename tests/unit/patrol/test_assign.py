@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from memory.model import Memory, MemoryId, ModelName
-from memory.rules.grouping import mutual_groups
-from patrol.steps.assign import assign
+from madeleine.memory.model import Memory, MemoryId, ModelName
+from madeleine.memory.rules.dynamics.grouping import mutual_groups
+from madeleine.patrol.steps.assign import assign
 from tests.doubles import BOB, a_memory, unit
 from tests.unit.patrol.nights import BUSINESS, PRIVATE, World, axis, lean
 
@@ -269,7 +269,7 @@ async def test_an_imported_history_is_grouped_and_others_have_their_turns_meanwh
             assert another_turn.wait(timeout=5), "the event loop stood still"
         return mutual_groups(vectors, seeds)
 
-    monkeypatch.setattr("patrol.steps.assign.mutual_groups", groups_after_three_turns)
+    monkeypatch.setattr("madeleine.patrol.steps.assign.mutual_groups", groups_after_three_turns)
     ticking = asyncio.create_task(others())
     counts = await assigned(world)
     ticking.cancel()

@@ -9,10 +9,10 @@ from random import Random
 import numpy as np
 import pytest
 
-from memory.model import Cluster, Memory, ModelName, Status, Vector
-from memory.rules.grouping import SIMILARITY
-from patrol.night import Night
-from patrol.steps.merge import SMALL, merge
+from madeleine.memory.model import Cluster, Memory, ModelName, Status, Vector
+from madeleine.memory.rules.dynamics.grouping import SIMILARITY
+from madeleine.patrol.night import Night
+from madeleine.patrol.steps.merge import SMALL, merge
 from tests.doubles import a_memory, unit
 from tests.unit.patrol.nights import DIM, World, axis, lean
 

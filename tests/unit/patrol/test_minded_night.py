@@ -10,14 +10,14 @@ from typing import Any
 
 import pytest
 
-from memory.errors import LanguageModelUnavailable, UnusableAnswer
-from memory.language import Prompt
-from memory.rules.decay import effective_importance, flagged
-from memory.rules.revival import revived_session_count
-from patrol.deciding.decision import Decision
-from patrol.report import StepName
-from patrol.round import PatrolConfig
-from patrol.walk import WITHOUT_KEY
+from madeleine.memory.errors import LanguageModelUnavailable, UnusableAnswer
+from madeleine.memory.language import Prompt
+from madeleine.memory.rules.dynamics.decay import effective_importance, flagged
+from madeleine.memory.rules.dynamics.revival import revived_session_count
+from madeleine.patrol.deciding.decision import Decision
+from madeleine.patrol.report import StepName
+from madeleine.patrol.round import PatrolConfig
+from madeleine.patrol.walk import WITHOUT_KEY
 from tests.doubles import ADA, Clock
 from tests.household import MOMENT, Household, Mind, household, new_store, rows, shown
 

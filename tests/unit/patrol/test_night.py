@@ -7,8 +7,8 @@ from dataclasses import replace
 
 import pytest
 
-from memory.model import Cluster, ClusterId, RunId
-from patrol.night import Night
+from madeleine.memory.model import Cluster, ClusterId, RunId
+from madeleine.patrol.night import Night
 from tests.doubles import ADA, FakePatrolTransaction, FakeWordStatistics, a_memory
 from tests.unit.patrol.nights import MODEL, World, axis, lean
 

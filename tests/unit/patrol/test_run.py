@@ -10,12 +10,12 @@ from datetime import timedelta
 
 import pytest
 
-from memory.errors import IndexUnavailable, StorageError
-from memory.model import ModelName
-from memory.patrol_ports import Undone
-from patrol.report import STEPS, SYMBOLS, StepName
-from patrol.run import News, Patrol
-from patrol.walk import WITHOUT_KEY, Progress
+from madeleine.memory.errors import IndexUnavailable, StorageError
+from madeleine.memory.model import ModelName
+from madeleine.memory.patrol_ports import Undone
+from madeleine.patrol.report import STEPS, SYMBOLS, StepName
+from madeleine.patrol.run import News, Patrol
+from madeleine.patrol.walk import WITHOUT_KEY, Progress
 from tests.doubles import (
     ADA,
     BOB,

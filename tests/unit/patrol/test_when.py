@@ -6,9 +6,9 @@ from datetime import datetime, timedelta, timezone
 
 import pytest
 
-from memory.model import BeingId
-from memory.patrol_ports import Lately
-from patrol.when import Habits, Reason, due, last_strike
+from madeleine.memory.model import BeingId
+from madeleine.memory.patrol_ports import Lately
+from madeleine.patrol.when import Habits, Reason, due, last_strike
 
 ZONE = timezone(timedelta(hours=2))
 ALL = Habits(after_memories=200, at_hour=3, after_quiet=timedelta(minutes=60))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from server.http.limits import KNOWN_KEYS, RateLimit
+from madeleine.server.http.limits import KNOWN_KEYS, RateLimit
 
 
 @given(st.integers(1, 100), st.lists(st.floats(0, 30), min_size=1, max_size=300))

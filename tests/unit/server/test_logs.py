@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from memory.errors import KeyConflict, StorageFull
-from server.logs import FORMAT, DiscreetFormatter
+from madeleine.memory.errors import KeyConflict, StorageFull
+from madeleine.server.logs import FORMAT, DiscreetFormatter
 from tests.e2e.serving import ROOT, ask, connected
 
 SECRET = "Zoé buried the xylophoniser"
@@ -77,7 +77,7 @@ def test_at_the_level_debug_a_server_logs_no_text_that_it_is_given(tmp_path: Pat
         [sys.executable, "-c", script], cwd=ROOT, capture_output=True, text=True, timeout=120, check=False
     )
     assert done.returncode == 0, done.stderr
-    assert " INFO patrol.walk: " in done.stderr  # it does log
+    assert " INFO madeleine.patrol.walk: " in done.stderr  # it does log
     assert "xylophoniser" not in done.stderr
 
 

@@ -10,15 +10,15 @@ from pathlib import Path
 
 import pytest
 
-from memory.errors import InvalidInput
-from memory.model import BeingId
-from memory.tokens import TokenId
-from server.app import Caller
-from server.http.serve import anonymous_caller, refuse_open_house
-from server.http.tokens import Minted, being_of, mint, recognised
-from server.settings import Settings
-from server.token_commands import expiry
-from storage.sql.tokens import open_tokens
+from madeleine.memory.errors import InvalidInput
+from madeleine.memory.model import BeingId
+from madeleine.memory.tokens import TokenId
+from madeleine.server.cli.token_command import expiry
+from madeleine.server.http.serve import anonymous_caller, refuse_open_house
+from madeleine.server.http.tokens import Minted, being_of, mint, recognised
+from madeleine.server.mcp.server import Caller
+from madeleine.server.settings.settings import Settings
+from madeleine.storage.sql.operations.tokens import open_tokens
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
 

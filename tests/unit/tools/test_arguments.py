@@ -13,12 +13,12 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from memory.context.flags import ContextFlags
-from memory.errors import InvalidInput
-from memory.model import CATEGORIES
-from tools.arguments import Arguments, input_schema, read_arguments
-from tools.tool import Tool
-from tools.toolset import Toolset, default_tools
+from madeleine.memory.context.flags import ContextFlags
+from madeleine.memory.errors import InvalidInput
+from madeleine.memory.model import CATEGORIES
+from madeleine.tools.arguments import Arguments, input_schema, read_arguments
+from madeleine.tools.tool import Tool
+from madeleine.tools.toolset import Toolset, default_tools
 
 MAX_TEXT = 1_000
 TOOLS: dict[str, Tool] = {tool.name: tool for tool in default_tools(Random(1))}

@@ -8,11 +8,11 @@ from typing import Any, cast
 
 import pytest
 
-from memory.errors import InvalidInput
+from madeleine.memory.errors import InvalidInput
+from madeleine.tools.choice import TOOLSETS, choose_tools
+from madeleine.tools.tool import Call, Tool, UseCases
+from madeleine.tools.toolset import Toolset, default_tools
 from tests.doubles import ADA
-from tools.choice import TOOLSETS, choose_tools
-from tools.tool import Call, Tool, UseCases
-from tools.toolset import Toolset, default_tools
 
 ALL = default_tools(Random(1))
 LISTED = [tool for tool in ALL if tool.listed]

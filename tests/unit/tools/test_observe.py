@@ -9,17 +9,17 @@ from typing import Any, cast
 
 import pytest
 
-from memory.chat import NewMessage
-from memory.errors import InvalidInput
-from memory.ingest.store import Stored
-from memory.scope import Scope
-from memory.watch.extraction import Extracted
-from memory.watch.observe import Drawn, Observation, Observed
+from madeleine.memory.chat import NewMessage
+from madeleine.memory.errors import InvalidInput
+from madeleine.memory.ingest.store import Stored
+from madeleine.memory.scope import Scope
+from madeleine.memory.watch.extraction import Extracted
+from madeleine.memory.watch.observe import Drawn, Observation, Observed
+from madeleine.tools.arguments import read_arguments
+from madeleine.tools.observe import MOST, TOOL
+from madeleine.tools.tool import Call, UseCases
 from tests.doubles import ADA, a_memory
 from tests.doubles_chat import a_message
-from tools.arguments import read_arguments
-from tools.observe import MOST, TOOL
-from tools.tool import Call, UseCases
 
 HI = {"role": "user", "text": "Hi"}
 WHOLE = {

@@ -14,19 +14,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memory.audit import Audit
-from memory.errors import InvalidInput, StorageFull
-from memory.model import DatedAction, EmotionVector, Memory, Provenance
-from memory.ports import AuditEntry, Hit
-from memory.recall.recall import Recalled
-from memory.recall.revisit import Revisited
-from server.lines import encode
+from madeleine.memory.audit import Audit
+from madeleine.memory.errors import InvalidInput, StorageFull
+from madeleine.memory.model import DatedAction, EmotionVector, Memory, Provenance
+from madeleine.memory.ports import AuditEntry, Hit
+from madeleine.memory.recall.recall import Recalled
+from madeleine.memory.recall.revisit import Revisited
+from madeleine.server.mcp.lines import encode
+from madeleine.tools import recall, recall_memory, search_memory
+from madeleine.tools.arguments import Arguments
+from madeleine.tools.replies import answer, brief, crash, meaning_notice, moment, present, refusal, when, whole
+from madeleine.tools.tool import Call, Tool, UseCases
+from madeleine.tools.toolset import Toolset, default_tools
 from tests.doubles import ADA, NOW, Clock, a_memory
-from tools import recall, recall_memory, search_memory
-from tools.arguments import Arguments
-from tools.replies import answer, brief, crash, meaning_notice, moment, present, refusal, when, whole
-from tools.tool import Call, Tool, UseCases
-from tools.toolset import Toolset, default_tools
 
 SPARSE = a_memory("We ate.")
 FULL = a_memory(

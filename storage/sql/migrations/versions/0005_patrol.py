@@ -11,7 +11,7 @@ import json
 import sqlalchemy as sa
 from alembic import op
 
-from memory.model import DatedAction, Scene, content_hash, embed_text
+from madeleine.memory.model import DatedAction, Scene, content_hash, embed_text
 
 revision = "0005"
 down_revision = "0004"

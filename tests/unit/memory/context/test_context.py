@@ -11,19 +11,19 @@ from typing import Any
 
 import pytest
 
-from memory.chat import Message, MessageId
-from memory.context.asked import Block, BuiltContext, ContextQuery
-from memory.context.context import BuildContext
-from memory.context.flags import ContextFlags
-from memory.ingest import forget as forgetting
-from memory.ingest.store import NewScene
-from memory.model import MemoryId, RunId, Scene
-from memory.patrol_ports import DiaryEntry, PatrolChanges, Thoughts
-from memory.ports import Activation
-from memory.rules.blocks import NOTICE
-from memory.scope import Scope
-from server.settings import Settings
-from server.wiring import OpenMemory, open_memory
+from madeleine.memory.chat import Message, MessageId
+from madeleine.memory.context.asked import Block, BuiltContext, ContextQuery
+from madeleine.memory.context.context import BuildContext
+from madeleine.memory.context.flags import ContextFlags
+from madeleine.memory.ingest import forget as forgetting
+from madeleine.memory.ingest.store import NewScene
+from madeleine.memory.model import MemoryId, RunId, Scene
+from madeleine.memory.patrol_ports import DiaryEntry, PatrolChanges, Thoughts
+from madeleine.memory.ports import Activation
+from madeleine.memory.rules.prompting.blocks import NOTICE
+from madeleine.memory.scope import Scope
+from madeleine.server.settings.settings import Settings
+from madeleine.server.wiring.open_memory import OpenMemory, open_memory
 from tests.doubles import ADA, BOB, WordEmbedder
 
 TODAY = date(2026, 3, 1)

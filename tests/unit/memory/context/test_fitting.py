@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memory.context.fitting import Fit, fitted
-from memory.rules.blocks import KEPT_IN_MIND, NOTICE, PARTS, Part
-from memory.rules.reduction import Piece
+from madeleine.memory.context.fitting import Fit, fitted
+from madeleine.memory.rules.prompting.blocks import KEPT_IN_MIND, NOTICE, PARTS, Part
+from madeleine.memory.rules.prompting.reduction import Piece
 from tests.doubles import WordEmbedder
 
 

@@ -10,13 +10,13 @@ from typing import Any, cast
 
 import pytest
 
-from memory.context.profile import MOST_ENTRIES, Profile, in_order
-from memory.errors import InvalidInput
-from memory.ingest.forget import Forget, Forgotten
-from memory.model import MemoryId
-from memory.ports import AuditQuery
-from memory.profile import ProfileEntry, ProfileKind
-from memory.scope import Scope
+from madeleine.memory.context.profile import MOST_ENTRIES, Profile, in_order
+from madeleine.memory.errors import InvalidInput
+from madeleine.memory.ingest.forget import Forget, Forgotten
+from madeleine.memory.model import MemoryId
+from madeleine.memory.ports import AuditQuery
+from madeleine.memory.profile import ProfileEntry, ProfileKind
+from madeleine.memory.scope import Scope
 from tests.doubles import ADA, BOB, NOW
 from tests.household import Household, everything, rows
 
@@ -238,7 +238,7 @@ async def test_no_secret_is_written_and_the_answer_counts_them(home: Household, 
 
 
 async def test_more_of_a_kind_than_a_prompt_can_take_are_refused(profile: Profile, monkeypatch: Any) -> None:
-    monkeypatch.setattr("memory.context.profile.MOST_ENTRIES", 2)
+    monkeypatch.setattr("madeleine.memory.context.profile.MOST_ENTRIES", 2)
     assert MOST_ENTRIES == 200
     for name in ("a", "b"):
         await profile.write(ADA, "map", name, "x")

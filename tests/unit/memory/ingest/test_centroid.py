@@ -8,12 +8,12 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 import pytest
 
-from memory.ingest import centroid
-from memory.ingest.centroid import Centroids
-from memory.model import ModelName, Vector
-from memory.patrol_ports import PatrolChanges
-from memory.scope import Scope
-from storage.sql.ledger import Ledger
+from madeleine.memory.ingest import centroid
+from madeleine.memory.ingest.centroid import Centroids
+from madeleine.memory.model import ModelName, Vector
+from madeleine.memory.patrol_ports import PatrolChanges
+from madeleine.memory.scope import Scope
+from madeleine.storage.sql.ledger import Ledger
 from tests.contracts.ledger_contract import apply, subjects
 from tests.doubles import ADA, BOB, unit
 from tests.household import Household

@@ -9,18 +9,18 @@ from typing import Any
 
 import pytest
 
-from memory.errors import IndexUnavailable, StorageFull
-from memory.ingest import forget as forgetting
-from memory.ingest.erasure import Erasure
-from memory.ingest.forget import Forget
-from memory.ingest.index_keeper import IndexKeeper
-from memory.model import MemoryId
-from memory.ports import StoreBatch
-from server import background
-from server.background import Background
-from storage.qdrant.edge import EdgeIndex
-from storage.qdrant.schema import Fingerprint
-from storage.sql.ledger import Ledger, open_ledger
+from madeleine.memory.errors import IndexUnavailable, StorageFull
+from madeleine.memory.ingest import forget as forgetting
+from madeleine.memory.ingest.erasure import Erasure
+from madeleine.memory.ingest.forget import Forget
+from madeleine.memory.ingest.index_keeper import IndexKeeper
+from madeleine.memory.model import MemoryId
+from madeleine.memory.ports import StoreBatch
+from madeleine.server.background import index_upkeep as background
+from madeleine.server.background.index_upkeep import Background
+from madeleine.storage.qdrant.edge import EdgeIndex
+from madeleine.storage.qdrant.schema import Fingerprint
+from madeleine.storage.sql.ledger import Ledger, open_ledger
 from tests.contracts.ledger_contract import WAIT_S
 from tests.doubles import ADA, NOW, WordEmbedder, a_memory
 

@@ -9,16 +9,16 @@ from pathlib import Path
 
 import pytest
 
-from memory.errors import EmbeddingUnavailable, IndexTorn, IndexUnavailable
-from memory.ingest import index_keeper
-from memory.ingest.index_keeper import IndexKeeper
-from memory.model import LIVING, Memory, MemoryId
-from memory.patrol_ports import PatrolChanges
-from memory.ports import IndexPoint, StoreBatch
-from memory.scope import Scope
-from storage.qdrant.edge import EdgeIndex
-from storage.qdrant.schema import Fingerprint
-from storage.sql.ledger import Ledger, open_ledger
+from madeleine.memory.errors import EmbeddingUnavailable, IndexTorn, IndexUnavailable
+from madeleine.memory.ingest import index_keeper
+from madeleine.memory.ingest.index_keeper import IndexKeeper
+from madeleine.memory.model import LIVING, Memory, MemoryId
+from madeleine.memory.patrol_ports import PatrolChanges
+from madeleine.memory.ports import IndexPoint, StoreBatch
+from madeleine.memory.scope import Scope
+from madeleine.storage.qdrant.edge import EdgeIndex
+from madeleine.storage.qdrant.schema import Fingerprint
+from madeleine.storage.sql.ledger import Ledger, open_ledger
 from tests.contracts.index_contract import asked, candidates
 from tests.contracts.ledger_contract import apply, subjects
 from tests.doubles import ADA, BOB, WordEmbedder, a_memory

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memory.ingest.notes import add_note, read_scene
-from memory.model import DatedAction, EmotionVector, Memory, Note, NoteId
-from memory.scope import Scope
+from madeleine.memory.ingest.notes import add_note, read_scene
+from madeleine.memory.model import DatedAction, EmotionVector, Memory, Note, NoteId
+from madeleine.memory.scope import Scope
 from tests.doubles import ADA, NOW
 
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from inference.scripts import latin_share
-from memory.ingest.pointing import index_points
-from memory.rules.prompt import prompt_line
+from madeleine.inference.scripts import latin_share
+from madeleine.memory.ingest.pointing import index_points
+from madeleine.memory.rules.prompting.prompt import prompt_line
 from tests.doubles import WordEmbedder, a_memory
 
 

@@ -13,15 +13,15 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from memory.errors import InvalidInput, KeyConflict, StorageError
-from memory.ingest.centroid import Centroids
-from memory.ingest.pour import Ingest, Poured, PouredText
-from memory.ingest.rarity import Rarity
-from memory.ingest.store import NewScene, Stored, StoreScenes
-from memory.model import Scene
-from memory.rules.chunking import ChunkLimits
-from memory.rules.secrets import redacted
-from memory.scope import Scope
+from madeleine.memory.errors import InvalidInput, KeyConflict, StorageError
+from madeleine.memory.ingest.centroid import Centroids
+from madeleine.memory.ingest.pour import Ingest, Poured, PouredText
+from madeleine.memory.ingest.rarity import Rarity
+from madeleine.memory.ingest.store import NewScene, Stored, StoreScenes
+from madeleine.memory.model import Scene
+from madeleine.memory.rules.storing.chunking import ChunkLimits
+from madeleine.memory.rules.storing.secrets import redacted
+from madeleine.memory.scope import Scope
 from tests.doubles import ADA, BOB
 from tests.household import Household, rows
 
@@ -161,7 +161,7 @@ async def test_one_that_is_known_already_is_reinforced_and_linked_ones_say_so(po
 async def test_a_long_text_is_cut_a_section_at_a_time_and_nothing_is_lost(
     pour: Pouring, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("memory.ingest.pour.SECTION_CHARS", 100)
+    monkeypatch.setattr("madeleine.memory.ingest.pour.SECTION_CHARS", 100)
     pour.ingest = pour.again(threshold=0.0)
     text = "\n\n".join(f"{TRIP} {number}" for number in range(20))
     poured = await pour(text)

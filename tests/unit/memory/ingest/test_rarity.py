@@ -6,9 +6,9 @@ from collections.abc import Sequence
 
 import pytest
 
-from memory.errors import IndexUnavailable
-from memory.ingest.rarity import AT_ONCE, UNHEARD, Rarity
-from memory.scope import Scope
+from madeleine.memory.errors import IndexUnavailable
+from madeleine.memory.ingest.rarity import AT_ONCE, UNHEARD, Rarity
+from madeleine.memory.scope import Scope
 from tests.doubles import ADA, BOB, FakeWordStatistics
 
 

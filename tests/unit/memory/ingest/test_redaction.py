@@ -6,11 +6,11 @@ import json
 
 import pytest
 
-from memory.errors import InvalidInput
-from memory.ingest.redaction import clean_note
-from memory.ingest.store import NewScene, clean_scene
-from memory.model import DatedAction, Scene
-from memory.rules.secrets import as_it_stands, redacted
+from madeleine.memory.errors import InvalidInput
+from madeleine.memory.ingest.redaction import clean_note
+from madeleine.memory.ingest.store import NewScene, clean_scene
+from madeleine.memory.model import DatedAction, Scene
+from madeleine.memory.rules.storing.secrets import as_it_stands, redacted
 
 TOKEN = "gh" + "p_" + "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8"
 MARK = "[redacted: github token]"

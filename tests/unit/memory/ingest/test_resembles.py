@@ -8,20 +8,20 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from memory.ingest.index_keeper import IndexKeeper
-from memory.ingest.pointing import index_points
-from memory.ingest.store import NewScene, StoreScenes
-from memory.model import MemoryId, Scene
-from memory.patrol_ports import PatrolChanges
-from memory.recall.revisit import Revisit
-from memory.rules.likeness import RESEMBLES, SAME
-from storage.qdrant.edge import EdgeIndex
-from storage.qdrant.schema import Fingerprint
-from storage.sql.ledger import open_ledger
+from madeleine.memory.ingest.index_keeper import IndexKeeper
+from madeleine.memory.ingest.pointing import index_points
+from madeleine.memory.ingest.store import NewScene, StoreScenes
+from madeleine.memory.model import MemoryId, Scene
+from madeleine.memory.patrol_ports import PatrolChanges
+from madeleine.memory.recall.revisit import Revisit
+from madeleine.memory.rules.storing.likeness import RESEMBLES, SAME
+from madeleine.storage.qdrant.edge import EdgeIndex
+from madeleine.storage.qdrant.schema import Fingerprint
+from madeleine.storage.sql.ledger import open_ledger
+from madeleine.tools.replies import whole
 from tests.contracts.ledger_contract import apply, subjects
 from tests.doubles import ADA, BOB, Clock, WordEmbedder
 from tests.household import Household
-from tools.replies import whole
 
 PAID_40 = "we paid 40 euros for the old green boat with the two long oars"
 PAID_45 = PAID_40.replace("40", "45")

@@ -11,19 +11,19 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from memory.errors import IndexUnavailable, InvalidInput, KeyConflict
-from memory.ingest.index_keeper import IndexKeeper
-from memory.ingest.store import NewScene, StoreScenes
-from memory.model import Category, Memory, MemoryId, Scene, Status, Vector, embed_text
-from memory.patrol_ports import PatrolChanges
-from memory.ports import IndexPoint
-from memory.recall.recall import Query, Recall
-from memory.rules.likeness import SAME
-from memory.rules.secrets import as_it_stands
-from memory.scope import Scope
-from storage.qdrant.edge import EdgeIndex
-from storage.qdrant.schema import Fingerprint
-from storage.sql.ledger import Ledger, open_ledger
+from madeleine.memory.errors import IndexUnavailable, InvalidInput, KeyConflict
+from madeleine.memory.ingest.index_keeper import IndexKeeper
+from madeleine.memory.ingest.store import NewScene, StoreScenes
+from madeleine.memory.model import Category, Memory, MemoryId, Scene, Status, Vector, embed_text
+from madeleine.memory.patrol_ports import PatrolChanges
+from madeleine.memory.ports import IndexPoint
+from madeleine.memory.recall.recall import Query, Recall
+from madeleine.memory.rules.storing.likeness import SAME
+from madeleine.memory.rules.storing.secrets import as_it_stands
+from madeleine.memory.scope import Scope
+from madeleine.storage.qdrant.edge import EdgeIndex
+from madeleine.storage.qdrant.schema import Fingerprint
+from madeleine.storage.sql.ledger import Ledger, open_ledger
 from tests.contracts.ledger_contract import WAIT_S, apply, subjects
 from tests.doubles import ADA, BOB, Clock, WordEmbedder
 

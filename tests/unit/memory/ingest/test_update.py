@@ -8,13 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from memory.errors import InvalidInput
-from memory.ingest.forget import Forgotten
-from memory.ingest.store import NewScene
-from memory.model import Changes, Memory, MemoryId, Scene
-from memory.recall.recall import Query
-from server.settings import Settings
-from server.wiring import OpenMemory, open_memory
+from madeleine.memory.errors import InvalidInput
+from madeleine.memory.ingest.forget import Forgotten
+from madeleine.memory.ingest.store import NewScene
+from madeleine.memory.model import Changes, Memory, MemoryId, Scene
+from madeleine.memory.recall.recall import Query
+from madeleine.server.settings.settings import Settings
+from madeleine.server.wiring.open_memory import OpenMemory, open_memory
 from tests.doubles import ADA, BOB, NOW
 from tests.remains import DenseWords
 

@@ -7,14 +7,14 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from memory.ingest.index_keeper import IndexKeeper
-from memory.model import Memory, MemoryId
-from memory.ports import Embedder, RecallIndex, Reranker, StoreBatch
-from memory.recall.recall import Recall, RecallConfig, Recalled
-from memory.recall.reformulation import CostLog
-from storage.qdrant.edge import EdgeIndex
-from storage.qdrant.schema import Fingerprint
-from storage.sql.ledger import Ledger, open_ledger
+from madeleine.memory.ingest.index_keeper import IndexKeeper
+from madeleine.memory.model import Memory, MemoryId
+from madeleine.memory.ports import Embedder, RecallIndex, Reranker, StoreBatch
+from madeleine.memory.recall.recall import Recall, RecallConfig, Recalled
+from madeleine.memory.recall.reformulation import CostLog
+from madeleine.storage.qdrant.edge import EdgeIndex
+from madeleine.storage.qdrant.schema import Fingerprint
+from madeleine.storage.sql.ledger import Ledger, open_ledger
 from tests.doubles import ADA, Clock, FakeActivationLog, WordEmbedder
 from tests.household import new_store
 

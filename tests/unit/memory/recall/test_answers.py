@@ -13,16 +13,16 @@ from typing import Any, cast
 import pytest
 from tokenizers import Tokenizer
 
-from inference.packaged import locate
-from memory.model import DatedAction, MemoryId
-from memory.ports import Activation, Reinforcement, StoreBatch
-from memory.recall.recall import Query, Recall, RecallConfig
-from memory.rules.profiles import LinearWeights, Profile, ProfileWeights
-from memory.rules.saying import PROMPT
+from madeleine.inference.packaged import locate
+from madeleine.memory.model import DatedAction, MemoryId
+from madeleine.memory.ports import Activation, Reinforcement, StoreBatch
+from madeleine.memory.recall.recall import Query, Recall, RecallConfig
+from madeleine.memory.rules.prompting.saying import PROMPT
+from madeleine.memory.rules.ranking.profiles import LinearWeights, Profile, ProfileWeights
+from madeleine.tools.recall import RecallArguments, recall_with
+from madeleine.tools.tool import Call, UseCases
 from tests.doubles import ADA, BOB, NOW, WordEmbedder, a_memory
 from tests.unit.memory.recall.homes import DIM, Home, ids, opened
-from tools.recall import RecallArguments, recall_with
-from tools.tool import Call, UseCases
 
 DAY = timedelta(days=1)
 FACTS = [a_memory(f"harbor {'harbor ' * n}cat") for n in (4, 3, 2, 1)]

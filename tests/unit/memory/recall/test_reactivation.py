@@ -7,13 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from inference.stems import stem
-from memory.language import Prompt
-from memory.model import Memory
-from memory.ports import KeywordQuery
-from memory.recall.revisit import Revisit
-from memory.recall.search import Search
-from memory.recall.tagged import MessageSearch
+from madeleine.inference.stems import stem
+from madeleine.memory.language import Prompt
+from madeleine.memory.model import Memory
+from madeleine.memory.ports import KeywordQuery
+from madeleine.memory.recall.revisit import Revisit
+from madeleine.memory.recall.search import Search
+from madeleine.memory.recall.tagged import MessageSearch
 from tests.doubles import ADA
 from tests.household import Household, Mind, household, new_store, shown
 

@@ -10,14 +10,14 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from memory.errors import IndexUnavailable
-from memory.model import Memory
-from memory.patrol_ports import PatrolChanges
-from memory.ports import Activation, Pool, Question, RecallIndex, VectorToCome
-from memory.recall.recall import Query
-from memory.rules.prompt import prompt_block
-from memory.rules.saying import PROMPT
-from memory.scope import Scope
+from madeleine.memory.errors import IndexUnavailable
+from madeleine.memory.model import Memory
+from madeleine.memory.patrol_ports import PatrolChanges
+from madeleine.memory.ports import Activation, Pool, Question, RecallIndex, VectorToCome
+from madeleine.memory.recall.recall import Query
+from madeleine.memory.rules.prompting.prompt import prompt_block
+from madeleine.memory.rules.prompting.saying import PROMPT
+from madeleine.memory.scope import Scope
 from tests.contracts.ledger_contract import WAIT_S, apply, subjects
 from tests.doubles import ADA, NOW, WordEmbedder, a_memory
 from tests.unit.memory.recall.homes import DIM, Home, ids

@@ -9,13 +9,13 @@ from typing import Any
 
 import pytest
 
-from memory.errors import IndexUnavailable, LanguageModelUnavailable, StorageFull, UnusableAnswer
-from memory.language import Prompt, Spent
-from memory.model import RunId
-from memory.recall.recall import Query, RecallConfig, Recalled
-from memory.recall.reformulation import Judgement, ReformulationConfig, prompt_of
-from memory.rules.secrets import redacted
-from memory.scope import Scope
+from madeleine.memory.errors import IndexUnavailable, LanguageModelUnavailable, StorageFull, UnusableAnswer
+from madeleine.memory.language import Prompt, Spent
+from madeleine.memory.model import RunId
+from madeleine.memory.recall.recall import Query, RecallConfig, Recalled
+from madeleine.memory.recall.reformulation import Judgement, ReformulationConfig, prompt_of
+from madeleine.memory.rules.storing.secrets import redacted
+from madeleine.memory.scope import Scope
 from tests.doubles import ADA, NOW, a_memory
 from tests.household import Mind
 from tests.unit.memory.recall.homes import Home, ids

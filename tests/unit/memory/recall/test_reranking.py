@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from memory.recall.recall import Query, RecallConfig
+from madeleine.memory.recall.recall import Query, RecallConfig
 from tests.doubles import ADA, NOW, a_memory
 from tests.rerankers import WordReranker
 from tests.unit.memory.recall.homes import Home, ids

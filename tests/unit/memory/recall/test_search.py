@@ -12,12 +12,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memory.errors import InvalidInput
-from memory.model import Provenance
-from memory.ports import Hit, KeywordQuery, SearchSource
-from memory.recall.search import Search, make_cursor, read_cursor, terms_of
-from memory.rules.hits import newest_first
-from memory.scope import Scope
+from madeleine.memory.errors import InvalidInput
+from madeleine.memory.model import Provenance
+from madeleine.memory.ports import Hit, KeywordQuery, SearchSource
+from madeleine.memory.recall.search import Search, make_cursor, read_cursor, terms_of
+from madeleine.memory.rules.searching.hits import newest_first
+from madeleine.memory.scope import Scope
 from tests.doubles import ADA, NOW, Clock, FakeActivationLog
 
 SOURCES: tuple[SearchSource, ...] = ("memories", "diary", "chat", "notes")

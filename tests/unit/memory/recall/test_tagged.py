@@ -11,12 +11,12 @@ from typing import Any
 
 import pytest
 
-from inference.stems import stem
-from memory.model import Memory, RunId
-from memory.patrol_ports import DiaryEntry, PatrolChanges
-from memory.ports import Hit, KeywordQuery
-from memory.recall.search import Search
-from memory.recall.tagged import MessageSearch
+from madeleine.inference.stems import stem
+from madeleine.memory.model import Memory, RunId
+from madeleine.memory.patrol_ports import DiaryEntry, PatrolChanges
+from madeleine.memory.ports import Hit, KeywordQuery
+from madeleine.memory.recall.search import Search
+from madeleine.memory.recall.tagged import MessageSearch
 from tests.doubles import ADA, BOB
 from tests.doubles_chat import a_message
 from tests.household import Household, household, new_store

@@ -10,21 +10,21 @@ from typing import Any
 
 import numpy as np
 
-from memory.chat import ChatRole, NewMessage
-from memory.ingest.store import NewScene, StoreScenes
-from memory.language import Prompt
-from memory.model import Memory, Scene
-from memory.ports import Pool, Question, VectorToCome
-from memory.recall.recall import Query, Recall
-from memory.scope import Scope
-from memory.watch.drawn import StoreDrawn
-from memory.watch.familiar import Familiar
-from memory.watch.observe import Drawn, Observation, Observe
-from memory.watch.remember import Remember
-from memory.watch.thread import MemoryThread, ThreadConfig, Turned
-from storage.qdrant.edge import EdgeIndex
-from storage.qdrant.schema import Fingerprint
-from storage.sql.ledger import Ledger, open_ledger
+from madeleine.memory.chat import ChatRole, NewMessage
+from madeleine.memory.ingest.store import NewScene, StoreScenes
+from madeleine.memory.language import Prompt
+from madeleine.memory.model import Memory, Scene
+from madeleine.memory.ports import Pool, Question, VectorToCome
+from madeleine.memory.recall.recall import Query, Recall
+from madeleine.memory.scope import Scope
+from madeleine.memory.watch.drawn import StoreDrawn
+from madeleine.memory.watch.familiar import Familiar
+from madeleine.memory.watch.observe import Drawn, Observation, Observe
+from madeleine.memory.watch.remember import Remember
+from madeleine.memory.watch.thread import MemoryThread, ThreadConfig, Turned
+from madeleine.storage.qdrant.edge import EdgeIndex
+from madeleine.storage.qdrant.schema import Fingerprint
+from madeleine.storage.sql.ledger import Ledger, open_ledger
 from tests.doubles import ADA, Clock, WordEmbedder
 from tests.household import Mind, NearbyIndex, new_store, rows
 

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from memory.watch.exports import CHATGPT, CLAUDE, Exported, Unreadable, conversations
+from madeleine.memory.watch.exports import CHATGPT, CLAUDE, Exported, Unreadable, conversations
 from tests.chat_exports import chatgpt, claude, node
 
 ANYTHING = st.recursive(

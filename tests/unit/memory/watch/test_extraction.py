@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memory.chat import ChatRole
-from memory.errors import UnusableAnswer
-from memory.language import Prompt, Spent
-from memory.watch.extraction import (
+from madeleine.memory.chat import ChatRole
+from madeleine.memory.errors import UnusableAnswer
+from madeleine.memory.language import Prompt, Spent
+from madeleine.memory.watch.extraction import (
     LONGEST_ESSENCE,
     SHOWN_CHARS,
     EssenceShape,

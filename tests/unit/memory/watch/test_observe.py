@@ -9,12 +9,12 @@ from typing import Any
 
 import pytest
 
-from memory.chat import Message, NewMessage
-from memory.errors import InvalidInput
-from memory.ingest.store import Stored
-from memory.scope import Scope
-from memory.watch.extraction import Extracted
-from memory.watch.observe import Drawn, Observation, Observe, Observed
+from madeleine.memory.chat import Message, NewMessage
+from madeleine.memory.errors import InvalidInput
+from madeleine.memory.ingest.store import Stored
+from madeleine.memory.scope import Scope
+from madeleine.memory.watch.extraction import Extracted
+from madeleine.memory.watch.observe import Drawn, Observation, Observe, Observed
 from tests.doubles import ADA, NOW, Clock, a_memory
 from tests.doubles_chat import FakeChat
 

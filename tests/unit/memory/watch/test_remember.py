@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 
-from memory.chat import Message
-from memory.watch.extraction import Extracted, Finding
-from memory.watch.observe import Drawn
-from memory.watch.remember import Remembered
+from madeleine.memory.chat import Message
+from madeleine.memory.watch.extraction import Extracted, Finding
+from madeleine.memory.watch.observe import Drawn
+from madeleine.memory.watch.remember import Remembered
 from tests.doubles import ADA, BOB
 from tests.unit.memory.watch.talks import Said, Talks, talks
 

@@ -14,14 +14,14 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from memory.chat import ChatRole
-from memory.errors import IndexUnavailable, LanguageModelUnavailable, StorageFull, UnusableAnswer
-from memory.language import Prompt
-from memory.rules.fragments import fragments
-from memory.rules.prompt import prompt_block
-from memory.watch.extraction import Extracted
-from memory.watch.observe import Drawn
-from memory.watch.thread import BUDGET_PAUSE, HOPELESS, SNIPPET, UNUSABLE, MemoryThread, ThreadConfig
+from madeleine.memory.chat import ChatRole
+from madeleine.memory.errors import IndexUnavailable, LanguageModelUnavailable, StorageFull, UnusableAnswer
+from madeleine.memory.language import Prompt
+from madeleine.memory.rules.prompting.fragments import fragments
+from madeleine.memory.rules.prompting.prompt import prompt_block
+from madeleine.memory.watch.extraction import Extracted
+from madeleine.memory.watch.observe import Drawn
+from madeleine.memory.watch.thread import BUDGET_PAUSE, HOPELESS, SNIPPET, UNUSABLE, MemoryThread, ThreadConfig
 from tests.doubles import ADA, BOB, Clock
 from tests.doubles_chat import FakeChat, a_message
 from tests.household import Mind, rows

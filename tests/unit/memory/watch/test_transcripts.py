@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from memory.watch.transcripts import Spoken, after, prompt_key, prompt_of, prompted, split, spoken_in
+from madeleine.memory.watch.transcripts import Spoken, after, prompt_key, prompt_of, prompted, split, spoken_in
 
 AT = "2026-03-01T12:00:00.000Z"
 

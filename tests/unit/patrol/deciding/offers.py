@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from memory.language import Answer, Prompt, Spent
-from memory.model import Cluster, ClusterId, Memory
-from memory.patrol_ports import OfferId
-from patrol.deciding.checks import Present
-from patrol.deciding.offer import Kind, Offer, shown
+from madeleine.memory.language import Answer, Prompt, Spent
+from madeleine.memory.model import Cluster, ClusterId, Memory
+from madeleine.memory.patrol_ports import OfferId
+from madeleine.patrol.deciding.checks import Present
+from madeleine.patrol.deciding.offer import Kind, Offer, shown
 from tests.doubles import ADA
 
 HOME = ClusterId("home")

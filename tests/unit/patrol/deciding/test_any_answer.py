@@ -8,12 +8,12 @@ from dataclasses import replace
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memory.model import LIVING, ClusterId, Memory, MemoryId
-from memory.rules.decay import FLOOR, effective_importance
-from patrol.deciding.answers import Checked, Consolidation, Merge, Part, Refused, Split
-from patrol.deciding.checks import checked
-from patrol.deciding.effects import consolidated
-from patrol.deciding.offer import Kind, Offer
+from madeleine.memory.model import LIVING, ClusterId, Memory, MemoryId
+from madeleine.memory.rules.dynamics.decay import FLOOR, effective_importance
+from madeleine.patrol.deciding.answers import Checked, Consolidation, Merge, Part, Refused, Split
+from madeleine.patrol.deciding.checks import checked
+from madeleine.patrol.deciding.effects import consolidated
+from madeleine.patrol.deciding.offer import Kind, Offer
 from tests.doubles import a_memory
 from tests.unit.patrol.deciding.offers import HOME, offer_of, present_of
 

@@ -11,17 +11,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from memory.errors import UnusableAnswer
-from memory.language import Spent
-from memory.model import MemoryId
-from patrol.deciding.answers import Answer, Consolidation, Diary, Merge, Part, Refused, Split, Summary
-from patrol.deciding.checks import against_offer
-from patrol.deciding.classify import classify, classify_prompt
-from patrol.deciding.decide import decide
-from patrol.deciding.decision import Decision, answer_of
-from patrol.deciding.offer import Kind, Offer
-from patrol.deciding.prompts import GUIDANCE, SUMMARIZE, SYSTEM, for_agent, render
-from patrol.deciding.shapes import ClassificationShape, shape_of
+from madeleine.memory.errors import UnusableAnswer
+from madeleine.memory.language import Spent
+from madeleine.memory.model import MemoryId
+from madeleine.patrol.deciding.answers import Answer, Consolidation, Diary, Merge, Part, Refused, Split, Summary
+from madeleine.patrol.deciding.checks import against_offer
+from madeleine.patrol.deciding.classify import classify, classify_prompt
+from madeleine.patrol.deciding.decide import decide
+from madeleine.patrol.deciding.decision import Decision, answer_of
+from madeleine.patrol.deciding.offer import Kind, Offer
+from madeleine.patrol.deciding.prompts import GUIDANCE, SUMMARIZE, SYSTEM, for_agent, render
+from madeleine.patrol.deciding.shapes import ClassificationShape, shape_of
 from tests.doubles import a_memory
 from tests.unit.patrol.deciding.offers import ScriptedLanguage, offer_of
 

@@ -6,10 +6,20 @@ from dataclasses import replace
 
 import pytest
 
-from memory.model import ClusterId, Memory, MemoryId
-from patrol.deciding.answers import Answer, Checked, Consolidation, Diary, Merge, Part, Refused, Split, Summary
-from patrol.deciding.checks import Present, against_offer, checked
-from patrol.deciding.offer import Offer
+from madeleine.memory.model import ClusterId, Memory, MemoryId
+from madeleine.patrol.deciding.answers import (
+    Answer,
+    Checked,
+    Consolidation,
+    Diary,
+    Merge,
+    Part,
+    Refused,
+    Split,
+    Summary,
+)
+from madeleine.patrol.deciding.checks import Present, against_offer, checked
+from madeleine.patrol.deciding.offer import Offer
 from tests.doubles import a_memory
 from tests.unit.patrol.deciding.offers import HOME, offer_of, present_of
 

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from memory.model import DatedAction, Memory, MemoryId, WhenItem
-from patrol.deciding.answers import Consolidation, Merge
-from patrol.deciding.effects import consolidated, merged_when, survivor_of
+from madeleine.memory.model import DatedAction, Memory, MemoryId, WhenItem
+from madeleine.patrol.deciding.answers import Consolidation, Merge
+from madeleine.patrol.deciding.effects import consolidated, merged_when, survivor_of
 from tests.doubles import NOW, a_memory
 from tests.unit.patrol.deciding.offers import HOME, offer_of
 

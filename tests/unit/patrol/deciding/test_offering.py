@@ -12,10 +12,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memory.model import DatedAction, Memory, MemoryId, Provenance, Status, Vector
-from memory.patrol_ports import OfferId
-from patrol.deciding.offer import MOST, SIZE, TEXT, TEXT_TO_SUMMARISE, Kind, Offer, shown
-from patrol.deciding.offering import compress_offer, consolidation_offers, diary_offer, split_offer
+from madeleine.memory.model import DatedAction, Memory, MemoryId, Provenance, Status, Vector
+from madeleine.memory.patrol_ports import OfferId
+from madeleine.patrol.deciding.offer import MOST, SIZE, TEXT, TEXT_TO_SUMMARISE, Kind, Offer, shown
+from madeleine.patrol.deciding.offering import compress_offer, consolidation_offers, diary_offer, split_offer
 from tests.doubles import NOW, a_memory, unit
 from tests.unit.patrol.deciding.offers import DINNERS, HOME, ROOT, offer_of
 

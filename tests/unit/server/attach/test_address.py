@@ -6,8 +6,17 @@ from pathlib import Path
 
 import pytest
 
-from server.attach.address import ABOUT, Address, Untrusted, dial, find, remove_about, socket_path, write_about
-from server.attach.lock import hold, is_held
+from madeleine.server.attach.address import (
+    ABOUT,
+    Address,
+    Untrusted,
+    dial,
+    find,
+    remove_about,
+    socket_path,
+    write_about,
+)
+from madeleine.server.attach.lock import hold, is_held
 
 
 def test_what_is_written_is_found_and_only_the_user_can_read_it(tmp_path: Path) -> None:

@@ -6,10 +6,10 @@ import asyncio
 import socket
 from pathlib import Path
 
-from server.host.host import Host
-from server.language import LanguageModels
-from server.settings import Settings
-from tools.tool import UseCases
+from madeleine.server.host.host import Host
+from madeleine.server.settings.settings import Settings
+from madeleine.server.wiring.language_models import LanguageModels
+from madeleine.tools.tool import UseCases
 
 
 async def no_use_cases() -> UseCases:

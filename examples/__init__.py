@@ -1,0 +1,1 @@
+"""A demonstration: not part of the product."""

@@ -1,0 +1,1 @@
+"""Long-term memory for AI agents: the public interface of the distribution."""

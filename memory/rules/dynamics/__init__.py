@@ -1,0 +1,1 @@
+"""How memories fade, revive, group and change."""

@@ -1,0 +1,1 @@
+"""How memories are written into prompts and answers."""

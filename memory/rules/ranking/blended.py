@@ -1,0 +1,200 @@
+"""The order of the candidates: the profile `blended`.
+
+    f = w × bm25 / max(bm25) + (1 − w) × cosine,   w = 1 − (1 − 0.4) × dense_trust
+    e = f − the least f, where there are twenty candidates or more; 0 for a turn that is no candidate
+    g = f + dense_trust × (0.15 × e of the next turn of its session
+          + 0.3 × e of the turn before, where that ends with a question and another person answers it)
+    score = g + 0.25 × max g within the session
+              + 0.1 if an actor's first name is in the query
+              + 0.2 if the query speaks of "I / my / we" (and not of what "you" said) and the user said it; where no
+                actor is known, 0.15 × the share of it that is told in the first person
+              + 0.15 if the query asks for advice, and somebody says what they prefer
+              + 0.1 if the query asks when, and it tells of a day or a span of time
+              + 0.1 × min(words, 15) / 15
+              + 0.1 × share of the asked emotions × how far they count (spec T7, ruling 9),
+    divided by the greatest sum there can be, so that it lies in [0, 1]
+
+Emotions count in full where the query asks how something felt, not at all where it asks for a fact, and else among
+candidates that are as relevant as the best: max(0, 1 − (max f − f) / 0.02). Turns count by what lifts them above the
+least of many candidates: where all say nearly the same, to have a neighbour among them tells nothing. Where the model
+cannot read the query f is of words alone, which a neighbour shares for its subject: then turns count by themselves.
+Scores order the answers of one query; they are not comparable between queries. What each part is worth, on four public
+sets: `benchmarks/README.md`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from madeleine.memory.ports import Pool, Traits
+from madeleine.memory.rules.ranking.asking import (
+    asks_about_oneself,
+    asks_for_advice,
+    asks_when,
+    feeling_in,
+    query_words,
+)
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True)
+class RankingWeights:
+    words: float = 0.4
+    """BM25's share of the blend; cosine has the rest."""
+    next_turn: float = 0.15
+    question: float = 0.3
+    """Of the question that this turn answers."""
+    session: float = 0.25
+    actor: float = 0.1
+    user: float = 0.2
+    first_person: float = 0.15
+    preference: float = 0.15
+    when: float = 0.1
+    length: float = 0.1
+    length_words: int = 15
+    emotion: float = 0.1
+
+    @property
+    def greatest(self) -> float:
+        turns = (1 + self.next_turn + self.question) * (1 + self.session)
+        told = max(self.user, self.first_person) + self.actor + self.preference + self.when
+        return turns + told + self.length + self.emotion
+
+
+MANY = 20
+"""Candidates of which the least tells what any has; of fewer it may be the very answer."""
+EMOTION_WITHIN = 0.02
+"""Behind the best f: so far a feeling decides between candidates (`make emotions`)."""
+_WORD = re.compile(r"\w+")
+_USERS = frozenset({"user", "human", "me", "i"})
+_MACHINES = frozenset(
+    {"assistant", "ai", "agent", "bot", "chatbot", "model", "system", "chatgpt", "gpt", "claude", "gemini", "copilot"}
+)
+"""What they answer is rarely what happened."""
+
+
+def first_name(actor: str) -> str:
+    found = _WORD.search(actor.casefold())
+    return found.group() if found else ""
+
+
+def speaker(traits: Traits) -> str:
+    """The first name of who said it; "" where that is not known."""
+    return first_name(traits.actors[0]) if traits.actors else ""
+
+
+def blend(pool: Pool, *, dense_trust: float, words: float) -> NDArray[np.float32]:
+    """float32, (n,): f above. BM25 is scaled by the best of the pool, cosine taken as it is."""
+    bm25 = pool.bm25
+    best = float(bm25.max(initial=0.0))
+    share = 1 - (1 - words) * dense_trust
+    scaled = bm25 / best if best > 0 else bm25
+    return np.asarray(share * scaled + (1 - share) * pool.cosine, np.float32)
+
+
+def with_its_turns(f: Floats, traits: Sequence[Traits], weights: RankingWeights, trust: float) -> Floats:
+    """float64, (n,): g above."""
+    places = {(one.session_id, one.turn): at for at, one in enumerate(traits) if one.session_id}
+    least = max(0.0, f.min()) if len(f) >= MANY else 0.0
+    g, apart = f.copy(), f - least
+    for at, one in enumerate(traits):
+        if not one.session_id:
+            continue
+        after = places.get((one.session_id, one.turn + 1))
+        before = places.get((one.session_id, one.turn - 1))
+        if after is not None:
+            g[at] += trust * weights.next_turn * apart[after]
+        if before is not None and answers(one, traits[before]):
+            g[at] += trust * weights.question * apart[before]
+    return g
+
+
+def answers(one: Traits, before: Traits) -> bool:
+    """A person answers what another has asked. Not the user of an assistant, and not the assistant: the one goes on
+    with their own matter, the other tells what is known anyhow."""
+    said = speaker(one)
+    return (
+        before.signals.asks
+        and bool(before.actors)
+        and said != ""
+        and said not in _USERS | _MACHINES
+        and one.actors[0] != before.actors[0]
+    )
+
+
+def best_of_session(g: Floats, traits: Sequence[Traits]) -> Floats:
+    """float64, (n,): the greatest g of those of the same session; its own without a session."""
+    best: dict[str, float] = {}
+    for one, value in zip(traits, g.tolist(), strict=True):
+        best[one.session_id] = max(value, best.get(one.session_id, value))
+    return np.asarray(
+        [best[one.session_id] if one.session_id else own for one, own in zip(traits, g.tolist(), strict=True)]
+    )
+
+
+def shared_emotions(query: str, f: Floats, traits: Sequence[Traits], emotions: frozenset[str]) -> Floats:
+    """float64, (n,), in [0, 1] (spec T7): the share of the emotions that each candidate has, as far as they count."""
+    asked = feeling_in(query)
+    if not emotions or asked == "beside" or not len(f):
+        return np.zeros(len(f))
+    shares = np.asarray([len(emotions.intersection(one.emotions)) / len(emotions) for one in traits])
+    return shares if asked == "asked" else shares * np.clip(1 - (f.max() - f) / EMOTION_WITHIN, 0, 1)
+
+
+def prior_of(query: str, weights: RankingWeights) -> Callable[[Traits], float]:
+    """What a candidate is worth for this query whatever it is about."""
+    asked = query_words(query)
+    oneself, when, advice = asks_about_oneself(query), asks_when(query), asks_for_advice(query)
+
+    def told_by_oneself(one: Traits) -> float:
+        if not one.actors:
+            return weights.first_person * one.signals.first_person
+        return weights.user * (speaker(one) in _USERS)
+
+    def prior(one: Traits) -> float:
+        found = weights.length * min(one.words, weights.length_words) / weights.length_words
+        if any((name := first_name(actor)) in asked and name not in _USERS for actor in one.actors):
+            found += weights.actor
+        if oneself:
+            found += told_by_oneself(one)
+        if advice and one.signals.prefers and speaker(one) not in _MACHINES:
+            found += weights.preference
+        if when and one.signals.tells_when:
+            found += weights.when
+        return found
+
+    return prior
+
+
+def blended(
+    query: str,
+    pool: Pool,
+    matching: NDArray[np.intp],
+    *,
+    dense_trust: float,
+    emotions: frozenset[str] = frozenset(),
+    weights: RankingWeights,
+) -> NDArray[np.float32]:
+    """float32, (m,): the score of each matching candidate, in [0, 1].
+
+    `matching`: positions in the pool, (m,).
+    """
+    if not len(matching):
+        return np.zeros(0, np.float32)
+    f = np.asarray(blend(pool, dense_trust=dense_trust, words=weights.words)[matching], np.float64)
+    traits = [pool.traits[at] for at in matching]
+    g = with_its_turns(f, traits, weights, dense_trust)
+    prior = prior_of(query, weights)
+    sums = (
+        weights.emotion * shared_emotions(query, f, traits, emotions)
+        + g
+        + weights.session * best_of_session(g, traits)
+        + np.asarray([prior(one) for one in traits])
+    )
+    return np.asarray(np.clip(sums / weights.greatest, 0, 1), np.float32)

@@ -1,0 +1,123 @@
+"""The orders of the candidates besides `blended`: the profiles `rrf`, `linear`, `associative`.
+
+    rrf          = 1 − place / n: the engine's order as it is
+    linear       = (0.7 × min(similarity + 0.1, 1) + 0.3 × recency) / max(1, 0.7 + 0.3),
+                   recency = exp(−0.01 × hours since it happened)                                             (spec O12)
+    associative  = (0.45 × similarity + 0.20 × importance + 0.15 × recency + 0.10 × reinforcement
+                   + 0.10 × share of the asked emotions) / max(1, 0.45 + 0.20 + 0.15 + 0.10 + 0.10),
+                   recency = exp(−0.01 × hours since it was last stored, told again or recalled),
+                   reinforcement = n / (n + 3), n the times that it was told again                 (spec T7, ruling 9)
+
+All scores lie in [0, 1], and all but those of `rrf` are independent of the other candidates and of their order. The
+numbers are defaults: the weights of spec T7, and those that the system of spec O12 has, whose text gives the formula.
+Every memory is the being's own, so all have the boost.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Literal, get_args
+
+import numpy as np
+from numpy.typing import NDArray
+
+from madeleine.memory.ports import Pool, Vitals
+from madeleine.memory.rules.ranking.matching import word_coverage
+
+Profile = Literal["blended", "rrf", "linear", "associative"]
+PROFILES: tuple[Profile, ...] = get_args(Profile)
+
+HALF_REINFORCED = 3
+"""Times told again that count half of what any number of times can."""
+_HOUR = timedelta(hours=1)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LinearWeights:
+    """spec O12. `minimum`: candidates below it are left out; ruling 8 has decided what is a match, hence 0."""
+
+    relevance: float = 0.7
+    recency: float = 0.3
+    personal_boost: float = 0.1
+    minimum: float = 0.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AssociativeWeights:
+    """ruling 9"""
+
+    similarity: float = 0.45
+    importance: float = 0.20
+    recency: float = 0.15
+    reinforcement: float = 0.10
+    emotion: float = 0.10
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProfileWeights:
+    linear: LinearWeights = LinearWeights()
+    associative: AssociativeWeights = AssociativeWeights()
+    decay_per_hour: float = 0.01
+    """Of recency: half after 69 hours."""
+
+
+def similarity(pool: Pool, *, dense_trust: float) -> NDArray[np.float32]:
+    """float32, (n,), in [0, 1]: the cosine, as far as the model can read the query; for the rest, and where there is no
+    vector, the share of the query's words that the candidate holds."""
+    cosine = np.clip(pool.cosine, 0, 1)
+    trust = np.where(pool.cosine == 0, 0.0, dense_trust)
+    return np.asarray(np.clip(trust * cosine + (1 - trust) * word_coverage(pool), 0, 1), np.float32)
+
+
+def recency(age: timedelta, *, decay_per_hour: float) -> float:
+    """`exp(−decay × hours)`, in [0, 1]; 1 for what is still to come."""
+    return float(np.exp(-decay_per_hour * max(0.0, age / _HOUR)))
+
+
+def reinforcement(times: int) -> float:
+    """n / (n + 3), in [0, 1): each time counts less than the one before."""
+    return times / (times + HALF_REINFORCED)
+
+
+def in_order(count: int) -> NDArray[np.float32]:
+    """float32, (n,): 1 for the first, falling evenly, above 0 for the last."""
+    return np.asarray(1 - np.arange(count) / max(1, count), np.float32)
+
+
+def linear(
+    similarity: NDArray[np.float32], vitals: Sequence[Vitals], *, now: datetime, weights: ProfileWeights
+) -> NDArray[np.float32]:
+    """float32, (m,), in [0, 1], of candidates of that similarity."""
+    w = weights.linear
+    relevance = np.minimum(similarity + w.personal_boost, 1)
+    since = [recency(now - one.happened_at, decay_per_hour=weights.decay_per_hour) for one in vitals]
+    combined = w.relevance * relevance + w.recency * np.asarray(since)
+    return _share(combined, w.relevance + w.recency)
+
+
+def associative(
+    similarity: NDArray[np.float32],
+    vitals: Sequence[Vitals],
+    shared_emotions: Sequence[float] | NDArray[np.float64],
+    *,
+    now: datetime,
+    weights: ProfileWeights,
+) -> NDArray[np.float32]:
+    """float32, (m,), in [0, 1]. `shared_emotions`: of each candidate the share of the asked labels that it has."""
+    w = weights.associative
+    since = [recency(now - one.last_active, decay_per_hour=weights.decay_per_hour) for one in vitals]
+    combined = (
+        w.similarity * similarity
+        + w.importance * np.asarray([one.importance for one in vitals])
+        + w.recency * np.asarray(since)
+        + w.reinforcement * np.asarray([reinforcement(one.access_count) for one in vitals])
+        + w.emotion * np.asarray(shared_emotions)
+    )
+    return _share(combined, w.similarity + w.importance + w.recency + w.reinforcement + w.emotion)
+
+
+def _share(combined: NDArray[np.float64], greatest: float) -> NDArray[np.float32]:
+    """Weights that add up to more than 1 are scaled; those of less are taken as they are."""
+    return np.asarray(np.clip(combined / max(1.0, greatest), 0, 1), np.float32)

@@ -1,0 +1,1 @@
+"""Tags, hits and excerpts of keyword search."""

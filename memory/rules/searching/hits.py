@@ -1,0 +1,23 @@
+"""The order of hits, and each once (spec H4)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from madeleine.memory.ports import Hit
+
+PREFIX = 100
+"""Characters of the snippet that tell two hits apart."""
+
+
+def deduplicated(hits: Iterable[Hit]) -> list[Hit]:
+    """Of those with one source, id and beginning of the snippet the first, in the order they came."""
+    found: dict[tuple[str, str, str], Hit] = {}
+    for hit in hits:
+        found.setdefault((hit.source, hit.id, hit.snippet[:PREFIX]), hit)
+    return list(found.values())
+
+
+def newest_first(hits: Iterable[Hit]) -> list[Hit]:
+    """Equal times by id."""
+    return sorted(hits, key=lambda hit: (-hit.position[0], hit.position[1]))

@@ -1,0 +1,1 @@
+"""One reading of a text: sentences, words, numbers, names, negation, preference."""

@@ -1,0 +1,36 @@
+"""Where a text that goes on may be cut, so that both sides can be read alone."""
+
+from __future__ import annotations
+
+import re
+
+from madeleine.memory.text.sentences import sentences
+
+_BLANK_LINE = re.compile(r"\n[^\S\n]*\n\s*")
+_FENCE = re.compile(r"^[^\S\n]*(?:`{3,}|~{3,})", re.MULTILINE)
+_SPACE = re.compile(r"\s+")
+LEAST_SHARE = 0.5
+"""Of the greatest length that a part should have, before a lesser kind of cut is taken."""
+
+
+def last_cut(text: str, most: int) -> int:
+    """In (0, most]: behind the last paragraph that ends within `most` signs and outside of a block of code; else behind
+    a line, a sentence, a word, whichever first lies in the second half; else `most`."""
+    least = int(most * LEAST_SHARE)
+    head = text[:most]
+    fences = [fence.start() for fence in _FENCE.finditer(head)]
+    paragraphs = [match.end() for match in _BLANK_LINE.finditer(head)]
+    inside_of_code = [sum(fence < end for fence in fences) % 2 == 1 for end in paragraphs[-200:]]
+    for end, inside in zip(reversed(paragraphs[-200:]), reversed(inside_of_code), strict=True):
+        if end <= least:
+            break
+        if not inside:
+            return end
+    line = head.rfind("\n") + 1
+    if line > least:
+        return line
+    sentence = most - len(sentences(head)[-1])
+    if sentence > least:
+        return sentence
+    spaces = [match.end() for match in _SPACE.finditer(head, least)]
+    return spaces[-1] if spaces else most

@@ -1,0 +1,1 @@
+"""Work off the request path: index upkeep, scheduled patrols, the memory thread."""

@@ -1,0 +1,1 @@
+"""The command `madeleine`, a module for each subcommand."""

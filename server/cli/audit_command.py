@@ -1,0 +1,62 @@
+"""`madeleine audit`: who did what, when (spec O4, O10)."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from dataclasses import asdict
+from datetime import datetime, timedelta
+from typing import get_args
+
+from madeleine.memory.errors import InvalidInput
+from madeleine.memory.model import BeingId, parse_moment
+from madeleine.memory.ports import AuditEntry, AuditEvent, AuditQuery
+from madeleine.server.settings.settings import Settings
+from madeleine.server.wiring.ledgers import audit_trail
+
+EVENTS: tuple[AuditEvent, ...] = get_args(AuditEvent)
+SHOWN_IDS = 3
+
+
+async def show_audit(settings: Settings, arguments: argparse.Namespace) -> None:
+    """Oldest first. Safe beside a running server, whose recalls are there a second later."""
+    query = AuditQuery(
+        being_id=BeingId(arguments.being) if arguments.being is not None else None,
+        event=arguments.event,
+        since=_moment("--since", arguments.since),
+        until=_moment("--until", arguments.until, to_its_end=True),
+        limit=arguments.limit,
+    )
+    if query.limit < 1:
+        raise InvalidInput("--limit must be at least 1.")
+    if query.event not in (None, *EVENTS):
+        raise InvalidInput(f"--event: there is no {query.event!r}. Known are {', '.join(EVENTS)}.")
+    async with audit_trail(settings) as trail:
+        entries, missing = await trail.audit(query), await trail.audit_missing()
+    for entry in entries:
+        print(as_json(entry) if arguments.json else as_line(entry))
+    if missing:
+        print(f"{missing} entries have been removed from the audit, past Madeleine.", file=sys.stderr)
+
+
+def as_json(entry: AuditEntry) -> str:
+    return json.dumps(asdict(entry) | {"at": entry.at.isoformat(), "count": len(entry.ids)}, ensure_ascii=False)
+
+
+def as_line(entry: AuditEntry) -> str:
+    who = "/".join(part for part in (entry.being_id, entry.client, entry.role) if part)
+    ids = " ".join(entry.ids[:SHOWN_IDS]) + (" …" if len(entry.ids) > SHOWN_IDS else "")
+    at = entry.at.isoformat(timespec="seconds")
+    line = f"{entry.seq} {at} {entry.event} {who} {entry.tool} ({len(entry.ids)}) {ids}"
+    return "".join(sign if sign.isprintable() else "\ufffd" for sign in " ".join(line.split()))
+
+
+def _moment(name: str, text: str | None, *, to_its_end: bool = False) -> datetime | None:
+    if text is None:
+        return None
+    found = parse_moment(text)
+    if found is None:
+        raise InvalidInput(f"{name}: {text!r} is not a date; write it like 2026-03-01 or 2026-03-01T18:30.")
+    whole_day = to_its_end and len(text) == len("2026-03-01")
+    return found + timedelta(days=1, microseconds=-1) if whole_day else found

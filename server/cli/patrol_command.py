@@ -1,0 +1,160 @@
+"""`madeleine patrol`: run one, undo one, list them, watch them (spec P12). What changes memory is done by its host."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import sys
+from collections.abc import Mapping
+from contextlib import suppress
+from typing import Any, get_args
+
+from madeleine.memory.errors import InvalidInput
+from madeleine.memory.model import BeingId
+from madeleine.memory.patrol_ports import Run
+from madeleine.memory.scope import Scope
+from madeleine.patrol.report import StepName
+from madeleine.server.attach.hello import HostSaysNo, NoHost
+from madeleine.server.cli.patrol_display import (
+    console,
+    in_few_words,
+    live_news,
+    printable,
+    progress_on,
+    runs_table,
+    show_report,
+)
+from madeleine.server.settings.environment import environment, given
+from madeleine.server.settings.settings import Settings
+
+NAME = "madeleine patrol"
+NAMES: tuple[StepName, ...] = get_args(StepName)
+AGAIN_SECONDS = 1.0
+"""Before a watcher looks for the next host."""
+
+
+async def patrol_command(settings: Settings, arguments: argparse.Namespace) -> int:
+    """The exit code: 1 if a step failed, or the host cannot be had."""
+    verb = {None: run, "undo": undo, "runs": show_runs}[arguments.verb]
+    if arguments.watch:
+        if arguments.verb or arguments.steps or arguments.dry_run:
+            raise InvalidInput("--watch stands alone, or with --json: it shows what patrols do and starts none.")
+        verb = watch
+    try:
+        return await verb(settings, arguments)
+    except HostSaysNo as no:
+        print(f"madeleine: {no}", file=sys.stderr)
+        return 2 if no.usage else 1
+
+
+async def run(settings: Settings, arguments: argparse.Namespace) -> int:
+    chosen: dict[str, Any] = {"dry_run": True} if arguments.dry_run else {}
+    if arguments.steps is not None:
+        chosen["steps"] = steps_of(arguments.steps)
+    report = await ask(settings, chosen)
+    if arguments.json:
+        print(json.dumps(report, ensure_ascii=False, indent=2))
+    else:
+        show_report(console(), report)
+    return 1 if any(step.get("failed") for step in report["steps"]) else 0
+
+
+async def undo(settings: Settings, arguments: argparse.Namespace) -> int:
+    answer = await ask(settings, {"undo": arguments.run})
+    if arguments.json:
+        print(json.dumps(answer, ensure_ascii=False, indent=2))
+    else:
+        undone = {name: count for name, count in answer.get("undone", {}).items() if count}
+        counts = ", ".join(f"{count} {name.replace('_', ' ')}" for name, count in undone.items())
+        print(f"The patrol {printable(arguments.run)} is undone: {counts or 'there was nothing to put back'}.")
+    return 0
+
+
+async def show_runs(settings: Settings, arguments: argparse.Namespace) -> int:
+    """From the ledger alone, as the audit: safe beside a running host, and it starts none."""
+    from madeleine.server.wiring.ledgers import patrol_runs
+
+    if arguments.limit < 1:
+        raise InvalidInput("--limit must be at least 1.")
+    async with patrol_runs(settings) as ledger:
+        runs = await ledger.runs(Scope(BeingId(settings.being), NAME), limit=arguments.limit)
+    if arguments.json:
+        print(json.dumps([as_json(one) for one in runs], ensure_ascii=False, indent=2))
+    elif runs:
+        console().print(runs_table(runs))
+    else:
+        print(f"No patrol of {settings.being!r} has run yet.")
+    return 0
+
+
+async def watch(settings: Settings, arguments: argparse.Namespace) -> int:
+    """Until SIGINT or SIGTERM. Where the host goes, the next one is waited for: who only looks does not keep alive what
+    somebody has ended."""
+    from madeleine.server.attach.client import news_of_host, start_host
+    from madeleine.server.mcp.stdio import stop_signals
+
+    watching = asyncio.current_task()
+    assert watching is not None
+
+    def end() -> None:
+        watching.cancel()
+
+    with stop_signals(end), suppress(asyncio.CancelledError), live_news(console()) as show_one:
+        await start_host(settings.data_dir, environment())
+        while True:
+            with suppress(NoHost):
+                async with news_of_host(settings.data_dir, brought()) as all_news:
+                    print(f"Watching for patrols of {settings.being!r}. Ctrl-C ends this.", file=sys.stderr, flush=True)
+                    async for news in all_news:
+                        if arguments.json:
+                            print(json.dumps(news, ensure_ascii=False), flush=True)
+                        else:
+                            show_one(news)
+            await asyncio.sleep(AGAIN_SECONDS)
+    return 0
+
+
+async def ask(settings: Settings, arguments: Mapping[str, Any]) -> dict[str, Any]:
+    """What `run_patrol` answers. Raises `InvalidInput` for what it refuses, and if the host goes."""
+    from mcp.shared.exceptions import MCPError
+    from mcp_types import CallToolResult, TextContent
+
+    from madeleine.server.attach.client import tools_of_host
+
+    with progress_on(console(sys.stderr)) as tell:
+
+        async def told(progress: float, total: float | None, message: str | None) -> None:
+            tell(progress, total or 0, message or "")
+
+        async with tools_of_host(settings.data_dir, environment(), brought(), NAME) as client:
+            try:
+                answer = await client.call_tool("run_patrol", dict(arguments), progress_callback=told)
+            except MCPError as error:
+                gone = "The memory's process went away before the patrol was through; `madeleine patrol runs` tells"
+                message = f"{gone} what became of it ({error.error.message})."
+                answer = CallToolResult(is_error=True, content=[TextContent(type="text", text=message)])
+    if answer.is_error or not isinstance(answer.structured_content, dict):
+        raise InvalidInput("".join(part.text for part in answer.content if isinstance(part, TextContent)))
+    return answer.structured_content
+
+
+def brought() -> dict[str, str]:
+    """As every client of the host brings its own settings; this one needs one tool."""
+    return {name: value for name, value in given(environment()).items() if name != "data_dir"} | {"tools": "run_patrol"}
+
+
+def steps_of(written: str) -> list[str]:
+    """Names with commas between. Raises `InvalidInput`."""
+    steps = [name for part in written.split(",") if (name := part.strip())]
+    if unknown := [name for name in steps if name not in NAMES]:
+        raise InvalidInput(f"--steps: there is no step {unknown[0]!r}. Known are {', '.join(NAMES)}.")
+    if not steps:
+        raise InvalidInput(f"--steps: name some of {', '.join(NAMES)}, with commas between.")
+    return steps
+
+
+def as_json(run: Run) -> dict[str, Any]:
+    ended = {} if run.state == "running" else {"finished": run.finished.isoformat()}
+    about = {"run_id": run.id, "state": run.state, "started": run.started.isoformat(), **ended}
+    return about | {"changed": in_few_words(run), "report": dict(run.report)}

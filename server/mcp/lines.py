@@ -1,0 +1,267 @@
+"""MCP over a pair of byte streams: one JSON-RPC message a line (MCP specification, stdio transport).
+
+Like the SDK's `stdio_server`, but it reads and writes without a thread hop a line, bounds the length of a line, and
+answers a line that is not a message, so that no client waits for ever. JSON that names half of a surrogate pair is let
+through: the tool that gets it says what is wrong with it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+import os
+import sys
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager, suppress
+from typing import Any, Protocol
+
+import anyio
+import mcp_types as types
+from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
+from mcp.shared.message import ServerMessageMetadata, SessionMessage
+from pydantic import ValidationError
+from pydantic_core import PydanticSerializationError
+
+from madeleine.server.attach import journal
+from madeleine.server.attach.pipes import PIPE_BUF, takes_now
+
+logger = logging.getLogger(__name__)
+
+LONGEST_LINE = journal.LONGEST_LINE
+"""Bytes; a longer line is skipped and answered with an error."""
+CHUNK = 64 * 1024
+FINISH_SECONDS = 10.0
+"""How long calls under way may take to their end when the client has gone, or the process is told to end."""
+
+
+class Reads(Protocol):
+    async def read(self, limit: int, /) -> bytes:
+        """At most `limit` bytes, b"" at the end."""
+        ...
+
+
+class Writes(Protocol):
+    async def write(self, data: bytes, /) -> None: ...
+
+
+Streams = tuple[MemoryObjectReceiveStream[SessionMessage | Exception], MemoryObjectSendStream[SessionMessage]]
+
+
+class _Unanswered:
+    """How many requests were read and are not settled: answered, or cancelled by the client."""
+
+    def __init__(self) -> None:
+        self._count = 0
+        self._settled = anyio.Event()
+
+    def add(self) -> None:
+        self._count += 1
+
+    async def settle(self) -> None:
+        self._count -= 1
+        self._settled.set()
+        self._settled = anyio.Event()
+
+    async def finished(self, *, in_all: bool) -> bool:
+        """Whether all are settled within `FINISH_SECONDS`: in all, or each so long after the last."""
+        if in_all:
+            with anyio.move_on_after(FINISH_SECONDS):
+                while self._count > 0:
+                    await self._settled.wait()
+            return self._count <= 0
+        while self._count > 0:
+            with anyio.move_on_after(FINISH_SECONDS) as limit:
+                await self._settled.wait()
+            if limit.cancelled_caught:
+                return False
+        return True
+
+
+@asynccontextmanager
+async def line_transport(source: Reads, sink: Writes, *, end: anyio.Event | None = None) -> AsyncIterator[Streams]:
+    """The two streams that `Server.run` takes.
+
+    Reading ends with the source, with a sink that nobody reads any more, or when `end` is set. The read side ends after
+    it: when all requests that were read are settled, at the latest `FINISH_SECONDS` after the last that was; when `end`
+    is set, at the latest so long after it. Its end cancels what is left; that is not answered, for whoever asked can
+    tell a connection that ended from an answer, and ask again.
+    """
+    to_server, read_stream = anyio.create_memory_object_stream[SessionMessage | Exception](16)
+    write_stream, from_server = anyio.create_memory_object_stream[SessionMessage](16)
+    unanswered = _Unanswered()
+    reading = anyio.CancelScope()
+    gone = anyio.Event()
+    readable = True
+
+    async def write(message: types.JSONRPCMessage) -> None:
+        nonlocal readable
+        if not readable:
+            return
+        try:
+            await sink.write(encode(message))
+        except ConnectionError as error:
+            logger.info("the client reads no more: %s", error)
+            readable = False
+            gone.set()
+
+    async def read() -> None:
+        async for line in lines(source):
+            found = parse(line)
+            if not isinstance(found, SessionMessage):
+                await write(found)
+            elif isinstance(found.message, types.JSONRPCRequest):
+                metadata = ServerMessageMetadata(on_request_unanswered=unanswered.settle)
+                await to_server.send(SessionMessage(found.message, metadata))
+                unanswered.add()
+            else:
+                await to_server.send(found)
+
+    async def reader() -> None:
+        nonlocal readable
+        async with to_server:
+            with reading, suppress(ConnectionError):
+                await read()
+            readable = await unanswered.finished(in_all=end is not None and end.is_set()) and readable
+
+    async def writer() -> None:
+        async with from_server:
+            async for message in from_server:
+                await write(message.message)
+                if isinstance(message.message, (types.JSONRPCResponse, types.JSONRPCError)):
+                    await unanswered.settle()
+
+    async def stop_reading(at: anyio.Event) -> None:
+        await at.wait()
+        reading.cancel()
+
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(reader)
+        tasks.start_soon(writer)
+        tasks.start_soon(stop_reading, gone)
+        if end is not None:
+            tasks.start_soon(stop_reading, end)
+        yield read_stream, write_stream
+        tasks.cancel_scope.cancel()
+
+
+async def lines(source: Reads) -> AsyncIterator[bytes | None]:
+    """Each line without its end; None for one that was too long. Blank ones are left out."""
+    buffer = bytearray()
+    skipping = False
+    while chunk := await source.read(CHUNK):
+        start = len(buffer)
+        buffer += chunk
+        while (end := buffer.find(b"\n", start)) >= 0:
+            line, start = bytes(buffer[:end]), 0
+            del buffer[: end + 1]
+            if skipping or len(line) > LONGEST_LINE:
+                skipping = False
+                yield None
+            elif line.strip():
+                yield line
+        if len(buffer) > LONGEST_LINE:
+            buffer.clear()
+            skipping = True
+    if buffer.strip() and not skipping:
+        yield bytes(buffer)
+
+
+def parse(line: bytes | None) -> SessionMessage | types.JSONRPCError:
+    """The message, or the error to answer with."""
+    if line is None:
+        return failure(types.INVALID_REQUEST, f"the message is longer than {LONGEST_LINE} bytes", None)
+    try:
+        return SessionMessage(types.jsonrpc_message_adapter.validate_json(line, by_name=False))
+    except ValidationError:
+        pass
+    try:
+        raw: Any = json.loads(line)
+    except (ValueError, RecursionError):
+        return failure(types.PARSE_ERROR, "the line is not JSON", None)
+    id_ = raw.get("id") if isinstance(raw, dict) else None
+    try:
+        return SessionMessage(types.jsonrpc_message_adapter.validate_python(raw, by_name=False))
+    except ValidationError:
+        known = id_ if isinstance(id_, (str, int)) and not isinstance(id_, bool) else None
+        return failure(types.INVALID_REQUEST, "the line is not a JSON-RPC 2.0 message", known)
+
+
+def failure(code: int, message: str, id_: str | int | None) -> types.JSONRPCError:
+    return types.JSONRPCError(jsonrpc="2.0", id=id_, error=types.ErrorData(code=code, message=message))
+
+
+def encode(message: types.JSONRPCMessage) -> bytes:
+    try:
+        return message.model_dump_json(by_alias=True, exclude_unset=True).encode() + b"\n"
+    except PydanticSerializationError:  # half of a surrogate pair, as in a request's id: JSON carries it escaped
+        return json.dumps(message.model_dump(by_alias=True, exclude_unset=True, mode="json")).encode() + b"\n"
+
+
+class StreamSink:
+    """Of a socket, on the event loop."""
+
+    def __init__(self, writer: asyncio.StreamWriter) -> None:
+        self._writer = writer
+
+    async def write(self, data: bytes, /) -> None:
+        self._writer.write(data)
+        await self._writer.drain()
+
+
+class _StdioSource:
+    """Reads a descriptor: a pipe or socket on the event loop, a regular file (or anything on Windows) in a thread."""
+
+    def __init__(self, fd: int) -> None:
+        self._fd = fd
+
+    async def read(self, limit: int, /) -> bytes:
+        if await _ready(anyio.wait_readable, self._fd):
+            return os.read(self._fd, limit)
+        return await anyio.to_thread.run_sync(os.read, self._fd, limit, abandon_on_cancel=True)
+
+
+class _StdioSink:
+    """Writes each message whole. A client that does not read holds up its own answers only."""
+
+    def __init__(self, fd: int) -> None:
+        self._fd = fd
+        self._one_at_a_time = anyio.Lock()
+
+    async def write(self, data: bytes, /) -> None:
+        async with self._one_at_a_time:
+            view = memoryview(data)
+            while view:
+                if takes_now(self._fd) or await _ready(anyio.wait_writable, self._fd):
+                    view = view[os.write(self._fd, view[:PIPE_BUF]) :]
+                else:
+                    view = view[await anyio.to_thread.run_sync(os.write, self._fd, view) :]
+
+
+async def _ready(wait: Callable[[int], Awaitable[None]], fd: int) -> bool:
+    """True when the descriptor is ready; False if the event loop cannot watch it."""
+    try:
+        await wait(fd)
+    except (OSError, ValueError, NotImplementedError):
+        return False
+    return True
+
+
+@asynccontextmanager
+async def stdio_transport(end: anyio.Event) -> AsyncIterator[Streams]:
+    """Serve standard input and output, until `end` at the latest. Meanwhile nothing else can write to the wire:
+    descriptor 1 leads to standard error, and descriptor 0 reads nothing."""
+    wire_in, wire_out = os.dup(0), os.dup(1)
+    sys.stdout.flush()
+    nothing = os.open(os.devnull, os.O_RDONLY)
+    os.dup2(nothing, 0)
+    os.dup2(2, 1)
+    os.close(nothing)
+    try:
+        async with line_transport(_StdioSource(wire_in), _StdioSink(wire_out), end=end) as streams:
+            yield streams
+    finally:
+        os.dup2(wire_in, 0)
+        os.dup2(wire_out, 1)
+        os.close(wire_in)
+        os.close(wire_out)

@@ -1,0 +1,57 @@
+"""MCP on standard input and output, for one client."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+import anyio
+
+from madeleine.memory.model import BeingId
+from madeleine.server.background.memory_thread import memory_thread
+from madeleine.server.background.patrol_schedule import patrols_by_themselves
+from madeleine.server.mcp.lines import stdio_transport
+from madeleine.server.mcp.server import Caller, always, build_server, toolset_of
+from madeleine.server.settings.settings import Settings
+from madeleine.server.wiring.language_models import LanguageModels
+from madeleine.server.wiring.lazy_memory import LazyMemory
+
+
+async def serve_stdio(settings: Settings) -> None:
+    """Until the client closes either pipe, or SIGTERM or SIGINT. What was begun is finished, the index is flushed.
+
+    Raises `InvalidInput` for tools that nobody knows."""
+    toolset = toolset_of(settings)
+    end = anyio.Event()
+    with stop_signals(end.set):
+        async with (
+            LanguageModels(settings) as models,
+            LazyMemory(settings) as memory,
+            patrols_by_themselves(settings, memory, language=models.for_nights),
+            memory_thread(settings, memory, models),
+            stdio_transport(end) as (read, write),
+        ):
+            server = build_server(
+                toolset,
+                always(Caller(BeingId(settings.being))),
+                memory.use_cases,
+                lend=lambda _: models.own(),
+            )
+            await server.run(read, write, server.create_initialization_options())
+
+
+@contextmanager
+def stop_signals(end: Callable[[], None]) -> Iterator[None]:
+    """SIGTERM and SIGINT call `end`; on Windows, whose event loop takes no signals, they stay as they are."""
+    loop = asyncio.get_running_loop()
+    watched = () if sys.platform == "win32" else (signal.SIGTERM, signal.SIGINT)
+    for one in watched:
+        loop.add_signal_handler(one, end)
+    try:
+        yield
+    finally:
+        for one in watched:
+            loop.remove_signal_handler(one)

@@ -1,0 +1,1 @@
+"""Every setting, its bounds and its default, by subject."""

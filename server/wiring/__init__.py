@@ -1,0 +1,1 @@
+"""Joins adapters to ports: opens a data directory and hands out the use cases."""

@@ -1,0 +1,95 @@
+"""The memory behind the first answers."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable
+from contextlib import AbstractAsyncContextManager, AsyncExitStack
+from datetime import UTC, datetime
+from functools import partial
+from typing import TYPE_CHECKING
+
+from madeleine.memory.errors import MadeleineError
+from madeleine.server.background.patrol_watchers import Watchers
+from madeleine.server.mcp.lines import FINISH_SECONDS
+from madeleine.server.settings.settings import Settings
+from madeleine.storage.allocator import use_few_arenas
+from madeleine.tools.tool import UseCases
+
+if TYPE_CHECKING:
+    from madeleine.server.wiring.open_memory import OpenMemory
+
+    OpenMemoryOf = Callable[[Settings], AbstractAsyncContextManager[OpenMemory]]
+
+logger = logging.getLogger(__name__)
+
+BEHIND_SECONDS = 0.3
+"""After the start, if nobody needs it before: time for a client to be greeted and told of the tools."""
+
+
+class LazyMemory:
+    """Opens the data directory behind the first answers. A failure is told to the call that meets it, and the next call
+    tries again: somebody may have closed the other process, or made room on the disk."""
+
+    def __init__(self, settings: Settings, open_memory: OpenMemoryOf | None = None) -> None:
+        """`open_memory`: `server.wiring.open_memory.open_memory` by default."""
+        self._settings = settings
+        self._open_memory = open_memory
+        self._stack = AsyncExitStack()
+        self._opening: asyncio.Task[OpenMemory] | None = None
+        self._soon: asyncio.TimerHandle | None = None
+        self.watchers = Watchers()
+        self.last_call: datetime | None = None
+        """When the use cases were last asked for; UTC."""
+
+    async def __aenter__(self) -> LazyMemory:
+        use_few_arenas()  # before there are threads
+        self._soon = asyncio.get_running_loop().call_later(BEHIND_SECONDS, self._begin)
+        return self
+
+    async def __aexit__(self, *exception: object) -> None:
+        if self._soon:
+            self._soon.cancel()
+        if self._opening:
+            # What takes longer, as an index that is built anew, goes on at the next start.
+            await asyncio.wait([self._opening], timeout=FINISH_SECONDS)
+            self._opening.cancel()
+            await asyncio.wait([self._opening])
+        await self._stack.aclose()
+
+    def _begin(self) -> asyncio.Task[OpenMemory]:
+        """The task that opens it; a new one if there was none, or it failed."""
+        if self._opening is None or (self._opening.done() and self._opening.exception() is not None):
+            self._opening = asyncio.create_task(self._open(), name="open memory")
+            self._opening.add_done_callback(_log_failure)
+        return self._opening
+
+    async def _open(self) -> OpenMemory:
+        open_memory = self._open_memory
+        if open_memory is None:  # to import it takes half a second
+            open_memory = partial(await asyncio.to_thread(_import_open_memory), news=self.watchers.tell)
+        return await self._stack.enter_async_context(open_memory(self._settings))
+
+    @property
+    def opened(self) -> OpenMemory | None:
+        """None while it is not open, or could not be opened."""
+        task = self._opening
+        return task.result() if task and task.done() and not task.cancelled() and task.exception() is None else None
+
+    async def use_cases(self) -> UseCases:
+        """Raises what opening raised."""
+        self.last_call = datetime.now(UTC)
+        return (await asyncio.shield(self._begin())).use
+
+
+def _import_open_memory() -> Callable[..., AbstractAsyncContextManager[OpenMemory]]:
+    from madeleine.server.wiring.open_memory import open_memory
+
+    return open_memory
+
+
+def _log_failure(task: asyncio.Task[OpenMemory]) -> None:
+    if not task.cancelled() and (error := task.exception()):
+        foreseen = isinstance(error, MadeleineError)
+        logger.error("the memory could not be opened: %s", error, exc_info=None if foreseen else error)

@@ -1,0 +1,191 @@
+"""The only place that joins adapters to ports: opens a data directory and hands out the use cases."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import uuid
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass
+from functools import partial
+from typing import Protocol
+
+from madeleine.inference.dense import DenseEmbedder
+from madeleine.memory.errors import IndexTorn
+from madeleine.memory.ingest.erasure import Erasure
+from madeleine.memory.ingest.index_keeper import IndexKeeper, Progress
+from madeleine.memory.model import ModelName
+from madeleine.memory.ports import Embedder, Index
+from madeleine.memory.watch.thread import MemoryThread
+from madeleine.patrol.run import News
+from madeleine.server.background.index_upkeep import Background
+from madeleine.server.settings.settings import Settings
+from madeleine.server.wiring.directory_lock import own
+from madeleine.server.wiring.ledgers import LEDGER
+from madeleine.server.wiring.recall_config import reranker_of
+from madeleine.server.wiring.use_cases import Parts, build
+from madeleine.storage.sql.ledger import Ledger, open_ledger
+from madeleine.tools.tool import UseCases
+
+logger = logging.getLogger(__name__)
+
+INDEX = "index"
+MODELS = "models"
+INDEX_BUILT = "index_built"
+"""The ledger's word for where the index is that was filled to the end; one that was not is built again."""
+COLLECTION = "collection"
+"""The ledger's word for its collection on a Qdrant server."""
+
+
+class TextModel(Embedder, Protocol):
+    """One model for meaning and for token counts, loaded when it is first needed."""
+
+    async def dimension(self) -> int:
+        """Of its vectors, without loading it. Raises `InvalidInput` for a model that nobody knows."""
+        ...
+
+    async def warm_up(self) -> None: ...
+
+    async def close(self) -> None: ...
+
+
+@dataclass(frozen=True, slots=True)
+class OpenMemory:
+    """A data directory at work."""
+
+    use: UseCases
+    ledger: Ledger
+    index: Index
+    embedder: TextModel
+    keeper: IndexKeeper
+    thread: MemoryThread
+
+
+@asynccontextmanager
+async def open_memory(
+    settings: Settings,
+    *,
+    rebuild: bool = False,
+    progress: Progress | None = None,
+    embedder: TextModel | None = None,
+    background: bool = True,
+    news: Callable[[News], None] | None = None,
+) -> AsyncIterator[OpenMemory]:
+    """Own the data directory, open the ledger, heal the index, start the work in the background. `news` is told of
+    every patrol.
+
+    Raises `StorageBusy`, `StorageError`, `InvalidInput` for a model that nobody knows. What was opened is closed again
+    in any case.
+    """
+    async with AsyncExitStack() as stack:
+        stack.enter_context(own(settings.data_dir))
+        ledger = await stack.enter_async_context(open_ledger(settings.data_dir / LEDGER))
+        embedder = embedder or DenseEmbedder(settings.embedding_model, settings.data_dir / MODELS)
+        stack.push_async_callback(embedder.close)
+        index, keeper = await open_index(settings, ledger, embedder, rebuild=rebuild, progress=progress)
+        stack.push_async_callback(index.close)
+        if reranker := reranker_of(settings, settings.data_dir / MODELS):
+            stack.push_async_callback(reranker.close)
+        erasure = Erasure(ledger, keeper, index)
+        work = Background(keeper, index, embedder.warm_up, erasure)
+        if background:
+            await stack.enter_async_context(_running(work))
+
+        use, thread = build(
+            Parts(
+                settings=settings,
+                ledger=ledger,
+                index=index,
+                embedder=embedder,
+                reranker=reranker,
+                keeper=keeper,
+                erasure=erasure,
+                wake=work.wake,
+                news=news,
+            )
+        )
+        await use.patrol.recover()
+        yield OpenMemory(use, ledger, index, embedder, keeper, thread)
+
+
+@asynccontextmanager
+async def _running(work: Background) -> AsyncIterator[None]:
+    task = asyncio.create_task(work.run(), name="background")
+    try:
+        yield
+    finally:
+        task.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            await task
+
+
+async def open_index(
+    settings: Settings,
+    ledger: Ledger,
+    embedder: TextModel,
+    *,
+    rebuild: bool,
+    progress: Progress | None,
+) -> tuple[Index, IndexKeeper]:
+    """The index, equal to the ledger: caught up from its marks, or built anew when it is torn, of another model, in
+    another place than before, not finished, or does not hold as many memories as the ledger."""
+    place = await _index_place(settings, ledger, await embedder.dimension(), embedder.model)
+    if not rebuild and await ledger.setting(INDEX_BUILT) == place.name:
+        try:
+            async with _closed_on_error(await place.open()) as index:
+                keeper = IndexKeeper(ledger, index, embedder)
+                # The last process may have been killed between the ledger and the index.
+                await keeper.take_out([id_ for _, id_ in await ledger.remains()])
+                await keeper.catch_up()
+                await keeper.require_complete()
+                return index, keeper
+        except IndexTorn as error:
+            logger.warning("the index is built anew from the ledger: %s", error)
+    await ledger.set_setting(INDEX_BUILT, None)
+    async with _closed_on_error(await place.create_anew()) as index:
+        keeper = IndexKeeper(ledger, index, embedder)
+        await keeper.rebuild(progress)
+        await keeper.catch_up()
+        await ledger.set_setting(INDEX_BUILT, place.name)
+        return index, keeper
+
+
+@dataclass(frozen=True, slots=True)
+class _IndexPlace:
+    """Where the index is, and how to get at it there."""
+
+    name: str
+    open: Callable[[], Awaitable[Index]]
+    create_anew: Callable[[], Awaitable[Index]]
+
+
+async def _index_place(settings: Settings, ledger: Ledger, dim: int, model: ModelName) -> _IndexPlace:
+    from madeleine.storage.qdrant.schema import Fingerprint
+
+    fingerprint = Fingerprint(model, dim)
+    if not settings.qdrant_url:
+        from madeleine.storage.qdrant.edge import EdgeIndex
+
+        where = settings.data_dir / INDEX, fingerprint
+        return _IndexPlace("edge", partial(EdgeIndex.open, *where), partial(EdgeIndex.create_anew, *where))
+    from madeleine.storage.qdrant.server import ServerIndex
+
+    # Of its own for each ledger: what is built anew is dropped before, and must be nobody else's.
+    collection = await ledger.setting(COLLECTION)
+    if collection is None:
+        collection = f"madeleine-{uuid.uuid4().hex}"
+        await ledger.set_setting(COLLECTION, collection)
+    on_server = partial(ServerIndex.open, settings.qdrant_url, fingerprint, collection=collection)
+    anew = partial(ServerIndex.create_anew, settings.qdrant_url, fingerprint, collection=collection)
+    return _IndexPlace(settings.qdrant_url, on_server, anew)
+
+
+@asynccontextmanager
+async def _closed_on_error(index: Index) -> AsyncIterator[Index]:
+    try:
+        yield index
+    except BaseException:
+        await index.close()
+        raise

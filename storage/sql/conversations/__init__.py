@@ -1,0 +1,1 @@
+"""Messages, notes and ingested texts."""

@@ -1,0 +1,328 @@
+"""Conversations as they were observed (spec P1, T1, H1): sessions, their messages, and what was drawn from them."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from sqlalchemy import Update, and_, bindparam, case, func, insert, or_, select, update
+from sqlalchemy.dialects import sqlite
+
+from madeleine.memory.audit import entry_of
+from madeleine.memory.chat import ChatSession, Message, MessageId, Unwatched
+from madeleine.memory.errors import InvalidInput
+from madeleine.memory.model import MemoryId
+from madeleine.memory.scope import Scope
+from madeleine.memory.text.folding import fold
+from madeleine.storage.sql.database.engine import Database, Reads, Row, Transaction
+from madeleine.storage.sql.database.query import among, as_list, unindexed
+from madeleine.storage.sql.database.rows import scalar
+from madeleine.storage.sql.database.tables import forgotten_keys, memories, message_memories, messages, sessions
+from madeleine.storage.sql.database.times import from_micros, to_micros
+from madeleine.storage.sql.operations import audit
+
+_m, _s, _l, _f = messages.c, sessions.c, message_memories.c, forgotten_keys.c
+TITLE_GONE = "\x7f"
+"""Instead of a title that told of what was forgotten; reads as "". The next transcript or export that is read would
+bring the old one back, so that no title follows."""
+NO_FIRST, NO_LAST = 2**63 - 1, -(2**63)
+"""The times of a session without messages: any message's come before the one and after the other."""
+
+_BEING = bindparam("being", type_=_m.being_id.type)
+_SESSION = bindparam("session", type_=_m.session_id.type)
+_LIMIT = bindparam("limit", type_=_m.seq.type)
+_MESSAGE = (_m.id, _m.session_id, _m.position, _m.role, _m.text, _m.speaker, _m.at, _m.stored_at, _m.client)
+_IN_SESSION = and_(_m.being_id == _BEING, _m.session_id == _SESSION)
+_ONE = and_(_s.being_id == _BEING, _s.session_id == _SESSION)
+
+_STATE = select(_s.messages, _s.watched, _s.next_try).where(_ONE)
+_KEYS = select(_m.key).where(_IN_SESSION, among(_m.key, "keys"))
+_FORGOTTEN = select(_f.key_hash).where(_f.being_id == _BEING, among(_f.key_hash, "hashes"))
+_INSERT = insert(messages)
+_insert_session = sqlite.insert(sessions)
+_new = _insert_session.excluded
+_KEEP_SESSION = _insert_session.on_conflict_do_update(
+    index_elements=[_s.being_id, _s.session_id],
+    set_={
+        "title": case((_s.title == "", _new.title), else_=_s.title),
+        "interface": case((_s.interface == "", _new.interface), else_=_s.interface),
+        "first_at": func.min(_s.first_at, _new.first_at),
+        "last_at": func.max(_s.last_at, _new.last_at),
+        "messages": _new.messages,
+        "watched": _new.watched,
+        "next_try": _new.next_try,
+    },
+)
+
+_BY_IDS = select(*_MESSAGE).where(among(_m.id, "ids"), unindexed(_m.being_id) == _BEING)
+_KEYED = select(_m.key, *_MESSAGE).where(_IN_SESSION, among(_m.key, "keys"))
+_LAST_KEY = select(_m.key).where(_IN_SESSION, _m.key.is_not(None)).order_by(_m.position.desc()).limit(1)
+_OWN_MEMORIES = select(memories.c.id).where(among(memories.c.id, "ids"), unindexed(memories.c.being_id) == _BEING)
+_OWN_MESSAGES = select(_m.id).where(among(_m.id, "ids"), unindexed(_m.being_id) == _BEING)
+_LINK = sqlite.insert(message_memories).on_conflict_do_nothing()
+
+_LAST_OF_SESSION = select(*_MESSAGE).where(_IN_SESSION).order_by(_m.position.desc()).limit(_LIMIT)
+_LAST = (
+    select(*_MESSAGE)
+    .where(_m.being_id == _BEING, or_(bindparam("other_than").is_(None), _m.session_id != bindparam("other_than")))
+    .order_by(_m.at.desc(), _m.seq.desc())
+    .limit(_LIMIT)
+)
+_COUNT = (
+    select(func.count())
+    .where(_m.being_id == _s.being_id, _m.session_id == _s.session_id)
+    .correlate(sessions)
+    .scalar_subquery()
+)
+_SESSIONS = (
+    select(
+        _s.session_id, case((_s.title == TITLE_GONE, ""), else_=_s.title), _s.interface, _s.first_at, _s.last_at, _COUNT
+    )
+    .where(_s.being_id == _BEING, _COUNT > 0)
+    .order_by(_s.last_at.desc(), _s.session_id)
+    .limit(_LIMIT)
+)
+
+_UNWATCHED = (
+    select(_s.being_id, _s.session_id, _s.watched, _s.messages, _s.failures)
+    .where(_s.watched < _s.messages, _s.next_try <= bindparam("now"))
+    .order_by(_s.next_try)
+    .limit(_LIMIT)
+)
+_BETWEEN = (
+    select(*_MESSAGE)
+    .where(_IN_SESSION, _m.position >= bindparam("start"), _m.position < bindparam("end"))
+    .order_by(_m.position)
+)
+_WAITING_SINCE = (
+    select(_m.stored_at)
+    .where(_m.being_id == _s.being_id, _m.session_id == _s.session_id, _m.position >= bindparam("up_to"))
+    .order_by(_m.position)
+    .limit(1)
+    .correlate(sessions)
+    .scalar_subquery()
+)
+_WATCHED = (
+    update(sessions)
+    .where(_ONE, _s.watched <= bindparam("up_to"))
+    .values(
+        watched=func.min(bindparam("up_to"), _s.messages),
+        failures=0,
+        next_try=func.coalesce(_WAITING_SINCE, _s.next_try),
+    )
+)
+_LATER = update(sessions).where(_ONE).values(next_try=bindparam("again_at"))
+_FAILED = _LATER.values(failures=_s.failures + 1)
+_DRAWN_FROM = (
+    select(_m.id)
+    .distinct()
+    .join(message_memories, _l.message_id == _m.id)
+    .where(among(_m.id, "ids"), unindexed(_m.being_id) == _BEING)
+)
+
+
+# --- observing --------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class _State:
+    """Of a session: the next position, from which on the thread has not looked, and since or until when it waits."""
+
+    messages: int = 0
+    watched: int = 0
+    next_try: int = 0
+
+
+async def append(
+    database: Database,
+    scope: Scope,
+    session_id: str,
+    given: Sequence[Message],
+    keys: Sequence[str | None],
+    *,
+    title: str,
+    interface: str,
+    watched: bool,
+) -> list[MessageId]:
+    if any(message.session_id != session_id for message in given):
+        raise InvalidInput("Messages can only be appended to the session that they are of.")
+    async with database.transaction(grows=True) as transaction:
+        taken = await _taken(transaction, scope, session_id, [key for key in keys if key is not None])
+        new: list[tuple[Message, str | None]] = []
+        for message, key in zip(given, keys, strict=True):
+            if key not in taken:
+                new.append((message, key))
+                taken |= {key} - {None}
+        if not new:
+            return []
+        found = await transaction.rows(_STATE, lambda row: _State(*row), being=scope.being_id, session=session_id)
+        was = found[0] if found else _State()
+        await transaction.run(
+            _INSERT,
+            [_to_row(scope, one, was.messages + place, key) for place, (one, key) in enumerate(new)],
+        )
+        row = _session_row(scope, [message for message, _ in new], was, watched=watched)
+        await transaction.run(_KEEP_SESSION, [row | {"title": title, "interface": interface}])
+        ids = [message.id for message, _ in new]
+        await audit.append(transaction, [entry_of(scope, "observe", new[-1][0].stored_at, ids=ids)])
+        return ids
+
+
+async def _taken(transaction: Transaction, scope: Scope, session_id: str, keys: Sequence[str]) -> set[str | None]:
+    """Those that the session has, or had before they were forgotten."""
+    if not keys:
+        return set()
+    hashes = {key_hash(session_id, key): key for key in keys}
+    binds = {"being": scope.being_id, "session": session_id, "keys": as_list(keys)}
+    there = await transaction.rows(_KEYS, scalar, **binds)
+    gone = await transaction.rows(_FORGOTTEN, scalar, being=scope.being_id, hashes=as_list(hashes))
+    return {*there, *(hashes[hash_] for hash_ in gone)}
+
+
+def key_hash(session_id: str, key: str) -> str:
+    """What stays of the key of a message that is forgotten."""
+    return hashlib.sha256(f"{len(session_id)} {session_id} {key}".encode()).hexdigest()
+
+
+def _to_row(scope: Scope, message: Message, position: int, key: str | None) -> dict[str, Any]:
+    return {
+        "id": message.id,
+        "being_id": scope.being_id,
+        "session_id": message.session_id,
+        "position": position,
+        "role": message.role,
+        "speaker": message.speaker,
+        "text": message.text,
+        "at": to_micros(message.at),
+        "stored_at": to_micros(message.stored_at),
+        "client": message.client,
+        "key": key,
+        "folded": fold(f"{message.speaker} {message.text}"),
+    }
+
+
+def _session_row(scope: Scope, new: Sequence[Message], was: _State, *, watched: bool) -> dict[str, Any]:
+    caught_up = was.watched == was.messages
+    end = was.messages + len(new)
+    times = [to_micros(message.at) for message in new]
+    return {
+        "being_id": scope.being_id,
+        "session_id": new[0].session_id,
+        "first_at": min(times),
+        "last_at": max(times),
+        "messages": end,
+        "watched": end if watched and caught_up else was.watched,
+        "failures": 0,
+        "next_try": to_micros(new[0].stored_at) if caught_up else was.next_try,
+    }
+
+
+async def link(database: Database, scope: Scope, told: Mapping[MemoryId, Sequence[MessageId]]) -> None:
+    async with database.transaction() as transaction:
+        own = await transaction.rows(_OWN_MEMORIES, scalar, ids=as_list(told), being=scope.being_id)
+        wanted = {id_ for memory in own for id_ in told[memory]}
+        there = set(await transaction.rows(_OWN_MESSAGES, scalar, ids=as_list(wanted), being=scope.being_id))
+        rows = [{"message_id": id_, "memory_id": memory} for memory in own for id_ in told[memory] if id_ in there]
+        await transaction.run(_LINK, rows)
+
+
+async def by_ids(reads: Reads, scope: Scope, ids: Sequence[MessageId]) -> list[Message]:
+    found = await reads.rows(_BY_IDS, _to_message, ids=as_list(ids), being=scope.being_id)
+    known = {message.id: message for message in found}
+    return [known[id_] for id_ in dict.fromkeys(ids) if id_ in known]
+
+
+async def keyed(reads: Reads, scope: Scope, session_id: str, keys: Sequence[str]) -> dict[str, Message]:
+    binds = {"being": scope.being_id, "session": session_id, "keys": as_list(keys)}
+    return dict(await reads.rows(_KEYED, lambda row: (row[0], _to_message(row[1:])), **binds))
+
+
+async def last_key(reads: Reads, scope: Scope, session_id: str) -> str | None:
+    found = await reads.rows(_LAST_KEY, scalar, being=scope.being_id, session=session_id)
+    return found[0] if found else None
+
+
+# --- reading ----------------------------------------------------------------------------------------------------
+
+
+async def recent(
+    reads: Reads, scope: Scope, *, limit: int, session_id: str | None, other_than: str | None
+) -> list[Message]:
+    if session_id is not None:
+        found = await reads.rows(_LAST_OF_SESSION, _to_message, being=scope.being_id, session=session_id, limit=limit)
+    else:
+        found = await reads.rows(_LAST, _to_message, being=scope.being_id, other_than=other_than, limit=limit)
+    return found[::-1]
+
+
+async def latest_sessions(reads: Reads, scope: Scope, limit: int) -> list[ChatSession]:
+    return await reads.rows(_SESSIONS, _to_session, being=scope.being_id, limit=limit)
+
+
+def _to_message(row: Row) -> Message:
+    id_, session_id, position, role, text, speaker, at, stored_at, client = row
+    return Message(
+        id=id_,
+        session_id=session_id,
+        position=position,
+        role=role,
+        text=text,
+        speaker=speaker,
+        at=from_micros(at),
+        stored_at=from_micros(stored_at),
+        client=client,
+    )
+
+
+def _to_session(row: Row) -> ChatSession:
+    session_id, title, interface, first_at, last_at, count = row
+    return ChatSession(
+        session_id=session_id,
+        title=title,
+        interface=interface,
+        first_at=from_micros(first_at),
+        last_at=from_micros(last_at),
+        messages=count,
+    )
+
+
+# --- watching ---------------------------------------------------------------------------------------------------
+
+
+async def unwatched(reads: Reads, now: datetime, limit: int) -> list[Unwatched]:
+    return await reads.rows(_UNWATCHED, _to_unwatched, now=to_micros(now), limit=limit)
+
+
+def _to_unwatched(row: Row) -> Unwatched:
+    being_id, session_id, watched, count, failures = row
+    return Unwatched(being_id=being_id, session_id=session_id, watched=watched, messages=count, failures=failures)
+
+
+async def between(reads: Reads, scope: Scope, session_id: str, start: int, end: int) -> list[Message]:
+    return await reads.rows(_BETWEEN, _to_message, being=scope.being_id, session=session_id, start=start, end=end)
+
+
+async def watched(database: Database, scope: Scope, session_id: str, up_to: int) -> None:
+    async with database.transaction() as transaction:
+        await transaction.run(_WATCHED, [{"being": scope.being_id, "session": session_id, "up_to": up_to}])
+
+
+async def watch_failed(database: Database, scope: Scope, session_id: str, next_try: datetime) -> None:
+    await _put_off(database, _FAILED, scope, session_id, next_try)
+
+
+async def watch_later(database: Database, scope: Scope, session_id: str, next_try: datetime) -> None:
+    await _put_off(database, _LATER, scope, session_id, next_try)
+
+
+async def _put_off(database: Database, how: Update, scope: Scope, session_id: str, next_try: datetime) -> None:
+    async with database.transaction() as transaction:
+        row = {"being": scope.being_id, "session": session_id, "again_at": to_micros(next_try)}
+        await transaction.run(how, [row])
+
+
+async def drawn_from(reads: Reads, scope: Scope, ids: Sequence[MessageId]) -> set[MessageId]:
+    return set(await reads.rows(_DRAWN_FROM, scalar, ids=as_list(ids), being=scope.being_id))

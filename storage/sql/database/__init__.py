@@ -1,0 +1,1 @@
+"""The database file: connections, tables, schema, and how values become columns."""

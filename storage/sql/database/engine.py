@@ -1,0 +1,311 @@
+"""Connections: one writer, a few readers, and what a transaction is.
+
+aiosqlite gives each connection a thread of its own, and SQLAlchemy goes there three or four times for a statement:
+up to 1 ms. So statements are few, what answers a recall goes there once (`_Connection.read`), and connections are
+opened once and kept: a pool would roll back at each return.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterable, Mapping, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from functools import lru_cache
+from itertools import islice
+from pathlib import Path
+from typing import Any, Protocol, TypeVar, cast
+
+import aiosqlite
+from sqlalchemy import URL, ClauseElement, Compiled, Executable, NullPool, event
+from sqlalchemy.dialects import sqlite
+from sqlalchemy.engine.interfaces import DBAPIConnection
+from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, create_async_engine
+
+from madeleine.memory.errors import StorageBusy, StorageError
+from madeleine.storage.room import FOR_LEDGER, require_room
+from madeleine.storage.sql.database.failures import translated
+from madeleine.storage.sql.database.schema import prepare
+
+_log = logging.getLogger(__name__)
+
+T = TypeVar("T")
+Row = tuple[Any, ...]
+"""As SQLAlchemy declares its own, which is not quite one: a sequence."""
+
+READERS = 4
+_CHUNK = 1000
+"""Rows made or sent at a time: a few milliseconds, after which the event loop has its turn."""
+_STOP_S = 0.02
+_NAMED_BINDS = sqlite.dialect(paramstyle="named")
+_PRAGMAS = (
+    "PRAGMA busy_timeout = 5000",
+    "PRAGMA foreign_keys = ON",
+    "PRAGMA temp_store = MEMORY",
+    "PRAGMA cache_size = -8000",  # KiB for each connection
+)
+_WRITER_PRAGMAS = (
+    *_PRAGMAS,
+    "PRAGMA journal_mode = WAL",
+    "PRAGMA synchronous = FULL",
+    "PRAGMA journal_size_limit = 67108864",  # a patrol of 100,000 memories leaves a large log behind
+)
+_READER_PRAGMAS = (*_PRAGMAS, "PRAGMA query_only = ON")
+
+
+class Reads(Protocol):
+    """What answers a query: the readers, or a transaction that sees its own writes."""
+
+    async def rows(self, statement: ClauseElement, make: Callable[[Row], T], /, **binds: Any) -> list[T]:
+        """Each row made a value."""
+        ...
+
+
+async def finish(work: Coroutine[Any, Any, T], *, stop: Callable[[], Awaitable[None]] | None = None) -> T:
+    """Run `work` to its end even if the caller is cancelled meanwhile; the cancellation is passed on afterwards.
+
+    SQLAlchemy gives up a connection whose statement is cancelled, so every statement is run by this. `stop` makes
+    the end come sooner; it is called until it does, as SQLite forgets an interrupt that comes between statements.
+    """
+    task = asyncio.ensure_future(work)
+    try:
+        return await asyncio.shield(task)
+    except asyncio.CancelledError:
+        while not task.done():
+            try:
+                if stop:
+                    await stop()
+                await asyncio.wait({task}, timeout=_STOP_S if stop else None)
+            except asyncio.CancelledError:
+                continue
+        if not task.cancelled() and (error := task.exception()) and not stop:
+            _log.error("a write failed after its caller had gone", exc_info=error)
+        raise
+
+
+def _engine(path: Path, begin: str | None, pragmas: Iterable[str]) -> AsyncEngine:
+    engine = create_async_engine(
+        URL.create("sqlite+aiosqlite", database=str(path)),
+        poolclass=NullPool,
+        connect_args={"isolation_level": begin, "cached_statements": 256},
+        hide_parameters=True,  # no memory's text in an error's message, nor in the log
+    )
+
+    @event.listens_for(engine.sync_engine, "connect")
+    def set_up(connection: DBAPIConnection, _: object) -> None:
+        try:
+            cursor = connection.cursor()
+            for pragma in pragmas:
+                cursor.execute(pragma)
+            cursor.close()
+        except BaseException:
+            connection.close()
+            raise
+
+    return engine
+
+
+@dataclass(frozen=True, slots=True)
+class _Connection:
+    """Its methods are for `finish`: cancelled midway they lose the connection."""
+
+    sql: AsyncConnection
+    driver: aiosqlite.Connection
+    """For what SQLAlchemy has no name for: `interrupt`, a `rollback` that is always sent, and a query in one go."""
+
+    @classmethod
+    async def open(cls, engine: AsyncEngine) -> _Connection:
+        with translated():
+            connection = await engine.connect()
+            return cls(
+                connection, cast(aiosqlite.Connection, (await connection.get_raw_connection()).driver_connection)
+            )
+
+    async def execute(self, statement: Executable, binds: list[Mapping[str, Any]]) -> None:
+        with translated():
+            await self.sql.execute(statement, binds)
+
+    async def read(self, statement: ClauseElement, binds: Mapping[str, Any]) -> list[Row]:
+        """The rows as SQLite has them: a truth value is 0 or 1."""
+        compiled = _compiled(statement)
+        with translated():
+            found = await self.driver.execute_fetchall(str(compiled), cast(Any, compiled.construct_params(binds)))
+            return cast(list[Row], found)
+
+    async def say(self, text: str) -> None:
+        with translated():
+            await self.sql.exec_driver_sql(text)
+
+    async def empty_log(self) -> None:
+        with translated():
+            [(busy, _, _)] = await self.driver.execute_fetchall("PRAGMA wal_checkpoint(TRUNCATE)")
+        if busy:
+            raise StorageBusy("Another process reads the memory database, so that its log cannot be emptied yet.")
+
+    async def commit(self) -> None:
+        with translated():
+            await self.sql.commit()
+
+    async def roll_back(self) -> None:
+        with translated():
+            await self.sql.rollback()
+            # After a commit that failed SQLAlchemy sends nothing. Outside a transaction the driver does nothing.
+            await self.driver.rollback()
+
+    async def close(self) -> None:
+        with translated():
+            await self.sql.close()
+
+
+@lru_cache(maxsize=256)
+def _compiled(statement: ClauseElement) -> Compiled:
+    return statement.compile(dialect=_NAMED_BINDS)
+
+
+async def _made(rows: Sequence[Row], make: Callable[[Row], T]) -> list[T]:
+    found: list[T] = []
+    for start in range(0, len(rows), _CHUNK):
+        if found:
+            await asyncio.sleep(0)
+        found += map(make, rows[start : start + _CHUNK])
+    return found
+
+
+class Transaction:
+    """All or nothing."""
+
+    def __init__(self, writer: _Connection) -> None:
+        self._writer = writer
+
+    async def run(self, statement: Executable, rows: Iterable[Mapping[str, Any]]) -> None:
+        """Once for each of `rows`."""
+        left = iter(rows)
+        while chunk := list(islice(left, _CHUNK)):
+            await finish(self._writer.execute(statement, chunk))
+
+    async def rows(self, statement: ClauseElement, make: Callable[[Row], T], /, **binds: Any) -> list[T]:
+        if not self._writer.driver.in_transaction:
+            # Before a write the driver says so itself, 0.2 ms sooner; before a read it would not.
+            await finish(self._writer.say("BEGIN IMMEDIATE"))
+        return await _made(await finish(self._writer.read(statement, binds)), make)
+
+
+class Database:
+    """Reads never wait for the writer: with a write-ahead log they see the last commit."""
+
+    def __init__(self, path: Path) -> None:
+        self._directory = path.parent
+        self._writers = _engine(path, "IMMEDIATE", _WRITER_PRAGMAS)
+        self._readers = _engine(path, None, _READER_PRAGMAS)
+        self._all: list[_Connection] = []
+        self._turn = asyncio.Lock()
+        self._idle: list[_Connection] = []
+        self._free = asyncio.Semaphore(READERS)
+        self._closed = False
+
+    async def open(self) -> None:
+        self._writer = await self._connect(self._writers)
+
+    async def _connect(self, engine: AsyncEngine) -> _Connection:
+        connection = await _Connection.open(engine)
+        self._all.append(connection)
+        return connection
+
+    async def rows(self, statement: ClauseElement, make: Callable[[Row], T], /, **binds: Any) -> list[T]:
+        async with self._free:
+            self._refuse_if_closed()
+            while not self._idle:
+                await finish(self._open_reader())
+            reader = self._idle.pop()
+            try:
+                found = await finish(reader.read(statement, binds), stop=reader.driver.interrupt)
+            finally:
+                self._idle.append(reader)
+        return await _made(found, make)
+
+    async def _open_reader(self) -> None:
+        self._idle.append(await self._connect(self._readers))
+
+    @asynccontextmanager
+    async def transaction(self, *, durable: bool = True, grows: bool = False) -> AsyncIterator[Transaction]:
+        """The writer, alone. Committed when left without an exception and then on disk; else rolled back, also on
+        cancellation. Taking it twice in one task is a deadlock.
+
+        `durable=False` leaves the commit in the log for the next durable one to sync: a power cut may undo it, a
+        killed process does not. For what can be done again. `grows`: for what the index has to take in, too; refused
+        with `StorageFull` while the index would not.
+        """
+        if grows:
+            require_room(self._directory, FOR_LEDGER)
+        async with self._turn:
+            self._refuse_if_closed()
+            try:
+                if not durable:
+                    await finish(self._writer.say("PRAGMA synchronous = NORMAL"))
+                yield Transaction(self._writer)
+                await finish(self._writer.commit())
+            except BaseException:
+                await finish(self._roll_back())
+                raise
+            finally:
+                if not durable:
+                    await finish(self._writer.say("PRAGMA synchronous = FULL"))
+
+    async def _roll_back(self) -> None:
+        try:
+            await self._writer.roll_back()
+        except StorageError:
+            _log.exception("a transaction could not be rolled back")
+
+    async def checkpoint(self) -> None:
+        """Move what the log holds into the database file."""
+        async with self._turn:
+            self._refuse_if_closed()
+            await finish(self._writer.say("PRAGMA wal_checkpoint(PASSIVE)"))
+
+    async def scrub(self) -> None:
+        """Write the database anew from what is in its tables and empty the log: nothing that was ever deleted or
+        overwritten is left in the two files. Writers wait meanwhile, readers do not (0.3 s for 10,000 memories).
+
+        Deleted cells could be zeroed as they go (`secure_delete`), but pages that were rebuilt when a tree was balanced
+        keep copies of rows that moved elsewhere, and nobody knows of those any more.
+        Raises `StorageBusy` if another process reads, `StorageFull` if there is no room for the copy.
+        """
+        async with self._turn:
+            self._refuse_if_closed()
+            # Else the copy would be held in memory.
+            await finish(self._writer.say("PRAGMA temp_store = FILE"))
+            try:
+                await finish(self._writer.say("VACUUM"))
+                await finish(self._writer.empty_log())
+            finally:
+                await finish(self._writer.say("PRAGMA temp_store = MEMORY"))
+
+    async def close(self) -> None:
+        """What is under way ends first; what comes later is refused."""
+        async with self._turn:
+            self._closed = True
+            for _ in range(READERS):
+                await self._free.acquire()
+            while self._all:
+                await self._all.pop().close()
+            self._idle.clear()
+            for _ in range(READERS):
+                self._free.release()
+
+    def _refuse_if_closed(self) -> None:
+        if self._closed:
+            raise StorageError("The memory database is closed. Open it again to go on.")
+
+
+@asynccontextmanager
+async def open_database(path: Path) -> AsyncIterator[Database]:
+    """The file is made, for its owner alone, and brought to the newest schema. Raises `StorageError`."""
+    await asyncio.to_thread(prepare, path)
+    database = Database(path)
+    try:
+        await finish(database.open())
+        yield database
+    finally:
+        await finish(database.close())

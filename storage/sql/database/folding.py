@@ -1,0 +1,22 @@
+"""What is searched, as it stands in the tables: several fields in one text."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from madeleine.memory.text.folding import SEPARATOR, fold
+
+__all__ = ["SEPARATOR", "fold", "fold_fields", "fold_themes", "whole"]
+
+
+def fold_fields(fields: Iterable[str]) -> str:
+    return SEPARATOR.join(fold(field) for field in fields)
+
+
+def whole(theme: str) -> str:
+    """A theme with its bounds, to be found in `fold_themes` as a whole only."""
+    return f"{SEPARATOR}{fold(theme)}{SEPARATOR}"
+
+
+def fold_themes(themes: Iterable[str]) -> str:
+    return "".join(whole(theme) for theme in themes)

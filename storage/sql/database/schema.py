@@ -1,0 +1,70 @@
+"""Bringing a database file to the schema that this version of Madeleine speaks."""
+
+from __future__ import annotations
+
+import sqlite3
+import threading
+from contextlib import closing
+from pathlib import Path
+
+from madeleine.memory.errors import StorageError
+from madeleine.storage.sql.database.failures import translated
+
+HEAD = "0006"
+MIGRATIONS = Path(__file__).parents[1] / "migrations"
+_ONE_AT_A_TIME = threading.Lock()
+"""A server opens the same file for its memory and for its tokens: Alembic's context is global, and a change to the
+write-ahead log does not wait for other connections."""
+
+
+def prepare(path: Path) -> None:
+    """Make the file if there is none (mode 0600; SQLite gives its log the same), migrate it if it is behind.
+
+    Blocking. Alembic takes 0.4 s to import, so a file that is up to date never gets that far.
+    """
+    try:
+        path.touch(mode=0o600, exist_ok=True)
+    except OSError as error:
+        message = f"The memory database {path} cannot be opened ({error.strerror}). Check the directory and its owner."
+        raise StorageError(message) from error
+    with _ONE_AT_A_TIME, translated():
+        revision = _revision(path)
+        if revision != HEAD:
+            _migrate(path, revision)
+            with closing(sqlite3.connect(path, timeout=5)) as connection:
+                connection.execute("PRAGMA journal_mode = WAL")
+
+
+def _revision(path: Path) -> str | None:
+    with closing(sqlite3.connect(path, timeout=5)) as connection:
+        if connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'alembic_version'").fetchone() is None:
+            return None
+        row = connection.execute("SELECT version_num FROM alembic_version").fetchone()
+    return str(row[0]) if row else None
+
+
+def _migrate(path: Path, revision: str | None) -> None:
+    from alembic import command
+    from alembic.config import Config
+    from alembic.script import ScriptDirectory
+    from sqlalchemy import URL, NullPool, create_engine, event
+
+    config = Config()
+    config.set_main_option("script_location", str(MIGRATIONS).replace("%", "%%"))
+    known = {script.revision for script in ScriptDirectory.from_config(config).walk_revisions()}
+    if revision is not None and revision not in known:
+        raise StorageError(
+            f"The memory database {path} was written by a newer Madeleine (schema {revision}, this one knows "
+            f"{HEAD}). Nothing was changed: upgrade Madeleine to open it."
+        )
+    engine = create_engine(
+        URL.create("sqlite", database=str(path)), poolclass=NullPool, connect_args={"isolation_level": None}
+    )
+    # The driver's own idea of a transaction leaves table definitions outside; this one holds the whole migration.
+    event.listen(engine, "begin", lambda connection: connection.exec_driver_sql("BEGIN IMMEDIATE"))
+    try:
+        with engine.begin() as connection:
+            config.attributes["connection"] = connection
+            command.upgrade(config, "head")
+    finally:
+        engine.dispose()

@@ -1,0 +1,1 @@
+"""Erasing on request, from every table (ruling 11)."""

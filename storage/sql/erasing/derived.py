@@ -1,0 +1,267 @@
+"""What patrols have made of memories that are to be forgotten (ruling 11): diary, think_md, offers, and the journal,
+from which an undo must not bring anything of them back.
+
+The journal grows with every night. So SQL finds the rows that may tell of them, and a thread reads what SQL cannot tell
+apart: the event loop has other calls to answer meanwhile.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cache
+from typing import Any
+
+from sqlalchemy import ColumnElement, bindparam, delete, exists, func, or_, select, update
+
+from madeleine.memory.model import ContentHash, MemoryId, Scene, when_as_searched
+from madeleine.memory.rules.dynamics.traces import tells_of, without_retelling
+from madeleine.memory.scope import Scope
+from madeleine.storage.sql.database.engine import Row, Transaction
+from madeleine.storage.sql.database.query import among, as_list
+from madeleine.storage.sql.database.rows import pair, scalar, texts, to_when
+from madeleine.storage.sql.database.tables import beings, diary, memories, patrol_changes, patrol_offers
+from madeleine.storage.sql.memories import embeddings
+from madeleine.storage.sql.patrols.journal import Fields, from_json, to_json
+
+_b, _d, _j, _o = beings.c, diary.c, patrol_changes.c, patrol_offers.c
+_BEING = bindparam("being", type_=_j.being_id.type)
+
+_ENTRIES = select(_d.date, _d.sources).where(_d.being_id == _BEING)
+_DELETE_ENTRY = delete(diary).where(_d.being_id == _BEING, _d.date == bindparam("day"))
+_THOUGHTS = select(_b.think_sources).where(_b.being_id == _BEING)
+_CLEAR_THOUGHTS = update(beings).where(_b.being_id == _BEING).values(think="[]", think_sources="[]")
+_OPEN = select(_o.id, _o.body).where(_o.being_id == _BEING, _o.settled_by.is_(None))
+_DELETE_OFFERS = delete(patrol_offers).where(_o.being_id == _BEING, among(_o.id, "ids"))
+
+_OF_THEM = (_j.being_id == _BEING, among(_j.target, "ids"), or_(_j.kind == "memory", _j.kind == "note"))
+_ROWS_OF = select(_j.kind, _j.before, _j.after).where(*_OF_THEM)
+_DELETE_ROWS_OF = delete(patrol_changes).where(*_OF_THEM)
+
+
+def _holds(what: str) -> ColumnElement[bool]:
+    return or_(func.instr(_j.before, what) > 0, func.instr(_j.after, what) > 0)
+
+
+def _says(name: str) -> ColumnElement[bool]:
+    """One of the `ids` stands under that name."""
+    return or_(*(among(func.json_extract(side, f"$.{name}"), "ids") for side in (_j.before, _j.after)))
+
+
+def _lists(name: str) -> ColumnElement[bool]:
+    """One of the `ids` is in the list of that name."""
+    listed = (
+        func.json_each(func.json_extract(side, f"$.{name}")).table_valued("value") for side in (_j.before, _j.after)
+    )
+    return or_(*(exists().select_from(one).where(among(one.c.value, "ids")) for one in listed))
+
+
+def _holds_dated() -> ColumnElement[bool]:
+    """An object inside the object: a timeline retells by entries with a date, and has plain texts besides."""
+    return or_(func.instr(func.substr(_j.before, 2), "{") > 0, func.instr(func.substr(_j.after, 2), "{") > 0)
+
+
+_RETOLD = (
+    select(_j.target)
+    .join(memories, (memories.c.id == _j.target) & (memories.c.being_id == _BEING))
+    .where(_j.being_id == _BEING, _j.kind == "memory", _holds('"when_"'), func.instr(memories.c.when_, "{") > 0)
+    .distinct()
+)
+_TIED = select(_j.seq, _j.kind, _j.before, _j.after).where(
+    _j.being_id == _BEING,
+    or_(
+        (_j.kind == "diary") & _lists("sources"),
+        (_j.kind == "thoughts") & _lists("think_sources"),
+        (_j.kind == "memory") & _holds('"when_"') & _holds_dated(),
+        (_j.kind == "memory") & _holds('_into"') & or_(_says("absorbed_into"), _says("compressed_into")),
+    ),
+)  # fmt: skip
+_REWRITE = (
+    update(patrol_changes)
+    .where(_j.seq == bindparam("old_seq"))
+    .values(before=bindparam("new_before"), after=bindparam("new_after"))
+)
+_DELETE_ROW = delete(patrol_changes).where(_j.seq == bindparam("old_seq"))
+_NAMED = select(_j.seq, _j.target, func.json_extract(_j.before, "$.name"), func.json_extract(_j.after, "$.name")).where(
+    _j.being_id == _BEING, _j.kind == "cluster"
+)
+# Without moving the vectors in them to here and back. `json_set` leaves NULL as it is.
+_RENAME_BEFORE, _RENAME_AFTER = (
+    update(patrol_changes)
+    .where(_j.seq == bindparam("old_seq"))
+    .values({side: func.json_set(patrol_changes.c[side], "$.name", bindparam("new_name"))})
+    for side in ("before", "after")
+)
+_WITHOUT_MEANS = (
+    update(patrol_changes)
+    .where(_j.being_id == _BEING, _j.kind == "cluster", among(_j.target, "ids"))
+    .values(
+        before=func.json_set(_j.before, "$.vector", None),
+        after=func.json_set(_j.after, "$.vector", None),
+    )
+)
+
+
+async def retold(transaction: Transaction, scope: Scope) -> list[MemoryId]:
+    """Memories with dated entries in a timeline that a patrol has ever changed: they may tell what others did."""
+    return await transaction.rows(_RETOLD, scalar, being=scope.being_id)
+
+
+async def remove_diary(transaction: Transaction, scope: Scope, gone: Collection[MemoryId]) -> int:
+    """Entries that were written from them, and the points for the next session: a derived text may tell it. How many
+    entries that were."""
+    entries = await transaction.rows(_ENTRIES, pair, being=scope.being_id)
+    days = [day for day, sources in entries if not set(gone).isdisjoint(texts(sources))]
+    await transaction.run(_DELETE_ENTRY, [{"being": scope.being_id, "day": day} for day in days])
+    points = await transaction.rows(_THOUGHTS, scalar, being=scope.being_id)
+    if points and not set(gone).isdisjoint(texts(points[0])):
+        await transaction.run(_CLEAR_THOUGHTS, [{"being": scope.being_id}])
+    return len(days)
+
+
+async def remove_offers(transaction: Transaction, scope: Scope, gone: Collection[MemoryId], words: str) -> None:
+    """Open ones that show them, or that hold a text which was written from more than they show."""
+    found = await transaction.rows(_OPEN, pair, being=scope.being_id)
+    telling = await asyncio.to_thread(_showing, found, gone, words)
+    await transaction.run(_DELETE_OFFERS, [{"being": scope.being_id, "ids": as_list(telling)}])
+
+
+def _showing(offers: Sequence[tuple[str, str]], gone: Collection[MemoryId], words: str) -> list[str]:
+    return [id_ for id_, body in offers if _shows(json.loads(body), gone, words)]
+
+
+def _shows(body: Mapping[str, Any], gone: Collection[MemoryId], words: str) -> bool:
+    if body.get("earlier") or body.get("think") or tells_of(body.get("cluster", ""), words):
+        return True
+    if body.get("kind") == "compress":  # it holds what its memories had absorbed when it was made
+        return True
+    return any(one["id"] in gone for one in body.get("memories", ()))
+
+
+# --- the journal ------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Going:
+    """`into`: each memory that goes, and who is to have what it absorbed. `told`: what timelines say of them. `names`:
+    of today's clusters. `clusters`: those whose mean they were part of."""
+
+    into: Mapping[MemoryId, MemoryId | None]
+    told: Collection[str]
+    words: str
+    names: Mapping[str, str]
+    notes: Collection[str]
+    clusters: Collection[str]
+
+
+async def clean_journal(transaction: Transaction, scope: Scope, going: Going) -> None:
+    own = as_list([*going.into, *going.notes])
+    rows = await transaction.rows(_ROWS_OF, _to_sides, being=scope.being_id, ids=own)
+    clusters = set(going.clusters) | _values(rows, "cluster_id")
+    hashes = _values(rows, "content_hash")
+    await transaction.run(_DELETE_ROWS_OF, [{"being": scope.being_id, "ids": own}])
+    tied = await transaction.rows(_TIED, tuple, being=scope.being_id, ids=as_list(going.into))
+    cleaned = await asyncio.to_thread(_cleaned, tied, going)
+    await transaction.run(_DELETE_ROW, cleaned.empty)
+    await transaction.run(_REWRITE, cleaned.rewritten)
+    await embeddings.remove_orphans(transaction, [ContentHash(hash_) for hash_ in hashes | cleaned.hashes])
+    await transaction.run(_WITHOUT_MEANS, [{"being": scope.being_id, "ids": as_list(clusters)}])
+    await _rename(transaction, scope, going)
+
+
+def _to_sides(row: Row) -> tuple[Fields | None, Fields | None]:
+    _, before, after = row
+    return from_json(before), from_json(after)
+
+
+def _values(rows: Sequence[tuple[Fields | None, Fields | None]], name: str) -> set[str]:
+    return {value for sides in rows for side in sides if side and (value := side.get(name))}
+
+
+@dataclass(slots=True)
+class _Cleaned:
+    """`hashes`: of texts that told of them."""
+
+    rewritten: list[dict[str, Any]] = field(default_factory=list)
+    empty: list[dict[str, Any]] = field(default_factory=list)
+    hashes: set[str] = field(default_factory=set)
+
+
+def _cleaned(rows: Sequence[Row], going: Going) -> _Cleaned:
+    cleaned = _Cleaned()
+    for row in rows:
+        _clean(cleaned, row, going)
+    return cleaned
+
+
+def _clean(cleaned: _Cleaned, row: Row, going: Going) -> None:
+    seq, kind, stored_before, stored_after = row
+    before, after = from_json(stored_before), from_json(stored_after)
+    if kind == "memory":
+        hashes: set[str] = set()
+        if _is_retold(before, going.told) or _is_retold(after, going.told):
+            hashes = _values([(before, after)], "content_hash")
+            cleaned.hashes |= hashes
+        new_before, new_after = _untied(before, going, hashes), _untied(after, going, hashes)
+    else:
+        new_before, new_after = _untold(kind, before, going), _untold(kind, after, going)
+    if (new_before, new_after) == (before, after):
+        return
+    if new_before == new_after:
+        cleaned.empty.append({"old_seq": seq})
+    else:
+        new = {"old_seq": seq, "new_before": to_json(new_before), "new_after": to_json(new_after)}
+        cleaned.rewritten.append(new)
+
+
+def _is_retold(side: Fields | None, told: Collection[str]) -> bool:
+    return side is not None and "when_" in side and _stripped(side["when_"], told) != side["when_"]
+
+
+def _stripped(when: str, told: Collection[str]) -> str:
+    return when_as_searched(without_retelling(Scene(action="", when=to_when(when)), told).when)
+
+
+def _untied(side: Fields | None, going: Going, hashes: Collection[str]) -> Fields | None:
+    """As it would be if there had never been anything to merge or to summarise."""
+    if side is None:
+        return None
+    found = dict(side)
+    if "when_" in found:
+        found["when_"] = _stripped(found["when_"], going.told)
+    if hashes:
+        found.pop("content_hash", None)
+    survivor = found.get("absorbed_into")
+    if survivor is not None and survivor in going.into:
+        found["absorbed_into"] = going.into[survivor]
+    if found.get("compressed_into") in going.into:
+        found |= {"compressed_into": None, "compressed": False}
+    return found
+
+
+def _untold(kind: str, side: Fields | None, going: Going) -> Fields | None:
+    name = "sources" if kind == "diary" else "think_sources"
+    return None if side is None or not set(going.into).isdisjoint(texts(side[name])) else side
+
+
+async def _rename(transaction: Transaction, scope: Scope, going: Going) -> None:
+    """Clusters of long ago, too. What one is called today is what its members tell."""
+    named = await transaction.rows(_NAMED, tuple, being=scope.being_id)
+    before, after = await asyncio.to_thread(_renamed, named, going)
+    await transaction.run(_RENAME_BEFORE, before)
+    await transaction.run(_RENAME_AFTER, after)
+
+
+def _renamed(named: Sequence[Row], going: Going) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+    """On either side. A few names are told again and again: each is looked at once."""
+    before: list[dict[str, Any]] = []
+    after: list[dict[str, Any]] = []
+    tells = cache(lambda name: tells_of(name, going.words))
+    for seq, target, was, became in named:
+        name = going.names.get(target, "")
+        for side, found in ((before, was), (after, became)):
+            if found and found != name and tells(found):
+                side.append({"old_seq": seq, "new_name": name})
+    return before, after

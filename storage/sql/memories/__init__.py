@@ -1,0 +1,1 @@
+"""Memories, their vectors, clusters and activations."""

@@ -1,0 +1,228 @@
+"""Memories by id, and storing them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+
+from sqlalchemy import bindparam, case, func, insert, literal, literal_column, select, union_all, update
+
+from madeleine.memory.errors import InvalidInput, KeyConflict, StorageError
+from madeleine.memory.model import ContentHash, Memory, MemoryId
+from madeleine.memory.ports import KeyedEarlier, Reinforcement, StoreBatch
+from madeleine.memory.scope import Scope
+from madeleine.memory.text.folding import fold
+from madeleine.storage.sql.database.engine import Database, Reads, Row, Transaction
+from madeleine.storage.sql.database.folding import fold_themes
+from madeleine.storage.sql.database.query import among, as_list, unindexed
+from madeleine.storage.sql.database.rows import MEMORY, from_memory, json_texts, pair, scalar, texts, to_memory
+from madeleine.storage.sql.database.tables import memories, reinforcements, revisions
+from madeleine.storage.sql.database.times import to_micros
+from madeleine.storage.sql.memories import embeddings, pending, preferences
+from madeleine.storage.sql.memories.clock import cycle_of
+from madeleine.storage.sql.operations import audit
+
+_m, _r = memories.c, reinforcements.c
+_OWN = (among(_m.id, "ids"), unindexed(_m.being_id) == bindparam("being"))
+
+_BY_IDS = select(*MEMORY).where(*_OWN)
+_ANY_BY_IDS = select(*MEMORY).where(among(_m.id, "ids"))
+_PAGE = select(*MEMORY).where(_m.id > bindparam("after")).order_by(_m.id).limit(bindparam("limit"))
+_SAME_TEXT = (
+    select(_m.id)
+    .where(_m.content_hash == bindparam("hash"), unindexed(_m.being_id) == bindparam("being"), _m.status != "dead")
+    .order_by(_m.seq)
+    .limit(5)
+)
+_TURNS = (
+    select(_m.session_id, func.max(_m.turn) + 1)
+    .where(_m.being_id == bindparam("being"), _m.session_id != literal_column("''"), among(_m.session_id, "sessions"))
+    .group_by(_m.session_id)
+)
+_COUNT = select(func.count()).select_from(memories)
+_earliest = revisions.alias("earliest")
+_FIRST_TEXT = (
+    select(_earliest.c.text)
+    .where(_earliest.c.memory_id == _m.id, _earliest.c.text.is_not(None))
+    .order_by(_earliest.c.seq)
+    .limit(1)
+    .scalar_subquery()
+)
+"""What was stored, of a memory whose text was changed since: a key is of that."""
+_KEYED = union_all(
+    select(_m.key, _m.id, func.coalesce(_FIRST_TEXT, _m.action), literal("stored")).where(
+        _m.being_id == bindparam("being"), among(_m.key, "keys")
+    ),
+    select(_r.key, _r.memory_id, _r.text, literal("reinforced")).where(
+        _r.being_id == bindparam("being"), among(_r.key, "keys")
+    ),
+)
+_REINFORCED = select(_m.id, _m.importance, _m.pinned, _m.themes, _m.access_count).where(*_OWN)
+_REINFORCE = (
+    update(memories)
+    .where(_m.id == bindparam("target"))
+    .values(
+        access_count=bindparam("new_access_count"),
+        last_accessed=bindparam("new_last_accessed"),
+        importance=bindparam("new_importance"),
+        pinned=bindparam("new_pinned"),
+        themes=bindparam("new_themes"),
+        folded_themes=bindparam("new_folded_themes"),
+    )
+)
+_NAMES = [column.name for column in memories.columns if column.name not in ("seq", "since", "stopped_at")]
+_cycle = cycle_of(bindparam("new_being_id"))
+_INSERT = insert(memories).values(
+    {name: bindparam(f"new_{name}") for name in _NAMES}
+    | {
+        "since": _cycle - bindparam("new_session_count"),
+        "stopped_at": case((bindparam("new_status") == "active", None), else_=_cycle),
+    }
+)
+_INSERT_REINFORCEMENT = insert(reinforcements)
+
+
+async def by_ids(reads: Reads, scope: Scope, ids: Sequence[MemoryId]) -> list[Memory]:
+    found = await reads.rows(_BY_IDS, to_memory, ids=as_list(ids), being=scope.being_id)
+    return _in_order(found, ids)
+
+
+async def any_by_ids(reads: Reads, ids: Sequence[MemoryId]) -> list[Memory]:
+    return _in_order(await reads.rows(_ANY_BY_IDS, to_memory, ids=as_list(ids)), ids)
+
+
+def _in_order(found: Iterable[Memory], ids: Sequence[MemoryId]) -> list[Memory]:
+    by_id = {memory.id: memory for memory in found}
+    return [by_id[id_] for id_ in dict.fromkeys(ids) if id_ in by_id]
+
+
+async def same_text(reads: Reads, scope: Scope, hash_: ContentHash) -> list[MemoryId]:
+    return await reads.rows(_SAME_TEXT, scalar, hash=hash_, being=scope.being_id)
+
+
+async def turns(reads: Reads, scope: Scope, sessions: Sequence[str]) -> dict[str, int]:
+    named = {session for session in sessions if session}
+    if not named:
+        return {}
+    found = dict(await reads.rows(_TURNS, pair, being=scope.being_id, sessions=as_list(named)))
+    return {session: found.get(session, 0) for session in named}
+
+
+async def page(reads: Reads, after: MemoryId | None, limit: int) -> list[Memory]:
+    return await reads.rows(_PAGE, to_memory, after=after or "", limit=limit)
+
+
+async def count(reads: Reads) -> int:
+    return int((await reads.rows(_COUNT, scalar))[0])
+
+
+async def keyed(reads: Reads, scope: Scope, keys: Sequence[str]) -> dict[str, KeyedEarlier]:
+    if not keys:
+        return {}
+    found = await reads.rows(_KEYED, tuple, being=scope.being_id, keys=as_list(keys))
+    return {key: KeyedEarlier(id_, text, status) for key, id_, text, status in found}
+
+
+async def store(transaction: Transaction, scope: Scope, new: Sequence[Memory]) -> None:
+    """Also leaves a pending mark for each, keeps preferences in the profile, and says so in the audit."""
+    if any(memory.being_id != scope.being_id for memory in new):
+        raise InvalidInput("A memory can only be stored for the being that the connection serves.")
+    await transaction.run(
+        _INSERT, [{f"new_{name}": value for name, value in from_memory(memory).items()} for memory in new]
+    )
+    await transaction.run(pending.INSERT, [{"memory_id": memory.id} for memory in new])
+    await preferences.add(transaction, new)
+    await audit.append(transaction, audit.of_stored(scope, new))
+
+
+async def commit(database: Database, scope: Scope, batch: StoreBatch) -> None:
+    async with database.transaction(grows=True) as transaction:
+        # Vectors first: a write begins the transaction by itself, a read with a statement of its own.
+        await embeddings.insert(transaction, batch.model, batch.vectors)
+        await _refuse_taken_keys(transaction, scope, batch)
+        await store(transaction, scope, batch.new)
+        await _reinforce(transaction, scope, batch.reinforcements)
+
+
+async def _refuse_taken_keys(transaction: Transaction, scope: Scope, batch: StoreBatch) -> None:
+    """Here and not only in the tables' constraints: a key counts for both, and the answer names it."""
+    given = [*(one.key for one in batch.new), *(one.key for one in batch.reinforcements)]
+    keys = [key for key in given if key is not None]
+    taken = await keyed(transaction, scope, keys)
+    for position, key in enumerate(keys):
+        if key in taken or key in keys[:position]:
+            raise KeyConflict(key)
+
+
+@dataclass(frozen=True, slots=True)
+class _Reinforced:
+    id: MemoryId
+    importance: float
+    pinned: bool
+    themes: tuple[str, ...]
+    access_count: int
+    last_accessed: int | None = None
+
+    def by(self, one: Reinforcement) -> _Reinforced:
+        known = {fold(theme) for theme in self.themes}
+        fresh = {fold(theme): theme for theme in reversed(one.themes) if fold(theme) not in known}
+        at = to_micros(one.at)
+        return replace(
+            self,
+            importance=max(self.importance, one.importance if one.importance is not None else 0.0),
+            pinned=self.pinned or one.pinned,
+            themes=(*self.themes, *reversed(fresh.values())),
+            access_count=self.access_count + 1,
+            last_accessed=at if self.last_accessed is None else max(self.last_accessed, at),
+        )
+
+
+def _to_reinforced(row: Row) -> _Reinforced:
+    id_, importance, pinned, themes, access_count = row
+    return _Reinforced(id_, importance, bool(pinned), texts(themes), access_count)
+
+
+async def _reinforce(transaction: Transaction, scope: Scope, given: Sequence[Reinforcement]) -> None:
+    if not given:
+        return
+    ids = as_list(one.memory_id for one in given)
+    found = await transaction.rows(_REINFORCED, _to_reinforced, ids=ids, being=scope.being_id)
+    state = {one.id: one for one in found}
+    for one in given:
+        if one.memory_id not in state:
+            raise StorageError(f"There is no memory {one.memory_id} to reinforce. Nothing was stored: store it anew.")
+        state[one.memory_id] = state[one.memory_id].by(one)
+    await transaction.run(
+        _REINFORCE,
+        [
+            {
+                "target": one.id,
+                "new_access_count": one.access_count,
+                "new_last_accessed": one.last_accessed,
+                "new_importance": one.importance,
+                "new_pinned": one.pinned,
+                "new_themes": json_texts(one.themes),
+                "new_folded_themes": fold_themes(one.themes),
+            }
+            for one in state.values()
+        ],
+    )
+    before = {one.id: one.themes for one in found}
+    # Themes are among the words that the index holds; nothing else that it holds changes.
+    grown = [id_ for id_, one in state.items() if one.themes != before[id_]]
+    await transaction.run(pending.INSERT, [{"memory_id": id_} for id_ in grown])
+    await transaction.run(_INSERT_REINFORCEMENT, [_reinforcement_row(scope, one) for one in given])
+    await audit.append(transaction, audit.of_reinforced(scope, given))
+
+
+def _reinforcement_row(scope: Scope, one: Reinforcement) -> dict[str, object]:
+    return {
+        "memory_id": one.memory_id,
+        "being_id": scope.being_id,
+        "text": one.text,
+        "at": to_micros(one.at),
+        "tool": one.tool,
+        "client": one.client,
+        "session_id": one.session_id,
+        "key": one.key,
+    }

@@ -1,0 +1,94 @@
+"""What a recall reads beside the memories themselves (spec L2, T7): preferences, and what ranking weighs."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from sqlalchemy import bindparam, exists, func, literal_column, select, union_all
+
+from madeleine.memory.model import Memory, MemoryId
+from madeleine.memory.ports import Preferring, Vitals
+from madeleine.memory.scope import Scope
+from madeleine.storage.sql.database.engine import Reads, Row
+from madeleine.storage.sql.database.folding import whole
+from madeleine.storage.sql.database.query import among, as_list, unindexed
+from madeleine.storage.sql.database.rows import MEMORY, to_memory
+from madeleine.storage.sql.database.tables import memories, profile
+from madeleine.storage.sql.database.times import from_micros
+
+_m, _p = memories.c, profile.c
+_BEING = bindparam("being", type_=_m.being_id.type)
+_SWITCHED_OFF = exists().where(
+    unindexed(_p.being_id) == _BEING, _p.kind == "preferences", _p.memory_id == _m.id, _p.enabled.is_(False)
+)
+_wanted = func.json_each(bindparam("themes")).table_valued("value")
+_LACKS_A_THEME = exists().where(func.instr(_m.folded_themes, _wanted.c.value) == 0)
+_each = func.json_each(bindparam("matching")).table_valued("key", "value")
+_matching = select(_each.c.key, _each.c.value).subquery()
+_PREFERRED = (
+    select(_m.id)
+    .join_from(memories, _matching, _matching.c.value == _m.id, isouter=True)
+    .where(
+        _m.being_id == _BEING,
+        # As text, for SQLite to know that it is what `ix_memories_procedural` holds.
+        _m.category == literal_column("'procedural'"),
+        _m.status.in_([literal_column("'active'"), literal_column("'dying'")]),
+        ~_SWITCHED_OFF,
+        ~_LACKS_A_THEME,
+    )
+    .order_by(_matching.c.key.is_(None), _matching.c.key, _m.importance.desc(), _m.created_at.desc(), _m.seq.desc())
+    .limit(bindparam("most"))
+)
+# One statement for both: a being without preferences pays a look into an index that holds none of its.
+_WITH_PREFERENCES = union_all(
+    select(literal_column("0"), _m.seq, *MEMORY).where(among(_m.id, "ids"), unindexed(_m.being_id) == _BEING),
+    select(literal_column("1"), _m.seq, *MEMORY).where(_m.id.in_(_PREFERRED)),
+)
+_VITALS = select(
+    _m.id,
+    _m.importance,
+    _m.happened_at,
+    func.max(_m.created_at, func.coalesce(_m.last_activated, 0), func.coalesce(_m.last_accessed, 0)),
+    _m.access_count,
+).where(among(_m.id, "ids"), unindexed(_m.being_id) == _BEING)
+
+
+async def with_preferences(
+    reads: Reads, scope: Scope, ids: Sequence[MemoryId], preferring: Preferring
+) -> tuple[list[Memory], list[Memory]]:
+    binds = {
+        "ids": as_list(ids),
+        "matching": as_list(preferring.matching),
+        "themes": as_list(whole(theme) for theme in preferring.themes),
+        "most": preferring.most,
+        "being": scope.being_id,
+    }
+    rows = await reads.rows(_WITH_PREFERENCES, _marked, **binds)
+    wanted = {memory.id: memory for preferred, _, memory in rows if not preferred}
+    place = {id_: place for place, id_ in enumerate(preferring.matching)}
+
+    def order(one: tuple[int, Memory]) -> tuple[float, float, float, int]:
+        seq, memory = one
+        return place.get(memory.id, math.inf), -memory.importance, -memory.created_at.timestamp(), -seq
+
+    preferred = sorted(((seq, memory) for is_preferred, seq, memory in rows if is_preferred), key=order)
+    return [wanted[id_] for id_ in dict.fromkeys(ids) if id_ in wanted], [memory for _, memory in preferred]
+
+
+def _marked(row: Row) -> tuple[bool, int, Memory]:
+    return bool(row[0]), row[1], to_memory(tuple(row[2:]))
+
+
+async def vitals(reads: Reads, scope: Scope, ids: Sequence[MemoryId]) -> dict[MemoryId, Vitals]:
+    return dict(await reads.rows(_VITALS, _vitals, ids=as_list(ids), being=scope.being_id))
+
+
+def _vitals(row: Row) -> tuple[MemoryId, Vitals]:
+    id_, importance, happened_at, last_active, access_count = row
+    return id_, Vitals(
+        importance=importance,
+        happened_at=from_micros(happened_at),
+        last_active=from_micros(last_active),
+        access_count=access_count,
+    )

@@ -1,0 +1,117 @@
+"""Changing a memory, and what it was before (append-only)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import Any
+
+from sqlalchemy import bindparam, insert, select, update
+
+from madeleine.memory.audit import entry_of
+from madeleine.memory.model import Changes, ContentHash, Memory, MemoryId, ModelName, Revision, Vector
+from madeleine.memory.rules.dynamics.revision import changed, effective, revision
+from madeleine.memory.scope import Scope
+from madeleine.storage.sql.database.engine import Database, Reads, Row, Transaction
+from madeleine.storage.sql.database.query import among, as_list, unindexed
+from madeleine.storage.sql.database.rows import from_memory, json_texts, texts
+from madeleine.storage.sql.database.tables import memories as table
+from madeleine.storage.sql.database.tables import revisions
+from madeleine.storage.sql.database.times import from_micros, to_micros
+from madeleine.storage.sql.memories import clusters, embeddings, memories, pending, preferences
+from madeleine.storage.sql.operations import audit
+
+_r = revisions.c
+_OF = (
+    select(_r.memory_id, _r.at, _r.client, _r.text, _r.importance, _r.themes, _r.pinned)
+    .where(among(_r.memory_id, "ids"), unindexed(_r.being_id) == bindparam("being"))
+    .order_by(_r.seq)
+)
+_WRITTEN = (
+    "action", "importance", "themes", "pinned", "fresh", "cluster_id", "content_hash", "folded", "folded_themes",
+    "resembles",
+)  # fmt: skip
+_CHANGE = (
+    update(table)
+    .where(table.c.id == bindparam("target"), table.c.being_id == bindparam("being"))
+    .values({name: bindparam(f"new_{name}") for name in _WRITTEN})
+)
+_UNLIKE = (
+    update(table)
+    .where(table.c.resembles == bindparam("target"), table.c.being_id == bindparam("being"))
+    .values(resembles=None)
+)
+_INSERT = insert(revisions)
+
+
+async def of(reads: Reads, scope: Scope, ids: Sequence[MemoryId]) -> list[Revision]:
+    """Oldest first."""
+    return await reads.rows(_OF, _to_revision, ids=as_list(ids), being=scope.being_id)
+
+
+def _to_revision(row: Row) -> Revision:
+    memory_id, at, client, text, importance, themes, pinned = row
+    return Revision(
+        memory_id=memory_id,
+        at=from_micros(at),
+        client=client,
+        before=Changes(
+            text=text,
+            importance=importance,
+            themes=None if themes is None else texts(themes),
+            pinned=None if pinned is None else bool(pinned),
+        ),
+    )
+
+
+async def change(
+    database: Database,
+    scope: Scope,
+    memory_id: MemoryId,
+    changes: Changes,
+    *,
+    at: datetime,
+    model: ModelName,
+    vectors: Mapping[ContentHash, Vector],
+) -> tuple[Memory, Changes] | None:
+    async with database.transaction() as transaction:
+        found = await memories.by_ids(transaction, scope, [memory_id])
+        if not found:
+            return None
+        [old] = found
+        done = effective(old, changes)
+        if done == Changes():
+            return old, done
+        new = changed(old, done)
+        await embeddings.insert(transaction, model, {h: v for h, v in vectors.items() if h == new.content_hash})
+        row = from_memory(new)
+        named = {f"new_{name}": row[name] for name in _WRITTEN}
+        await transaction.run(_CHANGE, [{"target": new.id, "being": scope.being_id} | named])
+        await transaction.run(_INSERT, [_to_row(scope, revision(old, done, at=at, client=scope.client))])
+        if new.content_hash != old.content_hash:
+            await embeddings.remove_orphans(transaction, [old.content_hash])
+            await _leave_cluster(transaction, scope, old)
+            await transaction.run(_UNLIKE, [{"target": new.id, "being": scope.being_id}])
+            await preferences.follow(transaction, new, at=at)
+        await transaction.run(pending.INSERT, [{"memory_id": new.id}])
+        await audit.append(transaction, [entry_of(scope, "update", at, tool="update_memory", ids=[new.id])])
+        return new, done
+
+
+async def _leave_cluster(transaction: Transaction, scope: Scope, old: Memory) -> None:
+    left = [one for one in await clusters.all_of(transaction, scope) if one.id == old.cluster_id]
+    await clusters.upsert(transaction, scope, await clusters.recompute(transaction, scope, left))
+
+
+def _to_row(scope: Scope, one: Revision) -> dict[str, Any]:
+    before = one.before
+    return {
+        "memory_id": one.memory_id,
+        "being_id": scope.being_id,
+        "at": to_micros(one.at),
+        "client": one.client,
+        "text": before.text,
+        "importance": before.importance,
+        "themes": None if before.themes is None else json_texts(before.themes),
+        "pinned": before.pinned,
+    }

@@ -1,0 +1,1 @@
+"""Operational records: audit, settings, tokens, profile."""

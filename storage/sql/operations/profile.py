@@ -1,0 +1,119 @@
+"""Profile data by kind and name (spec P5)."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any
+
+from sqlalchemy import bindparam, delete, exists, func, literal, literal_column, or_, select
+from sqlalchemy.dialects import sqlite
+
+from madeleine.memory.audit import entry_of
+from madeleine.memory.model import MemoryId
+from madeleine.memory.profile import ProfileEntry, kept_already
+from madeleine.memory.scope import Scope
+from madeleine.storage.sql.database.engine import Database, Reads, Row
+from madeleine.storage.sql.database.query import either
+from madeleine.storage.sql.database.rows import scalar
+from madeleine.storage.sql.database.tables import memories, profile
+from madeleine.storage.sql.database.times import from_micros, to_micros
+from madeleine.storage.sql.operations import audit
+
+MOST_UNNAMED = 200
+"""Of procedural memories without an entry of their own: the latest."""
+
+_p, _m = profile.c, memories.c
+_BEING = bindparam("being", type_=_p.being_id.type)
+_ALL = (
+    select(_p.kind, _p.name, _p.value, _p.enabled, _p.memory_id, _p.updated_at, _m.action)
+    .outerjoin(memories, _m.id == _p.memory_id)
+    .where(
+        _p.being_id == _BEING,
+        # What was absorbed is told by its survivor, which is in the profile itself.
+        or_(_p.memory_id.is_(None), (_m.status != "dead") & (_m.compressed.is_(False))),
+    )
+    .order_by(_p.kind, func.coalesce(_m.seq, 0), _p.name)
+)
+# Whether or not somebody has made an entry of it: a procedural memory is a preference (spec 001, 1.6).
+_UNNAMED = (
+    select(literal("preferences"), _m.id, _m.action, literal(1), _m.id, _m.created_at, _m.action)
+    .where(
+        _m.being_id == _BEING,
+        # As text, for SQLite to know that it is what `ix_memories_procedural` holds.
+        _m.category == literal_column("'procedural'"),
+        either(_m.status, literal_column("'active'"), literal_column("'dying'")),
+        _m.compressed.is_(False),
+        ~exists().where(_p.memory_id == _m.id),
+    )
+    .order_by(_m.seq.desc())
+    .limit(bindparam("most"))
+)
+_OF_NAME = (_p.being_id == _BEING, _p.kind == bindparam("old_kind"), _p.name == bindparam("old_name"))
+_REPLACED = select(_p.memory_id).join(memories, _m.id == _p.memory_id).where(*_OF_NAME, _m.status != "dead")
+_OTHERS = (_p.being_id == _BEING, _p.memory_id == bindparam("of_memory"), _p.name != bindparam("old_name"))
+_NAMED_OTHERS = select(_p.name).where(*_OTHERS, _p.name != _p.memory_id)
+_DELETE_OTHERS = delete(profile).where(*_OTHERS)
+_insert = sqlite.insert(profile)
+_WRITE = _insert.on_conflict_do_update(
+    index_elements=[_p.being_id, _p.kind, _p.name],
+    set_={name: _insert.excluded[name] for name in ("value", "enabled", "memory_id", "updated_at")},
+)
+_IS = select(_p.name).where(*_OF_NAME)
+_DELETE = delete(profile).where(*_OF_NAME)
+
+
+async def all_of(reads: Reads, scope: Scope) -> list[ProfileEntry]:
+    named = await reads.rows(_ALL, _to_entry, being=scope.being_id)
+    unnamed = await reads.rows(_UNNAMED, _to_entry, being=scope.being_id, most=MOST_UNNAMED)
+    return [*named, *reversed(unnamed)]
+
+
+def _to_entry(row: Row) -> ProfileEntry:
+    kind, name, value, enabled, memory_id, updated_at, action = row
+    if action is not None:
+        # What the memory says now: it may have been corrected since.
+        value = action if name == memory_id else action.removeprefix(f"{name}: ")
+    return ProfileEntry(
+        kind=kind,
+        name=name,
+        value=value,
+        enabled=bool(enabled),
+        memory_id=memory_id,
+        updated_at=from_micros(updated_at),
+    )
+
+
+async def write(database: Database, scope: Scope, entry: ProfileEntry) -> MemoryId | None:
+    row = {
+        "being_id": scope.being_id,
+        "kind": entry.kind,
+        "name": entry.name,
+        "value": entry.value,
+        "enabled": entry.enabled,
+        "memory_id": entry.memory_id,
+        "updated_at": to_micros(entry.updated_at),
+    }
+    async with database.transaction(grows=True) as transaction:
+        replaced: list[MemoryId] = await transaction.rows(_REPLACED, scalar, **_named(scope, entry))
+        if entry.memory_id is not None:
+            others = {"being": scope.being_id, "of_memory": entry.memory_id, "old_name": entry.name}
+            if named := await transaction.rows(_NAMED_OTHERS, scalar, **others):
+                raise kept_already(named[0])
+            await transaction.run(_DELETE_OTHERS, [others])
+        await transaction.run(_WRITE, [row])
+        ids = [entry.id, *([entry.memory_id] if entry.memory_id else [])]
+        await audit.append(transaction, [entry_of(scope, "profile", entry.updated_at, tool="profile", ids=ids)])
+    return next((id_ for id_ in replaced if id_ != entry.memory_id), None)
+
+
+async def remove(database: Database, scope: Scope, entry: ProfileEntry, at: datetime) -> bool:
+    async with database.transaction() as transaction:
+        if not await transaction.rows(_IS, scalar, **_named(scope, entry)):
+            return False
+        await transaction.run(_DELETE, [_named(scope, entry)])
+        await audit.append(transaction, [entry_of(scope, "profile", at, tool="profile", ids=[entry.id])])
+        return True
+
+
+def _named(scope: Scope, entry: ProfileEntry) -> dict[str, Any]:
+    return {"being": scope.being_id, "old_kind": entry.kind, "old_name": entry.name}

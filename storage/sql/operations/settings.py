@@ -1,0 +1,35 @@
+"""Facts about the store itself, by name, as JSON."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from sqlalchemy import bindparam, select
+from sqlalchemy.dialects import sqlite
+
+from madeleine.storage.sql.database.engine import Database, Reads, Transaction
+from madeleine.storage.sql.database.rows import scalar
+from madeleine.storage.sql.database.tables import settings
+
+_GET = select(settings.c.value).where(settings.c.name == bindparam("wanted"))
+_insert = sqlite.insert(settings)
+_SET_ONCE = _insert.on_conflict_do_nothing(index_elements=[settings.c.name])
+_SET = _insert.on_conflict_do_update(index_elements=[settings.c.name], set_={"value": _insert.excluded.value})
+
+
+async def read(reads: Reads, name: str) -> Any:
+    """None for a name that was never set."""
+    found = await reads.rows(_GET, scalar, wanted=name)
+    return json.loads(found[0]) if found else None
+
+
+async def write(database: Database, name: str, value: Any) -> None:
+    async with database.transaction() as transaction:
+        await transaction.run(_SET, [{"name": name, "value": json.dumps(value, ensure_ascii=False)}])
+
+
+async def once(transaction: Transaction, name: str, value: Any) -> Any:
+    """The value that the name has for good: this one, if it has none yet."""
+    await transaction.run(_SET_ONCE, [{"name": name, "value": json.dumps(value, ensure_ascii=False)}])
+    return await read(transaction, name)

@@ -1,0 +1,1 @@
+"""What a patrol reads, changes, records and undoes."""

@@ -1,0 +1,41 @@
+"""What language models cost (spec O10)."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from sqlalchemy import bindparam, func, insert, select
+
+from madeleine.memory.language import Spent
+from madeleine.memory.model import RunId
+from madeleine.memory.scope import Scope
+from madeleine.storage.sql.database.engine import Database, Reads
+from madeleine.storage.sql.database.rows import scalar
+from madeleine.storage.sql.database.tables import cost_records
+from madeleine.storage.sql.database.times import to_micros
+
+_c = cost_records.c
+_INSERT = insert(cost_records)
+_TOKENS = select(func.sum(_c.input_tokens + _c.output_tokens)).where(
+    _c.purpose == bindparam("purpose"), _c.at >= bindparam("since")
+)
+
+
+async def record(database: Database, scope: Scope, run: RunId, spent: Spent, at: datetime) -> None:
+    row = {
+        "being_id": scope.being_id,
+        "run_id": run,
+        "at": to_micros(at),
+        "purpose": spent.purpose,
+        "model": spent.model,
+        "input_tokens": spent.input_tokens,
+        "output_tokens": spent.output_tokens,
+        "usd": spent.usd,
+    }
+    async with database.transaction() as transaction:
+        await transaction.run(_INSERT, [row])
+
+
+async def tokens_since(reads: Reads, purpose: str, since: datetime) -> int:
+    [found] = await reads.rows(_TOKENS, scalar, purpose=purpose, since=to_micros(since))
+    return int(found or 0)

@@ -1,0 +1,327 @@
+"""What the patrol reads and changes of a being's memory (spec P6)."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Any
+
+from sqlalchemy import Text, and_, bindparam, case, cast, func, literal, or_, select, update
+
+from madeleine.memory.model import Cluster, ClusterId, ContentHash, Memory, MemoryId, ModelName, RunId, Vector
+from madeleine.memory.patrol_ports import (
+    ClusterCount,
+    DiaryEntry,
+    KeptOffer,
+    OfferId,
+    PatrolChanges,
+    SessionCount,
+    Subject,
+    Thoughts,
+)
+from madeleine.memory.rules.dynamics.decay import CYCLES, FLOOR, flagged
+from madeleine.memory.scope import Scope
+from madeleine.storage.sql.conversations import notes
+from madeleine.storage.sql.database.engine import Reads, Row, Transaction
+from madeleine.storage.sql.database.query import after, among, as_list, unindexed
+from madeleine.storage.sql.database.rows import MEMORY, from_memory, scalar, to_memory
+from madeleine.storage.sql.database.tables import OF_A_SESSION, RECALLED_DEAD
+from madeleine.storage.sql.database.tables import memories as table
+from madeleine.storage.sql.database.times import to_micros_or_none
+from madeleine.storage.sql.memories import clock, clusters, embeddings, memories, pending
+from madeleine.storage.sql.memories.clock import SESSION_COUNT
+from madeleine.storage.sql.patrols import diary, offers
+from madeleine.storage.sql.patrols.journal import Journal
+
+_m = table.c
+_BEING = bindparam("being", type_=_m.being_id.type)
+_OWN = _m.being_id == _BEING
+_SUBJECT = (
+    _m.id, _m.content_hash, _m.importance, _m.status, _m.fresh, _m.pinned, _m.cluster_id, _m.absorbed_into,
+    SESSION_COUNT, _m.reactivation_count,
+)  # fmt: skip
+_SUBJECTS = select(*_SUBJECT).where(_OWN)
+_BY_IDS = select(*_SUBJECT).where(among(_m.id, "ids"), unindexed(_m.being_id) == _BEING)
+_HOMELESS = _SUBJECTS.where(_m.cluster_id.is_(None), _m.status != "dead").order_by(_m.seq).limit(bindparam("limit"))
+_MEMBERS = _SUBJECTS.where(among(_m.cluster_id, "clusters")).order_by(_m.seq)
+# ❸: below which importance a memory has faded by now, for each number of cycles since it was active. A little more is
+# taken than has: the rule decides. One seek in the index for each of the numbers, instead of a walk through all.
+_DEEPEST = math.ceil(CYCLES * math.log(1 / FLOOR))
+_FADED = [FLOOR * math.exp(count / CYCLES) * (1 + 1e-9) for count in range(_DEEPEST + 1)]
+_thresholds = func.json_each(bindparam("thresholds")).table_valued("key", "value", name="thresholds")
+_FADING = (
+    select(*_SUBJECT)
+    .select_from(_thresholds.join(table, _m.since == bindparam("cycle") - _thresholds.c.key))
+    .where(
+        _m.being_id == after(_thresholds.c.key, _BEING),
+        _m.status == "active",
+        _m.pinned.is_(False),
+        _m.importance <= _thresholds.c.value,
+    )
+)
+_FADED_LONG_AGO = _SUBJECTS.where(
+    _m.status == "active", _m.pinned.is_(False), _m.since < bindparam("cycle") - bindparam("deepest")
+)
+_own_threshold = func.json_extract(
+    bindparam("thresholds"), literal("$[").concat(cast(_m.stopped_at - _m.since, Text)).concat("]")
+)
+_DYING_AGAIN = _SUBJECTS.where(
+    _m.status == "dying", _m.pinned.is_(False), _m.importance * (1 + 1e-8) > func.coalesce(_own_threshold, 2.0)
+)
+_PINNED_DYING = _SUBJECTS.where(_m.status == "dying", _m.pinned.is_(True))
+_RECALLED_DEAD = _SUBJECTS.where(RECALLED_DEAD).order_by(_m.seq)
+_ACTIVE = select(func.count()).where(_OWN, _m.status == "active")
+
+
+def _number(*conditions: Any) -> Any:
+    return func.count(case((and_(*conditions), 1)))
+
+
+_numbers = select(
+    _m.cluster_id,
+    _number(_m.status == "active"),
+    _number(_m.status == "dying"),
+    _number(_m.status == "dead"),
+    _number(or_(_m.status == "dying", and_(_m.status == "active", _m.fresh.is_(True)))),
+).where(_OWN)
+_COUNTS = _numbers.where(_m.cluster_id.is_not(None)).group_by(_m.cluster_id)
+# Else it walks through all, in the order of the groups.
+_COUNTS_OF = _numbers.where(among(_m.cluster_id, "clusters")).group_by(unindexed(_m.cluster_id))
+_STORED_SINCE = (
+    select(*MEMORY)
+    .where(_OWN, _m.created_at > bindparam("after"), _m.compression_source.is_(False))
+    .order_by(_m.created_at.desc(), _m.seq.desc())
+    .limit(bindparam("limit"))
+)
+_OF_SESSIONS = (
+    _OWN,
+    OF_A_SESSION,
+    _m.pinned.is_(False),  # what is never to fade is not to be hidden behind a summary either
+    _m.status != "dead",
+)
+_SESSIONS = (
+    select(_m.session_id, func.count())
+    .where(*_OF_SESSIONS)
+    .group_by(_m.session_id)
+    .order_by(func.min(_m.created_at), _m.session_id)
+)
+_SESSION = (
+    select(*MEMORY)
+    .where(*_OF_SESSIONS, _m.session_id == bindparam("session"))
+    .order_by(unindexed(_m.happened_at), _m.seq)
+)
+
+_TARGET = (_m.id == bindparam("target"), _m.being_id == _BEING)
+_MOVED = or_(_m.status != bindparam("new_status"), _m.cluster_id.is_distinct_from(bindparam("new_cluster_id")))
+_cycle = clock.cycle_of(_BEING)
+_CHANGE = (
+    update(table)
+    .where(*_TARGET)
+    .values(
+        importance=bindparam("new_importance"),
+        status=bindparam("new_status"),
+        fresh=bindparam("new_fresh"),
+        cluster_id=bindparam("new_cluster_id"),
+        absorbed_into=bindparam("new_absorbed_into"),
+        since=_cycle - bindparam("new_session_count"),
+        stopped_at=case((bindparam("new_status") == "active", None), else_=_cycle),
+        reactivation_count=bindparam("new_reactivation_count"),
+    )
+)
+_RETELL = (
+    update(table)
+    .where(*_TARGET)
+    .values(when_=bindparam("new_when"), folded=bindparam("new_folded"), content_hash=bindparam("new_hash"))
+)
+_COMPRESS = (
+    update(table)
+    .where(*_TARGET)
+    .values(compressed=bindparam("summary").is_not(None), compressed_into=bindparam("summary"))
+)
+_of_them = select(func.json_each(bindparam("ids")).table_valued("value").c.value.label("id")).cte(
+    "of_them", recursive=True
+)
+_absorbed = table.alias("absorbed")
+_of_them = _of_them.union(select(_absorbed.c.id).join(_of_them, _absorbed.c.absorbed_into == _of_them.c.id))
+_SUMMARISED_BY = (
+    select(_m.id)
+    .join(_of_them, _m.compressed_into == _of_them.c.id)
+    .where(unindexed(_m.being_id) == _BEING, _m.compressed.is_(True))
+)
+
+
+class SqlPatrolReads:
+    def __init__(self, reads: Reads, scope: Scope) -> None:
+        self._reads = reads
+        self._scope = scope
+
+    async def homeless(self, *, limit: int) -> list[Subject]:
+        return await self._subjects(_HOMELESS, limit=limit)
+
+    async def fading(self) -> list[Subject]:
+        cycle = await clock.cycle(self._reads, self._scope.being_id)
+        thresholds = json.dumps(_FADED)
+        found = await self._subjects(_FADING, thresholds=thresholds, cycle=cycle)
+        found += await self._subjects(_FADED_LONG_AGO, cycle=cycle, deepest=_DEEPEST)
+        found += await self._subjects(_DYING_AGAIN, thresholds=thresholds)
+        found += await self._subjects(_PINNED_DYING)
+        return [one for one in found if one.status != _flagged(one)]
+
+    async def recalled_dead(self) -> list[Subject]:
+        return await self._subjects(_RECALLED_DEAD)
+
+    async def members(self, *cluster_ids: ClusterId) -> list[Subject]:
+        return await self._subjects(_MEMBERS, clusters=as_list(cluster_ids))
+
+    async def subjects(self, ids: Sequence[MemoryId]) -> list[Subject]:
+        found = {one.id: one for one in await self._subjects(_BY_IDS, ids=as_list(ids))}
+        return [found[id_] for id_ in dict.fromkeys(ids) if id_ in found]
+
+    async def _subjects(self, statement: Any, **binds: Any) -> list[Subject]:
+        return await self._reads.rows(statement, _to_subject, being=self._scope.being_id, **binds)
+
+    async def cluster_counts(self, ids: Sequence[ClusterId] | None = None) -> list[ClusterCount]:
+        being = self._scope.being_id
+        if ids is None:
+            return await self._reads.rows(_COUNTS, _to_count, being=being)
+        return await self._reads.rows(_COUNTS_OF, _to_count, being=being, clusters=as_list(ids))
+
+    async def clusters(self, ids: Sequence[ClusterId] | None = None) -> list[Cluster]:
+        if ids is None:
+            return await clusters.all_of(self._reads, self._scope)
+        return await clusters.by_ids(self._reads, self._scope, ids)
+
+    async def vectors(self, model: ModelName, hashes: Sequence[ContentHash]) -> dict[ContentHash, Vector]:
+        return await embeddings.by_hashes(self._reads, model, hashes)
+
+    async def memories(self, ids: Sequence[MemoryId]) -> list[Memory]:
+        return await memories.by_ids(self._reads, self._scope, ids)
+
+    async def stored_since(self, moment: datetime | None, *, limit: int) -> list[Memory]:
+        after = to_micros_or_none(moment) or 0
+        found = await self._reads.rows(_STORED_SINCE, to_memory, being=self._scope.being_id, after=after, limit=limit)
+        return found[::-1]
+
+    async def sessions(self) -> list[SessionCount]:
+        return await self._reads.rows(_SESSIONS, _to_session, being=self._scope.being_id)
+
+    async def session_memories(self, session_id: str) -> list[Memory]:
+        return await self._reads.rows(_SESSION, to_memory, being=self._scope.being_id, session=session_id)
+
+    async def summarised_by(self, ids: Sequence[MemoryId]) -> list[MemoryId]:
+        if not ids:
+            return []
+        return await self._reads.rows(_SUMMARISED_BY, scalar, being=self._scope.being_id, ids=as_list(ids))
+
+    async def last_diary(self) -> DiaryEntry | None:
+        return await diary.last(self._reads, self._scope)
+
+    async def thoughts(self) -> Thoughts:
+        return await diary.thoughts(self._reads, self._scope)
+
+    async def offers(self, ids: Sequence[OfferId]) -> list[KeptOffer]:
+        return await offers.by_ids(self._reads, self._scope, ids)
+
+    async def open_offers(self) -> list[KeptOffer]:
+        return await offers.unsettled(self._reads, self._scope)
+
+
+class SqlPatrol(SqlPatrolReads):
+    def __init__(self, transaction: Transaction, scope: Scope) -> None:
+        super().__init__(transaction, scope)
+        self._transaction = transaction
+
+    async def tick(self, run: RunId) -> int:
+        being = self._scope.being_id
+        cycle = await clock.cycle(self._transaction, being)
+        await clock.set_cycle(self._transaction, being, cycle + 1)
+        await Journal(self._transaction, self._scope, run, "age").ticked(cycle)
+        return int((await self._transaction.rows(_ACTIVE, scalar, being=being))[0])
+
+    async def apply(self, changes: PatrolChanges, *, run: RunId, step: str) -> None:
+        """Before and after are read from the tables: what is journalled is what is there."""
+        journal = Journal(self._transaction, self._scope, run, step)
+        await journal.look_at(changes)
+        if changes.model:
+            await embeddings.insert(self._transaction, changes.model, changes.vectors)
+        await memories.store(self._transaction, self._scope, changes.new)
+        await notes.update_read(self._transaction, self._scope, changes.notes)
+        await clusters.upsert(self._transaction, self._scope, changes.clusters)
+        await clusters.remove(self._transaction, self._scope, changes.removed_clusters)
+        await self._change(changes)
+        if changes.diary:
+            await diary.write(self._transaction, self._scope, changes.diary)
+        if changes.thoughts:
+            await diary.write_thoughts(self._transaction, self._scope, changes.thoughts)
+        await offers.settle(self._transaction, self._scope, changes.settled, run)
+        marks = await journal.write(changes)
+        await self._transaction.run(pending.INSERT, [{"memory_id": id_} for id_ in marks])
+
+    async def _change(self, changes: PatrolChanges) -> None:
+        being = self._scope.being_id
+        await self._transaction.run(
+            _CHANGE,
+            (
+                {
+                    "target": one.id,
+                    "being": being,
+                    "new_importance": one.importance,
+                    "new_status": one.status,
+                    "new_fresh": one.fresh,
+                    "new_cluster_id": one.cluster_id,
+                    "new_absorbed_into": one.absorbed_into,
+                    "new_session_count": one.session_count,
+                    "new_reactivation_count": one.reactivation_count,
+                }
+                for one in changes.subjects
+            ),
+        )
+        rows = [(memory, from_memory(memory)) for memory in changes.retold]
+        await self._transaction.run(
+            _RETELL,
+            [
+                {
+                    "target": memory.id,
+                    "being": being,
+                    "new_when": row["when_"],
+                    "new_folded": row["folded"],
+                    "new_hash": row["content_hash"],
+                }
+                for memory, row in rows
+            ],
+        )
+        await self._transaction.run(
+            _COMPRESS,
+            [{"target": id_, "being": being, "summary": summary} for id_, summary in changes.compressed.items()],
+        )
+
+
+def _flagged(one: Subject) -> str:
+    return flagged(one.status, importance=one.importance, session_count=one.session_count, pinned=one.pinned)
+
+
+def _to_subject(row: Row) -> Subject:
+    id_, content_hash, importance, status, fresh, pinned, cluster_id, absorbed_into, sessions, reactivations = row
+    return Subject(
+        id=id_,
+        content_hash=content_hash,
+        importance=importance,
+        status=status,
+        fresh=bool(fresh),
+        pinned=bool(pinned),
+        cluster_id=cluster_id,
+        absorbed_into=absorbed_into,
+        session_count=sessions,
+        reactivation_count=reactivations,
+    )
+
+
+def _to_count(row: Row) -> ClusterCount:
+    cluster_id, active, dying, dead, unsettled = row
+    return ClusterCount(cluster_id=cluster_id, active=active, dying=dying, dead=dead, unsettled=unsettled)
+
+
+def _to_session(row: Row) -> SessionCount:
+    return SessionCount(session_id=row[0], memories=row[1])

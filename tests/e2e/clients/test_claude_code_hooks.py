@@ -1,0 +1,100 @@
+"""The hook set in `hooks/`: its times are sound, and Claude Code itself runs it, over a model of the tests' own."""
+
+from __future__ import annotations
+
+import json
+import shlex
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from madeleine.server.cli.arguments import parser
+from tests.e2e.clients.npm import npx, output_of
+from tests.e2e.clients.test_claude_code import CLAUDE
+from tests.e2e.hosting import hosted, no_host_left
+from tests.e2e.serving import ROOT, ask, environment
+from tests.household import rows
+from tests.language.stub import Answering, Asked, language_server, raw
+
+FILE = ROOT / "hooks" / "claude-code.json"
+ANSWER = "Xanthippe is at the quay."
+
+
+def hooks() -> Iterator[tuple[str, dict[str, Any]]]:
+    """(event, hook), as Claude Code reads them."""
+    for event, matchers in json.loads(FILE.read_text())["hooks"].items():
+        for matcher in matchers:
+            for hook in matcher["hooks"]:
+                yield event, hook
+
+
+def test_each_hook_gives_up_before_it_is_killed_and_only_a_prompt_s_recalls() -> None:
+    """Who is killed cannot say why, and what is behind a prompt is waited for by a person."""
+    found = dict(hooks())
+    assert list(found) == ["UserPromptSubmit", "Stop", "SessionEnd"]
+    for event, hook in found.items():
+        program, *words = shlex.split(hook["command"])
+        arguments = parser().parse_args(words)
+        assert (program, arguments.command, arguments.strict) == ("madeleine", "observe", False)
+        assert arguments.recall is (event == "UserPromptSubmit")
+        assert arguments.timeout + 2 <= hook["timeout"], event  # two seconds for the program to start
+    assert found["UserPromptSubmit"]["timeout"] <= 10
+    assert found["SessionEnd"]["timeout"] <= 60  # the longest that Claude Code waits at its end
+
+
+def answered(asked: Asked) -> Answering:
+    message: dict[str, Any] = {
+        "id": "msg_1",
+        "type": "message",
+        "role": "assistant",
+        "model": asked.model,
+        "content": [],
+    }
+    message |= {"stop_reason": None, "stop_sequence": None, "usage": {"input_tokens": 9, "output_tokens": 1}}
+    events: list[dict[str, Any]] = [
+        {"type": "message_start", "message": message},
+        {"type": "content_block_start", "index": 0, "content_block": {"type": "text", "text": ""}},
+        {"type": "content_block_delta", "index": 0, "delta": {"type": "text_delta", "text": ANSWER}},
+        {"type": "content_block_stop", "index": 0},
+        {"type": "message_delta", "delta": {"stop_reason": "end_turn"}, "usage": {"output_tokens": 5}},
+        {"type": "message_stop"},
+    ]
+    body = "".join(f"event: {event['type']}\ndata: {json.dumps(event)}\n\n" for event in events)
+    return raw(body.encode(), content_type="text/event-stream")
+
+
+@pytest.mark.slow
+async def test_claude_code_feeds_the_memory_and_is_fed_by_it(tmp_path: Path) -> None:
+    data_dir, project = tmp_path / "data", tmp_path / "project"
+    code, said = await output_of(npx(CLAUDE, "--version"), home=tmp_path, cwd=tmp_path)
+    if code:
+        pytest.skip(f"{CLAUDE} cannot be installed here: {said[-300:]}")
+    with no_host_left(data_dir), language_server(answered) as model:
+        async with hosted(data_dir) as client:
+            await ask(client, "store", text="The harbour master of Marseille is called Xanthippe.")
+        settings: dict[str, Any] = json.loads(FILE.read_text())
+        for event in settings["hooks"].values():
+            for hook in event[0]["hooks"]:
+                hook["command"] = hook["command"].replace("madeleine", f"{sys.executable} -P -m madeleine", 1)
+        settings["env"] = {
+            name: value for name, value in environment(data_dir).items() if name.startswith("MADELEINE_")
+        }
+        settings["env"] |= {"ANTHROPIC_BASE_URL": model.anthropic_url, "ANTHROPIC_API_KEY": "sk-ant-none"}
+        settings["env"]["CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC"] = "1"
+        (tmp_path / ".claude").mkdir()
+        (tmp_path / ".claude" / "settings.json").write_text(json.dumps(settings))
+        project.mkdir()
+        prompts = ["Who is the harbour master of Marseille?", "And where is the harbour master?"]
+        for more, prompt in (([], prompts[0]), (["--continue"], prompts[1])):
+            code, said = await output_of(npx(CLAUDE, *more, "-p", prompt), home=tmp_path, cwd=project)
+            assert (code, said.strip().splitlines()[-1]) == (0, ANSWER), said
+        told = [asked.body for asked in model.asked if prompts[0] in json.dumps(asked.body)]
+        assert "called Xanthippe" in json.dumps(told[0])
+        kept = rows(data_dir / "memory.db", "SELECT role, text, session_id FROM messages ORDER BY seq")
+    assert [(role, text) for role, text, _ in kept] == [
+        ("user", prompts[0]), ("assistant", ANSWER), ("user", prompts[1]), ("assistant", ANSWER),
+    ]  # fmt: skip
+    assert len({session for *_, session in kept}) == 1

@@ -1,0 +1,73 @@
+"""The official conformance suite, put to the product's own HTTP application around the suite's tools."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import anyio
+import pytest
+
+from madeleine.memory.model import BeingId
+from madeleine.server.http.app import build_app
+from madeleine.server.http.identity import Verifier
+from madeleine.server.http.listen import bound, run
+from madeleine.server.mcp.server import Caller
+from madeleine.server.settings.http import HttpSettings
+from madeleine.server.wiring.clocks import utc_now
+from madeleine.storage.sql.operations.tokens import open_tokens
+from tests.conformance.events import MemoryEvents
+from tests.conformance.server import conformance_server
+from tests.e2e.clients.npm import npx, output_of
+
+SUITE = "@modelcontextprotocol/conformance@0.2.0-alpha.12"
+EXPECTED_FAILURES = Path(__file__).parents[2] / "conformance" / "expected_failures.yaml"
+
+pytestmark = [
+    pytest.mark.slow,
+    # What 2026-07-28 deprecates, the suite of 2025-11-25 still asks of its tools.
+    pytest.mark.filterwarnings("ignore::mcp.shared.exceptions.MCPDeprecationWarning"),
+]
+
+
+@asynccontextmanager
+async def listening(directory: Path) -> AsyncIterator[str]:
+    end, up = anyio.Event(), anyio.Event()
+    with bound("127.0.0.1", 0) as listener:
+        settings = HttpSettings(http_port=listener.getsockname()[1])
+        async with open_tokens(directory / "memory.db") as tokens, anyio.create_task_group() as tasks:
+            verifier = Verifier(tokens, None, now=utc_now)
+            anonymous = Caller(BeingId("ada"))
+            app = build_app(
+                conformance_server(), settings, verifier, tokens, anonymous=anonymous, events=MemoryEvents()
+            )
+
+            async def serve() -> None:
+                await run(app.asgi, listener, until=end, before_end=app.traffic.close, listening=up.set)
+
+            tasks.start_soon(serve)
+            await up.wait()
+            try:
+                yield settings.resource
+            finally:
+                end.set()
+
+
+@pytest.mark.parametrize(("revision", "scenarios"), [("2025-11-25", 33), ("2026-07-28", 40)])
+async def test_every_scenario_of_the_revision_passes_but_those_of_tasks(
+    tmp_path: Path, revision: str, scenarios: int
+) -> None:
+    """The suite's exit code does not count what came after the release, so its summary is read."""
+    async with listening(tmp_path) as url:
+        arguments = ["server", "--url", url, "--requirements", revision, "--output-dir", str(tmp_path / "results")]
+        code, said = await output_of(
+            npx(SUITE, *arguments, "--expected-failures", str(EXPECTED_FAILURES)), home=tmp_path, seconds=600
+        )
+    summary = said.partition("=== SUMMARY ===")[2]
+    failed = set(re.findall(r"✗ (\S+): ", summary))
+    passed = set(re.findall(r"✓ (\S+): [1-9]", summary))
+    assert failed <= set(re.findall(r"- (tasks-\S+)", EXPECTED_FAILURES.read_text(encoding="utf-8"))), said[-20_000:]
+    assert len(passed) >= scenarios, summary
+    assert code == 0, said[-20_000:]

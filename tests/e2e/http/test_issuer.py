@@ -1,0 +1,201 @@
+"""Tokens of an OAuth issuer, which here is the test's own, on the loopback."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import AsyncIterator, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from threading import Thread
+from typing import Any
+
+import jwt
+import pytest
+from cryptography.hazmat.primitives.asymmetric.ec import SECP256R1, generate_private_key
+from cryptography.hazmat.primitives.asymmetric.rsa import generate_private_key as generate_rsa
+from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
+from jwt.algorithms import ECAlgorithm, RSAAlgorithm
+
+from madeleine.memory.errors import InvalidInput
+from madeleine.server.http import issuer
+from madeleine.server.settings.settings import read_settings
+from tests.e2e.http.http_serving import Served, asked, bearer, posted, serving
+
+EC = generate_private_key(SECP256R1())
+OTHER_EC = generate_private_key(SECP256R1())
+RSA = generate_rsa(public_exponent=65537, key_size=2048)
+
+
+def published(key: Any, algorithm: Any, kid: str) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads(algorithm.to_jwk(key.public_key()))
+    return found | {"kid": kid, "use": "sig"}
+
+
+@dataclass
+class LoopbackIssuer:
+    url: str = ""
+    keys: list[dict[str, Any]] = field(
+        default_factory=lambda: [published(EC, ECAlgorithm, "ec"), published(RSA, RSAAlgorithm, "rsa")]
+    )
+    asked: list[str] = field(default_factory=list)
+    away: bool = False
+
+    def claims(self, audience: str, **more: Any) -> dict[str, Any]:
+        now = int(time.time())
+        return {"iss": self.url, "sub": "ada", "aud": audience, "exp": now + 300, "nbf": now, "role": "senior"} | more
+
+    def answer(self, path: str) -> dict[str, Any] | None:
+        self.asked.append(path)
+        if self.away:
+            return None
+        pages: dict[str, dict[str, Any]] = {
+            "/.well-known/openid-configuration": {"issuer": self.url, "jwks_uri": f"{self.url}/keys"},
+            "/keys": {"keys": self.keys},
+        }
+        return pages.get(path)
+
+
+@contextmanager
+def loopback_issuer() -> Iterator[LoopbackIssuer]:
+    found = LoopbackIssuer()
+
+    class Pages(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            page = found.answer(self.path)
+            body = json.dumps(page or {}).encode()
+            self.send_response(200 if page else 404)
+            self.send_header("content-type", "application/json")
+            self.send_header("content-length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+        def log_message(self, format: str, *arguments: Any) -> None:
+            """Nothing."""
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Pages) as http:
+        found.url = f"http://127.0.0.1:{http.server_port}"
+        thread = Thread(target=http.serve_forever)
+        thread.start()
+        try:
+            yield found
+        finally:
+            http.shutdown()
+            thread.join()
+
+
+@pytest.fixture
+def vouching() -> Iterator[LoopbackIssuer]:
+    with loopback_issuer() as found:
+        yield found
+
+
+@pytest.fixture
+async def server(tmp_path: Path, vouching: LoopbackIssuer) -> AsyncIterator[Served]:
+    async with serving(tmp_path, oauth_issuer=vouching.url) as found:
+        yield found
+
+
+def signed(claims: dict[str, Any], key: Any = EC, algorithm: str = "ES256", kid: str | None = "ec") -> str:
+    return jwt.encode(claims, key, algorithm=algorithm, headers={"kid": kid} if kid else None)
+
+
+async def status(server: Served, token: str) -> int:
+    async with server.browser() as client:
+        return (await posted(client, "tools/list", headers=bearer(token))).status_code
+
+
+async def test_the_being_is_the_one_that_the_issuer_names(server: Served, vouching: LoopbackIssuer) -> None:
+    audience = server.settings.resource
+    ada, bo = (bearer(signed(vouching.claims(audience, sub=being))) for being in ("ada", "bo"))
+    async with server.browser() as client:
+        await asked(client, "store", {"text": "Grandmother cooked lasagne on Sunday"}, headers=ada)
+        hits = [
+            (await asked(client, "search_memory", {"query": "lasagne"}, headers=who))["structuredContent"]["hits"]
+            for who in (ada, bo)
+        ]
+        assert [len(found) for found in hits] == [1, 0]
+        reader = bearer(signed(vouching.claims(audience, read_only=True), RSA, "RS256", "rsa"))
+        refused = await asked(client, "store", {"text": "x y z"}, headers=reader)
+        assert "may only read" in refused["content"][0]["text"]
+        metadata = (await client.get("/.well-known/oauth-protected-resource/mcp")).json()
+    assert metadata["authorization_servers"] == [vouching.url]
+    assert vouching.asked.count("/keys") == 1
+
+
+async def test_what_the_issuer_did_not_sign_for_here_and_now_is_refused(
+    server: Served, vouching: LoopbackIssuer
+) -> None:
+    now = int(time.time())
+    good = vouching.claims(server.settings.resource)
+    public = RSA.public_key().public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo)
+    with_public_key_as_secret = ".".join(signed_by_hand(good, public))
+    tokens = {
+        "unsigned": jwt.encode(good, "", algorithm="none", headers={"kid": "ec"}),
+        "signed with the public key as a secret": with_public_key_as_secret,
+        "by another key": signed(good, OTHER_EC),
+        "by a key of another kind": signed(good, RSA, "RS256", "ec"),
+        "by an unknown key": signed(good, kid="new"),
+        "without a key's name, where there are several": signed(good, kid=None),
+        "expired": signed(good | {"exp": now - 60}),
+        "not yet valid": signed(good | {"nbf": now + 120}),
+        "of another issuer": signed(good | {"iss": "https://other.example"}),
+        "for another audience": signed(good | {"aud": "https://other.example/mcp"}),
+        "without an end": signed({name: value for name, value in good.items() if name != "exp"}),
+        "without an audience": signed({name: value for name, value in good.items() if name != "aud"}),
+        "without a being": signed({name: value for name, value in good.items() if name != "sub"}),
+        "of a being that is no name": signed(good | {"sub": "a\x00b"}),
+        "changed": signed(good)[:-4] + "AAAA",
+        "no JWT": "a.b.c",
+    }
+    assert await status(server, signed(good)) == 200
+    for kind, token in tokens.items():
+        assert await status(server, token) == 401, kind
+    async with server.browser() as client:
+        assert (await posted(client, "tools/list")).status_code == 401
+    # Unknown keys do not make us press the issuer.
+    assert vouching.asked.count("/keys") == 1
+
+
+def signed_by_hand(claims: dict[str, Any], secret: bytes) -> list[str]:
+    """PyJWT itself refuses to do this."""
+    import base64
+    import hashlib
+    import hmac
+
+    def part(content: bytes) -> str:
+        return base64.urlsafe_b64encode(content).decode().rstrip("=")
+
+    parts = [part(json.dumps(one).encode()) for one in ({"alg": "HS256", "typ": "JWT", "kid": "rsa"}, claims)]
+    return [*parts, part(hmac.new(secret, ".".join(parts).encode(), hashlib.sha256).digest())]
+
+
+async def test_keys_that_change_are_fetched_again(
+    server: Served, vouching: LoopbackIssuer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    good = vouching.claims(server.settings.resource)
+    assert await status(server, signed(good)) == 200
+    monkeypatch.setattr(issuer, "FETCH_PAUSE_SECONDS", 0.0)
+    vouching.keys = [published(OTHER_EC, ECAlgorithm, "new")]
+    assert await status(server, signed(good, OTHER_EC, kid="new")) == 200
+    assert await status(server, signed(good)) == 401
+
+
+async def test_an_issuer_that_is_away_is_no_fault_of_the_token(server: Served, vouching: LoopbackIssuer) -> None:
+    vouching.away = True
+    async with server.browser() as client:
+        token = bearer(signed(vouching.claims(server.settings.resource)))
+        answer = await posted(client, "tools/list", headers=token)
+        assert answer.status_code == 503
+        assert int(answer.headers["retry-after"]) >= 1
+        assert vouching.url in answer.json()["error"]["message"]
+        own = bearer(await server.token())
+        assert (await posted(client, "tools/list", headers=own)).status_code == 200
+
+
+@pytest.mark.parametrize("name", ["MADELEINE_OAUTH_ISSUER", "MADELEINE_OAUTH_JWKS_URL"])
+def test_keys_come_by_https_or_from_this_machine(tmp_path: Path, name: str) -> None:
+    with pytest.raises(InvalidInput, match="https"):
+        read_settings({"MADELEINE_DATA_DIR": str(tmp_path), name: "http://issuer.example.org"})

@@ -1,0 +1,81 @@
+"""spec P6 ❸ and ruling 2. Numbers worked by hand: e^(-1) = 0.36788, ln 10 = 2.302585."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from madeleine.memory.model import Status
+from madeleine.memory.rules.dynamics.decay import FLOOR, effective_importance, flagged
+
+
+@pytest.mark.parametrize(
+    ("importance", "cycles", "effective"),
+    [
+        (1.0, 0, 1.0),
+        (0.5, 0, 0.5),
+        (0.0, 0, 0.0),
+        (1.0, 30, 0.367879),  # e^-1
+        (1.0, 60, 0.135335),  # e^-2
+        (0.8, 15, 0.485225),  # 0.8 × e^-0.5 = 0.8 × 0.606531
+        (0.5, 69, 0.050129),  # 0.5 × e^-2.3 = 0.5 × 0.100259
+        (0.5, 70, 0.048486),  # 0.5 × e^-2.33333 = 0.5 × 0.096972
+    ],
+)
+def test_effective_importance_is_as_worked_by_hand(importance: float, cycles: int, effective: float) -> None:
+    """spec P6 ❸: importance × exp(−session_count / 30)."""
+    assert effective_importance(importance, cycles) == pytest.approx(effective, abs=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("importance", "last_active", "first_dying"),
+    [
+        (0.5, 69, 70),  # 30 × ln 10 = 69.08
+        (1.0, 89, 90),  # 30 × ln 20 = 89.87
+        (0.3, 53, 54),  # 30 × ln 6 = 53.75
+        (0.1, 20, 21),  # 30 × ln 2 = 20.79
+    ],
+)
+def test_a_memory_is_dying_from_the_cycle_in_which_it_falls_to_the_floor(
+    importance: float, last_active: int, first_dying: int
+) -> None:
+    """spec P6 ❸: at or below 0.05."""
+
+    def status(cycles: int) -> Status:
+        return flagged("active", importance=importance, session_count=cycles, pinned=False)
+
+    assert (status(last_active), status(first_dying)) == ("active", "dying")
+
+
+def test_a_memory_exactly_at_the_floor_is_dying() -> None:
+    """spec P6 ❸: "falls at or below 0.05"."""
+    assert flagged("active", importance=FLOOR, session_count=0, pinned=False) == "dying"
+
+
+@pytest.mark.parametrize(
+    ("status", "importance", "cycles", "pinned", "after"),
+    [
+        ("active", 0.5, 69, False, "active"),
+        ("active", 0.5, 70, False, "dying"),
+        ("active", 0.5, 70, True, "active"),
+        ("active", 0.0, 10_000, True, "active"),
+        ("dying", 0.5, 70, False, "dying"),
+        ("dying", 0.5, 0, False, "active"),
+        ("dying", 0.5, 69, False, "active"),
+        ("dying", 0.5, 500, True, "active"),
+        ("dying", 0.01, 0, False, "dying"),
+        ("dead", 1.0, 0, False, "dead"),
+        ("dead", 1.0, 0, True, "dead"),
+        ("dead", 0.0, 500, False, "dead"),
+    ],
+)
+def test_the_status_after_a_patrol(status: Status, importance: float, cycles: int, pinned: bool, after: Status) -> None:
+    """spec P6 ❸: pinned ones are excluded; ruling 2: a dying memory above the floor is active again."""
+    assert flagged(status, importance=importance, session_count=cycles, pinned=pinned) == after
+
+
+@given(st.floats(0, 1), st.integers(0, 1000), st.integers(0, 1000))
+def test_more_cycles_never_make_a_memory_more_important(importance: float, cycles: int, more: int) -> None:
+    """spec P6 ❸"""
+    assert effective_importance(importance, cycles + more) <= effective_importance(importance, cycles) <= importance

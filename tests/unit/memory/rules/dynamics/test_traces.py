@@ -1,0 +1,105 @@
+"""What else tells of a forgotten memory: names of clusters, reports of patrols, timelines of survivors (ruling 11)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from madeleine.memory.model import DatedAction, Scene
+from madeleine.memory.rules.dynamics.naming import cluster_name
+from madeleine.memory.rules.dynamics.traces import (
+    FORGOTTEN,
+    all_texts,
+    folded,
+    redacted,
+    renamed,
+    tells_of,
+    without_retelling,
+)
+from tests.doubles import a_memory
+
+GONE = a_memory(
+    "Zoé sold the xylophone to the museum",
+    actors=("Zoé Brandauer",),
+    when=(DatedAction("2026-02-01", "the auction"), "in spring"),
+    setting="Basel",
+    dialogue=("Never again",),
+    sensory=("smell of varnish",),
+    feeling="I was relieved",
+    themes=("instruments",),
+    lesson="Ask for more",
+)
+WORDS = folded(all_texts(GONE))
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "xylophone & museum", "XYLOPHONE", "Zoé sold the xyloph", "brandauer", "instruments", "auction",
+        "in spring", "varnish", "never mind", "Basel", "relieved", "ask more",
+    ],
+)  # fmt: skip
+def test_a_name_with_a_word_of_it_tells_of_it(name: str) -> None:
+    assert tells_of(name, WORDS)
+
+
+@pytest.mark.parametrize("name", ["dinner & wine", "the", "to the", "", "…", "Business"])
+def test_a_name_without_one_or_with_common_words_only_does_not(name: str) -> None:
+    assert not tells_of(name, WORDS)
+
+
+def test_a_text_without_spaces_is_found_by_its_beginning() -> None:
+    gone = folded(["東京でラーメンを食べた"])
+    assert tells_of("東京でラーメン", gone)
+    assert not tells_of("大阪", gone)
+
+
+@given(
+    st.lists(st.sampled_from(["Zoé", "Zoe\u0301", "straße", "ﬁre", "東京で", "ＡＢＣ", "42nd", "İzmir"]), min_size=1)
+)
+def test_whatever_name_a_cluster_got_from_it_alone_tells_of_it(words: list[str]) -> None:
+    """A cluster's name is cut off at a length: half a word is a trace too."""
+    action = " ".join(words)
+    for length in range(4, 60):
+        assert tells_of(cluster_name([a_memory(action)], {})[:length], folded([action]))
+
+
+def test_a_cluster_keeps_a_name_that_those_who_stay_explain() -> None:
+    others = [a_memory(f"The xylophone was tuned by {who}") for who in ("Ann", "Bea")]
+    assert renamed("xylophone", WORDS, others, "Private") == "xylophone"
+
+
+def test_a_cluster_gets_a_name_of_those_who_stay() -> None:
+    others = [a_memory(f"{who} tuned the harp", themes=("harps",)) for who in ("Ann", "Bea")]
+    assert renamed("xylophone & museum", WORDS, others, "Private") == "harps"
+
+
+def test_a_cluster_without_anybody_left_falls_back() -> None:
+    assert renamed("xylophone", WORDS, [], "Private") == "Private"
+    assert renamed("dinner", WORDS, [], "Private") == "dinner"
+
+
+def test_a_report_keeps_ids_counts_and_the_names_of_today() -> None:
+    report: dict[str, Any] = {
+        "run_id": "r",
+        "steps": [{"step": "❶", "name": "assign", "assigned": 3}, {"name": "split", "skipped": "sold the key"}],
+        "pending": [
+            {"cluster_id": "c1", "cluster": "xylophone & museum", "memories": 11},
+            {"cluster_id": "c2", "cluster": "museum visits", "memories": 12},
+        ],
+        "dry_run": False,
+    }
+    found = redacted(report, WORDS, {"museum visits"})
+    assert found["pending"] == [report["pending"][0] | {"cluster": FORGOTTEN}, report["pending"][1]]
+    assert found["steps"] == report["steps"]
+    assert (found["run_id"], found["dry_run"]) == ("r", False)
+
+
+def test_a_survivor_no_longer_retells_what_it_absorbed() -> None:
+    """spec P4: consolidation writes an absorbed scene into its survivor's timeline."""
+    other = DatedAction("2026-01-01", "the harp was bought")
+    told = Scene(action="instruments", when=("2026-01-01", other, DatedAction("2026-02-01", GONE.scene.action)))
+    assert without_retelling(told, {GONE.scene.action}).when == ("2026-01-01", other)

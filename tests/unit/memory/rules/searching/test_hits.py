@@ -1,0 +1,26 @@
+"""spec H4: deduplicated by source, id and snippet prefix; newest first."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from madeleine.memory.model import Provenance
+from madeleine.memory.ports import Hit
+from madeleine.memory.rules.searching.hits import deduplicated, newest_first
+from tests.doubles import NOW
+
+HIT = Hit(
+    source="memories", id="a", timestamp=NOW, text="x", stored_at=NOW, provenance=Provenance(tool="store"),
+    snippet="x" * 100 + "end", position=(1, "a"),
+)  # fmt: skip
+
+
+def test_hits_with_one_source_id_and_beginning_come_once_the_first_of_them() -> None:
+    same = replace(HIT, snippet="x" * 100 + "another end")
+    note, other, third = replace(HIT, source="notes"), replace(HIT, snippet="y"), replace(HIT, id="b")
+    assert deduplicated([HIT, same, note, other, third, HIT]) == [HIT, note, other, third]
+
+
+def test_the_newest_comes_first_and_equal_times_by_id() -> None:
+    later, twin = replace(HIT, position=(2, "z")), replace(HIT, position=(1, "b"))
+    assert newest_first([twin, HIT, later]) == [later, HIT, twin]

@@ -1,0 +1,49 @@
+"""spec H2: a text matches a tag that stands in it as a word."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from madeleine.inference.stems import stem
+from madeleine.memory.rules.searching.tag_forms import holds, place_of, tag_of
+from madeleine.memory.text.folding import fold
+
+
+@pytest.mark.parametrize(
+    ("tag", "held", "not_held"),
+    [
+        ("art", ["Art!", "the arts", "(art)", "pop-art", "artを見た"], ["party", "artist", "start", "art_2", "arté"]),
+        ("running", ["run", "They run.", "runs", "running"], ["rung", "runt", "brun"]),
+        ("party", ["a party", "parties", "partied"], ["part", "partisan", "counterparty"]),
+        ("making", ["make", "makes", "making"], ["mak", "makeup", "maker"]),
+        ("travelling", ["travel", "Travels", "traveller"], ["trave", "retravel"]),
+        ("berries", ["berry", "berries"], ["berr", "berrycake"]),
+        ("budget", ["budgets", "budgetary", "budget-wise"], ["bud get", "lowbudget"]),
+        ("strasse", ["Straße", "STRASSE"], ["Hauptstraße"]),
+        ("road_trip", ["#road_trip", "a road trip"], ["road", "roadtrip"]),
+        ("2026-03-01", ["on 2026-03-01.", '["2026-03-01"]'], ["12026-03-01", "2026-03-011"]),
+        ("寿司", ["東京で寿司を食べた"], ["寿", "司"]),
+        ("сестра", ["Сестра", "сестрам"], ["медсестра"]),
+    ],
+)
+def test_a_tag_is_held_as_a_word_in_any_form(tag: str, held: list[str], not_held: list[str]) -> None:
+    one = tag_of(tag, stem)
+    assert [text for text in held if not holds(fold(text), one)] == []
+    assert [text for text in not_held if holds(fold(text), one)] == []
+
+
+@given(st.text(min_size=1, max_size=12).map(fold), st.sampled_from(["", "x ", "日本", "«"]))
+def test_every_tag_is_held_by_itself(text: str, before: str) -> None:
+    tag = tag_of(text, stem)
+    assert all(tag.anchor in form for form in tag.forms)
+    if text.isalnum():
+        assert holds(before + text, tag)
+
+
+def test_the_first_place_of_any_tag_is_found() -> None:
+    tags = [tag_of("soup", stem), tag_of("ramen", stem)]
+    assert place_of(tags)("more ramen soup") == 5
+    assert place_of(tags)("soups and ramen") == 0
+    assert place_of(tags)("nothing") == -1

@@ -1,0 +1,301 @@
+"""spec T6: scenes that are worded alike and say something else are kept apart."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from madeleine.memory.model import DatedAction, Memory
+from madeleine.memory.rules.storing.likeness import facts, same_facts
+from tests.doubles import a_memory
+
+DIFFERENT: tuple[tuple[str, str], ...] = (
+    # numbers
+    ("The flat costs 900 euros.", "The flat costs 950 euros."),
+    ("We are 3 at the table.", "We are 4 at the table."),
+    ("The meeting is at 15:00.", "The meeting is at 16:00."),
+    ("The door code is 4471.", "The door code is 4417."),
+    ("I weigh 71.5 kg.", "I weigh 71.6 kg."),
+    ("The train leaves at 9:05.", "The train leaves at 9:50."),
+    ("Version 2.1 is deployed.", "Version 2.10 is deployed."),
+    ("I ran 5 km.", "I ran 10 km."),
+    ("She has three cats.", "She has four cats."),
+    ("He won the first round.", "He won the second round."),
+    ("The call took half an hour.", "The call took an hour."),
+    ("A dozen people came.", "A hundred people came."),
+    ("The interest is 3 percent.", "The interest is -3,5 percent."),
+    ("Room 101 is free.", "Room 101-B2 is free."),
+    ("I took the pill once.", "I took the pill twice."),
+    # dates
+    ("The exam is on 2026-03-01.", "The exam is on 2026-03-02."),
+    ("We meet on Monday.", "We meet on Tuesday."),
+    ("The wedding is in June.", "The wedding is in July."),
+    ("I fly today.", "I fly tomorrow."),
+    ("She called yesterday.", "She called today."),
+    ("The shop opens in the morning.", "The shop opens in the afternoon."),
+    ("We moved in spring.", "We moved in autumn."),
+    ("The rent is paid weekly.", "The rent is paid monthly."),
+    ("He comes this week.", "He comes next week."),
+    ("The deadline is 1 March.", "The deadline is 1 May."),
+    # names
+    ("I had lunch with Anna.", "I had lunch with Maria."),
+    ("We drove to Berlin.", "We drove to Munich."),
+    ("The contract is with Sony.", "The contract is with Canon."),
+    ("Anna likes the garden.", "Maria likes the garden."),
+    ("My dog is called Rex.", "My dog is called Max."),
+    ("I read a book by Borges.", "I read a book by Calvino."),
+    ("She works for IBM.", "She works for SAP."),
+    ("We watched Alien on the sofa.", "We watched Solaris on the sofa."),
+    ("Paul met Peter.", "Paul met Petra."),
+    ("I spoke with Anna's boss.", "I spoke with Maria's boss."),
+    ("The server runs on PostgreSQL.", "The server runs on MySQL."),
+    # negations
+    ("I like coffee.", "I don't like coffee."),
+    ("I can swim.", "I cannot swim."),
+    ("I can swim.", "I can't swim."),
+    ("He is at home.", "He is not at home."),
+    ("She has a car.", "She has no car."),
+    ("I always lock the door.", "I never lock the door."),
+    ("Everyone came.", "Nobody came."),
+    ("We go with sugar.", "We go without sugar."),
+    ("The test passed.", "The test failed."),
+    ("She accepted the offer.", "She refused the offer."),
+    ("The trip is on.", "The trip is cancelled."),
+    ("I eat meat.", "I stopped eating meat."),
+    ("He isn't ill.", "He is ill."),
+    ("I will come.", "I won’t come."),
+    ("Ich habe Zeit.", "Ich habe keine Zeit."),
+    # opposites and roles
+    ("I love jazz.", "I hate jazz."),
+    ("He arrived late.", "He arrived early."),
+    ("I bought the car.", "I sold the car."),
+    ("The price went up.", "The price went down."),
+    ("My mother lives here.", "My sister lives here."),
+    ("He gave her the key.", "She gave him the key."),
+    ("The window is open.", "The window is closed."),
+    ("We turn left at the church.", "We turn right at the church."),
+    ("The salary is higher.", "The salary is lower."),
+    ("I lent him money.", "I borrowed money from him."),
+    # scripts without spaces, where every character may matter
+    ("The backup is encrypted.", "The backup is unencrypted."),
+    ("The reply was sent automatically.", "The reply was sent manually."),
+    ("The trial was painful.", "The trial was painless."),
+    ("أحمد اشترى التفاح من السوق", "محمد اشترى التفاح من السوق"),
+    ("अहमद ने सेब खरीदे", "मोहन ने सेब खरीदे"),
+    ("ハシは東京に住んでいる。", "ハシは大阪に住んでいる。"),
+    ("私は肉を食べます。", "私は肉を食べません。"),
+    ("我喜欢咖啡。", "我不喜欢咖啡。"),
+    ("저는 서울에 살아요.", "저는 부산에 살아요."),
+)
+
+SAME: tuple[tuple[str, str], ...] = (
+    # casing and punctuation
+    ("I like green tea.", "I like green tea"),
+    ("I like green tea.", "I like green tea!"),
+    ("I like green tea.", "i like green tea."),
+    ("The garden is lovely.", "the garden is lovely"),
+    ("We had dinner, then we walked.", "We had dinner; then we walked."),
+    ("We had dinner and walked.", "We had dinner – and walked."),
+    ("  We had dinner. ", "We had dinner."),
+    ("We had\ndinner.", "We had dinner."),
+    ("I don't like mushrooms.", "I don’t like mushrooms."),
+    ("She said: the soup is ready.", "She said the soup is ready."),
+    ("The soup (lentil) is ready.", "The soup, lentil, is ready."),
+    ("The ＡＰＩ is down.", "The API is down."),
+    ("Ｉ like green tea.", "I like green tea."),
+    ("The cat sleeps. The dog eats.", "The cat sleeps, the dog eats."),
+    # the same facts in other words
+    ("We had dinner with Anna in Rome.", "We ate dinner with Anna in Rome."),
+    ("Anna cooked pasta for us.", "Anna made pasta for us."),
+    ("User prefers short answers.", "The user prefers short answers."),
+    ("The invoice was 120 euros.", "The invoice amounted to 120 euros."),
+    ("On 2026-03-01 we signed the lease.", "We signed the lease on 2026-03-01."),
+    ("The meeting is on Monday at 15:00.", "The meeting takes place on Monday at 15:00."),
+    ("I talked with Hashi about the project.", "I spoke with Hashi about the project."),
+    ("She never eats fish.", "She never has fish."),
+    ("He cannot drive.", "He cannot steer a car."),
+    ("The production database is PostgreSQL.", "PostgreSQL is the production database."),
+    ("Ada plays the violin very well.", "Ada plays the violin really well."),
+    ("I am allergic to peanuts.", "I am allergic to peanuts, sadly."),
+    ("I've got a cat named Mia.", "I have a cat named Mia."),
+    ("Our office is in Kyoto.", "Our office stands in Kyoto."),
+    ("The code review took 2 hours.", "Reviewing the code took 2 hours."),
+    # nothing but repetition
+    ("ハシは東京に住んでいる。", "ハシは東京に住んでいる"),
+    ("我喜欢咖啡。", "我喜欢咖啡！"),
+)
+
+KEPT_OUT_OF_CAUTION: tuple[tuple[str, str], ...] = (
+    ("I prefer short answers.", "I prefer brief answers."),
+    ("Hashi and Ada met.", "Ada and Hashi met."),
+    ("We live near the station.", "We live close to the station."),
+    ("My landlord is called Otto.", "Otto is what my landlord is called."),
+)
+
+PARTS = st.lists(
+    st.sampled_from(
+        [
+            "Anna",
+            "anna",
+            "Rome",
+            "I",
+            "not",
+            "don't",
+            "3",
+            "three",
+            "2026-03-01",
+            "Monday",
+            "the",
+            "walked",
+            "東京",
+            ".",
+            "\n",
+        ]
+    ),
+    min_size=1,
+    max_size=8,
+).map(" ".join)
+
+
+def test_the_tables_are_long_enough_to_mean_something() -> None:
+    """Measured against texts that nobody chose for passing."""
+    assert len(DIFFERENT) >= 60
+    assert len(SAME) >= 30
+
+
+@pytest.mark.parametrize(("one", "other"), DIFFERENT)
+def test_scenes_that_differ_in_a_fact_are_not_the_same(one: str, other: str) -> None:
+    """spec T6: each of these pairs would be merged by its vectors alone, and a fact lost."""
+    assert not same_facts(a_memory(one), a_memory(other))
+    assert not same_facts(a_memory(other), a_memory(one))
+
+
+@pytest.mark.parametrize(("one", "other"), SAME)
+def test_scenes_that_state_the_same_facts_are_the_same(one: str, other: str) -> None:
+    """spec T6: reinforced, not stored twice."""
+    assert same_facts(a_memory(one), a_memory(other))
+    assert same_facts(a_memory(other), a_memory(one))
+
+
+@pytest.mark.parametrize(("one", "other"), KEPT_OUT_OF_CAUTION)
+def test_where_words_may_tell_a_fact_both_scenes_are_kept(one: str, other: str) -> None:
+    """spec T6: the price of the rule. `short` and `close` may be opposites of something, and a word that opens a
+    sentence may be a name or not; a scene stored twice does less harm than a fact that is lost."""
+    assert not same_facts(a_memory(one), a_memory(other))
+
+
+@given(PARTS)
+def test_a_scene_is_the_same_as_itself(text: str) -> None:
+    """spec T6"""
+    assert same_facts(a_memory(text), a_memory(text))
+
+
+@given(PARTS, PARTS)
+def test_for_actions_alone_it_does_not_matter_which_came_first(one: str, other: str) -> None:
+    """spec T6"""
+    assert same_facts(a_memory(one), a_memory(other)) == same_facts(a_memory(other), a_memory(one))
+
+
+@given(st.text(max_size=60))
+def test_facts_can_be_taken_from_any_text(text: str) -> None:
+    """spec T6: the same text has the same facts."""
+    assert facts(text) == facts(text)
+
+
+@pytest.mark.parametrize("number", ["3", "12.5", "2026-03-01", "15:30", "1/2", "1,000"])
+def test_a_number_is_a_fact_as_it_stands(number: str) -> None:
+    """spec T6"""
+    assert facts(f"about {number} of it").numbers == (number,)
+
+
+TELLING_MORE: tuple[tuple[str, Memory], ...] = (
+    ("dialogue", a_memory("We shared ramen.", dialogue=("No, thanks.",))),
+    ("more dialogue", a_memory("We shared ramen.", dialogue=("More?", "Always."))),
+    ("sensory", a_memory("We shared ramen.", sensory=("steam",))),
+    ("lesson", a_memory("We shared ramen.", lesson="come early")),
+    ("setting", a_memory("We shared ramen.", setting="station")),
+    ("actor", a_memory("We shared ramen.", actors=("Ada", "Hashi"))),
+    ("emotion", a_memory("We shared ramen.", emotions=("joy",))),
+    ("category", a_memory("We shared ramen.", category="social")),
+    ("date", a_memory("We shared ramen.", when=("2026-02-27",))),
+)
+
+
+@pytest.mark.parametrize("new", [m for _, m in TELLING_MORE], ids=[name for name, _ in TELLING_MORE])
+def test_a_scene_that_tells_something_beyond_the_old_one_is_kept(new: Memory) -> None:
+    """spec T6: reinforcing would lose what is new."""
+    old = a_memory("We shared ramen.", actors=("Ada",), setting="kitchen", dialogue=("More?",))
+    assert not same_facts(new, old)
+
+
+@pytest.mark.parametrize(
+    "new",
+    [
+        a_memory("We shared ramen."),
+        a_memory("We shared ramen.", actors=("Ada",)),
+        a_memory("We shared ramen.", setting="kitchen"),
+        a_memory("We shared ramen.", dialogue=("More?",), themes=("food",)),
+    ],
+)
+def test_a_scene_that_tells_less_than_the_old_one_is_the_same(new: Memory) -> None:
+    """spec T6: told shorter. Themes are added to the old one."""
+    old = a_memory(
+        "We shared ramen.", actors=("Ada",), setting="kitchen", dialogue=("More?", "Yes"), lesson="eat", when=("Day7",)
+    )
+    assert same_facts(new, old)
+
+
+def test_an_old_scene_without_a_setting_is_not_the_same_as_a_new_one_with_one() -> None:
+    """spec T6"""
+    assert not same_facts(a_memory("We shared ramen.", setting="kitchen"), a_memory("We shared ramen."))
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        (a_memory("We ate.", when=("2026-02-27",)), a_memory("We ate.", when=("2026-02-28",))),
+        (a_memory("We ate.", when=("Day7",)), a_memory("We ate.", when=("Day8",))),
+        (a_memory("We ate.", actors=("Ada",)), a_memory("We ate.", actors=("Hashi",))),
+        (a_memory("We ate.", setting="home"), a_memory("We ate.", setting="work")),
+        (a_memory("We ate.", feeling="It took 3 hours"), a_memory("We ate.", feeling="It took 4 hours")),
+        (a_memory("We ate.", feeling="good"), a_memory("We ate.", feeling="bad")),
+    ],
+)
+def test_scenes_of_another_day_place_or_company_are_not_the_same(one: Memory, other: Memory) -> None:
+    """spec T6: what stands beside the action counts too."""
+    assert not same_facts(one, other)
+    assert not same_facts(other, one)
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        (a_memory("We ate.", when=("2026-02-27",)), a_memory("We ate.", when=("2026-02-27T19:00",))),
+        (a_memory("We ate.", actors=("Ada", "Hashi")), a_memory("We ate.", actors=("Hashi", "Ada"))),
+    ],
+)
+def test_the_same_day_and_company_written_otherwise_are_the_same(one: Memory, other: Memory) -> None:
+    """spec T6"""
+    assert same_facts(one, other)
+    assert same_facts(other, one)
+
+
+def test_what_happened_on_a_day_of_the_timeline_is_told_too() -> None:
+    """spec P4, T6: a dated entry has an action of its own, which reinforcing would lose."""
+    new = a_memory("The house.", when=(DatedAction("2026-02-27", "sold it to the Bergs"),))
+    old = a_memory("The house.", when=(DatedAction("2026-02-27", "bought it from the Kims"),))
+    assert not same_facts(new, old)
+
+
+LONG = " ".join(f"Part {part} tells of a quiet walk along the river behind the house." for part in "abcd")
+
+
+def test_a_long_scene_that_ends_otherwise_is_kept() -> None:
+    """spec T6: the vector of a long text is that of its beginning."""
+    one = a_memory(f"{LONG} The surgeon was pleased with the knee.")
+    other = a_memory(f"{LONG} The surgeon was worried by the knee.")
+    assert not same_facts(other, one)
+    assert same_facts(replace(one, scene=replace(one.scene, action=f" {one.scene.action} ")), one)

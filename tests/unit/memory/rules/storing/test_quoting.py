@@ -1,0 +1,191 @@
+"""spec T6: what a text only quotes from memory."""
+
+from __future__ import annotations
+
+import json
+import random
+import time
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from madeleine.memory.rules.prompting.fragments import fragments
+from madeleine.memory.rules.prompting.prompt import prompt_block
+from madeleine.memory.rules.storing.quoting import (
+    Told,
+    echoes,
+    restates,
+    sentences,
+    share_said,
+    told_by,
+    unmarked,
+    unquoted,
+)
+from madeleine.tools.replies import brief, whole
+from tests.doubles import a_memory
+
+LYON = a_memory("Ada moved to Lyon in May with her two cats.", feeling="torn, and glad of it", when=("2026-05-02",))
+RAMEN = a_memory("We shared ramen at the counter. It rained all night.", lesson="Bring an umbrella to the counter.")
+KENTA = a_memory("健太は五月に猫二匹と京都へ引っ越した。")
+TOLD = [one for memory in (LYON, RAMEN, KENTA) for one in told_by(memory)]
+
+
+@pytest.mark.parametrize(
+    ("text", "left"),
+    [
+        ("<recall>Ada moved to Lyon / torn</recall>", ""),
+        ("Before. <recall>a / b</recall> After.", "Before.  After."),
+        ("<RECALL>\na\n\nb\n</ recall >\nI live in Rome now.", "I live in Rome now."),
+        ("<memory>\n[SEMANTIC] one\n[EPISODIC] 2024-01-20: two\n</memory> and you?", "and you?"),
+        ('<memory source="x">one</memory>', ""),
+        ("[EPISODIC] 2024-01-20: Discussed the migration.\nIt went well.", "It went well."),
+        ("- [PROCEDURAL] Be brief.", ""),
+        ("<recall>never closed\nI live in Rome now.", "I live in Rome now."),
+        ("<recall>a</recall><memory>b</memory>c", "c"),
+        ("<recalled>I live in Rome</recalled>", "<recalled>I live in Rome</recalled>"),
+        ("a < recall that I told you", "a < recall that I told you"),
+        ("plain", "plain"),
+    ],
+)
+def test_what_stands_between_the_tags_of_recalled_text_is_taken_out(text: str, left: str) -> None:
+    assert unmarked(text) == left
+
+
+def test_answers_of_our_own_tools_are_known_wherever_they_stand() -> None:
+    recalled = json.dumps({"memories": [brief(LYON, 0.5)], "count": 1, "total_tokens": 9, "budget_used": 0.1})
+    assert unmarked(f"The tool said: {recalled} What now?") == "The tool said:  What now?"
+    assert unmarked(json.dumps({"memories": [whole(LYON)]}, indent=2)) == ""
+    assert unmarked(json.dumps({"hits": [{"source": "chat", "snippet": "Lyon", "id": "1"}]})) == ""
+
+
+def test_other_json_is_left_as_it_is() -> None:
+    other = '{"name": "Ada", "lives": ["Lyon", {"id": 1}]}'
+    assert unmarked(f"see {other}") == f"see {other}"
+
+
+@given(st.text(max_size=300))
+def test_taking_marks_out_twice_is_taking_them_out_once_where_none_are_made_by_it(text: str) -> None:
+    once = unmarked(text)
+    assert len(once) <= len(text)
+    if "<" not in text and "{" not in text and "[" not in text:
+        assert once == text.strip()
+
+
+@given(st.lists(st.sampled_from([LYON, RAMEN, KENTA]), min_size=1, max_size=3), st.randoms(use_true_random=False))
+def test_nothing_is_left_of_what_recall_shows_in_any_format(memories: list[object], chance: random.Random) -> None:
+    """Tagged or not, whoever says it."""
+    shown = fragments(memories, chance)  # type: ignore[arg-type]
+    assert unmarked(shown) == ""
+    assert unmarked(prompt_block(memories)) == ""  # type: ignore[arg-type]
+    bare = shown.removeprefix("<recall>").removesuffix("</recall>")
+    assert unquoted(bare, TOLD, by_assistant=True) == ""
+    if len(set(map(id, memories))) > 1:
+        assert unquoted(bare, TOLD, by_assistant=False) == ""
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Ada moved to Lyon in May with her two cats.",
+        "I remember that you moved to Lyon in May with your two cats.",
+        "As you told me earlier, you moved to Lyon with two cats!",
+        "You moved to Lyon in May, right?",
+        "- You and Ada moved to Lyon in May (with the two cats)",
+        "We shared ramen at the counter, and it rained all night.",
+        "You noted: bring an umbrella to the counter.",
+        "健太さんは五月に猫二匹と京都へ引っ越したと覚えています。",
+    ],
+)
+def test_what_the_assistant_says_of_a_memory_is_a_quote_however_it_is_put(text: str) -> None:
+    assert unquoted(text, TOLD, by_assistant=True) == ""
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Ada moved to Paris in May with her two cats.",
+        "Ada moved to Lyon in June with her two cats.",
+        "Ada moved to Lyon in May with her three cats.",
+        "Ada did not move to Lyon in May with her two cats.",
+        "Bob moved to Lyon in May with her two cats.",
+        "You moved to Lyon in May and found work at the opera there.",
+        "You moved to Lyon on 2026-05-03 with two cats.",
+        "健太は五月に猫三匹と京都へ引っ越した。",
+        "健太は五月に猫二匹と大阪へ引っ越した。",
+        "We shared ramen.",
+        "Yes.",
+    ],
+)
+def test_a_fact_that_differs_is_no_quote(text: str) -> None:
+    """A number, a name, a day, a negation, or more than was told."""
+    assert unquoted(text, TOLD, by_assistant=True) == text
+    assert not restates(text, TOLD)
+
+
+def test_only_the_quote_is_taken_out_of_what_is_said() -> None:
+    said = "I remember that you moved to Lyon in May with your two cats. How is the opera treating you?"
+    assert unquoted(said, TOLD, by_assistant=True) == "How is the opera treating you?"
+
+
+def test_a_person_may_say_a_thing_again() -> None:
+    """spec T6: it reinforces; only where there is more than one it is what a recall has shown."""
+    again = "Ada moved to Lyon in May with her two cats."
+    assert unquoted(again, TOLD, by_assistant=False) == again
+    both = f"{again} We shared ramen at the counter."
+    assert unquoted(both, TOLD, by_assistant=False) == ""
+    assert unquoted(f"{both} I found a job.", TOLD, by_assistant=False) == "I found a job."
+    assert unquoted("I remember that you moved to Lyon in May.", TOLD, by_assistant=False) == ""
+
+
+def test_an_essence_that_says_no_more_than_a_memory_restates_it() -> None:
+    assert restates("Ada moved to Lyon with two cats.", TOLD)
+    assert restates("Ada moved to Lyon in May. We shared ramen at the counter.", TOLD)
+
+
+def test_one_who_is_not_named_may_be_somebody_else() -> None:
+    """The assistant speaks to whom it knows; of what a person says nobody knows whom it is about."""
+    told = [Told("Ada likes ramen with extra garlic.")]
+    assert echoes("You like ramen with extra garlic.", told)
+    assert not restates("The user likes ramen with extra garlic.", told)
+    assert restates("Ada likes ramen with garlic.", told)
+
+
+def test_the_names_of_those_who_speak_are_no_news() -> None:
+    told = [Told("Moved to Lyon in May with two cats.")]
+    assert not restates("Ada moved to Lyon in May with two cats.", told)
+    assert restates("Ada moved to Lyon in May with two cats.", told, ["Ada"])
+
+
+@pytest.mark.parametrize(
+    ("text", "source", "share"),
+    [
+        ("Ada moved to Lyon", "i moved to lyon, says ada", 1.0),
+        ("Ada moved to Lyon", "where do I live?", 0.0),
+        ("", "x", 0.0),
+    ],
+)
+def test_the_share_of_words_that_somebody_has_said(text: str, source: str, share: float) -> None:
+    assert share_said(text, source) == share
+
+
+@given(st.text(max_size=200), st.booleans())
+def test_nothing_is_added_to_a_text(text: str, by_assistant: bool) -> None:
+    left = unquoted(text, TOLD, by_assistant=by_assistant)
+    assert set(left) <= {*text, "\n"}
+    assert unquoted(text, [], by_assistant=by_assistant) == unmarked(text)
+
+
+@pytest.mark.parametrize("text", ["a" + " " * 32_000 + "b", ". / " * 8_000, "." * 32_000 + "x", " /" * 16_000])
+def test_cutting_into_sentences_takes_time_by_the_length_and_not_by_its_square(text: str) -> None:
+    """Four times the text: 4 times as long, and not 16."""
+
+    def seconds(part: str) -> float:
+        def once() -> float:
+            begun = time.process_time()
+            sentences(part)
+            return time.process_time() - begun
+
+        return min(once() for _ in range(3))
+
+    assert seconds(text) < 9 * seconds(text[: len(text) // 4]) + 0.02

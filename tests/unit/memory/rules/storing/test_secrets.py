@@ -1,0 +1,186 @@
+"""Redaction. No secret stands here whole: each is put together at run time, so that no scanner stumbles on it."""
+
+from __future__ import annotations
+
+import importlib
+import itertools
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from madeleine.memory.rules.storing import secrets
+from madeleine.memory.rules.storing.secrets import as_it_stands, redacted
+
+regex: Any = importlib.import_module("re._parser")
+"""The one way to look at a pattern's structure."""
+MIXED = "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8s9T0u1V2w3X4y5Z6"
+HEX = "0123456789abcdef" * 4
+BODY = "\n".join([MIXED[:48] + "abcdefgh+/ABCDEF"] * 3)
+
+
+def armoured(kind: str, body: str = BODY) -> str:
+    return f"-----BEGIN {kind}-----\n{body}\n-----END {kind}-----"
+
+
+SECRETS = {
+    "aws key": ["AKI" + "A" + "IOSFODNN7WHATEVE", "ASI" + "A" + "Y34FZKBOKMUTVV7A"],
+    "github token": ["github" + "_pat_" + MIXED, *(f"gh{letter}_" + MIXED[:36] for letter in "pousr")],
+    "gitlab token": ["glp" + "at-" + MIXED[:20], "gld" + "t-" + MIXED[:20]],
+    "slack token": [
+        "xox" + "b-123456789012-1234567890123-" + MIXED[:24],
+        "xox" + "e.xox" + "p-1-" + MIXED,
+        "https://hooks.sl" + "ack.com/services/T0000000/B0000000/" + MIXED[:24],
+    ],
+    "stripe key": ["sk" + "_live_" + MIXED[:24], "rk" + "_test_" + MIXED[:24], "whs" + "ec_" + MIXED[:32]],
+    "google key": ["AI" + "za" + MIXED[:35], "ya" + "29." + MIXED, "GOCS" + "PX-" + MIXED[:28]],
+    "anthropic key": ["sk-" + "ant-api03-" + MIXED + "-" + MIXED + "AA"],
+    "openai key": ["sk-" + MIXED[:48], "sk-" + "proj-" + MIXED + "_" + MIXED, "sk-" + "svcacct-" + MIXED],
+    "npm token": ["np" + "m_" + MIXED[:36]],
+    "pypi token": ["py" + "pi-AgEIcHlwaS5vcmc" + MIXED],
+    "json web token": [".".join(["ey" + "JhbGciOiJIUzI1NiJ9", "ey" + "JzdWIiOiIxMjM0NTY3ODkwIn0", MIXED[:43]])],
+    "api key": ["h" + "f_" + "AbCdEfGhIjKlMnOpQrStUvWxYzAbCdEfGh", "sk-" + "or-v1-" + HEX, "dap" + "i" + HEX[:32]],
+    "private key": [
+        armoured(kind + "PRIVATE " + "KEY") for kind in ("", "RSA ", "EC ", "OPENSSH ", "ENCRYPTED ", "DSA ")
+    ] + [armoured("PGP PRIVATE " + "KEY BLOCK", f"Version: 1\n\n{BODY}")],
+}  # fmt: skip
+IN_CONTEXT = [
+    ("postgres://ada:", "s3cr3t", "@db.example.com:5432/app", "password"),
+    ("redis://:", "p@ss#word".replace("#", ""), "@localhost/0", "password"),
+    ("Authorization: Bearer ", "abcdef1234567890", "", "authorization"),
+    ('"Authorization": "Basic ', "YWRhOmxvdmVsYWNl", '"', "authorization"),
+    ("curl -H 'authorization: token ", HEX[:40], "'", "authorization"),
+    ("it takes a bearer ", MIXED[:20], " as I learned", "authorization"),
+    ("password=", "hunter2", "", "password"),
+    ("PASSWORD=", "correcthorse", " in .env", "password"),
+    ('"password": "', "tr0ub4dor", '"', "password"),
+    ("The password is ", "Tr0ub4dor&3", ".", "password"),
+    ("the wifi password: ", "blue7Kettle", ", she said", "password"),
+    ("パスワードは", "hunter2x", "です", "password"),
+    ("パスワード：", "hunter2x", "", "password"),
+    ("export AWS_SECRET_ACCESS_KEY=", "wJalrXUtnFEMI/K7MDENG/bPxRfiCY" + "ABCDEFGHIJ", "", "secret"),
+    ("clientSecret: '", MIXED[:32], "'", "secret"),
+    ("x-api-key: ", HEX[:32], "", "secret"),
+    ("https://example.com/hook?access_token=", MIXED[:24], "", "token"),
+]
+ORDINARY = [
+    "Tomorrow at 10:30 Ada meets Bob at Hauptstraße 12, 79098 Freiburg, for €45.50.",
+    "The commit 9fceb02d0ae598e95dc970b74767f19372d61af8 and its short form 9fceb02 broke the build.",
+    "Order 550e8400-e29b-41d4-a716-446655440000 was sent to ada.lovelace+news@example.com.",
+    "sha256:2f019cf6217537cc4bfc7f5192f21dea1e18445177edaab0bc6163a813e5c7a1",
+    "ISBN 978-3-16-148410-0, phone +49 761 203-0, IBAN DE89 3704 0044 0532 0130 00, card 1234.",
+    "昨日は友達と映画を見た。パスワードを忘れたので、変更した。トークンの数は512です。",
+    "The password is incorrect. My password was too short: it needs 8-character passwords.",
+    "The secret to happiness is low expectations; the key: sleep. Token: a sign of love.",
+    "max_tokens=4096, tokenizer=bert-base-uncased, token: string, key=lambda x: x[1]",
+    "password = request.form['password']; password=password; secret=os.environ['SECRET_KEY_2']",
+    "DATABASE_URL=postgres://user:${DB_PASSWORD}@host/db or postgres://user:<password>@host/db",
+    "See https://example.com:8080/a/b?c=d#e and http://localhost:6333/dashboard@home.",
+    "The bearer of this letter, bearer of responsibilities, asked for authorization: none was given.",
+    "PWD=/home/ada/project1 and pwd: ~/notes2, on Windows pwd = C:/Users/ada2",
+    "She is a bearer responsibilities-of-office kind of person; Authorization: Basic authentication.",
+    "He reads scikit-learn, sk-learn and task-force-one documents; npm_config_registry is set.",
+    "A public key begins with -----BEGIN PUBLIC KEY-----; a private key does not belong here.",
+]
+
+
+@pytest.mark.parametrize(("kind", "secret"), [(kind, one) for kind, some in SECRETS.items() for one in some])
+def test_a_secret_of_a_known_form_is_taken_out_and_the_text_around_it_stays(kind: str, secret: str) -> None:
+    for before, after in (("", ""), ("Use ", " from now on."), ("key（", "）です"), ('{"a": "', '"}'), ("\n", "\n")):
+        found = redacted(before + secret + after)
+        assert found.text == f"{before}[redacted: {kind}]{after}"
+        assert found.found == {kind: 1}
+
+
+@pytest.mark.parametrize(("before", "secret", "after", "kind"), IN_CONTEXT)
+def test_a_secret_is_known_by_its_name(before: str, secret: str, after: str, kind: str) -> None:
+    found = redacted(before + secret + after)
+    assert found.text == f"{before}[redacted: {kind}]{after}"
+    assert found.found == {kind: 1}
+
+
+@pytest.mark.parametrize("text", ORDINARY)
+def test_ordinary_text_stays_as_it_is(text: str) -> None:
+    assert redacted(text) == as_it_stands(text)
+
+
+def test_several_are_counted_by_kind() -> None:
+    npm = SECRETS["npm token"][0]
+    found = redacted(f"{npm} and {npm}, and password=hunter2 at postgres://a:b1c2@d")
+    assert found.found == {"npm token": 2, "password": 2}
+    assert found.text.count("[redacted: ") == 4
+
+
+def test_a_private_key_that_is_cut_off_is_taken_out_as_far_as_it_goes() -> None:
+    found = redacted("-----BEGIN PRIVATE " + f"KEY-----\n{BODY}\n\nThat was all I could read of it.")
+    assert found.text == "[redacted: private key]\n\nThat was all I could read of it."
+
+
+def test_a_private_key_in_one_escaped_line_is_taken_out() -> None:
+    key = armoured("RSA PRIVATE " + "KEY").replace("\n", "\\n")
+    assert redacted(f'{{"k": "{key}"}}').text == '{"k": "[redacted: private key]"}'
+
+
+WORDS = st.sampled_from([*itertools.chain(*SECRETS.values()), *ORDINARY, *(a + b + c for a, b, c, _ in IN_CONTEXT)])
+
+
+@given(st.lists(st.one_of(WORDS, st.text(max_size=20)), max_size=6), st.sampled_from([" ", "\n", "", ",", "="]))
+def test_done_twice_it_is_done_once(parts: list[str], joint: str) -> None:
+    once = redacted(joint.join(parts))
+    assert redacted(once.text).text == once.text
+
+
+PATTERNS = [*secrets.TOKENS.values(), secrets.PRIVATE_KEY, secrets.URL_PASSWORD, secrets.AUTHORIZATION, secrets.BEARER,
+            secrets.NAMED]  # fmt: skip
+REPEATS = (regex.MAX_REPEAT, regex.MIN_REPEAT)
+MOST = 256
+"""Signs that one attempt may give back."""
+
+
+def repeats(pattern: Any) -> Iterator[tuple[Any, int, int, Any]]:
+    """(kind, least, most, what is repeated), outermost first."""
+    for kind, argument in pattern:
+        if kind in (*REPEATS, regex.POSSESSIVE_REPEAT):
+            least, most, inner = argument
+            yield kind, least, most, inner
+            yield from repeats(inner)
+        elif isinstance(argument, tuple):
+            for part in argument:
+                if isinstance(part, regex.SubPattern):
+                    yield from repeats(part)
+                elif isinstance(part, list):
+                    yield from itertools.chain.from_iterable(
+                        repeats(p) for p in part if isinstance(p, regex.SubPattern)
+                    )
+
+
+@pytest.mark.parametrize("pattern", PATTERNS)
+def test_no_pattern_can_backtrack_for_long(pattern: str) -> None:
+    """What is given back is bounded, and nothing that may be given back lies within another repeat."""
+    found = list(repeats(regex.parse(pattern)))
+    assert found, "the walk finds no repeat: it does not know this pattern's structure"
+    for kind, _, most, inner in found:
+        if kind in REPEATS:
+            assert most <= MOST
+            assert not list(repeats(inner))
+        for inner_kind, _, inner_most, _ in repeats(inner):
+            assert inner_kind == regex.POSSESSIVE_REPEAT or inner_most <= 1
+
+
+def test_the_walk_finds_what_it_is_to_find() -> None:
+    kinds = [(kind, most) for kind, _, most, _ in repeats(regex.parse(r"(?:a|(b+)*)c{2,5}"))]
+    assert kinds == [(regex.MAX_REPEAT, regex.MAXREPEAT), (regex.MAX_REPEAT, regex.MAXREPEAT), (regex.MAX_REPEAT, 5)]
+
+
+@pytest.mark.parametrize(
+    "unit",
+    ["a", "-", "----- ", "-----BEGIN PRIVATE " + "KEY-----", "-----BEGIN PRIVATE " + "KEY-----\n" + MIXED, "ey" + "J_",
+     "ey" + "Jabcdefghijkl.", "a://b:c", "a://", "://:", "password", "password=", "password is ", "token: ", "bearer ",
+     "authorization: bearer ", "AKI" + "A", "xox" + "b-", "sk-", "sk-" + "ant-", " ", "\n", "=", "\\n", "パスワードは"],
+)  # fmt: skip
+def test_adversarial_text_of_32000_characters_is_redacted_once(unit: str) -> None:
+    text = (unit * (32_000 // len(unit) + 1))[:32_000]
+    once = redacted(text).text
+    assert redacted(once).text == once

@@ -1,0 +1,41 @@
+"""spec L1, step 2: where a sentence ends."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from madeleine.memory.text.sentences import sentences
+
+
+@pytest.mark.parametrize(
+    "parts",
+    [
+        ["It rained. ", "We stayed! ", "Why? ", "Nobody knew."],
+        ["He paid 3.50 euros. ", "Then he left."],
+        ["Dr. Smith met J. R. Miller at 5 p.m. at St. Mary's. ", "They talked."],
+        ["Am 3. Oktober war frei. ", "Alle schliefen."],
+        ["“Go!” ", "She went (at once.) ", "Nobody saw."],
+        ["it was late. and dark."],
+        ["昨日は雨だった。", "家にいた！", "「寒いね。」", "と言った。"],
+        ["今天很冷。", "我们在家。"],
+        ["Это было давно. ", "Все забыли."],
+        ["वह आया। ", "वह गया।"],
+        ["هل أنت هنا؟ ", "نعم."],
+        ["Wait… ", "What?! ", "No."],
+        ["He owns node.js and example.com today."],
+        ["no end"],
+        ["so....)it goes... ", "And on."],
+        [],
+    ],
+)
+def test_sentences_end_where_a_reader_would_say(parts: list[str]) -> None:
+    assert sentences("".join(parts)) == parts
+
+
+@given(st.text(st.sampled_from("aB1 .!?。」”)\n…Dr")))
+def test_sentences_join_back_and_none_is_blank(text: str) -> None:
+    found = sentences(text)
+    assert "".join(found) == text
+    assert all(found)

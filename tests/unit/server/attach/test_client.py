@@ -1,0 +1,31 @@
+"""Commands that ask the host."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+from pathlib import Path
+
+import pytest
+
+from madeleine.server.attach.address import ABOUT, SOCKET
+from madeleine.server.attach.client import CannotBeWatched, news_of_host
+from madeleine.server.attach.hello import reply
+
+
+async def test_a_host_that_tells_no_news_is_named_with_what_to_do(tmp_path: Path) -> None:
+    """The first hosts hung up on a wish that they did not know."""
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        if json.loads(await reader.readline())["madeleine"]["want"] == "status":
+            writer.write(reply(ok=True, version="0.0.9", pid=os.getpid()))
+            await writer.drain()
+        writer.close()
+
+    about = {"pid": os.getpid(), "version": "0.0.9", "socket": str(tmp_path / SOCKET)}
+    (tmp_path / ABOUT).write_text(json.dumps(about), encoding="utf-8")
+    async with await asyncio.start_unix_server(serve, tmp_path / SOCKET):
+        with pytest.raises(CannotBeWatched, match=r"Madeleine 0\.0\.9, whose .*`madeleine stop`"):
+            async with news_of_host(tmp_path, {}):
+                pass

@@ -1,0 +1,221 @@
+"""ruling 1 (design: truth and index): what is written reaches the index by itself, whatever fails on the way."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager, suppress
+from pathlib import Path
+
+import pytest
+
+from madeleine.memory.errors import EmbeddingUnavailable, IndexUnavailable
+from madeleine.memory.ingest.erasure import Erasure
+from madeleine.memory.ingest.index_keeper import IndexKeeper
+from madeleine.memory.model import LIVING, Memory, ModelName
+from madeleine.memory.ports import StoreBatch
+from madeleine.server.background import index_upkeep as background
+from madeleine.server.background.index_upkeep import Background
+from madeleine.storage.qdrant.edge import EdgeIndex
+from madeleine.storage.qdrant.schema import Fingerprint
+from madeleine.storage.sql.ledger import Ledger, open_ledger
+from tests.contracts.ledger_contract import WAIT_S
+from tests.doubles import ADA, WordEmbedder, a_memory
+
+Turn = int | str
+"""Memories brought in, or what else was done."""
+
+
+class WatchedKeeper(IndexKeeper):
+    """Tells of each turn, fails when it is told to, and rests behind a turn while it may not go on."""
+
+    def __init__(self, ledger: Ledger, index: EdgeIndex, embedder: WordEmbedder) -> None:
+        super().__init__(ledger, index, embedder)
+        self.turns: asyncio.Queue[Turn] = asyncio.Queue()
+        self.filled: asyncio.Queue[int] = asyncio.Queue()
+        self.fails_to_catch_up: list[Exception] = []
+        self.fails_to_fill_in: list[Exception] = []
+        self.goes_on = asyncio.Event()
+        self.goes_on.set()
+
+    async def catch_up(self, *, to_now: bool = False) -> int:
+        if self.fails_to_catch_up:
+            self.turns.put_nowait("failed")
+            raise self.fails_to_catch_up.pop()
+        done = await super().catch_up(to_now=to_now)
+        self.turns.put_nowait(done)
+        await self.goes_on.wait()
+        return done
+
+    async def fill_in_vectors(self) -> int:
+        if self.fails_to_fill_in:
+            raise self.fails_to_fill_in.pop()
+        done = await super().fill_in_vectors()
+        self.filled.put_nowait(done)
+        return done
+
+
+class WatchedIndex(EdgeIndex):
+    """Tells when it is asked to optimise itself."""
+
+    turns: asyncio.Queue[Turn]
+
+    async def optimize(self) -> bool:
+        self.turns.put_nowait("optimized")
+        return await super().optimize()
+
+
+class House:
+    """The background work with the adapters that it has in the server."""
+
+    def __init__(self, ledger: Ledger, index: WatchedIndex) -> None:
+        self.ledger = ledger
+        self.index = index
+        self.embedder = WordEmbedder()
+        self.keeper = WatchedKeeper(ledger, index, self.embedder)
+        self.erasure = Erasure(ledger, self.keeper, index)
+        index.turns = self.keeper.turns
+
+    async def write(self, memory: Memory, *, embedded: bool = True) -> None:
+        """Into the ledger alone, which leaves a mark."""
+        vectors = {memory.content_hash: self.embedder.vector(memory.embed_text)} if embedded else {}
+        await self.ledger.commit(ADA, StoreBatch(new=(memory,), model=self.embedder.model, vectors=vectors))
+
+    async def turns(self, count: int) -> list[Turn]:
+        return [await self.keeper.turns.get() for _ in range(count)]
+
+    @asynccontextmanager
+    async def at_work(self, warm_up: Callable[[], Awaitable[None]] | None = None) -> AsyncIterator[Background]:
+        work = Background(self.keeper, self.index, warm_up or self.embedder.warm_up, self.erasure)
+        task = asyncio.create_task(work.run())
+        try:
+            async with asyncio.timeout(WAIT_S):
+                yield work
+        finally:
+            task.cancel()
+            with suppress(asyncio.CancelledError):
+                await task
+
+
+@pytest.fixture
+async def house(tmp_path: Path, new_db: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[House]:
+    monkeypatch.setattr(background, "CATCH_UP_SECONDS", 0)
+    monkeypatch.setattr(background, "EMBED_RETRY_SECONDS", 0)
+    index = await WatchedIndex.open(tmp_path / "index", Fingerprint(WordEmbedder().model, WordEmbedder().dim))
+    assert isinstance(index, WatchedIndex)
+    async with open_ledger(new_db) as ledger:
+        yield House(ledger, index)
+    await index.close()
+
+
+async def test_what_is_written_is_brought_in_when_it_is_said_and_its_mark_is_cleared(house: House) -> None:
+    """ruling 1"""
+    async with house.at_work() as work:
+        assert await house.turns(2) == [0, "optimized"]
+        await house.write(a_memory("Sailed to the harbor"))
+        work.wake()
+        assert await house.turns(1) == [1]
+        assert await house.ledger.pending(limit=9) == []
+        assert await house.index.count() == 1
+
+
+async def test_what_is_left_from_the_last_time_is_brought_in_at_the_start(house: House) -> None:
+    """ruling 1: the last server may have been killed before it came to it."""
+    await house.write(a_memory("Sailed to the harbor"))
+    async with house.at_work():
+        assert await house.turns(1) == [1]
+        assert await house.ledger.pending(limit=9) == []
+
+
+async def test_what_is_written_during_a_turn_gets_a_turn_of_its_own(house: House) -> None:
+    """A wake-up that is forgotten leaves a mark until the next store, or for ever."""
+    async with house.at_work() as work:
+        assert await house.turns(2) == [0, "optimized"]
+        house.keeper.goes_on.clear()
+        await house.write(a_memory("Sailed to the harbor"))
+        work.wake()
+        assert await house.turns(1) == [1]
+        await house.write(a_memory("Played the violin"))
+        work.wake()
+        house.keeper.goes_on.set()
+        assert await house.turns(1) == [1]
+
+
+async def test_a_turn_that_fails_is_logged_and_tried_again_without_being_asked(
+    house: House, caplog: pytest.LogCaptureFixture
+) -> None:
+    """ruling 1: the marks are still there."""
+    house.keeper.fails_to_catch_up = [IndexUnavailable("the server is down"), OSError("no space")]
+    await house.write(a_memory("Sailed to the harbor"))
+    async with house.at_work():
+        assert await house.turns(3) == ["failed", "failed", 1]
+    unforeseen, foreseen = caplog.records
+    assert unforeseen.exc_info is not None
+    assert str(unforeseen.exc_info[1]) == "no space"
+    assert "the server is down" in foreseen.getMessage()
+    assert (unforeseen.levelno, foreseen.levelno) == (logging.ERROR, logging.WARNING)
+
+
+async def test_the_index_is_optimized_at_the_start_and_again_when_enough_has_come(
+    house: House, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """At the start it may pay: the index was built anew, or the last server was killed."""
+    monkeypatch.setattr(background, "OPTIMIZE_AFTER", 2)
+    async with house.at_work() as work:
+        assert await house.turns(2) == [0, "optimized"]
+        for seen in ([1], [1, "optimized"], [1]):
+            await house.write(a_memory("Sailed to the harbor"))
+            work.wake()
+            assert await house.turns(len(seen)) == seen
+        assert house.keeper.turns.empty()
+
+
+async def test_vectors_are_filled_in_when_the_model_comes_back(house: House, caplog: pytest.LogCaptureFixture) -> None:
+    """ruling 1: until then the marks are worked off all the same, and a model that is away is not an error."""
+    memory = a_memory("Sailed to the harbor")
+    await house.write(memory, embedded=False)
+    came_back = asyncio.Event()
+    tries = 0
+
+    async def warm_up() -> None:
+        nonlocal tries
+        tries += 1
+        if not came_back.is_set():
+            raise EmbeddingUnavailable(ModelName("words"), "it is still being fetched")
+
+    target = house.embedder.vector("Sailed to the harbor")
+    async with house.at_work(warm_up) as work:
+        assert await house.turns(2) == [1, "optimized"]
+        await house.write(a_memory("Played the violin"))
+        work.wake()
+        assert await house.turns(1) == [1]
+        assert tries > 1
+        assert memory.id not in dict(await house.index.nearest(ADA, target, limit=1, statuses=LIVING))
+        came_back.set()
+        assert await house.keeper.filled.get() == 1
+        assert [id_ for id_, _ in await house.index.nearest(ADA, target, limit=1, statuses=LIVING)] == [memory.id]
+        assert await house.ledger.pending(limit=9) == []
+    assert [record for record in caplog.records if record.levelno > logging.INFO] == []
+
+
+async def test_vectors_are_filled_in_again_for_what_was_stored_without_one(house: House) -> None:
+    """ruling 1: a store may have given up on the model just before it came, and commit just after."""
+    async with house.at_work() as work:
+        assert await house.keeper.filled.get() == 0
+        await house.write(a_memory("Sailed to the harbor"), embedded=False)
+        work.wake()
+        assert await house.keeper.filled.get() == 1
+        # Not over and over: time for many turns is given, and none is taken.
+        for _ in range(20):
+            assert await house.ledger.count_memories() == 1
+        assert house.keeper.filled.empty()
+
+
+async def test_filling_in_that_fails_is_logged_and_tried_again(house: House, caplog: pytest.LogCaptureFixture) -> None:
+    """ruling 1"""
+    house.keeper.fails_to_fill_in = [IndexUnavailable("the server is down")]
+    await house.write(a_memory("Sailed to the harbor"), embedded=False)
+    async with house.at_work():
+        assert await house.keeper.filled.get() == 1
+    assert [str(record.exc_info[1]) for record in caplog.records if record.exc_info] == ["the server is down"]

@@ -1,0 +1,144 @@
+"""spec T1: the task that looks over conversations, in the process that owns the memory."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import Counter
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+import pytest
+
+from madeleine.memory.language import LanguageModel
+from madeleine.memory.watch.thread import Turned
+from madeleine.server.background import polling as rounds
+from madeleine.server.background.memory_thread import Watcher, runs
+from madeleine.server.settings.settings import Settings
+
+NEVER = 3_600.0
+
+
+class Threaded:
+    """A memory thread whose turns are told what they come to, and how long they take."""
+
+    def __init__(self, *turns: Turned | Exception, seconds: float = NEVER) -> None:
+        self.news = asyncio.Event()
+        self.turns = list(turns)
+        self.done = 0
+        self.came: asyncio.Queue[LanguageModel | None] = asyncio.Queue()
+        self.goes_on = asyncio.Event()
+        self.goes_on.set()
+        self.cancelled = 0
+        self.lent = 0
+        self.is_open = True
+        self.watcher = Watcher(lambda: self if self.is_open else None, self.lend, seconds=seconds)
+
+    @asynccontextmanager
+    async def lend(self) -> AsyncIterator[None]:
+        self.lent += 1
+        try:
+            yield
+        finally:
+            self.lent -= 1
+
+    async def turn(self, language: LanguageModel | None) -> Turned:
+        self.came.put_nowait(language)
+        assert self.lent == 1
+        try:
+            await self.goes_on.wait()
+        except asyncio.CancelledError:
+            self.cancelled += 1
+            raise
+        self.done += 1
+        found = self.turns.pop(0) if self.turns else Turned()
+        if isinstance(found, Exception):
+            raise found
+        return found
+
+
+async def test_it_turns_until_nothing_more_waits() -> None:
+    home = Threaded(Turned(more=True), Turned(more=True), Turned())
+    await home.watcher.look()
+    assert (home.done, home.lent) == (3, 0)
+
+
+async def test_what_is_observed_wakes_it_before_its_time() -> None:
+    home = Threaded()
+    running = asyncio.create_task(home.watcher.run())
+    for _ in range(2):
+        home.news.set()
+        await home.came.get()
+    await home.watcher.end(running)
+    assert home.done == 2
+
+
+async def test_it_looks_by_itself_every_so_often() -> None:
+    home = Threaded(seconds=0.001)
+    running = asyncio.create_task(home.watcher.run())
+    for _ in range(3):
+        await home.came.get()
+    await home.watcher.end(running)
+
+
+async def test_nothing_is_looked_at_before_the_memory_is_open() -> None:
+    home = Threaded(seconds=0.001)
+    home.is_open = False
+    await home.watcher.look()
+    running = asyncio.create_task(home.watcher.run())
+    home.is_open = True
+    await home.came.get()
+    await home.watcher.end(running)
+
+
+async def test_a_turn_that_fails_is_logged_and_the_next_look_tries_again(caplog: pytest.LogCaptureFixture) -> None:
+    home = Threaded(OSError("no"), Turned(Counter(stored=2, looked=3)))
+    with caplog.at_level(logging.INFO):
+        await home.watcher.look()
+        await home.watcher.look()
+    assert home.done == 2
+    assert [record.levelname for record in caplog.records] == ["ERROR", "INFO"]
+    assert caplog.records[1].message == "the memory thread: 3 looked, 2 stored"
+
+
+@pytest.mark.parametrize(("seconds", "cancelled"), [(0.0, 1), (60.0, 0)])
+async def test_at_the_end_a_quick_turn_is_finished_and_another_is_cancelled(
+    monkeypatch: pytest.MonkeyPatch, seconds: float, cancelled: int
+) -> None:
+    """It is repeated at the next start (tests/unit/memory/watch/test_thread.py)."""
+    monkeypatch.setattr(rounds, "QUICK_SECONDS", seconds)
+    home = Threaded(Turned(more=True))
+    home.goes_on.clear()
+    home.news.set()
+    running = asyncio.create_task(home.watcher.run())
+    await home.came.get()
+    ending = asyncio.create_task(home.watcher.end(running))
+    resting = asyncio.create_task(home.watcher.at_rest())
+    if not cancelled:
+        await asyncio.sleep(0)
+        assert not resting.done()
+        home.goes_on.set()
+    await ending
+    await resting
+    assert (home.cancelled, home.done, running.done()) == (cancelled, 1 - cancelled, True)
+
+
+@pytest.mark.parametrize(
+    ("given", "does"),
+    [
+        ({}, False),
+        ({"thread": "on"}, False),
+        ({"anthropic_api_key": "k"}, False),
+        ({"thread": "On", "anthropic_api_key": "k"}, True),
+        ({"llm_api_key": "k"}, True),
+        ({"llm_url": "http://127.0.0.1:1/v1", "llm_large_model": "m"}, True),
+        ({"llm_api_key": "k", "thread": "off"}, False),
+        ({"llm_api_key": "k", "llm": "off"}, False),
+        ({"thread_records": True}, True),
+        ({"thread_records": True, "thread": "off"}, False),
+    ],
+)
+def test_it_runs_where_a_model_was_chosen_for_this_program(given: dict[str, Any], does: bool) -> None:
+    """spec T1: off by default without a model."""
+    assert runs(Settings.model_validate(given)) is does

@@ -1,0 +1,58 @@
+"""The command `madeleine`."""
+
+from __future__ import annotations
+
+from argparse import Namespace
+from pathlib import Path
+
+import pytest
+
+from madeleine.memory.model import BeingId
+from madeleine.memory.scope import Scope
+from madeleine.server.cli.arguments import parser
+from madeleine.server.cli.main import add_notes, chosen, main
+from madeleine.server.settings.settings import Settings
+from madeleine.server.wiring.ledgers import LEDGER
+from madeleine.storage.sql.ledger import open_ledger
+
+
+@pytest.mark.parametrize(
+    ("line", "found"),
+    [
+        ([], {}),
+        (["serve"], {}),
+        (["--toolsets", "memory"], {"toolsets": "memory"}),
+        (["--read-only", "serve", "--tools=recall,store"], {"read_only": True, "tools": "recall,store"}),
+        (["serve", "--exclude-tools", "forget", "--read-only"], {"exclude_tools": "forget", "read_only": True}),
+    ],
+)
+def test_tools_are_chosen_before_or_after_the_subcommand(line: list[str], found: dict[str, object]) -> None:
+    assert chosen(parser().parse_args(line)) == found
+
+
+def test_an_unknown_tool_is_told_at_the_start(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("MADELEINE_DATA_DIR", str(tmp_path / "data"))
+    monkeypatch.setattr(
+        "madeleine.server.wiring.privacy.keep_private", lambda: None
+    )  # it would be this process's for good
+    assert main(["serve", "--in-process", "--tools", "recall,remember"]) == 2
+    assert (
+        "There is no tool 'remember'. Known are context, forget, ingest, observe, profile, recall,"
+        in capsys.readouterr().err
+    )
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("mark", ["\u2028", "\u2029", "\x85", "\x0b", "\x1c"])
+async def test_a_note_is_a_line_of_the_file_whatever_characters_it_holds(tmp_path: Path, mark: str) -> None:
+    """JSON may hold what Python takes for an end of a line; notes were cut there."""
+    notes = [f'{{"action":"before{mark}after"}}', '{"action":"next"}']
+    file = tmp_path / "notes.jsonl"
+    file.write_bytes(f"{notes[0]}\n\n{notes[1]}\r\n".encode())
+    settings = Settings(data_dir=tmp_path / "data", being="ada")
+    await add_notes(settings, Namespace(file=str(file)))
+    async with open_ledger(settings.data_dir / LEDGER) as ledger:
+        waiting = await ledger.unread_notes(Scope(BeingId("ada"), "test"), type="scene")
+    assert sorted(note.content for note in waiting) == sorted(notes)
