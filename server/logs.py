@@ -11,7 +11,7 @@ from types import TracebackType
 
 from madeleine.memory.errors import InvalidInput, KeyConflict, MadeleineError
 
-OURS = ("memory", "storage", "inference", "patrol", "tools", "server")
+OURS = ("madeleine",)
 TALKATIVE = ("mcp", "uvicorn", "httpx", "httpx2", "alembic", "anthropic", "openai")
 """Libraries that tell at `info` what is our own log's to tell, session ids among it."""
 FORMAT = "%(asctime)s %(levelname)s %(name)s: %(message)s"
