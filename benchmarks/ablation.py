@@ -7,8 +7,8 @@ from dataclasses import replace
 
 import numpy as np
 
+from madeleine.memory.candidates import Pool
 from madeleine.memory.model import MemoryId
-from madeleine.memory.ports import Pool
 from madeleine.memory.recall.recall import RecallConfig
 from madeleine.memory.rules.ranking.blended import RankingWeights, blended
 from madeleine.memory.rules.ranking.matching import matches

@@ -37,8 +37,8 @@ from benchmarks.year import Fact, Year, year
 from madeleine.inference.dense import DenseEmbedder
 from madeleine.inference.stems import stem
 from madeleine.memory.ingest.store import StoreScenes
+from madeleine.memory.keyword_search import KeywordQuery
 from madeleine.memory.model import BeingId, Memory, MemoryId, ModelName
-from madeleine.memory.ports import KeywordQuery
 from madeleine.memory.recall.recall import Query, Recall
 from madeleine.memory.recall.revisit import Revisit
 from madeleine.memory.recall.search import Search, terms_of

@@ -40,6 +40,7 @@ from rich.table import Table
 from benchmarks.scenes import questions, texts
 from madeleine.inference import packaged
 from madeleine.inference.dense import DenseEmbedder
+from madeleine.memory.ingest.ports import StoreBatch
 from madeleine.memory.model import (
     BeingId,
     Cluster,
@@ -53,8 +54,7 @@ from madeleine.memory.model import (
     Scene,
     Vector,
 )
-from madeleine.memory.patrol_ports import PatrolChanges
-from madeleine.memory.ports import StoreBatch
+from madeleine.memory.patrol_records import PatrolChanges
 from madeleine.memory.recall.recall import Query
 from madeleine.memory.rules.dynamics.grouping import mean_vector
 from madeleine.memory.scope import Scope

@@ -27,8 +27,8 @@ from rich.progress import Progress, TaskID
 from rich.table import Table
 
 from benchmarks import ablation, metrics, sets
+from madeleine.memory.candidates import Question
 from madeleine.memory.model import LIVING, BeingId, MemoryId, Vector
-from madeleine.memory.ports import Question
 from madeleine.memory.recall.recall import Query, Recall, RecallConfig
 from madeleine.memory.rules.ranking.matching import MatchThresholds
 from madeleine.memory.scope import Scope

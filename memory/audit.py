@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from datetime import datetime
+from typing import Literal, Protocol
 
-from madeleine.memory.ports import AuditEntry, AuditEvent, AuditLog
+from madeleine.memory.model import (
+    BeingId,
+)
 from madeleine.memory.scope import Scope
 
 
@@ -32,3 +36,55 @@ class Audit:
     def __call__(self, scope: Scope, event: AuditEvent, *, tool: str = "", ids: Iterable[str] = ()) -> None:
         """Returns at once; written at latest a second later."""
         self._log.record(entry_of(scope, event, self._now(), tool=tool, ids=ids))
+
+
+AuditEvent = Literal[
+    "store", "reinforce", "update", "forget", "observe", "note", "patrol", "recall", "reindex", "token", "profile",
+]  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AuditEntry:
+    """Who did what to which memories, when (spec O4, O10). Never a text, never a query.
+
+    `being_id` is "" for what concerns all beings, `role` where the connection has none. `ids`: the memories, notes,
+    messages and days of the diary that were written, shown or erased, the run of a patrol, the token. `seq` numbers the
+    entries without a gap; 0 before it is written.
+    """
+
+    event: AuditEvent
+    at: datetime
+    being_id: BeingId
+    client: str = ""
+    role: str = ""
+    tool: str = ""
+    ids: tuple[str, ...] = ()
+    seq: int = 0
+
+
+class AuditLog(Protocol):
+    """For what changes nothing that is stored: written in batches off the request path, at latest a second later. What
+    changes something is audited by the ledger, in the transaction of the change."""
+
+    def record(self, entry: AuditEntry) -> None: ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AuditQuery:
+    """The last `limit` of all beings, unless one is named; `since` and `until` inclusive."""
+
+    being_id: BeingId | None = None
+    event: AuditEvent | None = None
+    since: datetime | None = None
+    until: datetime | None = None
+    limit: int = 100
+
+
+class AuditReader(Protocol):
+    async def audit(self, query: AuditQuery) -> list[AuditEntry]:
+        """Oldest first."""
+        ...
+
+    async def audit_missing(self) -> int:
+        """How many entries were removed from the file past the ledger."""
+        ...

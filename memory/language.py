@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Literal, Protocol, TypeVar
+from typing import Literal, TypeVar
 
 from pydantic import BaseModel
 
@@ -40,12 +39,3 @@ class Spent:
     @property
     def tokens(self) -> int:
         return self.input_tokens + self.output_tokens
-
-
-class LanguageModel(Protocol):
-    """Safe for use by several tasks. Retries, backoff and timeouts are its own."""
-
-    async def ask(self, prompt: Prompt, shape: type[Answer], spend: Callable[[Spent], None]) -> Answer:
-        """An answer of that shape, checked. `spend` is called for every call that cost tokens, also where the answer
-        could not be used. Raises `LanguageModelUnavailable`, `UnusableAnswer`; never quotes the key."""
-        ...

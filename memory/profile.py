@@ -3,16 +3,12 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Literal, Protocol
+from typing import Literal
 
-from madeleine.memory.chat import ChatReads
 from madeleine.memory.errors import InvalidInput
-from madeleine.memory.model import Memory, MemoryId, Note, NoteId
-from madeleine.memory.patrol_ports import DiaryEntry, Thoughts
-from madeleine.memory.scope import Scope
+from madeleine.memory.model import MemoryId
 
 ProfileKind = Literal["soul", "partner_rules", "preferences", "relationships", "tools", "map", "knowledge"]
 KINDS: tuple[ProfileKind, ...] = (
@@ -57,49 +53,3 @@ def kept_already(name: str) -> InvalidInput:
         f"The preference {name[:200]!r} says that already. The new one was not written: set {name[:200]!r} anew, or "
         "remove it first."
     )
-
-
-class ProfileLedger(Protocol):
-    async def profile(self, scope: Scope) -> list[ProfileEntry]:
-        """All entries, by kind and name; of preferences that are memories, those whose memory is alive, with what it
-        says now. Also the latest procedural memories that have no entry, as if they had, in the order of their coming.
-        """
-        ...
-
-    async def write_entry(self, scope: Scope, entry: ProfileEntry) -> MemoryId | None:
-        """Durably, in place of the entry of that kind and name, and of one that was learnt, of the same memory. The
-        memory that the replaced one was of, if it was of another that is alive. Raises `InvalidInput` if the memory is
-        that of an entry with another name; `StorageFull`, `StorageError`."""
-        ...
-
-    async def remove_entry(self, scope: Scope, entry: ProfileEntry, *, at: datetime) -> bool:
-        """False if it is gone already."""
-        ...
-
-    async def add_note(self, scope: Scope, note: Note) -> None: ...
-
-    async def open_notes(self, scope: Scope, *, limit: int) -> list[Note]:
-        """The latest that are unread and no scenes, oldest first."""
-        ...
-
-    async def close_note(self, scope: Scope, note_id: NoteId, *, at: datetime, remove: bool = False) -> bool:
-        """Marked as done, or taken away. False if there is no such note that is no scene."""
-        ...
-
-
-class ContextLedger(ChatReads, Protocol):
-    """What a context reads."""
-
-    async def profile(self, scope: Scope) -> list[ProfileEntry]: ...
-
-    async def open_notes(self, scope: Scope, *, limit: int) -> list[Note]: ...
-
-    async def thoughts(self, scope: Scope) -> Thoughts: ...
-
-    async def diary_since(self, scope: Scope, date: str, *, limit: int) -> list[DiaryEntry]:
-        """The latest of those of that ISO date and later, oldest first."""
-        ...
-
-    async def recently_activated(self, scope: Scope, *, limit: int) -> Sequence[Memory]:
-        """Living memories with an action, the last one that came to mind first (spec P5)."""
-        ...

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import NewType, Protocol
+from typing import NewType
 
 from madeleine.memory.model import BeingId
 from madeleine.memory.roles import Role
@@ -31,27 +30,3 @@ class Token:
 
     def valid(self, now: datetime) -> bool:
         return self.revoked_at is None and (self.expires_at is None or now < self.expires_at)
-
-
-class TokenLedger(Protocol):
-    """Tokens are revoked, never removed: whose they were stays known."""
-
-    async def add(self, token: Token) -> None:
-        """Audited, as `revoke` is (spec O10)."""
-        ...
-
-    async def find(self, id_: TokenId) -> Token | None:
-        """As it is now, also when another process has just revoked it."""
-        ...
-
-    async def all(self) -> Sequence[Token]:
-        """Oldest first, revoked and expired ones too."""
-        ...
-
-    async def any(self) -> bool:
-        """Whether there ever was one."""
-        ...
-
-    async def revoke(self, id_: TokenId, *, at: datetime) -> bool:
-        """False if there is none of this id. Revoked again, it keeps its first moment."""
-        ...

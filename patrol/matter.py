@@ -7,11 +7,11 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from madeleine.memory.model import ClusterId, ContentHash, MemoryId, Vector
-from madeleine.memory.patrol_ports import PatrolReads
 from madeleine.patrol.deciding.answers import Answer, Refused
 from madeleine.patrol.deciding.checks import Present
 from madeleine.patrol.deciding.offer import Kind, Offer
 from madeleine.patrol.night import Night
+from madeleine.patrol.ports import PatrolReads
 from madeleine.patrol.round import World
 
 

@@ -12,11 +12,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from madeleine.memory.model import Cluster, ClusterId, ContentHash, Memory, MemoryId, ModelName, Note, RunId, Vector
-from madeleine.memory.patrol_ports import DiaryEntry, OfferId, PatrolChanges, PatrolTransaction, Subject, Thoughts
+from madeleine.memory.patrol_records import DiaryEntry, OfferId, PatrolChanges, Subject, Thoughts
 from madeleine.memory.ports import WordStatistics
 from madeleine.memory.rules.dynamics.grouping import mean_vector
 from madeleine.memory.rules.dynamics.roots import ROOTS, Root
 from madeleine.memory.scope import Scope
+from madeleine.patrol.ports import PatrolTransaction
 
 CLUSTERS_AT_ONCE = 200
 """Read in one go to be recomputed: one by one, each costs two queries of milliseconds."""

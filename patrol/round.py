@@ -11,13 +11,13 @@ from dataclasses import dataclass, field, replace
 from datetime import date, datetime
 
 from madeleine.memory.errors import EmbeddingUnavailable, LanguageModelUnavailable
-from madeleine.memory.language import Answer, LanguageModel, Prompt, Spent
+from madeleine.memory.language import Answer, Prompt, Spent
 from madeleine.memory.model import ClusterId, ContentHash, ModelName, RunId, Vector
-from madeleine.memory.patrol_ports import PatrolLedger, PatrolReads, PatrolTransaction
-from madeleine.memory.ports import Embedder, WordStatistics
+from madeleine.memory.ports import Embedder, LanguageModel, WordStatistics
 from madeleine.memory.rules.storing.secrets import Redact, redacted
 from madeleine.memory.scope import Scope
 from madeleine.patrol.night import Evening, Night
+from madeleine.patrol.ports import PatrolLedger, PatrolReads, PatrolTransaction
 from madeleine.patrol.report import Spending
 
 BYTES_A_TOKEN = 3

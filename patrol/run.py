@@ -14,15 +14,16 @@ from datetime import date, datetime
 from typing import Literal
 
 from madeleine.memory.errors import CannotUndo, MadeleineError
-from madeleine.memory.language import LanguageModel
 from madeleine.memory.model import BeingId, MemoryId, RunId
-from madeleine.memory.patrol_ports import PatrolLedger, Run, Undone
-from madeleine.memory.ports import ActivationLog, Embedder, WordStatistics
+from madeleine.memory.patrol_records import Run, Undone
+from madeleine.memory.ports import Embedder, LanguageModel, WordStatistics
+from madeleine.memory.recall.ports import ActivationLog
 from madeleine.memory.rules.storing.secrets import Redact, redacted
 from madeleine.memory.scope import Scope
 from madeleine.patrol.deciding.decision import Decision
 from madeleine.patrol.deciding.offer import Offer
 from madeleine.patrol.evening import prepare
+from madeleine.patrol.ports import PatrolLedger
 from madeleine.patrol.report import STEPS, PatrolReport, StepName
 from madeleine.patrol.round import PatrolConfig, Round, World
 from madeleine.patrol.settling import carry_out, hand_out

@@ -10,7 +10,7 @@ from dataclasses import replace
 
 from madeleine.memory.errors import LanguageModelUnavailable, UnusableAnswer
 from madeleine.memory.model import ContentHash, Vector
-from madeleine.memory.patrol_ports import KeptOffer, OfferId
+from madeleine.memory.patrol_records import KeptOffer, OfferId
 from madeleine.patrol.deciding.answers import Answer, Consolidation, Diary, Refused, Split, Summary
 from madeleine.patrol.deciding.decide import decide
 from madeleine.patrol.deciding.decision import Decision, answer_of

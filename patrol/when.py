@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Literal
 
-from madeleine.memory.patrol_ports import Lately
+from madeleine.memory.patrol_records import Lately
 
 Reason = Literal["memories", "hour", "quiet"]
 

@@ -39,13 +39,12 @@ from madeleine.memory.model import (
     WhenItem,
     happened_at,
 )
-from madeleine.memory.patrol_ports import (
+from madeleine.memory.patrol_records import (
     ClusterCount,
     DiaryEntry,
     KeptOffer,
     OfferId,
     PatrolChanges,
-    PatrolReads,
     Run,
     RunState,
     SessionCount,
@@ -53,10 +52,11 @@ from madeleine.memory.patrol_ports import (
     Thoughts,
     Undone,
 )
-from madeleine.memory.ports import Activation
+from madeleine.memory.recall.ports import Activation
 from madeleine.memory.rules.dynamics.decay import flagged
 from madeleine.memory.scope import Scope
 from madeleine.patrol.night import subject_of
+from madeleine.patrol.ports import PatrolReads
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
 ADA = Scope(BeingId("ada"))

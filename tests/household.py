@@ -15,16 +15,18 @@ from typing import Any
 
 import numpy as np
 
+from madeleine.memory.candidates import IndexPoint
 from madeleine.memory.errors import LanguageModelUnavailable, StorageError, UnusableAnswer
 from madeleine.memory.ingest.notes import add_note
 from madeleine.memory.ingest.store import NewScene, Stored, StoreScenes
 from madeleine.memory.ingest.update import UpdateMemory
 from madeleine.memory.language import Answer, Prompt, Spent
 from madeleine.memory.model import Changes, Memory, MemoryId, Note, RunId, Scene, Status, Vector, content_hash
-from madeleine.memory.patrol_ports import PatrolTransaction, Undone
-from madeleine.memory.ports import Activation, IndexPoint
+from madeleine.memory.patrol_records import Undone
+from madeleine.memory.recall.ports import Activation
 from madeleine.memory.rules.dynamics.roots import PROTOTYPES
 from madeleine.memory.scope import Scope
+from madeleine.patrol.ports import PatrolTransaction
 from madeleine.patrol.report import STEPS, PatrolReport, StepName
 from madeleine.patrol.round import PatrolConfig
 from madeleine.patrol.run import Patrol

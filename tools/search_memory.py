@@ -10,8 +10,8 @@ from typing import Annotated, Any, Literal
 from pydantic import Field
 
 from madeleine.memory.errors import InvalidInput
+from madeleine.memory.keyword_search import Hit, KeywordQuery, SearchSource
 from madeleine.memory.model import Category, parse_moment
-from madeleine.memory.ports import Hit, KeywordQuery, SearchSource
 from madeleine.memory.recall.search import Page, terms_of
 from madeleine.tools.arguments import Arguments, LongText, Short
 from madeleine.tools.replies import moment, present, provenance

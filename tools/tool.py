@@ -13,7 +13,7 @@ from madeleine.memory.ingest.forget import Forget
 from madeleine.memory.ingest.pour import Ingest
 from madeleine.memory.ingest.store import StoreScenes
 from madeleine.memory.ingest.update import UpdateMemory
-from madeleine.memory.language import LanguageModel
+from madeleine.memory.ports import LanguageModel
 from madeleine.memory.recall.recall import Recall
 from madeleine.memory.recall.revisit import Revisit
 from madeleine.memory.recall.search import Search

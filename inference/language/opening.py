@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Protocol
 
 from madeleine.inference.language.config import LanguageConfig
-from madeleine.memory.language import LanguageModel
+from madeleine.memory.ports import LanguageModel
 
 
 class OpenLanguageModel(LanguageModel, Protocol):

@@ -8,8 +8,8 @@ from typing import Literal, Protocol, get_args
 
 from madeleine.memory.chat import Message
 from madeleine.memory.context.flags import ContextFlags
+from madeleine.memory.keyword_search import Hit
 from madeleine.memory.model import Memory
-from madeleine.memory.ports import Hit
 from madeleine.memory.scope import Scope
 
 Block = Literal[

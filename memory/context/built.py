@@ -9,8 +9,8 @@ from madeleine.memory.chat import Message
 from madeleine.memory.context.asked import BuiltContext, ChatTurn, ContextQuery, Day, Dropped
 from madeleine.memory.context.fitting import Fit
 from madeleine.memory.context.pieces import Found
+from madeleine.memory.keyword_search import Hit
 from madeleine.memory.model import Memory
-from madeleine.memory.ports import Hit
 from madeleine.memory.rules.prompting.blocks import KEPT_IN_MIND, PARTS, Part, shortened
 
 One = TypeVar("One", Memory, Hit, Message)

@@ -12,9 +12,11 @@ from madeleine.memory.context.fitting import fitted
 from madeleine.memory.context.flags import LITE, ContextFlags
 from madeleine.memory.context.history import other_chats, this_chat
 from madeleine.memory.context.pieces import Found, pieces_of
+from madeleine.memory.context.ports import ContextLedger
 from madeleine.memory.context.profile import in_order
-from madeleine.memory.ports import Activation, ActivationLog, Embedder, Hit
-from madeleine.memory.profile import ContextLedger
+from madeleine.memory.keyword_search import Hit
+from madeleine.memory.ports import Embedder
+from madeleine.memory.recall.ports import Activation, ActivationLog
 from madeleine.memory.recall.recall import Query, Recall, Recalled
 from madeleine.memory.rules.prompting.blocks import SNAPSHOT, SYSTEM_PROMPT, Part
 from madeleine.memory.rules.prompting.saying import PROMPT

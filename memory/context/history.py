@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from madeleine.memory.chat import ChatReads, Message
+from madeleine.memory.chat import Message
+from madeleine.memory.context.ports import ChatReads
 from madeleine.memory.scope import Scope
 
 SESSIONS = 100

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 from madeleine.memory.chat import Message
 from madeleine.memory.context.flags import ContextFlags
+from madeleine.memory.keyword_search import Hit
 from madeleine.memory.model import Memory, Note
-from madeleine.memory.patrol_ports import DiaryEntry
-from madeleine.memory.ports import Hit
+from madeleine.memory.patrol_records import DiaryEntry
 from madeleine.memory.profile import ProfileEntry
 from madeleine.memory.rules.prompting.blocks import (
     Part,

@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 
+from madeleine.memory.context.ports import ProfileLedger
 from madeleine.memory.errors import InvalidInput
 from madeleine.memory.ingest.forget import Forget
 from madeleine.memory.ingest.notes import SCENE, Noted, add_note
@@ -15,7 +16,7 @@ from madeleine.memory.ingest.redaction import Cleaning
 from madeleine.memory.ingest.store import NewScene, StoreScenes
 from madeleine.memory.ingest.update import UpdateMemory
 from madeleine.memory.model import Changes, MemoryId, Note, NoteId, Scene
-from madeleine.memory.profile import KINDS, SOUL_PARTS, ProfileEntry, ProfileKind, ProfileLedger, kept_already
+from madeleine.memory.profile import KINDS, SOUL_PARTS, ProfileEntry, ProfileKind, kept_already
 from madeleine.memory.rules.storing.secrets import Redact, redacted
 from madeleine.memory.scope import Scope
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import asyncio
 
 from madeleine.memory.ingest.index_keeper import IndexKeeper
-from madeleine.memory.ports import Index, RemainsSource
+from madeleine.memory.ingest.ports import RemainsSource
+from madeleine.memory.ports import Index
 
 
 class Erasure:

@@ -12,8 +12,8 @@ from madeleine.memory.chat import MessageId
 from madeleine.memory.errors import IndexUnavailable
 from madeleine.memory.ingest.erasure import Erasure
 from madeleine.memory.ingest.index_keeper import IndexKeeper
+from madeleine.memory.ingest.ports import ForgetLedger
 from madeleine.memory.model import MemoryId
-from madeleine.memory.ports import ForgetLedger
 from madeleine.memory.scope import Scope
 
 PATIENCE_S = 20.0

@@ -8,8 +8,9 @@ from collections.abc import Awaitable, Callable, Sequence
 
 from madeleine.memory.errors import IndexTorn
 from madeleine.memory.ingest.pointing import index_points
+from madeleine.memory.ingest.ports import IndexSource
 from madeleine.memory.model import Memory, MemoryId
-from madeleine.memory.ports import Embedder, Index, IndexSource
+from madeleine.memory.ports import Embedder, Index
 
 logger = logging.getLogger(__name__)
 

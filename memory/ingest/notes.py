@@ -11,10 +11,10 @@ from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
+from madeleine.memory.ingest.ports import NoteLedger
 from madeleine.memory.ingest.redaction import clean_note
 from madeleine.memory.ingest.store import NewScene, draft
 from madeleine.memory.model import Category, DatedAction, Emotion, EmotionVector, Memory, Note, NoteId, Scene, WhenItem
-from madeleine.memory.ports import NoteLedger
 from madeleine.memory.rules.storing.secrets import Redact, redacted
 from madeleine.memory.scope import Scope
 

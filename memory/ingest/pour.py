@@ -17,6 +17,7 @@ from typing import Any, Literal, Protocol
 
 from madeleine.memory.errors import EmbeddingUnavailable, InvalidInput, KeyConflict
 from madeleine.memory.ingest.centroid import Centroids
+from madeleine.memory.ingest.ports import KeyedEarlier
 from madeleine.memory.ingest.rarity import Rarity
 from madeleine.memory.ingest.redaction import Cleaning
 from madeleine.memory.ingest.store import NewScene, Stored, StoreScenes
@@ -32,7 +33,7 @@ from madeleine.memory.model import (
     content_hash,
     embed_text,
 )
-from madeleine.memory.ports import Embedder, KeyedEarlier
+from madeleine.memory.ports import Embedder
 from madeleine.memory.rules.dynamics.importance import THRESHOLD, importance
 from madeleine.memory.rules.dynamics.novelty import novelty
 from madeleine.memory.rules.storing.chunking import LIMITS, ChunkLimits, chunked

@@ -13,8 +13,10 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from madeleine.memory.candidates import IndexPoint
 from madeleine.memory.errors import EmbeddingUnavailable, IndexUnavailable, InvalidInput, KeyConflict
 from madeleine.memory.ingest.pointing import index_now, index_points
+from madeleine.memory.ingest.ports import KeyedEarlier, Reinforcement, StoreBatch, StoreIndex, StoreLedger
 from madeleine.memory.ingest.redaction import Cleaning
 from madeleine.memory.model import (
     LIVING,
@@ -28,15 +30,7 @@ from madeleine.memory.model import (
     Vector,
     happened_at,
 )
-from madeleine.memory.ports import (
-    Embedder,
-    IndexPoint,
-    KeyedEarlier,
-    Reinforcement,
-    StoreBatch,
-    StoreIndex,
-    StoreLedger,
-)
+from madeleine.memory.ports import Embedder
 from madeleine.memory.rules.storing.likeness import RESEMBLES, SAME, same_facts
 from madeleine.memory.rules.storing.secrets import Redact, redacted
 from madeleine.memory.scope import Scope

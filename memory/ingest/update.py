@@ -9,9 +9,10 @@ from datetime import datetime
 
 from madeleine.memory.errors import EmbeddingUnavailable, InvalidInput
 from madeleine.memory.ingest.pointing import index_now, index_points
+from madeleine.memory.ingest.ports import StoreIndex, UpdateLedger
 from madeleine.memory.ingest.redaction import Cleaning
 from madeleine.memory.model import Changes, ContentHash, Memory, MemoryId, Vector
-from madeleine.memory.ports import Embedder, StoreIndex, UpdateLedger
+from madeleine.memory.ports import Embedder
 from madeleine.memory.rules.dynamics.revision import changed
 from madeleine.memory.rules.storing.secrets import Redact, redacted
 from madeleine.memory.scope import Scope

@@ -6,7 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from madeleine.memory.model import LIVING, Memory, MemoryId
-from madeleine.memory.ports import Embedder, Preferring, RecallLedger
+from madeleine.memory.ports import Embedder
+from madeleine.memory.recall.ports import Preferring, RecallLedger
 from madeleine.memory.recall.ranked import Query, Ranked
 from madeleine.memory.rules.prompting.saying import Saying
 from madeleine.memory.rules.ranking.budget import within_budget

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from madeleine.memory.candidates import Pool
 from madeleine.memory.model import Category, Emotion, Memory, MemoryId
-from madeleine.memory.ports import Pool
 from madeleine.memory.rules.ranking.profiles import Profile
 
 

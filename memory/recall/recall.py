@@ -12,20 +12,12 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
+from madeleine.memory.candidates import Pool, Question
 from madeleine.memory.errors import EmbeddingUnavailable
-from madeleine.memory.language import LanguageModel
 from madeleine.memory.model import LIVING, Vector
-from madeleine.memory.ports import (
-    Activation,
-    ActivationLog,
-    Embedder,
-    Pool,
-    Question,
-    RecallIndex,
-    RecallLedger,
-    Reranker,
-)
+from madeleine.memory.ports import Embedder, LanguageModel
 from madeleine.memory.recall.choosing import Choosing
+from madeleine.memory.recall.ports import Activation, ActivationLog, RecallIndex, RecallLedger, Reranker
 from madeleine.memory.recall.ranked import Query, Ranked, Recalled
 from madeleine.memory.recall.reformulation import Attempt, CostLog, Reformulation, ReformulationConfig, record
 from madeleine.memory.recall.reranking import reranked

@@ -15,8 +15,9 @@ from typing import Protocol
 from pydantic import BaseModel, ConfigDict
 
 from madeleine.memory.errors import MadeleineError, StorageError
-from madeleine.memory.language import LanguageModel, Prompt, Spent
+from madeleine.memory.language import Prompt, Spent
 from madeleine.memory.model import Memory, RunId
+from madeleine.memory.ports import LanguageModel
 from madeleine.memory.recall.choosing import Chosen
 from madeleine.memory.recall.ranked import Query, Ranked
 from madeleine.memory.rules.prompting.fragments import quoted

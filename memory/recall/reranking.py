@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from madeleine.memory.errors import RerankerUnavailable
-from madeleine.memory.ports import RecallLedger, Reranker
+from madeleine.memory.recall.ports import RecallLedger, Reranker
 from madeleine.memory.recall.ranked import Ranked
 from madeleine.memory.scope import Scope
 

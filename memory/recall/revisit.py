@@ -9,7 +9,7 @@ from datetime import datetime
 
 from madeleine.memory.errors import InvalidInput
 from madeleine.memory.model import ClusterId, Memory, MemoryId, Revision
-from madeleine.memory.ports import Activation, ActivationLog, ClusterSummary, RevisitLedger
+from madeleine.memory.recall.ports import Activation, ActivationLog, ClusterSummary, RevisitLedger
 from madeleine.memory.recall.search import DEAD_HIT, LIVING_HIT
 from madeleine.memory.scope import Scope
 

@@ -12,8 +12,9 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 
 from madeleine.memory.errors import InvalidInput
+from madeleine.memory.keyword_search import Hit, KeywordQuery
 from madeleine.memory.model import MemoryId
-from madeleine.memory.ports import Activation, ActivationLog, Hit, KeywordQuery, SearchLedger
+from madeleine.memory.recall.ports import Activation, ActivationLog, SearchLedger
 from madeleine.memory.recall.tagged import MessageSearch
 from madeleine.memory.rules.searching.excerpt import excerpt, first_of
 from madeleine.memory.rules.searching.hits import deduplicated

@@ -9,14 +9,14 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from madeleine.memory.ports import Hit, KeywordQuery, SearchSource
+from madeleine.memory.keyword_search import Hit, KeywordQuery, SearchSource, Stem, TagQuery
+from madeleine.memory.recall.ports import TagLedger
 from madeleine.memory.rules.searching.excerpt import excerpt
 from madeleine.memory.rules.searching.hits import deduplicated, newest_first
 from madeleine.memory.rules.searching.tag_forms import place_of
 from madeleine.memory.rules.searching.tag_ranking import POOL, pooled, ranked
 from madeleine.memory.rules.searching.tags import related_themes, tags_of
 from madeleine.memory.scope import Scope
-from madeleine.memory.tagging import Stem, TagLedger, TagQuery
 from madeleine.memory.text.folding import fold
 
 RECENT = 5_000

@@ -6,8 +6,9 @@ from collections.abc import Callable
 from datetime import datetime, timedelta
 from typing import Protocol
 
-from madeleine.memory.language import Answer, LanguageModel, Prompt, Spent
+from madeleine.memory.language import Answer, Prompt, Spent
 from madeleine.memory.model import RunId
+from madeleine.memory.ports import LanguageModel
 from madeleine.memory.scope import Scope
 
 BUDGET_OF = timedelta(days=1)

@@ -12,8 +12,9 @@ from typing import Annotated, get_args
 from pydantic import BaseModel, ConfigDict, Field
 
 from madeleine.memory.chat import Message
-from madeleine.memory.language import LanguageModel, Prompt, Spent
+from madeleine.memory.language import Prompt, Spent
 from madeleine.memory.model import Emotion
+from madeleine.memory.ports import LanguageModel
 from madeleine.memory.rules.storing.grounding import ungrounded
 from madeleine.memory.rules.storing.quoting import Told, echoes
 

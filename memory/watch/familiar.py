@@ -7,9 +7,11 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Protocol
 
+from madeleine.memory.candidates import Pool, Question, VectorToCome
 from madeleine.memory.errors import EmbeddingUnavailable
 from madeleine.memory.model import Memory, Status, Vector
-from madeleine.memory.ports import Embedder, Pool, Question, RecallLedger, VectorToCome
+from madeleine.memory.ports import Embedder
+from madeleine.memory.recall.ports import RecallLedger
 from madeleine.memory.scope import Scope
 
 EVERY: tuple[Status, ...] = ("active", "dying", "dead")

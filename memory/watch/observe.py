@@ -10,13 +10,14 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import Protocol
 
-from madeleine.memory.chat import ChatLedger, Message, MessageId, NewMessage
+from madeleine.memory.chat import Message, MessageId, NewMessage
 from madeleine.memory.errors import InvalidInput
 from madeleine.memory.ingest.redaction import Cleaning
 from madeleine.memory.ingest.store import Stored
 from madeleine.memory.rules.storing.secrets import Redact, redacted
 from madeleine.memory.scope import Scope
 from madeleine.memory.watch.extraction import Extracted
+from madeleine.memory.watch.ports import ChatLedger
 
 _TICK = timedelta(microseconds=1)
 

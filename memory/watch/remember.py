@@ -10,9 +10,9 @@ from datetime import UTC, date, datetime
 from typing import Literal, Protocol
 
 from madeleine.memory.chat import Message, MessageId
+from madeleine.memory.ingest.ports import KeyedEarlier
 from madeleine.memory.ingest.store import NewScene, Stored
 from madeleine.memory.model import LIVING, Memory, MemoryId, Scene
-from madeleine.memory.ports import KeyedEarlier
 from madeleine.memory.rules.storing.quoting import echoes, restates, share_said, told_by
 from madeleine.memory.scope import Scope
 from madeleine.memory.watch.extraction import Extracted, Finding

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from itertools import pairwise
 
-from madeleine.memory.chat import Message, MessageId, Unwatched, WatchLedger
+from madeleine.memory.chat import Message, MessageId, Unwatched
 from madeleine.memory.errors import (
     EmbeddingUnavailable,
     IndexUnavailable,
@@ -19,14 +19,15 @@ from madeleine.memory.errors import (
     StorageError,
     UnusableAnswer,
 )
-from madeleine.memory.language import LanguageModel
 from madeleine.memory.model import BeingId, MemoryId, RunId
+from madeleine.memory.ports import LanguageModel
 from madeleine.memory.rules.storing.quoting import told_by, unquoted
 from madeleine.memory.rules.storing.worth import agreed, should_remember
 from madeleine.memory.scope import Scope
 from madeleine.memory.watch.costs import BUDGET_OF, CostLedger, OutOfTokens, Paid
 from madeleine.memory.watch.extraction import Finding, Line, extract
 from madeleine.memory.watch.familiar import Familiar, Near
+from madeleine.memory.watch.ports import WatchLedger
 from madeleine.memory.watch.recording import recorded
 from madeleine.memory.watch.remember import Remember, digest, speakers_of
 

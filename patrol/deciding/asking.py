@@ -6,7 +6,8 @@ from collections.abc import Callable
 from typing import TypeVar
 
 from madeleine.memory.errors import UnusableAnswer
-from madeleine.memory.language import Answer, LanguageModel, Prompt, Spent
+from madeleine.memory.language import Answer, Prompt, Spent
+from madeleine.memory.ports import LanguageModel
 from madeleine.patrol.deciding.answers import Refused
 
 ATTEMPTS = 2

@@ -6,7 +6,8 @@ import json
 from collections import Counter
 from collections.abc import Callable, Sequence
 
-from madeleine.memory.language import LanguageModel, Prompt, Spent
+from madeleine.memory.language import Prompt, Spent
+from madeleine.memory.ports import LanguageModel
 from madeleine.memory.rules.dynamics.roots import Root
 from madeleine.memory.rules.prompting.fragments import quoted
 from madeleine.patrol.deciding.answers import Refused

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from madeleine.memory.language import LanguageModel, Spent
+from madeleine.memory.language import Spent
+from madeleine.memory.ports import LanguageModel
 from madeleine.patrol.deciding.answers import Answer, Refused
 from madeleine.patrol.deciding.asking import ask
 from madeleine.patrol.deciding.checks import against_offer

@@ -11,7 +11,7 @@ from typing import Any, Literal
 from pydantic import TypeAdapter
 
 from madeleine.memory.model import ClusterId, DatedAction, Memory, MemoryId, Status, when_date
-from madeleine.memory.patrol_ports import OfferId
+from madeleine.memory.patrol_records import OfferId
 
 Kind = Literal["consolidate", "split", "diary", "compress"]
 

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from madeleine.memory.model import LIVING, Cluster, Memory, MemoryId, Vector
-from madeleine.memory.patrol_ports import OfferId
+from madeleine.memory.patrol_records import OfferId
 from madeleine.memory.rules.dynamics.grouping import SIMILARITY
 from madeleine.memory.rules.ranking.budget import within_budget
 from madeleine.patrol.deciding.offer import MOST, SIZE, Kind, Offer, Shown, cut, shown

@@ -12,7 +12,7 @@ from dataclasses import replace
 import numpy as np
 
 from madeleine.memory.model import Cluster, ClusterId, MemoryId, Vector
-from madeleine.memory.patrol_ports import Subject
+from madeleine.memory.patrol_records import Subject
 from madeleine.memory.rules.dynamics.grouping import SIMILARITY, mutual_groups
 from madeleine.memory.rules.dynamics.naming import cluster_name, common_words
 from madeleine.memory.rules.dynamics.roots import nearest_root

@@ -8,13 +8,13 @@ from dataclasses import replace
 from datetime import datetime
 
 from madeleine.memory.model import ContentHash, Memory, MemoryId, Provenance, Scene
-from madeleine.memory.patrol_ports import PatrolReads
 from madeleine.patrol.deciding.answers import Answer, Refused, Summary
 from madeleine.patrol.deciding.checks import Present, checked
 from madeleine.patrol.deciding.offer import Kind, Offer
 from madeleine.patrol.deciding.offering import compress_offer
 from madeleine.patrol.matter import Applied, Topic, present
 from madeleine.patrol.night import Night, subject_of
+from madeleine.patrol.ports import PatrolReads
 from madeleine.patrol.round import World
 
 

@@ -7,7 +7,6 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from madeleine.memory.model import ClusterId, ContentHash, Memory
-from madeleine.memory.patrol_ports import PatrolReads
 from madeleine.patrol.deciding.answers import Answer, Consolidation, Refused
 from madeleine.patrol.deciding.checks import checked
 from madeleine.patrol.deciding.effects import consolidated
@@ -15,6 +14,7 @@ from madeleine.patrol.deciding.offer import Kind, Offer
 from madeleine.patrol.deciding.offering import consolidation_offers
 from madeleine.patrol.matter import Applied, Topic, heaviest_first, present, vectors_of
 from madeleine.patrol.night import Night, subject_of
+from madeleine.patrol.ports import PatrolReads
 from madeleine.patrol.round import World
 
 

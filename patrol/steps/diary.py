@@ -6,13 +6,14 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from madeleine.memory.model import ContentHash
-from madeleine.memory.patrol_ports import DiaryEntry, PatrolReads, Thoughts
+from madeleine.memory.patrol_records import DiaryEntry, Thoughts
 from madeleine.patrol.deciding.answers import Answer, Diary, Refused
 from madeleine.patrol.deciding.checks import checked
 from madeleine.patrol.deciding.offer import MOST, Kind, Offer
 from madeleine.patrol.deciding.offering import diary_offer, told_before
 from madeleine.patrol.matter import Applied, Topic, present
 from madeleine.patrol.night import Night
+from madeleine.patrol.ports import PatrolReads
 from madeleine.patrol.round import World
 
 READ = 5 * MOST

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from madeleine.memory.model import ClusterId
-from madeleine.memory.patrol_ports import Subject
+from madeleine.memory.patrol_records import Subject
 from madeleine.memory.rules.dynamics.revival import revived_session_count
 from madeleine.patrol.night import Night
 from madeleine.patrol.report import StepReport

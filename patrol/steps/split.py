@@ -6,13 +6,13 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from madeleine.memory.model import ClusterId, ContentHash
-from madeleine.memory.patrol_ports import PatrolReads
 from madeleine.patrol.deciding.answers import Answer, Refused, Split
 from madeleine.patrol.deciding.checks import checked
 from madeleine.patrol.deciding.offer import Kind, Offer
 from madeleine.patrol.deciding.offering import SPLIT_ABOVE, split_offer
 from madeleine.patrol.matter import Applied, Topic, heaviest_first, present
 from madeleine.patrol.night import Night
+from madeleine.patrol.ports import PatrolReads
 from madeleine.patrol.round import World
 
 

@@ -10,13 +10,14 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Protocol
 
-from madeleine.memory.language import LanguageModel
 from madeleine.memory.model import BeingId
-from madeleine.memory.patrol_ports import BeingsLedger, Lately
+from madeleine.memory.patrol_records import Lately
+from madeleine.memory.ports import LanguageModel
 from madeleine.memory.scope import Scope
 from madeleine.patrol.report import PatrolReport
 from madeleine.patrol.when import Habits, Reason, due
 from madeleine.server.background.polling import Rounds
+from madeleine.server.background.ports import BeingsLedger
 from madeleine.server.settings.settings import Settings
 from madeleine.server.wiring.lazy_memory import LazyMemory
 

@@ -9,9 +9,9 @@ from dataclasses import asdict
 from datetime import datetime, timedelta
 from typing import get_args
 
+from madeleine.memory.audit import AuditEntry, AuditEvent, AuditQuery
 from madeleine.memory.errors import InvalidInput
 from madeleine.memory.model import BeingId, parse_moment
-from madeleine.memory.ports import AuditEntry, AuditEvent, AuditQuery
 from madeleine.server.settings.settings import Settings
 from madeleine.server.wiring.ledgers import audit_trail
 

@@ -12,7 +12,7 @@ from typing import Any, get_args
 
 from madeleine.memory.errors import InvalidInput
 from madeleine.memory.model import BeingId
-from madeleine.memory.patrol_ports import Run
+from madeleine.memory.patrol_records import Run
 from madeleine.memory.scope import Scope
 from madeleine.patrol.report import StepName
 from madeleine.server.attach.hello import HostSaysNo, NoHost

@@ -12,7 +12,7 @@ from rich.progress import BarColumn, Progress, SpinnerColumn, TaskProgressColumn
 from rich.table import Table
 from rich.text import Text
 
-from madeleine.memory.patrol_ports import Run
+from madeleine.memory.patrol_records import Run
 
 PIPED_WIDTH = 120
 Tell = Callable[[float, float, str], None]

@@ -24,11 +24,11 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 from starlette.types import ASGIApp
 
-from madeleine.memory.tokens import TokenLedger
 from madeleine.server.http.guard import Guard, allowed
 from madeleine.server.http.identity import Gate, Verifier
 from madeleine.server.http.language_key import LanguageKey
 from madeleine.server.http.limits import Bounded, RateLimit, RateLimited, WholeBody
+from madeleine.server.http.ports import TokenLedger
 from madeleine.server.http.refusals import refusal
 from madeleine.server.http.sse import MESSAGES_PATH, STREAM_PATH, SseStream
 from madeleine.server.http.traffic import Traffic

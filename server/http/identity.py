@@ -12,8 +12,9 @@ from starlette.datastructures import Headers
 from starlette.requests import Request
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from madeleine.memory.tokens import Token, TokenLedger
+from madeleine.memory.tokens import Token
 from madeleine.server.http.issuer import Issuer, Vouched
+from madeleine.server.http.ports import TokenLedger
 from madeleine.server.http.tokens import PREFIX, recognised
 from madeleine.server.mcp.server import Caller, Context
 

@@ -12,12 +12,12 @@ import httpx
 
 from madeleine.memory.errors import InvalidInput
 from madeleine.memory.model import BeingId
-from madeleine.memory.tokens import TokenLedger
 from madeleine.server.http.app import build_app
 from madeleine.server.http.identity import Verifier, caller_of
 from madeleine.server.http.issuer import TIMEOUT_SECONDS, Claims, Issuer, Keys
 from madeleine.server.http.language_key import language_key_of
 from madeleine.server.http.listen import bound, run
+from madeleine.server.http.ports import TokenLedger
 from madeleine.server.mcp.server import Caller, build_server, toolset_of
 from madeleine.server.settings.http import HttpSettings, in_url, is_loopback
 from madeleine.server.settings.settings import Settings

@@ -14,7 +14,8 @@ from datetime import datetime
 
 from madeleine.memory.model import BeingId
 from madeleine.memory.roles import Role
-from madeleine.memory.tokens import Token, TokenId, TokenLedger
+from madeleine.memory.tokens import Token, TokenId
+from madeleine.server.http.ports import TokenLedger
 
 PREFIX = "mdl_"
 _WRITTEN = re.compile(r"mdl_([0-9a-f]{12})_([A-Za-z0-9_-]{43})")

@@ -18,8 +18,8 @@ from mcp.server.lowlevel import Server
 from mcp.shared.exceptions import MCPError
 
 from madeleine.memory.errors import MadeleineError, NotPermitted
-from madeleine.memory.language import LanguageModel
 from madeleine.memory.model import BeingId
+from madeleine.memory.ports import LanguageModel
 from madeleine.memory.roles import Role
 from madeleine.memory.scope import Scope
 from madeleine.server import __version__

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
+from madeleine.memory.audit import AuditReader
 from madeleine.memory.errors import InvalidInput
-from madeleine.memory.patrol_ports import PatrolLedger
-from madeleine.memory.ports import AuditReader, NoteLedger
-from madeleine.memory.tokens import TokenLedger
+from madeleine.memory.ingest.ports import NoteLedger
 from madeleine.memory.watch.observe import Observe
+from madeleine.patrol.ports import PatrolLedger
+from madeleine.server.http.ports import TokenLedger
 from madeleine.server.settings.settings import Settings
 from madeleine.server.wiring.clocks import utc_now
 from madeleine.server.wiring.use_cases import redaction

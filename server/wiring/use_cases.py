@@ -21,7 +21,8 @@ from madeleine.memory.ingest.rarity import Rarity
 from madeleine.memory.ingest.store import StoreScenes
 from madeleine.memory.ingest.update import UpdateMemory
 from madeleine.memory.model import MemoryId
-from madeleine.memory.ports import Embedder, Index, Reranker
+from madeleine.memory.ports import Embedder, Index
+from madeleine.memory.recall.ports import Reranker
 from madeleine.memory.recall.recall import Recall
 from madeleine.memory.recall.revisit import Revisit
 from madeleine.memory.recall.search import Search

@@ -19,8 +19,8 @@ from typing import NamedTuple, Protocol
 
 import numpy as np
 
+from madeleine.memory.candidates import Pool, Question, Traits, VectorToCome
 from madeleine.memory.model import MemoryId, Vector
-from madeleine.memory.ports import Pool, Question, Traits, VectorToCome
 from madeleine.memory.scope import Scope
 from madeleine.storage.qdrant import words as encoder
 from madeleine.storage.qdrant.filters import Where, asked_for, memories_of

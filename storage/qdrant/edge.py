@@ -30,9 +30,9 @@ from uuid import UUID, uuid4
 
 import qdrant_edge as qe
 
+from madeleine.memory.candidates import IndexPoint, Pool, Question, VectorToCome
 from madeleine.memory.errors import IndexTorn, IndexUnavailable, StorageFull
 from madeleine.memory.model import BeingId, MemoryId, Status, Vector
-from madeleine.memory.ports import IndexPoint, Pool, Question, VectorToCome
 from madeleine.memory.scope import Scope
 from madeleine.storage.allocator import give_back
 from madeleine.storage.qdrant import asks
@@ -282,8 +282,8 @@ class EdgeIndex:
         if self._stopped:
             return False
         # The child is told where to import from, as this process may have been started in any way.
-        code = f"import sys; sys.path[:] = {sys.path!r}; from madeleine.storage.qdrant.edge import {build.__name__} as build; "
-        code += f"sys.exit(build({str(copy)!r}))"
+        code = f"import sys; sys.path[:] = {sys.path!r}; from madeleine.storage.qdrant.edge import {build.__name__}; "
+        code += f"sys.exit({build.__name__}({str(copy)!r}))"
         self._builder = await asyncio.create_subprocess_exec(
             sys.executable, "-c", code,
             stdin=asyncio.subprocess.DEVNULL, stdout=asyncio.subprocess.DEVNULL, stderr=asyncio.subprocess.DEVNULL,

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from madeleine.memory.candidates import Question
 from madeleine.memory.model import LIVING, BeingId, Category, Status
-from madeleine.memory.ports import Question
 from madeleine.memory.scope import Scope
 from madeleine.memory.text.folding import fold
 from madeleine.storage.qdrant.schema import BEING, CATEGORY, LIVES_IN, STATUS, THEMES

@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from madeleine.memory.candidates import IndexPoint, Signals, Traits
 from madeleine.memory.model import LIVING, ModelName
-from madeleine.memory.ports import IndexPoint, Traits
-from madeleine.memory.rules.ranking.signals import Signals, signals
+from madeleine.memory.rules.ranking.signals import signals
 from madeleine.memory.text.folding import fold
 from madeleine.storage.qdrant.words import WORDS_VERSION
 

@@ -11,9 +11,9 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
+from madeleine.memory.candidates import IndexPoint, Pool, Question, VectorToCome
 from madeleine.memory.errors import IndexTorn, IndexUnavailable
 from madeleine.memory.model import MemoryId, Status, Vector
-from madeleine.memory.ports import IndexPoint, Pool, Question, VectorToCome
 from madeleine.memory.scope import Scope
 from madeleine.storage.qdrant import asks
 from madeleine.storage.qdrant import words as encoder

@@ -8,7 +8,11 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
+from madeleine.memory.audit import AuditEntry, AuditQuery
+from madeleine.memory.candidates import Vitals
 from madeleine.memory.chat import ChatSession, Message, MessageId, Unwatched
+from madeleine.memory.ingest.ports import Erased, KeyedEarlier, StoreBatch
+from madeleine.memory.keyword_search import Hit, KeywordQuery, SearchSource, Tag, TagMatches, TagQuery
 from madeleine.memory.language import Spent
 from madeleine.memory.model import (
     Changes,
@@ -23,33 +27,10 @@ from madeleine.memory.model import (
     RunId,
     Vector,
 )
-from madeleine.memory.patrol_ports import (
-    DiaryEntry,
-    KeptOffer,
-    Lately,
-    PatrolReads,
-    PatrolTransaction,
-    Run,
-    RunState,
-    Thoughts,
-    Undone,
-)
-from madeleine.memory.ports import (
-    AuditEntry,
-    AuditQuery,
-    ClusterSummary,
-    Erased,
-    Hit,
-    KeyedEarlier,
-    KeywordQuery,
-    Preferring,
-    SearchSource,
-    StoreBatch,
-    Vitals,
-)
+from madeleine.memory.patrol_records import DiaryEntry, KeptOffer, Lately, Run, RunState, Thoughts, Undone
 from madeleine.memory.profile import ProfileEntry
+from madeleine.memory.recall.ports import ClusterSummary, Preferring
 from madeleine.memory.scope import Scope
-from madeleine.memory.tagging import Tag, TagMatches, TagQuery
 from madeleine.storage.sql import search
 from madeleine.storage.sql.conversations import chat, ingested, notes
 from madeleine.storage.sql.database.engine import Database, open_database
@@ -193,11 +174,11 @@ class Ledger:
         return await notes.unread(self._database, scope, type)
 
     @asynccontextmanager
-    async def patrol(self, scope: Scope) -> AsyncIterator[PatrolTransaction]:
+    async def patrol(self, scope: Scope) -> AsyncIterator[SqlPatrol]:
         async with self._database.transaction(grows=True) as transaction:
             yield SqlPatrol(transaction, scope)
 
-    def patrol_view(self, scope: Scope) -> PatrolReads:
+    def patrol_view(self, scope: Scope) -> SqlPatrolReads:
         return SqlPatrolReads(self._database, scope)
 
     async def keep_offers(self, scope: Scope, offered: Sequence[KeptOffer], *, at: datetime) -> None:

@@ -6,8 +6,10 @@ from collections.abc import Sequence
 from datetime import datetime, timedelta
 from typing import Protocol
 
-from madeleine.memory.chat import ChatLedger, ChatReads, Message, MessageId, WatchLedger
+from madeleine.memory.chat import Message, MessageId
+from madeleine.memory.context.ports import ChatReads
 from madeleine.memory.scope import Scope
+from madeleine.memory.watch.ports import ChatLedger, WatchLedger
 from tests.doubles import ADA, BOB, NOW
 from tests.doubles_chat import a_message
 

@@ -9,9 +9,10 @@ from typing import Protocol
 
 import numpy as np
 
+from madeleine.memory.ingest.ports import Erased, ForgetLedger, RemainsSource, UpdateLedger
 from madeleine.memory.model import Changes, ClusterId, DatedAction, Memory, MemoryId, ModelName, Scene, Vector
-from madeleine.memory.patrol_ports import PatrolChanges
-from madeleine.memory.ports import Activation, Erased, ForgetLedger, RemainsSource, UpdateLedger
+from madeleine.memory.patrol_records import PatrolChanges
+from madeleine.memory.recall.ports import Activation
 from madeleine.memory.scope import Scope
 from tests.contracts.ledger_contract import (
     ADA,

@@ -12,6 +12,7 @@ from uuid import UUID
 import numpy as np
 import pytest
 
+from madeleine.memory.candidates import IndexPoint, Pool, Question, Traits
 from madeleine.memory.model import (
     LIVING,
     BeingId,
@@ -25,7 +26,8 @@ from madeleine.memory.model import (
     Vector,
 )
 from madeleine.memory.model import Status as MemoryStatus
-from madeleine.memory.ports import Index, IndexPoint, Pool, Question, RecallIndex, Traits
+from madeleine.memory.ports import Index
+from madeleine.memory.recall.ports import RecallIndex
 from madeleine.memory.scope import Scope
 from madeleine.memory.text.terms import normalize
 from madeleine.storage.qdrant import words as encoder

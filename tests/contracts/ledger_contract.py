@@ -17,6 +17,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from madeleine.memory.errors import KeyConflict, MadeleineError
+from madeleine.memory.ingest.ports import IndexSource, KeyedEarlier, NoteLedger, Reinforcement, StoreBatch, StoreLedger
+from madeleine.memory.keyword_search import Hit, KeywordQuery
 from madeleine.memory.model import (
     BeingId,
     Cluster,
@@ -36,23 +38,11 @@ from madeleine.memory.model import (
     Vector,
     scene_to_text,
 )
-from madeleine.memory.patrol_ports import BeingsLedger, Lately, PatrolChanges, PatrolLedger, PatrolReads, Subject
-from madeleine.memory.ports import (
-    Activation,
-    ActivationLog,
-    Hit,
-    IndexSource,
-    KeyedEarlier,
-    KeywordQuery,
-    NoteLedger,
-    RecallLedger,
-    Reinforcement,
-    RevisitLedger,
-    SearchLedger,
-    StoreBatch,
-    StoreLedger,
-)
+from madeleine.memory.patrol_records import Lately, PatrolChanges, Subject
+from madeleine.memory.recall.ports import Activation, ActivationLog, RecallLedger, RevisitLedger, SearchLedger
 from madeleine.memory.scope import Scope
+from madeleine.patrol.ports import PatrolLedger, PatrolReads
+from madeleine.server.background.ports import BeingsLedger
 
 ADA = Scope(BeingId("ada"))
 BOB = Scope(BeingId("bob"))

@@ -11,9 +11,9 @@ import numpy as np
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from madeleine.memory.ingest.ports import Erased
 from madeleine.memory.model import BeingId, ClusterId, DatedAction, Memory, RunId, Scene, Status
-from madeleine.memory.patrol_ports import DiaryEntry, KeptOffer, OfferId, PatrolChanges, Thoughts
-from madeleine.memory.ports import Erased
+from madeleine.memory.patrol_records import DiaryEntry, KeptOffer, OfferId, PatrolChanges, Thoughts
 from madeleine.memory.rules.dynamics.decay import flagged
 from madeleine.memory.scope import Scope
 from madeleine.patrol.night import subject_of

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from madeleine.memory.ports import Reranker
+from madeleine.memory.recall.ports import Reranker
 
 QUERY = "Where did we eat ramen?"
 TEXTS = [

@@ -13,14 +13,15 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from madeleine.inference.stems import stem
-from madeleine.memory.chat import ChatLedger, MessageId
+from madeleine.memory.chat import MessageId
+from madeleine.memory.keyword_search import Hit, KeywordQuery, SearchSource, Tag, TagMatches, TagQuery
 from madeleine.memory.model import BeingId, Memory, Provenance
-from madeleine.memory.patrol_ports import DiaryEntry, PatrolChanges
-from madeleine.memory.ports import Hit, KeywordQuery, SearchSource
+from madeleine.memory.patrol_records import DiaryEntry, PatrolChanges
+from madeleine.memory.recall.ports import TagLedger
 from madeleine.memory.rules.searching.tag_forms import holds, tag_of
 from madeleine.memory.scope import Scope
-from madeleine.memory.tagging import Tag, TagLedger, TagMatches, TagQuery
 from madeleine.memory.text.folding import fold
+from madeleine.memory.watch.ports import ChatLedger
 from tests.contracts.ledger_contract import ADA, BOB, MOMENT, RUN, AnyLedger, apply, asked, batch, ids, memory, note
 from tests.doubles_chat import a_message
 

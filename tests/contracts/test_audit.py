@@ -10,11 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from madeleine.memory.audit import entry_of
+from madeleine.memory.audit import AuditEntry, AuditQuery, entry_of
 from madeleine.memory.errors import KeyConflict, StorageError
 from madeleine.memory.model import Provenance, RunId
-from madeleine.memory.patrol_ports import PatrolChanges
-from madeleine.memory.ports import AuditEntry, AuditQuery
+from madeleine.memory.patrol_records import PatrolChanges
 from madeleine.memory.scope import Scope
 from madeleine.storage.sql.ledger import Ledger, open_ledger
 from tests.contracts.ledger_contract import ADA, BOB, MOMENT, again, apply, batch, memory, note

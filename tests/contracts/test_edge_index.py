@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
+from madeleine.memory.candidates import IndexPoint
 from madeleine.memory.errors import IndexTorn, IndexUnavailable
 from madeleine.memory.model import LIVING, MemoryId, ModelName
-from madeleine.memory.ports import IndexPoint
 from madeleine.storage.qdrant import edge
 from madeleine.storage.qdrant.edge import EdgeIndex
 from madeleine.storage.qdrant.schema import Fingerprint

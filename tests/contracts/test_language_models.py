@@ -139,7 +139,8 @@ def test_without_a_key_there_is_no_model(protocol: Protocol, url: str) -> None:
 def test_no_sdk_is_imported_before_a_model_is_asked() -> None:
     """They take longer to import than all that Madeleine needs to answer."""
     code = (
-        "import sys; from madeleine.inference.language.opening import open_language_model as o; import madeleine.server.wiring.open_memory;"
+        "import sys; from madeleine.inference.language.opening import open_language_model as o; "
+        "import madeleine.server.wiring.open_memory;"
         "from madeleine.inference.language.config import LanguageConfig as C;"
         "o(C(protocol='anthropic', small_model='s', large_model='l'), 'k');"
         "sys.exit(bool({'anthropic', 'openai'} & set(sys.modules)))"

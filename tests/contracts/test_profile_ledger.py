@@ -14,9 +14,9 @@ import pytest
 
 from madeleine.memory.errors import InvalidInput
 from madeleine.memory.model import NoteId, RunId
-from madeleine.memory.patrol_ports import DiaryEntry, PatrolChanges
-from madeleine.memory.ports import Activation
+from madeleine.memory.patrol_records import DiaryEntry, PatrolChanges
 from madeleine.memory.profile import ProfileEntry
+from madeleine.memory.recall.ports import Activation
 from madeleine.storage.sql.database.engine import _compiled
 from madeleine.storage.sql.ledger import Ledger, open_ledger
 from madeleine.storage.sql.memories import recent

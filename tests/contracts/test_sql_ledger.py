@@ -16,8 +16,8 @@ from sqlalchemy import create_engine, select
 
 from madeleine.memory.errors import CannotUndo, InvalidInput, KeyConflict, StorageBusy, StorageError, StorageFull
 from madeleine.memory.model import DatedAction, RunId, Scene, Status
-from madeleine.memory.patrol_ports import PatrolChanges
-from madeleine.memory.ports import Activation
+from madeleine.memory.patrol_records import PatrolChanges
+from madeleine.memory.recall.ports import Activation
 from madeleine.storage.sql.database.engine import Transaction
 from madeleine.storage.sql.database.rows import from_memory
 from madeleine.storage.sql.database.schema import HEAD, MIGRATIONS

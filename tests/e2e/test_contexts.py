@@ -13,8 +13,8 @@ from mcp.client.client import Client
 from mcp.shared.exceptions import MCPError
 from mcp_types import TextContent, TextResourceContents
 
+from madeleine.memory.audit import AuditQuery
 from madeleine.memory.errors import InvalidInput
-from madeleine.memory.ports import AuditQuery
 from madeleine.server.cli.arguments import parser
 from madeleine.server.cli.profile_command import profile_command
 from madeleine.server.settings.settings import Settings

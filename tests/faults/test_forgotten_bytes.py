@@ -22,9 +22,9 @@ from madeleine.memory.errors import CannotUndo
 from madeleine.memory.ingest.forget import Forgotten
 from madeleine.memory.ingest.notes import add_note
 from madeleine.memory.ingest.store import NewScene
+from madeleine.memory.keyword_search import KeywordQuery
 from madeleine.memory.language import Prompt
 from madeleine.memory.model import Changes, DatedAction, Memory, Scene
-from madeleine.memory.ports import KeywordQuery
 from madeleine.memory.watch.extraction import Extracted
 from madeleine.memory.watch.observe import Drawn, Observation
 from madeleine.server.settings.settings import Settings

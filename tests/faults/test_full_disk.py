@@ -12,9 +12,9 @@ from typing import Any
 import pytest
 from mcp.client.client import Client
 
+from madeleine.memory.candidates import IndexPoint
 from madeleine.memory.errors import IndexUnavailable, StorageFull
 from madeleine.memory.model import ModelName
-from madeleine.memory.ports import IndexPoint
 from madeleine.storage import room
 from madeleine.storage.qdrant.edge import EdgeIndex
 from madeleine.storage.qdrant.schema import Fingerprint

@@ -18,8 +18,8 @@ from pathlib import Path
 
 import pytest
 
+from madeleine.memory.candidates import IndexPoint
 from madeleine.memory.errors import IndexTorn, IndexUnavailable
-from madeleine.memory.ports import IndexPoint
 from madeleine.storage.qdrant.copying import copy_tree
 from madeleine.storage.qdrant.edge import EdgeIndex
 from tests.contracts.index_contract import ADA, FINGERPRINT, Asked, candidates, memory_id, point, random_points

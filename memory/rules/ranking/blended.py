@@ -31,7 +31,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from madeleine.memory.ports import Pool, Traits
+from madeleine.memory.candidates import Pool, Traits
 from madeleine.memory.rules.ranking.asking import (
     asks_about_oneself,
     asks_for_advice,

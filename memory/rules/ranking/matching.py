@@ -18,7 +18,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from madeleine.memory.ports import Pool
+from madeleine.memory.candidates import Pool
 
 
 @dataclass(frozen=True, slots=True)

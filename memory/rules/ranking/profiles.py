@@ -23,7 +23,7 @@ from typing import Literal, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from madeleine.memory.ports import Pool, Vitals
+from madeleine.memory.candidates import Pool, Vitals
 from madeleine.memory.rules.ranking.matching import word_coverage
 
 Profile = Literal["blended", "rrf", "linear", "associative"]

@@ -6,7 +6,8 @@ In English only; in other languages all is absent, and ranking does without. A s
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+
+from madeleine.memory.candidates import Signals
 
 FIRST_PERSON_DENSITY = 0.05
 """Share of words in the first person from which a text counts as wholly told in it: one in twenty."""
@@ -28,17 +29,6 @@ _TELLS_WHEN = re.compile(
 )
 _CLOSING = " \t\r\n\"'”’)]*_~"
 _QUESTION_MARKS = ("?", "？", "؟")
-
-
-@dataclass(frozen=True, slots=True)
-class Signals:
-    """`asks`: it ends with a question. `tells_when`: it speaks of a day or a span of time. `prefers`: somebody says
-    what they prefer. `first_person`: the share to which it is told by "I" or "we"."""
-
-    asks: bool = False
-    tells_when: bool = False
-    prefers: bool = False
-    first_person: float = 0.0
 
 
 def signals(text: str) -> Signals:

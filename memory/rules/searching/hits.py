@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from madeleine.memory.ports import Hit
+from madeleine.memory.keyword_search import Hit
 
 PREFIX = 100
 """Characters of the snippet that tell two hits apart."""

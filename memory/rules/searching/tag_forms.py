@@ -7,8 +7,8 @@ from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from itertools import takewhile
 
+from madeleine.memory.keyword_search import Stem, Tag
 from madeleine.memory.rules.searching.excerpt import Place
-from madeleine.memory.tagging import Stem, Tag
 
 WORD_SIGNS = "0-9a-z_\u00df-\u00f6\u00f8-\u00ff\u0100-\u1fff\u2c00-\u2dff"
 """Of folded words in scripts with spaces, as the inside of a character class. Unspaced scripts are not among them, so

@@ -7,8 +7,7 @@ from functools import cache
 from heapq import nsmallest
 from math import log2
 
-from madeleine.memory.ports import Hit, SearchSource
-from madeleine.memory.tagging import Position, TagMatches
+from madeleine.memory.keyword_search import Hit, Position, SearchSource, TagMatches
 
 POOL = 4
 """Times the limit: of so many of the best at most those that are near the best one are put in order of time."""

@@ -12,8 +12,8 @@ import unicodedata
 from collections.abc import Iterator, Sequence
 from itertools import chain
 
+from madeleine.memory.keyword_search import Stem, Tag
 from madeleine.memory.rules.searching.tag_forms import HAN, HANGUL, KATAKANA, THAI, UNSPACED, holds, tag_of
-from madeleine.memory.tagging import Stem, Tag
 from madeleine.memory.text.folding import fold
 from madeleine.memory.text.terms import STOP_WORDS, normalize
 

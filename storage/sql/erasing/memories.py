@@ -13,8 +13,8 @@ from sqlalchemy import bindparam, delete, insert, select, update
 
 from madeleine.memory.audit import entry_of
 from madeleine.memory.chat import MessageId
+from madeleine.memory.ingest.ports import Erased
 from madeleine.memory.model import Cluster, Memory, MemoryId
-from madeleine.memory.ports import Erased
 from madeleine.memory.rules.dynamics.traces import (
     all_texts,
     folded,

@@ -10,9 +10,10 @@ from typing import Any
 
 from sqlalchemy import bindparam, func, update
 
+from madeleine.memory.audit import AuditEntry
 from madeleine.memory.errors import MadeleineError, StorageFull
 from madeleine.memory.model import BeingId, MemoryId
-from madeleine.memory.ports import Activation, AuditEntry
+from madeleine.memory.recall.ports import Activation
 from madeleine.memory.scope import Scope
 from madeleine.storage.sql.database.engine import Database, finish
 from madeleine.storage.sql.database.tables import memories

@@ -10,7 +10,7 @@ from sqlalchemy import BindParameter, ColumnElement, and_, bindparam, case, dele
 from sqlalchemy.dialects import sqlite
 
 from madeleine.memory.model import Cluster, ClusterId, Memory, Status, Vector
-from madeleine.memory.ports import ClusterSummary
+from madeleine.memory.recall.ports import ClusterSummary
 from madeleine.memory.rules.dynamics.grouping import mean_vector
 from madeleine.memory.scope import Scope
 from madeleine.storage.sql.database.engine import Reads, Row, Transaction

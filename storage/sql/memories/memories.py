@@ -8,8 +8,8 @@ from dataclasses import dataclass, replace
 from sqlalchemy import bindparam, case, func, insert, literal, literal_column, select, union_all, update
 
 from madeleine.memory.errors import InvalidInput, KeyConflict, StorageError
+from madeleine.memory.ingest.ports import KeyedEarlier, Reinforcement, StoreBatch
 from madeleine.memory.model import ContentHash, Memory, MemoryId
-from madeleine.memory.ports import KeyedEarlier, Reinforcement, StoreBatch
 from madeleine.memory.scope import Scope
 from madeleine.memory.text.folding import fold
 from madeleine.storage.sql.database.engine import Database, Reads, Row, Transaction

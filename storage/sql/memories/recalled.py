@@ -7,8 +7,9 @@ from collections.abc import Sequence
 
 from sqlalchemy import bindparam, exists, func, literal_column, select, union_all
 
+from madeleine.memory.candidates import Vitals
 from madeleine.memory.model import Memory, MemoryId
-from madeleine.memory.ports import Preferring, Vitals
+from madeleine.memory.recall.ports import Preferring
 from madeleine.memory.scope import Scope
 from madeleine.storage.sql.database.engine import Reads, Row
 from madeleine.storage.sql.database.folding import whole

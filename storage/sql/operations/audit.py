@@ -8,9 +8,9 @@ from typing import TypeVar
 
 from sqlalchemy import bindparam, func, insert, or_, select, text
 
-from madeleine.memory.audit import entry_of
+from madeleine.memory.audit import AuditEntry, AuditQuery, entry_of
+from madeleine.memory.ingest.ports import Reinforcement
 from madeleine.memory.model import Memory
-from madeleine.memory.ports import AuditEntry, AuditQuery, Reinforcement
 from madeleine.memory.scope import Scope
 from madeleine.storage.sql.database.engine import Reads, Row, Transaction
 from madeleine.storage.sql.database.rows import json_texts, scalar

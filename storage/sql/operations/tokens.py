@@ -9,8 +9,8 @@ from pathlib import Path
 
 from sqlalchemy import bindparam, func, insert, literal, select, update
 
+from madeleine.memory.audit import AuditEntry
 from madeleine.memory.model import BeingId
-from madeleine.memory.ports import AuditEntry
 from madeleine.memory.tokens import Token, TokenId
 from madeleine.storage.sql.database.engine import Database, Row, open_database
 from madeleine.storage.sql.database.rows import scalar

@@ -11,7 +11,7 @@ from typing import Any
 from sqlalchemy import CTE, ColumnElement, Table, and_, case, func, literal, or_, select, union, union_all
 
 from madeleine.memory.ingest.notes import SCENE
-from madeleine.memory.patrol_ports import Lately
+from madeleine.memory.patrol_records import Lately
 from madeleine.storage.sql.database.engine import Reads, Row
 from madeleine.storage.sql.database.query import either
 from madeleine.storage.sql.database.tables import memories, notes, patrol_runs

@@ -7,7 +7,7 @@ import json
 from sqlalchemy import bindparam, select
 from sqlalchemy.dialects import sqlite
 
-from madeleine.memory.patrol_ports import DiaryEntry, Thoughts
+from madeleine.memory.patrol_records import DiaryEntry, Thoughts
 from madeleine.memory.scope import Scope
 from madeleine.storage.sql.database.engine import Reads, Row, Transaction
 from madeleine.storage.sql.database.rows import json_texts, texts

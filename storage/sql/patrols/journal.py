@@ -10,7 +10,7 @@ from typing import Any
 from sqlalchemy import Table, bindparam, insert, select
 
 from madeleine.memory.model import MemoryId, RunId
-from madeleine.memory.patrol_ports import PatrolChanges
+from madeleine.memory.patrol_records import PatrolChanges
 from madeleine.memory.scope import Scope
 from madeleine.storage.sql.database.engine import Reads, Row, Transaction
 from madeleine.storage.sql.database.query import among, as_list, unindexed

@@ -9,7 +9,7 @@ from datetime import datetime, timedelta
 from sqlalchemy import bindparam, delete, insert, select, update
 
 from madeleine.memory.model import RunId
-from madeleine.memory.patrol_ports import KeptOffer, OfferId
+from madeleine.memory.patrol_records import KeptOffer, OfferId
 from madeleine.memory.scope import Scope
 from madeleine.storage.sql.database.engine import Database, Reads, Row, Transaction
 from madeleine.storage.sql.database.query import among, as_list

@@ -11,7 +11,7 @@ from typing import Any
 from sqlalchemy import Text, and_, bindparam, case, cast, func, literal, or_, select, update
 
 from madeleine.memory.model import Cluster, ClusterId, ContentHash, Memory, MemoryId, ModelName, RunId, Vector
-from madeleine.memory.patrol_ports import (
+from madeleine.memory.patrol_records import (
     ClusterCount,
     DiaryEntry,
     KeptOffer,

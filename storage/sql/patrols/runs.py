@@ -11,7 +11,7 @@ from sqlalchemy import bindparam, insert, select, update
 
 from madeleine.memory.audit import entry_of
 from madeleine.memory.model import RunId
-from madeleine.memory.patrol_ports import Run, RunState
+from madeleine.memory.patrol_records import Run, RunState
 from madeleine.memory.scope import Scope
 from madeleine.storage.sql.database.engine import Database, Reads, Row, Transaction
 from madeleine.storage.sql.database.query import among, as_list

@@ -18,7 +18,7 @@ from sqlalchemy import BindParameter, bindparam, delete, insert, select, update
 
 from madeleine.memory.audit import entry_of
 from madeleine.memory.model import ClusterId, Memory, MemoryId, RunId
-from madeleine.memory.patrol_ports import RunState, Undone
+from madeleine.memory.patrol_records import RunState, Undone
 from madeleine.memory.scope import Scope
 from madeleine.storage.sql.database.engine import Database, Transaction
 from madeleine.storage.sql.database.query import among, as_list, unindexed

@@ -8,7 +8,7 @@ from sqlalchemy import BindParameter, bindparam, func, select
 
 from madeleine.memory.errors import CannotUndo
 from madeleine.memory.model import MemoryId, RunId
-from madeleine.memory.patrol_ports import Run, RunState
+from madeleine.memory.patrol_records import Run, RunState
 from madeleine.memory.scope import Scope
 from madeleine.storage.sql.database.engine import Transaction
 from madeleine.storage.sql.database.query import among, as_list, either

@@ -10,10 +10,9 @@ from __future__ import annotations
 from collections.abc import Awaitable, Sequence
 from itertools import chain
 
-from madeleine.memory.ports import Hit, KeywordQuery, SearchSource
+from madeleine.memory.keyword_search import Hit, KeywordQuery, SearchSource, TagMatches, TagQuery
 from madeleine.memory.rules.searching.hits import newest_first
 from madeleine.memory.scope import Scope
-from madeleine.memory.tagging import TagMatches, TagQuery
 from madeleine.storage.sql.database.engine import Reads
 from madeleine.storage.sql.database.query import as_list
 from madeleine.storage.sql.search import chat, diary, memories, notes, tagged

@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 
 from sqlalchemy import ColumnElement, and_, bindparam, func, or_
 
-from madeleine.memory.ports import KeywordQuery
+from madeleine.memory.keyword_search import KeywordQuery
 from madeleine.memory.scope import Scope
 from madeleine.storage.sql.database.folding import fold, whole
 from madeleine.storage.sql.database.query import as_list

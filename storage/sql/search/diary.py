@@ -12,11 +12,10 @@ from dataclasses import replace
 
 from sqlalchemy import bindparam, func, select, true
 
+from madeleine.memory.keyword_search import Hit, KeywordQuery, Position, Tag, TagMatches, TagQuery
 from madeleine.memory.model import Provenance, parse_moment
-from madeleine.memory.ports import Hit, KeywordQuery
 from madeleine.memory.rules.searching.tag_forms import holds
 from madeleine.memory.scope import Scope
-from madeleine.memory.tagging import Position, Tag, TagMatches, TagQuery
 from madeleine.storage.sql.database.engine import Reads, Row
 from madeleine.storage.sql.database.folding import SEPARATOR, fold
 from madeleine.storage.sql.database.query import among, as_list

@@ -7,8 +7,8 @@ from typing import Any
 
 from sqlalchemy import ClauseElement, ColumnElement, bindparam, or_, select
 
+from madeleine.memory.keyword_search import Hit
 from madeleine.memory.model import Provenance, Scene, scene_to_text
-from madeleine.memory.ports import Hit
 from madeleine.storage.sql.database.engine import Reads, Row
 from madeleine.storage.sql.database.query import among
 from madeleine.storage.sql.database.rows import texts, to_when

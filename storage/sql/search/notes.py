@@ -7,8 +7,8 @@ from typing import Any
 
 from sqlalchemy import ClauseElement, ColumnElement, bindparam, or_, select
 
+from madeleine.memory.keyword_search import Hit
 from madeleine.memory.model import Provenance
-from madeleine.memory.ports import Hit
 from madeleine.storage.sql.database.engine import Reads, Row
 from madeleine.storage.sql.database.query import among
 from madeleine.storage.sql.database.tables import notes

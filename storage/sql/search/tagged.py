@@ -11,10 +11,9 @@ from typing import Any
 
 from sqlalchemy import ClauseElement, ColumnElement, Text, and_, bindparam, case, exists, func, literal, or_, select
 
-from madeleine.memory.ports import SearchSource
+from madeleine.memory.keyword_search import Position, SearchSource, Tag, TagMatches, TagQuery
 from madeleine.memory.rules.searching.tag_forms import WORD_SIGNS
 from madeleine.memory.scope import Scope
-from madeleine.memory.tagging import Position, Tag, TagMatches, TagQuery
 from madeleine.storage.sql.database.engine import Reads, Row
 from madeleine.storage.sql.database.folding import SEPARATOR, whole
 from madeleine.storage.sql.database.query import as_list

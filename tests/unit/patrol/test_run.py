@@ -12,7 +12,7 @@ import pytest
 
 from madeleine.memory.errors import IndexUnavailable, StorageError
 from madeleine.memory.model import ModelName
-from madeleine.memory.patrol_ports import Undone
+from madeleine.memory.patrol_records import Undone
 from madeleine.patrol.report import STEPS, SYMBOLS, StepName
 from madeleine.patrol.run import News, Patrol
 from madeleine.patrol.walk import WITHOUT_KEY, Progress

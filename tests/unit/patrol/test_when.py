@@ -7,7 +7,7 @@ from datetime import datetime, timedelta, timezone
 import pytest
 
 from madeleine.memory.model import BeingId
-from madeleine.memory.patrol_ports import Lately
+from madeleine.memory.patrol_records import Lately
 from madeleine.patrol.when import Habits, Reason, due, last_strike
 
 ZONE = timezone(timedelta(hours=2))

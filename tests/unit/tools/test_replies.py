@@ -14,10 +14,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from madeleine.memory.audit import Audit
+from madeleine.memory.audit import Audit, AuditEntry
 from madeleine.memory.errors import InvalidInput, StorageFull
+from madeleine.memory.keyword_search import Hit
 from madeleine.memory.model import DatedAction, EmotionVector, Memory, Provenance
-from madeleine.memory.ports import AuditEntry, Hit
 from madeleine.memory.recall.recall import Recalled
 from madeleine.memory.recall.revisit import Revisited
 from madeleine.server.mcp.lines import encode

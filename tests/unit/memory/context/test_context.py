@@ -18,8 +18,8 @@ from madeleine.memory.context.flags import ContextFlags
 from madeleine.memory.ingest import forget as forgetting
 from madeleine.memory.ingest.store import NewScene
 from madeleine.memory.model import MemoryId, RunId, Scene
-from madeleine.memory.patrol_ports import DiaryEntry, PatrolChanges, Thoughts
-from madeleine.memory.ports import Activation
+from madeleine.memory.patrol_records import DiaryEntry, PatrolChanges, Thoughts
+from madeleine.memory.recall.ports import Activation
 from madeleine.memory.rules.prompting.blocks import NOTICE
 from madeleine.memory.scope import Scope
 from madeleine.server.settings.settings import Settings

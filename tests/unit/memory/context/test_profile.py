@@ -10,11 +10,11 @@ from typing import Any, cast
 
 import pytest
 
+from madeleine.memory.audit import AuditQuery
 from madeleine.memory.context.profile import MOST_ENTRIES, Profile, in_order
 from madeleine.memory.errors import InvalidInput
 from madeleine.memory.ingest.forget import Forget, Forgotten
 from madeleine.memory.model import MemoryId
-from madeleine.memory.ports import AuditQuery
 from madeleine.memory.profile import ProfileEntry, ProfileKind
 from madeleine.memory.scope import Scope
 from tests.doubles import ADA, BOB, NOW

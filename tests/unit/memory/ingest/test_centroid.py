@@ -11,7 +11,7 @@ import pytest
 from madeleine.memory.ingest import centroid
 from madeleine.memory.ingest.centroid import Centroids
 from madeleine.memory.model import ModelName, Vector
-from madeleine.memory.patrol_ports import PatrolChanges
+from madeleine.memory.patrol_records import PatrolChanges
 from madeleine.memory.scope import Scope
 from madeleine.storage.sql.ledger import Ledger
 from tests.contracts.ledger_contract import apply, subjects

@@ -14,8 +14,8 @@ from madeleine.memory.ingest import forget as forgetting
 from madeleine.memory.ingest.erasure import Erasure
 from madeleine.memory.ingest.forget import Forget
 from madeleine.memory.ingest.index_keeper import IndexKeeper
+from madeleine.memory.ingest.ports import StoreBatch
 from madeleine.memory.model import MemoryId
-from madeleine.memory.ports import StoreBatch
 from madeleine.server.background import index_upkeep as background
 from madeleine.server.background.index_upkeep import Background
 from madeleine.storage.qdrant.edge import EdgeIndex

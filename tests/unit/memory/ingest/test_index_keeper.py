@@ -9,12 +9,13 @@ from pathlib import Path
 
 import pytest
 
+from madeleine.memory.candidates import IndexPoint
 from madeleine.memory.errors import EmbeddingUnavailable, IndexTorn, IndexUnavailable
 from madeleine.memory.ingest import index_keeper
 from madeleine.memory.ingest.index_keeper import IndexKeeper
+from madeleine.memory.ingest.ports import StoreBatch
 from madeleine.memory.model import LIVING, Memory, MemoryId
-from madeleine.memory.patrol_ports import PatrolChanges
-from madeleine.memory.ports import IndexPoint, StoreBatch
+from madeleine.memory.patrol_records import PatrolChanges
 from madeleine.memory.scope import Scope
 from madeleine.storage.qdrant.edge import EdgeIndex
 from madeleine.storage.qdrant.schema import Fingerprint

@@ -12,7 +12,7 @@ from madeleine.memory.ingest.index_keeper import IndexKeeper
 from madeleine.memory.ingest.pointing import index_points
 from madeleine.memory.ingest.store import NewScene, StoreScenes
 from madeleine.memory.model import MemoryId, Scene
-from madeleine.memory.patrol_ports import PatrolChanges
+from madeleine.memory.patrol_records import PatrolChanges
 from madeleine.memory.recall.revisit import Revisit
 from madeleine.memory.rules.storing.likeness import RESEMBLES, SAME
 from madeleine.storage.qdrant.edge import EdgeIndex

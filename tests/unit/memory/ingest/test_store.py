@@ -11,12 +11,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from madeleine.memory.candidates import IndexPoint
 from madeleine.memory.errors import IndexUnavailable, InvalidInput, KeyConflict
 from madeleine.memory.ingest.index_keeper import IndexKeeper
 from madeleine.memory.ingest.store import NewScene, StoreScenes
 from madeleine.memory.model import Category, Memory, MemoryId, Scene, Status, Vector, embed_text
-from madeleine.memory.patrol_ports import PatrolChanges
-from madeleine.memory.ports import IndexPoint
+from madeleine.memory.patrol_records import PatrolChanges
 from madeleine.memory.recall.recall import Query, Recall
 from madeleine.memory.rules.storing.likeness import SAME
 from madeleine.memory.rules.storing.secrets import as_it_stands

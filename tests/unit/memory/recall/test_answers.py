@@ -14,8 +14,9 @@ import pytest
 from tokenizers import Tokenizer
 
 from madeleine.inference.packaged import locate
+from madeleine.memory.ingest.ports import Reinforcement, StoreBatch
 from madeleine.memory.model import DatedAction, MemoryId
-from madeleine.memory.ports import Activation, Reinforcement, StoreBatch
+from madeleine.memory.recall.ports import Activation
 from madeleine.memory.recall.recall import Query, Recall, RecallConfig
 from madeleine.memory.rules.prompting.saying import PROMPT
 from madeleine.memory.rules.ranking.profiles import LinearWeights, Profile, ProfileWeights

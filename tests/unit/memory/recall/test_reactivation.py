@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from madeleine.inference.stems import stem
+from madeleine.memory.keyword_search import KeywordQuery
 from madeleine.memory.language import Prompt
 from madeleine.memory.model import Memory
-from madeleine.memory.ports import KeywordQuery
 from madeleine.memory.recall.revisit import Revisit
 from madeleine.memory.recall.search import Search
 from madeleine.memory.recall.tagged import MessageSearch

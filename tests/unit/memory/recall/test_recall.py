@@ -10,10 +10,11 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from madeleine.memory.candidates import Pool, Question, VectorToCome
 from madeleine.memory.errors import IndexUnavailable
 from madeleine.memory.model import Memory
-from madeleine.memory.patrol_ports import PatrolChanges
-from madeleine.memory.ports import Activation, Pool, Question, RecallIndex, VectorToCome
+from madeleine.memory.patrol_records import PatrolChanges
+from madeleine.memory.recall.ports import Activation, RecallIndex
 from madeleine.memory.recall.recall import Query
 from madeleine.memory.rules.prompting.prompt import prompt_block
 from madeleine.memory.rules.prompting.saying import PROMPT

@@ -13,8 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from madeleine.memory.errors import InvalidInput
+from madeleine.memory.keyword_search import Hit, KeywordQuery, SearchSource
 from madeleine.memory.model import Provenance
-from madeleine.memory.ports import Hit, KeywordQuery, SearchSource
 from madeleine.memory.recall.search import Search, make_cursor, read_cursor, terms_of
 from madeleine.memory.rules.searching.hits import newest_first
 from madeleine.memory.scope import Scope

@@ -12,9 +12,9 @@ from typing import Any
 import pytest
 
 from madeleine.inference.stems import stem
+from madeleine.memory.keyword_search import Hit, KeywordQuery
 from madeleine.memory.model import Memory, RunId
-from madeleine.memory.patrol_ports import DiaryEntry, PatrolChanges
-from madeleine.memory.ports import Hit, KeywordQuery
+from madeleine.memory.patrol_records import DiaryEntry, PatrolChanges
 from madeleine.memory.recall.search import Search
 from madeleine.memory.recall.tagged import MessageSearch
 from tests.doubles import ADA, BOB

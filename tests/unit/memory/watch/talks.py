@@ -10,11 +10,11 @@ from typing import Any
 
 import numpy as np
 
+from madeleine.memory.candidates import Pool, Question, VectorToCome
 from madeleine.memory.chat import ChatRole, NewMessage
 from madeleine.memory.ingest.store import NewScene, StoreScenes
 from madeleine.memory.language import Prompt
 from madeleine.memory.model import Memory, Scene
-from madeleine.memory.ports import Pool, Question, VectorToCome
 from madeleine.memory.recall.recall import Query, Recall
 from madeleine.memory.scope import Scope
 from madeleine.memory.watch.drawn import StoreDrawn

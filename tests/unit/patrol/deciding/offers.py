@@ -7,7 +7,7 @@ from typing import Any
 
 from madeleine.memory.language import Answer, Prompt, Spent
 from madeleine.memory.model import Cluster, ClusterId, Memory
-from madeleine.memory.patrol_ports import OfferId
+from madeleine.memory.patrol_records import OfferId
 from madeleine.patrol.deciding.checks import Present
 from madeleine.patrol.deciding.offer import Kind, Offer, shown
 from tests.doubles import ADA

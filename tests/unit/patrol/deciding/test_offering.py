@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from madeleine.memory.model import DatedAction, Memory, MemoryId, Provenance, Status, Vector
-from madeleine.memory.patrol_ports import OfferId
+from madeleine.memory.patrol_records import OfferId
 from madeleine.patrol.deciding.offer import MOST, SIZE, TEXT, TEXT_TO_SUMMARISE, Kind, Offer, shown
 from madeleine.patrol.deciding.offering import compress_offer, consolidation_offers, diary_offer, split_offer
 from tests.doubles import NOW, a_memory, unit

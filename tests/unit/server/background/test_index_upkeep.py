@@ -13,8 +13,8 @@ import pytest
 from madeleine.memory.errors import EmbeddingUnavailable, IndexUnavailable
 from madeleine.memory.ingest.erasure import Erasure
 from madeleine.memory.ingest.index_keeper import IndexKeeper
+from madeleine.memory.ingest.ports import StoreBatch
 from madeleine.memory.model import LIVING, Memory, ModelName
-from madeleine.memory.ports import StoreBatch
 from madeleine.server.background import index_upkeep as background
 from madeleine.server.background.index_upkeep import Background
 from madeleine.storage.qdrant.edge import EdgeIndex

@@ -11,9 +11,9 @@ from datetime import datetime, timedelta
 
 import pytest
 
-from madeleine.memory.language import LanguageModel
 from madeleine.memory.model import BeingId, RunId
-from madeleine.memory.patrol_ports import Lately
+from madeleine.memory.patrol_records import Lately
+from madeleine.memory.ports import LanguageModel
 from madeleine.memory.scope import Scope
 from madeleine.patrol.report import PatrolReport
 from madeleine.patrol.when import Habits

@@ -14,10 +14,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from madeleine.memory.candidates import Pool, Signals, Traits
 from madeleine.memory.model import Emotion, MemoryId
-from madeleine.memory.ports import Pool, Traits
 from madeleine.memory.rules.ranking.blended import RankingWeights, blend, blended, first_name
-from madeleine.memory.rules.ranking.signals import Signals
 
 WEIGHTS = RankingWeights()
 GREATEST = 2.5625

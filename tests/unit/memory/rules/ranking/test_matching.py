@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from madeleine.memory.candidates import Pool, Traits
 from madeleine.memory.model import MemoryId
-from madeleine.memory.ports import Pool, Traits
 from madeleine.memory.rules.ranking.matching import MatchThresholds, matches, word_coverage
 
 

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from madeleine.memory.ports import Pool, Vitals
+from madeleine.memory.candidates import Pool, Vitals
 from madeleine.memory.rules.ranking.profiles import (
     AssociativeWeights,
     LinearWeights,

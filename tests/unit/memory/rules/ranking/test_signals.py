@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from madeleine.memory.rules.ranking.signals import Signals, signals
+from madeleine.memory.candidates import Signals
+from madeleine.memory.rules.ranking.signals import signals
 from madeleine.storage.qdrant.schema import packed, unpacked
 
 

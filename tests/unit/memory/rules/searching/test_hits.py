@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from madeleine.memory.keyword_search import Hit
 from madeleine.memory.model import Provenance
-from madeleine.memory.ports import Hit
 from madeleine.memory.rules.searching.hits import deduplicated, newest_first
 from tests.doubles import NOW
 

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from madeleine.memory.keyword_search import Hit, SearchSource, TagMatches
 from madeleine.memory.model import Provenance
-from madeleine.memory.ports import Hit, SearchSource
 from madeleine.memory.rules.searching.tag_ranking import POOL, pooled, ranked, tag_weights
-from madeleine.memory.tagging import TagMatches
 from tests.doubles import NOW
 
 

@@ -9,9 +9,10 @@ from pathlib import Path
 
 import pytest
 
+from madeleine.memory.audit import AuditQuery
 from madeleine.memory.errors import InvalidInput
+from madeleine.memory.ingest.ports import Erased
 from madeleine.memory.ingest.store import StoreScenes
-from madeleine.memory.ports import AuditQuery, Erased
 from madeleine.memory.watch.drawn import StoreDrawn
 from madeleine.memory.watch.extraction import Extracted
 from madeleine.memory.watch.familiar import Familiar

@@ -12,8 +12,10 @@ from typing import Any
 
 import pytest
 
+from madeleine.memory.candidates import Vitals
+from madeleine.memory.ingest.ports import Reinforcement, StoreBatch
 from madeleine.memory.model import Memory, MemoryId, ModelName
-from madeleine.memory.ports import Activation, Preferring, Reinforcement, StoreBatch, Vitals
+from madeleine.memory.recall.ports import Activation, Preferring
 from madeleine.memory.scope import Scope
 from madeleine.storage.sql.database.engine import _compiled
 from madeleine.storage.sql.ledger import Ledger, open_ledger

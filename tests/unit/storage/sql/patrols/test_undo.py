@@ -17,7 +17,7 @@ from sqlalchemy import Executable
 from madeleine.memory.errors import CannotUndo, StorageError
 from madeleine.memory.language import Prompt
 from madeleine.memory.model import ClusterId, Memory, RunId
-from madeleine.memory.patrol_ports import PatrolChanges, RunState
+from madeleine.memory.patrol_records import PatrolChanges, RunState
 from madeleine.patrol.deciding.decision import Decision
 from madeleine.patrol.report import PatrolReport
 from madeleine.storage.sql.database.engine import Transaction

@@ -1,19 +1,65 @@
-"""Searching by what a message is about (spec H1, H2): its tags, and what that needs of the ledger."""
+"""Keyword and tag search: queries and hits (spec P11, H1 to H4)."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Literal, Protocol
+from datetime import datetime
+from typing import Literal
 
-from madeleine.memory.ports import Hit, KeywordQuery, SearchSource
-from madeleine.memory.scope import Scope
+from madeleine.memory.model import (
+    Category,
+    Provenance,
+    Status,
+)
+
+SearchSource = Literal["memories", "diary", "chat", "notes"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KeywordQuery:
+    """spec P11 and H1 to H4. `terms` are casefolded. `after` is the position of the last hit of the page before."""
+
+    terms: tuple[str, ...]
+    mode: Literal["or", "and"] = "or"
+    themes: tuple[str, ...] = ()
+    categories: tuple[Category, ...] = ()
+    since: datetime | None = None
+    until: datetime | None = None
+    sources: tuple[SearchSource, ...] = ("memories", "diary", "chat", "notes")
+    include_dead: bool = True
+    include_compressed: bool = False
+    limit: int = 10
+    after: tuple[int, str] | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Hit:
+    """spec H3, with where it comes from. `position` orders hits: (microseconds since 1970, id), newest first. `snippet`
+    is what is shown of the text, at most 400 characters, the place where the words were found: a ledger leaves it
+    empty. The id of a diary entry is its date."""
+
+    source: SearchSource
+    id: str
+    timestamp: datetime
+    text: str
+    stored_at: datetime
+    provenance: Provenance
+    actors: tuple[str, ...] = ()
+    tags: tuple[str, ...] = ()
+    status: Status | None = None
+    snippet: str = ""
+    position: tuple[int, str]
+
 
 Stem = Callable[[str], str]
 """The stem of a word; the word itself where it is of a language that the stemmer does not know."""
 
+
 Position = tuple[int, str]
 """(microseconds since 1970, id): newest first, equal times by id."""
+
+
 TagKind = Literal["words", "beginning", "part"]
 
 
@@ -51,18 +97,3 @@ class TagMatches:
     source: SearchSource
     found: tuple[tuple[Position, int], ...]
     numbers: Mapping[int, int]
-
-
-class TagLedger(Protocol):
-    async def themes_beside(self, scope: Scope, tags: Sequence[Tag], *, recent: int) -> list[tuple[str, ...]]:
-        """The themes of those of the `recent` newest memories that have a theme which holds one of the tags."""
-        ...
-
-    async def tagged(self, scope: Scope, query: TagQuery) -> list[TagMatches]:
-        """What holds any of the tags, or has one of the related themes. Of each source and mask the newest
-        `query.filters.limit`."""
-        ...
-
-    async def hits(self, scope: Scope, wanted: Sequence[tuple[SearchSource, str]]) -> list[Hit]:
-        """By source and id, in any order; what is gone meanwhile is left out."""
-        ...

@@ -1,0 +1,72 @@
+"""What contexts and profiles need of the ledger."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Protocol
+
+from madeleine.memory.chat import ChatSession, Message
+from madeleine.memory.model import Memory, MemoryId, Note, NoteId
+from madeleine.memory.patrol_records import DiaryEntry, Thoughts
+from madeleine.memory.profile import ProfileEntry
+from madeleine.memory.scope import Scope
+
+
+class ChatReads(Protocol):
+    async def recent_messages(
+        self, scope: Scope, *, limit: int, session_id: str | None = None, other_than: str | None = None
+    ) -> list[Message]:
+        """The last ones, oldest first: of one session by position, or of all, or of all but one by when they were
+        said."""
+        ...
+
+    async def sessions(self, scope: Scope, *, limit: int) -> list[ChatSession]:
+        """Those spoken in latest first."""
+        ...
+
+
+class ProfileLedger(Protocol):
+    async def profile(self, scope: Scope) -> list[ProfileEntry]:
+        """All entries, by kind and name; of preferences that are memories, those whose memory is alive, with what it
+        says now. Also the latest procedural memories that have no entry, as if they had, in the order of their coming.
+        """
+        ...
+
+    async def write_entry(self, scope: Scope, entry: ProfileEntry) -> MemoryId | None:
+        """Durably, in place of the entry of that kind and name, and of one that was learnt, of the same memory. The
+        memory that the replaced one was of, if it was of another that is alive. Raises `InvalidInput` if the memory is
+        that of an entry with another name; `StorageFull`, `StorageError`."""
+        ...
+
+    async def remove_entry(self, scope: Scope, entry: ProfileEntry, *, at: datetime) -> bool:
+        """False if it is gone already."""
+        ...
+
+    async def add_note(self, scope: Scope, note: Note) -> None: ...
+
+    async def open_notes(self, scope: Scope, *, limit: int) -> list[Note]:
+        """The latest that are unread and no scenes, oldest first."""
+        ...
+
+    async def close_note(self, scope: Scope, note_id: NoteId, *, at: datetime, remove: bool = False) -> bool:
+        """Marked as done, or taken away. False if there is no such note that is no scene."""
+        ...
+
+
+class ContextLedger(ChatReads, Protocol):
+    """What a context reads."""
+
+    async def profile(self, scope: Scope) -> list[ProfileEntry]: ...
+
+    async def open_notes(self, scope: Scope, *, limit: int) -> list[Note]: ...
+
+    async def thoughts(self, scope: Scope) -> Thoughts: ...
+
+    async def diary_since(self, scope: Scope, date: str, *, limit: int) -> list[DiaryEntry]:
+        """The latest of those of that ISO date and later, oldest first."""
+        ...
+
+    async def recently_activated(self, scope: Scope, *, limit: int) -> Sequence[Memory]:
+        """Living memories with an action, the last one that came to mind first (spec P5)."""
+        ...

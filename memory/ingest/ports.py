@@ -1,0 +1,200 @@
+"""What storing, changing and forgetting need of the ledger and the index."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Literal, Protocol
+
+from madeleine.memory.candidates import IndexPoint
+from madeleine.memory.chat import MessageId
+from madeleine.memory.model import (
+    Changes,
+    ContentHash,
+    Memory,
+    MemoryId,
+    ModelName,
+    Note,
+    Status,
+    Vector,
+)
+from madeleine.memory.scope import Scope
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reinforcement:
+    """A scene that was stored again (spec T6): counted on `memory_id`, its own words kept beside it."""
+
+    memory_id: MemoryId
+    text: str
+    at: datetime
+    tool: str
+    client: str = ""
+    session_id: str = ""
+    key: str | None = None
+    importance: float | None = None
+    pinned: bool = False
+    themes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoreBatch:
+    """One transaction of a store: all of it is durable when `commit` returns, or none is."""
+
+    new: tuple[Memory, ...] = ()
+    reinforcements: tuple[Reinforcement, ...] = ()
+    model: ModelName
+    vectors: Mapping[ContentHash, Vector]
+
+
+@dataclass(frozen=True, slots=True)
+class KeyedEarlier:
+    """What an idempotency key has led to before: the memory, the words stored under the key, and how."""
+
+    memory_id: MemoryId
+    text: str
+    status: Literal["stored", "reinforced"]
+
+
+class StoreLedger(Protocol):
+    async def memories(self, scope: Scope, ids: Sequence[MemoryId]) -> list[Memory]:
+        """Those that exist, each once, in the order of `ids`."""
+        ...
+
+    async def keyed(self, scope: Scope, keys: Sequence[str]) -> dict[str, KeyedEarlier]: ...
+
+    async def same_text(self, scope: Scope, hash_: ContentHash) -> list[MemoryId]:
+        """Living memories with this very text to embed, oldest first, at most 5."""
+        ...
+
+    async def vectors(self, model: ModelName, hashes: Sequence[ContentHash]) -> dict[ContentHash, Vector]: ...
+
+    async def turns(self, scope: Scope, sessions: Sequence[str]) -> dict[str, int]:
+        """The turn that the next memory of each session has."""
+        ...
+
+    async def commit(self, scope: Scope, batch: StoreBatch) -> None:
+        """Write memories, reinforcements, vectors and a pending index mark for each new memory, durably.
+
+        A reinforcement adds 1 to `access_count`, sets `last_accessed`, raises `importance` to the greater,
+        pins if asked, and adds new themes. Raises `KeyConflict` if a key is taken, `StorageFull`, `StorageError`.
+        """
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Erased:
+    """`ids`: what is gone. `related`: memories that stay and were tied to them by a merge or a summary, so that they
+    may tell the same: what was absorbed or summarised, and what has absorbed or summarises; and those that were drawn
+    from messages that are gone. `diary_entries`: how many days' were removed, as they were written from them.
+    `messages`: those that were named, and those that the memories were drawn from."""
+
+    ids: tuple[MemoryId, ...] = ()
+    related: tuple[MemoryId, ...] = ()
+    diary_entries: int = 0
+    messages: tuple[MessageId, ...] = ()
+
+
+class ForgetLedger(Protocol):
+    async def forget(self, scope: Scope, ids: Sequence[MemoryId | MessageId], *, at: datetime) -> Erased:
+        """Erase those that exist and whatever else tells of them, durably, in one transaction: reinforcements, earlier
+        versions, notes and messages they came from, vectors that no other memory has, their part in clusters, names,
+        reports, diary, offers and the journal. What a summary that is forgotten stood for is recalled again. A message
+        that is read again later does not come back.
+
+        Leaves a mark for each, until their bytes are gone from the files too (`RemainsSource`).
+        """
+        ...
+
+
+class RemainsSource(Protocol):
+    """What was forgotten and may have left bytes in the files. Not scoped: it serves the store, not a caller."""
+
+    async def remains(self) -> list[tuple[int, MemoryId]]:
+        """(mark, memory), oldest first."""
+        ...
+
+    async def clear_remains(self, marks: Sequence[int]) -> None: ...
+
+    async def scrub(self) -> None:
+        """Returns when the ledger's files hold nothing that is not in its tables. Reads go on meanwhile, writes wait.
+
+        Raises `StorageBusy`, `StorageFull`, `StorageError`; it can be tried again.
+        """
+        ...
+
+
+class UpdateLedger(Protocol):
+    async def memories(self, scope: Scope, ids: Sequence[MemoryId]) -> list[Memory]: ...
+
+    async def vectors(self, model: ModelName, hashes: Sequence[ContentHash]) -> dict[ContentHash, Vector]: ...
+
+    async def change(
+        self,
+        scope: Scope,
+        memory_id: MemoryId,
+        changes: Changes,
+        *,
+        at: datetime,
+        model: ModelName,
+        vectors: Mapping[ContentHash, Vector],
+    ) -> tuple[Memory, Changes] | None:
+        """Change it durably (`rules.dynamics.revision`), keep what it was, leave a pending index mark; of `vectors` the
+        one of its new text is cached. The memory as it is now, and what of `changes` was different; None if there is
+        no such memory."""
+        ...
+
+
+class NoteLedger(Protocol):
+    async def add_note(self, scope: Scope, note: Note) -> None: ...
+
+
+class IndexSource(Protocol):
+    """What keeps the index equal to the ledger. Not scoped: it serves the store, not a caller."""
+
+    async def pending(self, *, limit: int) -> list[tuple[int, MemoryId]]:
+        """(mark, memory), oldest first."""
+        ...
+
+    async def clear_marks(self, marks: Sequence[int]) -> None: ...
+
+    async def clear_marks_of(self, ids: Sequence[MemoryId], *, up_to: int) -> None:
+        """Clear the marks `<= up_to` of these memories."""
+        ...
+
+    async def last_mark(self) -> int: ...
+
+    async def any_memories(self, ids: Sequence[MemoryId]) -> list[Memory]:
+        """By id, whosever they are."""
+        ...
+
+    async def all_memories(self, *, after: MemoryId | None, limit: int) -> list[Memory]:
+        """Every memory of every being in order of id, a page at a time."""
+        ...
+
+    async def count_memories(self) -> int: ...
+
+    async def vectors(self, model: ModelName, hashes: Sequence[ContentHash]) -> dict[ContentHash, Vector]: ...
+
+    async def add_missing_vectors(self, model: ModelName, vectors: Mapping[ContentHash, Vector]) -> None:
+        """Those of texts that a memory has; leaves a mark for each such memory."""
+        ...
+
+    async def without_vector(self, model: ModelName, *, limit: int) -> list[Memory]:
+        """Memories whose text has no cached vector of this model."""
+        ...
+
+    async def setting(self, name: str) -> Any: ...
+
+    async def set_setting(self, name: str, value: Any) -> None: ...
+
+
+class StoreIndex(Protocol):
+    """What a store needs of the index."""
+
+    async def upsert(self, points: Sequence[IndexPoint]) -> None: ...
+
+    async def nearest(
+        self, scope: Scope, vector: Vector, *, limit: int, statuses: Sequence[Status]
+    ) -> list[tuple[MemoryId, float]]: ...

@@ -1,0 +1,128 @@
+"""What recall and search need of the ledger, the index and a reranker."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Protocol
+
+from madeleine.memory.candidates import Pool, Question, VectorToCome, Vitals
+from madeleine.memory.keyword_search import Hit, KeywordQuery, SearchSource, Tag, TagMatches, TagQuery
+from madeleine.memory.model import (
+    ClusterId,
+    Memory,
+    MemoryId,
+    Revision,
+)
+from madeleine.memory.scope import Scope
+
+
+@dataclass(frozen=True, slots=True)
+class Activation:
+    """A memory was recalled: `times` is added to its reactivation count; a living one's clock is rewound (ruling 2)."""
+
+    memory_id: MemoryId
+    times: int
+    at: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Preferring:
+    """The preferences that are wanted beside memories (spec L2): `most` of them, those among `matching` first, in its
+    order, then by importance, then the newest; only such as have all `themes`."""
+
+    most: int
+    matching: Sequence[MemoryId] = ()
+    themes: tuple[str, ...] = ()
+
+
+class RecallLedger(Protocol):
+    async def memories(self, scope: Scope, ids: Sequence[MemoryId]) -> list[Memory]: ...
+
+    async def with_preferences(
+        self, scope: Scope, ids: Sequence[MemoryId], preferring: Preferring
+    ) -> tuple[list[Memory], list[Memory]]:
+        """The memories as `memories` gives them, and preferences: living procedural memories that were not switched off
+        in the being's profile."""
+        ...
+
+    async def vitals(self, scope: Scope, ids: Sequence[MemoryId]) -> dict[MemoryId, Vitals]: ...
+
+
+class Reranker(Protocol):
+    """A cross-encoder: reads the query and a text together (spec L2, step 4)."""
+
+    async def scores(self, query: str, texts: Sequence[str]) -> list[float]:
+        """How well each text answers the query, in [0, 1], in the order of `texts`. Within a few seconds: raises
+        `RerankerUnavailable` if the model cannot be had, or takes longer."""
+        ...
+
+
+class ActivationLog(Protocol):
+    """Reactivations are written in batches off the request path, and before a patrol reads the counts."""
+
+    def add(self, scope: Scope, activations: Sequence[Activation]) -> None:
+        """Nothing for a scope that does not count."""
+        ...
+
+    async def settle(self) -> None:
+        """Returns when all that was added is in the ledger."""
+        ...
+
+
+class SearchLedger(Protocol):
+    async def search(self, scope: Scope, query: KeywordQuery) -> list[Hit]:
+        """At most `query.limit`, newest first, equal times by id."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClusterSummary:
+    id: ClusterId
+    name: str
+    parent: str
+    is_root: bool
+    active: int
+    dying: int
+    dead: int
+
+
+class RevisitLedger(Protocol):
+    async def memories(self, scope: Scope, ids: Sequence[MemoryId]) -> list[Memory]: ...
+
+    async def revisions(self, scope: Scope, ids: Sequence[MemoryId]) -> list[Revision]:
+        """What these memories were before each change, oldest first."""
+        ...
+
+    async def cluster_memories(
+        self, scope: Scope, cluster_id: ClusterId, *, limit: int, after: str | None
+    ) -> list[Memory] | None:
+        """Newest first (`happened_at`, then id), dead ones too, those after the memory `after`.
+
+        None if there is no such cluster.
+        """
+        ...
+
+    async def cluster_summaries(self, scope: Scope) -> list[ClusterSummary]:
+        """Roots first, then by the number of active memories, then by name."""
+        ...
+
+
+class RecallIndex(Protocol):
+    async def candidates(self, scope: Scope, question: Question, vector: VectorToCome) -> Pool: ...
+
+
+class TagLedger(Protocol):
+    async def themes_beside(self, scope: Scope, tags: Sequence[Tag], *, recent: int) -> list[tuple[str, ...]]:
+        """The themes of those of the `recent` newest memories that have a theme which holds one of the tags."""
+        ...
+
+    async def tagged(self, scope: Scope, query: TagQuery) -> list[TagMatches]:
+        """What holds any of the tags, or has one of the related themes. Of each source and mask the newest
+        `query.filters.limit`."""
+        ...
+
+    async def hits(self, scope: Scope, wanted: Sequence[tuple[SearchSource, str]]) -> list[Hit]:
+        """By source and id, in any order; what is gone meanwhile is left out."""
+        ...

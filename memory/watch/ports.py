@@ -1,0 +1,69 @@
+"""What watching conversations needs of the ledger."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import Protocol
+
+from madeleine.memory.chat import Message, MessageId, Unwatched
+from madeleine.memory.model import MemoryId
+from madeleine.memory.scope import Scope
+
+
+class ChatLedger(Protocol):
+    """What observing a conversation needs."""
+
+    async def append(
+        self, scope: Scope, session_id: str, messages: Sequence[Message], *, keys: Sequence[str | None],
+        title: str = "", interface: str = "", watched: bool = False,
+    ) -> list[MessageId]:  # fmt: skip
+        """Durably, in one transaction, after those that the session has; the ids of those that are new, in their order.
+        Positions are given out here, whatever the messages say. One whose key the session has already is left out, and
+        so is one whose key it had before it was forgotten: who reads a transcript again brings nothing back.
+        `title` and `interface` are those of a session that has none yet. `watched`: the memory thread is not to look at
+        them, unless it has yet to look at earlier ones. Raises `StorageFull`, `StorageError`."""
+        ...
+
+    async def link(self, scope: Scope, told: Mapping[MemoryId, Sequence[MessageId]]) -> None:
+        """Which messages a memory was drawn from, so that they can be forgotten with it. A memory or message that is
+        not the being's, or is gone, is left out; what is linked already stays linked."""
+        ...
+
+    async def messages(self, scope: Scope, ids: Sequence[MessageId]) -> list[Message]:
+        """Those that exist, each once, in the order of `ids`."""
+        ...
+
+    async def keyed_messages(self, scope: Scope, session_id: str, keys: Sequence[str]) -> dict[str, Message]: ...
+
+    async def last_key(self, scope: Scope, session_id: str) -> str | None:
+        """Of the last message in the session that has one."""
+        ...
+
+
+class WatchLedger(Protocol):
+    """What the memory thread needs (spec T1). Not scoped where it looks for work: it serves the store."""
+
+    async def unwatched(self, *, now: datetime, limit: int) -> list[Unwatched]:
+        """Of all beings: sessions with messages not looked at, whose next try is due, longest waiting first."""
+        ...
+
+    async def messages_of(self, scope: Scope, session_id: str, *, start: int, end: int) -> list[Message]:
+        """Those at positions in [start, end), in order."""
+        ...
+
+    async def watched(self, scope: Scope, session_id: str, *, up_to: int) -> None:
+        """The thread has looked at the messages before this position; failures are forgotten."""
+        ...
+
+    async def watch_failed(self, scope: Scope, session_id: str, *, next_try: datetime) -> None:
+        """One failure more; not before `next_try` again."""
+        ...
+
+    async def watch_later(self, scope: Scope, session_id: str, *, next_try: datetime) -> None:
+        """Not before `next_try` again, though nothing failed."""
+        ...
+
+    async def drawn_from(self, scope: Scope, ids: Sequence[MessageId]) -> set[MessageId]:
+        """Those that memories were drawn from already."""
+        ...
