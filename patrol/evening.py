@@ -10,7 +10,7 @@ from datetime import datetime
 import numpy as np
 from numpy.typing import NDArray
 
-from madeleine.memory.errors import EmbeddingUnavailable, LanguageModelUnavailable, UnusableAnswer
+from madeleine.memory.errors import LanguageModelUnavailable, UnusableAnswer
 from madeleine.memory.ingest.notes import PARSE_FAILED, SCENE, read_scene
 from madeleine.memory.ingest.redaction import clean_note
 from madeleine.memory.model import ContentHash, Memory, MemoryId, Note, Vector, content_hash
@@ -33,13 +33,12 @@ async def prepare(round_: Round) -> Evening:
     world = round_.world
     unread = await world.ledger.unread_notes(round_.scope, type=SCENE)
     memories, notes = read_notes(unread, round_.scope, world.now(), world.redact)
-    sentences = {content_hash(text): text for texts in PROTOTYPES.values() for text in texts}
-    texts = sentences | {memory.content_hash: memory.embed_text for memory in memories}
-    try:
-        vectors = await world.embed(texts)
-    except EmbeddingUnavailable as error:
-        logger.warning("%s: memories are given their clusters when it can", error)
+    sentences = [sentence for sentences in PROTOTYPES.values() for sentence in sentences]
+    embedded = await world.embed([*sentences, *(memory.embed_text for memory in memories)])
+    if embedded.error:
+        logger.warning("%s: memories are given their clusters when it can", embedded.error)
         return Evening(tuple(memories), tuple(notes))
+    vectors = embedded.vectors
     if not round_.rehearses:
         await world.ledger.add_vectors(world.model, vectors)
     chosen = await choose_roots(round_, memories, vectors)

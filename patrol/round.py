@@ -5,14 +5,15 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import Counter
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Iterable
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field, replace
 from datetime import date, datetime
 
-from madeleine.memory.errors import EmbeddingUnavailable, LanguageModelUnavailable
+from madeleine.memory.embedding import Embedded, embed_cached
+from madeleine.memory.errors import LanguageModelUnavailable
 from madeleine.memory.language import Answer, Prompt, Spent
-from madeleine.memory.model import ClusterId, ContentHash, ModelName, RunId, Vector
+from madeleine.memory.model import ClusterId, ModelName, RunId
 from madeleine.memory.ports import Embedder, LanguageModel, WordStatistics
 from madeleine.memory.rules.storing.secrets import Redact, redacted
 from madeleine.memory.scope import Scope
@@ -58,21 +59,8 @@ class World:
     def model(self) -> ModelName:
         return self.embedder.model
 
-    async def embed(self, texts: Mapping[ContentHash, str]) -> dict[ContentHash, Vector]:
-        """Those known, and the others. Raises `EmbeddingUnavailable`."""
-        known = await self.ledger.vectors(self.model, list(texts))
-        missing = [hash_ for hash_ in texts if hash_ not in known]
-        if not missing:
-            return known
-        rows = await self.embedder.embed([texts[hash_] for hash_ in missing])
-        return known | dict(zip(missing, rows, strict=True))
-
-    async def embed_if_it_can(self, texts: Mapping[ContentHash, str]) -> dict[ContentHash, Vector]:
-        """None of them while the model cannot be had: they are filled in later."""
-        try:
-            return await self.embed(texts)
-        except EmbeddingUnavailable:
-            return {}
+    async def embed(self, texts: Iterable[str]) -> Embedded:
+        return await embed_cached(self.embedder, self.ledger, texts)
 
 
 class Round:

@@ -107,7 +107,7 @@ async def apply(
     answer = cleaned(answer, round_.world)
     vectors: Mapping[ContentHash, Vector] = {}
     if texts := await matter.texts(round_.world, round_.view, offer, answer):
-        vectors = await round_.world.embed_if_it_can(texts)
+        vectors = (await round_.world.embed(texts.values())).vectors
     async with round_.night(STEP_OF[offer.kind], Evening(vectors=vectors)) as night:
         if offer.cluster_id is not None:
             await night.read([offer.cluster_id])

@@ -6,6 +6,7 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Sequence
 
+from madeleine.memory.embedding import embed_cached
 from madeleine.memory.errors import IndexTorn
 from madeleine.memory.ingest.pointing import index_points
 from madeleine.memory.ingest.ports import IndexSource
@@ -58,9 +59,10 @@ class IndexKeeper:
         """Embed memories that were stored while the model could not be had. Raises `EmbeddingUnavailable`."""
         done = 0
         while memories := await self._source.without_vector(self._embedder.model, limit=EMBED_PAGE):
-            rows = await self._embedder.embed([memory.embed_text for memory in memories])
-            vectors = {memory.content_hash: row for memory, row in zip(memories, rows, strict=True)}
-            await self._source.add_missing_vectors(self._embedder.model, vectors)
+            embedded = await embed_cached(self._embedder, self._source, [memory.embed_text for memory in memories])
+            if embedded.error:
+                raise embedded.error
+            await self._source.add_missing_vectors(self._embedder.model, embedded.vectors)
             done += len(memories)
             await self.catch_up()
         return done

@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import asdict, dataclass, field, replace
 from datetime import datetime
 from typing import Any, Literal, Protocol
 
-from madeleine.memory.errors import EmbeddingUnavailable, InvalidInput, KeyConflict
+from madeleine.memory.embedding import embed_cached
+from madeleine.memory.errors import InvalidInput, KeyConflict
 from madeleine.memory.ingest.centroid import Centroids
 from madeleine.memory.ingest.ports import KeyedEarlier
 from madeleine.memory.ingest.rarity import Rarity
@@ -161,19 +162,20 @@ class Ingest:
         chunks = [chunk async for chunk in self._chunks(text)]
         # In a thread: there may be thousands, at a millisecond each, and the event loop has other calls to answer.
         scenes = await asyncio.to_thread(_scenes, given, chunks)
-        vectors, unembedded = await self._embed(scenes.values())
+        texts = [embed_text(one.scene, one.feeling) for one in scenes.values()]
+        embedded = await embed_cached(self._embedder, self._ledger, texts)
         if before is not None:
             await asyncio.wait([before])
-        scored = await self._score(scope, scenes, vectors)
+        scored = await self._score(scope, scenes, embedded.vectors)
         kept = [one for one in scored if one.importance >= self._threshold]
         kept += await self._kept_before(scope, [one for one in scored if one.importance < self._threshold])
         kept.sort(key=lambda one: one.start)
-        stored = await self._store(scope, [one.scene for one in kept], vectors=vectors) if kept else []
+        stored = await self._store(scope, [one.scene for one in kept], vectors=embedded.vectors) if kept else []
         fate = {one.start: _kept(one, found) for one, found in zip(kept, stored, strict=True)}
         poured = Poured(
             text=text,
             chunks=tuple(fate.get(one.start) or _dropped(one) for one in scored),
-            unembedded=unembedded,
+            unembedded=embedded.unavailable,
             redacted=cleaning.found,
         )
         if given.key is not None:
@@ -251,19 +253,6 @@ class Ingest:
             for chunk in await chunked(section, self._embedder.count_tokens, self._limits):
                 yield chunk
             start += len(section)
-
-    async def _embed(self, scenes: Iterable[NewScene]) -> tuple[dict[ContentHash, Vector], str]:
-        """By content hash: those that are cached, the others in one batch; else why there are none."""
-        texts = {content_hash(text): text for text in (embed_text(one.scene, one.feeling) for one in scenes)}
-        vectors = await self._ledger.vectors(self._embedder.model, list(texts))
-        missing = [hash_ for hash_ in texts if hash_ not in vectors]
-        if missing:
-            try:
-                rows = await self._embedder.embed([texts[hash_] for hash_ in missing])
-            except EmbeddingUnavailable as error:
-                return vectors, str(error)
-            vectors |= dict(zip(missing, rows, strict=True))
-        return vectors, ""
 
     async def _score(
         self, scope: Scope, scenes: Mapping[int, NewScene], vectors: Mapping[ContentHash, Vector]
