@@ -83,7 +83,7 @@ class Traits:
     signals: Signals = Signals()
 
 
-VectorToCome = Callable[[], Awaitable[Vector | None]]
+PendingVector = Callable[[], Awaitable[Vector | None]]
 """Gives the question's vector, None when meaning-based recall is off. An index asks for it when it has looked up the
 words, so that the model may work meanwhile."""
 

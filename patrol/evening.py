@@ -12,11 +12,11 @@ from numpy.typing import NDArray
 
 from madeleine.memory.errors import LanguageModelUnavailable, UnusableAnswer
 from madeleine.memory.ingest.notes import PARSE_FAILED, SCENE, read_scene
-from madeleine.memory.ingest.redaction import clean_note
+from madeleine.memory.ingest.redaction import redact_note
 from madeleine.memory.model import ContentHash, Memory, MemoryId, Note, Vector, content_hash
 from madeleine.memory.rules.dynamics.grouping import SIMILARITY
 from madeleine.memory.rules.dynamics.roots import PROTOTYPES, Root
-from madeleine.memory.rules.storing.secrets import Redact, redacted
+from madeleine.memory.rules.storing.secrets import Redact, redact_secrets
 from madeleine.memory.scope import Scope
 from madeleine.patrol.deciding.classify import BATCH, classify
 from madeleine.patrol.night import Evening
@@ -46,13 +46,13 @@ async def prepare(round_: Round) -> Evening:
 
 
 def read_notes(
-    notes: Sequence[Note], scope: Scope, now: datetime, redact: Redact = redacted
+    notes: Sequence[Note], scope: Scope, now: datetime, redact: Redact = redact_secrets
 ) -> tuple[list[Memory], list[Note]]:
     """Memories of the notes that can be read, and every note as it is to be: those that cannot be read are kept and
     marked `[PARSE_FAILED]` (ruling 1). Secrets are taken out: a note may be older than their redaction."""
     memories: list[Memory] = []
     seen: list[Note] = []
-    for note in (replace(one, content=clean_note(one.content, redact)[0]) for one in notes):
+    for note in (replace(one, content=redact_note(one.content, redact)[0]) for one in notes):
         found = read_scene(note, scope, now)
         if isinstance(found, Memory):
             memories.append(found)

@@ -15,7 +15,7 @@ from madeleine.memory.errors import LanguageModelUnavailable
 from madeleine.memory.language import Answer, Prompt, Spent
 from madeleine.memory.model import ClusterId, ModelName, RunId
 from madeleine.memory.ports import Embedder, LanguageModel, WordStatistics
-from madeleine.memory.rules.storing.secrets import Redact, redacted
+from madeleine.memory.rules.storing.secrets import Redact, redact_secrets
 from madeleine.memory.scope import Scope
 from madeleine.patrol.night import Evening, Night
 from madeleine.patrol.ports import PatrolLedger, PatrolReads, PatrolTransaction
@@ -46,7 +46,7 @@ class World:
     embedder: Embedder
     now: Callable[[], datetime]
     today: Callable[[], date]
-    redact: Redact = redacted
+    redact: Redact = redact_secrets
     config: PatrolConfig = PatrolConfig()
     turn: asyncio.Lock = field(default_factory=asyncio.Lock)
     """The one that `StoreScenes` takes: what it has found alive is alive when it is reinforced."""

@@ -18,7 +18,7 @@ from madeleine.memory.model import BeingId, MemoryId, RunId
 from madeleine.memory.patrol_records import Run, Undone
 from madeleine.memory.ports import Embedder, LanguageModel, WordStatistics
 from madeleine.memory.recall.ports import ActivationLog
-from madeleine.memory.rules.storing.secrets import Redact, redacted
+from madeleine.memory.rules.storing.secrets import Redact, redact_secrets
 from madeleine.memory.scope import Scope
 from madeleine.patrol.deciding.decision import Decision
 from madeleine.patrol.deciding.offer import Offer
@@ -60,7 +60,7 @@ class Patrol:
         now: Callable[[], datetime],
         wrote: Callable[[], Awaitable[object]] | None = None,
         removed: Callable[[Sequence[MemoryId]], Awaitable[object]] | None = None,
-        redact: Redact = redacted,
+        redact: Redact = redact_secrets,
         config: PatrolConfig | None = None,
         news: Callable[[News], None] | None = None,
         turn: asyncio.Lock | None = None,

@@ -10,7 +10,7 @@ from madeleine.memory.ports import WordStatistics
 from madeleine.memory.rules.storing.salience import STATISTICS_FROM, rarity, telling_words
 from madeleine.memory.scope import Scope
 
-UNHEARD = "qxzjvkwqxz"
+ABSENT_TERM = "qxzjvkwqxz"
 """A word that no memory has: the greatest IDF there is."""
 DRIFT = 0.2
 """By which the greatest IDF may have grown before all are looked up again: by a fifth more memories."""
@@ -31,7 +31,7 @@ class Rarity:
         """In [0, 1], of each text; 0 for all while the index cannot answer."""
         words = [telling_words(text) for text in texts]
         try:
-            [unheard] = await self._statistics.idf(scope, [UNHEARD])
+            [unheard] = await self._statistics.idf(scope, [ABSENT_TERM])
             if unheard < STATISTICS_FROM:
                 return [0.0] * len(texts)
             idf = await self._look_up(scope, {word for some in words for word in some}, unheard)

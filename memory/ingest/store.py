@@ -16,9 +16,9 @@ from numpy.typing import NDArray
 from madeleine.memory.candidates import IndexPoint
 from madeleine.memory.embedding import Embedded, embed_cached
 from madeleine.memory.errors import IndexUnavailable, InvalidInput, KeyConflict
-from madeleine.memory.ingest.pointing import index_now, index_points
-from madeleine.memory.ingest.ports import KeyedEarlier, Reinforcement, StoreBatch, StoreIndex, StoreLedger
-from madeleine.memory.ingest.redaction import Cleaning
+from madeleine.memory.ingest.indexing import index_now, index_points
+from madeleine.memory.ingest.ports import KeyOutcome, Reinforcement, StoreBatch, StoreIndex, StoreLedger
+from madeleine.memory.ingest.redaction import Redaction
 from madeleine.memory.model import (
     LIVING,
     Category,
@@ -33,7 +33,7 @@ from madeleine.memory.model import (
 )
 from madeleine.memory.ports import Embedder
 from madeleine.memory.rules.storing.likeness import RESEMBLES, SAME, same_facts
-from madeleine.memory.rules.storing.secrets import Redact, redacted
+from madeleine.memory.rules.storing.secrets import Redact, redact_secrets
 from madeleine.memory.scope import Scope
 
 logger = logging.getLogger(__name__)
@@ -88,7 +88,7 @@ class StoreScenes:
         *,
         now: Callable[[], datetime],
         wrote: Callable[[], None] = lambda: None,
-        redact: Redact = redacted,
+        redact: Redact = redact_secrets,
         turn: asyncio.Lock | None = None,
     ) -> None:
         """`wrote` is called after each commit that leaves index marks; it must not block. `turn` is shared with others
@@ -117,7 +117,7 @@ class StoreScenes:
         text, `InvalidInput` if one is a secret, `StorageFull` and `StorageError`.
         """
         now = self._now()
-        cleaned = [clean_scene(scene, self._redact) for scene in scenes]
+        cleaned = [redact_scene(scene, self._redact) for scene in scenes]
         drafts = [_Draft(scene, draft(scope, scene, now)) for scene, _ in cleaned]
         texts = [one.memory.embed_text for one in drafts]
         embedded = await embed_cached(self._embedder, self._ledger, texts, vectors)
@@ -140,11 +140,11 @@ class StoreScenes:
     ) -> list[Stored]:
         earlier = await self._ledger.keyed(scope, [one.new.key for one in drafts if one.new.key is not None])
         turns = await self._ledger.turns(scope, [one.new.session_id for one in drafts])
-        decisions: list[Memory | MemoryId | KeyedEarlier] = []
+        decisions: list[Memory | MemoryId | KeyOutcome] = []
         fresh = _Fresh(len(drafts))
         for one in drafts:
             key, text = one.new.key, one.memory.scene.action
-            decided: Memory | MemoryId | KeyedEarlier
+            decided: Memory | MemoryId | KeyOutcome
             if key is not None and (known := earlier.get(key)):
                 if known.text != text:
                     raise KeyConflict(key)
@@ -209,7 +209,7 @@ class StoreScenes:
         return [(id_, cosine) for id_, cosine in near if cosine >= RESEMBLES]
 
     async def _answers(
-        self, scope: Scope, decisions: Sequence[Memory | MemoryId | KeyedEarlier], unembedded: str
+        self, scope: Scope, decisions: Sequence[Memory | MemoryId | KeyOutcome], unembedded: str
     ) -> list[Stored]:
         ids = [d if isinstance(d, str) else d.memory_id for d in decisions if not isinstance(d, Memory)]
         known = {memory.id: memory for memory in await self._ledger.memories(scope, ids)} if ids else {}
@@ -217,21 +217,21 @@ class StoreScenes:
         for decided in decisions:
             if isinstance(decided, Memory):
                 answers.append(Stored(memory=decided, status="stored", unembedded=unembedded))
-            elif isinstance(decided, KeyedEarlier):
+            elif isinstance(decided, KeyOutcome):
                 answers.append(Stored(memory=known[decided.memory_id], status=decided.status, repeated=True))
             else:
                 answers.append(Stored(memory=known[decided], status="reinforced"))
         return answers
 
 
-def clean_scene(new: NewScene, redact: Redact) -> tuple[NewScene, Mapping[str, int]]:
+def redact_scene(new: NewScene, redact: Redact) -> tuple[NewScene, Mapping[str, int]]:
     """The scene without the secrets in it, and how many of each kind there were.
 
     A key is refused instead: cleaned it would be the same as another one's.
     """
     if new.key is not None and (kinds := redact(new.key).found):
         raise InvalidInput(f"key: looks like a secret ({', '.join(kinds)}). Nothing was stored: use another key.")
-    cleaning = Cleaning(redact)
+    cleaning = Redaction(redact)
     cleaned = replace(
         new,
         scene=cleaning.scene(new.scene),
@@ -332,7 +332,7 @@ class _Fresh:
                 yield self._embedded[position], float(cosines[position])
 
 
-def _keyed(decided: Memory | MemoryId, text: str) -> KeyedEarlier:
+def _keyed(decided: Memory | MemoryId, text: str) -> KeyOutcome:
     if isinstance(decided, Memory):
-        return KeyedEarlier(decided.id, text, "stored")
-    return KeyedEarlier(decided, text, "reinforced")
+        return KeyOutcome(decided.id, text, "stored")
+    return KeyOutcome(decided, text, "reinforced")

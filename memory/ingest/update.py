@@ -9,13 +9,13 @@ from datetime import datetime
 
 from madeleine.memory.embedding import Embedded, embed_cached
 from madeleine.memory.errors import InvalidInput
-from madeleine.memory.ingest.pointing import index_now, index_points
+from madeleine.memory.ingest.indexing import index_now, index_points
 from madeleine.memory.ingest.ports import StoreIndex, UpdateLedger
-from madeleine.memory.ingest.redaction import Cleaning
+from madeleine.memory.ingest.redaction import Redaction
 from madeleine.memory.model import Changes, Memory, MemoryId
 from madeleine.memory.ports import Embedder
 from madeleine.memory.rules.dynamics.revision import changed
-from madeleine.memory.rules.storing.secrets import Redact, redacted
+from madeleine.memory.rules.storing.secrets import Redact, redact_secrets
 from madeleine.memory.scope import Scope
 
 
@@ -42,7 +42,7 @@ class UpdateMemory:
         *,
         now: Callable[[], datetime],
         wrote: Callable[[], None] = lambda: None,
-        redact: Redact = redacted,
+        redact: Redact = redact_secrets,
     ) -> None:
         """`turn` is the one that `StoreScenes` takes; `wrote` is called after a commit, and must not block."""
         self._ledger = ledger
@@ -56,7 +56,7 @@ class UpdateMemory:
     async def __call__(self, scope: Scope, memory_id: MemoryId, changes: Changes) -> Updated:
         """Secrets in the new text and themes are redacted first. Raises `InvalidInput` if this being has no such
         memory, `StorageError`."""
-        cleaning = Cleaning(self._redact)
+        cleaning = Redaction(self._redact)
         changes = replace(
             changes,
             text=None if changes.text is None else cleaning.text(changes.text),

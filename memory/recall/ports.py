@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Protocol
 
-from madeleine.memory.candidates import Pool, Question, VectorToCome, Vitals
+from madeleine.memory.candidates import PendingVector, Pool, Question, Vitals
 from madeleine.memory.keyword_search import Hit, KeywordQuery, SearchSource, Tag, TagMatches, TagQuery
 from madeleine.memory.model import (
     ClusterId,
@@ -110,7 +110,7 @@ class RevisitLedger(Protocol):
 
 
 class RecallIndex(Protocol):
-    async def candidates(self, scope: Scope, question: Question, vector: VectorToCome) -> Pool: ...
+    async def candidates(self, scope: Scope, question: Question, vector: PendingVector) -> Pool: ...
 
 
 class TagLedger(Protocol):

@@ -19,7 +19,7 @@ from typing import NamedTuple, Protocol
 
 import numpy as np
 
-from madeleine.memory.candidates import Pool, Question, Traits, VectorToCome
+from madeleine.memory.candidates import PendingVector, Pool, Question, Traits
 from madeleine.memory.model import MemoryId, Vector
 from madeleine.memory.scope import Scope
 from madeleine.storage.qdrant import words as encoder
@@ -121,7 +121,7 @@ async def idf_of_words(answers: Answers, statistics: Statistics, scope: Scope, w
 
 
 async def candidates(
-    answers: Answers, statistics: Statistics, scope: Scope, question: Question, vector: VectorToCome
+    answers: Answers, statistics: Statistics, scope: Scope, question: Question, vector: PendingVector
 ) -> Pool:
     terms = encoder.query(question.words)
     heard: Hits = ()

@@ -30,7 +30,7 @@ from uuid import UUID, uuid4
 
 import qdrant_edge as qe
 
-from madeleine.memory.candidates import IndexPoint, Pool, Question, VectorToCome
+from madeleine.memory.candidates import IndexPoint, PendingVector, Pool, Question
 from madeleine.memory.errors import IndexTorn, IndexUnavailable, StorageFull
 from madeleine.memory.model import BeingId, MemoryId, Status, Vector
 from madeleine.memory.scope import Scope
@@ -120,7 +120,7 @@ class EdgeIndex:
     async def delete(self, ids: Sequence[MemoryId]) -> None:
         await self._change(ids, lambda id: (id, None))
 
-    async def candidates(self, scope: Scope, question: Question, vector: VectorToCome) -> Pool:
+    async def candidates(self, scope: Scope, question: Question, vector: PendingVector) -> Pool:
         return await asks.candidates(self._answers, self._statistics_of(scope), scope, question, vector)
 
     async def nearest(

@@ -11,7 +11,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
-from madeleine.memory.candidates import IndexPoint, Pool, Question, VectorToCome
+from madeleine.memory.candidates import IndexPoint, PendingVector, Pool, Question
 from madeleine.memory.errors import IndexTorn, IndexUnavailable
 from madeleine.memory.model import MemoryId, Status, Vector
 from madeleine.memory.scope import Scope
@@ -89,7 +89,7 @@ class ServerIndex:
             with _client_errors():
                 await self._client.delete(self._collection, list(ids), wait=True)
 
-    async def candidates(self, scope: Scope, question: Question, vector: VectorToCome) -> Pool:
+    async def candidates(self, scope: Scope, question: Question, vector: PendingVector) -> Pool:
         return await asks.candidates(self._answers, self._statistics_of(scope), scope, question, vector)
 
     async def nearest(

@@ -10,8 +10,8 @@ from typing import Any
 
 from madeleine.memory.audit import AuditEntry, AuditQuery
 from madeleine.memory.candidates import Vitals
-from madeleine.memory.chat import ChatSession, Message, MessageId, Unwatched
-from madeleine.memory.ingest.ports import Erased, KeyedEarlier, StoreBatch
+from madeleine.memory.chat import ChatSession, Message, MessageId, UnwatchedSession
+from madeleine.memory.ingest.ports import Erased, KeyOutcome, StoreBatch
 from madeleine.memory.keyword_search import Hit, KeywordQuery, SearchSource, Tag, TagMatches, TagQuery
 from madeleine.memory.language import Spent
 from madeleine.memory.model import (
@@ -78,7 +78,7 @@ class Ledger:
     async def vitals(self, scope: Scope, ids: Sequence[MemoryId]) -> dict[MemoryId, Vitals]:
         return await recalled.vitals(self._database, scope, ids)
 
-    async def keyed(self, scope: Scope, keys: Sequence[str]) -> dict[str, KeyedEarlier]:
+    async def keyed(self, scope: Scope, keys: Sequence[str]) -> dict[str, KeyOutcome]:
         return await memories.keyed(self._database, scope, keys)
 
     async def same_text(self, scope: Scope, hash_: ContentHash) -> list[MemoryId]:
@@ -245,23 +245,23 @@ class Ledger:
     async def sessions(self, scope: Scope, *, limit: int) -> list[ChatSession]:
         return await chat.latest_sessions(self._database, scope, limit)
 
-    async def unwatched(self, *, now: datetime, limit: int) -> list[Unwatched]:
-        return await chat.unwatched(self._database, now, limit)
+    async def unwatched_sessions(self, *, now: datetime, limit: int) -> list[UnwatchedSession]:
+        return await chat.unwatched_sessions(self._database, now, limit)
 
     async def messages_of(self, scope: Scope, session_id: str, *, start: int, end: int) -> list[Message]:
         return await chat.between(self._database, scope, session_id, start, end)
 
-    async def watched(self, scope: Scope, session_id: str, *, up_to: int) -> None:
-        await chat.watched(self._database, scope, session_id, up_to)
+    async def mark_watched(self, scope: Scope, session_id: str, *, up_to: int) -> None:
+        await chat.mark_watched(self._database, scope, session_id, up_to)
 
-    async def watch_failed(self, scope: Scope, session_id: str, *, next_try: datetime) -> None:
-        await chat.watch_failed(self._database, scope, session_id, next_try)
+    async def record_watch_failure(self, scope: Scope, session_id: str, *, next_try: datetime) -> None:
+        await chat.record_watch_failure(self._database, scope, session_id, next_try)
 
-    async def watch_later(self, scope: Scope, session_id: str, *, next_try: datetime) -> None:
-        await chat.watch_later(self._database, scope, session_id, next_try)
+    async def postpone_watch(self, scope: Scope, session_id: str, *, next_try: datetime) -> None:
+        await chat.postpone_watch(self._database, scope, session_id, next_try)
 
-    async def drawn_from(self, scope: Scope, ids: Sequence[MessageId]) -> set[MessageId]:
-        return await chat.drawn_from(self._database, scope, ids)
+    async def messages_with_memories(self, scope: Scope, ids: Sequence[MessageId]) -> set[MessageId]:
+        return await chat.messages_with_memories(self._database, scope, ids)
 
     # what is poured in
 
@@ -317,10 +317,10 @@ class Ledger:
 
     # what is forgotten
 
-    async def remains(self) -> list[tuple[int, MemoryId]]:
+    async def pending_scrubs(self) -> list[tuple[int, MemoryId]]:
         return await forgetting.marks(self._database)
 
-    async def clear_remains(self, marks: Sequence[int]) -> None:
+    async def clear_scrubs(self, marks: Sequence[int]) -> None:
         await forgetting.clear(self._database, marks)
 
     async def scrub(self) -> None:

@@ -17,7 +17,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from madeleine.memory.errors import KeyConflict, MadeleineError
-from madeleine.memory.ingest.ports import IndexSource, KeyedEarlier, NoteLedger, Reinforcement, StoreBatch, StoreLedger
+from madeleine.memory.ingest.ports import IndexSource, KeyOutcome, NoteLedger, Reinforcement, StoreBatch, StoreLedger
 from madeleine.memory.keyword_search import Hit, KeywordQuery
 from madeleine.memory.model import (
     BeingId,
@@ -260,8 +260,8 @@ class LedgerContract:
         await ledger.commit(ADA, batch(one))
         await ledger.commit(ADA, batch(again=[again(one, "Other words", key="b")]))
         assert await ledger.keyed(ADA, ["a", "b", "c"]) == {
-            "a": KeyedEarlier(one.id, "First words", "stored"),
-            "b": KeyedEarlier(one.id, "Other words", "reinforced"),
+            "a": KeyOutcome(one.id, "First words", "stored"),
+            "b": KeyOutcome(one.id, "Other words", "reinforced"),
         }
         assert await ledger.keyed(ADA, []) == {}
 

@@ -213,12 +213,12 @@ async def test_memories_stored_without_the_model_are_found_by_meaning_once_it_is
     await home.keeper.catch_up()
     assert await home.by_meaning(ACTIONS[0]) == []
     assert await home.by_words(ACTIONS[0]) == [memories[0].id]
-    assert await home.keeper.fill_in_vectors() == 5
+    assert await home.keeper.embed_missing() == 5
     for memory in memories:
         assert await home.by_meaning(memory.scene.action) == [memory.id]
     assert home.embedder.batches == [list(ACTIONS[:2]), list(ACTIONS[2:4]), list(ACTIONS[4:])]
     assert await home.marked() == []
-    assert await home.keeper.fill_in_vectors() == 0
+    assert await home.keeper.embed_missing() == 0
 
 
 async def test_filling_in_vectors_without_the_model_says_so_and_changes_nothing(home: Home) -> None:
@@ -227,7 +227,7 @@ async def test_filling_in_vectors_without_the_model_says_so_and_changes_nothing(
     await home.keeper.catch_up()
     home.embedder.available = False
     with pytest.raises(EmbeddingUnavailable):
-        await home.keeper.fill_in_vectors()
+        await home.keeper.embed_missing()
     assert await home.marked() == []
     home.embedder.available = True
-    assert await home.keeper.fill_in_vectors() == 1
+    assert await home.keeper.embed_missing() == 1

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import pytest
 
 from madeleine.memory.errors import IndexUnavailable
-from madeleine.memory.ingest.rarity import AT_ONCE, UNHEARD, Rarity
+from madeleine.memory.ingest.rarity import ABSENT_TERM, AT_ONCE, Rarity
 from madeleine.memory.scope import Scope
 from tests.doubles import ADA, BOB, FakeWordStatistics
 
@@ -21,9 +21,9 @@ class Asked(FakeWordStatistics):
         self.questions: list[list[str]] = []
 
     async def idf(self, scope: Scope, words: Sequence[str]) -> list[float]:
-        if list(words) != [UNHEARD]:
+        if list(words) != [ABSENT_TERM]:
             self.questions.append(list(words))
-        return [self.unheard if word == UNHEARD else value for word, value in zip(
+        return [self.unheard if word == ABSENT_TERM else value for word, value in zip(
             words, await super().idf(scope, words), strict=True)]  # fmt: skip
 
 

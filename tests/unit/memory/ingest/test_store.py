@@ -19,7 +19,7 @@ from madeleine.memory.model import Category, Memory, MemoryId, Scene, Status, Ve
 from madeleine.memory.patrol_records import PatrolChanges
 from madeleine.memory.recall.recall import Query, Recall
 from madeleine.memory.rules.storing.likeness import SAME
-from madeleine.memory.rules.storing.secrets import as_it_stands
+from madeleine.memory.rules.storing.secrets import without_redaction
 from madeleine.memory.scope import Scope
 from madeleine.storage.qdrant.edge import EdgeIndex
 from madeleine.storage.qdrant.schema import Fingerprint
@@ -140,7 +140,7 @@ async def test_a_secret_as_a_key_is_refused_and_nothing_of_the_batch_is_stored(h
 
 
 async def test_where_redaction_is_off_scenes_are_kept_as_they_are(home: Home) -> None:
-    store = StoreScenes(home.ledger, home.index, home.embedder, now=home.clock, redact=as_it_stands)
+    store = StoreScenes(home.ledger, home.index, home.embedder, now=home.clock, redact=without_redaction)
     [stored] = await store(ADA, [scene(with_token("1"))])
     assert stored.memory.scene.action == with_token("1")
     assert stored.redacted == {}
