@@ -19,7 +19,7 @@ from madeleine.memory.context.flags import ContextFlags
 from madeleine.memory.errors import InvalidInput
 from madeleine.memory.recall.recall import RecallConfig
 from madeleine.memory.rules.dynamics.importance import THRESHOLD
-from madeleine.memory.rules.ranking.profiles import AssociativeWeights, Profile
+from madeleine.memory.rules.ranking.profiles import AssociativeWeights, RankingProfile
 from madeleine.memory.watch.thread import ThreadConfig
 from madeleine.patrol.round import PatrolConfig
 from madeleine.patrol.when import Habits
@@ -75,7 +75,7 @@ class Settings(HttpSettings, LlmSettings):
     recall_min_importance: Share = _RECALL.min_importance
     recall_non_inferable_only: bool = False
     """Restrict recall to memories with the theme `non-inferable`."""
-    ranking: Annotated[Profile, AnyCase] = _RECALL.ranking
+    ranking: Annotated[RankingProfile, AnyCase] = _RECALL.ranking
     """The profile of calls that choose none."""
     associative_weights: Annotated[AssociativeWeights, from_json('{"similarity": 0.45}')] = _RECALL.profiles.associative
     """Weights of the profile `associative` (ruling 9); one that is left out keeps its default."""
