@@ -98,5 +98,5 @@ class IndexUnavailable(MadeleineError):
     """The index cannot answer; it is derived from the ledger and can be rebuilt."""
 
 
-class IndexTorn(IndexUnavailable):
+class IndexNeedsRebuild(IndexUnavailable):
     """Files of the index are missing, damaged, or made by another model or schema; it must be rebuilt."""

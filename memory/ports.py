@@ -12,7 +12,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from madeleine.memory.candidates import IndexPoint, Pool, Question, VectorToCome
+from madeleine.memory.candidates import CandidatePool, CandidateQuery, IndexPoint, PendingVector
 from madeleine.memory.language import Answer, Prompt, Rejected, Spent
 from madeleine.memory.model import (
     MemoryId,
@@ -49,7 +49,7 @@ class Index(Protocol):
 
     async def delete(self, ids: Sequence[MemoryId]) -> None: ...
 
-    async def candidates(self, scope: Scope, question: Question, vector: VectorToCome) -> Pool: ...
+    async def candidates(self, scope: Scope, query: CandidateQuery, vector: PendingVector) -> CandidatePool: ...
 
     async def nearest(
         self, scope: Scope, vector: Vector, *, limit: int, statuses: Sequence[Status]

@@ -231,9 +231,9 @@ class FakeActivationLog:
         self.settled = 0
 
     def add(self, scope: Scope, activations: Sequence[Activation]) -> None:
-        self.added += [(scope, activation) for activation in activations if scope.counts]
+        self.added += [(scope, activation) for activation in activations if scope.count_activations]
 
-    async def settle(self) -> None:
+    async def flush(self) -> None:
         self.settled += 1
 
 

@@ -21,7 +21,7 @@ from madeleine.memory.ingest.notes import add_note
 from madeleine.memory.ingest.store import NewScene, Stored, StoreScenes
 from madeleine.memory.ingest.update import UpdateMemory
 from madeleine.memory.language import Answer, Prompt, Spent
-from madeleine.memory.model import Changes, Memory, MemoryId, Note, RunId, Scene, Status, Vector, content_hash
+from madeleine.memory.model import Memory, MemoryChanges, MemoryId, Note, RunId, Scene, Status, Vector, content_hash
 from madeleine.memory.patrol_records import Undone
 from madeleine.memory.recall.ports import Activation
 from madeleine.memory.rules.dynamics.roots import PROTOTYPES
@@ -196,10 +196,10 @@ class Household:
     async def recall(self, *ids: MemoryId, scope: Scope = ADA, times: int = 1) -> None:
         self.clock.advance(MOMENT)
         self.ledger.activations.add(scope, [Activation(id_, times, self.clock()) for id_ in ids])
-        await self.ledger.activations.settle()
+        await self.ledger.activations.flush()
 
     async def correct(self, id_: MemoryId, scope: Scope = ADA, **changes: Any) -> None:
-        await self.update(scope, id_, Changes(**changes))
+        await self.update(scope, id_, MemoryChanges(**changes))
 
     async def night(
         self, language: Any = None, *, scope: Scope = ADA, steps: Sequence[StepName] = STEPS, **fields: Any

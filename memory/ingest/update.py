@@ -11,7 +11,7 @@ from madeleine.memory.errors import EmbeddingUnavailable, InvalidInput
 from madeleine.memory.ingest.pointing import index_now, index_points
 from madeleine.memory.ingest.ports import StoreIndex, UpdateLedger
 from madeleine.memory.ingest.redaction import Cleaning
-from madeleine.memory.model import Changes, ContentHash, Memory, MemoryId, Vector
+from madeleine.memory.model import ContentHash, Memory, MemoryChanges, MemoryId, Vector
 from madeleine.memory.ports import Embedder
 from madeleine.memory.rules.dynamics.revision import changed
 from madeleine.memory.rules.storing.secrets import Redact, redacted
@@ -24,7 +24,7 @@ class Updated:
     secrets that were taken out of what was given, by kind."""
 
     memory: Memory
-    changes: Changes
+    changes: MemoryChanges
     unembedded: str = ""
     redacted: Mapping[str, int] = field(default_factory=dict)
 
@@ -52,7 +52,7 @@ class UpdateMemory:
         self._wrote = wrote
         self._redact = redact
 
-    async def __call__(self, scope: Scope, memory_id: MemoryId, changes: Changes) -> Updated:
+    async def __call__(self, scope: Scope, memory_id: MemoryId, changes: MemoryChanges) -> Updated:
         """Secrets in the new text and themes are redacted first. Raises `InvalidInput` if this being has no such
         memory, `StorageError`."""
         cleaning = Cleaning(self._redact)
@@ -83,7 +83,7 @@ class UpdateMemory:
         self,
         scope: Scope,
         memory_id: MemoryId,
-        changes: Changes,
+        changes: MemoryChanges,
         vectors: dict[ContentHash, Vector],
         unembedded: str,
     ) -> Updated:
@@ -94,7 +94,7 @@ class UpdateMemory:
             if found is None:  # forgotten while its text was embedded
                 raise _unknown(memory_id)
             memory, done = found
-            if done != Changes():
+            if done != MemoryChanges():
                 self._wrote()
                 await index_now(self._index, await index_points([memory], vectors, self._embedder))
         return Updated(memory=memory, changes=done, unembedded=unembedded if done.text is not None else "")

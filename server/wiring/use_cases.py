@@ -11,7 +11,7 @@ from madeleine.inference.stems import stem
 from madeleine.memory.audit import Audit
 from madeleine.memory.context.context import BuildContext
 from madeleine.memory.context.flags import ContextFlags
-from madeleine.memory.context.profile import Profile
+from madeleine.memory.context.profile import EditProfile
 from madeleine.memory.ingest.centroid import Centroids
 from madeleine.memory.ingest.erasure import Erasure
 from madeleine.memory.ingest.forget import Forget
@@ -22,9 +22,9 @@ from madeleine.memory.ingest.store import StoreScenes
 from madeleine.memory.ingest.update import UpdateMemory
 from madeleine.memory.model import MemoryId
 from madeleine.memory.ports import Embedder, Index
+from madeleine.memory.recall.browse import BrowseMemories
 from madeleine.memory.recall.ports import Reranker
 from madeleine.memory.recall.recall import Recall
-from madeleine.memory.recall.revisit import Revisit
 from madeleine.memory.recall.search import Search
 from madeleine.memory.recall.tagged import MessageSearch
 from madeleine.memory.rules.storing.chunking import ChunkLimits
@@ -106,7 +106,7 @@ def build(parts: Parts) -> tuple[UseCases, MemoryThread]:
         forget=forget,
         recall=recall,
         search=Search(ledger, ledger.activations, by_message=by_message, now=utc_now),
-        revisit=Revisit(ledger, ledger.activations, now=utc_now),
+        browse=BrowseMemories(ledger, ledger.activations, now=utc_now),
         patrol=Patrol(
             ledger,
             index,
@@ -140,7 +140,7 @@ def build(parts: Parts) -> tuple[UseCases, MemoryThread]:
             flags=context_flags(settings),
             token_limit=settings.context_token_limit,
         ),
-        profile=Profile(ledger, store, update, forget, now=utc_now, redact=redact),
+        profile=EditProfile(ledger, store, update, forget, now=utc_now, redact=redact),
     )
     return use, thread
 

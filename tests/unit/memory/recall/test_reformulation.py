@@ -12,7 +12,7 @@ import pytest
 from madeleine.memory.errors import IndexUnavailable, LanguageModelUnavailable, StorageFull, UnusableAnswer
 from madeleine.memory.language import Prompt, Spent
 from madeleine.memory.model import RunId
-from madeleine.memory.recall.recall import Query, RecallConfig, Recalled
+from madeleine.memory.recall.recall import Query, RecallConfig, RecallResult
 from madeleine.memory.recall.reformulation import Judgement, ReformulationConfig, prompt_of
 from madeleine.memory.rules.storing.secrets import redacted
 from madeleine.memory.scope import Scope
@@ -45,7 +45,9 @@ class Costs:
         self.recorded.append((scope, run, spent, at))
 
 
-async def recalled(home: Home, language: Any, text: str = "harbor", config: RecallConfig = ON, **more: Any) -> Recalled:
+async def recalled(
+    home: Home, language: Any, text: str = "harbor", config: RecallConfig = ON, **more: Any
+) -> RecallResult:
     return await home.recall(config=config, **more)(ADA, Query(text=text), language=language)
 
 
