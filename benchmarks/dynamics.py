@@ -39,8 +39,8 @@ from madeleine.inference.stems import stem
 from madeleine.memory.ingest.store import StoreScenes
 from madeleine.memory.keyword_search import KeywordQuery
 from madeleine.memory.model import BeingId, Memory, MemoryId, ModelName
+from madeleine.memory.recall.browse import BrowseMemories
 from madeleine.memory.recall.recall import Query, Recall
-from madeleine.memory.recall.revisit import Revisit
 from madeleine.memory.recall.search import Search, terms_of
 from madeleine.memory.recall.tagged import MessageSearch
 from madeleine.memory.rules.dynamics.decay import FLOOR, effective_importance
@@ -54,7 +54,7 @@ from madeleine.server.wiring.open_memory import OpenMemory, open_memory
 
 RESULTS = Path(__file__).parent / "results"
 SCOPE = Scope(BeingId("year"), "benchmark")
-UNSEEN = replace(SCOPE, counts=False)
+UNSEEN = replace(SCOPE, count_activations=False)
 """Asks without leaving a trace."""
 AT = 5
 ROUNDS_OF_DECISIONS = 8
@@ -135,7 +135,7 @@ class Life:
         self.store = StoreScenes(ledger, index, embedder, now=self.now)
         self.recall = Recall(ledger, index, embedder, ledger.activations, now=self.now)
         self.search = Search(ledger, ledger.activations, by_message=MessageSearch(ledger, stem), now=self.now)
-        self.revisit = Revisit(ledger, ledger.activations, now=self.now)
+        self.revisit = BrowseMemories(ledger, ledger.activations, now=self.now)
         self.patrol = Patrol(ledger, index, embedder, ledger.activations, now=self.now)
         self.versions: dict[int, list[MemoryId]] = defaultdict(list)
         self.noise: set[MemoryId] = set()

@@ -14,10 +14,10 @@ ROLES: tuple[Role, ...] = get_args(Role)
 
 @dataclass(frozen=True, slots=True)
 class Scope:
-    """Everything that a caller does is done to this being's memories, and to no other's. Without `counts` a
-    recall is not counted: such a caller leaves no trace."""
+    """Everything that a caller does is done to this being's memories, and to no other's. Without
+    `count_activations` a recall leaves no trace: reactivations are not counted."""
 
     being_id: BeingId
     client: str = ""
     role: Role = "agent"
-    counts: bool = True
+    count_activations: bool = True

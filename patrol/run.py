@@ -105,7 +105,7 @@ class Patrol:
         """
         tell = progress or (lambda progress: None)
         async with self._one_at_a_time[scope.being_id]:
-            await self._activations.settle()
+            await self._activations.flush()
             if dry_run:
                 return await self._rehearse(scope, steps, tell, language)
             async with self._run(scope) as run_id:
@@ -132,7 +132,7 @@ class Patrol:
     ) -> PatrolReport:
         """Do what the calling agent has decided (ruling 10), and hand out what waits then. A run of its own."""
         async with self._one_at_a_time[scope.being_id]:
-            await self._activations.settle()
+            await self._activations.flush()
             if not decisions:
                 round_ = Round(self._world, scope, RunId(""))
                 offers, waiting = await hand_out(round_)
@@ -149,7 +149,7 @@ class Patrol:
     async def undo(self, scope: Scope, run_id: RunId) -> Undone:
         """Raises `CannotUndo` with the reason; nothing is changed then."""
         async with self._one_at_a_time[scope.being_id]:
-            await self._activations.settle()
+            await self._activations.flush()
             async with self._world.turn:
                 undone = await self._ledger.undo(scope, run_id, at=self._now())
             await self._after_undo(undone)

@@ -15,7 +15,7 @@ from madeleine.memory.ingest.notes import SCENE, Noted, add_note
 from madeleine.memory.ingest.redaction import Redaction
 from madeleine.memory.ingest.store import NewScene, StoreScenes
 from madeleine.memory.ingest.update import UpdateMemory
-from madeleine.memory.model import Changes, MemoryId, Note, NoteId, Scene
+from madeleine.memory.model import MemoryChanges, MemoryId, Note, NoteId, Scene
 from madeleine.memory.profile import KINDS, SOUL_PARTS, ProfileEntry, ProfileKind, kept_already
 from madeleine.memory.rules.storing.secrets import Redact, redact_secrets
 from madeleine.memory.scope import Scope
@@ -33,7 +33,7 @@ class Written:
     redacted: Mapping[str, int] = field(default_factory=dict)
 
 
-class Profile:
+class EditProfile:
     """The use case.
 
     A preference is stored as a procedural memory, pinned, of the text `name: value`, so that a recall brings it back;
@@ -103,7 +103,7 @@ class Profile:
         learnt = before is not None and before.learnt
         text = entry.value if learnt else f"{entry.name}: {entry.value}"
         if before is not None and before.memory_id is not None:
-            await self._update(scope, before.memory_id, Changes(text=text, pinned=True))
+            await self._update(scope, before.memory_id, MemoryChanges(text=text, pinned=True))
             return replace(entry, memory_id=before.memory_id)
         of_memory = {one.memory_id: one for one in entries if one.memory_id is not None}
 

@@ -7,7 +7,7 @@ import logging
 from collections.abc import Awaitable, Callable, Sequence
 
 from madeleine.memory.embedding import embed_cached
-from madeleine.memory.errors import IndexTorn
+from madeleine.memory.errors import IndexNeedsRebuild
 from madeleine.memory.ingest.indexing import index_points
 from madeleine.memory.ingest.ports import IndexSource
 from madeleine.memory.model import Memory, MemoryId
@@ -68,10 +68,10 @@ class IndexKeeper:
         return done
 
     async def require_complete(self) -> None:
-        """Raises `IndexTorn` if the index does not hold as many memories as the ledger."""
+        """Raises `IndexNeedsRebuild` if the index does not hold as many memories as the ledger."""
         indexed, kept = await self._index.count(), await self._source.count_memories()
         if indexed != kept:
-            raise IndexTorn(f"the index holds {indexed} memories, the ledger {kept}")
+            raise IndexNeedsRebuild(f"the index holds {indexed} memories, the ledger {kept}")
 
     async def rebuild(self, progress: Progress | None = None) -> int:
         """Fill an empty index from the ledger and its cached vectors. The number of memories."""

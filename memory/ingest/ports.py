@@ -10,9 +10,9 @@ from typing import Any, Literal, Protocol
 from madeleine.memory.candidates import IndexPoint
 from madeleine.memory.chat import MessageId
 from madeleine.memory.model import (
-    Changes,
     ContentHash,
     Memory,
+    MemoryChanges,
     MemoryId,
     ModelName,
     Note,
@@ -134,12 +134,12 @@ class UpdateLedger(Protocol):
         self,
         scope: Scope,
         memory_id: MemoryId,
-        changes: Changes,
+        changes: MemoryChanges,
         *,
         at: datetime,
         model: ModelName,
         vectors: Mapping[ContentHash, Vector],
-    ) -> tuple[Memory, Changes] | None:
+    ) -> tuple[Memory, MemoryChanges] | None:
         """Change it durably (`rules.dynamics.revision`), keep what it was, leave a pending index mark; of `vectors` the
         one of its new text is cached. The memory as it is now, and what of `changes` was different; None if there is
         no such memory."""

@@ -12,7 +12,7 @@ from madeleine.memory.errors import InvalidInput
 from madeleine.memory.ingest.indexing import index_now, index_points
 from madeleine.memory.ingest.ports import StoreIndex, UpdateLedger
 from madeleine.memory.ingest.redaction import Redaction
-from madeleine.memory.model import Changes, Memory, MemoryId
+from madeleine.memory.model import Memory, MemoryChanges, MemoryId
 from madeleine.memory.ports import Embedder
 from madeleine.memory.rules.dynamics.revision import changed
 from madeleine.memory.rules.storing.secrets import Redact, redact_secrets
@@ -25,7 +25,7 @@ class Updated:
     secrets that were taken out of what was given, by kind."""
 
     memory: Memory
-    changes: Changes
+    changes: MemoryChanges
     unembedded: str = ""
     redacted: Mapping[str, int] = field(default_factory=dict)
 
@@ -53,7 +53,7 @@ class UpdateMemory:
         self._wrote = wrote
         self._redact = redact
 
-    async def __call__(self, scope: Scope, memory_id: MemoryId, changes: Changes) -> Updated:
+    async def __call__(self, scope: Scope, memory_id: MemoryId, changes: MemoryChanges) -> Updated:
         """Secrets in the new text and themes are redacted first. Raises `InvalidInput` if this being has no such
         memory, `StorageError`."""
         cleaning = Redaction(self._redact)
@@ -75,7 +75,7 @@ class UpdateMemory:
             return await embed_cached(self._embedder, self._ledger, [memory.embed_text])
         return Embedded(await self._ledger.vectors(self._embedder.model, [memory.content_hash]))
 
-    async def _in_turn(self, scope: Scope, memory_id: MemoryId, changes: Changes, embedded: Embedded) -> Updated:
+    async def _in_turn(self, scope: Scope, memory_id: MemoryId, changes: MemoryChanges, embedded: Embedded) -> Updated:
         async with self._turn:
             found = await self._ledger.change(
                 scope, memory_id, changes, at=self._now(), model=self._embedder.model, vectors=embedded.vectors
@@ -83,7 +83,7 @@ class UpdateMemory:
             if found is None:  # forgotten while its text was embedded
                 raise _unknown(memory_id)
             memory, done = found
-            if done != Changes():
+            if done != MemoryChanges():
                 self._wrote()
                 await index_now(self._index, await index_points([memory], embedded.vectors, self._embedder))
         return Updated(memory=memory, changes=done, unembedded=embedded.unavailable if done.text is not None else "")

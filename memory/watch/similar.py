@@ -7,7 +7,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Protocol
 
-from madeleine.memory.candidates import PendingVector, Pool, Question
+from madeleine.memory.candidates import CandidatePool, CandidateQuery, PendingVector
 from madeleine.memory.errors import EmbeddingUnavailable
 from madeleine.memory.model import Memory, Status, Vector
 from madeleine.memory.ports import Embedder
@@ -23,7 +23,7 @@ _READ = 8_000
 
 
 class CandidateIndex(Protocol):
-    async def candidates(self, scope: Scope, question: Question, vector: PendingVector) -> Pool: ...
+    async def candidates(self, scope: Scope, query: CandidateQuery, vector: PendingVector) -> CandidatePool: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +56,7 @@ class SimilarMemories:
         async def given() -> Vector | None:
             return vector
 
-        question = Question(words=text, statuses=EVERY, by_words=BY_WORDS, by_meaning=BY_MEANING)
-        pool = await self._index.candidates(scope, question, given)
+        query = CandidateQuery(words=text, statuses=EVERY, sparse_limit=BY_WORDS, dense_limit=BY_MEANING)
+        pool = await self._index.candidates(scope, query, given)
         cosines = dict(zip(pool.ids, map(float, pool.cosine), strict=True))
         return [SimilarMemory(one, cosines[one.id]) for one in await self._ledger.memories(scope, pool.ids)]

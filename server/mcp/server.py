@@ -111,7 +111,7 @@ def build_server(
     async def context_call(context: Context) -> Call:
         caller = identify(context)
         counts = (reading if caller.read_only else toolset).counts(CONTEXT)
-        scope = Scope(caller.being_id, client_name(context), caller.role, counts=counts)
+        scope = Scope(caller.being_id, client_name(context), caller.role, count_activations=counts)
         return Call(scope, await use_cases())
 
     server = Server[None](

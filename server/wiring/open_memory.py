@@ -13,7 +13,7 @@ from functools import partial
 from typing import Protocol
 
 from madeleine.inference.dense import DenseEmbedder
-from madeleine.memory.errors import IndexTorn
+from madeleine.memory.errors import IndexNeedsRebuild
 from madeleine.memory.ingest.index_keeper import IndexKeeper, Progress
 from madeleine.memory.ingest.scrubbing import Scrubber
 from madeleine.memory.model import ModelName
@@ -141,7 +141,7 @@ async def open_index(
                 await keeper.catch_up()
                 await keeper.require_complete()
                 return index, keeper
-        except IndexTorn as error:
+        except IndexNeedsRebuild as error:
             logger.warning("the index is built anew from the ledger: %s", error)
     await ledger.set_setting(INDEX_BUILT, None)
     async with _closed_on_error(await place.create_anew()) as index:

@@ -11,7 +11,7 @@ from madeleine.inference.stems import stem
 from madeleine.memory.audit import Audit
 from madeleine.memory.context.context import BuildContext
 from madeleine.memory.context.flags import ContextFlags
-from madeleine.memory.context.profile import Profile
+from madeleine.memory.context.profile import EditProfile
 from madeleine.memory.ingest.centroid import Centroids
 from madeleine.memory.ingest.forget import Forget
 from madeleine.memory.ingest.index_keeper import IndexKeeper
@@ -22,12 +22,11 @@ from madeleine.memory.ingest.store import StoreScenes
 from madeleine.memory.ingest.update import UpdateMemory
 from madeleine.memory.model import MemoryId
 from madeleine.memory.ports import Embedder, Index
+from madeleine.memory.recall.browse import BrowseMemories
 from madeleine.memory.recall.ports import Reranker
 from madeleine.memory.recall.recall import Recall
-from madeleine.memory.recall.revisit import Revisit
 from madeleine.memory.recall.search import Search
 from madeleine.memory.recall.tagged import MessageSearch
-from madeleine.memory.rules.storing.chunking import ChunkLimits
 from madeleine.memory.rules.storing.secrets import Redact, redact_secrets, without_redaction
 from madeleine.memory.watch.drawn import StoreAgentMemories
 from madeleine.memory.watch.observe import Observe
@@ -100,13 +99,12 @@ def build(parts: Parts) -> tuple[UseCases, MemoryThread]:
             now=utc_now,
             redact=redact,
             threshold=settings.ingest_threshold,
-            limits=ChunkLimits(least=settings.min_chunk_tokens, most=settings.max_chunk_tokens),
         ),
         update=update,
         forget=forget,
         recall=recall,
         search=Search(ledger, ledger.activations, by_message=by_message, now=utc_now),
-        revisit=Revisit(ledger, ledger.activations, now=utc_now),
+        browse=BrowseMemories(ledger, ledger.activations, now=utc_now),
         patrol=Patrol(
             ledger,
             index,
@@ -140,7 +138,7 @@ def build(parts: Parts) -> tuple[UseCases, MemoryThread]:
             flags=context_flags(settings),
             token_limit=settings.context_token_limit,
         ),
-        profile=Profile(ledger, store, update, forget, now=utc_now, redact=redact),
+        profile=EditProfile(ledger, store, update, forget, now=utc_now, redact=redact),
     )
     return use, thread
 

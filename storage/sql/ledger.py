@@ -9,16 +9,16 @@ from pathlib import Path
 from typing import Any
 
 from madeleine.memory.audit import AuditEntry, AuditQuery
-from madeleine.memory.candidates import Vitals
+from madeleine.memory.candidates import RankingState
 from madeleine.memory.chat import ChatSession, Message, MessageId, UnwatchedSession
 from madeleine.memory.ingest.ports import Erased, KeyOutcome, StoreBatch
-from madeleine.memory.keyword_search import Hit, KeywordQuery, SearchSource, Tag, TagMatches, TagQuery
+from madeleine.memory.keyword_search import KeywordQuery, SearchHit, SearchSource, Tag, TagMatches, TagQuery
 from madeleine.memory.language import Spent
 from madeleine.memory.model import (
-    Changes,
     ClusterId,
     ContentHash,
     Memory,
+    MemoryChanges,
     MemoryId,
     ModelName,
     Note,
@@ -29,7 +29,7 @@ from madeleine.memory.model import (
 )
 from madeleine.memory.patrol_records import DiaryEntry, KeptOffer, Lately, Run, RunState, Thoughts, Undone
 from madeleine.memory.profile import ProfileEntry
-from madeleine.memory.recall.ports import ClusterSummary, Preferring
+from madeleine.memory.recall.ports import ClusterSummary, PreferenceQuery
 from madeleine.memory.scope import Scope
 from madeleine.storage.sql import search
 from madeleine.storage.sql.conversations import chat, ingested, notes
@@ -71,12 +71,12 @@ class Ledger:
         return await memories.by_ids(self._database, scope, ids)
 
     async def with_preferences(
-        self, scope: Scope, ids: Sequence[MemoryId], preferring: Preferring
+        self, scope: Scope, ids: Sequence[MemoryId], preference_query: PreferenceQuery
     ) -> tuple[list[Memory], list[Memory]]:
-        return await recalled.with_preferences(self._database, scope, ids, preferring)
+        return await recalled.with_preferences(self._database, scope, ids, preference_query)
 
-    async def vitals(self, scope: Scope, ids: Sequence[MemoryId]) -> dict[MemoryId, Vitals]:
-        return await recalled.vitals(self._database, scope, ids)
+    async def ranking_states(self, scope: Scope, ids: Sequence[MemoryId]) -> dict[MemoryId, RankingState]:
+        return await recalled.ranking_states(self._database, scope, ids)
 
     async def keyed(self, scope: Scope, keys: Sequence[str]) -> dict[str, KeyOutcome]:
         return await memories.keyed(self._database, scope, keys)
@@ -94,12 +94,12 @@ class Ledger:
         self,
         scope: Scope,
         memory_id: MemoryId,
-        changes: Changes,
+        changes: MemoryChanges,
         *,
         at: datetime,
         model: ModelName,
         vectors: Mapping[ContentHash, Vector],
-    ) -> tuple[Memory, Changes] | None:
+    ) -> tuple[Memory, MemoryChanges] | None:
         return await revisions.change(self._database, scope, memory_id, changes, at=at, model=model, vectors=vectors)
 
     async def revisions(self, scope: Scope, ids: Sequence[MemoryId]) -> list[Revision]:
@@ -119,7 +119,7 @@ class Ledger:
 
     # search and clusters
 
-    async def search(self, scope: Scope, query: KeywordQuery) -> list[Hit]:
+    async def search(self, scope: Scope, query: KeywordQuery) -> list[SearchHit]:
         return await search.search(self._database, scope, query)
 
     async def themes_beside(self, scope: Scope, tags: Sequence[Tag], *, recent: int) -> list[tuple[str, ...]]:
@@ -128,7 +128,7 @@ class Ledger:
     async def tagged(self, scope: Scope, query: TagQuery) -> list[TagMatches]:
         return await search.matches(self._database, scope, query)
 
-    async def hits(self, scope: Scope, wanted: Sequence[tuple[SearchSource, str]]) -> list[Hit]:
+    async def hits(self, scope: Scope, wanted: Sequence[tuple[SearchSource, str]]) -> list[SearchHit]:
         return await search.hits(self._database, scope, wanted)
 
     async def cluster_memories(

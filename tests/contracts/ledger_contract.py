@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 
 from madeleine.memory.errors import KeyConflict, MadeleineError
 from madeleine.memory.ingest.ports import IndexSource, KeyOutcome, NoteLedger, Reinforcement, StoreBatch, StoreLedger
-from madeleine.memory.keyword_search import Hit, KeywordQuery
+from madeleine.memory.keyword_search import KeywordQuery, SearchHit
 from madeleine.memory.model import (
     BeingId,
     Cluster,
@@ -114,7 +114,7 @@ def asked(*terms: str, **other: Any) -> KeywordQuery:
     return KeywordQuery(terms=tuple(term.casefold() for term in terms), **other)
 
 
-def ids(hits: Sequence[Hit]) -> list[str]:
+def ids(hits: Sequence[SearchHit]) -> list[str]:
     return [hit.id for hit in hits]
 
 
@@ -344,7 +344,7 @@ class LedgerContract:
             ADA,
         )
         ledger.activations.add(ADA, [Activation(theirs.id, 5, MOMENT)])
-        await ledger.activations.settle()
+        await ledger.activations.flush()
         assert await the(ledger, theirs, BOB) == theirs
         assert [one.name for one in await ledger.cluster_summaries(BOB)] == ["Theirs"]
         assert await ledger.unread_notes(BOB, type="todo") == [inbox]
@@ -512,12 +512,12 @@ class LedgerContract:
         await ledger.add_note(ADA, aside)
         of_note, of_memory = await ledger.search(ADA, asked("tea"))
         micros = 1740830400123457
-        assert of_memory == Hit(
+        assert of_memory == SearchHit(
             source="memories", id=one.id, timestamp=MOMENT, text=scene_to_text(one.scene, one.feeling),
             tags=("Food",), status="dying", position=(micros, one.id),
             stored_at=one.created_at, provenance=one.provenance, actors=("Marcel",),
         )  # fmt: skip
-        assert of_note == Hit(
+        assert of_note == SearchHit(
             source="notes", id=aside.id, timestamp=aside.created_at, text="Buy tea",
             stored_at=aside.created_at, provenance=Provenance(tool="notes"),
             position=(micros + 3_600_000_000, aside.id),
@@ -741,7 +741,7 @@ class LedgerContract:
         await self.patrolled(ledger, RunId("one"), later(10))
         assert await ledger.lately() == [bobs]
         ledger.activations.add(ADA, [Activation(old[1].id, 1, later(20))])
-        await ledger.activations.settle()
+        await ledger.activations.flush()
         recalled = Lately(being_id=ADA.being_id, stored=0, first=later(20), latest=later(20))
         assert await ledger.lately() == [recalled, bobs]
         await ledger.commit(ADA, batch(memory("New", created_at=later(30))))
@@ -892,7 +892,7 @@ class LedgerContract:
         ledger.activations.add(ADA, [Activation(active.id, 2, MOMENT), Activation(dying.id, 1, MOMENT)])
         ledger.activations.add(ADA, [Activation(memory_id(10**9), 1, MOMENT)])
         ledger.activations.add(ADA, [])
-        await ledger.activations.settle()
+        await ledger.activations.flush()
         assert await the(ledger, active) == replace(active, session_count=0, reactivation_count=4, last_activated=later)
         assert await the(ledger, dying) == replace(dying, session_count=0, reactivation_count=1, last_activated=MOMENT)
         assert await the(ledger, dead) == replace(dead, reactivation_count=2, last_activated=MOMENT)
@@ -913,7 +913,7 @@ class LedgerContract:
         async def recall() -> None:
             for _ in range(20):
                 ledger.activations.add(ADA, [Activation(one.id, 1, MOMENT)])
-                await ledger.activations.settle()
+                await ledger.activations.flush()
 
         await asyncio.gather(*(recall() for _ in range(5)))
         assert (await the(ledger, one)).reactivation_count == 100

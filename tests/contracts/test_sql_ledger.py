@@ -270,9 +270,9 @@ class TestSqlLedger(LedgerContract, ForgettingContract, PatrolContract, SearchCo
                 ledger.activations.add(ADA, [Activation(one.id, 1, MOMENT)])
                 await asyncio.wait_for(failed.wait(), 10)
                 with pytest.raises(StorageFull):
-                    await ledger.activations.settle()
+                    await ledger.activations.flush()
                 ledger.activations.add(ADA, [Activation(one.id, 2, MOMENT)])
-            await ledger.activations.settle()
+            await ledger.activations.flush()
             assert (await the(ledger, one)).reactivation_count == 3
 
     async def test_a_settle_that_is_cancelled_counts_each_activation_once(self, path: Path) -> None:
@@ -280,12 +280,12 @@ class TestSqlLedger(LedgerContract, ForgettingContract, PatrolContract, SearchCo
             await ledger.commit(ADA, batch(one := memory()))
             for turns in range(20):
                 ledger.activations.add(ADA, [Activation(one.id, 1, MOMENT)])
-                settle = asyncio.create_task(ledger.activations.settle())
+                settle = asyncio.create_task(ledger.activations.flush())
                 for _ in range(turns):
                     await asyncio.sleep(0)
                 settle.cancel()
                 await asyncio.wait({settle})
-            await ledger.activations.settle()
+            await ledger.activations.flush()
             assert (await the(ledger, one)).reactivation_count == 20
 
     async def test_a_patrol_of_many_memories_is_applied_whole(self, path: Path) -> None:

@@ -11,7 +11,7 @@ from typing import Any
 from sqlalchemy import Update, and_, bindparam, case, func, insert, or_, select, update
 from sqlalchemy.dialects import sqlite
 
-from madeleine.memory.audit import entry_of
+from madeleine.memory.audit import audit_entry
 from madeleine.memory.chat import ChatSession, Message, MessageId, UnwatchedSession
 from madeleine.memory.errors import InvalidInput
 from madeleine.memory.model import MemoryId
@@ -167,7 +167,7 @@ async def append(
         row = _session_row(scope, [message for message, _ in new], was, watched=watched)
         await transaction.run(_KEEP_SESSION, [row | {"title": title, "interface": interface}])
         ids = [message.id for message, _ in new]
-        await audit.append(transaction, [entry_of(scope, "observe", new[-1][0].stored_at, ids=ids)])
+        await audit.append(transaction, [audit_entry(scope, "observe", new[-1][0].stored_at, ids=ids)])
         return ids
 
 

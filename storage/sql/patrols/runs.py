@@ -9,7 +9,7 @@ from typing import Any
 
 from sqlalchemy import bindparam, insert, select, update
 
-from madeleine.memory.audit import entry_of
+from madeleine.memory.audit import audit_entry
 from madeleine.memory.model import RunId
 from madeleine.memory.patrol_records import Run, RunState
 from madeleine.memory.scope import Scope
@@ -60,7 +60,7 @@ async def finish(database: Database, scope: Scope, run: RunId, finished: datetim
     }
     async with database.transaction() as transaction:
         await transaction.run(_END, [row])
-        await audit.append(transaction, [entry_of(scope, "patrol", finished, tool="run_patrol", ids=[run])])
+        await audit.append(transaction, [audit_entry(scope, "patrol", finished, tool="run_patrol", ids=[run])])
 
 
 async def set_state(transaction: Transaction, scope: Scope, run: RunId, state: RunState) -> None:

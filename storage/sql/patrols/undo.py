@@ -16,7 +16,7 @@ from datetime import datetime
 
 from sqlalchemy import BindParameter, bindparam, delete, insert, select, update
 
-from madeleine.memory.audit import entry_of
+from madeleine.memory.audit import audit_entry
 from madeleine.memory.model import ClusterId, Memory, MemoryId, RunId
 from madeleine.memory.patrol_records import RunState, Undone
 from madeleine.memory.scope import Scope
@@ -70,7 +70,7 @@ async def undo(database: Database, scope: Scope, run: RunId, *, at: datetime, st
         undone = await _put_back(transaction, scope, run, changes)
         await transaction.run(_FORGET_RUN, [{"run": run, "being": scope.being_id}])
         await runs.set_state(transaction, scope, run, state)
-        await audit.append(transaction, [entry_of(scope, "patrol", at, tool=state, ids=[run])])
+        await audit.append(transaction, [audit_entry(scope, "patrol", at, tool=state, ids=[run])])
         return undone
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from madeleine.memory.candidates import IndexPoint
-from madeleine.memory.errors import EmbeddingUnavailable, IndexTorn, IndexUnavailable
+from madeleine.memory.errors import EmbeddingUnavailable, IndexNeedsRebuild, IndexUnavailable
 from madeleine.memory.ingest import index_keeper
 from madeleine.memory.ingest.index_keeper import IndexKeeper
 from madeleine.memory.ingest.ports import StoreBatch
@@ -162,7 +162,7 @@ async def test_an_index_that_is_built_anew_answers_as_the_one_before(
             question = asked(text, home.embedder.vector(text))
             before, after = [await candidates(index, ADA, question) for index in (home.index, anew)]
             assert after.ids == before.ids
-            assert after.traits == before.traits
+            assert after.features == before.features
             assert after.cosine.tolist() == pytest.approx(before.cosine.tolist(), abs=1e-6)
             assert after.bm25.tolist() == pytest.approx(before.bm25.tolist(), rel=1e-6)
     assert told == [(2, 7), (4, 7), (6, 7), (7, 7)]
@@ -198,7 +198,7 @@ async def test_an_index_that_lacks_a_memory_is_torn(home: Home, memories: Sequen
     await home.keeper.catch_up()
     await home.keeper.require_complete()
     await home.index.delete([memories[3].id])
-    with pytest.raises(IndexTorn, match="4 memories, the ledger 5"):
+    with pytest.raises(IndexNeedsRebuild, match="4 memories, the ledger 5"):
         await home.keeper.require_complete()
 
 

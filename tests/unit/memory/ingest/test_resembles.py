@@ -13,7 +13,7 @@ from madeleine.memory.ingest.indexing import index_points
 from madeleine.memory.ingest.store import NewScene, StoreScenes
 from madeleine.memory.model import MemoryId, Scene
 from madeleine.memory.patrol_records import PatrolChanges
-from madeleine.memory.recall.revisit import Revisit
+from madeleine.memory.recall.browse import BrowseMemories
 from madeleine.memory.rules.storing.likeness import RESEMBLES, SAME
 from madeleine.storage.qdrant.edge import EdgeIndex
 from madeleine.storage.qdrant.schema import Fingerprint
@@ -73,7 +73,9 @@ async def test_a_dead_memory_is_linked_to_by_nobody(home: Household) -> None:
 
 async def test_the_link_is_shown_with_the_whole_memory(home: Household) -> None:
     [first, second] = await home.store(PAID_40, PAID_45)
-    found = await Revisit(home.ledger, home.ledger.activations, now=home.clock).by_ids(ADA, [first.id, second.id])
+    found = await BrowseMemories(home.ledger, home.ledger.activations, now=home.clock).by_ids(
+        ADA, [first.id, second.id]
+    )
     assert [whole(memory).get("resembles") for memory in found.memories] == [None, first.id]
 
 

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from madeleine.memory.candidates import PendingVector, Pool, Question
+from madeleine.memory.candidates import CandidatePool, CandidateQuery, PendingVector
 from madeleine.memory.errors import IndexUnavailable
 from madeleine.memory.model import Memory
 from madeleine.memory.patrol_records import PatrolChanges
@@ -63,7 +63,7 @@ class RecordingIndex:
         self._log = log
         self.wants_vector = asyncio.Event()
 
-    async def candidates(self, scope: Scope, question: Question, vector: PendingVector) -> Pool:
+    async def candidates(self, scope: Scope, question: CandidateQuery, vector: PendingVector) -> CandidatePool:
         async def to_come() -> NDArray[np.float32] | None:
             self._log.append("the words are looked up")
             self.wants_vector.set()
@@ -75,7 +75,7 @@ class RecordingIndex:
 class AwayIndex:
     """`RecallIndex` of a server that is down."""
 
-    async def candidates(self, scope: Scope, question: Question, vector: PendingVector) -> Pool:
+    async def candidates(self, scope: Scope, question: CandidateQuery, vector: PendingVector) -> CandidatePool:
         raise IndexUnavailable("the server is down")
 
 

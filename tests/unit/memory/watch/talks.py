@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from madeleine.memory.candidates import PendingVector, Pool, Question
+from madeleine.memory.candidates import CandidatePool, CandidateQuery, PendingVector
 from madeleine.memory.chat import ChatRole, NewMessage
 from madeleine.memory.ingest.store import NewScene, StoreScenes
 from madeleine.memory.language import Prompt
@@ -51,14 +51,14 @@ def copies(prompt: Prompt) -> dict[str, Any]:
 class NearIndex(NearbyIndex):
     """What `SimilarMemories` needs, too: all that the being has, with cosines. Opened sooner than the real one."""
 
-    async def candidates(self, scope: Scope, question: Question, vector: PendingVector) -> Pool:
+    async def candidates(self, scope: Scope, question: CandidateQuery, vector: PendingVector) -> CandidatePool:
         found = [point for point in self._points.values() if point.memory.being_id == scope.being_id]
         asked = await vector()
         cosines = [
             float(np.dot(point.vector, asked)) if point.vector is not None and asked is not None else 0.0
             for point in found
         ]
-        return Pool(
+        return CandidatePool(
             tuple(point.memory.id for point in found),
             (),
             np.array(cosines, np.float32),

@@ -305,7 +305,7 @@ async def test_looking_leaves_no_trace_in_what_is_remembered(home: Talks) -> Non
     await home.keep(*REMEMBERED)
     await home.say(("assistant", REMEMBERED[0]), ("user", "My dentist is Samira."), NICE)
     await home.turns()
-    await home.ledger.activations.settle()
+    await home.ledger.activations.flush()
     assert {(one.reactivation_count, one.access_count) for one in await home.kept()} == {(0, 0)}
 
 
