@@ -157,7 +157,7 @@ class Life:
         return done
 
     async def status(self) -> dict[str, int]:
-        counts = await self.memory.ledger.patrol_view(SCOPE).cluster_counts()
+        counts = await self.memory.ledger.patrol_reads(SCOPE).cluster_counts()
         return {name: sum(getattr(count, name) for count in counts) for name in ("active", "dying", "dead")}
 
     async def all(self) -> dict[MemoryId, Memory]:
