@@ -75,7 +75,7 @@ async def choose_roots(
 ) -> dict[MemoryId, Root]:
     """By the small language model, for those near to no sub-cluster, as far as tokens and time reach. None where
     there is no model, or it does not answer: the prototypes decide then (ruling 5)."""
-    if round_.language is None or round_.rehearses:
+    if round_.model is None or round_.rehearses:
         return {}
     model = round_.world.model
     homeless = await round_.view.homeless(limit=AT_ONCE)
@@ -91,15 +91,13 @@ async def choose_roots(
     ][:CLASSIFIED]
     chosen: dict[MemoryId, Root] = {}
     for start in range(0, len(lonely), BATCH):
-        if round_.out_of_tokens or round_.out_of_time:
+        if round_.out_of_time:
             break
         some = lonely[start : start + BATCH]
         try:
-            roots = await classify(round_.language, [memory.scene.action for memory in some], round_.spend)
+            roots = await classify(round_.model, [memory.scene.action for memory in some])
         except (LanguageModelUnavailable, UnusableAnswer) as error:
             logger.warning("Business or Private is decided without it: %s", error)
             break
-        finally:
-            await round_.record_costs()
         chosen |= {memory.id: root for memory, root in zip(some, roots, strict=True)}
     return chosen

@@ -9,9 +9,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from madeleine.memory.errors import LanguageModelUnavailable, UnusableAnswer
+from madeleine.memory.language import Rejected
 from madeleine.memory.model import ContentHash, Vector
 from madeleine.memory.patrol_records import KeptOffer, OfferId
-from madeleine.patrol.deciding.answers import Answer, Consolidation, Diary, Refused, Split, Summary
+from madeleine.patrol.deciding.answers import Answer, Consolidation, Diary, Split, Summary
 from madeleine.patrol.deciding.decide import decide
 from madeleine.patrol.deciding.decision import Decision, answer_of
 from madeleine.patrol.deciding.offer import Kind, Offer
@@ -63,10 +64,7 @@ async def _decide_some(
     """Those that the language model was not there for, and why. Counts as it goes; raises what else went wrong after
     what was decided is applied."""
     counts = round_.counts
-    try:
-        answers = await asyncio.gather(*(_ask(round_, offer) for offer in offers), return_exceptions=True)
-    finally:
-        await round_.record_costs()
+    answers = await asyncio.gather(*(_ask(round_, offer) for offer in offers), return_exceptions=True)
     undecided: list[Offer] = []
     why = ""
     wrong: BaseException | None = None
@@ -82,7 +80,7 @@ async def _decide_some(
                 wrong = answer
             case _:
                 applied = await apply(round_, matter, offer, answer)
-                if isinstance(applied, Refused):
+                if isinstance(applied, Rejected):
                     counts["unusable"] += 1
                     notes.append(applied.reason)
                 else:
@@ -94,15 +92,15 @@ async def _decide_some(
 
 
 async def _ask(round_: Round, offer: Offer) -> Answer:
-    assert round_.language is not None
+    assert round_.model is not None
     if not offer.needs_a_mind:
         return Consolidation()
-    return await decide(round_.language, offer, round_.spend)
+    return await decide(round_.model, offer)
 
 
 async def apply(
     round_: Round, matter: Matter, offer: Offer, answer: Answer, *, settles: OfferId | None = None
-) -> Applied | Refused:
+) -> Applied | Rejected:
     """In a transaction of its own; no model is called meanwhile."""
     answer = cleaned(answer, round_.world)
     vectors: Mapping[ContentHash, Vector] = {}
@@ -112,7 +110,7 @@ async def apply(
         if offer.cluster_id is not None:
             await night.read([offer.cluster_id])
         found = await matter.apply(night, offer, answer, round_.world)
-        if not isinstance(found, Refused) and settles is not None:
+        if not isinstance(found, Rejected) and settles is not None:
             night.settle(settles)
     round_.made |= found.made if isinstance(found, Applied) else frozenset()
     return found
@@ -188,9 +186,9 @@ async def _carry_out(round_: Round, decision: Decision, kept: KeptOffer | None) 
     answer = answer_of(decision, offer)
     applied = (
         answer
-        if isinstance(answer, Refused)
+        if isinstance(answer, Rejected)
         else await apply(round_, MATTERS[offer.kind], offer, answer, settles=kept.id)
     )
-    if isinstance(applied, Refused):
+    if isinstance(applied, Rejected):
         return Decided(offer=decision.offer, refused=applied.reason)
     return Decided(offer=decision.offer, counts=applied.counts, left_out=applied.left_out)

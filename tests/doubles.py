@@ -18,6 +18,7 @@ from typing_extensions import TypedDict
 
 from madeleine.memory.errors import CannotUndo, EmbeddingUnavailable
 from madeleine.memory.language import Spent
+from madeleine.memory.metered_model import MeteredModel
 from madeleine.memory.model import (
     BeingId,
     Category,
@@ -52,6 +53,7 @@ from madeleine.memory.patrol_records import (
     Thoughts,
     Undone,
 )
+from madeleine.memory.ports import LanguageModel
 from madeleine.memory.recall.ports import Activation
 from madeleine.memory.rules.dynamics.decay import flagged
 from madeleine.memory.scope import Scope
@@ -63,6 +65,19 @@ ADA = Scope(BeingId("ada"))
 BOB = Scope(BeingId("bob"))
 
 _WORD = re.compile(r"\w+")
+
+
+def metered(model: LanguageModel, spent: list[Spent] | None = None, *, budget: int = 0) -> MeteredModel:
+    """Records into `spent`, which the budget counts."""
+    costs = [] if spent is None else spent
+
+    async def record(cost: Spent) -> None:
+        costs.append(cost)
+
+    async def spent_tokens(purpose: str) -> int:
+        return sum(cost.tokens for cost in costs)
+
+    return MeteredModel(model, record, budget=budget, spent_tokens=spent_tokens)
 
 
 class Clock:

@@ -252,16 +252,16 @@ class Mind:
         self.prompts: list[Prompt] = []
         self._answers: Mapping[str, Callable[[Prompt], Any]] = answers
 
-    async def ask(self, prompt: Prompt, shape: type[Answer], spend: Callable[[Spent], None]) -> Answer:
+    async def ask(self, prompt: Prompt, schema: type[Answer], on_spent: Callable[[Spent], None]) -> Answer:
         self.prompts.append(prompt)
         if prompt.purpose not in self._answers:
             raise LanguageModelUnavailable("mind", "nobody told it what to say")
-        spend(Spent(purpose=prompt.purpose, model="mind-1", input_tokens=90, output_tokens=10, usd=0.001))
+        on_spent(Spent(purpose=prompt.purpose, model="mind-1", input_tokens=90, output_tokens=10, usd=0.001))
         answer = self._answers[prompt.purpose](prompt)
         if isinstance(answer, BaseException):
             raise answer
         try:
-            return shape.model_validate(answer)
+            return schema.model_validate(answer)
         except ValueError as error:
             raise UnusableAnswer("mind-1", "it is of another shape") from error
 

@@ -14,12 +14,13 @@ from numpy.typing import NDArray
 
 from madeleine.memory.candidates import CandidatePool, CandidateQuery
 from madeleine.memory.errors import EmbeddingUnavailable
+from madeleine.memory.metered_model import CostLog
 from madeleine.memory.model import LIVING, Vector
 from madeleine.memory.ports import Embedder, LanguageModel
 from madeleine.memory.recall.choosing import Choosing
 from madeleine.memory.recall.ports import Activation, ActivationLog, RecallIndex, RecallLedger, Reranker
 from madeleine.memory.recall.ranked import Query, Ranked, RecallResult
-from madeleine.memory.recall.reformulation import Attempt, CostLog, Reformulation, ReformulationConfig, record
+from madeleine.memory.recall.reformulation import Attempt, Reformulation, ReformulationConfig, metered
 from madeleine.memory.recall.reranking import reranked
 from madeleine.memory.rules.prompting.saying import LISTED, Saying
 from madeleine.memory.rules.ranking.blended import RankingWeights, blended, shared_emotions
@@ -101,10 +102,9 @@ class Recall:
         found = Attempt(ranked, await choose(ranked))
         if language is not None and self.config.reformulation.rounds:
             rank = partial(self._ranked, scope)
-            again = Reformulation(language, self.config.reformulation, rank, choose, redact=self._redact)
-            found = await again(query, found)
-            if self._costs is not None:
-                await record(self._costs, scope, again.spent, self._now())
+            model = metered(language, self._costs, scope, self._now)
+            reformulate = Reformulation(model, self.config.reformulation, rank, choose, redact=self._redact)
+            found = await reformulate(query, found)
         return self._recalled(scope, query, found)
 
     def _recalled(self, scope: Scope, query: Query, found: Attempt) -> RecallResult:

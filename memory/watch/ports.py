@@ -7,6 +7,7 @@ from datetime import datetime
 from typing import Protocol
 
 from madeleine.memory.chat import Message, MessageId, Unwatched
+from madeleine.memory.metered_model import CostLog
 from madeleine.memory.model import MemoryId
 from madeleine.memory.scope import Scope
 
@@ -66,4 +67,10 @@ class WatchLedger(Protocol):
 
     async def drawn_from(self, scope: Scope, ids: Sequence[MessageId]) -> set[MessageId]:
         """Those that memories were drawn from already."""
+        ...
+
+
+class CostLedger(CostLog, Protocol):
+    async def tokens_since(self, purpose: str, since: datetime) -> int:
+        """Sum over all beings: they share the budget of the store's key."""
         ...

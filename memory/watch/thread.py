@@ -17,17 +17,19 @@ from madeleine.memory.errors import (
     IndexUnavailable,
     LanguageModelUnavailable,
     StorageError,
+    TokenBudgetExceeded,
     UnusableAnswer,
 )
+from madeleine.memory.language import Spent
+from madeleine.memory.metered_model import MeteredModel
 from madeleine.memory.model import BeingId, MemoryId, RunId
 from madeleine.memory.ports import LanguageModel
 from madeleine.memory.rules.storing.quoting import told_by, unquoted
 from madeleine.memory.rules.storing.worth import agreed, should_remember
 from madeleine.memory.scope import Scope
-from madeleine.memory.watch.costs import BUDGET_OF, CostLedger, OutOfTokens, Paid
 from madeleine.memory.watch.extraction import Finding, Line, extract
 from madeleine.memory.watch.familiar import Familiar, Near
-from madeleine.memory.watch.ports import WatchLedger
+from madeleine.memory.watch.ports import CostLedger, WatchLedger
 from madeleine.memory.watch.recording import recorded
 from madeleine.memory.watch.remember import Remember, digest, speakers_of
 
@@ -41,6 +43,7 @@ SESSIONS = 50
 """That one turn looks at, each for one snippet."""
 UNUSABLE = 3
 """Answers after which a snippet is given up."""
+BUDGET_PERIOD = timedelta(days=1)
 BUDGET_PAUSE = timedelta(minutes=10)
 """When a day's tokens are spent: until it is looked whether some of them were spent long enough ago."""
 HOPELESS = 10
@@ -122,12 +125,10 @@ class MemoryThread:
         run = RunId(str(uuid.uuid4()))
         for one in await self._watch.unwatched(now=now, limit=SESSIONS):
             scope = Scope(one.being_id, CLIENT)
-            paid = None
-            if language is not None:
-                paid = Paid(language, self._costs, scope, run, budget=self.config.token_budget, now=self._now)
+            metered = None if language is None else self._metered(language, scope, run)
             try:
-                turned.more |= await self._look(scope, one, paid, turned.counts)
-            except OutOfTokens as error:
+                turned.more |= await self._look(scope, one, metered, turned.counts)
+            except TokenBudgetExceeded as error:
                 # Another session may ask for less.
                 await self._wait_for_tokens(scope, one, error)
                 turned.counts["waiting"] += 1
@@ -150,7 +151,18 @@ class MemoryThread:
             self._not_before = self._now() + BUDGET_PAUSE
         return turned
 
-    async def _look(self, scope: Scope, one: Unwatched, language: LanguageModel | None, counts: Counter[str]) -> bool:
+    def _metered(self, language: LanguageModel, scope: Scope, run: RunId) -> MeteredModel:
+        """The budget counts the last 24 hours in the ledger, so that a restart does not begin a new one."""
+
+        async def record(spent: Spent) -> None:
+            await self._costs.record_cost(scope, run, spent, at=self._now())
+
+        async def spent_tokens(purpose: str) -> int:
+            return await self._costs.tokens_since(purpose, self._now() - BUDGET_PERIOD)
+
+        return MeteredModel(language, record, budget=self.config.token_budget, spent_tokens=spent_tokens)
+
+    async def _look(self, scope: Scope, one: Unwatched, language: MeteredModel | None, counts: Counter[str]) -> bool:
         """True if more of the session waits."""
         snippet = await self._snippet(scope, one)
         if snippet is None:
@@ -163,7 +175,7 @@ class MemoryThread:
         except UnusableAnswer as error:
             if not await self._given_up(scope, one, error, counts):
                 return False
-        except (OutOfTokens, LanguageModelUnavailable, EmbeddingUnavailable, IndexUnavailable, StorageError):
+        except (LanguageModelUnavailable, EmbeddingUnavailable, IndexUnavailable, StorageError):
             raise  # these pass by themselves
         except Exception as error:
             if one.failures < HOPELESS:
@@ -174,7 +186,7 @@ class MemoryThread:
         return end < one.messages
 
     async def _take_in(
-        self, scope: Scope, one: Unwatched, snippet: Snippet, language: LanguageModel | None, counts: Counter[str]
+        self, scope: Scope, one: Unwatched, snippet: Snippet, language: MeteredModel | None, counts: Counter[str]
     ) -> int:
         """The position up to which all is kept that is worth it."""
         if earlier := await self._earlier(scope, one, snippet):
@@ -240,13 +252,11 @@ class MemoryThread:
         ids = [message.id for message in told if message.role in SPOKEN]
         return end, dict.fromkeys(known.values(), ids)
 
-    async def _found(
-        self, language: LanguageModel | None, lines: Sequence[Line], counts: Counter[str]
-    ) -> list[Finding]:
+    async def _found(self, language: MeteredModel | None, lines: Sequence[Line], counts: Counter[str]) -> list[Finding]:
         if language is None:
             return recorded(lines)
         try:
-            found = await extract(language, lines, lambda spent: None)
+            found = await extract(language, lines)
         except UnusableAnswer:
             counts["asked"] += 1
             raise
@@ -307,22 +317,22 @@ class MemoryThread:
         level = logging.WARNING if self._refusals == 1 else logging.INFO
         logger.log(level, "the memory thread rests for %.0f s: %s", pause.total_seconds(), error)
 
-    async def _wait_for_tokens(self, scope: Scope, one: Unwatched, error: OutOfTokens) -> None:
+    async def _wait_for_tokens(self, scope: Scope, one: Unwatched, error: TokenBudgetExceeded) -> None:
         now = self._now()
         await self._put_off(scope, one, now + BUDGET_PAUSE)
-        first = self._thrifty_since is None or now - self._thrifty_since >= BUDGET_OF
+        first = self._thrifty_since is None or now - self._thrifty_since >= BUDGET_PERIOD
         if first:
             self._thrifty_since = now
         level = logging.WARNING if first else logging.INFO
         budget = self.config.token_budget
-        if error.most > budget:
+        if error.maximum > budget:
             why = f"more than the {budget} that the memory thread may spend in a day"
         else:
             why = f"and of the {budget} of a day {error.spent} are spent"
         logger.log(
             level,
             "a conversation waits, for a question about it needs up to %d tokens, %s (MADELEINE_THREAD_TOKEN_BUDGET)",
-            error.most,
+            error.maximum,
             why,
         )
 

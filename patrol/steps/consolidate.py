@@ -6,8 +6,9 @@ import asyncio
 from collections.abc import Mapping
 from dataclasses import replace
 
+from madeleine.memory.language import Rejected
 from madeleine.memory.model import ClusterId, ContentHash, Memory
-from madeleine.patrol.deciding.answers import Answer, Consolidation, Refused
+from madeleine.patrol.deciding.answers import Answer, Consolidation
 from madeleine.patrol.deciding.checks import checked
 from madeleine.patrol.deciding.effects import consolidated
 from madeleine.patrol.deciding.offer import Kind, Offer
@@ -39,15 +40,15 @@ class Consolidate:
     async def texts(self, world: World, view: PatrolReads, offer: Offer, answer: Answer) -> Mapping[ContentHash, str]:
         now = await present(view, offer)
         found = checked(answer, offer, now)
-        if isinstance(found, Refused) or not isinstance(found.answer, Consolidation):
+        if isinstance(found, Rejected) or not isinstance(found.answer, Consolidation):
             return {}
         changed = consolidated(found.answer, offer, now.memories)
         return {one.content_hash: one.embed_text for one in changed if _is_retold(one, now.memories[one.id])}
 
-    async def apply(self, night: Night, offer: Offer, answer: Answer, world: World) -> Applied | Refused:
+    async def apply(self, night: Night, offer: Offer, answer: Answer, world: World) -> Applied | Rejected:
         now = await present(night, offer)
         found = checked(answer, offer, now)
-        if isinstance(found, Refused):
+        if isinstance(found, Rejected):
             return found
         assert isinstance(found.answer, Consolidation)
         changed = consolidated(found.answer, offer, now.memories)

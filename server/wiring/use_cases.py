@@ -27,7 +27,6 @@ from madeleine.memory.recall.ports import Reranker
 from madeleine.memory.recall.recall import Recall
 from madeleine.memory.recall.search import Search
 from madeleine.memory.recall.tagged import MessageSearch
-from madeleine.memory.rules.storing.chunking import ChunkLimits
 from madeleine.memory.rules.storing.secrets import Redact, as_it_stands, redacted
 from madeleine.memory.watch.drawn import StoreDrawn
 from madeleine.memory.watch.familiar import Familiar
@@ -100,7 +99,6 @@ def build(parts: Parts) -> tuple[UseCases, MemoryThread]:
             now=utc_now,
             redact=redact,
             threshold=settings.ingest_threshold,
-            limits=ChunkLimits(least=settings.min_chunk_tokens, most=settings.max_chunk_tokens),
         ),
         update=update,
         forget=forget,

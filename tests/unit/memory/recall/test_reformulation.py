@@ -139,7 +139,7 @@ async def test_an_index_that_fails_at_the_second_look_leaves_the_first_answer_wi
 
 async def test_a_model_that_does_not_answer_in_time_leaves_the_first_answer_with_a_notice(home: Home) -> None:
     class Silent:
-        async def ask(self, prompt: Prompt, shape: Any, spend: Callable[[Spent], None]) -> Any:
+        async def ask(self, prompt: Prompt, schema: Any, on_spent: Callable[[Spent], None]) -> Any:
             await asyncio.Event().wait()
 
     await home.put(HARBOR)

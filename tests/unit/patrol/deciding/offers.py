@@ -35,7 +35,7 @@ class ScriptedLanguage:
         self.prompts: list[Prompt] = []
         self._answers = iter(answers)
 
-    async def ask(self, prompt: Prompt, shape: type[Answer], spend: Callable[[Spent], None]) -> Answer:
+    async def ask(self, prompt: Prompt, schema: type[Answer], on_spent: Callable[[Spent], None]) -> Answer:
         self.prompts.append(prompt)
-        spend(Spent(purpose=prompt.purpose, model="scripted-1", input_tokens=90, output_tokens=10, usd=None))
-        return shape.model_validate(next(self._answers))
+        on_spent(Spent(purpose=prompt.purpose, model="scripted-1", input_tokens=90, output_tokens=10, usd=None))
+        return schema.model_validate(next(self._answers))
