@@ -77,7 +77,7 @@ async def choose_roots(
     if round_.model is None or round_.rehearses:
         return {}
     model = round_.world.model
-    homeless = await round_.view.homeless(limit=AT_ONCE)
+    homeless = await round_.view.unclustered(limit=AT_ONCE)
     stored = await round_.view.memories([subject.id for subject in homeless])
     known = dict(vectors) | await round_.view.vectors(model, [one.content_hash for one in homeless])
     clusters = await round_.view.clusters()

@@ -85,7 +85,7 @@ class Round:
         """What the step under way has done so far."""
         self.made: frozenset[ClusterId] = frozenset()
         """Clusters that this run has made by splitting."""
-        self.view: PatrolReads = world.ledger.patrol_view(scope)
+        self.view: PatrolReads = world.ledger.patrol_reads(scope)
         self.rehearses = rehearses
         self.evening: Evening | None = None
         """What was prepared for ❶ before, as a rehearsal must."""

@@ -27,7 +27,15 @@ from madeleine.memory.model import (
     RunId,
     Vector,
 )
-from madeleine.memory.patrol_records import DiaryEntry, KeptOffer, Lately, Run, RunState, Thoughts, Undone
+from madeleine.memory.patrol_records import (
+    DiaryEntry,
+    PatrolRun,
+    RecentActivity,
+    RunState,
+    StoredDecisionRequest,
+    Thoughts,
+    UndoResult,
+)
 from madeleine.memory.profile import ProfileEntry
 from madeleine.memory.recall.ports import ClusterSummary, PreferenceQuery
 from madeleine.memory.scope import Scope
@@ -178,10 +186,10 @@ class Ledger:
         async with self._database.transaction(grows=True) as transaction:
             yield SqlPatrol(transaction, scope)
 
-    def patrol_view(self, scope: Scope) -> SqlPatrolReads:
+    def patrol_reads(self, scope: Scope) -> SqlPatrolReads:
         return SqlPatrolReads(self._database, scope)
 
-    async def keep_offers(self, scope: Scope, offered: Sequence[KeptOffer], *, at: datetime) -> None:
+    async def store_requests(self, scope: Scope, offered: Sequence[StoredDecisionRequest], *, at: datetime) -> None:
         await offers.keep(self._database, scope, offered, at)
 
     async def begin_run(self, scope: Scope, run: RunId, started: datetime) -> None:
@@ -190,17 +198,17 @@ class Ledger:
     async def finish_run(self, scope: Scope, run: RunId, finished: datetime, report: Mapping[str, Any]) -> None:
         await runs.finish(self._database, scope, run, finished, report)
 
-    async def runs(self, scope: Scope, *, limit: int) -> list[Run]:
+    async def runs(self, scope: Scope, *, limit: int) -> list[PatrolRun]:
         return await runs.latest(self._database, scope, limit)
 
-    async def unfinished_runs(self) -> list[Run]:
+    async def unfinished_runs(self) -> list[PatrolRun]:
         return await runs.unfinished(self._database)
 
-    async def undo(self, scope: Scope, run: RunId, *, at: datetime, state: RunState = "undone") -> Undone:
+    async def undo(self, scope: Scope, run: RunId, *, at: datetime, state: RunState = "undone") -> UndoResult:
         return await undo.undo(self._database, scope, run, at=at, state=state)
 
-    async def lately(self) -> list[Lately]:
-        return await beings.lately(self._database)
+    async def recent_activity(self) -> list[RecentActivity]:
+        return await beings.recent_activity(self._database)
 
     async def record_cost(self, scope: Scope, run: RunId, spent: Spent, *, at: datetime) -> None:
         await costs.record(self._database, scope, run, spent, at)

@@ -223,7 +223,7 @@ class ForgettingContract:
             places = {gone.id: "alone", stays.id: "mixed"}
             await transaction.apply(
                 PatrolChanges(
-                    subjects=tuple(
+                    states=tuple(
                         replace(one, cluster_id=ClusterId(places[one.id]))
                         for one in await everyone(ledger, transaction)
                     ),
@@ -308,7 +308,7 @@ class ForgettingContract:
             forgetting = asyncio.create_task(ledger.forget(ADA, [one.id], at=LATER))
             changed = [replace(subject, session_count=7) for subject in await everyone(ledger, transaction)]
             await asyncio.sleep(0)
-            await transaction.apply(PatrolChanges(subjects=tuple(changed)), run=RUN, step="assign")
+            await transaction.apply(PatrolChanges(states=tuple(changed)), run=RUN, step="assign")
             assert not forgetting.done()
         assert await forgetting == Erased((one.id,))
         assert [left.session_count for left in await ledger.all_memories(after=None, limit=9)] == [7]
@@ -333,7 +333,7 @@ class ForgettingContract:
                 cluster("root", "Private", "root", is_root=True),
                 cluster("c", "…", "root", vector=vector(0.5, 0.5), model=MODEL),
             )
-            await transaction.apply(PatrolChanges(subjects=moved, clusters=made), run=RUN, step="assign")
+            await transaction.apply(PatrolChanges(states=moved, clusters=made), run=RUN, step="assign")
 
     async def _vector(self, ledger: AnyLedger) -> list[float] | None:
         async with ledger.patrol(ADA) as transaction:
