@@ -40,7 +40,8 @@ from madeleine.memory.ingest.store import StoreScenes
 from madeleine.memory.keyword_search import KeywordQuery
 from madeleine.memory.model import BeingId, Memory, MemoryId, ModelName
 from madeleine.memory.recall.browse import BrowseMemories
-from madeleine.memory.recall.recall import Query, Recall
+from madeleine.memory.recall.ranking import RecallQuery
+from madeleine.memory.recall.recall import Recall
 from madeleine.memory.recall.search import Search, terms_of
 from madeleine.memory.recall.tagged import MessageSearch
 from madeleine.memory.rules.dynamics.decay import FLOOR, effective_importance
@@ -135,7 +136,7 @@ class Life:
         self.store = StoreScenes(ledger, index, embedder, now=self.now)
         self.recall = Recall(ledger, index, embedder, ledger.activations, now=self.now)
         self.search = Search(ledger, ledger.activations, by_message=MessageSearch(ledger, stem), now=self.now)
-        self.revisit = BrowseMemories(ledger, ledger.activations, now=self.now)
+        self.browse = BrowseMemories(ledger, ledger.activations, now=self.now)
         self.patrol = Patrol(ledger, index, embedder, ledger.activations, now=self.now)
         self.versions: dict[int, list[MemoryId]] = defaultdict(list)
         self.noise: set[MemoryId] = set()
@@ -235,10 +236,10 @@ async def live(life: Life, plan: Year, bar: Progress) -> Lived:
 
 async def ask(life: Life, fact: int, question: str, words: Sequence[str], lived: Lived) -> int:
     """As an agent does: recall, then a search by `words`. The rank among what was recalled, 0 if it was not."""
-    ranked = await life.recall.rank(UNSEEN, Query(text=question))
+    ranked = await life.recall.rank(UNSEEN, RecallQuery(text=question))
     wanted = await standing_for(life, life.versions[fact][-1])
     rank = ranked.ids.index(wanted) + 1 if wanted in ranked.ids else 0
-    await life.recall(SCOPE, Query(text=question))
+    await life.recall(SCOPE, RecallQuery(text=question))
     if not 0 < rank <= AT:
         lived.searched += 1
         lived.found_by_search += wanted in await search(life, words)
@@ -290,7 +291,7 @@ async def examine(life: Life, plan: Year) -> list[Answered]:
     for number, fact in enumerate(plan.facts):
         ids = [await standing_for(life, id_) for id_ in life.versions[number]]
         for question in fact.questions:
-            ranked = (await life.recall.rank(UNSEEN, Query(text=question))).ids
+            ranked = (await life.recall.rank(UNSEEN, RecallQuery(text=question))).ids
             ranks = [ranked.index(id_) + 1 if id_ in ranked else 0 for id_ in ids]
             older = [rank for rank, id_ in zip(ranks, ids, strict=True) if rank and id_ != ids[-1]]
             found.append(
@@ -446,7 +447,7 @@ async def _cue(life: Life, sample: Sequence[Memory], way: Cued) -> Cued:
             if way.channel == "search_memory":
                 found = memory.id in await search(life, telling_words(memory.scene.action))
             else:
-                found = bool((await life.revisit.by_ids(SCOPE, [memory.id])).memories)
+                found = bool((await life.browse.by_ids(SCOPE, [memory.id])).memories)
             if not found:
                 hit.discard(memory.id)
         if way.patrols == "between" or cue == way.cues - 1:

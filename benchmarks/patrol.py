@@ -55,7 +55,7 @@ from madeleine.memory.model import (
     Vector,
 )
 from madeleine.memory.patrol_records import PatrolChanges
-from madeleine.memory.recall.recall import Query
+from madeleine.memory.recall.ranking import RecallQuery
 from madeleine.memory.rules.dynamics.grouping import mean_vector
 from madeleine.memory.scope import Scope
 from madeleine.patrol.run import News, Patrol
@@ -368,7 +368,7 @@ async def recalls(memory: OpenMemory, asked: Sequence[str], until: Callable[[], 
         if until():
             break
         began = time.perf_counter()
-        await memory.use.recall(SCOPE, Query(text=text))
+        await memory.use.recall(SCOPE, RecallQuery(text=text))
         found.append(1000 * (time.perf_counter() - began))
     return found
 

@@ -6,7 +6,7 @@ from typing import Annotated
 
 from pydantic import BaseModel, Field
 
-from madeleine.memory.context.flags import ContextFlags
+from madeleine.memory.context.values import ContextFlags
 
 _DEFAULT = ContextFlags()
 

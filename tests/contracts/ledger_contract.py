@@ -39,7 +39,7 @@ from madeleine.memory.model import (
     scene_to_text,
 )
 from madeleine.memory.patrol_records import Lately, PatrolChanges, Subject
-from madeleine.memory.recall.ports import Activation, ActivationLog, RecallLedger, RevisitLedger, SearchLedger
+from madeleine.memory.recall.ports import Activation, ActivationLog, BrowseLedger, RecallLedger, SearchLedger
 from madeleine.memory.scope import Scope
 from madeleine.patrol.ports import PatrolLedger, PatrolReads
 from madeleine.server.background.ports import BeingsLedger
@@ -57,7 +57,7 @@ class AnyLedger(
     StoreLedger,
     RecallLedger,
     SearchLedger,
-    RevisitLedger,
+    BrowseLedger,
     PatrolLedger,
     BeingsLedger,
     NoteLedger,
