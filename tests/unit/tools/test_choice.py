@@ -15,7 +15,7 @@ from madeleine.tools.toolset import Toolset, default_tools
 from tests.doubles import ADA
 
 ALL = default_tools(Random(1))
-LIST_FORMAT = [tool for tool in ALL if tool.listed]
+LISTED = [tool for tool in ALL if tool.listed]
 
 
 def names(tools: list[Tool]) -> list[str]:
