@@ -12,7 +12,7 @@ from typing import Any, get_args
 
 from madeleine.memory.errors import InvalidInput
 from madeleine.memory.model import BeingId
-from madeleine.memory.patrol_records import Run
+from madeleine.memory.patrol_records import PatrolRun
 from madeleine.memory.scope import Scope
 from madeleine.patrol.report import StepName
 from madeleine.server.attach.handshake import NoHost
@@ -140,7 +140,7 @@ def steps_of(written: str) -> list[str]:
     return steps
 
 
-def as_json(run: Run) -> dict[str, Any]:
+def as_json(run: PatrolRun) -> dict[str, Any]:
     ended = {} if run.state == "running" else {"finished": run.finished.isoformat()}
     about = {"run_id": run.id, "state": run.state, "started": run.started.isoformat(), **ended}
     return about | {"changed": in_few_words(run), "report": dict(run.report)}
