@@ -14,19 +14,12 @@ from numpy.typing import NDArray
 
 from madeleine.memory.candidates import CandidatePool, CandidateQuery
 from madeleine.memory.errors import EmbeddingUnavailable
-from madeleine.memory.language import Prompt, Spent
+from madeleine.memory.metered_model import CostLog
 from madeleine.memory.model import LIVING, Memory, Vector
 from madeleine.memory.ports import Embedder, LanguageModel
 from madeleine.memory.recall.ports import Activation, ActivationLog, RecallIndex, RecallLedger, Reranker
 from madeleine.memory.recall.ranking import RankedCandidates, RecallQuery, rerank
-from madeleine.memory.recall.reformulation import (
-    Attempt,
-    CostLog,
-    Judgement,
-    ReformulationConfig,
-    record_costs,
-    reformulate,
-)
+from madeleine.memory.recall.reformulation import Attempt, ReformulationConfig, metered, reformulate
 from madeleine.memory.recall.selection import Selector
 from madeleine.memory.rules.prompting.answer_formats import LIST_FORMAT, AnswerFormat
 from madeleine.memory.rules.ranking.blended import RankingWeights, blended, shared_emotions
@@ -39,7 +32,7 @@ from madeleine.memory.rules.ranking.profiles import (
     linear,
     similarity,
 )
-from madeleine.memory.rules.storing.secrets import Redact, redacted
+from madeleine.memory.rules.storing.secrets import Redact, redact_secrets
 from madeleine.memory.scope import Scope
 
 CANDIDATES_PER_RESULT = 4
@@ -97,7 +90,7 @@ class Recall:
         config: RecallConfig | None = None,
         reranker: Reranker | None = None,
         costs: CostLog | None = None,
-        redact: Redact = redacted,
+        redact: Redact = redact_secrets,
     ) -> None:
         """`costs` records what a language model costs. `redact` is applied to queries before a model is shown them."""
         self._ledger = ledger
@@ -125,22 +118,9 @@ class Recall:
         ranked = await rank(query)
         attempt = Attempt(ranked, await select(ranked))
         if language is not None and self.config.reformulation.rounds:
-            spent: list[Spent] = []
-
-            async def ask(prompt: Prompt) -> Judgement:
-                return await language.ask(prompt, Judgement, spent.append)
-
-            attempt = await reformulate(
-                query,
-                attempt,
-                ask,
-                rank=rank,
-                select=select,
-                config=self.config.reformulation,
-                redact=self._redact,
-            )
-            if self._costs is not None:
-                await record_costs(self._costs, scope, spent, self._now())
+            model = metered(language, self._costs, scope, self._now)
+            config = self.config.reformulation
+            attempt = await reformulate(query, attempt, model, config, rank=rank, select=select, redact=self._redact)
         return self._result(scope, query, attempt)
 
     def _result(self, scope: Scope, query: RecallQuery, attempt: Attempt) -> RecallResult:

@@ -9,13 +9,14 @@ import logging
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import Protocol
 
 from pydantic import BaseModel, ConfigDict
 
 from madeleine.memory.errors import MadeleineError, StorageError
 from madeleine.memory.language import Prompt, Spent
+from madeleine.memory.metered_model import CostLog, MeteredModel
 from madeleine.memory.model import Memory, RunId
+from madeleine.memory.ports import LanguageModel
 from madeleine.memory.recall.ranking import RankedCandidates, RecallQuery, merge_rankings
 from madeleine.memory.recall.selection import Selection
 from madeleine.memory.rules.prompting.fragments import quoted
@@ -53,10 +54,6 @@ class Judgement(BaseModel):
     query: str
 
 
-class CostLog(Protocol):
-    async def record_cost(self, scope: Scope, run: RunId, spent: Spent, *, at: datetime) -> None: ...
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReformulationConfig:
     """`rounds`: rewordings tried at most, 0 for none; `seconds` for all of them together."""
@@ -77,11 +74,11 @@ class Attempt:
 async def reformulate(
     query: RecallQuery,
     first: Attempt,
-    ask: Callable[[Prompt], Awaitable[Judgement]],
+    model: MeteredModel,
+    config: ReformulationConfig,
     *,
     rank: Callable[[RecallQuery], Awaitable[RankedCandidates]],
     select: Callable[[RankedCandidates], Awaitable[Selection]],
-    config: ReformulationConfig,
     redact: Redact,
 ) -> Attempt:
     """Reword and search again until the memories suffice, the model has no new words, or a bound is reached."""
@@ -90,7 +87,8 @@ async def reformulate(
     try:
         async with asyncio.timeout(config.seconds):
             for _ in range(config.rounds):
-                judgement = await ask(judgement_prompt(shown_query, best.selection.memories))
+                prompt = judgement_prompt(shown_query, best.selection.memories)
+                judgement = await model.ask(prompt, Judgement, lambda answer: answer)
                 words = " ".join(judgement.query.split())[:NEW_QUERY_CHARS]
                 tried = {text.casefold() for text in ("", query.text, *best.rewordings)}
                 if (judgement.sufficient and best.selection.memories) or words.casefold() in tried:
@@ -104,13 +102,17 @@ async def reformulate(
     return best
 
 
-async def record_costs(log: CostLog, scope: Scope, spent: Sequence[Spent], at: datetime) -> None:
-    """A failure to record costs is logged and does not fail the recall."""
-    for call in spent:
+def metered(language: LanguageModel, costs: CostLog | None, scope: Scope, now: Callable[[], datetime]) -> MeteredModel:
+    """Record the cost of each call, if `costs` is given. Failing to record is logged and does not fail the recall."""
+
+    async def record(spent: Spent) -> None:
         try:
-            await log.record_cost(scope, RECALL_RUN, call, at=at)
+            if costs is not None:
+                await costs.record_cost(scope, RECALL_RUN, spent, at=now())
         except StorageError as error:
             logger.warning("recording the cost of a recall failed: %s", error)
+
+    return MeteredModel(language, record)
 
 
 def judgement_prompt(query: str, memories: Sequence[Memory]) -> Prompt:

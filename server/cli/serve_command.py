@@ -47,7 +47,7 @@ async def serve_over_http(settings: Settings, *, host: str | None, port: int | N
         hosting(settings) as (listener, address),
         LanguageModels(settings) as models,
         LazyMemory(settings) as memory,
-        patrols_by_themselves(settings, memory, language=models.for_nights),
+        patrols_by_themselves(settings, memory, language=models.for_background),
         memory_thread(settings, memory, models),
     ):
         both = Host(settings, memory.use_cases, models, token=address.token, watchers=memory.watchers, stays=True)

@@ -23,7 +23,7 @@ from madeleine.server.background.patrol_watchers import Watcher, Watchers, as_js
 from madeleine.server.mcp.lines import FINISH_SECONDS, SocketWriter, line_transport
 from madeleine.server.mcp.server import Caller, always, build_server, toolset_of
 from madeleine.server.settings.http import HttpSettings
-from madeleine.server.settings.language_model import LlmSettings, of_a_client
+from madeleine.server.settings.language_model import LlmSettings
 from madeleine.server.settings.settings import Settings, settings_of
 from madeleine.server.wiring.language_models import LanguageModels
 from madeleine.tools.tool import UseCases
@@ -31,8 +31,9 @@ from madeleine.tools.tool import UseCases
 logger = logging.getLogger(__name__)
 
 OF_A_CLIENT = frozenset(
-    {"being", "toolsets", "tools", "exclude_tools", "read_only", *HttpSettings.model_fields}
-    | {name for name in LlmSettings.model_fields if of_a_client(name)}
+    {"being", "toolsets", "tools", "exclude_tools", "read_only"}
+    | set(HttpSettings.model_fields)
+    | set(LlmSettings.model_fields)
 )
 """Settings that each client brings, or that mean nothing to it; all others are the host's, from whoever started it."""
 
@@ -171,7 +172,7 @@ class Host:
                     toolset,
                     always(Caller(BeingId(settings.being))),
                     self._use_cases,
-                    lend=lambda _: self._models.of(settings),
+                    lend=lambda _: self._models.for_client(settings),
                     session=hello.session,
                 )
                 await server.run(read, write, server.create_initialization_options())

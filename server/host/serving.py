@@ -46,7 +46,7 @@ async def serve(settings: Settings, listener: socket.socket, address: Address) -
     async with (
         LanguageModels(settings) as models,
         LazyMemory(settings) as memory,
-        patrols_by_themselves(settings, memory, language=models.for_nights) as schedule,
+        patrols_by_themselves(settings, memory, language=models.for_background) as schedule,
         memory_thread(settings, memory, models) as watcher,
     ):
 

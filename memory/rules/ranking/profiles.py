@@ -18,10 +18,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Literal, get_args
+from typing import Annotated, Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
+from pydantic import Field
 
 from madeleine.memory.candidates import CandidatePool, RankingState
 from madeleine.memory.rules.ranking.matching import word_coverage
@@ -32,6 +33,7 @@ RANKING_PROFILES: tuple[RankingProfile, ...] = get_args(RankingProfile)
 HALF_REINFORCED = 3
 """Times told again that count half of what any number of times can."""
 _HOUR = timedelta(hours=1)
+Weight = Annotated[float, Field(ge=0, le=1)]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,11 +50,11 @@ class LinearWeights:
 class AssociativeWeights:
     """ruling 9"""
 
-    similarity: float = 0.45
-    importance: float = 0.20
-    recency: float = 0.15
-    reinforcement: float = 0.10
-    emotion: float = 0.10
+    similarity: Weight = 0.45
+    importance: Weight = 0.20
+    recency: Weight = 0.15
+    reinforcement: Weight = 0.10
+    emotion: Weight = 0.10
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -15,7 +15,7 @@ from madeleine.memory.model import RunId
 from madeleine.memory.recall.ranking import RecallQuery
 from madeleine.memory.recall.recall import RecallConfig, RecallResult
 from madeleine.memory.recall.reformulation import Judgement, ReformulationConfig, judgement_prompt
-from madeleine.memory.rules.storing.secrets import redacted
+from madeleine.memory.rules.storing.secrets import redact_secrets
 from madeleine.memory.scope import Scope
 from tests.doubles import ADA, NOW, a_memory
 from tests.household import Mind
@@ -140,14 +140,14 @@ async def test_an_index_that_fails_at_the_second_look_leaves_the_first_answer_wi
 
 async def test_a_model_that_does_not_answer_in_time_leaves_the_first_answer_with_a_notice(home: Home) -> None:
     class Silent:
-        async def ask(self, prompt: Prompt, shape: Any, spend: Callable[[Spent], None]) -> Any:
+        async def ask(self, prompt: Prompt, schema: Any, on_spent: Callable[[Spent], None]) -> Any:
             await asyncio.Event().wait()
 
     await home.put(HARBOR)
     config = RecallConfig(reformulation=ReformulationConfig(rounds=1, seconds=0.01))
     found = await recalled(home, Silent(), config=config)
     assert ids(found) == [HARBOR.id]
-    assert found.notices == ("The query was not put in other words. It took longer than 0.01 s.",)
+    assert found.notices == ("The query was not reworded. It took longer than 0.01 s.",)
 
 
 async def test_what_a_round_found_stays_if_the_next_one_fails(home: Home) -> None:
@@ -187,7 +187,7 @@ async def test_the_model_sees_a_bounded_prompt_without_secrets_whose_tags_no_mem
     assert prompt.text.count("</memory>") == 1
     assert prompt.text.endswith("</memory>")
     assert (prompt.purpose, prompt.size, prompt.max_tokens) == ("reformulate", "small", 300)
-    assert len(judgement_prompt(redacted("x" * 30_000).text, [odd] * 50).text) < 2_000 + 11 * 310
+    assert len(judgement_prompt(redact_secrets("x" * 30_000).text, [odd] * 50).text) < 2_000 + 11 * 310
 
 
 def test_the_shape_of_the_answer_has_no_more_than_it_needs() -> None:
