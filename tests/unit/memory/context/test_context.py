@@ -263,7 +263,7 @@ async def test_only_what_the_message_recalls_is_counted(house: House) -> None:
     assert [one.id for one, _ in built.recalled] == [bread]
     assert await house.reactivations(bread, violin, flour) == [before[0] + 1, *before[1:]]
     await house.build(MESSAGE, context_verbosity=1, scope=replace(HERE, count_activations=False))
-    nothing = await house.build(MESSAGE, limit=40)
+    nothing = await house.build(MESSAGE, limit=34)
     assert nothing.recalled == ()  # what does not fit has not come to mind
     assert await house.reactivations(bread) == [before[0] + 1]
 
