@@ -126,9 +126,8 @@ def main() -> None:
         cells = [row[key] for key in ("pairs", "reinforced", "linked", "recognised, %", "to the right one, %")]
         table.add_row(name, *map(str, cells), str(row.get("merged in all", "")))
     Console(width=110).print(table)
-    print(
-        f"First sentences linked to another: {figures['first sentences linked to another, %']} %. {figures['seconds']} s."
-    )
+    linked = figures["first sentences linked to another, %"]
+    print(f"First sentences linked to another: {linked} %. {figures['seconds']} s.")
     if arguments.record:
         RESULTS.mkdir(exist_ok=True)
         (RESULTS / "duplicates.json").write_text(json.dumps(figures, indent=1) + "\n", encoding="utf-8")

@@ -26,7 +26,7 @@ from rich.console import Console
 from rich.progress import Progress, TaskID
 from rich.table import Table
 
-from benchmarks import ablation, metrics, sets
+from benchmarks import ablation, data_sets, metrics
 from madeleine.memory.candidates import CandidateQuery
 from madeleine.memory.model import LIVING, BeingId, MemoryId, Vector
 from madeleine.memory.recall.recall import Query, Recall, RecallConfig
@@ -106,7 +106,7 @@ async def load(memory: OpenMemory, name: str, unit: data_sets.Unit) -> dict[str,
     found: dict[str, MemoryId] = {}
     for start in range(0, len(unit.documents), STORE_BATCH):
         batch = unit.documents[start : start + STORE_BATCH]
-        stored = await memory.use.store(scope, [sets.scene(document) for document in batch])
+        stored = await memory.use.store(scope, [data_sets.scene(document) for document in batch])
         found |= {document.id: answer.memory.id for document, answer in zip(batch, stored, strict=True)}
     return found
 

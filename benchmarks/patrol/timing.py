@@ -72,13 +72,13 @@ async def timed_patrol(memory: OpenMemory, data_dir: Path, *, hands_out: bool = 
 
 async def timed_reads(memory: OpenMemory) -> dict[str, float]:
     """Milliseconds of the reads that scan a whole being, medians of 5."""
-    view = memory.ledger.patrol_view(SCOPE)
+    view = memory.ledger.patrol_reads(SCOPE)
     reads: Mapping[str, Callable[[], Awaitable[object]]] = {
         "clusters with their vectors": view.clusters,
         "counts by cluster": view.cluster_counts,
         "sessions": view.sessions,
-        "homeless": lambda: view.homeless(limit=2_000),
-        "fading": view.fading,
+        "unclustered": lambda: view.unclustered(limit=2_000),
+        "fading": view.with_outdated_status,
         "recalled dead": view.recalled_dead,
     }
     milliseconds = {}

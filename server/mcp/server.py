@@ -20,8 +20,7 @@ from mcp.shared.exceptions import MCPError
 from madeleine.memory.errors import MadeleineError, NotPermitted
 from madeleine.memory.model import BeingId
 from madeleine.memory.ports import LanguageModel
-from madeleine.memory.roles import Role
-from madeleine.memory.scope import Scope
+from madeleine.memory.scope import Role, Scope
 from madeleine.server import __version__
 from madeleine.server.mcp.prompts_and_resources import Offered
 from madeleine.server.settings.settings import Settings
