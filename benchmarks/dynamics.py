@@ -132,11 +132,13 @@ class Life:
         self.variant = variant
         self.at = datetime.min
         ledger, index, embedder = memory.ledger, memory.index, memory.embedder
-        self.store = StoreScenes(ledger, index, embedder, now=self.now)
-        self.recall = Recall(ledger, index, embedder, ledger.activations, now=self.now)
-        self.search = Search(ledger, ledger.activations, by_message=MessageSearch(ledger, stem), now=self.now)
-        self.revisit = Revisit(ledger, ledger.activations, now=self.now)
-        self.patrol = Patrol(ledger, index, embedder, ledger.activations, now=self.now)
+        self.store = StoreScenes(ledger.memories, index, embedder, now=self.now)
+        self.recall = Recall(ledger.recall, index, embedder, ledger.activations, now=self.now)
+        self.search = Search(
+            ledger.search, ledger.activations, by_message=MessageSearch(ledger.search, stem), now=self.now
+        )
+        self.revisit = Revisit(ledger.revisit, ledger.activations, now=self.now)
+        self.patrol = Patrol(ledger.patrols, index, embedder, ledger.activations, now=self.now)
         self.versions: dict[int, list[MemoryId]] = defaultdict(list)
         self.noise: set[MemoryId] = set()
 
@@ -157,13 +159,13 @@ class Life:
         return done
 
     async def status(self) -> dict[str, int]:
-        counts = await self.memory.ledger.patrol_view(SCOPE).cluster_counts()
+        counts = await self.memory.ledger.patrols.patrol_view(SCOPE).cluster_counts()
         return {name: sum(getattr(count, name) for count in counts) for name in ("active", "dying", "dead")}
 
     async def all(self) -> dict[MemoryId, Memory]:
         found: dict[MemoryId, Memory] = {}
         after: MemoryId | None = None
-        while page := await self.memory.ledger.all_memories(after=after, limit=500):
+        while page := await self.memory.ledger.index_source.all_memories(after=after, limit=500):
             found |= {memory.id: memory for memory in page}
             after = page[-1].id
         return found
@@ -247,7 +249,7 @@ async def ask(life: Life, fact: int, question: str, words: Sequence[str], lived:
 
 async def standing_for(life: Life, id_: MemoryId) -> MemoryId:
     """It, or the survivor that took it over."""
-    while (found := await life.memory.ledger.memories(SCOPE, [id_])) and found[0].absorbed_into:
+    while (found := await life.memory.ledger.memories.memories(SCOPE, [id_])) and found[0].absorbed_into:
         id_ = found[0].absorbed_into
     return id_
 
@@ -375,11 +377,11 @@ def percent_of(part: int, whole: int) -> float | None:
 
 
 async def size(life: Life, data_dir: Path) -> dict[str, int]:
-    await life.memory.ledger.checkpoint()
+    await life.memory.ledger.database.checkpoint()
     await life.memory.index.flush()
     status = await life.status()
     return status | {
-        "memories": await life.memory.ledger.count_memories(),
+        "memories": await life.memory.ledger.index_source.count_memories(),
         "living points": status["active"] + status["dying"],
         "ledger bytes": (data_dir / LEDGER).stat().st_size,
     }
@@ -452,7 +454,7 @@ async def _cue(life: Life, sample: Sequence[Memory], way: Cued) -> Cued:
         if way.patrols == "between" or cue == way.cues - 1:
             life.at += timedelta(days=1)
             await life.night(decides=False)
-    now = await life.memory.ledger.memories(SCOPE, [memory.id for memory in sample])
+    now = await life.memory.ledger.memories.memories(SCOPE, [memory.id for memory in sample])
     back = {memory.id for memory in now if memory.status == "active"}
     way.found, way.back, way.back_of_found = len(hit), len(back), len(back & hit)
     return way

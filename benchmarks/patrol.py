@@ -192,11 +192,11 @@ async def fill(data_dir: Path, count: int, *, idle_nights: int = 1) -> None:
                 )
             )
             if len(written) >= WRITTEN_AT_ONCE or start + CLUSTER >= count:
-                await ledger.commit(SCOPE, StoreBatch(new=tuple(written), model=MODEL, vectors=vectors))
+                await ledger.memories.commit(SCOPE, StoreBatch(new=tuple(written), model=MODEL, vectors=vectors))
                 written, vectors = [], {}
-        async with ledger.patrol(SCOPE) as transaction:
+        async with ledger.patrols.patrol(SCOPE) as transaction:
             await transaction.apply(PatrolChanges(clusters=tuple(clusters)), run=RunId("fill"), step="fill")
-        await ledger.checkpoint()
+        await ledger.database.checkpoint()
 
 
 def _root(name: str) -> Cluster:
@@ -266,7 +266,7 @@ async def patrol(memory: OpenMemory, data_dir: Path, *, hands_out: bool = True) 
             lap("offers")
 
     run = Patrol(
-        memory.ledger,
+        memory.ledger.patrols,
         memory.index,
         memory.embedder,
         memory.ledger.activations,
@@ -286,7 +286,7 @@ async def patrol(memory: OpenMemory, data_dir: Path, *, hands_out: bool = True) 
 
 async def reads(memory: OpenMemory) -> dict[str, float]:
     """Milliseconds of what looks at everything, medians of 5."""
-    view = memory.ledger.patrol_view(SCOPE)
+    view = memory.ledger.patrols.patrol_view(SCOPE)
     wanted: Mapping[str, Callable[[], Awaitable[object]]] = {
         "clusters with their vectors": view.clusters,
         "counts by cluster": view.cluster_counts,
@@ -328,7 +328,7 @@ async def growth(folder: Path, sizes: Sequence[int], nights: int) -> dict[str, A
         }  # fmt: skip
         for night in range(nights + 1):
             for size, memory in stores.items():
-                await memory.ledger.commit(SCOPE, batch_of(newcomers(size, night=night)))
+                await memory.ledger.memories.commit(SCOPE, batch_of(newcomers(size, night=night)))
                 await memory.keeper.catch_up()
                 found = await patrol(memory, folder / f"growth-{size}")
                 if night:
@@ -385,7 +385,7 @@ async def recall_meanwhile(folder: Path, size: int, rounds: int) -> dict[str, An
     async with opened(data_dir, size, real=real, background=True) as memory:
         await recalls(memory, [next(asked) for _ in range(50)], lambda: False)
         for night in range(rounds + 1):
-            await memory.ledger.commit(SCOPE, batch_of(newcomers(size, night=night)))
+            await memory.ledger.memories.commit(SCOPE, batch_of(newcomers(size, night=night)))
             await memory.keeper.catch_up()
             rest = await recalls(memory, [next(asked) for _ in range(60)], lambda: False)
             patrolling = asyncio.create_task(patrol(memory, data_dir))

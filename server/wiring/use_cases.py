@@ -71,31 +71,33 @@ def build(parts: Parts) -> tuple[UseCases, MemoryThread]:
         await keeper.take_out(ids)
 
     turn = asyncio.Lock()
-    store = StoreScenes(ledger, index, embedder, now=utc_now, wrote=parts.wake, redact=redact, turn=turn)
-    familiar = Familiar(ledger, index, embedder)
-    remember = Remember(store, ledger, familiar, day_of=local_day)
-    thread = MemoryThread(ledger, ledger, familiar, remember, now=utc_now, config=thread_config(settings))
-    update = UpdateMemory(ledger, index, embedder, turn, now=utc_now, wrote=parts.wake, redact=redact)
-    forget = Forget(ledger, keeper, erasure, turn, now=utc_now)
-    by_message = MessageSearch(ledger, stem)
+    store = StoreScenes(ledger.memories, index, embedder, now=utc_now, wrote=parts.wake, redact=redact, turn=turn)
+    familiar = Familiar(ledger.recall, index, embedder)
+    remember = Remember(store, ledger.memories, familiar, day_of=local_day)
+    thread = MemoryThread(
+        ledger.conversations, ledger.costs, familiar, remember, now=utc_now, config=thread_config(settings)
+    )
+    update = UpdateMemory(ledger.revisions, index, embedder, turn, now=utc_now, wrote=parts.wake, redact=redact)
+    forget = Forget(ledger.erasure, keeper, erasure, turn, now=utc_now)
+    by_message = MessageSearch(ledger.search, stem)
     recall = Recall(
-        ledger,
+        ledger.recall,
         index,
         embedder,
         ledger.activations,
         now=utc_now,
         config=recall_config(settings),
         reranker=parts.reranker,
-        costs=ledger,
+        costs=ledger.costs,
         redact=redact,
     )
     use = UseCases(
         store=store,
         ingest=Ingest(
-            ledger,
+            ledger.ingestion,
             store,
             embedder,
-            Centroids(ledger, embedder.model),
+            Centroids(ledger.centroids, embedder.model),
             Rarity(index),
             now=utc_now,
             redact=redact,
@@ -105,10 +107,10 @@ def build(parts: Parts) -> tuple[UseCases, MemoryThread]:
         update=update,
         forget=forget,
         recall=recall,
-        search=Search(ledger, ledger.activations, by_message=by_message, now=utc_now),
-        revisit=Revisit(ledger, ledger.activations, now=utc_now),
+        search=Search(ledger.search, ledger.activations, by_message=by_message, now=utc_now),
+        revisit=Revisit(ledger.revisit, ledger.activations, now=utc_now),
         patrol=Patrol(
-            ledger,
+            ledger.patrols,
             index,
             embedder,
             ledger.activations,
@@ -123,14 +125,14 @@ def build(parts: Parts) -> tuple[UseCases, MemoryThread]:
         ),
         audit=Audit(ledger.activations, now=utc_now),
         observe=Observe(
-            ledger,
-            StoreDrawn(remember, ledger),
+            ledger.conversations,
+            StoreDrawn(remember, ledger.memories),
             now=utc_now,
             redact=redact,
             appended=thread.wake,
         ),
         context=BuildContext(
-            ledger,
+            ledger.context,
             recall,
             by_message,
             embedder,
@@ -140,7 +142,7 @@ def build(parts: Parts) -> tuple[UseCases, MemoryThread]:
             flags=context_flags(settings),
             token_limit=settings.context_token_limit,
         ),
-        profile=Profile(ledger, store, update, forget, now=utc_now, redact=redact),
+        profile=Profile(ledger.profile, store, update, forget, now=utc_now, redact=redact),
     )
     return use, thread
 
