@@ -34,8 +34,8 @@ from benchmarks.pages import pages
 from madeleine.inference.dense import DenseEmbedder
 from madeleine.memory.rules.storing.chunking import chunked
 from madeleine.memory.text.cleaning import cleaned
-from madeleine.server.attach.finding import ask
-from madeleine.server.attach.hello import Hello, NoHost
+from madeleine.server.attach.connector import query_host
+from madeleine.server.attach.handshake import HostRequest, NoHost
 from madeleine.server.cli.ingest_command import PART_CHARS
 from madeleine.server.cli.ingest_reading import Document
 
@@ -137,7 +137,7 @@ class Run:
     def host(self) -> int:
         """0 while there is none."""
         try:
-            return int(ask(self.data, Hello(want="status"))["pid"])
+            return int(query_host(self.data, HostRequest(want="status"))["pid"])
         except NoHost:
             return 0
 

@@ -27,7 +27,7 @@ from rich.progress import Progress, TaskID
 from rich.table import Table
 
 from benchmarks import ablation, metrics, sets
-from madeleine.memory.candidates import Question
+from madeleine.memory.candidates import CandidateQuery
 from madeleine.memory.model import LIVING, BeingId, MemoryId, Vector
 from madeleine.memory.recall.recall import Query, Recall, RecallConfig
 from madeleine.memory.rules.ranking.matching import MatchThresholds
@@ -117,7 +117,7 @@ def scope_of(name: str, unit: sets.Unit) -> Scope:
 
 async def ask(memory: OpenMemory, open_gate: Recall, scope: Scope, text: str) -> Rankings:
     vector = (await memory.embedder.embed([text]))[0]
-    words_only = Question(words=text, statuses=LIVING, by_words=10, by_meaning=10)
+    words_only = CandidateQuery(words=text, statuses=LIVING, sparse_limit=10, dense_limit=10)
     dense_only = replace(words_only, words="")
     recall = memory.use.recall
     ranked = await recall.rank(scope, Query(text=text))

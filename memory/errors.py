@@ -63,6 +63,16 @@ class LanguageModelUnavailable(MadeleineError):
         self.reason = reason
 
 
+class TokenBudgetExceeded(LanguageModelUnavailable):
+    """The next call might cost more than the budget leaves; it was not made. Values are in tokens."""
+
+    def __init__(self, maximum: int, spent: int, budget: int) -> None:
+        reason = f"the budget of {budget:,} tokens is spent, or too small for the next call"
+        super().__init__("within the token budget", reason)
+        self.maximum = maximum
+        self.spent = spent
+
+
 class UnusableAnswer(MadeleineError):
     """The language model answered what cannot be used; nothing was changed by it."""
 
@@ -88,5 +98,5 @@ class IndexUnavailable(MadeleineError):
     """The index cannot answer; it is derived from the ledger and can be rebuilt."""
 
 
-class IndexTorn(IndexUnavailable):
+class IndexNeedsRebuild(IndexUnavailable):
     """Files of the index are missing, damaged, or made by another model or schema; it must be rebuilt."""

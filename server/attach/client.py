@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any
 
 from madeleine.memory.errors import StorageBusy
 from madeleine.server import __version__
-from madeleine.server.attach.finding import Finder, Link, ask, reach
-from madeleine.server.attach.hello import Hello, NoHost
-from madeleine.server.mcp.lines import StreamSink, line_transport, lines
+from madeleine.server.attach.connector import HostConnector, Link, connect_to_host, query_host
+from madeleine.server.attach.handshake import HostRequest, NoHost
+from madeleine.server.mcp.lines import SocketWriter, line_transport, lines
 
 if TYPE_CHECKING:
     from mcp.client.client import Client
@@ -23,7 +23,7 @@ TRIES = 3
 """One host may go and the next one come between two questions."""
 
 
-class CannotBeWatched(StorageBusy):
+class PatrolsNotWatchable(StorageBusy):
     """The host is of a version that tells no news."""
 
     def __init__(self, version: str) -> None:
@@ -34,17 +34,17 @@ class CannotBeWatched(StorageBusy):
 
 
 @asynccontextmanager
-async def tools_of_host(
+async def host_client(
     data_dir: Path, environment: Mapping[str, str], settings: Mapping[str, str], name: str
 ) -> AsyncIterator[Client]:
-    """Connected; a host is started where there is none. `settings` as in `Hello`. Raises `HostSaysNo`."""
+    """Connected; a host is started where there is none. `settings` as in `HostRequest`. Raises `HostRefused`."""
     from mcp.client.client import Client
     from mcp_types import Implementation
 
-    link, rest = await _connect(data_dir, environment, Hello(version=__version__, settings=settings))
+    link, rest = await _connect(data_dir, environment, HostRequest(version=__version__, settings=settings))
     reader, writer = await asyncio.open_connection(sock=link)
     with closing(writer):
-        transport = line_transport(_Behind(rest, reader), StreamSink(writer))
+        transport = line_transport(_Behind(rest, reader), SocketWriter(writer))
         # The handshake of all versions: a host that is older than this program takes part in it as well.
         about = Implementation(name=name, version=__version__)
         async with Client(transport, client_info=about, mode="legacy", cache=None) as client:
@@ -52,15 +52,15 @@ async def tools_of_host(
 
 
 async def start_host(data_dir: Path, environment: Mapping[str, str]) -> None:
-    """If there is none. Raises `HostSaysNo`."""
-    link, _ = await _connect(data_dir, environment, Hello(want="status", version=__version__))
+    """If there is none. Raises `HostRefused`."""
+    link, _ = await _connect(data_dir, environment, HostRequest(want="status", version=__version__))
     link.close()
 
 
 @asynccontextmanager
-async def news_of_host(data_dir: Path, settings: Mapping[str, str]) -> AsyncIterator[AsyncIterator[dict[str, Any]]]:
-    """Of patrols of the being in `settings`, from now on and until the host goes. Raises `NoHost`, `HostSaysNo`,
-    `CannotBeWatched`."""
+async def patrol_events(data_dir: Path, settings: Mapping[str, str]) -> AsyncIterator[AsyncIterator[dict[str, Any]]]:
+    """Of patrols of the being in `settings`, from now on and until the host goes. Raises `NoHost`, `HostRefused`,
+    `PatrolsNotWatchable`."""
     link, rest = await asyncio.to_thread(_watch, data_dir, settings)
     reader, writer = await asyncio.open_connection(sock=link)
     with closing(writer):
@@ -71,20 +71,21 @@ def _watch(data_dir: Path, settings: Mapping[str, str]) -> Link:
     content: Mapping[str, Any] = {}
     for _ in range(TRIES):
         try:
-            link, rest, _ = reach(data_dir, Hello(want="watch", version=__version__, settings=settings))
+            link, rest, _ = connect_to_host(data_dir, HostRequest(want="watch", version=__version__, settings=settings))
             return link, rest
         except NoHost:
-            content = ask(data_dir, Hello(want="status", version=__version__))  # one that is gone has no answer at all
-    raise CannotBeWatched(str(content.get("version")))
+            # A host that is gone does not answer this either.
+            content = query_host(data_dir, HostRequest(want="status", version=__version__))
+    raise PatrolsNotWatchable(str(content.get("version")))
 
 
-async def _connect(data_dir: Path, environment: Mapping[str, str], hello: Hello) -> Link:
+async def _connect(data_dir: Path, environment: Mapping[str, str], hello: HostRequest) -> Link:
     """A host is started where there is none. Who is cancelled meanwhile takes back the bell: then nobody waits on."""
     alarm, bell = socket.socketpair()
 
     def connect() -> Link:
         with alarm:
-            return Finder(data_dir, environment, alarm=alarm).connect(hello)
+            return HostConnector(data_dir, environment, alarm=alarm).connect(hello)
 
     with bell:
         return await asyncio.to_thread(connect)

@@ -18,7 +18,7 @@ from typing import IO, TYPE_CHECKING, Any, get_args
 
 from madeleine.memory.errors import InvalidInput
 from madeleine.memory.model import Category
-from madeleine.server.attach.hello import HostSaysNo
+from madeleine.server.attach.handshake import HostRefused
 from madeleine.server.cli.ingest_display import Display, display, summary
 from madeleine.server.cli.ingest_reading import Document, Part
 from madeleine.server.settings.environment import environment, given
@@ -69,7 +69,7 @@ class Tally:
 
 async def ingest_command(settings: Settings, arguments: argparse.Namespace) -> int:
     """The exit code: 1 if the host cannot be had or went away. Raises `InvalidInput`."""
-    from madeleine.server.attach.client import tools_of_host
+    from madeleine.server.attach.client import host_client
 
     category: str | None = arguments.category
     if category is not None and category not in get_args(Category):
@@ -79,20 +79,20 @@ async def ingest_command(settings: Settings, arguments: argparse.Namespace) -> i
     tallies: list[Tally] = []
     try:
         with opened(arguments.files) as files, display(sum(size or 0 for _, _, size in files)) as show:
-            async with tools_of_host(settings.data_dir, environment(), brought(), NAME) as client:
+            async with host_client(settings.data_dir, environment(), brought(), NAME) as client:
                 most = await longest_text(client)
                 for name, file, _ in files:
                     tallies.append(Tally(name))
                     about = json.dumps([arguments.session, category])
                     document = Document(file, name, about=about, most_chars=min(most, PART_CHARS))
                     await Pouring(client, tallies[-1], show, session=arguments.session, category=category)(document)
-    except (HostSaysNo, Interrupted, InvalidInput, ExceptionGroup) as error:
+    except (HostRefused, Interrupted, InvalidInput, ExceptionGroup) as error:
         report([one for one in tallies if one.parts], arguments)
         reason = innermost(error)
-        if not isinstance(reason, HostSaysNo | Interrupted):
+        if not isinstance(reason, HostRefused | Interrupted):
             raise reason from error
         print(f"madeleine: {reason}", file=sys.stderr)
-        return 2 if isinstance(reason, HostSaysNo) and reason.usage else 1
+        return 2 if isinstance(reason, HostRefused) and reason.usage else 1
     report(tallies, arguments)
     return 0
 

@@ -20,8 +20,8 @@ from typing import Any
 from madeleine.memory.text.clipping import in_parts, storable
 from madeleine.memory.watch.transcripts import Spoken, after, prompt_of, prompted, said, split, spoken_in
 from madeleine.server import __version__
-from madeleine.server.attach.calling import Calls, NoAnswer, Refused, calls_of_host
-from madeleine.server.attach.hello import HostSaysNo
+from madeleine.server.attach.handshake import HostRefused
+from madeleine.server.attach.tool_calls import Calls, NoAnswer, Refused, host_tool_calls
 from madeleine.server.settings.environment import data_directory, environment, given, in_file
 
 NAME = "madeleine observe"
@@ -69,7 +69,7 @@ def within(seconds: float, work: Callable[[float], Outcome]) -> Outcome:
     def run() -> None:
         try:
             found.append(work(until))
-        except (Unusable, HostSaysNo, Refused) as error:
+        except (Unusable, HostRefused, Refused) as error:
             found.append(Outcome(complaint=str(error)))
         except NoAnswer as error:
             found.append(Outcome(complaint=f"{error}. Nothing is lost that is in the transcript: it is read again."))
@@ -94,7 +94,7 @@ def observe(arguments: argparse.Namespace, until: float) -> Outcome:
     # The tool is not among those that a client may have chosen for its model.
     settings = {name: value for name, value in settings.items() if name not in ("tools", "exclude_tools")}
     settings["toolsets"] = "all"
-    with calls_of_host(data_dir, variables, settings, name=NAME, version=__version__, until=until) as call:
+    with host_tool_calls(data_dir, variables, settings, name=NAME, version=__version__, until=until) as call:
         complaint = ""
         try:
             keep(call, asked, limit)

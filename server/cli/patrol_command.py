@@ -12,10 +12,10 @@ from typing import Any, get_args
 
 from madeleine.memory.errors import InvalidInput
 from madeleine.memory.model import BeingId
-from madeleine.memory.patrol_records import Run
+from madeleine.memory.patrol_records import PatrolRun
 from madeleine.memory.scope import Scope
 from madeleine.patrol.report import StepName
-from madeleine.server.attach.hello import HostSaysNo, NoHost
+from madeleine.server.attach.handshake import HostRefused, NoHost
 from madeleine.server.cli.patrol_display import (
     console,
     in_few_words,
@@ -43,7 +43,7 @@ async def patrol_command(settings: Settings, arguments: argparse.Namespace) -> i
         verb = watch
     try:
         return await verb(settings, arguments)
-    except HostSaysNo as no:
+    except HostRefused as no:
         print(f"madeleine: {no}", file=sys.stderr)
         return 2 if no.usage else 1
 
@@ -91,7 +91,7 @@ async def show_runs(settings: Settings, arguments: argparse.Namespace) -> int:
 async def watch(settings: Settings, arguments: argparse.Namespace) -> int:
     """Until SIGINT or SIGTERM. Where the host goes, the next one is waited for: who only looks does not keep alive what
     somebody has ended."""
-    from madeleine.server.attach.client import news_of_host, start_host
+    from madeleine.server.attach.client import patrol_events, start_host
     from madeleine.server.mcp.stdio import stop_signals
 
     watching = asyncio.current_task()
@@ -104,7 +104,7 @@ async def watch(settings: Settings, arguments: argparse.Namespace) -> int:
         await start_host(settings.data_dir, environment())
         while True:
             with suppress(NoHost):
-                async with news_of_host(settings.data_dir, brought()) as all_news:
+                async with patrol_events(settings.data_dir, brought()) as all_news:
                     print(f"Watching for patrols of {settings.being!r}. Ctrl-C ends this.", file=sys.stderr, flush=True)
                     async for news in all_news:
                         if arguments.json:
@@ -120,14 +120,14 @@ async def ask(settings: Settings, arguments: Mapping[str, Any]) -> dict[str, Any
     from mcp.shared.exceptions import MCPError
     from mcp_types import CallToolResult, TextContent
 
-    from madeleine.server.attach.client import tools_of_host
+    from madeleine.server.attach.client import host_client
 
     with progress_on(console(sys.stderr)) as tell:
 
         async def told(progress: float, total: float | None, message: str | None) -> None:
             tell(progress, total or 0, message or "")
 
-        async with tools_of_host(settings.data_dir, environment(), brought(), NAME) as client:
+        async with host_client(settings.data_dir, environment(), brought(), NAME) as client:
             try:
                 answer = await client.call_tool("run_patrol", dict(arguments), progress_callback=told)
             except MCPError as error:
@@ -154,7 +154,7 @@ def steps_of(written: str) -> list[str]:
     return steps
 
 
-def as_json(run: Run) -> dict[str, Any]:
+def as_json(run: PatrolRun) -> dict[str, Any]:
     ended = {} if run.state == "running" else {"finished": run.finished.isoformat()}
     about = {"run_id": run.id, "state": run.state, "started": run.started.isoformat(), **ended}
     return about | {"changed": in_few_words(run), "report": dict(run.report)}

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from madeleine.memory.errors import InvalidInput
-from madeleine.server.attach.hello import HostSaysNo
+from madeleine.server.attach.handshake import HostRefused
 from madeleine.server.cli.patrol_display import console, printable
 from madeleine.server.settings.environment import environment, given
 from madeleine.server.settings.settings import Settings
@@ -25,7 +25,7 @@ async def profile_command(settings: Settings, arguments: argparse.Namespace) -> 
     try:
         require_the_tool(settings)
         answer = await ask(settings, await asyncio.to_thread(asked, arguments))
-    except HostSaysNo as no:
+    except HostRefused as no:
         print(f"madeleine: {no}", file=sys.stderr)
         return 2 if no.usage else 1
     if getattr(arguments, "json", False):
@@ -107,11 +107,11 @@ async def ask(settings: Settings, arguments: Mapping[str, Any]) -> dict[str, Any
     from mcp.shared.exceptions import MCPError
     from mcp_types import TextContent
 
-    from madeleine.server.attach.client import tools_of_host
+    from madeleine.server.attach.client import host_client
 
     brought = {name: value for name, value in given(environment()).items() if name != "data_dir"}
     tools = brought | {"tools": "profile"}
-    async with tools_of_host(settings.data_dir, environment(), tools, NAME) as client:
+    async with host_client(settings.data_dir, environment(), tools, NAME) as client:
         # The client checks an answer by the schema that it was told of.
         await client.list_tools()
         try:

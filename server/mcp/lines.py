@@ -23,13 +23,11 @@ from mcp.shared.message import ServerMessageMetadata, SessionMessage
 from pydantic import ValidationError
 from pydantic_core import PydanticSerializationError
 
-from madeleine.server.attach import journal
+from madeleine.server.attach.pending_requests import LONGEST_LINE
 from madeleine.server.attach.pipes import PIPE_BUF, takes_now
 
 logger = logging.getLogger(__name__)
 
-LONGEST_LINE = journal.LONGEST_LINE
-"""Bytes; a longer line is skipped and answered with an error."""
 CHUNK = 64 * 1024
 FINISH_SECONDS = 10.0
 """How long calls under way may take to their end when the client has gone, or the process is told to end."""
@@ -198,7 +196,7 @@ def encode(message: types.JSONRPCMessage) -> bytes:
         return json.dumps(message.model_dump(by_alias=True, exclude_unset=True, mode="json")).encode() + b"\n"
 
 
-class StreamSink:
+class SocketWriter:
     """Of a socket, on the event loop."""
 
     def __init__(self, writer: asyncio.StreamWriter) -> None:

@@ -13,12 +13,12 @@ from madeleine.storage.sql.conversations.ingested import IngestionRepository
 from madeleine.storage.sql.database.engine import Database, open_database
 from madeleine.storage.sql.erasing.memories import ErasureRepository
 from madeleine.storage.sql.memories.activations import Activations
+from madeleine.storage.sql.memories.browsing import BrowsingRepository
 from madeleine.storage.sql.memories.centroid import CentroidRepository
 from madeleine.storage.sql.memories.index_source import IndexSourceRepository
 from madeleine.storage.sql.memories.memories import MemoryRepository
 from madeleine.storage.sql.memories.recalled import RecallRepository
 from madeleine.storage.sql.memories.revisions import RevisionRepository
-from madeleine.storage.sql.memories.revisit import RevisitRepository
 from madeleine.storage.sql.operations.audit import AuditRepository
 from madeleine.storage.sql.operations.profile import ProfileRepository
 from madeleine.storage.sql.patrols.beings import BeingRepository
@@ -36,7 +36,7 @@ class Ledger:
     memories: MemoryRepository
     revisions: RevisionRepository
     recall: RecallRepository
-    revisit: RevisitRepository
+    browsing: BrowsingRepository
     centroids: CentroidRepository
     index_source: IndexSourceRepository
     erasure: ErasureRepository
@@ -61,7 +61,7 @@ async def open_ledger(path: Path) -> AsyncIterator[Ledger]:
             memories=MemoryRepository(database),
             revisions=RevisionRepository(database),
             recall=RecallRepository(database),
-            revisit=RevisitRepository(database),
+            browsing=BrowsingRepository(database),
             centroids=CentroidRepository(database),
             index_source=IndexSourceRepository(database),
             erasure=ErasureRepository(database),

@@ -7,11 +7,10 @@ from typing import Protocol
 from madeleine.memory.audit import AuditReader
 from madeleine.memory.context.ports import ContextLedger, ProfileLedger
 from madeleine.memory.ingest.centroid import CentroidSource
-from madeleine.memory.ingest.ports import ForgetLedger, IndexSource, RemainsSource, StoreLedger, UpdateLedger
-from madeleine.memory.ingest.pour import IngestLedger
-from madeleine.memory.recall.ports import ActivationLog, RecallLedger, RevisitLedger, SearchLedger, TagLedger
-from madeleine.memory.watch.costs import CostLedger
-from madeleine.memory.watch.ports import ChatLedger, WatchLedger
+from madeleine.memory.ingest.ports import ForgetLedger, IndexSource, ScrubLedger, StoreLedger, UpdateLedger
+from madeleine.memory.ingest.ingest import IngestLedger
+from madeleine.memory.recall.ports import ActivationLog, BrowseLedger, RecallLedger, SearchLedger, TagLedger
+from madeleine.memory.watch.ports import ChatLedger, CostLedger, WatchLedger
 from madeleine.memory.watch.remember import RememberLedger
 from madeleine.patrol.ports import PatrolLedger
 from madeleine.server.background.ports import BeingsLedger
@@ -20,7 +19,7 @@ from madeleine.server.background.ports import BeingsLedger
 class MemoryPorts(StoreLedger, RememberLedger, Protocol): ...
 
 
-class ErasurePorts(ForgetLedger, RemainsSource, Protocol): ...
+class ErasurePorts(ForgetLedger, ScrubLedger, Protocol): ...
 
 
 class SearchPorts(SearchLedger, TagLedger, Protocol): ...
@@ -39,7 +38,7 @@ class AnyLedger(Protocol):
     @property
     def recall(self) -> RecallLedger: ...
     @property
-    def revisit(self) -> RevisitLedger: ...
+    def browsing(self) -> BrowseLedger: ...
     @property
     def centroids(self) -> CentroidSource: ...
     @property

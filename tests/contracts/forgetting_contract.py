@@ -9,7 +9,7 @@ from datetime import timedelta
 import numpy as np
 
 from madeleine.memory.ingest.ports import Erased
-from madeleine.memory.model import Changes, ClusterId, DatedAction, Memory, MemoryId, ModelName, Scene, Vector
+from madeleine.memory.model import ClusterId, DatedAction, Memory, MemoryChanges, MemoryId, ModelName, Scene, Vector
 from madeleine.memory.patrol_records import PatrolChanges
 from madeleine.memory.recall.ports import Activation
 from madeleine.memory.scope import Scope
@@ -44,7 +44,7 @@ async def stored(ledger: AnyLedger, *new: Memory, scope: Scope = ADA, row: Vecto
 
 
 async def change(ledger: AnyLedger, one: Memory, scope: Scope = DESK, **to_be: object) -> Memory | None:
-    wanted = Changes(**to_be)  # type: ignore[arg-type]
+    wanted = MemoryChanges(**to_be)  # type: ignore[arg-type]
     found = await ledger.revisions.change(scope, one.id, wanted, at=LATER, model=MODEL, vectors={})
     return None if found is None else found[0]
 
@@ -55,7 +55,7 @@ class ForgettingContract:
     async def test_a_change_is_there_at_once_and_what_was_before_is_kept(self, ledger: AnyLedger) -> None:
         one = memory("Ann lives in Rome", importance=0.3, themes=("home",))
         await stored(ledger, one)
-        asked_for = Changes(text="Ann lives in Oslo", importance=0.3, themes=("home", "move"), pinned=True)
+        asked_for = MemoryChanges(text="Ann lives in Oslo", importance=0.3, themes=("home", "move"), pinned=True)
         found = await ledger.revisions.change(DESK, one.id, asked_for, at=LATER, model=MODEL, vectors={})
         assert found is not None
         now, done = found
@@ -64,17 +64,17 @@ class ForgettingContract:
         assert (now.scene.action, now.themes, now.pinned) == ("Ann lives in Oslo", ("home", "move"), True)
         assert (now.created_at, now.happened_at, now.provenance) == (one.created_at, one.happened_at, one.provenance)
         await change(ledger, one, importance=0.9)
-        first, second = await ledger.revisit.revisions(ADA, [one.id])
+        first, second = await ledger.browsing.revisions(ADA, [one.id])
         assert (first.at, first.client, first.memory_id) == (LATER, "desk", one.id)
-        assert first.before == Changes(text="Ann lives in Rome", themes=("home",), pinned=False)
-        assert second.before == Changes(importance=0.3)
+        assert first.before == MemoryChanges(text="Ann lives in Rome", themes=("home",), pinned=False)
+        assert second.before == MemoryChanges(importance=0.3)
 
     async def test_a_change_to_what_is_so_already_is_none(self, ledger: AnyLedger) -> None:
         one = memory("Ann lives in Rome", importance=0.3)
         await stored(ledger, one)
         marks = await ledger.index_source.pending(limit=9)
         assert await change(ledger, one, text="Ann lives in Rome", importance=0.3, pinned=False) == one
-        assert await ledger.revisit.revisions(ADA, [one.id]) == []
+        assert await ledger.browsing.revisions(ADA, [one.id]) == []
         assert await ledger.index_source.pending(limit=9) == marks
 
     async def test_the_earlier_text_is_found_by_no_search_and_the_new_one_is(self, ledger: AnyLedger) -> None:
@@ -93,7 +93,7 @@ class ForgettingContract:
         await stored(ledger, one, row=vector(1, 0))
         await ledger.index_source.clear_marks([mark for mark, _ in await ledger.index_source.pending(limit=9)])
         vectors = {new.content_hash: vector(0, 1), memory("elsewhere").content_hash: vector(1, 1)}
-        await ledger.revisions.change(ADA, one.id, Changes(text="Oslo"), at=LATER, model=MODEL, vectors=vectors)
+        await ledger.revisions.change(ADA, one.id, MemoryChanges(text="Oslo"), at=LATER, model=MODEL, vectors=vectors)
         assert [id_ for _, id_ in await ledger.index_source.pending(limit=9)] == [one.id]
         assert list(await ledger.memories.vectors(MODEL, [one.content_hash, *vectors])) == [new.content_hash]
         await stored(ledger, twin, scope=BOB, row=vector(1, 0))
@@ -130,12 +130,12 @@ class ForgettingContract:
         await change(ledger, theirs, BOB, importance=0.9)
         before = await the(ledger, theirs, BOB)
         assert await change(ledger, theirs, ADA, text="mine") is None
-        assert await ledger.revisit.revisions(ADA, [theirs.id]) == []
+        assert await ledger.browsing.revisions(ADA, [theirs.id]) == []
         assert await ledger.erasure.forget(ADA, [theirs.id, MemoryId("nobody")], at=LATER) == Erased()
         assert await the(ledger, theirs, BOB) == before
-        assert len(await ledger.revisit.revisions(BOB, [theirs.id])) == 1
+        assert len(await ledger.browsing.revisions(BOB, [theirs.id])) == 1
         assert list(await ledger.memories.vectors(MODEL, [theirs.content_hash])) == [theirs.content_hash]
-        assert await ledger.erasure.remains() == []
+        assert await ledger.erasure.pending_scrubs() == []
 
     # --- forgetting
 
@@ -149,7 +149,7 @@ class ForgettingContract:
         before = await the(ledger, other)
         assert await ledger.erasure.forget(ADA, [one.id, MemoryId("nobody"), one.id], at=LATER) == Erased((one.id,))
         assert await ledger.memories.memories(ADA, [one.id]) == []
-        assert await ledger.revisit.revisions(ADA, [one.id]) == []
+        assert await ledger.browsing.revisions(ADA, [one.id]) == []
         assert await ledger.memories.keyed(ADA, ["k", "r"]) == {}
         assert await ledger.search.search(ADA, asked("xylophone")) == []
         for model in (MODEL, OTHER):
@@ -164,13 +164,13 @@ class ForgettingContract:
         await stored(ledger, one, two)
         await ledger.erasure.forget(ADA, [one.id], at=LATER)
         await ledger.erasure.forget(ADA, [two.id], at=LATER)
-        first, second = await ledger.erasure.remains()
+        first, second = await ledger.erasure.pending_scrubs()
         assert (first[1], second[1]) == (one.id, two.id)
         await ledger.erasure.scrub()
-        await ledger.erasure.clear_remains([first[0]])
-        assert await ledger.erasure.remains() == [second]
+        await ledger.erasure.clear_scrubs([first[0]])
+        assert await ledger.erasure.pending_scrubs() == [second]
         assert await ledger.erasure.forget(ADA, [one.id], at=LATER) == Erased()
-        assert await ledger.erasure.remains() == [second]
+        assert await ledger.erasure.pending_scrubs() == [second]
 
     async def test_a_vector_stays_while_another_memory_has_the_text(self, ledger: AnyLedger) -> None:
         one, twin = memory("Rome"), memory("Rome", scope=BOB)
@@ -216,7 +216,7 @@ class ForgettingContract:
             places = {gone.id: "alone", stays.id: "mixed"}
             await transaction.apply(
                 PatrolChanges(
-                    subjects=tuple(
+                    states=tuple(
                         replace(one, cluster_id=ClusterId(places[one.id]))
                         for one in await everyone(ledger, transaction)
                     ),
@@ -236,7 +236,7 @@ class ForgettingContract:
         await ledger.patrols.begin_run(ADA, RUN, MOMENT)
         await ledger.patrols.finish_run(ADA, RUN, LATER, report)
         await ledger.erasure.forget(ADA, [gone.id], at=LATER)
-        named = {one.id: one.name for one in await ledger.revisit.cluster_summaries(ADA)}
+        named = {one.id: one.name for one in await ledger.browsing.cluster_summaries(ADA)}
         assert named == {"root": "Private", "mixed": "harps", "other": "harp"}
         [kept] = await self._reports(ledger)
         assert kept == {
@@ -294,7 +294,7 @@ class ForgettingContract:
         await stored(ledger, one := memory())
         ledger.activations.add(ADA, [Activation(one.id, 1, MOMENT)])
         await ledger.erasure.forget(ADA, [one.id], at=LATER)
-        await ledger.activations.settle()
+        await ledger.activations.flush()
         assert await ledger.memories.memories(ADA, [one.id]) == []
 
     async def test_forgetting_waits_for_a_patrol_and_has_the_last_word(self, ledger: AnyLedger) -> None:
@@ -303,7 +303,7 @@ class ForgettingContract:
             forgetting = asyncio.create_task(ledger.erasure.forget(ADA, [one.id], at=LATER))
             changed = [replace(subject, session_count=7) for subject in await everyone(ledger, transaction)]
             await asyncio.sleep(0)
-            await transaction.apply(PatrolChanges(subjects=tuple(changed)), run=RUN, step="assign")
+            await transaction.apply(PatrolChanges(states=tuple(changed)), run=RUN, step="assign")
             assert not forgetting.done()
         assert await forgetting == Erased((one.id,))
         assert [left.session_count for left in await ledger.index_source.all_memories(after=None, limit=9)] == [7]
@@ -328,7 +328,7 @@ class ForgettingContract:
                 cluster("root", "Private", "root", is_root=True),
                 cluster("c", "…", "root", vector=vector(0.5, 0.5), model=MODEL),
             )
-            await transaction.apply(PatrolChanges(subjects=moved, clusters=made), run=RUN, step="assign")
+            await transaction.apply(PatrolChanges(states=moved, clusters=made), run=RUN, step="assign")
 
     async def _vector(self, ledger: AnyLedger) -> list[float] | None:
         async with ledger.patrols.patrol(ADA) as transaction:

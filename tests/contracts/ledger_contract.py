@@ -17,8 +17,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from madeleine.memory.errors import KeyConflict, MadeleineError
-from madeleine.memory.ingest.ports import KeyedEarlier, Reinforcement, StoreBatch
-from madeleine.memory.keyword_search import Hit, KeywordQuery
+from madeleine.memory.ingest.ports import KeyOutcome, Reinforcement, StoreBatch
+from madeleine.memory.keyword_search import KeywordQuery, SearchHit
 from madeleine.memory.model import (
     BeingId,
     Cluster,
@@ -38,7 +38,7 @@ from madeleine.memory.model import (
     Vector,
     scene_to_text,
 )
-from madeleine.memory.patrol_records import Lately, PatrolChanges, Subject
+from madeleine.memory.patrol_records import MemoryState, PatrolChanges, RecentActivity
 from madeleine.memory.recall.ports import Activation
 from madeleine.memory.scope import Scope
 from madeleine.patrol.ports import PatrolReads
@@ -99,7 +99,7 @@ def asked(*terms: str, **other: Any) -> KeywordQuery:
     return KeywordQuery(terms=tuple(term.casefold() for term in terms), **other)
 
 
-def ids(hits: Sequence[Hit]) -> list[str]:
+def ids(hits: Sequence[SearchHit]) -> list[str]:
     return [hit.id for hit in hits]
 
 
@@ -111,13 +111,13 @@ async def the(ledger: AnyLedger, one: Memory, scope: Scope = ADA) -> Memory:
 RUN = RunId("run")
 
 
-async def everyone(ledger: AnyLedger, patrol: PatrolReads) -> list[Subject]:
+async def everyone(ledger: AnyLedger, patrol: PatrolReads) -> list[MemoryState]:
     """Of all that were committed those that the patrol's being has."""
-    return await patrol.subjects([one.id for one in await ledger.index_source.all_memories(after=None, limit=10_000)])
+    return await patrol.states([one.id for one in await ledger.index_source.all_memories(after=None, limit=10_000)])
 
 
-async def subjects(ledger: AnyLedger, scope: Scope = ADA) -> dict[MemoryId, Subject]:
-    return {one.id: one for one in await everyone(ledger, ledger.patrols.patrol_view(scope))}
+async def states(ledger: AnyLedger, scope: Scope = ADA) -> dict[MemoryId, MemoryState]:
+    return {one.id: one for one in await everyone(ledger, ledger.patrols.patrol_reads(scope))}
 
 
 async def apply(ledger: AnyLedger, changes: PatrolChanges, scope: Scope = ADA) -> None:
@@ -245,8 +245,8 @@ class LedgerContract:
         await ledger.memories.commit(ADA, batch(one))
         await ledger.memories.commit(ADA, batch(again=[again(one, "Other words", key="b")]))
         assert await ledger.memories.keyed(ADA, ["a", "b", "c"]) == {
-            "a": KeyedEarlier(one.id, "First words", "stored"),
-            "b": KeyedEarlier(one.id, "Other words", "reinforced"),
+            "a": KeyOutcome(one.id, "First words", "stored"),
+            "b": KeyOutcome(one.id, "Other words", "reinforced"),
         }
         assert await ledger.memories.keyed(ADA, []) == {}
 
@@ -302,8 +302,8 @@ class LedgerContract:
         assert await ledger.memories.memories(ADA, [theirs.id]) == []
         assert await ledger.memories.keyed(ADA, ["k"]) == {}
         assert await ledger.search.search(ADA, asked("secret")) == []
-        assert await ledger.revisit.cluster_memories(ADA, ClusterId("c"), limit=10, after=None) is None
-        assert await ledger.revisit.cluster_summaries(ADA) == []
+        assert await ledger.browsing.cluster_memories(ADA, ClusterId("c"), limit=10, after=None) is None
+        assert await ledger.browsing.cluster_summaries(ADA) == []
         assert await ledger.patrols.unread_notes(ADA, type="todo") == []
         async with ledger.patrols.patrol(ADA) as transaction:
             assert await everyone(ledger, transaction) == []
@@ -318,12 +318,12 @@ class LedgerContract:
         await ledger.memories.commit(BOB, batch(theirs))
         await ledger.profile.add_note(BOB, inbox)
         await apply(ledger, PatrolChanges(clusters=(group,)), BOB)
-        (subject,) = (await subjects(ledger, BOB)).values()
+        (subject,) = (await states(ledger, BOB)).values()
         marks = await ledger.index_source.pending(limit=100)
         await apply(
             ledger,
             PatrolChanges(
-                subjects=(replace(subject, status="dead", importance=0.0, cluster_id=None),),
+                states=(replace(subject, status="dead", importance=0.0, cluster_id=None),),
                 clusters=(replace(group, name="Mine now"),),
                 notes=(replace(inbox, state="done"),),
                 removed_clusters=(group.id,),
@@ -331,9 +331,9 @@ class LedgerContract:
             ADA,
         )
         ledger.activations.add(ADA, [Activation(theirs.id, 5, MOMENT)])
-        await ledger.activations.settle()
+        await ledger.activations.flush()
         assert await the(ledger, theirs, BOB) == theirs
-        assert [one.name for one in await ledger.revisit.cluster_summaries(BOB)] == ["Theirs"]
+        assert [one.name for one in await ledger.browsing.cluster_summaries(BOB)] == ["Theirs"]
         assert await ledger.patrols.unread_notes(BOB, type="todo") == [inbox]
         assert await ledger.index_source.pending(limit=100) == marks
 
@@ -499,12 +499,12 @@ class LedgerContract:
         await ledger.profile.add_note(ADA, aside)
         of_note, of_memory = await ledger.search.search(ADA, asked("tea"))
         micros = 1740830400123457
-        assert of_memory == Hit(
+        assert of_memory == SearchHit(
             source="memories", id=one.id, timestamp=MOMENT, text=scene_to_text(one.scene, one.feeling),
             tags=("Food",), status="dying", position=(micros, one.id),
             stored_at=one.created_at, provenance=one.provenance, actors=("Marcel",),
         )  # fmt: skip
-        assert of_note == Hit(
+        assert of_note == SearchHit(
             source="notes", id=aside.id, timestamp=aside.created_at, text="Buy tea",
             stored_at=aside.created_at, provenance=Provenance(tool="notes"),
             position=(micros + 3_600_000_000, aside.id),
@@ -588,13 +588,13 @@ class LedgerContract:
         expected = sorted(members, key=lambda one: (-one.happened_at.timestamp(), one.id))
         seen: list[Memory] = []
         after: str | None = None
-        while page := await ledger.revisit.cluster_memories(ADA, c, limit=2, after=after):
+        while page := await ledger.browsing.cluster_memories(ADA, c, limit=2, after=after):
             seen += page
             after = page[-1].id
         assert seen == expected
-        assert await ledger.revisit.cluster_memories(ADA, ClusterId("e"), limit=2, after=None) == []
-        assert await ledger.revisit.cluster_memories(ADA, c, limit=2, after="unknown") == []
-        assert await ledger.revisit.cluster_memories(ADA, ClusterId("none"), limit=2, after=None) is None
+        assert await ledger.browsing.cluster_memories(ADA, ClusterId("e"), limit=2, after=None) == []
+        assert await ledger.browsing.cluster_memories(ADA, c, limit=2, after="unknown") == []
+        assert await ledger.browsing.cluster_memories(ADA, ClusterId("none"), limit=2, after=None) is None
 
     async def test_summaries_count_by_status_roots_first_then_the_most_alive(self, ledger: AnyLedger) -> None:
         await apply(
@@ -613,7 +613,7 @@ class LedgerContract:
         await ledger.memories.commit(
             ADA, batch(*(memory(cluster_id=ClusterId("s3"), status=status) for status in statuses))
         )
-        found = await ledger.revisit.cluster_summaries(ADA)
+        found = await ledger.browsing.cluster_summaries(ADA)
         assert [one.name for one in found] == ["Business", "Private", "Trips", "Apples", "Zoo"]
         assert [one.parent for one in found] == ["Business", "Private", "Private", "Private", "Private"]
         assert [one.is_root for one in found] == [True, True, False, False, False]
@@ -633,7 +633,7 @@ class LedgerContract:
         async with ledger.patrols.patrol(ADA) as transaction:
             read = {one.id: one for one in await everyone(ledger, transaction)}
             assert list(read) == [moved.id, counted.id]
-            assert read[moved.id] == Subject(
+            assert read[moved.id] == MemoryState(
                 id=moved.id, content_hash=moved.content_hash, importance=0.4, status="active", fresh=True,
                 pinned=False, cluster_id=None, absorbed_into=None, session_count=0, reactivation_count=0,
             )  # fmt: skip
@@ -643,7 +643,7 @@ class LedgerContract:
                 PatrolChanges(
                     new=(born,),
                     notes=(replace(waiting, state="done", reason="why"),),
-                    subjects=(
+                    states=(
                         replace(
                             read[moved.id],
                             status="dead",
@@ -661,7 +661,7 @@ class LedgerContract:
                 run=RUN,
                 step="assign",
             )
-            assert len(await transaction.subjects([moved.id, counted.id, born.id])) == 3
+            assert len(await transaction.states([moved.id, counted.id, born.id])) == 3
         await ledger.patrols.begin_run(ADA, RUN, MOMENT)
         await ledger.patrols.finish_run(ADA, RUN, MOMENT + timedelta(seconds=1), {"é": [1]})
         assert await the(ledger, moved) == replace(
@@ -677,7 +677,7 @@ class LedgerContract:
             assert (first.id, second) == (group.id, root)
             assert await transaction.clusters([root.id, ClusterId("none")]) == [root]
             [count] = await transaction.cluster_counts()
-            assert (count.cluster_id, count.active, count.dead, count.all) == (group.id, 0, 1, 1)
+            assert (count.cluster_id, count.active, count.dead, count.total) == (group.id, 0, 1, 1)
             assert await transaction.cluster_counts([root.id, ClusterId("none")]) == []
             assert await transaction.cluster_counts([group.id, root.id]) == [count]
             there = await transaction.members(group.id)
@@ -691,15 +691,15 @@ class LedgerContract:
                 run=RUN,
                 step="assign",
             )
-        assert [one.name for one in await ledger.revisit.cluster_summaries(ADA)] == ["New"]
+        assert [one.name for one in await ledger.browsing.cluster_summaries(ADA)] == ["New"]
 
     async def test_a_subject_leaves_a_mark_only_if_status_or_cluster_differ(self, ledger: AnyLedger) -> None:
         kept, died, joined, left = memory(), memory(), memory(), memory(cluster_id=ClusterId("c"))
         await ledger.memories.commit(ADA, batch(kept, died, joined, left))
-        read = await subjects(ledger)
+        read = await states(ledger)
         await ledger.index_source.clear_marks([mark for mark, _ in await ledger.index_source.pending(limit=10)])
         changes = PatrolChanges(
-            subjects=(
+            states=(
                 replace(read[kept.id], session_count=9, importance=0.1, reactivation_count=3, fresh=False),
                 replace(read[died.id], status="dead"),
                 replace(read[joined.id], cluster_id=ClusterId("c")),
@@ -719,27 +719,27 @@ class LedgerContract:
         def later(minutes: int) -> datetime:
             return MOMENT + timedelta(minutes=minutes)
 
-        assert await ledger.beings.lately() == []
+        assert await ledger.beings.recent_activity() == []
         old = [memory(f"Old {n}", created_at=later(n)) for n in range(3)]
         await ledger.memories.commit(ADA, batch(*old))
         await ledger.memories.commit(BOB, batch(memory("Another's", scope=BOB, created_at=later(1))))
-        bobs = Lately(being_id=BOB.being_id, stored=1, first=later(1), latest=later(1))
-        assert await ledger.beings.lately() == [
-            Lately(being_id=ADA.being_id, stored=3, first=later(0), latest=later(2)), bobs
+        bobs = RecentActivity(being_id=BOB.being_id, stored=1, first=later(1), latest=later(1))
+        assert await ledger.beings.recent_activity() == [
+            RecentActivity(being_id=ADA.being_id, stored=3, first=later(0), latest=later(2)), bobs
         ]  # fmt: skip
         await self.patrolled(ledger, RunId("one"), later(10))
-        assert await ledger.beings.lately() == [bobs]
+        assert await ledger.beings.recent_activity() == [bobs]
         ledger.activations.add(ADA, [Activation(old[1].id, 1, later(20))])
-        await ledger.activations.settle()
-        recalled = Lately(being_id=ADA.being_id, stored=0, first=later(20), latest=later(20))
-        assert await ledger.beings.lately() == [recalled, bobs]
+        await ledger.activations.flush()
+        recalled = RecentActivity(being_id=ADA.being_id, stored=0, first=later(20), latest=later(20))
+        assert await ledger.beings.recent_activity() == [recalled, bobs]
         await ledger.memories.commit(ADA, batch(memory("New", created_at=later(30))))
         await ledger.profile.add_note(ADA, note("{}", type_="scene", at=later(15)))
-        everything = Lately(being_id=ADA.being_id, stored=2, first=later(15), latest=later(30))
-        assert await ledger.beings.lately() == [everything, bobs]
+        everything = RecentActivity(being_id=ADA.being_id, stored=2, first=later(15), latest=later(30))
+        assert await ledger.beings.recent_activity() == [everything, bobs]
         await self.patrolled(ledger, RunId("two"), later(40))
         await ledger.patrols.undo(ADA, RunId("two"), at=later(41))
-        assert await ledger.beings.lately() == [bobs], "what was undone is not done again by itself"
+        assert await ledger.beings.recent_activity() == [bobs], "what was undone is not done again by itself"
 
     async def test_what_a_patrol_writes_is_nothing_new_and_what_comes_while_it_runs_is(self, ledger: AnyLedger) -> None:
         """spec P12: else each patrol would bring the next."""
@@ -747,12 +747,14 @@ class LedgerContract:
         await ledger.patrols.begin_run(ADA, RUN, start)
         await ledger.memories.commit(ADA, batch(memory("Meanwhile", created_at=since)))
         async with ledger.patrols.patrol(ADA) as transaction:
-            await transaction.tick(RUN)
+            await transaction.increment_session_counts(RUN)
             for tool in ("notes", "run_patrol"):
                 written = memory(f"By {tool}", created_at=since, provenance=Provenance(tool=tool))
                 await transaction.apply(PatrolChanges(new=(written,)), run=RUN, step="assign")
         await ledger.patrols.finish_run(ADA, RUN, since, {"steps": [{"name": "assign"}]})
-        assert await ledger.beings.lately() == [Lately(being_id=ADA.being_id, stored=1, first=since, latest=since)]
+        assert await ledger.beings.recent_activity() == [
+            RecentActivity(being_id=ADA.being_id, stored=1, first=since, latest=since)
+        ]
 
     async def test_a_run_that_was_rolled_back_or_only_carried_out_decisions_was_no_patrol(
         self, ledger: AnyLedger
@@ -763,26 +765,26 @@ class LedgerContract:
         await ledger.patrols.undo(ADA, RunId("killed"), at=MOMENT, state="rolled_back")
         await ledger.patrols.begin_run(ADA, RunId("decided"), MOMENT + timedelta(minutes=2))
         await ledger.patrols.finish_run(ADA, RunId("decided"), MOMENT, {"steps": [], "decided": [{"offer": "x"}]})
-        assert [one.stored for one in await ledger.beings.lately()] == [1]
+        assert [one.stored for one in await ledger.beings.recent_activity()] == [1]
 
     async def patrolled(self, ledger: AnyLedger, run: RunId, started: datetime) -> None:
         await ledger.patrols.begin_run(ADA, run, started)
         async with ledger.patrols.patrol(ADA) as transaction:
-            await transaction.tick(run)
+            await transaction.increment_session_counts(run)
         await ledger.patrols.finish_run(ADA, run, started + timedelta(seconds=1), {"steps": [{"name": "age"}]})
 
     async def test_a_patrol_left_with_an_exception_changes_nothing(self, ledger: AnyLedger) -> None:
         one = memory()
         await ledger.memories.commit(ADA, batch(one))
         marks = await ledger.index_source.pending(limit=10)
-        (subject,) = (await subjects(ledger)).values()
+        (subject,) = (await states(ledger)).values()
 
         async def fail_after_applying() -> None:
             async with ledger.patrols.patrol(ADA) as transaction:
                 await transaction.apply(
                     PatrolChanges(
                         new=(memory("Never"),),
-                        subjects=(replace(subject, status="dead"),),
+                        states=(replace(subject, status="dead"),),
                         clusters=(cluster("c", "C", "c"),),
                     ),
                     run=RUN,
@@ -794,7 +796,7 @@ class LedgerContract:
             await fail_after_applying()
         assert await the(ledger, one) == one
         assert await ledger.index_source.count_memories() == 1
-        assert await ledger.revisit.cluster_summaries(ADA) == []
+        assert await ledger.browsing.cluster_summaries(ADA) == []
         assert await ledger.index_source.pending(limit=10) == marks
 
     async def test_reads_go_on_while_a_patrol_holds_the_writer_and_see_what_was_before(self, ledger: AnyLedger) -> None:
@@ -802,7 +804,7 @@ class LedgerContract:
         await ledger.memories.commit(ADA, batch(one))
         async with asyncio.timeout(WAIT_S), ledger.patrols.patrol(ADA) as transaction:
             (subject,) = await everyone(ledger, transaction)
-            await transaction.apply(PatrolChanges(subjects=(replace(subject, status="dead"),)), run=RUN, step="assign")
+            await transaction.apply(PatrolChanges(states=(replace(subject, status="dead"),)), run=RUN, step="assign")
             store = asyncio.create_task(ledger.memories.commit(ADA, batch(later)))
             reads = await asyncio.gather(*(ledger.memories.memories(ADA, [one.id]) for _ in range(20)))
             assert reads == [[one]] * 20
@@ -821,7 +823,7 @@ class LedgerContract:
             async with ledger.patrols.patrol(ADA) as transaction:
                 (subject,) = await everyone(ledger, transaction)
                 await transaction.apply(
-                    PatrolChanges(subjects=(replace(subject, status="dead"),)), run=RUN, step="assign"
+                    PatrolChanges(states=(replace(subject, status="dead"),)), run=RUN, step="assign"
                 )
                 applied.set()
                 await asyncio.Event().wait()
@@ -881,7 +883,7 @@ class LedgerContract:
         ledger.activations.add(ADA, [Activation(active.id, 2, MOMENT), Activation(dying.id, 1, MOMENT)])
         ledger.activations.add(ADA, [Activation(memory_id(10**9), 1, MOMENT)])
         ledger.activations.add(ADA, [])
-        await ledger.activations.settle()
+        await ledger.activations.flush()
         assert await the(ledger, active) == replace(active, session_count=0, reactivation_count=4, last_activated=later)
         assert await the(ledger, dying) == replace(dying, session_count=0, reactivation_count=1, last_activated=MOMENT)
         assert await the(ledger, dead) == replace(dead, reactivation_count=2, last_activated=MOMENT)
@@ -902,7 +904,7 @@ class LedgerContract:
         async def recall() -> None:
             for _ in range(20):
                 ledger.activations.add(ADA, [Activation(one.id, 1, MOMENT)])
-                await ledger.activations.settle()
+                await ledger.activations.flush()
 
         await asyncio.gather(*(recall() for _ in range(5)))
         assert (await the(ledger, one)).reactivation_count == 100

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 
-from madeleine.memory.candidates import Signals
+from madeleine.memory.candidates import WordingSignals
 
 FIRST_PERSON_DENSITY = 0.05
 """Share of words in the first person from which a text counts as wholly told in it: one in twenty."""
@@ -31,10 +31,10 @@ _CLOSING = " \t\r\n\"'”’)]*_~"
 _QUESTION_MARKS = ("?", "？", "؟")
 
 
-def signals(text: str) -> Signals:
+def signals(text: str) -> WordingSignals:
     words = len(text.split())
     mine = len(_I.findall(text)) / words if words else 0.0
-    return Signals(
+    return WordingSignals(
         asks=text.rstrip(_CLOSING).endswith(_QUESTION_MARKS),
         tells_when=bool(_TELLS_WHEN.search(text)),
         prefers=bool(_PREFERS.search(text)),

@@ -19,7 +19,7 @@ one every word is rare."""
 
 
 @dataclass(frozen=True, slots=True)
-class Signals:
+class SalienceSignals:
     entity: bool
     """It names a person, an organisation, a place or a product."""
     number: bool
@@ -36,9 +36,9 @@ class Signals:
         )
 
 
-def signals(text: str, *, rarity: float) -> Signals:
+def signals(text: str, *, rarity: float) -> SalienceSignals:
     """`rarity` in [0, 1], of the words of the text in the being's memories. It takes time in proportion to the text."""
-    return Signals(
+    return SalienceSignals(
         entity=names_something(text),
         number=tells_number(text),
         preference=states_preference(text),
@@ -179,9 +179,9 @@ def telling_words(text: str) -> list[str]:
     return sorted((word for word in found - STOP_WORDS if len(word) > 1), key=lambda w: (-len(w), w))[:MOST_WORDS]
 
 
-def rarity(idf: Sequence[float], *, unheard: float) -> float:
-    """In [0, 1]: mean IDF of the words as a share of `unheard`, the IDF of a word that no memory has. 0 for no words,
-    and while there are too few memories to tell."""
-    if not idf or unheard < STATISTICS_FROM:
+def rarity(idf: Sequence[float], *, absent_term_idf: float) -> float:
+    """In [0, 1]: mean IDF of the words as a share of `absent_term_idf`, the IDF of a word that no memory has. 0 for
+    no words, and while there are too few memories to tell."""
+    if not idf or absent_term_idf < STATISTICS_FROM:
         return 0.0
-    return min(1.0, sum(idf) / len(idf) / unheard)
+    return min(1.0, sum(idf) / len(idf) / absent_term_idf)

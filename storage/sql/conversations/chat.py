@@ -11,8 +11,8 @@ from typing import Any
 from sqlalchemy import Update, and_, bindparam, case, func, insert, or_, select, update
 from sqlalchemy.dialects import sqlite
 
-from madeleine.memory.audit import entry_of
-from madeleine.memory.chat import ChatSession, Message, MessageId, Unwatched
+from madeleine.memory.audit import audit_entry
+from madeleine.memory.chat import ChatSession, Message, MessageId, UnwatchedSession
 from madeleine.memory.errors import InvalidInput
 from madeleine.memory.scope import Scope
 from madeleine.memory.text.folding import fold
@@ -215,9 +215,11 @@ def _to_session(row: Row) -> ChatSession:
 # --- watching ---------------------------------------------------------------------------------------------------
 
 
-def _to_unwatched(row: Row) -> Unwatched:
+def _to_unwatched(row: Row) -> UnwatchedSession:
     being_id, session_id, watched, count, failures = row
-    return Unwatched(being_id=being_id, session_id=session_id, watched=watched, messages=count, failures=failures)
+    return UnwatchedSession(
+        being_id=being_id, session_id=session_id, watched=watched, messages=count, failures=failures
+    )
 
 
 async def _put_off(database: Database, how: Update, scope: Scope, session_id: str, next_try: datetime) -> None:
@@ -260,7 +262,7 @@ class ConversationRepository(Repository):
             row = _session_row(scope, [message for message, _ in new], was, watched=watched)
             await transaction.run(_KEEP_SESSION, [row | {"title": title, "interface": interface}])
             ids = [message.id for message, _ in new]
-            await audit.append(transaction, [entry_of(scope, "observe", new[-1][0].stored_at, ids=ids)])
+            await audit.append(transaction, [audit_entry(scope, "observe", new[-1][0].stored_at, ids=ids)])
             return ids
 
     async def messages(self, scope: Scope, ids: Sequence[MessageId]) -> list[Message]:
@@ -292,7 +294,7 @@ class ConversationRepository(Repository):
     async def sessions(self, scope: Scope, *, limit: int) -> list[ChatSession]:
         return await self._database.rows(_SESSIONS, _to_session, being=scope.being_id, limit=limit)
 
-    async def unwatched(self, *, now: datetime, limit: int) -> list[Unwatched]:
+    async def unwatched_sessions(self, *, now: datetime, limit: int) -> list[UnwatchedSession]:
         return await self._database.rows(_UNWATCHED, _to_unwatched, now=to_micros(now), limit=limit)
 
     async def messages_of(self, scope: Scope, session_id: str, *, start: int, end: int) -> list[Message]:
@@ -300,15 +302,15 @@ class ConversationRepository(Repository):
             _BETWEEN, _to_message, being=scope.being_id, session=session_id, start=start, end=end
         )
 
-    async def watched(self, scope: Scope, session_id: str, *, up_to: int) -> None:
+    async def mark_watched(self, scope: Scope, session_id: str, *, up_to: int) -> None:
         async with self._database.transaction() as transaction:
             await transaction.run(_WATCHED, [{"being": scope.being_id, "session": session_id, "up_to": up_to}])
 
-    async def watch_failed(self, scope: Scope, session_id: str, *, next_try: datetime) -> None:
+    async def record_watch_failure(self, scope: Scope, session_id: str, *, next_try: datetime) -> None:
         await _put_off(self._database, _FAILED, scope, session_id, next_try)
 
-    async def watch_later(self, scope: Scope, session_id: str, *, next_try: datetime) -> None:
+    async def postpone_watch(self, scope: Scope, session_id: str, *, next_try: datetime) -> None:
         await _put_off(self._database, _LATER, scope, session_id, next_try)
 
-    async def drawn_from(self, scope: Scope, ids: Sequence[MessageId]) -> set[MessageId]:
+    async def messages_with_memories(self, scope: Scope, ids: Sequence[MessageId]) -> set[MessageId]:
         return set(await self._database.rows(_DRAWN_FROM, scalar, ids=as_list(ids), being=scope.being_id))

@@ -10,7 +10,7 @@ from sqlalchemy.dialects import sqlite
 
 from madeleine.memory.chat import MessageId
 from madeleine.memory.errors import InvalidInput, KeyConflict, StorageError
-from madeleine.memory.ingest.ports import KeyedEarlier, Reinforcement, StoreBatch
+from madeleine.memory.ingest.ports import KeyOutcome, Reinforcement, StoreBatch
 from madeleine.memory.model import ContentHash, Memory, MemoryId, ModelName, Vector
 from madeleine.memory.scope import Scope
 from madeleine.memory.text.folding import fold
@@ -97,11 +97,11 @@ def in_order(found: Iterable[Memory], ids: Sequence[MemoryId]) -> list[Memory]:
     return [by_id[id_] for id_ in dict.fromkeys(ids) if id_ in by_id]
 
 
-async def keyed(reads: Reads, scope: Scope, keys: Sequence[str]) -> dict[str, KeyedEarlier]:
+async def keyed(reads: Reads, scope: Scope, keys: Sequence[str]) -> dict[str, KeyOutcome]:
     if not keys:
         return {}
     found = await reads.rows(_KEYED, tuple, being=scope.being_id, keys=as_list(keys))
-    return {key: KeyedEarlier(id_, text, status) for key, id_, text, status in found}
+    return {key: KeyOutcome(id_, text, status) for key, id_, text, status in found}
 
 
 async def store(transaction: Transaction, scope: Scope, new: Sequence[Memory]) -> None:
@@ -213,7 +213,7 @@ class MemoryReads(Repository):
 class MemoryRepository(MemoryReads):
     """`StoreLedger` and `RememberLedger`: what storing scenes reads and writes."""
 
-    async def keyed(self, scope: Scope, keys: Sequence[str]) -> dict[str, KeyedEarlier]:
+    async def keyed(self, scope: Scope, keys: Sequence[str]) -> dict[str, KeyOutcome]:
         return await keyed(self._database, scope, keys)
 
     async def same_text(self, scope: Scope, hash_: ContentHash) -> list[MemoryId]:

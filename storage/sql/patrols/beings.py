@@ -11,7 +11,7 @@ from typing import Any
 from sqlalchemy import CTE, ColumnElement, Table, and_, case, func, literal, or_, select, union, union_all
 
 from madeleine.memory.ingest.notes import SCENE
-from madeleine.memory.patrol_records import Lately
+from madeleine.memory.patrol_records import RecentActivity
 from madeleine.storage.sql.database.engine import Row
 from madeleine.storage.sql.database.query import either
 from madeleine.storage.sql.database.repository import Repository
@@ -91,13 +91,13 @@ _LATELY = (
 )
 
 
-def _to_lately(row: Row) -> Lately:
+def _to_lately(row: Row) -> RecentActivity:
     being_id, stored, first, latest = row
-    return Lately(being_id=being_id, stored=stored, first=from_micros(first), latest=from_micros(latest))
+    return RecentActivity(being_id=being_id, stored=stored, first=from_micros(first), latest=from_micros(latest))
 
 
 class BeingRepository(Repository):
     """`BeingsLedger`."""
 
-    async def lately(self) -> list[Lately]:
+    async def recent_activity(self) -> list[RecentActivity]:
         return await self._database.rows(_LATELY, _to_lately)

@@ -7,7 +7,7 @@ from contextlib import asynccontextmanager
 from datetime import datetime
 
 from madeleine.memory.model import ContentHash, ModelName, Note, RunId, Vector
-from madeleine.memory.patrol_records import KeptOffer, RunState, Undone
+from madeleine.memory.patrol_records import RunState, StoredDecisionRequest, UndoResult
 from madeleine.memory.scope import Scope
 from madeleine.storage.sql.conversations import notes
 from madeleine.storage.sql.memories import embeddings
@@ -33,11 +33,11 @@ class PatrolRepository(RunRepository):
         async with self._database.transaction(grows=True) as transaction:
             yield SqlPatrol(transaction, scope)
 
-    def patrol_view(self, scope: Scope) -> SqlPatrolReads:
+    def patrol_reads(self, scope: Scope) -> SqlPatrolReads:
         return SqlPatrolReads(self._database, scope)
 
-    async def keep_offers(self, scope: Scope, offered: Sequence[KeptOffer], *, at: datetime) -> None:
+    async def store_requests(self, scope: Scope, offered: Sequence[StoredDecisionRequest], *, at: datetime) -> None:
         await offers.keep(self._database, scope, offered, at)
 
-    async def undo(self, scope: Scope, run: RunId, *, at: datetime, state: RunState = "undone") -> Undone:
+    async def undo(self, scope: Scope, run: RunId, *, at: datetime, state: RunState = "undone") -> UndoResult:
         return await undo.undo(self._database, scope, run, at=at, state=state)

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Sequence
 from itertools import chain
 
-from madeleine.memory.keyword_search import Hit, KeywordQuery, SearchSource, Tag, TagMatches, TagQuery
+from madeleine.memory.keyword_search import KeywordQuery, SearchHit, SearchSource, Tag, TagMatches, TagQuery
 from madeleine.memory.rules.searching.hits import newest_first
 from madeleine.memory.scope import Scope
 from madeleine.storage.sql.database.query import as_list
@@ -25,11 +25,11 @@ _BY_IDS = {"memories": memories.by_ids, "chat": chat.by_ids, "notes": notes.by_i
 class SearchRepository(Repository):
     """`SearchLedger` and `TagLedger`."""
 
-    async def search(self, scope: Scope, query: KeywordQuery) -> list[Hit]:
+    async def search(self, scope: Scope, query: KeywordQuery) -> list[SearchHit]:
         found = await together([self._search(scope, query, source) for source in _sources(query)])
         return newest_first(chain.from_iterable(found))[: query.limit]
 
-    async def _search(self, scope: Scope, query: KeywordQuery, source: SearchSource) -> list[Hit]:
+    async def _search(self, scope: Scope, query: KeywordQuery, source: SearchSource) -> list[SearchHit]:
         if source == "diary":
             return await diary.search(self._database, scope, query)
         return await _SEARCHES[source](self._database, shape(query), binds(scope, query))
@@ -42,8 +42,8 @@ class SearchRepository(Repository):
             [tagged.matches(self._database, scope, query, source) for source in _sources(query.filters)]
         )
 
-    async def hits(self, scope: Scope, wanted: Sequence[tuple[SearchSource, str]]) -> list[Hit]:
-        found: list[Awaitable[list[Hit]]] = []
+    async def hits(self, scope: Scope, wanted: Sequence[tuple[SearchSource, str]]) -> list[SearchHit]:
+        found: list[Awaitable[list[SearchHit]]] = []
         for source in dict.fromkeys(source for source, _ in wanted):
             ids = [id_ for of, id_ in wanted if of == source]
             if source == "diary":

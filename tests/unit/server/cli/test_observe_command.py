@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
-from madeleine.server.attach.calling import NoAnswer, Refused
-from madeleine.server.attach.hello import HostSaysNo
+from madeleine.server.attach.handshake import HostRefused
+from madeleine.server.attach.tool_calls import NoAnswer, Refused
 from madeleine.server.cli.arguments import parser
 from madeleine.server.cli.main import main
 from madeleine.server.cli.observe_command import (
@@ -293,7 +293,7 @@ def test_what_comes_to_mind_is_printed_as_data_and_nothing_where_nothing_does() 
     ("error", "said"),
     [
         (Unusable("name the conversation"), "name the conversation"),
-        (HostSaysNo("the disk is full"), "the disk is full"),
+        (HostRefused("the disk is full"), "the disk is full"),
         (Refused("you may only read"), "you may only read"),
         (NoAnswer("it went away"), "it went away. Nothing is lost that is in the transcript"),
         (KeyError("surprise"), "it could not be observed: KeyError('surprise')"),

@@ -14,6 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from mcp.shared.message import ServerMessageMetadata, SessionMessage
 
+from madeleine.server.attach.pending_requests import LONGEST_LINE
 from madeleine.server.mcp import lines as transport
 from madeleine.server.mcp.lines import Streams, encode, line_transport, lines, parse
 
@@ -205,7 +206,7 @@ def test_what_is_not_json_rpc_is_answered_with_its_id(line: bytes, id_: str | in
 def test_a_line_that_was_too_long_is_answered() -> None:
     found = refused(None)
     assert found.error.code == -32600
-    assert str(transport.LONGEST_LINE) in found.error.message
+    assert str(LONGEST_LINE) in found.error.message
 
 
 def test_half_of_a_surrogate_pair_is_let_through_to_the_tool() -> None:

@@ -57,8 +57,8 @@ _MEMBERS_AFTER = _MEMBERS.where(
 )
 
 
-class RevisitRepository(MemoryReads):
-    """`RevisitLedger`."""
+class BrowsingRepository(MemoryReads):
+    """`BrowseLedger`."""
 
     async def revisions(self, scope: Scope, ids: Sequence[MemoryId]) -> list[Revision]:
         return await revisions.of(self._database, scope, ids)

@@ -13,8 +13,15 @@ from pathlib import Path
 from typing import Any
 
 from madeleine.server import EXIT_USAGE
-from madeleine.server.attach.address import LOCK, Untrusted, dial, find, host_pid
-from madeleine.server.attach.hello import HELLO_SECONDS, PROTOCOL, Hello, HostSaysNo, NoHost, greet
+from madeleine.server.attach.address import LOCK, UntrustedDirectory, connect_socket, find_address, host_pid
+from madeleine.server.attach.handshake import (
+    HANDSHAKE_SECONDS,
+    PROTOCOL,
+    HostRefused,
+    HostRequest,
+    NoHost,
+    exchange_handshake,
+)
 from madeleine.server.attach.lock import is_held
 
 START_SECONDS = 60.0
@@ -35,7 +42,7 @@ def host_command(data_dir: Path) -> list[str]:
     return [sys.executable, "-P", "-m", "madeleine.server.host", str(data_dir)]
 
 
-class Finder:
+class HostConnector:
     """Connects as often as it is asked. Where the lock is free nobody is the host, and one is started."""
 
     def __init__(self, data_dir: Path, environment: Mapping[str, str], *, alarm: socket.socket) -> None:
@@ -45,26 +52,26 @@ class Finder:
         self._alarm = alarm
         self._started: subprocess.Popen[bytes] | None = None
 
-    def connect(self, hello: Hello, *, until: float | None = None) -> Link:
-        """`until`: by the monotonic clock. Raises `HostSaysNo` with what to tell the person, `Ended`."""
+    def connect(self, hello: HostRequest, *, until: float | None = None) -> Link:
+        """`until`: by the monotonic clock. Raises `HostRefused` with what to tell the person, `Ended`."""
         self._make_directory()
         until = until or time.monotonic() + START_SECONDS
         while True:
             try:
-                left = min(HELLO_SECONDS, max(0.0, until - time.monotonic()))
-                link, rest, _ = reach(self._data_dir, hello, alarm=self._alarm, seconds=left)
+                left = min(HANDSHAKE_SECONDS, max(0.0, until - time.monotonic()))
+                link, rest, _ = connect_to_host(self._data_dir, hello, alarm=self._alarm, seconds=left)
                 self._let_go()
                 return link, rest
-            except HostSaysNo as no:
+            except HostRefused as no:
                 if no.protocol >= PROTOCOL:
                     raise
                 # An older installation's host makes room; its other clients are told to be updated.
-                stop(self._data_dir, hello.version)
+                stop_host(self._data_dir, hello.version)
             except NoHost:
                 pass
             self._start_if_there_is_none()
             if time.monotonic() > until:
-                raise HostSaysNo(silent(self._data_dir))
+                raise HostRefused(no_answer_message(self._data_dir))
             self._pause()
 
     def _pause(self) -> None:
@@ -76,7 +83,7 @@ class Finder:
             self._data_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
             is_held(self._data_dir / LOCK)
         except OSError as error:
-            raise HostSaysNo(
+            raise HostRefused(
                 f"{self._data_dir} cannot be used: {error}. Set MADELEINE_DATA_DIR to a writable directory.", usage=True
             ) from error
 
@@ -112,7 +119,7 @@ class Finder:
             said = process.stdout.read()[-4000:].decode(errors="replace").strip()
         if process.returncode > 0:
             reason = said.removeprefix("madeleine: ") or f"Madeleine's process ended with {process.returncode}."
-            raise HostSaysNo(reason, usage=process.returncode == EXIT_USAGE)
+            raise HostRefused(reason, usage=process.returncode == EXIT_USAGE)
 
     def _let_go(self) -> None:
         """Of a host that was started and serves: nothing is read from it any more."""
@@ -123,56 +130,56 @@ class Finder:
             self._started = None
 
 
-def reach(
-    data_dir: Path, hello: Hello, *, alarm: socket.socket | None = None, seconds: float = HELLO_SECONDS
+def connect_to_host(
+    data_dir: Path, hello: HostRequest, *, alarm: socket.socket | None = None, seconds: float = HANDSHAKE_SECONDS
 ) -> tuple[socket.socket, bytes, dict[str, Any]]:
-    """Link and reply of the host that there is. Raises `HostSaysNo`, `NoHost`."""
+    """Link and reply of the host that there is. Raises `HostRefused`, `NoHost`."""
     try:
-        address = find(data_dir)
+        address = find_address(data_dir)
         # Another program may have got a dead host's port: it is told nothing.
         if address.port and not is_held(data_dir / LOCK):
             raise NoHost("nobody holds the lock")
-        link = dial(address)
-    except Untrusted as error:
-        raise HostSaysNo(str(error), usage=True) from error
+        link = connect_socket(address)
+    except UntrustedDirectory as error:
+        raise HostRefused(str(error), usage=True) from error
     except OSError as error:
         raise NoHost(str(error)) from error
     try:
-        content, rest = greet(link, replace(hello, token=address.token), alarm=alarm, seconds=seconds)
+        content, rest = exchange_handshake(link, replace(hello, token=address.token), alarm=alarm, seconds=seconds)
     except BaseException:
         link.close()
         raise
     return link, rest, content
 
 
-def ask(data_dir: Path, hello: Hello) -> dict[str, Any]:
-    """The reply alone. Raises as `reach` does."""
-    link, _, content = reach(data_dir, hello)
+def query_host(data_dir: Path, hello: HostRequest) -> dict[str, Any]:
+    """The reply alone. Raises as `connect_to_host` does."""
+    link, _, content = connect_to_host(data_dir, hello)
     link.close()
     return content
 
 
-def stop(data_dir: Path, version: str) -> bool:
+def stop_host(data_dir: Path, version: str) -> bool:
     """End the host, if there is one; it finishes what it has begun. Whether there was one.
 
-    Raises `HostSaysNo` if it does not end.
+    Raises `HostRefused` if it does not end.
     """
     pid = host_pid(data_dir)
     try:
-        pid = int(ask(data_dir, Hello(want="stop", version=version))["pid"])
+        pid = int(query_host(data_dir, HostRequest(want="stop", version=version))["pid"])
     except NoHost:  # or it has closed its door, and is at its end
-        if not alive(data_dir):
+        if not host_is_running(data_dir):
             return False
     until = time.monotonic() + START_SECONDS
     # A client that goes on may start the next one at once: that is another process.
-    while alive(data_dir) and host_pid(data_dir) in (pid, 0):
+    while host_is_running(data_dir) and host_pid(data_dir) in (pid, 0):
         if time.monotonic() > until:
-            raise HostSaysNo(silent(data_dir))
+            raise HostRefused(no_answer_message(data_dir))
         time.sleep(POLL_SECONDS)
     return True
 
 
-def alive(data_dir: Path) -> bool:
+def host_is_running(data_dir: Path) -> bool:
     """Whether a process is the host, answering or not."""
     try:
         return is_held(data_dir / LOCK)
@@ -180,7 +187,7 @@ def alive(data_dir: Path) -> bool:
         return False
 
 
-def silent(data_dir: Path) -> str:
+def no_answer_message(data_dir: Path) -> str:
     pid = host_pid(data_dir)
     return (
         f"The process of the memory in {data_dir} ({f'id {pid}' if pid else 'its id is not known'}) does not answer. "

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from madeleine.server.attach.calling import Calls, NoAnswer, Refused
+from madeleine.server.attach.tool_calls import Calls, NoAnswer, Refused
 
 SOON_S = 20.0
 

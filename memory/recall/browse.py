@@ -9,7 +9,7 @@ from datetime import datetime
 
 from madeleine.memory.errors import InvalidInput
 from madeleine.memory.model import ClusterId, Memory, MemoryId, Revision
-from madeleine.memory.recall.ports import Activation, ActivationLog, ClusterSummary, RevisitLedger
+from madeleine.memory.recall.ports import Activation, ActivationLog, BrowseLedger, ClusterSummary
 from madeleine.memory.recall.search import DEAD_HIT, LIVING_HIT
 from madeleine.memory.scope import Scope
 
@@ -17,7 +17,7 @@ SETTLE_S = 0.2
 
 
 @dataclass(frozen=True, slots=True)
-class Revisited:
+class MemoryPage:
     """`missing`: ids under which this being has no memory. `revisions`: what they were before they were changed, oldest
     first."""
 
@@ -27,24 +27,24 @@ class Revisited:
     next_cursor: str = ""
 
 
-class Revisit:
+class BrowseMemories:
     """The use case. Each living memory that is shown gets +1 reactivation, each dead one +2."""
 
-    def __init__(self, ledger: RevisitLedger, activations: ActivationLog, *, now: Callable[[], datetime]) -> None:
+    def __init__(self, ledger: BrowseLedger, activations: ActivationLog, *, now: Callable[[], datetime]) -> None:
         self._ledger = ledger
         self._activations = activations
         self._now = now
 
-    async def by_ids(self, scope: Scope, ids: Sequence[MemoryId]) -> Revisited:
+    async def by_ids(self, scope: Scope, ids: Sequence[MemoryId]) -> MemoryPage:
         wanted = list(dict.fromkeys(ids))
         await self._settle()
         memories = await self._ledger.memories(scope, wanted)
         self._activate(scope, memories)
         revisions = await self._ledger.revisions(scope, [memory.id for memory in memories])
         found = {memory.id for memory in memories}
-        return Revisited(tuple(memories), tuple(revisions), missing=tuple(id_ for id_ in wanted if id_ not in found))
+        return MemoryPage(tuple(memories), tuple(revisions), missing=tuple(id_ for id_ in wanted if id_ not in found))
 
-    async def by_cluster(self, scope: Scope, cluster_id: ClusterId, *, limit: int, cursor: str = "") -> Revisited:
+    async def by_cluster(self, scope: Scope, cluster_id: ClusterId, *, limit: int, cursor: str = "") -> MemoryPage:
         """Newest first. Raises `InvalidInput` for a cluster that does not exist."""
         await self._settle()
         found = await self._ledger.cluster_memories(scope, cluster_id, limit=limit + 1, after=cursor or None)
@@ -56,14 +56,14 @@ class Revisit:
         self._activate(scope, memories)
         revisions = await self._ledger.revisions(scope, [memory.id for memory in memories])
         next_cursor = memories[-1].id if len(found) > limit else ""
-        return Revisited(tuple(memories), tuple(revisions), next_cursor=next_cursor)
+        return MemoryPage(tuple(memories), tuple(revisions), next_cursor=next_cursor)
 
     async def clusters(self, scope: Scope) -> list[ClusterSummary]:
         return await self._ledger.cluster_summaries(scope)
 
     async def _settle(self) -> None:
         """So that what was recalled just now is counted; but no read waits for a writer that is busy for longer."""
-        settling = asyncio.ensure_future(self._activations.settle())
+        settling = asyncio.ensure_future(self._activations.flush())
         settling.add_done_callback(_looked_at)
         await asyncio.wait({settling}, timeout=SETTLE_S)
 

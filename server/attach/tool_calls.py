@@ -10,8 +10,8 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
 
-from madeleine.server.attach.finding import Finder
-from madeleine.server.attach.hello import Hello
+from madeleine.server.attach.connector import HostConnector
+from madeleine.server.attach.handshake import HostRequest
 
 PROTOCOL_VERSION = "2025-11-25"
 """Of MCP, with the handshake that every host knows."""
@@ -98,7 +98,7 @@ class Calls:
 
 
 @contextmanager
-def calls_of_host(
+def host_tool_calls(
     data_dir: Path,
     environment: Mapping[str, str],
     settings: Mapping[str, str],
@@ -107,11 +107,11 @@ def calls_of_host(
     version: str,
     until: float,
 ) -> Iterator[Calls]:
-    """Connected; a host is started where there is none. `settings` as in `Hello`. Raises `HostSaysNo`, `NoAnswer`."""
+    """Connect, starting a host if there is none. `settings` as in `HostRequest`. Raises `HostRefused`, `NoAnswer`."""
     alarm, bell = socket.socketpair()
     with alarm, bell:
-        hello = Hello(version=version, settings=settings)
-        link, rest = Finder(data_dir, environment, alarm=alarm).connect(hello, until=until)
+        hello = HostRequest(version=version, settings=settings)
+        link, rest = HostConnector(data_dir, environment, alarm=alarm).connect(hello, until=until)
     with closing(link):
         calls = Calls(link, rest, until=until)
         calls.shake_hands(name, version)

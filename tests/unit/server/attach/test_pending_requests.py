@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from madeleine.server.attach.journal import LONGEST_LINE, MOST_REPEATS, Journal
+from madeleine.server.attach.pending_requests import LONGEST_LINE, MOST_REPEATS, Journal
 
 
 def line(**message: Any) -> bytes:

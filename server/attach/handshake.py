@@ -15,10 +15,10 @@ PROTOCOL = 1
 lower one is told to be updated."""
 LONGEST = 64 * 1024
 """Bytes of a hello, at most."""
-HELLO_SECONDS = 30.0
+HANDSHAKE_SECONDS = 30.0
 
 
-class HostSaysNo(Exception):
+class HostRefused(Exception):
     """The host will not serve; `usage` if it is the caller who has to change something. `protocol` is the host's."""
 
     def __init__(self, message: str, *, usage: bool = False, protocol: int = PROTOCOL) -> None:
@@ -32,7 +32,7 @@ class NoHost(Exception):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Hello:
+class HostRequest:
     """`settings`: as in the environment, without the prefix, in lower case: being, toolsets, read_only and all others,
     the key of a language model among them. `session`: the same at each connection of one forwarder.
 
@@ -50,14 +50,14 @@ class Hello:
         return _line({"madeleine": asdict(self)})
 
 
-def read_hello(line: bytes) -> Hello:
+def parse_request(line: bytes) -> HostRequest:
     """Raises `ValueError` for what is not one. Fields of a later protocol are let be."""
     found = json.loads(line)["madeleine"]
     settings = found.get("settings", {})
     want, protocol = found["want"], found["protocol"]
     if not isinstance(protocol, int) or not isinstance(settings, dict):
         raise ValueError("not a hello")  # noqa: TRY004
-    return Hello(
+    return HostRequest(
         want=str(want),
         protocol=protocol,
         version=str(found.get("version", "")),
@@ -72,16 +72,16 @@ def reply(**content: Any) -> bytes:
     return _line({"madeleine": {"protocol": PROTOCOL} | content})
 
 
-def greet(
-    link: socket.socket, hello: Hello, *, alarm: socket.socket | None = None, seconds: float = HELLO_SECONDS
+def exchange_handshake(
+    link: socket.socket, hello: HostRequest, *, alarm: socket.socket | None = None, seconds: float = HANDSHAKE_SECONDS
 ) -> tuple[dict[str, Any], bytes]:
-    """The host's reply, and what came behind it. Raises `HostSaysNo`, and `NoHost` if there is none within `seconds`,
+    """The host's reply, and what came behind it. Raises `HostRefused`, and `NoHost` if there is none within `seconds`,
     or `alarm` becomes readable before."""
     until = time.monotonic() + seconds
     watched = [link] if alarm is None else [link, alarm]
     got = b""
     try:
-        link.settimeout(HELLO_SECONDS)
+        link.settimeout(HANDSHAKE_SECONDS)
         link.sendall(hello.line())
         while b"\n" not in got:
             ready = select.select(watched, [], [], max(0.0, until - time.monotonic()))[0]
@@ -94,7 +94,9 @@ def greet(
         content = json.loads(line)["madeleine"]
         link.settimeout(None)
         if "error" in content:
-            raise HostSaysNo(str(content["error"]), usage=bool(content.get("usage")), protocol=int(content["protocol"]))
+            raise HostRefused(
+                str(content["error"]), usage=bool(content.get("usage")), protocol=int(content["protocol"])
+            )
         return content, rest
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         raise NoHost(str(error)) from error
