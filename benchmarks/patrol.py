@@ -286,13 +286,13 @@ async def patrol(memory: OpenMemory, data_dir: Path, *, hands_out: bool = True) 
 
 async def reads(memory: OpenMemory) -> dict[str, float]:
     """Milliseconds of what looks at everything, medians of 5."""
-    view = memory.ledger.patrol_view(SCOPE)
+    view = memory.ledger.patrol_reads(SCOPE)
     wanted: Mapping[str, Callable[[], Awaitable[object]]] = {
         "clusters with their vectors": view.clusters,
         "counts by cluster": view.cluster_counts,
         "sessions": view.sessions,
-        "homeless": lambda: view.homeless(limit=2_000),
-        "fading": view.fading,
+        "unclustered": lambda: view.unclustered(limit=2_000),
+        "fading": view.with_outdated_status,
         "recalled dead": view.recalled_dead,
     }
     found = {}

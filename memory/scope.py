@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Literal, get_args
 
 from madeleine.memory.model import BeingId
-from madeleine.memory.roles import Role
+
+Role = Literal["human", "senior", "agent"]
+"""Who speaks for a being: a person, an agent that is trusted with decisions, any other agent (spec O4)."""
+ROLES: tuple[Role, ...] = get_args(Role)
 
 
 @dataclass(frozen=True, slots=True)

@@ -57,7 +57,7 @@ class Matter(Protocol):
 async def present(view: PatrolReads | Night, offer: Offer) -> Present:
     """The offered memories as they are now."""
     ids = [memory.id for memory in offer.memories]
-    found = await (view.whole(await view.subjects(ids)) if isinstance(view, Night) else view.memories(ids))
+    found = await (view.whole(await view.states(ids)) if isinstance(view, Night) else view.memories(ids))
     return Present({memory.id: memory for memory in found})
 
 

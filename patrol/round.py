@@ -5,17 +5,17 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import Counter
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Iterable
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field, replace
 from datetime import date, datetime
 
-from madeleine.memory.errors import EmbeddingUnavailable
+from madeleine.memory.embedding import Embedded, embed_cached
 from madeleine.memory.language import Spent
 from madeleine.memory.metered_model import MeteredModel
-from madeleine.memory.model import ClusterId, ContentHash, ModelName, RunId, Vector
+from madeleine.memory.model import ClusterId, ModelName, RunId
 from madeleine.memory.ports import Embedder, LanguageModel, WordStatistics
-from madeleine.memory.rules.storing.secrets import Redact, redacted
+from madeleine.memory.rules.storing.secrets import Redact, redact_secrets
 from madeleine.memory.scope import Scope
 from madeleine.patrol.night import Evening, Night
 from madeleine.patrol.ports import PatrolLedger, PatrolReads, PatrolTransaction
@@ -43,7 +43,7 @@ class World:
     embedder: Embedder
     now: Callable[[], datetime]
     today: Callable[[], date]
-    redact: Redact = redacted
+    redact: Redact = redact_secrets
     config: PatrolConfig = PatrolConfig()
     turn: asyncio.Lock = field(default_factory=asyncio.Lock)
     """The one that `StoreScenes` takes: what it has found alive is alive when it is reinforced."""
@@ -56,21 +56,8 @@ class World:
     def model(self) -> ModelName:
         return self.embedder.model
 
-    async def embed(self, texts: Mapping[ContentHash, str]) -> dict[ContentHash, Vector]:
-        """Those known, and the others. Raises `EmbeddingUnavailable`."""
-        known = await self.ledger.vectors(self.model, list(texts))
-        missing = [hash_ for hash_ in texts if hash_ not in known]
-        if not missing:
-            return known
-        rows = await self.embedder.embed([texts[hash_] for hash_ in missing])
-        return known | dict(zip(missing, rows, strict=True))
-
-    async def embed_if_it_can(self, texts: Mapping[ContentHash, str]) -> dict[ContentHash, Vector]:
-        """None of them while the model cannot be had: they are filled in later."""
-        try:
-            return await self.embed(texts)
-        except EmbeddingUnavailable:
-            return {}
+    async def embed(self, texts: Iterable[str]) -> Embedded:
+        return await embed_cached(self.embedder, self.ledger, texts)
 
 
 class Round:
@@ -98,7 +85,7 @@ class Round:
         """What the step under way has done so far."""
         self.made: frozenset[ClusterId] = frozenset()
         """Clusters that this run has made by splitting."""
-        self.view: PatrolReads = world.ledger.patrol_view(scope)
+        self.view: PatrolReads = world.ledger.patrol_reads(scope)
         self.rehearses = rehearses
         self.evening: Evening | None = None
         """What was prepared for ❶ before, as a rehearsal must."""

@@ -11,7 +11,7 @@ from dataclasses import replace
 from madeleine.memory.errors import LanguageModelUnavailable, UnusableAnswer
 from madeleine.memory.language import Rejected
 from madeleine.memory.model import ContentHash, Vector
-from madeleine.memory.patrol_records import KeptOffer, OfferId
+from madeleine.memory.patrol_records import DecisionRequestId, StoredDecisionRequest
 from madeleine.patrol.deciding.answers import Answer, Consolidation, Diary, Split, Summary
 from madeleine.patrol.deciding.decide import decide
 from madeleine.patrol.deciding.decision import Decision, answer_of
@@ -99,13 +99,13 @@ async def _ask(round_: Round, offer: Offer) -> Answer:
 
 
 async def apply(
-    round_: Round, matter: Matter, offer: Offer, answer: Answer, *, settles: OfferId | None = None
+    round_: Round, matter: Matter, offer: Offer, answer: Answer, *, settles: DecisionRequestId | None = None
 ) -> Applied | Rejected:
     """In a transaction of its own; no model is called meanwhile."""
     answer = cleaned(answer, round_.world)
     vectors: Mapping[ContentHash, Vector] = {}
     if texts := await matter.texts(round_.world, round_.view, offer, answer):
-        vectors = await round_.world.embed_if_it_can(texts)
+        vectors = (await round_.world.embed(texts.values())).vectors
     async with round_.night(STEP_OF[offer.kind], Evening(vectors=vectors)) as night:
         if offer.cluster_id is not None:
             await night.read([offer.cluster_id])
@@ -137,7 +137,7 @@ async def hand_out(round_: Round) -> tuple[list[Offer], int]:
     """What waits, as much as fits into an answer, kept so that a decision can be held against it; and on how many
     topics more there may be something to decide. An offer that was made before and says the same is given again. A
     rehearsal only counts."""
-    open_before = [Offer.from_json(one.body) for one in await round_.view.open_offers()]
+    open_before = [Offer.from_json(one.body) for one in await round_.view.open_requests()]
     offers: list[Offer] = []
     room = 0 if round_.rehearses else ANSWER_CHARS
     waiting = 0
@@ -158,25 +158,25 @@ async def hand_out(round_: Round) -> tuple[list[Offer], int]:
                 offers.append(offer)
                 room -= size
     if fresh := [offer for offer in offers if offer not in open_before]:
-        kept = [KeptOffer(id=offer.id, topic=topic_of(offer), body=offer.as_json()) for offer in fresh]
-        await round_.world.ledger.keep_offers(round_.scope, kept, at=round_.world.now())
+        kept = [StoredDecisionRequest(id=offer.id, topic=topic_of(offer), body=offer.as_json()) for offer in fresh]
+        await round_.world.ledger.store_requests(round_.scope, kept, at=round_.world.now())
     return offers, waiting
 
 
 async def carry_out(round_: Round, decisions: Sequence[Decision]) -> list[Decided]:
     """Each by itself: one that cannot be used changes nothing and does not keep the others from counting."""
-    kept = {one.id: one for one in await round_.view.offers([OfferId(one.offer) for one in decisions])}
+    kept = {one.id: one for one in await round_.view.offers([DecisionRequestId(one.offer) for one in decisions])}
     found: list[Decided] = []
     for done, decision in enumerate(decisions, start=1):
-        found.append(await _carry_out(round_, decision, kept.get(OfferId(decision.offer))))
+        found.append(await _carry_out(round_, decision, kept.get(DecisionRequestId(decision.offer))))
         if not found[-1].refused:
-            kept.pop(OfferId(decision.offer), None)
+            kept.pop(DecisionRequestId(decision.offer), None)
         round_.tell(done, len(decisions))
     return found
 
 
-async def _carry_out(round_: Round, decision: Decision, kept: KeptOffer | None) -> Decided:
-    if kept is None or kept.settled_by is not None:
+async def _carry_out(round_: Round, decision: Decision, kept: StoredDecisionRequest | None) -> Decided:
+    if kept is None or kept.decided_by is not None:
         why = "was decided before" if kept else "is not known: it was never made, or too long ago"
         return Decided(
             offer=decision.offer,

@@ -22,7 +22,7 @@ from madeleine.memory.ingest.store import NewScene, Stored, StoreScenes
 from madeleine.memory.ingest.update import UpdateMemory
 from madeleine.memory.language import Answer, Prompt, Spent
 from madeleine.memory.model import Memory, MemoryChanges, MemoryId, Note, RunId, Scene, Status, Vector, content_hash
-from madeleine.memory.patrol_records import Undone
+from madeleine.memory.patrol_records import UndoResult
 from madeleine.memory.recall.ports import Activation
 from madeleine.memory.rules.dynamics.roots import PROTOTYPES
 from madeleine.memory.scope import Scope
@@ -152,15 +152,15 @@ class MortalLedger:
         async with self._ledger.patrol(scope) as transaction:
             yield transaction
 
-    async def keep_offers(self, *args: Any, **fields: Any) -> None:
+    async def store_requests(self, *args: Any, **fields: Any) -> None:
         self._step()
-        await self._ledger.keep_offers(*args, **fields)
+        await self._ledger.store_requests(*args, **fields)
 
     async def finish_run(self, *args: Any) -> None:
         self._step()
         await self._ledger.finish_run(*args)
 
-    async def undo(self, *args: Any, **fields: Any) -> Undone:
+    async def undo(self, *args: Any, **fields: Any) -> UndoResult:
         if self.dead:
             raise Killed("dead")
         return await self._ledger.undo(*args, **fields)
@@ -207,7 +207,7 @@ class Household:
         self.clock.advance(MOMENT)
         return await self.patrol(scope, language=language, steps=steps, **fields)
 
-    async def undo(self, run: RunId, scope: Scope = ADA) -> Undone:
+    async def undo(self, run: RunId, scope: Scope = ADA) -> UndoResult:
         return await self.patrol.undo(scope, run)
 
     async def now(self, one: Memory | MemoryId, scope: Scope = ADA) -> Memory:

@@ -33,7 +33,7 @@ from madeleine.memory.rules.ranking.profiles import (
     linear,
     similarity,
 )
-from madeleine.memory.rules.storing.secrets import Redact, redacted
+from madeleine.memory.rules.storing.secrets import Redact, redact_secrets
 from madeleine.memory.scope import Scope
 
 __all__ = ["Query", "Ranked", "Recall", "RecallConfig", "RecallResult"]
@@ -78,7 +78,7 @@ class Recall:
         config: RecallConfig | None = None,
         reranker: Reranker | None = None,
         costs: CostLog | None = None,
-        redact: Redact = redacted,
+        redact: Redact = redact_secrets,
     ) -> None:
         """`costs`: where it is recorded what a language model costs. `redact` is for queries that one is shown."""
         self._ledger = ledger

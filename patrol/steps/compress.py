@@ -14,7 +14,7 @@ from madeleine.patrol.deciding.checks import Present, checked
 from madeleine.patrol.deciding.offer import Kind, Offer
 from madeleine.patrol.deciding.offering import compress_offer
 from madeleine.patrol.matter import Applied, Topic, present
-from madeleine.patrol.night import Night, subject_of
+from madeleine.patrol.night import Night, state_of
 from madeleine.patrol.ports import PatrolReads
 from madeleine.patrol.round import World
 
@@ -49,7 +49,7 @@ class Compress:
         assert isinstance(found.answer, Summary)
         summary = summary_of(found.answer.summary, offer, now, world.now())
         night.new = (*night.new, summary)
-        night.put(subject_of(summary))
+        night.put(state_of(summary))
         sources = {memory.id: summary.id for memory in offer.memories}
         night.also = replace(
             night.also,

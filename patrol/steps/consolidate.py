@@ -14,7 +14,7 @@ from madeleine.patrol.deciding.effects import consolidated
 from madeleine.patrol.deciding.offer import Kind, Offer
 from madeleine.patrol.deciding.offering import consolidation_offers
 from madeleine.patrol.matter import Applied, Topic, heaviest_first, present, vectors_of
-from madeleine.patrol.night import Night, subject_of
+from madeleine.patrol.night import Night, state_of
 from madeleine.patrol.ports import PatrolReads
 from madeleine.patrol.round import World
 
@@ -23,8 +23,8 @@ class Consolidate:
     kind: Kind = "consolidate"
 
     async def waiting(self, world: World, view: PatrolReads) -> list[Topic]:
-        counts = [count for count in await view.cluster_counts() if count.unsettled]
-        return heaviest_first([Topic("consolidate", count.cluster_id, count.unsettled) for count in counts])
+        counts = [count for count in await view.cluster_counts() if count.unconsolidated]
+        return heaviest_first([Topic("consolidate", count.cluster_id, count.unconsolidated) for count in counts])
 
     async def offers(self, world: World, view: PatrolReads, topic: Topic) -> list[Offer]:
         found = await view.clusters([ClusterId(topic.key)])
@@ -53,7 +53,7 @@ class Consolidate:
         assert isinstance(found.answer, Consolidation)
         changed = consolidated(found.answer, offer, now.memories)
         for memory in changed:
-            night.put(subject_of(memory))
+            night.put(state_of(memory))
         retold = tuple(memory for memory in changed if _is_retold(memory, now.memories[memory.id]))
         hashes = {memory.content_hash for memory in retold}
         # A summary that has died tells of nothing: what it stood for speaks for itself again.
@@ -61,7 +61,7 @@ class Consolidate:
         night.also = replace(
             night.also,
             compressed={**night.also.compressed, **dict.fromkeys(unhidden)},
-            retold=(*night.also.retold, *retold),
+            rewritten=(*night.also.rewritten, *retold),
             model=night.model,
             vectors={hash_: vector for hash_, vector in night.evening.vectors.items() if hash_ in hashes},
         )

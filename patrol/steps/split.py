@@ -53,7 +53,7 @@ class SplitCluster:
         made = []
         for part in found.answer.parts:
             new = night.add_sub_cluster(part.name, cluster.parent_id)
-            night.move(await night.subjects(part.memories), new.id)
+            night.move(await night.states(part.memories), new.id)
             made.append(new.id)
         await night.recompute([cluster.id, *made])
         moved = sum(len(part.memories) for part in found.answer.parts)

@@ -15,7 +15,7 @@ import httpx
 import jwt
 
 from madeleine.memory.errors import MadeleineError
-from madeleine.memory.roles import ROLES
+from madeleine.memory.scope import ROLES
 from madeleine.server.http.access_token import CallerToken
 from madeleine.server.http.tokens import parse_being_id
 from madeleine.server.mcp.caller import Caller

@@ -12,9 +12,9 @@ import secrets
 from dataclasses import dataclass, field
 from datetime import datetime
 
+from madeleine.memory.bearer_tokens import BearerToken, BearerTokenId
 from madeleine.memory.model import BeingId
-from madeleine.memory.roles import Role
-from madeleine.memory.tokens import Token, TokenId
+from madeleine.memory.scope import Role
 from madeleine.server.http.ports import TokenLedger
 
 PREFIX = "mdl_"
@@ -23,8 +23,8 @@ _BEING = re.compile(r"[^\x00-\x1f\ud800-\udfff]{1,200}")
 
 
 @dataclass(frozen=True, slots=True)
-class NewToken:
-    token: Token
+class NewBearerToken:
+    token: BearerToken
     bearer: str = field(repr=False)
     """The text that the holder sends. It is stored nowhere."""
 
@@ -38,10 +38,10 @@ def create_token(
     name: str,
     expires_at: datetime | None,
     now: datetime,
-) -> NewToken:
+) -> NewBearerToken:
     id_, secret = secrets.token_hex(6), secrets.token_urlsafe(32)
-    token = Token(
-        id=TokenId(id_),
+    token = BearerToken(
+        id=BearerTokenId(id_),
         secret_hash=hash_secret(secret),
         being_id=being_id,
         role=role,
@@ -51,19 +51,19 @@ def create_token(
         created_at=now,
         expires_at=expires_at,
     )
-    return NewToken(token, f"{PREFIX}{id_}_{secret}")
+    return NewBearerToken(token, f"{PREFIX}{id_}_{secret}")
 
 
 def hash_secret(secret: str) -> bytes:
     return hashlib.sha256(secret.encode()).digest()
 
 
-async def find_valid_token(bearer: str, ledger: TokenLedger, *, now: datetime) -> Token | None:
+async def find_valid_token(bearer: str, ledger: TokenLedger, *, now: datetime) -> BearerToken | None:
     """None if it is not one of ours, or not valid now. Its resource is not checked here."""
     match = _BEARER.fullmatch(bearer)
     if match is None:
         return None
-    token = await ledger.find(TokenId(match[1]))
+    token = await ledger.find(BearerTokenId(match[1]))
     expected = token.secret_hash if token else bytes(32)
     is_secret = hmac.compare_digest(hash_secret(match[2]), expected)
     return token if token and is_secret and token.valid(now) else None

@@ -10,7 +10,7 @@ from mcp.server.context import ServerRequestContext
 
 from madeleine.memory.model import BeingId
 from madeleine.memory.ports import LanguageModel
-from madeleine.memory.roles import Role
+from madeleine.memory.scope import Role
 
 Context = ServerRequestContext[None, object]
 

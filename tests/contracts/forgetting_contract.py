@@ -9,7 +9,7 @@ from typing import Protocol
 
 import numpy as np
 
-from madeleine.memory.ingest.ports import Erased, ForgetLedger, RemainsSource, UpdateLedger
+from madeleine.memory.ingest.ports import Erased, ForgetLedger, ScrubLedger, UpdateLedger
 from madeleine.memory.model import ClusterId, DatedAction, Memory, MemoryChanges, MemoryId, ModelName, Scene, Vector
 from madeleine.memory.patrol_records import PatrolChanges
 from madeleine.memory.recall.ports import Activation
@@ -39,7 +39,7 @@ OTHER = ModelName("other")
 DESK = Scope(ADA.being_id, client="desk")
 
 
-class ForgetfulLedger(AnyLedger, ForgetLedger, UpdateLedger, RemainsSource, Protocol):
+class ForgetfulLedger(AnyLedger, ForgetLedger, UpdateLedger, ScrubLedger, Protocol):
     pass
 
 
@@ -142,7 +142,7 @@ class ForgettingContract:
         assert await the(ledger, theirs, BOB) == before
         assert len(await ledger.revisions(BOB, [theirs.id])) == 1
         assert list(await ledger.vectors(MODEL, [theirs.content_hash])) == [theirs.content_hash]
-        assert await ledger.remains() == []
+        assert await ledger.pending_scrubs() == []
 
     # --- forgetting
 
@@ -171,13 +171,13 @@ class ForgettingContract:
         await stored(ledger, one, two)
         await ledger.forget(ADA, [one.id], at=LATER)
         await ledger.forget(ADA, [two.id], at=LATER)
-        first, second = await ledger.remains()
+        first, second = await ledger.pending_scrubs()
         assert (first[1], second[1]) == (one.id, two.id)
         await ledger.scrub()
-        await ledger.clear_remains([first[0]])
-        assert await ledger.remains() == [second]
+        await ledger.clear_scrubs([first[0]])
+        assert await ledger.pending_scrubs() == [second]
         assert await ledger.forget(ADA, [one.id], at=LATER) == Erased()
-        assert await ledger.remains() == [second]
+        assert await ledger.pending_scrubs() == [second]
 
     async def test_a_vector_stays_while_another_memory_has_the_text(self, ledger: ForgetfulLedger) -> None:
         one, twin = memory("Rome"), memory("Rome", scope=BOB)
@@ -223,7 +223,7 @@ class ForgettingContract:
             places = {gone.id: "alone", stays.id: "mixed"}
             await transaction.apply(
                 PatrolChanges(
-                    subjects=tuple(
+                    states=tuple(
                         replace(one, cluster_id=ClusterId(places[one.id]))
                         for one in await everyone(ledger, transaction)
                     ),
@@ -308,7 +308,7 @@ class ForgettingContract:
             forgetting = asyncio.create_task(ledger.forget(ADA, [one.id], at=LATER))
             changed = [replace(subject, session_count=7) for subject in await everyone(ledger, transaction)]
             await asyncio.sleep(0)
-            await transaction.apply(PatrolChanges(subjects=tuple(changed)), run=RUN, step="assign")
+            await transaction.apply(PatrolChanges(states=tuple(changed)), run=RUN, step="assign")
             assert not forgetting.done()
         assert await forgetting == Erased((one.id,))
         assert [left.session_count for left in await ledger.all_memories(after=None, limit=9)] == [7]
@@ -333,7 +333,7 @@ class ForgettingContract:
                 cluster("root", "Private", "root", is_root=True),
                 cluster("c", "…", "root", vector=vector(0.5, 0.5), model=MODEL),
             )
-            await transaction.apply(PatrolChanges(subjects=moved, clusters=made), run=RUN, step="assign")
+            await transaction.apply(PatrolChanges(states=moved, clusters=made), run=RUN, step="assign")
 
     async def _vector(self, ledger: AnyLedger) -> list[float] | None:
         async with ledger.patrol(ADA) as transaction:

@@ -26,7 +26,7 @@ from madeleine.memory.keyword_search import KeywordQuery
 from madeleine.memory.language import Prompt
 from madeleine.memory.model import DatedAction, Memory, MemoryChanges, Scene
 from madeleine.memory.watch.extraction import Extracted
-from madeleine.memory.watch.observe import Drawn, Observation
+from madeleine.memory.watch.observe import AgentMemory, Observation
 from madeleine.server.settings.settings import Settings
 from madeleine.server.wiring.open_memory import OpenMemory, open_memory
 from tests.doubles import ADA, BOB, NOW
@@ -127,7 +127,7 @@ async def test_the_messages_that_it_was_drawn_from_are_gone_too(tmp_path: Path) 
     """With the title of their session, and with a key and an index of their words. And messages that are forgotten by
     themselves."""
     words = ("xylophoniser", "quincewood", "Brandauerin", "zwischenlagered", "marzipanstone", "key-zzyzx")
-    drawn = Drawn(Extracted("Zoé buried a xylophoniser", ("joy",), 0.7, "Bury xylophonisers deeper"), (0,))
+    drawn = AgentMemory(Extracted("Zoé buried a xylophoniser", ("joy",), 0.7, "Bury xylophonisers deeper"), (0,))
     async with open_memory(Settings(data_dir=tmp_path), embedder=DenseWords(dim=96)) as memory:
         filler = [NewMessage(role="assistant", text=scene.scene.action) for scene in filling(random.Random(1), 90)]
         text = "I buried the xylophoniser under the quincewood. " + "It was a long evening. " * 400
@@ -253,7 +253,7 @@ async def test_while_others_store_recall_and_patrol_nothing_else_is_lost_and_not
         async def tend() -> None:
             while busy:
                 await memory.use.patrol(ADA)
-                await memory.keeper.fill_in_vectors()
+                await memory.keeper.embed_missing()
 
         async def forget(secret: Memory) -> Forgotten:
             secrets.append(secret)

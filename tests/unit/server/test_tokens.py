@@ -10,12 +10,12 @@ from pathlib import Path
 
 import pytest
 
+from madeleine.memory.bearer_tokens import BearerTokenId
 from madeleine.memory.errors import InvalidInput
 from madeleine.memory.model import BeingId
-from madeleine.memory.tokens import TokenId
 from madeleine.server.cli.token_command import expiry
 from madeleine.server.http.serve import anonymous_caller, require_auth_when_exposed
-from madeleine.server.http.tokens import NewToken, create_token, find_valid_token, parse_being_id
+from madeleine.server.http.tokens import NewBearerToken, create_token, find_valid_token, parse_being_id
 from madeleine.server.mcp.caller import Caller
 from madeleine.server.settings.settings import Settings
 from madeleine.storage.sql.operations.tokens import open_tokens
@@ -23,7 +23,7 @@ from madeleine.storage.sql.operations.tokens import open_tokens
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
 
 
-def minted(*, expires_at: datetime | None = None) -> NewToken:
+def minted(*, expires_at: datetime | None = None) -> NewBearerToken:
     return create_token(
         BeingId("ada"),
         role="human",
@@ -64,7 +64,7 @@ async def test_a_revoked_or_expired_token_is_not_recognised_and_stays_known(tmp_
         found = await tokens.find(made.token.id)
         assert found is not None
         assert found.revoked_at == NOW
-        assert not await tokens.revoke(TokenId("none"), at=NOW)
+        assert not await tokens.revoke(BearerTokenId("none"), at=NOW)
 
 
 async def test_a_token_revoked_by_another_process_is_refused_at_once(tmp_path: Path) -> None:

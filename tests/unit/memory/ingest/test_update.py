@@ -92,7 +92,7 @@ async def test_without_the_model_it_is_changed_and_found_by_its_words(home: Open
     assert "told to be away" in done.unembedded
     assert await recalled(home, OSLO) == [one.id]
     embedder.available = True
-    assert await home.keeper.fill_in_vectors() == 1
+    assert await home.keeper.embed_missing() == 1
     assert await home.ledger.without_vector(embedder.model, limit=9) == []
 
 
@@ -127,7 +127,7 @@ async def test_a_vector_that_is_filled_in_too_late_is_not_kept(home: OpenMemory,
     one = await stored(home)
     embedder.available = True
     embedder.hold()
-    filling = asyncio.create_task(home.keeper.fill_in_vectors())
+    filling = asyncio.create_task(home.keeper.embed_missing())
     await embedder.asked.wait()
     await home.ledger.forget(ADA, [one.id], at=NOW)
     embedder.go.set()

@@ -19,7 +19,7 @@ from madeleine.memory.recall.recall import Query
 from madeleine.memory.rules.prompting.prompt import prompt_block
 from madeleine.memory.rules.prompting.saying import PROMPT
 from madeleine.memory.scope import Scope
-from tests.contracts.ledger_contract import WAIT_S, apply, subjects
+from tests.contracts.ledger_contract import WAIT_S, apply, states
 from tests.doubles import ADA, NOW, WordEmbedder, a_memory
 from tests.unit.memory.recall.homes import DIM, Home, ids
 
@@ -139,8 +139,8 @@ async def test_what_died_since_it_was_indexed_is_not_recalled_and_others_take_it
     """spec P9: the index lags behind a patrol, the ledger does not."""
     folded = a_memory("harbor harbor harbor harbor", compressed=True)
     await home.put(LONG, folded, *SHORT)
-    dead = [replace((await subjects(home.ledger))[one.id], status="dead") for one in (LONG, SHORT[1])]
-    await apply(home.ledger, PatrolChanges(subjects=tuple(dead)))
+    dead = [replace((await states(home.ledger))[one.id], status="dead") for one in (LONG, SHORT[1])]
+    await apply(home.ledger, PatrolChanges(states=tuple(dead)))
     found = await home.recall()(ADA, Query(text="harbor"))
     assert ids(found) == ids([SHORT[0], SHORT[2], SHORT[3]])
     assert found.total_tokens == 4 + 2 + 3

@@ -14,7 +14,7 @@ from madeleine.memory.language import Prompt, Spent
 from madeleine.memory.model import RunId
 from madeleine.memory.recall.recall import Query, RecallConfig, RecallResult
 from madeleine.memory.recall.reformulation import Judgement, ReformulationConfig, prompt_of
-from madeleine.memory.rules.storing.secrets import redacted
+from madeleine.memory.rules.storing.secrets import redact_secrets
 from madeleine.memory.scope import Scope
 from tests.doubles import ADA, NOW, a_memory
 from tests.household import Mind
@@ -186,7 +186,7 @@ async def test_the_model_sees_a_bounded_prompt_without_secrets_whose_tags_no_mem
     assert prompt.text.count("</memory>") == 1
     assert prompt.text.endswith("</memory>")
     assert (prompt.purpose, prompt.size, prompt.max_tokens) == ("reformulate", "small", 300)
-    assert len(prompt_of(redacted("x" * 30_000).text, [odd] * 50).text) < 2_000 + 11 * 310
+    assert len(prompt_of(redact_secrets("x" * 30_000).text, [odd] * 50).text) < 2_000 + 11 * 310
 
 
 def test_the_shape_of_the_answer_has_no_more_than_it_needs() -> None:

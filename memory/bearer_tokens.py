@@ -7,16 +7,16 @@ from datetime import datetime
 from typing import NewType
 
 from madeleine.memory.model import BeingId
-from madeleine.memory.roles import Role
+from madeleine.memory.scope import Role
 
-TokenId = NewType("TokenId", str)
+BearerTokenId = NewType("BearerTokenId", str)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Token:
+class BearerToken:
     """`resource` is the URL of the one server that takes it (RFC 8707)."""
 
-    id: TokenId
+    id: BearerTokenId
     secret_hash: bytes
     """SHA-256 of the secret part, 32 bytes."""
     being_id: BeingId

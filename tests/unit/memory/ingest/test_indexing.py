@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from madeleine.inference.scripts import latin_share
-from madeleine.memory.ingest.pointing import index_points
+from madeleine.memory.ingest.indexing import index_points
 from madeleine.memory.rules.prompting.prompt import prompt_line
 from tests.doubles import WordEmbedder, a_memory
 

@@ -5,17 +5,17 @@ from __future__ import annotations
 import asyncio
 
 from madeleine.memory.ingest.index_keeper import IndexKeeper
-from madeleine.memory.ingest.ports import RemainsSource
+from madeleine.memory.ingest.ports import ScrubLedger
 from madeleine.memory.ports import Index
 
 
-class Erasure:
+class Scrubber:
     """Works off the marks that `forget` leaves. One task calls `finish`, others ask for it and wait.
 
     The marks are in the ledger: what a killed process leaves undone is found and finished by the next one.
     """
 
-    def __init__(self, source: RemainsSource, keeper: IndexKeeper, index: Index) -> None:
+    def __init__(self, source: ScrubLedger, keeper: IndexKeeper, index: Index) -> None:
         self._source = source
         self._keeper = keeper
         self._index = index
@@ -54,14 +54,14 @@ class Erasure:
                     turn.set_result(succeeded)
 
     async def _work_off(self) -> int:
-        remains = await self._source.remains()
+        remains = await self._source.pending_scrubs()
         if not remains:
             return 0
-        await self._keeper.take_out(list(dict.fromkeys(id_ for _, id_ in remains)))
+        await self._keeper.remove_memories(list(dict.fromkeys(id_ for _, id_ in remains)))
         # Others told of it, too, and were marked when they ceased to: what the index has of them is replaced first.
         await self._keeper.catch_up(to_now=True)
         await self._source.scrub()
         await self._index.scrub()
         # Only now: until here a crash must find them.
-        await self._source.clear_remains([mark for mark, _ in remains])
+        await self._source.clear_scrubs([mark for mark, _ in remains])
         return len(remains)

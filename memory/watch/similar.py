@@ -22,27 +22,27 @@ _READ = 8_000
 """Characters of a text by which memories are looked up."""
 
 
-class FamiliarIndex(Protocol):
+class CandidateIndex(Protocol):
     async def candidates(self, scope: Scope, query: CandidateQuery, vector: PendingVector) -> CandidatePool: ...
 
 
 @dataclass(frozen=True, slots=True)
-class Near:
+class SimilarMemory:
     """`cosine`: 0 where there are no vectors."""
 
     memory: Memory
     cosine: float
 
 
-class Familiar:
+class SimilarMemories:
     """Looking leaves no trace: nothing comes to mind by it."""
 
-    def __init__(self, ledger: RecallLedger, index: FamiliarIndex, embedder: Embedder) -> None:
+    def __init__(self, ledger: RecallLedger, index: CandidateIndex, embedder: Embedder) -> None:
         self._ledger = ledger
         self._index = index
         self._embedder = embedder
 
-    async def near(self, scope: Scope, texts: Sequence[str]) -> list[list[Near]]:
+    async def near(self, scope: Scope, texts: Sequence[str]) -> list[list[SimilarMemory]]:
         """For each text. By words alone while the embedding model is away. Raises `IndexUnavailable`."""
         if not texts:
             return []
@@ -52,11 +52,11 @@ class Familiar:
             vectors = list(await self._embedder.embed(texts))
         return [await self._near(scope, text, vector) for text, vector in zip(texts, vectors, strict=True)]
 
-    async def _near(self, scope: Scope, text: str, vector: Vector | None) -> list[Near]:
+    async def _near(self, scope: Scope, text: str, vector: Vector | None) -> list[SimilarMemory]:
         async def given() -> Vector | None:
             return vector
 
         query = CandidateQuery(words=text, statuses=EVERY, sparse_limit=BY_WORDS, dense_limit=BY_MEANING)
         pool = await self._index.candidates(scope, query, given)
         cosines = dict(zip(pool.ids, map(float, pool.cosine), strict=True))
-        return [Near(one, cosines[one.id]) for one in await self._ledger.memories(scope, pool.ids)]
+        return [SimilarMemory(one, cosines[one.id]) for one in await self._ledger.memories(scope, pool.ids)]

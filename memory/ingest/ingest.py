@@ -9,17 +9,18 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import asdict, dataclass, field, replace
 from datetime import datetime
 from typing import Any, Literal, Protocol
 
-from madeleine.memory.errors import EmbeddingUnavailable, InvalidInput, KeyConflict
+from madeleine.memory.embedding import embed_cached
+from madeleine.memory.errors import InvalidInput, KeyConflict
 from madeleine.memory.ingest.centroid import Centroids
-from madeleine.memory.ingest.ports import KeyedEarlier
+from madeleine.memory.ingest.ports import KeyOutcome
 from madeleine.memory.ingest.rarity import Rarity
-from madeleine.memory.ingest.redaction import Cleaning
+from madeleine.memory.ingest.redaction import Redaction
 from madeleine.memory.ingest.store import NewScene, Stored, StoreScenes
 from madeleine.memory.model import (
     BeingId,
@@ -39,7 +40,7 @@ from madeleine.memory.rules.dynamics.novelty import novelty
 from madeleine.memory.rules.storing.chunking import LIMITS, ChunkLimits, chunked
 from madeleine.memory.rules.storing.routing import route
 from madeleine.memory.rules.storing.salience import signals
-from madeleine.memory.rules.storing.secrets import Redact, redacted
+from madeleine.memory.rules.storing.secrets import Redact, redact_secrets
 from madeleine.memory.scope import Scope
 from madeleine.memory.text.cleaning import cleaned
 from madeleine.memory.text.cutting import last_cut
@@ -52,7 +53,7 @@ _Done = asyncio.Future[None]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PouredText:
+class IngestText:
     """`category`: of all its chunks, None to tell by what each says. `key`: idempotent; `when` and `actors`: of all."""
 
     text: str
@@ -81,7 +82,7 @@ class Chunk:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Poured:
+class Ingested:
     """`text`: as it was cut, cleaned and without secrets. `repeated`: the key was used before for the same text, and
     nothing was done again. `unembedded`: why it is found by its words only, for now."""
 
@@ -95,7 +96,7 @@ class Poured:
 class IngestLedger(Protocol):
     async def vectors(self, model: ModelName, hashes: Sequence[ContentHash]) -> dict[ContentHash, Vector]: ...
 
-    async def keyed(self, scope: Scope, keys: Sequence[str]) -> dict[str, KeyedEarlier]: ...
+    async def keyed(self, scope: Scope, keys: Sequence[str]) -> dict[str, KeyOutcome]: ...
 
     async def memories(self, scope: Scope, ids: Sequence[MemoryId]) -> list[Memory]: ...
 
@@ -129,7 +130,7 @@ class Ingest:
         rarity: Rarity,
         *,
         now: Callable[[], datetime],
-        redact: Redact = redacted,
+        redact: Redact = redact_secrets,
         threshold: float = THRESHOLD,
         limits: ChunkLimits = LIMITS,
     ) -> None:
@@ -144,15 +145,15 @@ class Ingest:
         self._limits = limits
         self._last: dict[tuple[BeingId, str], _Done] = {}
 
-    async def __call__(self, scope: Scope, given: PouredText) -> Poured:
+    async def __call__(self, scope: Scope, given: IngestText) -> Ingested:
         """All chunks that are worth it are stored, in one transaction; those of a session in the order in which its
         texts came, though they are embedded at the same time. Raises `KeyConflict` if the key was used for another
         text, `InvalidInput` if it is a secret, `StorageFull` and `StorageError`."""
         async with self._place_in(scope, given.session_id) as before:
             return await self._pour(scope, given, before)
 
-    async def _pour(self, scope: Scope, given: PouredText, before: _Done | None) -> Poured:
-        cleaning = Cleaning(self._redact)
+    async def _pour(self, scope: Scope, given: IngestText, before: _Done | None) -> Ingested:
+        cleaning = Redaction(self._redact)
         # Before it is cut: a secret may be longer than a chunk.
         text = await asyncio.to_thread(lambda: cleaning.text(cleaned(given.text)))
         self._refuse_secret(given.key)
@@ -161,32 +162,33 @@ class Ingest:
         chunks = [chunk async for chunk in self._chunks(text)]
         # In a thread: there may be thousands, at a millisecond each, and the event loop has other calls to answer.
         scenes = await asyncio.to_thread(_scenes, given, chunks)
-        vectors, unembedded = await self._embed(scenes.values())
+        texts = [embed_text(one.scene, one.feeling) for one in scenes.values()]
+        embedded = await embed_cached(self._embedder, self._ledger, texts)
         if before is not None:
             await asyncio.wait([before])
-        scored = await self._score(scope, scenes, vectors)
+        scored = await self._score(scope, scenes, embedded.vectors)
         kept = [one for one in scored if one.importance >= self._threshold]
         kept += await self._kept_before(scope, [one for one in scored if one.importance < self._threshold])
         kept.sort(key=lambda one: one.start)
-        stored = await self._store(scope, [one.scene for one in kept], vectors=vectors) if kept else []
+        stored = await self._store(scope, [one.scene for one in kept], vectors=embedded.vectors) if kept else []
         fate = {one.start: _kept(one, found) for one, found in zip(kept, stored, strict=True)}
-        poured = Poured(
+        poured = Ingested(
             text=text,
             chunks=tuple(fate.get(one.start) or _dropped(one) for one in scored),
-            unembedded=unembedded,
+            unembedded=embedded.unavailable,
             redacted=cleaning.found,
         )
         if given.key is not None:
             await self._ledger.keep_outcome(scope, given.key, _to_json(poured), at=self._now())
         return poured
 
-    async def _as_before(self, scope: Scope, key: str, text: str, outcome: Mapping[str, Any]) -> Poured:
+    async def _as_before(self, scope: Scope, key: str, text: str, outcome: Mapping[str, Any]) -> Ingested:
         chunks = tuple(Chunk(**one) for one in outcome["chunks"])
         if "digest" not in outcome:
             chunks = await self._what_is_left(scope, key, text, chunks)
         elif outcome["digest"] != _digest(text):
             raise KeyConflict(key)
-        return Poured(text=text, chunks=chunks, repeated=True, redacted=outcome["redacted"])
+        return Ingested(text=text, chunks=chunks, repeated=True, redacted=outcome["redacted"])
 
     async def _what_is_left(self, scope: Scope, key: str, text: str, chunks: Sequence[Chunk]) -> tuple[Chunk, ...]:
         """Some of it was forgotten since, and with that what the text was. The parts that are left can be held against
@@ -252,19 +254,6 @@ class Ingest:
                 yield chunk
             start += len(section)
 
-    async def _embed(self, scenes: Iterable[NewScene]) -> tuple[dict[ContentHash, Vector], str]:
-        """By content hash: those that are cached, the others in one batch; else why there are none."""
-        texts = {content_hash(text): text for text in (embed_text(one.scene, one.feeling) for one in scenes)}
-        vectors = await self._ledger.vectors(self._embedder.model, list(texts))
-        missing = [hash_ for hash_ in texts if hash_ not in vectors]
-        if missing:
-            try:
-                rows = await self._embedder.embed([texts[hash_] for hash_ in missing])
-            except EmbeddingUnavailable as error:
-                return vectors, str(error)
-            vectors |= dict(zip(missing, rows, strict=True))
-        return vectors, ""
-
     async def _score(
         self, scope: Scope, scenes: Mapping[int, NewScene], vectors: Mapping[ContentHash, Vector]
     ) -> list[_Scored]:
@@ -292,7 +281,7 @@ class Ingest:
         return [one for one in low if one.scene.key in keyed]
 
 
-def _scenes(given: PouredText, chunks: Sequence[str]) -> dict[int, NewScene]:
+def _scenes(given: IngestText, chunks: Sequence[str]) -> dict[int, NewScene]:
     """By where each begins in the text that the chunks are."""
     found: dict[int, NewScene] = {}
     start = 0
@@ -338,7 +327,7 @@ def _dropped(one: _Scored) -> Chunk:
 # --- what is noted down -----------------------------------------------------------------------------------------
 
 
-def _to_json(poured: Poured) -> dict[str, Any]:
+def _to_json(poured: Ingested) -> dict[str, Any]:
     """Without any of its text."""
     return {
         "digest": _digest(poured.text),

@@ -15,12 +15,12 @@ from numpy.typing import NDArray
 
 from madeleine.memory.errors import InvalidInput, KeyConflict, StorageError
 from madeleine.memory.ingest.centroid import Centroids
-from madeleine.memory.ingest.pour import Ingest, Poured, PouredText
+from madeleine.memory.ingest.ingest import Ingest, Ingested, IngestText
 from madeleine.memory.ingest.rarity import Rarity
 from madeleine.memory.ingest.store import NewScene, Stored, StoreScenes
 from madeleine.memory.model import Scene
 from madeleine.memory.rules.storing.chunking import ChunkLimits
-from madeleine.memory.rules.storing.secrets import redacted
+from madeleine.memory.rules.storing.secrets import redact_secrets
 from madeleine.memory.scope import Scope
 from tests.doubles import ADA, BOB
 from tests.household import Household, rows
@@ -55,12 +55,12 @@ class Pouring:
             Centroids(home.ledger, home.embedder.model),
             Rarity(home.words),
             now=home.clock,
-            redact=redacted,
+            redact=redact_secrets,
             **given,
         )
 
-    async def __call__(self, text: str, *, scope: Scope = ADA, **fields: Any) -> Poured:
-        return await self.ingest(scope, PouredText(text=text, **fields))
+    async def __call__(self, text: str, *, scope: Scope = ADA, **fields: Any) -> Ingested:
+        return await self.ingest(scope, IngestText(text=text, **fields))
 
     async def kept(self) -> list[str]:
         return sorted(memory.scene.action for memory in await self.home.all())
@@ -71,7 +71,7 @@ def pour(home: Household) -> Pouring:
     return Pouring(home)
 
 
-def statuses(poured: Poured) -> list[str]:
+def statuses(poured: Ingested) -> list[str]:
     return [chunk.status for chunk in poured.chunks]
 
 
@@ -161,7 +161,7 @@ async def test_one_that_is_known_already_is_reinforced_and_linked_ones_say_so(po
 async def test_a_long_text_is_cut_a_section_at_a_time_and_nothing_is_lost(
     pour: Pouring, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("madeleine.memory.ingest.pour.SECTION_CHARS", 100)
+    monkeypatch.setattr("madeleine.memory.ingest.ingest.SECTION_CHARS", 100)
     pour.ingest = pour.again(threshold=0.0)
     text = "\n\n".join(f"{TRIP} {number}" for number in range(20))
     poured = await pour(text)
@@ -260,7 +260,7 @@ async def test_what_a_killed_process_had_stored_is_not_stored_twice_nor_called_d
     text = f"{SOUP}\n\n{TEA}"
     dying = pour.again(store=Dying(pour.store))
     with pytest.raises(StorageError):
-        await dying(ADA, PouredText(text=text, key="k"))
+        await dying(ADA, IngestText(text=text, key="k"))
     pour.ingest = pour.again()
     poured = await pour(text, key="k")
     assert statuses(poured) == ["stored", "stored"]
@@ -326,7 +326,7 @@ async def test_a_text_that_fails_does_not_hold_up_the_next_of_its_session(pour: 
         pour(SOUP, key="k", session_id="s"), pour(TEA, session_id="s"), return_exceptions=True
     )
     assert isinstance(failed, KeyConflict)
-    assert isinstance(poured, Poured)
+    assert isinstance(poured, Ingested)
 
 
 # --- what is noted down
