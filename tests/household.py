@@ -150,21 +150,21 @@ class MortalLedger:
     @asynccontextmanager
     async def patrol(self, scope: Scope) -> AsyncIterator[PatrolTransaction]:
         self._step()
-        async with self._ledger.patrols.patrol(scope) as transaction:
+        async with self._ledger.patrol(scope) as transaction:
             yield transaction
 
     async def store_requests(self, *args: Any, **fields: Any) -> None:
         self._step()
-        await self._ledger.patrols.store_requests(*args, **fields)
+        await self._ledger.store_requests(*args, **fields)
 
     async def finish_run(self, *args: Any) -> None:
         self._step()
-        await self._ledger.patrols.finish_run(*args)
+        await self._ledger.finish_run(*args)
 
     async def undo(self, *args: Any, **fields: Any) -> UndoResult:
         if self.dead:
             raise Killed("dead")
-        return await self._ledger.patrols.undo(*args, **fields)
+        return await self._ledger.undo(*args, **fields)
 
 
 class Household:

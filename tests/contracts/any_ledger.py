@@ -7,8 +7,8 @@ from typing import Protocol
 from madeleine.memory.audit import AuditReader
 from madeleine.memory.context.ports import ContextLedger, ProfileLedger
 from madeleine.memory.ingest.centroid import CentroidSource
-from madeleine.memory.ingest.ports import ForgetLedger, IndexSource, ScrubLedger, StoreLedger, UpdateLedger
 from madeleine.memory.ingest.ingest import IngestLedger
+from madeleine.memory.ingest.ports import ForgetLedger, IndexSource, ScrubLedger, StoreLedger, UpdateLedger
 from madeleine.memory.recall.ports import ActivationLog, BrowseLedger, RecallLedger, SearchLedger, TagLedger
 from madeleine.memory.watch.ports import ChatLedger, CostLedger, WatchLedger
 from madeleine.memory.watch.remember import RememberLedger

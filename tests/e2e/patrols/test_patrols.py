@@ -70,7 +70,7 @@ def runs_of(data_dir: Path) -> list[dict[str, Any]]:
 
     async def read() -> list[dict[str, Any]]:
         async with patrol_runs(Settings(data_dir=data_dir)) as ledger:
-            return [as_json(one) for one in await ledger.patrols.runs(ADA, limit=20)]
+            return [as_json(one) for one in await ledger.runs(ADA, limit=20)]
 
     with ThreadPoolExecutor(max_workers=1) as other:
         return other.submit(asyncio.run, read()).result()
