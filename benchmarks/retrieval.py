@@ -140,7 +140,7 @@ async def measure(memory: OpenMemory, name: str, units: Sequence[data_sets.Unit]
     result = SetResult()
     ledger = memory.ledger
     open_gate = Recall(
-        ledger,
+        ledger.recall,
         memory.index,
         memory.embedder,
         ledger.activations,

@@ -9,7 +9,7 @@ from datetime import datetime
 
 from madeleine.memory.errors import InvalidInput
 from madeleine.memory.model import ClusterId, Memory, MemoryId, Revision
-from madeleine.memory.recall.ports import Activation, ActivationLog, ClusterSummary, RevisitLedger
+from madeleine.memory.recall.ports import Activation, ActivationLog, BrowseLedger, ClusterSummary
 from madeleine.memory.recall.search import DEAD_HIT, LIVING_HIT
 from madeleine.memory.scope import Scope
 
@@ -30,7 +30,7 @@ class MemoryPage:
 class BrowseMemories:
     """The use case. Each living memory that is shown gets +1 reactivation, each dead one +2."""
 
-    def __init__(self, ledger: RevisitLedger, activations: ActivationLog, *, now: Callable[[], datetime]) -> None:
+    def __init__(self, ledger: BrowseLedger, activations: ActivationLog, *, now: Callable[[], datetime]) -> None:
         self._ledger = ledger
         self._activations = activations
         self._now = now

@@ -88,7 +88,7 @@ class ClusterSummary:
     dead: int
 
 
-class RevisitLedger(Protocol):
+class BrowseLedger(Protocol):
     async def memories(self, scope: Scope, ids: Sequence[MemoryId]) -> list[Memory]: ...
 
     async def revisions(self, scope: Scope, ids: Sequence[MemoryId]) -> list[Revision]:
