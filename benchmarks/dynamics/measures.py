@@ -141,11 +141,11 @@ def _changed(answers: Sequence[FinalAnswer]) -> dict[str, Any]:
 
 
 async def store_size(simulation: Simulation, data_dir: Path) -> dict[str, int]:
-    await simulation.memory.ledger.checkpoint()
+    await simulation.memory.ledger.database.checkpoint()
     await simulation.memory.index.flush()
     status = await simulation.status_counts()
     return status | {
-        "memories": await simulation.memory.ledger.count_memories(),
+        "memories": await simulation.memory.ledger.index_source.count_memories(),
         "living points": status["active"] + status["dying"],
         "ledger bytes": (data_dir / LEDGER).stat().st_size,
     }

@@ -35,7 +35,7 @@ class House:
         self.memory = memory
         use = memory.use.context
         self.context = BuildContext(
-            memory.ledger, use._recall, use._search, memory.embedder, memory.ledger.activations,
+            memory.ledger.context, use._recall, use._search, memory.embedder, memory.ledger.activations,
             now=lambda: AT, today=lambda: TODAY,
         )  # fmt: skip
 
@@ -58,10 +58,12 @@ class House:
             )
             for n, text in enumerate(texts)
         ]  # fmt: skip
-        await self.memory.ledger.append(scope, session, said, keys=[None] * len(said), interface=scope.client)
+        await self.memory.ledger.conversations.append(
+            scope, session, said, keys=[None] * len(said), interface=scope.client
+        )
 
     async def write_diary(self, *days: tuple[str, str], thoughts: Sequence[str] = (), scope: Scope = ADA) -> None:
-        async with self.memory.ledger.patrol(scope) as transaction:
+        async with self.memory.ledger.patrols.patrol(scope) as transaction:
             for day, text in days:
                 entry = DiaryEntry(date=day, text=text, sources=(), written_at=AT)
                 await transaction.apply(PatrolChanges(diary=entry), run=RunId("r"), step="diary")
@@ -80,7 +82,7 @@ class House:
 
     async def reactivations(self, *ids: MemoryId) -> list[int]:
         await self.memory.ledger.activations.flush()
-        return [one.reactivation_count for one in await self.memory.ledger.memories(ADA, ids)]
+        return [one.reactivation_count for one in await self.memory.ledger.memories.memories(ADA, ids)]
 
 
 @pytest.fixture

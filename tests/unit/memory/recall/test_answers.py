@@ -177,7 +177,9 @@ async def test_associative_raises_what_matters_was_told_again_was_recalled_or_fe
     await home.put(*everything)
     # Long ago too, so that its recency is that of the others: 0.10 × 5 / (5 + 3) = 0.0625 more.
     again = [Reinforcement(memory_id=told.id, text="x", at=long_ago, tool="store")] * 5
-    await home.ledger.commit(ADA, StoreBatch(reinforcements=tuple(again), model=home.embedder.model, vectors={}))
+    await home.ledger.memories.commit(
+        ADA, StoreBatch(reinforcements=tuple(again), model=home.embedder.model, vectors={})
+    )
     home.ledger.activations.add(ADA, [Activation(recalled.id, 1, NOW)])
     await home.ledger.activations.flush()
     # 0.15 recency > 0.10 importance > 0.0625 reinforcement > 0.10 / 2 emotion > 0
@@ -186,7 +188,7 @@ async def test_associative_raises_what_matters_was_told_again_was_recalled_or_fe
 
 async def test_what_was_forgotten_since_it_was_indexed_has_no_place_in_a_profile(home: Home) -> None:
     await home.put(*FACTS)
-    await home.ledger.forget(ADA, [FACTS[0].id], at=NOW)
+    await home.ledger.erasure.forget(ADA, [FACTS[0].id], at=NOW)
     assert set(await ranked(home, "linear")) == set(ids(FACTS[1:]))
     assert set(await ranked(home, "associative")) == set(ids(FACTS[1:]))
 
@@ -199,7 +201,7 @@ async def test_the_default_profile_asks_the_ledger_once(home: Home) -> None:
     class Counting:
         def __getattr__(self, name: str) -> Any:
             asked.append(name)
-            return getattr(home.ledger, name)
+            return getattr(home.ledger.recall, name)
 
     recall = Recall(cast(Any, Counting()), home.index, home.embedder, home.activations, now=lambda: NOW)
     await recall(ADA, RecallQuery(text="harbor"))

@@ -56,7 +56,7 @@ async def test_a_query_without_a_match_asks_no_model(home: Home) -> None:
 
 async def test_what_was_forgotten_since_it_was_indexed_is_not_shown_to_the_model(home: Home) -> None:
     await home.put(*FACTS)
-    await home.ledger.forget(ADA, [memory.id for memory in FACTS], at=NOW)
+    await home.ledger.erasure.forget(ADA, [memory.id for memory in FACTS], at=NOW)
     reranker = WordReranker()
     assert ids(await home.recall(reranker=reranker)(ADA, RecallQuery(text="harbor"))) == []
     assert reranker.asked == []

@@ -1,4 +1,4 @@
-"""Made-up pages of text, as many as wanted: prose, headings, lists and code, in several languages. Seeded; for speed,
+"""Any amount of made-up text: prose, headings, lists and code, in several languages. Seeded; for speed benchmarks,
 never for quality."""
 
 from __future__ import annotations
@@ -6,7 +6,7 @@ from __future__ import annotations
 import random
 from collections.abc import Iterator
 
-from benchmarks.told import PLACES, TOWNS, anything
+from benchmarks.made_up_sentences import PLACES, TOWNS, any_sentence
 
 _ADJECTIVES = (
     "quiet stubborn narrow golden hollow restless crooked patient frozen borrowed distant ordinary fragile enormous "
@@ -35,40 +35,40 @@ _FOREIGN = (
 
 
 def pages(seed: int) -> Iterator[str]:
-    """Paragraphs without end, each with the blank line behind it."""
-    chance = random.Random(seed)
+    """Yield paragraphs without end, each followed by a blank line."""
+    rng = random.Random(seed)
     number = 0
     while True:
         number += 1
-        kind = chance.random()
+        kind = rng.random()
         if kind < 0.06:
-            yield f"## {_phrase(chance).title()}, part {number}\n\n"
+            yield f"## {_phrase(rng).title()}, part {number}\n\n"
         elif kind < 0.12:
-            yield "".join(f"- {_statement(chance)}\n" for _ in range(chance.randrange(2, 9))) + "\n"
+            yield "".join(f"- {_statement(rng)}\n" for _ in range(rng.randrange(2, 9))) + "\n"
         elif kind < 0.16:
-            yield _code(chance, number)
+            yield _code(rng, number)
         elif kind < 0.19:
-            yield f"{chance.choice(_FOREIGN)}\n\n"
+            yield f"{rng.choice(_FOREIGN)}\n\n"
         else:
-            yield " ".join(_sentence(chance) for _ in range(chance.randrange(1, 12))) + "\n\n"
+            yield " ".join(_sentence(rng) for _ in range(rng.randrange(1, 12))) + "\n\n"
 
 
-def _sentence(chance: random.Random) -> str:
-    return anything(chance).plainly() if chance.random() < 0.5 else _statement(chance)
+def _sentence(rng: random.Random) -> str:
+    return any_sentence(rng).text() if rng.random() < 0.5 else _statement(rng)
 
 
-def _statement(chance: random.Random) -> str:
-    where = f" {chance.choice(PLACES)}" if chance.random() < 0.3 else f" in {chance.choice(TOWNS)}"
-    clause = f", {chance.choice(_CLAUSES)}" if chance.random() < 0.5 else ""
-    number = f" and {chance.randrange(3, 4_000)} others" if chance.random() < 0.3 else ""
-    return f"The {_phrase(chance)} {chance.choice(_VERBS)} the {_phrase(chance)}{number}{where}{clause}."
+def _statement(rng: random.Random) -> str:
+    where = f" {rng.choice(PLACES)}" if rng.random() < 0.3 else f" in {rng.choice(TOWNS)}"
+    clause = f", {rng.choice(_CLAUSES)}" if rng.random() < 0.5 else ""
+    number = f" and {rng.randrange(3, 4_000)} others" if rng.random() < 0.3 else ""
+    return f"The {_phrase(rng)} {rng.choice(_VERBS)} the {_phrase(rng)}{number}{where}{clause}."
 
 
-def _phrase(chance: random.Random) -> str:
-    return f"{chance.choice(_ADJECTIVES)} {chance.choice(_NOUNS)}"
+def _phrase(rng: random.Random) -> str:
+    return f"{rng.choice(_ADJECTIVES)} {rng.choice(_NOUNS)}"
 
 
-def _code(chance: random.Random, number: int) -> str:
-    noun, other = chance.sample(_NOUNS, 2)
-    lines = "".join(f"    {noun}_{n} = {other}[{n}].{chance.choice(_VERBS)}({number})\n" for n in range(4))
+def _code(rng: random.Random, number: int) -> str:
+    noun, other = rng.sample(_NOUNS, 2)
+    lines = "".join(f"    {noun}_{n} = {other}[{n}].{rng.choice(_VERBS)}({number})\n" for n in range(4))
     return f"```python\ndef {noun}_{number}({other}):\n{lines}    return {noun}_0\n```\n\n"

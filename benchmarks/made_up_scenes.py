@@ -1,4 +1,4 @@
-"""Made-up scenes, as many as wanted, all different: for benchmarks of speed, never of quality. Seeded."""
+"""Any number of different made-up scenes. Seeded; for speed benchmarks, never for quality."""
 
 from __future__ import annotations
 
@@ -37,8 +37,8 @@ _FEELINGS = (
 
 def texts(count: int, *, seed: int) -> Iterator[str]:
     """Sentences of some 20 words."""
-    chance = random.Random(seed)
-    pick = chance.choice
+    rng = random.Random(seed)
+    pick = rng.choice
     for number in range(count):
         yield (
             f"{pick(_PEOPLE)} and {pick(_PEOPLE)} were at {pick(_PLACES)}: {pick(_PEOPLE)} {pick(_DEEDS)} "
@@ -47,18 +47,18 @@ def texts(count: int, *, seed: int) -> Iterator[str]:
 
 
 def questions(count: int, *, seed: int) -> Iterator[str]:
-    chance = random.Random(seed)
+    rng = random.Random(seed)
     for _ in range(count):
-        yield f"When was {chance.choice(_PEOPLE)} at {chance.choice(_PLACES)}, and who {chance.choice(_DEEDS)}?"
+        yield f"When was {rng.choice(_PEOPLE)} at {rng.choice(_PLACES)}, and who {rng.choice(_DEEDS)}?"
 
 
 def scenes(count: int, *, seed: int) -> Iterator[NewScene]:
-    chance = random.Random(seed)
+    rng = random.Random(seed)
     first = date(2024, 1, 1)
     for number, text in enumerate(texts(count, seed=seed)):
         yield NewScene(
             scene=Scene(action=text, when=((first + timedelta(days=number % 700)).isoformat(),)),
-            feeling=chance.choice(_FEELINGS) if number % 3 == 0 else "",
+            feeling=rng.choice(_FEELINGS) if number % 3 == 0 else "",
             session_id=f"session-{number // 20}",
             tool="benchmark",
         )

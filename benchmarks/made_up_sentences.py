@@ -1,8 +1,8 @@
-"""Made-up sentences that can be told in other words, or with another fact in them. Seeded; no data set.
+"""Made-up sentences that can be paraphrased, or repeated with one fact changed. Seeded; no data set.
 
-A sentence is kept as what it tells: who did what to what, how much, when, where, with whom, why; or how something is.
-So it can be told again with the same facts (synonyms, active and passive, another order, contractions, words that say
-nothing), or in the same words with one fact changed. 72 deeds, with their parts there or not, and 30 states.
+A sentence is stored as its facts: who did what to what, how much, when, where, with whom, why; or the state of
+something. It can be paraphrased (synonyms, active and passive, another order, contractions, filler words) or repeated
+in the same words with one fact changed. 72 actions with optional parts, and 30 states.
 """
 
 from __future__ import annotations
@@ -150,7 +150,7 @@ The museum in {town} is closed on {day}.|The museum in {town} is not closed on {
 The test of the engine takes {n} hours in {town}.|The test of the engine does not take {n} hours in {town}.|In {town} it takes {n} hours to test the engine.
 """.strip().splitlines()
 )
-"""As it is, denied, and in other words."""
+"""The statement, its negation, and a paraphrase."""
 OPENINGS = (
     "By the way, ",
     "Well, ",
@@ -165,8 +165,8 @@ TAILS = (", you know", ", as it happens", ", in the end", ", so to speak", ", by
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
-    """What a sentence tells. Parts that are "" are left out."""
+class ActionSentence:
+    """An action and its circumstances. Parts that are "" are left out."""
 
     who: str
     deed: int
@@ -178,7 +178,7 @@ class Told:
     town: str
     companion: str
     reason: str
-    denied: bool = False
+    negated: bool = False
 
     @property
     def topic(self) -> tuple[object, ...]:
@@ -188,12 +188,12 @@ class Told:
     def subject(self) -> str:
         return f"{self.who} and {self.companion}" if self.companion else self.who
 
-    def plainly(self) -> str:
-        """In the active, the parts in their usual order."""
+    def text(self) -> str:
+        """The sentence in the active voice, its parts in their usual order."""
         infinitive, past, *_ = DEEDS[self.deed]
-        verb = f"did not {infinitive}" if self.denied else past
+        verb = f"did not {infinitive}" if self.negated else past
         because = f"because {self.reason}" if self.reason else ""
-        return _sentence(self.subject, verb, DEEDS[self.deed][5], self._amount, self._where, self._when, because)
+        return _joined(self.subject, verb, DEEDS[self.deed][5], self._amount, self._where, self._when, because)
 
     @property
     def _amount(self) -> str:
@@ -209,14 +209,14 @@ class Told:
     def _where(self) -> str:
         return " ".join(part for part in (self.place, self.town and f"in {self.town}") if part)
 
-    def again(self, chance: random.Random) -> str:
-        """The same facts in other words: two to four rules, drawn by chance."""
-        rules = set(chance.sample(("verb", "object", "passive", "order", "contraction", "filler", "reason"), 4))
+    def paraphrased(self, rng: random.Random) -> str:
+        """The same facts in other words: four random rules, of which at least two apply."""
+        rules = set(rng.sample(("verb", "object", "passive", "order", "contraction", "filler", "reason"), 4))
         infinitive, past, participle, other_past, other_participle, what, other_what = DEEDS[self.deed]
         if "object" in rules:
             what = other_what
         was = "were" if _plural(what) else "was"
-        if self.denied:
+        if self.negated:
             negation = "didn't" if "contraction" in rules else "did not"
             verb = f"{negation} {infinitive}"
             passive = f"{was}n't" if "contraction" in rules else f"{was} not"
@@ -225,7 +225,7 @@ class Told:
             passive = was
         by = f"by {self.subject}"
         if "passive" in rules:
-            core = [what, passive, other_participle if "verb" in rules and not self.denied else participle, by]
+            core = [what, passive, other_participle if "verb" in rules and not self.negated else participle, by]
         else:
             core = [self.subject, verb, what]
         core.append(self._amount)
@@ -233,40 +233,40 @@ class Told:
         because = f"because {self.reason}" if self.reason else ""
         if "reason" in rules and because:
             because = f"as {self.reason}" if "order" in rules else f"since {self.reason}"
-        told = _sentence(*core, where, when, because)
+        sentence = _joined(*core, where, when, because)
         if "order" in rules and when:
-            told = f"{_first(when)}, {_within(_sentence(*core, where, because), self)}"
+            sentence = f"{_capitalised(when)}, {_uncapitalised(_joined(*core, where, because), self)}"
         elif "order" in rules and because:
-            told = f"{_first(because)}, {_within(_sentence(*core, where, when), self)}"
+            sentence = f"{_capitalised(because)}, {_uncapitalised(_joined(*core, where, when), self)}"
         if "filler" in rules:
-            told = (
-                f"{chance.choice(OPENINGS)}{_within(told, self)}"
-                if chance.random() < 0.6
-                else f"{told[:-1]}{chance.choice(TAILS)}."
+            sentence = (
+                f"{rng.choice(OPENINGS)}{_uncapitalised(sentence, self)}"
+                if rng.random() < 0.6
+                else f"{sentence[:-1]}{rng.choice(TAILS)}."
             )
-        return told
+        return sentence
 
-    def with_another(self, kind: str, chance: random.Random) -> Told:
-        """One fact changed."""
-        match kind:
+    def with_changed(self, change: str, rng: random.Random) -> ActionSentence:
+        """A copy with one fact changed."""
+        match change:
             case "digit":
-                return replace(self, number=_other(range(4, 10), self.number, chance))
+                return replace(self, number=_different(range(4, 10), self.number, rng))
             case "name":
-                return replace(self, who=_other([p for p in PEOPLE if p != self.companion], self.who, chance))
+                return replace(self, who=_different([p for p in PEOPLE if p != self.companion], self.who, rng))
             case "date" if self.date:
                 day, month = self.date.split()
-                if chance.random() < 0.5:
-                    return replace(self, date=f"{_other(range(1, 29), int(day), chance)} {month}")
-                return replace(self, date=f"{day} {_other(MONTHS, month, chance)}")
+                if rng.random() < 0.5:
+                    return replace(self, date=f"{_different(range(1, 29), int(day), rng)} {month}")
+                return replace(self, date=f"{day} {_different(MONTHS, month, rng)}")
             case "date":
-                return replace(self, weekday=_other(WEEKDAYS, self.weekday, chance))
+                return replace(self, weekday=_different(WEEKDAYS, self.weekday, rng))
             case _:
-                return replace(self, denied=not self.denied)
+                return replace(self, negated=not self.negated)
 
 
 @dataclass(frozen=True, slots=True)
-class State:
-    """How something is."""
+class StateSentence:
+    """The state of something."""
 
     form: int
     who: str
@@ -274,111 +274,111 @@ class State:
     town: str
     day: str
     month: str
-    denied: bool = False
+    negated: bool = False
 
     @property
     def topic(self) -> tuple[object, ...]:
         form = STATES[self.form][0]
         return self.form, self.who if "{who}" in form else self.town
 
-    def plainly(self) -> str:
-        return self._filled(STATES[self.form][1 if self.denied else 0])
+    def text(self) -> str:
+        return self._filled(STATES[self.form][1 if self.negated else 0])
 
-    def again(self, chance: random.Random) -> str:
-        if self.denied or chance.random() < 0.3:
-            told = self.plainly().replace(" does not ", " doesn't ").replace(" is not ", " isn't ")
-            told = told.replace(" is going to ", " will ").replace(" has been ", "'s been ")
+    def paraphrased(self, rng: random.Random) -> str:
+        if self.negated or rng.random() < 0.3:
+            sentence = self.text().replace(" does not ", " doesn't ").replace(" is not ", " isn't ")
+            sentence = sentence.replace(" is going to ", " will ").replace(" has been ", "'s been ")
         else:
-            told = self._filled(STATES[self.form][2])
-        if chance.random() < 0.5 or told == self.plainly():
-            keeps = told.startswith((self.who, self.town, *WEEKDAYS))
-            told = chance.choice(OPENINGS) + (told if keeps else told[0].lower() + told[1:])
-        return told
+            sentence = self._filled(STATES[self.form][2])
+        if rng.random() < 0.5 or sentence == self.text():
+            keeps = sentence.startswith((self.who, self.town, *WEEKDAYS))
+            sentence = rng.choice(OPENINGS) + (sentence if keeps else sentence[0].lower() + sentence[1:])
+        return sentence
 
-    def with_another(self, kind: str, chance: random.Random) -> State:
+    def with_changed(self, change: str, rng: random.Random) -> StateSentence:
         form = STATES[self.form][0]
-        if kind == "digit" and "{n}" in form:
-            return replace(self, n=_other(range(2, 10), self.n, chance))
-        if kind == "name" and "{who}" in form:
-            return replace(self, who=_other(PEOPLE, self.who, chance))
-        if kind == "name":
-            return replace(self, town=_other(TOWNS, self.town, chance))
-        if kind == "date" and "{day}" in form:
-            return replace(self, day=_other(WEEKDAYS, self.day, chance))
-        if kind == "date" and "{month}" in form:
-            return replace(self, month=_other(MONTHS, self.month, chance))
-        return replace(self, denied=not self.denied)
+        if change == "digit" and "{n}" in form:
+            return replace(self, n=_different(range(2, 10), self.n, rng))
+        if change == "name" and "{who}" in form:
+            return replace(self, who=_different(PEOPLE, self.who, rng))
+        if change == "name":
+            return replace(self, town=_different(TOWNS, self.town, rng))
+        if change == "date" and "{day}" in form:
+            return replace(self, day=_different(WEEKDAYS, self.day, rng))
+        if change == "date" and "{month}" in form:
+            return replace(self, month=_different(MONTHS, self.month, rng))
+        return replace(self, negated=not self.negated)
 
     def _filled(self, form: str) -> str:
         return form.format(who=self.who, n=self.n, town=self.town, day=self.day, month=self.month)
 
 
-KINDS = ("digit", "name", "date", "negation")
+CHANGES = ("digit", "name", "date", "negation")
 
 
-def sentences(seed: int) -> Iterator[Told | State]:
-    """A state in every five; no two on the same topic, of which there are 3,700."""
-    chance = random.Random(seed)
+def sentences(seed: int) -> Iterator[ActionSentence | StateSentence]:
+    """Yield random sentences, a fifth of them states, no two on the same topic. There are 3,700 topics."""
+    rng = random.Random(seed)
     seen: set[tuple[object, ...]] = set()
     while True:
-        one = anything(chance)
-        if one.topic not in seen:
-            seen.add(one.topic)
-            yield one
+        sentence = any_sentence(rng)
+        if sentence.topic not in seen:
+            seen.add(sentence.topic)
+            yield sentence
 
 
-def anything(chance: random.Random) -> Told | State:
-    return _state(chance) if chance.random() < 0.2 else _told(chance)
+def any_sentence(rng: random.Random) -> ActionSentence | StateSentence:
+    return _state_sentence(rng) if rng.random() < 0.2 else _action_sentence(rng)
 
 
-def _state(chance: random.Random) -> State:
-    return State(
-        form=chance.randrange(len(STATES)),
-        who=chance.choice(PEOPLE),
-        n=chance.randrange(2, 10),
-        town=chance.choice(TOWNS),
-        day=chance.choice(WEEKDAYS),
-        month=chance.choice(MONTHS),
+def _state_sentence(rng: random.Random) -> StateSentence:
+    return StateSentence(
+        form=rng.randrange(len(STATES)),
+        who=rng.choice(PEOPLE),
+        n=rng.randrange(2, 10),
+        town=rng.choice(TOWNS),
+        day=rng.choice(WEEKDAYS),
+        month=rng.choice(MONTHS),
     )
 
 
-def _told(chance: random.Random) -> Told:
-    who, companion = chance.sample(PEOPLE, 2)
-    dated = chance.random() < 0.5
-    return Told(
+def _action_sentence(rng: random.Random) -> ActionSentence:
+    who, companion = rng.sample(PEOPLE, 2)
+    dated = rng.random() < 0.5
+    return ActionSentence(
         who=who,
-        deed=chance.randrange(len(DEEDS)),
-        number=chance.randrange(4, 10),
-        amount=chance.choice(AMOUNTS),
-        weekday="" if dated else chance.choice(WEEKDAYS),
-        date=f"{chance.randrange(1, 29)} {chance.choice(MONTHS)}" if dated else "",
-        place=chance.choice(PLACES) if chance.random() < 0.5 else "",
-        town=chance.choice(TOWNS) if chance.random() < 0.5 else "",
-        companion=companion if chance.random() < 0.4 else "",
-        reason=chance.choice(REASONS) if chance.random() < 0.5 else "",
-        denied=chance.random() < 0.15,
+        deed=rng.randrange(len(DEEDS)),
+        number=rng.randrange(4, 10),
+        amount=rng.choice(AMOUNTS),
+        weekday="" if dated else rng.choice(WEEKDAYS),
+        date=f"{rng.randrange(1, 29)} {rng.choice(MONTHS)}" if dated else "",
+        place=rng.choice(PLACES) if rng.random() < 0.5 else "",
+        town=rng.choice(TOWNS) if rng.random() < 0.5 else "",
+        companion=companion if rng.random() < 0.4 else "",
+        reason=rng.choice(REASONS) if rng.random() < 0.5 else "",
+        negated=rng.random() < 0.15,
     )
 
 
-def _sentence(*parts: str) -> str:
-    return _first(" ".join(part for part in parts if part)) + "."
+def _joined(*parts: str) -> str:
+    return _capitalised(" ".join(part for part in parts if part)) + "."
 
 
-def _first(text: str) -> str:
+def _capitalised(text: str) -> str:
     return text[0].upper() + text[1:]
 
 
-def _within(sentence: str, told: Told) -> str:
-    """With a small letter, unless it begins with a name or a day."""
-    keeps = sentence.startswith((told.who, *WEEKDAYS))
+def _uncapitalised(sentence: str, source: ActionSentence) -> str:
+    """Start with a small letter, unless the first word is a name or a weekday."""
+    keeps = sentence.startswith((source.who, *WEEKDAYS))
     return sentence if keeps else sentence[0].lower() + sentence[1:]
 
 
 def _plural(what: str) -> bool:
-    """By its head: the word before the first preposition or clause."""
+    """Whether the head noun (the word before the first preposition or clause) is plural."""
     head = re.split(r" (?:of|for|with|from|that|who|to|on|in|at|made) ", what)[0].removesuffix(" of")
     return head.endswith("s") and not head.endswith("class")
 
 
-def _other(among: Iterable[T], than: T, chance: random.Random) -> T:
-    return chance.choice([one for one in among if one != than])
+def _different(choices: Iterable[T], excluded: T, rng: random.Random) -> T:
+    return rng.choice([choice for choice in choices if choice != excluded])

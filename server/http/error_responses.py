@@ -1,4 +1,4 @@
-"""What is said to a request that is not served: a JSON-RPC error without an id, as MCP's HTTP transport has it."""
+"""HTTP errors: a JSON-RPC error without an id, as MCP's HTTP transport defines it."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ BUSY = -32000
 RETRY_SECONDS = 1
 
 
-def refusal(status: int, message: str, *, retry_after: int | None = None) -> JSONResponse:
+def error_response(status: int, message: str, *, retry_after: int | None = None) -> JSONResponse:
     """`retry_after`: seconds."""
     code = BUSY if retry_after is not None else types.INVALID_REQUEST
     headers = {"Retry-After": str(retry_after)} if retry_after is not None else None
