@@ -53,6 +53,7 @@ def run(arguments: argparse.Namespace) -> int:
     import asyncio
 
     from madeleine.memory.errors import MadeleineError
+    from madeleine.server.attach.handshake import HostRefused
     from madeleine.server.logs import start_logging
     from madeleine.server.settings.settings import read_settings
     from madeleine.server.wiring.privacy import keep_private
@@ -68,7 +69,7 @@ def run(arguments: argparse.Namespace) -> int:
         asyncio.run(others.get(arguments.command, serve)(settings, arguments))
     except MadeleineError as error:
         print(f"madeleine: {error}", file=sys.stderr)
-        return EXIT_USAGE
+        return 1 if isinstance(error, HostRefused) and not error.usage else EXIT_USAGE
     except KeyboardInterrupt:
         return 130
     return 0

@@ -15,7 +15,7 @@ from madeleine.memory.model import BeingId
 from madeleine.memory.patrol_records import PatrolRun
 from madeleine.memory.scope import Scope
 from madeleine.patrol.report import StepName
-from madeleine.server.attach.handshake import HostRefused, NoHost
+from madeleine.server.attach.handshake import NoHost
 from madeleine.server.cli.patrol_display import (
     console,
     in_few_words,
@@ -35,17 +35,13 @@ AGAIN_SECONDS = 1.0
 
 
 async def patrol_command(settings: Settings, arguments: argparse.Namespace) -> int:
-    """The exit code: 1 if a step failed, or the host cannot be had."""
+    """The exit code: 1 if a step failed. Raises `HostRefused`, and the error that the tool answers with."""
     verb = {None: run, "undo": undo, "runs": show_runs}[arguments.verb]
     if arguments.watch:
         if arguments.verb or arguments.steps or arguments.dry_run:
             raise InvalidInput("--watch stands alone, or with --json: it shows what patrols do and starts none.")
         verb = watch
-    try:
-        return await verb(settings, arguments)
-    except HostRefused as no:
-        print(f"madeleine: {no}", file=sys.stderr)
-        return 2 if no.usage else 1
+    return await verb(settings, arguments)
 
 
 async def run(settings: Settings, arguments: argparse.Namespace) -> int:
@@ -116,27 +112,17 @@ async def watch(settings: Settings, arguments: argparse.Namespace) -> int:
 
 
 async def ask(settings: Settings, arguments: Mapping[str, Any]) -> dict[str, Any]:
-    """What `run_patrol` answers. Raises `InvalidInput` for what it refuses, and if the host goes."""
-    from mcp.shared.exceptions import MCPError
-    from mcp_types import CallToolResult, TextContent
-
+    """What `run_patrol` answers. Raises as `ToolClient` does."""
     from madeleine.server.attach.client import host_client
 
-    with progress_on(console(sys.stderr)) as tell:
+    with progress_on(console(sys.stderr)) as show_progress:
 
-        async def told(progress: float, total: float | None, message: str | None) -> None:
-            tell(progress, total or 0, message or "")
+        async def on_progress(progress: float, total: float | None, message: str | None) -> None:
+            show_progress(progress, total or 0, message or "")
 
-        async with host_client(settings.data_dir, environment(), brought(), NAME) as client:
-            try:
-                answer = await client.call_tool("run_patrol", dict(arguments), progress_callback=told)
-            except MCPError as error:
-                gone = "The memory's process went away before the patrol was through; `madeleine patrol runs` tells"
-                message = f"{gone} what became of it ({error.error.message})."
-                answer = CallToolResult(is_error=True, content=[TextContent(type="text", text=message)])
-    if answer.is_error or not isinstance(answer.structured_content, dict):
-        raise InvalidInput("".join(part.text for part in answer.content if isinstance(part, TextContent)))
-    return answer.structured_content
+        when_lost = "`madeleine patrol runs` tells what became of it."
+        async with host_client(settings.data_dir, environment(), brought(), NAME, when_lost=when_lost) as call:
+            return await call("run_patrol", arguments, on_progress=on_progress)
 
 
 def brought() -> dict[str, str]:

@@ -19,11 +19,12 @@ from sqlalchemy.dialects import sqlite
 
 from madeleine.memory.model import MemoryId
 from madeleine.memory.scope import Scope
-from madeleine.storage.sql.database.engine import Database, Reads, Transaction
+from madeleine.storage.sql.database.engine import Transaction
 from madeleine.storage.sql.database.query import among, as_list
 from madeleine.storage.sql.database.rows import scalar
 from madeleine.storage.sql.database.tables import ingested
 from madeleine.storage.sql.database.times import to_micros
+from madeleine.storage.sql.memories.memories import MemoryRepository
 from madeleine.storage.sql.operations import settings
 
 _i = ingested.c
@@ -44,21 +45,6 @@ SECRET = "ingested_secret"
 """In the store's settings: 32 random bytes in hexadecimal digits, made with the first note."""
 
 
-async def outcome(reads: Reads, scope: Scope, key: str) -> dict[str, Any] | None:
-    secret: str | None = await settings.read(reads, SECRET)
-    if secret is None:
-        return None
-    found = await reads.rows(_GET, scalar, being=scope.being_id, wanted=_hidden(secret, key))
-    return json.loads(found[0]) if found else None
-
-
-async def keep(database: Database, scope: Scope, key: str, outcome: Mapping[str, Any], *, at: datetime) -> None:
-    async with database.transaction() as transaction:
-        secret = await settings.once(transaction, SECRET, secrets.token_hex(32))
-        row = {"being_id": scope.being_id, "key": _hidden(secret, key)}
-        await transaction.run(_INSERT, [row | {"at": to_micros(at), "outcome": json.dumps(outcome)}])
-
-
 async def forget(transaction: Transaction, scope: Scope, gone: Sequence[MemoryId]) -> None:
     """That there was a text with this key stays known, so that it is not poured in again; what it was does not: its
     digest goes."""
@@ -67,3 +53,20 @@ async def forget(transaction: Transaction, scope: Scope, gone: Sequence[MemoryId
 
 def _hidden(secret: str, key: str) -> str:
     return hmac.new(bytes.fromhex(secret), key.encode(), hashlib.sha256).hexdigest()
+
+
+class IngestionRepository(MemoryRepository):
+    """`IngestLedger`."""
+
+    async def outcome(self, scope: Scope, key: str) -> dict[str, Any] | None:
+        secret: str | None = await settings.read(self._database, SECRET)
+        if secret is None:
+            return None
+        found = await self._database.rows(_GET, scalar, being=scope.being_id, wanted=_hidden(secret, key))
+        return json.loads(found[0]) if found else None
+
+    async def keep_outcome(self, scope: Scope, key: str, outcome: Mapping[str, Any], *, at: datetime) -> None:
+        async with self._database.transaction() as transaction:
+            secret = await settings.once(transaction, SECRET, secrets.token_hex(32))
+            row = {"being_id": scope.being_id, "key": _hidden(secret, key)}
+            await transaction.run(_INSERT, [row | {"at": to_micros(at), "outcome": json.dumps(outcome)}])

@@ -26,8 +26,9 @@ from madeleine.memory.rules.dynamics.traces import (
 )
 from madeleine.memory.scope import Scope
 from madeleine.storage.sql.conversations import ingested
-from madeleine.storage.sql.database.engine import Database, Reads, Transaction
+from madeleine.storage.sql.database.engine import Transaction
 from madeleine.storage.sql.database.query import among, as_list
+from madeleine.storage.sql.database.repository import Repository
 from madeleine.storage.sql.database.rows import MEMORY, from_memory, pair, scalar, to_memory
 from madeleine.storage.sql.database.tables import (
     forgotten,
@@ -78,22 +79,6 @@ _MARKS = select(forgotten.c.mark, forgotten.c.memory_id).order_by(forgotten.c.ma
 _CLEAR = delete(forgotten).where(forgotten.c.mark == bindparam("old_mark"))
 
 
-async def forget(database: Database, scope: Scope, ids: Sequence[MemoryId | MessageId], *, at: datetime) -> Erased:
-    async with database.transaction() as transaction:
-        gone = await memories.by_ids(transaction, scope, [MemoryId(id_) for id_ in ids])
-        gone_ids = [memory.id for memory in gone]
-        said = [*(MessageId(id_) for id_ in ids), *await erasing_chat.sources(transaction, gone_ids)]
-        messages, drawn = await erasing_chat.erase(transaction, scope, said)
-        found = await _forget(transaction, scope, gone) if gone else Erased()
-        if not gone and not messages:
-            return found
-        # One of the messages stands for all: their bytes are in the ledger's files alone.
-        await transaction.run(_MARK, [{"memory_id": id_} for id_ in gone_ids or messages[:1]])
-        await audit.append(transaction, [audit_entry(scope, "forget", at, tool="forget", ids=[*gone_ids, *messages])])
-        stay = [id_ for id_ in drawn if id_ not in gone_ids]
-        return replace(found, related=tuple(dict.fromkeys([*found.related, *stay])), messages=tuple(messages))
-
-
 async def _forget(transaction: Transaction, scope: Scope, gone: Sequence[Memory]) -> Erased:
     gone_ids = [memory.id for memory in gone]
     earlier = await _earlier_texts(transaction, scope, gone_ids)
@@ -117,15 +102,6 @@ async def _forget(transaction: Transaction, scope: Scope, gone: Sequence[Memory]
     await derived.clean_journal(transaction, scope, going)
     await _redact_reports(transaction, scope, words, frozenset(names.values()))
     return Erased(tuple(gone_ids), tuple(dict.fromkeys(related)), entries)
-
-
-async def marks(reads: Reads) -> list[tuple[int, MemoryId]]:
-    return await reads.rows(_MARKS, pair)
-
-
-async def clear(database: Database, done: Sequence[int]) -> None:
-    async with database.transaction() as transaction:
-        await transaction.run(_CLEAR, [{"old_mark": mark} for mark in done])
 
 
 _Earlier = Mapping[MemoryId, Sequence[str]]
@@ -273,3 +249,34 @@ def _redacted(reports: Sequence[tuple[Any, Any]], words: str, names: frozenset[s
         if (new := redacted(was, words, names)) != was:
             changed.append({"target": id_, "new_report": json.dumps(new, ensure_ascii=False)})
     return changed
+
+
+class ErasureRepository(Repository):
+    """`ForgetLedger` and `RemainsSource`."""
+
+    async def forget(self, scope: Scope, ids: Sequence[MemoryId | MessageId], *, at: datetime) -> Erased:
+        async with self._database.transaction() as transaction:
+            gone = await memories.by_ids(transaction, scope, [MemoryId(id_) for id_ in ids])
+            gone_ids = [memory.id for memory in gone]
+            said = [*(MessageId(id_) for id_ in ids), *await erasing_chat.sources(transaction, gone_ids)]
+            messages, drawn = await erasing_chat.erase(transaction, scope, said)
+            found = await _forget(transaction, scope, gone) if gone else Erased()
+            if not gone and not messages:
+                return found
+            # One of the messages stands for all: their bytes are in the ledger's files alone.
+            await transaction.run(_MARK, [{"memory_id": id_} for id_ in gone_ids or messages[:1]])
+            await audit.append(
+                transaction, [audit_entry(scope, "forget", at, tool="forget", ids=[*gone_ids, *messages])]
+            )
+            stay = [id_ for id_ in drawn if id_ not in gone_ids]
+            return replace(found, related=tuple(dict.fromkeys([*found.related, *stay])), messages=tuple(messages))
+
+    async def pending_scrubs(self) -> list[tuple[int, MemoryId]]:
+        return await self._database.rows(_MARKS, pair)
+
+    async def clear_scrubs(self, marks: Sequence[int]) -> None:
+        async with self._database.transaction() as transaction:
+            await transaction.run(_CLEAR, [{"old_mark": mark} for mark in marks])
+
+    async def scrub(self) -> None:
+        await self._database.scrub()

@@ -12,7 +12,8 @@ from madeleine.memory.audit import AuditEntry, AuditQuery, audit_entry
 from madeleine.memory.ingest.ports import Reinforcement
 from madeleine.memory.model import Memory
 from madeleine.memory.scope import Scope
-from madeleine.storage.sql.database.engine import Reads, Row, Transaction
+from madeleine.storage.sql.database.engine import Row, Transaction
+from madeleine.storage.sql.database.repository import Repository
 from madeleine.storage.sql.database.rows import json_texts, scalar
 from madeleine.storage.sql.database.tables import audit
 from madeleine.storage.sql.database.times import from_micros, to_micros
@@ -77,23 +78,6 @@ def _to_row(entry: AuditEntry) -> dict[str, object]:
     }
 
 
-async def last(reads: Reads, query: AuditQuery) -> list[AuditEntry]:
-    found = await reads.rows(
-        _LAST,
-        _to_entry,
-        being=query.being_id,
-        event=query.event,
-        since=to_micros(query.since) if query.since else _EVER,
-        until=to_micros(query.until) if query.until else _NEVER,
-        limit=query.limit,
-    )
-    return found[::-1]
-
-
-async def missing(reads: Reads) -> int:
-    return int((await reads.rows(_MISSING, scalar))[0])
-
-
 def _to_entry(row: Row) -> AuditEntry:
     seq, at, event, being_id, client, role, tool, ids = row
     return AuditEntry(
@@ -106,3 +90,22 @@ def _to_entry(row: Row) -> AuditEntry:
         tool=tool,
         ids=tuple(json.loads(ids)),
     )
+
+
+class AuditRepository(Repository):
+    """`AuditReader`."""
+
+    async def audit(self, query: AuditQuery) -> list[AuditEntry]:
+        found = await self._database.rows(
+            _LAST,
+            _to_entry,
+            being=query.being_id,
+            event=query.event,
+            since=to_micros(query.since) if query.since else _EVER,
+            until=to_micros(query.until) if query.until else _NEVER,
+            limit=query.limit,
+        )
+        return found[::-1]
+
+    async def audit_missing(self) -> int:
+        return int((await self._database.rows(_MISSING, scalar))[0])

@@ -12,8 +12,9 @@ from sqlalchemy import CTE, ColumnElement, Table, and_, case, func, literal, or_
 
 from madeleine.memory.ingest.notes import SCENE
 from madeleine.memory.patrol_records import RecentActivity
-from madeleine.storage.sql.database.engine import Reads, Row
+from madeleine.storage.sql.database.engine import Row
 from madeleine.storage.sql.database.query import either
+from madeleine.storage.sql.database.repository import Repository
 from madeleine.storage.sql.database.tables import memories, notes, patrol_runs
 from madeleine.storage.sql.database.times import from_micros
 from madeleine.storage.sql.memories.clock import cycle_of
@@ -90,10 +91,13 @@ _LATELY = (
 )
 
 
-async def recent_activity(reads: Reads) -> list[RecentActivity]:
-    return await reads.rows(_LATELY, _to_lately)
-
-
 def _to_lately(row: Row) -> RecentActivity:
     being_id, stored, first, latest = row
     return RecentActivity(being_id=being_id, stored=stored, first=from_micros(first), latest=from_micros(latest))
+
+
+class BeingRepository(Repository):
+    """`BeingsLedger`."""
+
+    async def recent_activity(self) -> list[RecentActivity]:
+        return await self._database.rows(_LATELY, _to_lately)

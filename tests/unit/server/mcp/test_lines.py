@@ -14,9 +14,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from mcp.shared.message import ServerMessageMetadata, SessionMessage
 
-from madeleine.server.attach.pending_requests import LONGEST_LINE
+from madeleine.server.attach.lines import LONGEST_LINE
 from madeleine.server.mcp import lines as transport
-from madeleine.server.mcp.lines import Streams, encode, line_transport, lines, parse
+from madeleine.server.mcp.lines import Streams, encode, line_transport, parse, read_lines
 
 PING = b'{"jsonrpc":"2.0","id":1,"method":"ping"}'
 
@@ -75,7 +75,7 @@ class Written:
 
 
 async def read(*chunks: bytes) -> list[bytes | None]:
-    return [line async for line in lines(Chunks(chunks))]
+    return [line async for line in read_lines(Chunks(chunks))]
 
 
 def cut(data: bytes, places: Sequence[int]) -> list[bytes]:
