@@ -146,7 +146,7 @@ class ServerIndex(HybridIndex):
             return (await self._client.count(self._collection, count_filter=where, exact=True)).count
 
 
-def _connect(location: str, api_key: str | None) -> AsyncQdrantClient:
+def _connect(location: str) -> AsyncQdrantClient:
     with _client_errors():
         if location == ":memory:":
             return AsyncQdrantClient(location)
