@@ -55,7 +55,7 @@ async def run(call: Call, arguments: ObserveArguments) -> dict[str, Any]:
     seen = Observation(
         session_id=arguments.session_id,
         messages=[_message(place, message) for place, message in enumerate(arguments.messages)],
-        drawn=_drawn(arguments.memories),
+        memories=_agent_memories(arguments.memories),
         title=arguments.title or "",
         interface=arguments.interface or "",
     )
@@ -83,7 +83,7 @@ def _message(place: int, given: SaidMessage) -> NewMessage:
     return NewMessage(role=given.role, text=given.text, speaker=given.speaker or "", at=at, key=given.key)
 
 
-def _drawn(given: Sequence[DrawnMemory]) -> list[AgentMemory]:
+def _agent_memories(given: Sequence[DrawnMemory]) -> list[AgentMemory]:
     return [
         AgentMemory(
             Extracted(one.essence.strip(), tuple(dict.fromkeys(one.emotions)), one.weight, one.lesson or ""),

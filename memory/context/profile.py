@@ -107,12 +107,12 @@ class EditProfile:
             return replace(entry, memory_id=before.memory_id)
         of_memory = {one.memory_id: one for one in entries if one.memory_id is not None}
 
-        def permit(id_: MemoryId) -> None:
+        def approve(id_: MemoryId) -> None:
             if id_ in of_memory and not of_memory[id_].learnt:
                 raise kept_already(of_memory[id_].name)
 
         scene = NewScene(scene=Scene(action=text), category="procedural", pinned=True, tool="profile")
-        [stored] = await self._store(scope, [scene], permit=permit)
+        [stored] = await self._store.store_redacted(scope, [scene], approve=approve)
         same = of_memory.get(stored.memory.id)
         return replace(entry, memory_id=stored.memory.id, enabled=same.enabled if same else True)
 

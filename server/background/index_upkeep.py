@@ -31,7 +31,7 @@ class Background:
         self, keeper: IndexKeeper, index: Index, warm_up: Callable[[], Awaitable[None]], scrubber: Scrubber
     ) -> None:
         self._keeper = keeper
-        self._erasure = scrubber
+        self._scrubber = scrubber
         self._index = index
         self._warm_up = warm_up
         self._written = asyncio.Event()
@@ -69,15 +69,15 @@ class Background:
 
     async def _erase(self) -> None:
         while True:
-            await self._erasure.asked()
+            await self._scrubber.requested()
             try:
-                if await self._erasure.finish():
+                if await self._scrubber.run():
                     self._since_optimize = OPTIMIZE_AFTER  # the index was written anew, without its graph
                     self.wake()
             except Exception:  # the marks are still there
                 logger.exception("what was forgotten has not left the files yet")
                 await asyncio.sleep(ERASE_RETRY_SECONDS)
-                self._erasure.ask()
+                self._scrubber.request()
 
     async def _fill_in_vectors(self) -> None:
         while True:

@@ -15,7 +15,7 @@ from madeleine.server.wiring.language_models import LanguageModels
 from madeleine.server.wiring.lazy_memory import LazyMemory
 
 if TYPE_CHECKING:
-    from madeleine.memory.watch.thread import Turned
+    from madeleine.memory.watch.thread import PollResult
 
 logger = logging.getLogger(__name__)
 
@@ -24,15 +24,15 @@ class Thread(Protocol):
     """`memory.watch.thread.MemoryThread`, as far as it is needed here."""
 
     @property
-    def news(self) -> asyncio.Event: ...
+    def new_messages(self) -> asyncio.Event: ...
 
-    async def turn(self, language: LanguageModel | None) -> Turned: ...
+    async def poll(self, language: LanguageModel | None) -> PollResult: ...
 
 
 class Watcher(Rounds):
-    """What is cut short at the end is looked at again at the next start."""
+    """A conversation whose reading is cut short is read again after the next start."""
 
-    cut_short = "the memory thread was looking at a conversation, and will look at it again"
+    cut_short = "the memory thread was reading a conversation, and will read it again"
 
     def __init__(
         self,
@@ -53,11 +53,11 @@ class Watcher(Rounds):
         while more and not self._ending and (thread := self._thread()) is not None:
             with self._at_work():
                 try:
-                    thread.news.clear()
+                    thread.new_messages.clear()
                     async with self._language() as language:
-                        more = _told(await thread.turn(language))
+                        more = _log(await thread.poll(language))
                 except Exception:
-                    logger.exception("it is not known what was said; the next look tries again")
+                    logger.exception("reading unwatched messages failed; retrying at the next poll")
                     more = False
 
     async def _pause(self) -> None:
@@ -67,18 +67,17 @@ class Watcher(Rounds):
             return
         try:
             async with asyncio.timeout(self._seconds):
-                await thread.news.wait()
+                await thread.new_messages.wait()
         except TimeoutError:
             pass
 
 
-def _told(turned: Turned) -> bool:
-    """Whether there is more."""
-    if any(turned.counts[name] for name in ("asked", "stored", "failed", "given up")):
-        logger.info(
-            "the memory thread: %s", ", ".join(f"{count} {name}" for name, count in sorted(turned.counts.items()))
-        )
-    return turned.more
+def _log(result: PollResult) -> bool:
+    """Whether there is more to read."""
+    counts = result.counts
+    if any(counts[name] for name in ("asked", "stored", "failed", "abandoned")):
+        logger.info("the memory thread: %s", ", ".join(f"{count} {name}" for name, count in sorted(counts.items())))
+    return result.more
 
 
 @asynccontextmanager

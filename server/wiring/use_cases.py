@@ -28,7 +28,6 @@ from madeleine.memory.recall.recall import Recall
 from madeleine.memory.recall.search import Search
 from madeleine.memory.recall.tagged import MessageSearch
 from madeleine.memory.rules.storing.secrets import Redact, redact_secrets, without_redaction
-from madeleine.memory.watch.drawn import StoreAgentMemories
 from madeleine.memory.watch.observe import Observe
 from madeleine.memory.watch.remember import Remember
 from madeleine.memory.watch.similar import SimilarMemories
@@ -66,18 +65,22 @@ def build(parts: Parts) -> tuple[UseCases, MemoryThread]:
         await keeper.catch_up()
 
     async def taken_out(ids: Sequence[MemoryId]) -> None:
-        scrubber.ask()  # should it fail now, that takes them out
+        scrubber.request()  # should it fail now, that takes them out
         await keeper.remove_memories(ids)
 
-    turn = asyncio.Lock()
-    store = StoreScenes(ledger.memories, index, embedder, now=utc_now, wrote=parts.wake, redact=redact, turn=turn)
+    write_lock = asyncio.Lock()
+    store = StoreScenes(
+        ledger.memories, index, embedder, now=utc_now, on_commit=parts.wake, redact=redact, write_lock=write_lock
+    )
     similar = SimilarMemories(ledger.recall, index, embedder)
-    remember = Remember(store, ledger.memories, similar, day_of=local_day)
+    remember = Remember(store.store_redacted, ledger.memories, similar, day_of=local_day, redact=redact)
     thread = MemoryThread(
         ledger.conversations, ledger.costs, similar, remember, now=utc_now, config=thread_config(settings)
     )
-    update = UpdateMemory(ledger.revisions, index, embedder, turn, now=utc_now, wrote=parts.wake, redact=redact)
-    forget = Forget(ledger.erasure, keeper, scrubber, turn, now=utc_now)
+    update = UpdateMemory(
+        ledger.revisions, index, embedder, write_lock, now=utc_now, on_commit=parts.wake, redact=redact
+    )
+    forget = Forget(ledger.erasure, keeper, scrubber, write_lock, now=utc_now)
     by_message = MessageSearch(ledger.search, stem)
     recall = Recall(
         ledger.recall,
@@ -118,16 +121,16 @@ def build(parts: Parts) -> tuple[UseCases, MemoryThread]:
             redact=redact,
             config=patrol_config(settings),
             news=parts.news,
-            turn=turn,
+            turn=write_lock,
             today=today,
         ),
         audit=Audit(ledger.activations, now=utc_now),
         observe=Observe(
             ledger.conversations,
-            StoreAgentMemories(remember, ledger.memories),
+            remember.agent_memory,
             now=utc_now,
             redact=redact,
-            appended=thread.wake,
+            on_append=thread.wake,
         ),
         context=BuildContext(
             ledger.context,
