@@ -20,7 +20,8 @@ from madeleine.memory.ingest.store import StoreScenes
 from madeleine.memory.keyword_search import KeywordQuery
 from madeleine.memory.model import BeingId, Memory, MemoryId, ModelName
 from madeleine.memory.recall.browse import BrowseMemories
-from madeleine.memory.recall.recall import Query, Recall
+from madeleine.memory.recall.ranking import RecallQuery
+from madeleine.memory.recall.recall import Recall
 from madeleine.memory.recall.search import Search, terms_of
 from madeleine.memory.recall.tagged import MessageSearch
 from madeleine.memory.scope import Scope
@@ -218,10 +219,10 @@ async def _ask(
     simulation: Simulation, fact_number: int, question: str, words: Sequence[str], record: YearRecord
 ) -> int:
     """Ask as an agent does: recall, then a keyword search. Returns the rank in the recall, 0 if missing."""
-    ranked = await simulation.recall.rank(UNCOUNTED, Query(text=question))
+    ranked = await simulation.recall.rank(UNCOUNTED, RecallQuery(text=question))
     wanted = await simulation.survivor_of(simulation.versions[fact_number][-1])
     rank = ranked.ids.index(wanted) + 1 if wanted in ranked.ids else 0
-    await simulation.recall(SCOPE, Query(text=question))
+    await simulation.recall(SCOPE, RecallQuery(text=question))
     if not 0 < rank <= TOP:
         record.searched += 1
         record.found_by_search += wanted in await simulation.keyword_hits(words)

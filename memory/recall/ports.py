@@ -67,7 +67,7 @@ class ActivationLog(Protocol):
         ...
 
     async def flush(self) -> None:
-        """Returns when all that was added is in the ledger."""
+        """Return when everything added is in the ledger."""
         ...
 
 

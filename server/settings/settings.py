@@ -15,7 +15,7 @@ from pydantic_core import PydanticCustomError
 
 from madeleine.inference.packaged import NAME as PACKAGED_MODEL
 from madeleine.memory.context.context import TOKEN_LIMIT
-from madeleine.memory.context.flags import ContextFlags
+from madeleine.memory.context.values import ContextFlags
 from madeleine.memory.errors import InvalidInput
 from madeleine.memory.recall.recall import RecallConfig
 from madeleine.memory.rules.dynamics.importance import THRESHOLD

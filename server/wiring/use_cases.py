@@ -10,8 +10,8 @@ from datetime import timedelta
 from madeleine.inference.stems import stem
 from madeleine.memory.audit import Audit
 from madeleine.memory.context.context import BuildContext
-from madeleine.memory.context.flags import ContextFlags
 from madeleine.memory.context.profile import EditProfile
+from madeleine.memory.context.values import ContextFlags
 from madeleine.memory.ingest.centroid import Centroids
 from madeleine.memory.ingest.forget import Forget
 from madeleine.memory.ingest.index_keeper import IndexKeeper

@@ -24,7 +24,7 @@ from madeleine.storage.sql.database.rows import pair, shared_texts
 from madeleine.storage.sql.database.tables import memories
 from madeleine.storage.sql.database.times import from_micros, to_micros
 
-MOST_TAGS = 10
+MAX_TAGS = 10
 THEMED_DAYS = 366
 """So many of the latest are held against a message's tags with their themes too, which costs a look at each of their
 memories; older ones with what they say."""
@@ -118,7 +118,7 @@ def _within(hit: SearchHit, query: KeywordQuery) -> bool:
 
 async def _with_tags(reads: Reads, scope: Scope, hits: list[SearchHit]) -> list[SearchHit]:
     themes = await _themes(reads, scope, [hit.id for hit in hits]) if hits else {}
-    return [replace(hit, tags=tuple(themes.get(hit.id, ()))[:MOST_TAGS]) for hit in hits]
+    return [replace(hit, tags=tuple(themes.get(hit.id, ()))[:MAX_TAGS]) for hit in hits]
 
 
 async def _themes(reads: Reads, scope: Scope, days: Iterable[str]) -> Mapping[str, list[str]]:

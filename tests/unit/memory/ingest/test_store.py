@@ -17,7 +17,8 @@ from madeleine.memory.ingest.index_keeper import IndexKeeper
 from madeleine.memory.ingest.store import NewScene, StoreScenes
 from madeleine.memory.model import Category, Memory, MemoryId, Scene, Status, Vector, embed_text
 from madeleine.memory.patrol_records import PatrolChanges
-from madeleine.memory.recall.recall import Query, Recall
+from madeleine.memory.recall.ranking import RecallQuery
+from madeleine.memory.recall.recall import Recall
 from madeleine.memory.rules.storing.likeness import SAME
 from madeleine.memory.rules.storing.secrets import without_redaction
 from madeleine.memory.scope import Scope
@@ -78,7 +79,7 @@ class Home:
 
     async def recalled(self, text: str) -> list[MemoryId]:
         recall = Recall(self.ledger.recall, self.index, self.embedder, self.ledger.activations, now=self.clock)
-        return [memory.id for memory, _ in (await recall(ADA, Query(text=text))).memories]
+        return [memory.id for memory, _ in (await recall(ADA, RecallQuery(text=text))).memories]
 
 
 @pytest.fixture

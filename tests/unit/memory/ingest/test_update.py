@@ -12,7 +12,7 @@ from madeleine.memory.errors import InvalidInput
 from madeleine.memory.ingest.forget import Forgotten
 from madeleine.memory.ingest.store import NewScene
 from madeleine.memory.model import Memory, MemoryChanges, MemoryId, Scene
-from madeleine.memory.recall.recall import Query
+from madeleine.memory.recall.ranking import RecallQuery
 from madeleine.server.settings.settings import Settings
 from madeleine.server.wiring.open_memory import OpenMemory, open_memory
 from tests.doubles import ADA, BOB, NOW
@@ -52,7 +52,7 @@ async def stored(home: OpenMemory, text: str = ROME) -> Memory:
 
 
 async def recalled(home: OpenMemory, text: str) -> list[MemoryId]:
-    return [memory.id for memory, _ in (await home.use.recall(ADA, Query(text=text))).memories]
+    return [memory.id for memory, _ in (await home.use.recall(ADA, RecallQuery(text=text))).memories]
 
 
 async def test_the_new_text_is_recalled_at_once_and_the_earlier_one_never(home: OpenMemory) -> None:

@@ -15,7 +15,8 @@ from madeleine.memory.chat import ChatRole, NewMessage
 from madeleine.memory.ingest.store import NewScene, StoreScenes
 from madeleine.memory.language import Prompt
 from madeleine.memory.model import Memory, Scene
-from madeleine.memory.recall.recall import Query, Recall
+from madeleine.memory.recall.ranking import RecallQuery
+from madeleine.memory.recall.recall import Recall
 from madeleine.memory.scope import Scope
 from madeleine.memory.watch.drawn import StoreAgentMemories
 from madeleine.memory.watch.observe import AgentMemory, Observation, Observe
@@ -125,7 +126,7 @@ class Talks:
         return [one.scene.action for one in await self.kept(scope)]
 
     async def recalled(self, query: str, scope: Scope = ADA) -> list[str]:
-        found = await self.recall(scope, Query(text=query))
+        found = await self.recall(scope, RecallQuery(text=query))
         return [one.scene.action for one, _ in found.memories]
 
     def waits(self) -> list[tuple[str, int, int]]:

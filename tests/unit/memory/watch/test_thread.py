@@ -18,7 +18,7 @@ from madeleine.memory.chat import ChatRole
 from madeleine.memory.errors import IndexUnavailable, LanguageModelUnavailable, StorageFull, UnusableAnswer
 from madeleine.memory.language import Prompt
 from madeleine.memory.rules.prompting.fragments import fragments
-from madeleine.memory.rules.prompting.prompt import prompt_block
+from madeleine.memory.rules.prompting.memory_block import memory_block_text
 from madeleine.memory.watch.extraction import Extracted
 from madeleine.memory.watch.observe import AgentMemory
 from madeleine.memory.watch.thread import BUDGET_PAUSE, HOPELESS, SNIPPET, UNUSABLE, MemoryThread, ThreadConfig
@@ -246,7 +246,7 @@ async def replays(home: Talks) -> list[str]:
     """What recall shows of them, in each format, tagged and bare, and as an agent says it."""
     kept = await home.keep(*REMEMBERED, feeling="glad of it", lesson="Bring an umbrella.")
     shown_as = fragments(kept, random.Random(3))
-    block = prompt_block(kept)
+    block = memory_block_text(kept)
     bare = shown_as.removeprefix("<recall>").removesuffix("</recall>")
     return [
         shown_as,
