@@ -27,7 +27,8 @@ REFERENCES = {"memory_id", "resembles", "absorbed_into", "compressed_into", "sou
 
 @pytest.mark.parametrize("table", TABLES, ids=lambda table: table.name)
 def test_a_table_says_how_it_is_erased_and_restored(table: Table) -> None:
-    assert table.info["erasure"] and table.info["restoration"]
+    assert table.info["erasure"]
+    assert table.info["restoration"]
     columns = set(table.columns.keys())
     for one in (*table.info["erasure"], *table.info["restoration"]):
         match one:
