@@ -1,4 +1,4 @@
-"""What the index holds, in words that both engines understand."""
+"""The schema of the index, for both engines: dense and BM25 vectors, payload, model (spec O13, ruling 6)."""
 
 from __future__ import annotations
 
