@@ -1,4 +1,4 @@
-"""What the files of an embedded index must look like, checked before the engine maps them.
+"""The files of an embedded index: a manifest of them, checked before the engine maps them, and copies.
 
 The engine maps files without looking: a truncated one ends the process with SIGBUS, a missing one can give an index
 that answers wrongly. So the names and sizes of all files are written down whenever the engine has flushed.
@@ -10,8 +10,10 @@ JSON files; the marker `flushing` stands while one runs, so that a process kille
 
 from __future__ import annotations
 
+import errno
 import json
 import os
+import shutil
 import zlib
 from dataclasses import dataclass
 from pathlib import Path
@@ -74,7 +76,7 @@ class Manifest:
             if present[path] < size:
                 return f"{path} is truncated"
             if flushing:
-                if path.endswith(".json") and not _parses(root / path):
+                if path.endswith(".json") and not _is_json(root / path):
                     return f"{path} is damaged"
             elif checksum is not None and _checksum(root / path, present[path]) != checksum:
                 return f"{path} is damaged"
@@ -83,8 +85,8 @@ class Manifest:
     def _wal_damage(self, present: dict[str, int]) -> str | None:
         # Segments are of one size and change their names as they fill, so they can be counted but not followed.
         expected = [size for path, (size, _) in self.files.items() if _is_wal_segment(path)]
-        found = [size for path, size in present.items() if _is_wal_segment(path) and size >= min(expected, default=0)]
-        return "the write-ahead log is incomplete" if len(found) < len(expected) else None
+        whole = [size for path, size in present.items() if _is_wal_segment(path) and size >= min(expected, default=0)]
+        return "the write-ahead log is incomplete" if len(whole) < len(expected) else None
 
 
 def _sizes(root: Path) -> dict[str, int]:
@@ -109,7 +111,7 @@ def _checksum(path: Path, size: int) -> int | None:
     return zlib.crc32(path.read_bytes())
 
 
-def _parses(path: Path) -> bool:
+def _is_json(path: Path) -> bool:
     try:
         json.loads(path.read_bytes())
     except (OSError, ValueError):
@@ -125,3 +127,31 @@ def _sync_directory(directory: Path) -> None:
         os.fsync(descriptor)
     finally:
         os.close(descriptor)
+
+
+def copy_tree(source: Path, target: Path) -> None:
+    """Copy a directory of sparse files as sparse as it is: an index of 10,000 points spans 380 MB and fills 70."""
+    shutil.copytree(source, target, copy_function=_copy_sparse if hasattr(os, "SEEK_DATA") else shutil.copyfile)
+
+
+def _copy_sparse(source: str, target: str) -> None:
+    with Path(source).open("rb", buffering=0) as reader, Path(target).open("wb") as writer:
+        size = os.fstat(reader.fileno()).st_size
+        start = 0
+        while start < size:
+            try:
+                start = os.lseek(reader.fileno(), start, os.SEEK_DATA)
+            except OSError as error:
+                if error.errno == errno.ENXIO:  # nothing but a hole from here to the end
+                    break
+                raise
+            end = os.lseek(reader.fileno(), start, os.SEEK_HOLE)
+            reader.seek(start)
+            writer.seek(start)
+            while start < end:
+                part = reader.read(min(end - start, 1 << 20))
+                if not part:
+                    break
+                writer.write(part)
+                start += len(part)
+        writer.truncate(size)

@@ -12,7 +12,7 @@ from madeleine.memory.text.terms import STOP_WORDS, normalize
 WORDS_VERSION = 3
 """Raise it when the analysis below or `memory.text.terms` changes: the index is then rebuilt."""
 
-Terms = tuple[list[int], list[float]]
+WeightedTerms = tuple[list[int], list[float]]
 """(term ids, their weights), of equal length; both empty for a text of stop words or signs alone."""
 
 _HAN = "\u3005\u3007\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
@@ -37,7 +37,7 @@ _DAY_OF_MONTH = re.compile(
 )
 _NAME = re.compile(r"(?:(?<=[\w,;:] )|(?<=\())(?:May|Will)\b(?! (?:I|You|We|They|The|My)\b)|\bMay(?= \d)")
 _NAMES = ("zqmay", "zqwill")
-_SPELT = re.compile(r"\bzq\w+")
+_SPELT_WORD = re.compile(r"\bzq\w+")
 _THOUSANDS = re.compile(r"(?<=\d),(?=\d{3}(?!\d))")
 _ORDINAL = re.compile(r"(?<!\w)(\d+)(?:st|nd|rd|th)(?!\w)", re.IGNORECASE)
 _NUMBER = re.compile(r"(?<![^\W_])\d++(?![^\W\d_])")
@@ -68,27 +68,26 @@ def _bm25(average_length: int = AVERAGE_WORDS) -> qdrant_edge.Bm25:
     )
 
 
-def document(words: str) -> Terms:
+def document_terms(words: str) -> WeightedTerms:
     """Weights are BM25's term-frequency part. `words` has been through `memory.text.terms`."""
     unspaced = sum(len(run) for run in _UNSPACED.findall(words))
     average = AVERAGE_PAIRS if 2 * unspaced > len(words) else AVERAGE_WORDS
-    vector = _bm25(average).embed_document(_as_told(_UNSPACED.sub(_pieces_of_document, words)))
+    vector = _bm25(average).embed_document(_with_numbers_as_words(_UNSPACED.sub(_document_pieces, words)))
     return vector.indices, vector.values
 
 
-def query(words: str) -> Terms:
-    """Each term once, weight 1."""
-    vector = _bm25().embed_query(_as_told(_UNSPACED.sub(_pieces_of_query, normalize(words))))
-    return vector.indices, vector.values
+def query_terms(words: str) -> list[int]:
+    """Each term once."""
+    return _bm25().embed_query(_with_numbers_as_words(_UNSPACED.sub(_query_pieces, normalize(words)))).indices
 
 
-def _as_told(text: str) -> str:
+def _with_numbers_as_words(text: str) -> str:
     """Numbers, which the tokenizer leaves out altogether, as words, and a day with its month as one: the date that
     stands beside every memory must not make it one about 12 and 7. The month May and the name Will are told from the
     verbs by their capital within a sentence."""
     text = _ISO_DATE.sub(_date_in_words, text)
     text = _DAY_OF_MONTH.sub(_day_as_word, text)
-    text = _NAME.sub(_name_as_word, text)
+    text = _NAME.sub(lambda name: f"zq{name.group().lower()}", text)
     return _NUMBER.sub(_number_as_word, _ORDINAL.sub(r"\1", _THOUSANDS.sub("", text)))
 
 
@@ -97,24 +96,16 @@ def _date_in_words(date: re.Match[str]) -> str:
     return f"{day} {_MONTHS[int(month) - 1]} {year}"
 
 
-def _day_as_word(found: re.Match[str]) -> str:
-    first, second = found.group(1, 2), found.group(4, 3)
-    day, named = first if first[0] else second
+def _day_as_word(match: re.Match[str]) -> str:
+    day_first, month_first = match.group(1, 2), match.group(4, 3)
+    day, named = day_first if day_first[0] else month_first
     month = next(name for name in _MONTHS if name.lower().startswith(named[:3].lower()))
-    return f"zq{month.lower()}{_in_letters(int(day))} {'zqmay' if month == 'May' else month}"
-
-
-def _name_as_word(name: re.Match[str]) -> str:
-    return f"zq{name.group().lower()}"
+    return f"zq{month.lower()}{_spelt(str(int(day)))} {'zqmay' if month == 'May' else month}"
 
 
 def _number_as_word(number: re.Match[str]) -> str:
     digits = number.group()
-    return f" zq{_in_letters(int(digits)) if len(digits) == TWO_DIGITS else _spelt(digits)} "
-
-
-def _in_letters(number: int) -> str:
-    return _spelt(str(number))
+    return f" zq{_spelt(str(int(digits)) if len(digits) == TWO_DIGITS else digits)} "
 
 
 def _spelt(digits: str) -> str:
@@ -126,35 +117,35 @@ def _spelt(digits: str) -> str:
 # found in 東京で寿司を食べました. JSQuAD, nDCG@10: 91.1 so, 90.8 by the tokenizer's words.
 
 
-def _pieces_of_document(run: re.Match[str]) -> str:
+def _document_pieces(run: re.Match[str]) -> str:
     """Every pair, and each Han sign with none beside it, which in Japanese is a word (all Han signs: 90.4)."""
     signs = run.group()
     return _as_words([*_pairs(signs), *(_LONE_HAN_SIGN.findall(signs) if len(signs) > 1 else ())])
 
 
-def _pieces_of_query(run: re.Match[str]) -> str:
+def _query_pieces(run: re.Match[str]) -> str:
     """Pairs, without those of hiragana alone, which are endings and particles, where there are others (+0.3 points of
     R@10 on JSQuAD); a single sign only where it stands alone."""
     pairs = _pairs(run.group())
     return _as_words([pair for pair in pairs if not _HIRAGANA.fullmatch(pair)] or pairs)
 
 
-def numbers(words: str) -> frozenset[int]:
+def number_terms(words: str) -> frozenset[int]:
     """The terms of a query that are numbers or days."""
-    told = _as_told(_UNSPACED.sub(" ", normalize(words)))
-    found = [word for word in _SPELT.findall(told) if word not in _NAMES]
-    return frozenset(_bm25().embed_query(" ".join(found)).indices) if found else frozenset()
+    spelt = _SPELT_WORD.findall(_with_numbers_as_words(_UNSPACED.sub(" ", normalize(words))))
+    number_words = [word for word in spelt if word not in _NAMES]
+    return frozenset(_bm25().embed_query(" ".join(number_words)).indices) if number_words else frozenset()
 
 
-def bridges(words: str) -> frozenset[int]:
+def bridge_terms(words: str) -> frozenset[int]:
     """The terms of a query that are half hiragana: they join a word to its particle, 都の in 京都の桜."""
-    halves = [
+    half_hiragana = [
         pair
         for run in _UNSPACED.findall(normalize(words))
         for pair in _pairs(run)
         if len(pair) == PAIR and bool(_HIRAGANA.fullmatch(pair[0])) != bool(_HIRAGANA.fullmatch(pair[1]))
     ]
-    return frozenset(_bm25().embed_query(_as_words(halves)).indices) if halves else frozenset()
+    return frozenset(_bm25().embed_query(_as_words(half_hiragana)).indices) if half_hiragana else frozenset()
 
 
 def _pairs(signs: str) -> list[str]:
