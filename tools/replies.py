@@ -36,7 +36,7 @@ def crash(tool: str, error: BaseException) -> CallToolResult:
     incident = uuid.uuid4().hex[:8]
     logger.error("%s failed, incident %s", tool, incident, exc_info=error)
     message = (
-        f"{tool} failed with an internal error (incident {incident}; the traceback is in the server's log). "
+        f"{tool} failed inside Madeleine (incident {incident}; the traceback is in the server's log). "
         "Everything acknowledged before is safe. Try again."
     )
     return CallToolResult(content=[TextContent(type="text", text=message)], is_error=True)
