@@ -10,7 +10,7 @@ from madeleine.memory.ports import WordStatistics
 from madeleine.memory.rules.storing.salience import STATISTICS_FROM, rarity, telling_words
 from madeleine.memory.scope import Scope
 
-UNHEARD = "qxzjvkwqxz"
+ABSENT_TERM = "qxzjvkwqxz"
 """A word that no memory has: the greatest IDF there is."""
 DRIFT = 0.2
 """By which the greatest IDF may have grown before all are looked up again: by a fifth more memories."""
@@ -24,24 +24,24 @@ class Rarity:
     def __init__(self, statistics: WordStatistics) -> None:
         self._statistics = statistics
         self._being: BeingId | None = None
-        self._unheard = 0.0
+        self._absent = 0.0
         self._idf: dict[str, float] = {}
 
     async def of(self, scope: Scope, texts: Sequence[str]) -> list[float]:
         """In [0, 1], of each text; 0 for all while the index cannot answer."""
         words = [telling_words(text) for text in texts]
         try:
-            [unheard] = await self._statistics.idf(scope, [UNHEARD])
-            if unheard < STATISTICS_FROM:
+            [absent] = await self._statistics.idf(scope, [ABSENT_TERM])
+            if absent < STATISTICS_FROM:
                 return [0.0] * len(texts)
-            idf = await self._look_up(scope, {word for some in words for word in some}, unheard)
+            idf = await self._look_up(scope, {word for some in words for word in some}, absent)
         except IndexUnavailable:
             return [0.0] * len(texts)
-        return [rarity([idf[word] for word in some], unheard=unheard) for some in words]
+        return [rarity([idf[word] for word in some], absent=absent) for some in words]
 
-    async def _look_up(self, scope: Scope, words: set[str], unheard: float) -> dict[str, float]:
-        if self._being != scope.being_id or abs(unheard - self._unheard) > DRIFT or len(self._idf) > MOST_WORDS:
-            self._being, self._unheard, self._idf = scope.being_id, unheard, {}
+    async def _look_up(self, scope: Scope, words: set[str], absent: float) -> dict[str, float]:
+        if self._being != scope.being_id or abs(absent - self._absent) > DRIFT or len(self._idf) > MOST_WORDS:
+            self._being, self._absent, self._idf = scope.being_id, absent, {}
         known = self._idf
         missing = sorted(words - known.keys())
         for start in range(0, len(missing), AT_ONCE):

@@ -16,7 +16,7 @@ from madeleine.memory.language import Prompt, Spent
 from madeleine.memory.model import Emotion
 from madeleine.memory.ports import LanguageModel
 from madeleine.memory.rules.storing.grounding import ungrounded
-from madeleine.memory.rules.storing.quoting import Told, echoes
+from madeleine.memory.rules.storing.quoting import Statement, echoes
 
 PURPOSE = "extract"
 EMOTIONS: tuple[Emotion, ...] = get_args(Emotion)
@@ -200,7 +200,7 @@ def _fault(one: EssenceShape, lines: Sequence[Line]) -> str:
     return ""
 
 
-_OURS = tuple(Told(line) for line in re.split(r"(?<=[.:])\s+", SYSTEM.replace("\n", " ")) if len(line) > 30)
+_OURS = tuple(Statement(line) for line in re.split(r"(?<=[.:])\s+", SYSTEM.replace("\n", " ")) if len(line) > 30)
 
 
 def _unfit(text: str) -> bool:
