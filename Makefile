@@ -1,60 +1,62 @@
-# `make demo` and `make test` need CPython 3.11 to 3.13 with venv, and a package index; they set up the rest in .venv.
-# Written for GNU make 3.81 and later, and a POSIX shell.
+# `make demo` and `make test` need CPython 3.11 to 3.13 with venv, and a package index. They install the rest into .venv.
+# Written for GNU make 3.81 or later and a POSIX shell.
 
 VENV := .venv
 PY := $(VENV)/bin/python
 PIP := $(PY) -m pip --disable-pip-version-check -q
-# Everything comes as a wheel: a build from source would download tools that no hash holds.
+# Wheels only: a build from source would download build tools that no hash protects.
 LOCKED := $(PIP) install --require-hashes --only-binary :all: -r
 UV_VERSION := 0.13.9
 PYTEST_ARGS ?=
-# Processes that share the tests: most of these wait for a server of theirs.
+# Processes that run the tests side by side.
 WORKERS ?= 2
 BENCH_ARGS ?=
+PACKAGES := memory storage inference patrol tools server
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test slow bench latency dynamics patrol-bench duplicates emotions ingest-bench startup check types lint imports format lock clean
+.PHONY: help demo test slow bench latency dynamics patrol-bench duplicates emotions ingest-bench startup \
+  check types lint imports dependencies dead-code duplicate-code format lock clean
 .DELETE_ON_ERROR:
 
-help: ## show this
+help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1|\2/p' $(MAKEFILE_LIST) | awk -F'|' '{ printf "%-20s %s\n", $$1, $$2 }'
 
-demo: $(VENV)/.project ## start the server, store a conversation, recall it, run a patrol, and say how to plug it in
+demo: $(VENV)/.project ## start the server, store and recall a conversation, run a patrol, and show how to connect a client
 	@$(PY) -m examples.demo
 
-test: $(VENV)/.dev ## run the tests, without the slow ones (PYTEST_ARGS="-k recall" WORKERS=4)
+test: $(VENV)/.dev ## run the tests except the slow ones (PYTEST_ARGS="-k recall" WORKERS=4)
 	@$(PY) -m pytest -n $(WORKERS) --dist worksteal $(PYTEST_ARGS)
 
-slow: $(VENV)/.dev ## run the slow tests alone
+slow: $(VENV)/.dev ## run only the slow tests
 	@$(PY) -m pytest -m slow $(PYTEST_ARGS) || { code=$$?; \
 	  if [ $$code -eq 5 ]; then echo "There are no slow tests."; else exit $$code; fi; }
 
-bench: $(VENV)/.dev ## measure retrieval on the data sets in a folder (DATA=folder BENCH_ARGS="--sets locomo")
-	@if [ -z "$(DATA)" ]; then echo "Say where the data sets are: make bench DATA=/path/to/folder" >&2; exit 2; fi
+bench: $(VENV)/.dev ## measure retrieval quality on the data sets in a folder (DATA=folder BENCH_ARGS="--sets locomo")
+	@if [ -z "$(DATA)" ]; then echo "DATA is missing. Use: make bench DATA=/path/to/folder" >&2; exit 2; fi
 	@$(PY) -m benchmarks.retrieval "$(DATA)" $(BENCH_ARGS)
 
-latency: $(VENV)/.dev ## measure the time of every tool over stdio (BENCH_ARGS="--sizes 1000")
+latency: $(VENV)/.dev ## measure the response time of each tool over stdio (BENCH_ARGS="--sizes 1000")
 	@$(PY) -m benchmarks.latency $(BENCH_ARGS)
 
-dynamics: $(VENV)/.dev ## live a simulated year: what is forgotten, and does it come back (BENCH_ARGS="--days 90")
+dynamics: $(VENV)/.dev ## simulate a year of use and measure fading and revival (BENCH_ARGS="--days 90")
 	@$(PY) -m benchmarks.dynamics $(BENCH_ARGS)
 
-patrol-bench: $(VENV)/.dev ## measure what a patrol costs (BENCH_ARGS="--parts growth")
+patrol-bench: $(VENV)/.dev ## measure the time and memory of a patrol (BENCH_ARGS="--parts growth")
 	@$(PY) -m benchmarks.patrol $(BENCH_ARGS)
 
-duplicates: $(VENV)/.dev ## measure whether what is told again is known again, and nothing else (BENCH_ARGS="--pairs 200")
+duplicates: $(VENV)/.dev ## measure how exactly repeated scenes are recognised (BENCH_ARGS="--pairs 200")
 	@$(PY) -m benchmarks.duplicates $(BENCH_ARGS)
 
-emotions: $(VENV)/.dev ## measure what a feeling does to a ranking
+emotions: $(VENV)/.dev ## measure the effect of emotions on the ranking
 	@$(PY) -m benchmarks.emotions $(BENCH_ARGS)
 
-ingest-bench: $(VENV)/.dev ## pour in 10 MB: speed, memory, and a kill in the middle (BENCH_ARGS="--megabytes 0.2")
+ingest-bench: $(VENV)/.dev ## measure the import of 10 MB: speed, memory use, recovery from a kill (BENCH_ARGS="--megabytes 0.2")
 	@$(PY) -m benchmarks.ingest $(BENCH_ARGS)
 
-startup: $(VENV)/.dev ## measure the time from the start to the list of tools
+startup: $(VENV)/.dev ## measure the time from start to the list of tools
 	@$(PY) -m benchmarks.startup $(BENCH_ARGS)
 
-check: types lint imports ## check types, lint and import contracts
+check: types lint imports dependencies dead-code duplicate-code ## check types, lint, import contracts, declared dependencies, dead and duplicate code
 
 types: $(VENV)/.dev
 	@echo "types"; $(PY) -m mypy
@@ -65,11 +67,21 @@ lint: $(VENV)/.dev
 imports: $(VENV)/.dev
 	@echo "imports"; $(PY) -c 'from importlinter.cli import lint_imports_command as main; main(["--no-logo"])'
 
-format: $(VENV)/.dev ## fix what ruff can fix, and format
+dependencies: $(VENV)/.dev
+	@echo "dependencies"; $(PY) -m deptry --no-ansi $(PACKAGES) madeleine
+	@$(PY) -m deptry --no-ansi tests benchmarks examples --exclude '\.venv' --ignore DEP002,DEP004
+
+dead-code: $(VENV)/.dev
+	@echo "dead code"; $(PY) -m vulture
+
+duplicate-code: $(VENV)/.dev
+	@echo "duplicate code"; $(PY) -m pylint $(PACKAGES)
+
+format: $(VENV)/.dev ## apply ruff's fixes and format the code
 	@$(PY) -m ruff check --fix .
 	@$(PY) -m ruff format .
 
-lock: $(VENV)/.lock ## pin every dependency anew, with hashes, into requirements/ (LOCK_ARGS=--upgrade)
+lock: $(VENV)/.lock ## pin all dependencies, with hashes, in requirements/ (LOCK_ARGS=--upgrade)
 	@for name in runtime dev; do \
 	  groups="--group build"; if [ $$name = dev ]; then groups="$$groups --group dev -c requirements/runtime.txt"; fi; \
 	  $(VENV)/.locker/bin/uv pip compile --quiet --universal --python-version 3.11 --no-build \
@@ -78,24 +90,24 @@ lock: $(VENV)/.lock ## pin every dependency anew, with hashes, into requirements
 	  echo "requirements/$$name.txt: $$(grep -c '^[a-z]' requirements/$$name.txt) packages"; \
 	done
 
-clean: ## remove the environment and everything that was built or cached
+clean: ## remove the environment, build results and caches
 	rm -rf $(VENV) build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
-# The first Python that will do; PYTHON=/path/to/python overrides it.
+# The first suitable Python; PYTHON=/path/to/python overrides the choice.
 $(VENV)/.python:
 	@for python in "$(PYTHON)" python3.11 python3.12 python3.13 python3 python; do \
 	  [ -n "$$python" ] || continue; \
 	  "$$python" -c 'import sys; sys.exit(not (3, 11) <= sys.version_info[:2] < (3, 14))' 2>/dev/null || continue; \
 	  if ! "$$python" -c 'import ensurepip, venv' 2>/dev/null; then without_venv=$$python; continue; fi; \
-	  echo "Setting up $(VENV) with $$("$$python" -V) and the locked packages. The first time takes a minute or two."; \
+	  echo "Setting up $(VENV) with $$("$$python" -V) and the locked packages. This takes a minute or two."; \
 	  "$$python" -m venv --clear $(VENV) && touch $@ && exit 0; \
 	  exit 1; \
 	done; \
 	if [ -n "$$without_venv" ]; then \
 	  echo "$$without_venv has no venv module. On Debian and Ubuntu: apt-get install python3-venv" >&2; \
 	else \
-	  echo "Madeleine needs Python 3.11, 3.12 or 3.13, and none was found. Say where one is: make demo PYTHON=/path/to/python" >&2; \
+	  echo "Madeleine needs Python 3.11, 3.12 or 3.13; none was found. Name one: make demo PYTHON=/path/to/python" >&2; \
 	fi; \
 	exit 1
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from madeleine.memory.candidates import Pool
+from madeleine.memory.candidates import CandidatePool
 from madeleine.memory.model import MemoryId
 from madeleine.memory.recall.recall import RecallConfig
 from madeleine.memory.rules.ranking.blended import RankingWeights, blended
@@ -32,7 +32,7 @@ WITHOUT: Mapping[str, RankingWeights] = {
 }
 
 
-def rankings(text: str, pool: Pool, *, trust: float, config: RecallConfig) -> dict[str, Sequence[MemoryId]]:
+def rankings(text: str, pool: CandidatePool, *, trust: float, config: RecallConfig) -> dict[str, Sequence[MemoryId]]:
     """By what is left out: the order of the matches of the same pool."""
     matching = np.flatnonzero(matches(pool, dense_trust=trust, thresholds=config.thresholds))
     found: dict[str, Sequence[MemoryId]] = {}
@@ -42,6 +42,6 @@ def rankings(text: str, pool: Pool, *, trust: float, config: RecallConfig) -> di
     return found
 
 
-def engines_order(pool: Pool, *, trust: float, config: RecallConfig) -> Sequence[MemoryId]:
+def engines_order(pool: CandidatePool, *, trust: float, config: RecallConfig) -> Sequence[MemoryId]:
     """The matches as the engine's RRF has them."""
     return [pool.ids[at] for at in np.flatnonzero(matches(pool, dense_trust=trust, thresholds=config.thresholds))]

@@ -26,8 +26,8 @@ from rich.console import Console
 from rich.progress import Progress, TaskID
 from rich.table import Table
 
-from benchmarks import ablation, metrics, sets
-from madeleine.memory.candidates import Question
+from benchmarks import ablation, data_sets, metrics
+from madeleine.memory.candidates import CandidateQuery
 from madeleine.memory.model import LIVING, BeingId, MemoryId, Vector
 from madeleine.memory.recall.recall import Query, Recall, RecallConfig
 from madeleine.memory.rules.ranking.matching import MatchThresholds
@@ -100,24 +100,24 @@ class Rankings:
     without: dict[str, Sequence[MemoryId]]
 
 
-async def load(memory: OpenMemory, name: str, unit: sets.Unit) -> dict[str, MemoryId]:
+async def load(memory: OpenMemory, name: str, unit: data_sets.Unit) -> dict[str, MemoryId]:
     """Store the unit's documents; by document id, the memory that holds it. A second run finds them by their keys."""
     scope = scope_of(name, unit)
     found: dict[str, MemoryId] = {}
     for start in range(0, len(unit.documents), STORE_BATCH):
         batch = unit.documents[start : start + STORE_BATCH]
-        stored = await memory.use.store(scope, [sets.scene(document) for document in batch])
+        stored = await memory.use.store(scope, [data_sets.scene(document) for document in batch])
         found |= {document.id: answer.memory.id for document, answer in zip(batch, stored, strict=True)}
     return found
 
 
-def scope_of(name: str, unit: sets.Unit) -> Scope:
+def scope_of(name: str, unit: data_sets.Unit) -> Scope:
     return Scope(BeingId(f"{name}/{unit.name}"), "benchmark")
 
 
 async def ask(memory: OpenMemory, open_gate: Recall, scope: Scope, text: str) -> Rankings:
     vector = (await memory.embedder.embed([text]))[0]
-    words_only = Question(words=text, statuses=LIVING, by_words=10, by_meaning=10)
+    words_only = CandidateQuery(words=text, statuses=LIVING, sparse_limit=10, dense_limit=10)
     dense_only = replace(words_only, words="")
     recall = memory.use.recall
     ranked = await recall.rank(scope, Query(text=text))
@@ -136,7 +136,7 @@ async def _given(vector: Vector | None) -> Vector | None:
     return vector
 
 
-async def measure(memory: OpenMemory, name: str, units: Sequence[sets.Unit], bar: Progress) -> SetResult:
+async def measure(memory: OpenMemory, name: str, units: Sequence[data_sets.Unit], bar: Progress) -> SetResult:
     result = SetResult()
     ledger = memory.ledger
     open_gate = Recall(
@@ -234,7 +234,7 @@ async def run(folder: Path, wanted: Sequence[str], data_dir: Path, *, record: bo
     async with open_memory(settings) as memory:
         with Progress(console=console) as bar:
             for name in wanted:
-                results[name] = await measure(memory, name, sets.read(folder, name), bar)
+                results[name] = await measure(memory, name, data_sets.read(folder, name), bar)
         found = summary(results, memory, time.monotonic() - started)
     show(console, found)
     if record:
@@ -248,7 +248,7 @@ def main() -> None:
     parser.add_argument("--data-dir", type=Path, help="keep the store here and use it again in the next run")
     parser.add_argument("--record", action="store_true", help=f"write figures and ranks to {RESULTS.name}/")
     arguments = parser.parse_args()
-    wanted = sets.names(arguments.folder) if arguments.sets == "all" else arguments.sets.split(",")
+    wanted = data_sets.names(arguments.folder) if arguments.sets == "all" else arguments.sets.split(",")
     with ExitStack() as stack:
         data_dir = arguments.data_dir or Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="madeleine-")))
         asyncio.run(run(arguments.folder, wanted, data_dir, record=arguments.record))

@@ -34,7 +34,7 @@ from madeleine.memory.recall.tagged import MessageSearch
 from madeleine.memory.scope import Scope
 from madeleine.storage.sql.ledger import Ledger, open_ledger
 
-SCOPE = Scope(BeingId("benchmark"), counts=False)
+SCOPE = Scope(BeingId("benchmark"), count_activations=False)
 END = datetime(2026, 3, 1, tzinfo=UTC)
 WORDS, LENGTH, BATCH, DAYS, ROUNDS = 20_000, 30, 1_000, 3_650, 5
 COMMON, RARE = 40, 9_000

@@ -13,7 +13,9 @@ from madeleine.memory.model import (
 from madeleine.memory.scope import Scope
 
 
-def entry_of(scope: Scope, event: AuditEvent, at: datetime, *, tool: str = "", ids: Iterable[str] = ()) -> AuditEntry:
+def audit_entry(
+    scope: Scope, event: AuditEvent, at: datetime, *, tool: str = "", ids: Iterable[str] = ()
+) -> AuditEntry:
     """Each id once, in order."""
     return AuditEntry(
         event=event,
@@ -35,7 +37,7 @@ class Audit:
 
     def __call__(self, scope: Scope, event: AuditEvent, *, tool: str = "", ids: Iterable[str] = ()) -> None:
         """Returns at once; written at latest a second later."""
-        self._log.record(entry_of(scope, event, self._now(), tool=tool, ids=ids))
+        self._log.record(audit_entry(scope, event, self._now(), tool=tool, ids=ids))
 
 
 AuditEvent = Literal[

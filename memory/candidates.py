@@ -20,7 +20,7 @@ from madeleine.memory.model import (
 
 
 @dataclass(frozen=True, slots=True)
-class Signals:
+class WordingSignals:
     """`asks`: it ends with a question. `tells_when`: it speaks of a day or a span of time. `prefers`: somebody says
     what they prefer. `first_person`: the share to which it is told by "I" or "we"."""
 
@@ -31,7 +31,7 @@ class Signals:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Vitals:
+class RankingState:
     """What of a memory changes in the course of time. `last_active`: when it was last stored, told again or recalled;
     `access_count`: how often it was told again."""
 
@@ -54,7 +54,7 @@ class IndexPoint:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Question:
+class CandidateQuery:
     """`words` is the query's text for BM25."""
 
     words: str
@@ -62,13 +62,13 @@ class Question:
     categories: tuple[Category, ...] = ()
     themes: tuple[str, ...] = ()
     """Only memories with all of these, in whatever letter case."""
-    by_words: int = 100
-    by_meaning: int = 50
+    sparse_limit: int = 100
+    dense_limit: int = 50
     """Candidates from each channel."""
 
 
 @dataclass(frozen=True, slots=True)
-class Traits:
+class RankingFeatures:
     """What ranking needs to know of a candidate beside its scores; it never changes."""
 
     session_id: str
@@ -80,16 +80,16 @@ class Traits:
     """Words of the action."""
     tokens: int
     """Of all that a recall may say of the memory (spec L2)."""
-    signals: Signals = Signals()
+    signals: WordingSignals = WordingSignals()
 
 
-VectorToCome = Callable[[], Awaitable[Vector | None]]
+PendingVector = Callable[[], Awaitable[Vector | None]]
 """Gives the question's vector, None when meaning-based recall is off. An index asks for it when it has looked up the
 words, so that the model may work meanwhile."""
 
 
 @dataclass(frozen=True, slots=True)
-class Pool:
+class CandidatePool:
     """Candidates by weighted RRF of the two channels, best first, with both scores for all of them.
 
     `cosine`: float32, (n,), 0 for one without a vector. `weights`: float32, (n, terms), BM25's term-frequency part of
@@ -98,7 +98,7 @@ class Pool:
     """
 
     ids: tuple[MemoryId, ...]
-    traits: tuple[Traits, ...]
+    features: tuple[RankingFeatures, ...]
     cosine: NDArray[np.float32]
     weights: NDArray[np.float32]
     idf: NDArray[np.float32]

@@ -34,7 +34,7 @@ class KeywordQuery:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Hit:
+class SearchHit:
     """spec H3, with where it comes from. `position` orders hits: (microseconds since 1970, id), newest first. `snippet`
     is what is shown of the text, at most 400 characters, the place where the words were found: a ledger leaves it
     empty. The id of a diary entry is its date."""
@@ -52,7 +52,7 @@ class Hit:
     position: tuple[int, str]
 
 
-Stem = Callable[[str], str]
+Stemmer = Callable[[str], str]
 """The stem of a word; the word itself where it is of a language that the stemmer does not know."""
 
 
@@ -90,7 +90,7 @@ class TagQuery:
 
 @dataclass(frozen=True, slots=True)
 class TagMatches:
-    """What of one source holds any of the tags. `found` is (position, mask): `position` as of a `Hit`; bit `n` of
+    """What of one source holds any of the tags. `found` is (position, mask): `position` as of a `SearchHit`; bit `n` of
     `mask` is set where it holds tag `n`, the bit after the last where it has a related theme. Of each mask the newest
     only; `numbers` says how many there are of each."""
 

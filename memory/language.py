@@ -1,4 +1,4 @@
-"""What a language model is asked, and what it costs (spec P6 ❶ ❹ ❻, P8, L3, O10). Adapters in `inference`."""
+"""Prompts for a language model, their cost, and why an answer was rejected (spec P6 ❶ ❹ ❻, P8, L3, O10)."""
 
 from __future__ import annotations
 
@@ -13,10 +13,20 @@ Size = Literal["small", "large"]
 Answer = TypeVar("Answer", bound=BaseModel)
 
 
+@dataclass(frozen=True, slots=True)
+class Rejected:
+    """An answer that cannot be used. `reason`: for people and logs, quotes nothing of the answer. `complaint`: for the
+    model alone, "" if the reason says it all. `text`: the answer as the model wrote it, "" if its schema was right."""
+
+    reason: str
+    complaint: str = ""
+    text: str = ""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Prompt:
-    """`system` says what to do, `text` is what to do it with: data, never instructions. `purpose` is for the record:
-    classify, consolidate, split, diary, compress, extract."""
+    """`system` holds the instructions, `text` the data, which is never an instruction. `purpose` is for the cost
+    record: classify, consolidate, split, diary, compress, extract, reformulate."""
 
     purpose: str
     system: str
@@ -24,6 +34,8 @@ class Prompt:
     size: Size
     max_tokens: int = 4_000
     """Of the answer."""
+    rejected: Rejected | None = None
+    """The previous answer to this prompt, with its `text`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

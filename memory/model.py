@@ -136,7 +136,7 @@ class Memory:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Changes:
+class MemoryChanges:
     """What is to be different about a memory; None for what stays."""
 
     text: str | None = None
@@ -152,7 +152,7 @@ class Revision:
     memory_id: MemoryId
     at: datetime
     client: str
-    before: Changes
+    before: MemoryChanges
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

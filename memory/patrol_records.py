@@ -21,7 +21,7 @@ from madeleine.memory.model import (
     Vector,
 )
 
-OfferId = NewType("OfferId", str)
+DecisionRequestId = NewType("DecisionRequestId", str)
 
 
 RunState = Literal["running", "finished", "undone", "rolled_back", "unjournalled"]
@@ -29,7 +29,7 @@ RunState = Literal["running", "finished", "undone", "rolled_back", "unjournalled
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Subject:
+class MemoryState:
     """A memory as the patrol sees it."""
 
     id: MemoryId
@@ -45,17 +45,17 @@ class Subject:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ClusterCount:
-    """How many of its memories are what; `unsettled`: fresh active or dying ones, which ❹ looks at."""
+class ClusterCounts:
+    """How many of its memories are what; `unconsolidated`: fresh active or dying ones, which ❹ looks at."""
 
     cluster_id: ClusterId
     active: int
     dying: int
     dead: int
-    unsettled: int
+    unconsolidated: int
 
     @property
-    def all(self) -> int:
+    def total(self) -> int:
         return self.active + self.dying + self.dead
 
 
@@ -79,14 +79,14 @@ class Thoughts:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class KeptOffer:
-    """What was handed out to be decided (ruling 10). `topic` says what it is about; `settled_by`: the run that applied
+class StoredDecisionRequest:
+    """What was handed out to be decided (ruling 10). `topic` says what it is about; `decided_by`: the run that applied
     a decision, and the body is empty then."""
 
-    id: OfferId
+    id: DecisionRequestId
     topic: str
     body: Mapping[str, Any]
-    settled_by: RunId | None = None
+    decided_by: RunId | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -96,9 +96,9 @@ class PatrolChanges:
 
     new: tuple[Memory, ...] = ()
     notes: tuple[Note, ...] = ()
-    subjects: tuple[Subject, ...] = ()
+    states: tuple[MemoryState, ...] = ()
     """The changed ones, as they are to be."""
-    retold: tuple[Memory, ...] = ()
+    rewritten: tuple[Memory, ...] = ()
     """Of these the timeline is to be as it is here (❹)."""
     compressed: Mapping[MemoryId, MemoryId | None] = field(default_factory=dict)
     """Which summary tells of each (spec L3); None for one that is to speak for itself again."""
@@ -107,7 +107,7 @@ class PatrolChanges:
     removed_clusters: tuple[ClusterId, ...] = ()
     diary: DiaryEntry | None = None
     thoughts: Thoughts | None = None
-    settled: tuple[OfferId, ...] = ()
+    decided: tuple[DecisionRequestId, ...] = ()
     model: ModelName | None = None
     vectors: Mapping[ContentHash, Vector] = field(default_factory=dict)
     """Of texts that are new by it, to be cached."""
@@ -122,7 +122,7 @@ class SessionCount:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Run:
+class PatrolRun:
     """A patrol as the ledger keeps it. `finished` equals `started` while it is running."""
 
     id: RunId
@@ -134,7 +134,7 @@ class Run:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Undone:
+class UndoResult:
     """What was put back, by kind; `removed`: memories that the run had made, gone from the ledger, not yet from the
     index."""
 
@@ -143,7 +143,7 @@ class Undone:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Lately:
+class RecentActivity:
     """What has come to a being since its last patrol began, at the least one thing. `stored`: new memories and notes.
     `first` and `latest`: when something was stored or recalled."""
 

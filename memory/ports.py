@@ -12,8 +12,8 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from madeleine.memory.candidates import IndexPoint, Pool, Question, VectorToCome
-from madeleine.memory.language import Answer, Prompt, Spent
+from madeleine.memory.candidates import CandidatePool, CandidateQuery, IndexPoint, PendingVector
+from madeleine.memory.language import Answer, Prompt, Rejected, Spent
 from madeleine.memory.model import (
     MemoryId,
     ModelName,
@@ -49,7 +49,7 @@ class Index(Protocol):
 
     async def delete(self, ids: Sequence[MemoryId]) -> None: ...
 
-    async def candidates(self, scope: Scope, question: Question, vector: VectorToCome) -> Pool: ...
+    async def candidates(self, scope: Scope, query: CandidateQuery, vector: PendingVector) -> CandidatePool: ...
 
     async def nearest(
         self, scope: Scope, vector: Vector, *, limit: int, statuses: Sequence[Status]
@@ -94,7 +94,7 @@ class RandomSource(Protocol):
 class LanguageModel(Protocol):
     """Safe for use by several tasks. Retries, backoff and timeouts are its own."""
 
-    async def ask(self, prompt: Prompt, shape: type[Answer], spend: Callable[[Spent], None]) -> Answer:
-        """An answer of that shape, checked. `spend` is called for every call that cost tokens, also where the answer
-        could not be used. Raises `LanguageModelUnavailable`, `UnusableAnswer`; never quotes the key."""
+    async def ask(self, prompt: Prompt, schema: type[Answer], on_spent: Callable[[Spent], None]) -> Answer | Rejected:
+        """One answer that fits the schema, or why it does not. `on_spent` is called for every call that cost tokens,
+        also where the answer is invalid. Raises `LanguageModelUnavailable`, `UnusableAnswer`; never quotes the key."""
         ...

@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Literal, get_args
 
 from madeleine.memory.model import BeingId
-from madeleine.memory.roles import Role
+
+Role = Literal["human", "senior", "agent"]
+"""Who speaks for a being: a person, an agent that is trusted with decisions, any other agent (spec O4)."""
+ROLES: tuple[Role, ...] = get_args(Role)
 
 
 @dataclass(frozen=True, slots=True)
 class Scope:
-    """Everything that a caller does is done to this being's memories, and to no other's. Without `counts` what comes to
-    mind is not counted: such a caller leaves no trace."""
+    """Everything that a caller does is done to this being's memories, and to no other's. Without
+    `count_activations` a recall leaves no trace: reactivations are not counted."""
 
     being_id: BeingId
     client: str = ""
     role: Role = "agent"
-    counts: bool = True
+    count_activations: bool = True

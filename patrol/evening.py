@@ -10,13 +10,13 @@ from datetime import datetime
 import numpy as np
 from numpy.typing import NDArray
 
-from madeleine.memory.errors import EmbeddingUnavailable, LanguageModelUnavailable, UnusableAnswer
+from madeleine.memory.errors import LanguageModelUnavailable, UnusableAnswer
 from madeleine.memory.ingest.notes import PARSE_FAILED, SCENE, read_scene
-from madeleine.memory.ingest.redaction import clean_note
+from madeleine.memory.ingest.redaction import redact_note
 from madeleine.memory.model import ContentHash, Memory, MemoryId, Note, Vector, content_hash
 from madeleine.memory.rules.dynamics.grouping import SIMILARITY
 from madeleine.memory.rules.dynamics.roots import PROTOTYPES, Root
-from madeleine.memory.rules.storing.secrets import Redact, redacted
+from madeleine.memory.rules.storing.secrets import Redact, redact_secrets
 from madeleine.memory.scope import Scope
 from madeleine.patrol.deciding.classify import BATCH, classify
 from madeleine.patrol.night import Evening
@@ -33,13 +33,12 @@ async def prepare(round_: Round) -> Evening:
     world = round_.world
     unread = await world.ledger.unread_notes(round_.scope, type=SCENE)
     memories, notes = read_notes(unread, round_.scope, world.now(), world.redact)
-    sentences = {content_hash(text): text for texts in PROTOTYPES.values() for text in texts}
-    texts = sentences | {memory.content_hash: memory.embed_text for memory in memories}
-    try:
-        vectors = await world.embed(texts)
-    except EmbeddingUnavailable as error:
-        logger.warning("%s: memories are given their clusters when it can", error)
+    sentences = [sentence for sentences in PROTOTYPES.values() for sentence in sentences]
+    embedded = await world.embed([*sentences, *(memory.embed_text for memory in memories)])
+    if embedded.error:
+        logger.warning("%s: memories are given their clusters when it can", embedded.error)
         return Evening(tuple(memories), tuple(notes))
+    vectors = embedded.vectors
     if not round_.rehearses:
         await world.ledger.add_vectors(world.model, vectors)
     chosen = await choose_roots(round_, memories, vectors)
@@ -47,13 +46,13 @@ async def prepare(round_: Round) -> Evening:
 
 
 def read_notes(
-    notes: Sequence[Note], scope: Scope, now: datetime, redact: Redact = redacted
+    notes: Sequence[Note], scope: Scope, now: datetime, redact: Redact = redact_secrets
 ) -> tuple[list[Memory], list[Note]]:
     """Memories of the notes that can be read, and every note as it is to be: those that cannot be read are kept and
     marked `[PARSE_FAILED]` (ruling 1). Secrets are taken out: a note may be older than their redaction."""
     memories: list[Memory] = []
     seen: list[Note] = []
-    for note in (replace(one, content=clean_note(one.content, redact)[0]) for one in notes):
+    for note in (replace(one, content=redact_note(one.content, redact)[0]) for one in notes):
         found = read_scene(note, scope, now)
         if isinstance(found, Memory):
             memories.append(found)
@@ -75,10 +74,10 @@ async def choose_roots(
 ) -> dict[MemoryId, Root]:
     """By the small language model, for those near to no sub-cluster, as far as tokens and time reach. None where
     there is no model, or it does not answer: the prototypes decide then (ruling 5)."""
-    if round_.language is None or round_.rehearses:
+    if round_.model is None or round_.rehearses:
         return {}
     model = round_.world.model
-    homeless = await round_.view.homeless(limit=AT_ONCE)
+    homeless = await round_.view.unclustered(limit=AT_ONCE)
     stored = await round_.view.memories([subject.id for subject in homeless])
     known = dict(vectors) | await round_.view.vectors(model, [one.content_hash for one in homeless])
     clusters = await round_.view.clusters()
@@ -91,15 +90,13 @@ async def choose_roots(
     ][:CLASSIFIED]
     chosen: dict[MemoryId, Root] = {}
     for start in range(0, len(lonely), BATCH):
-        if round_.out_of_tokens or round_.out_of_time:
+        if round_.out_of_time:
             break
         some = lonely[start : start + BATCH]
         try:
-            roots = await classify(round_.language, [memory.scene.action for memory in some], round_.spend)
+            roots = await classify(round_.model, [memory.scene.action for memory in some])
         except (LanguageModelUnavailable, UnusableAnswer) as error:
             logger.warning("Business or Private is decided without it: %s", error)
             break
-        finally:
-            await round_.record_costs()
         chosen |= {memory.id: root for memory, root in zip(some, roots, strict=True)}
     return chosen

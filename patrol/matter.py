@@ -6,8 +6,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
+from madeleine.memory.language import Rejected
 from madeleine.memory.model import ClusterId, ContentHash, MemoryId, Vector
-from madeleine.patrol.deciding.answers import Answer, Refused
+from madeleine.patrol.deciding.answers import Answer
 from madeleine.patrol.deciding.checks import Present
 from madeleine.patrol.deciding.offer import Kind, Offer
 from madeleine.patrol.night import Night
@@ -48,7 +49,7 @@ class Matter(Protocol):
         """Texts that are to be embedded before the answer is applied."""
         ...
 
-    async def apply(self, night: Night, offer: Offer, answer: Answer, world: World) -> Applied | Refused:
+    async def apply(self, night: Night, offer: Offer, answer: Answer, world: World) -> Applied | Rejected:
         """Checks the answer against the memories as they are now. `night.evening.vectors` has the texts'."""
         ...
 
@@ -56,7 +57,7 @@ class Matter(Protocol):
 async def present(view: PatrolReads | Night, offer: Offer) -> Present:
     """The offered memories as they are now."""
     ids = [memory.id for memory in offer.memories]
-    found = await (view.whole(await view.subjects(ids)) if isinstance(view, Night) else view.memories(ids))
+    found = await (view.whole(await view.states(ids)) if isinstance(view, Night) else view.memories(ids))
     return Present({memory.id: memory for memory in found})
 
 

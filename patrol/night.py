@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from madeleine.memory.model import Cluster, ClusterId, ContentHash, Memory, MemoryId, ModelName, Note, RunId, Vector
-from madeleine.memory.patrol_records import DiaryEntry, OfferId, PatrolChanges, Subject, Thoughts
+from madeleine.memory.patrol_records import DecisionRequestId, DiaryEntry, MemoryState, PatrolChanges, Thoughts
 from madeleine.memory.ports import WordStatistics
 from madeleine.memory.rules.dynamics.grouping import mean_vector
 from madeleine.memory.rules.dynamics.roots import ROOTS, Root
@@ -63,8 +63,8 @@ class Night:
         """Clusters that ❼ leaves: this run has just made them."""
         self._transaction = transaction
         self._run = run
-        self._subjects: dict[MemoryId, Subject] = {}
-        self._before: dict[MemoryId, Subject] = {}
+        self._subjects: dict[MemoryId, MemoryState] = {}
+        self._before: dict[MemoryId, MemoryState] = {}
         self._vectors: dict[ContentHash, Vector] = dict(self.evening.vectors)
         self._clusters_before: dict[ClusterId, Cluster] = {}
         self._members: dict[ClusterId | None, dict[MemoryId, None]] = defaultdict(dict)
@@ -93,20 +93,20 @@ class Night:
 
     # --- memories -----------------------------------------------------------------------------------------------
 
-    async def tick(self) -> int:
+    async def increment_session_counts(self) -> int:
         """❷ for all at once; how many active memories there are."""
-        return await self._transaction.tick(self._run)
+        return await self._transaction.increment_session_counts(self._run)
 
-    async def homeless(self, *, limit: int) -> list[Subject]:
-        return self._seen(await self._transaction.homeless(limit=limit))
+    async def unclustered(self, *, limit: int) -> list[MemoryState]:
+        return self._seen(await self._transaction.unclustered(limit=limit))
 
-    async def fading(self) -> list[Subject]:
-        return self._seen(await self._transaction.fading())
+    async def with_outdated_status(self) -> list[MemoryState]:
+        return self._seen(await self._transaction.with_outdated_status())
 
-    async def recalled_dead(self) -> list[Subject]:
+    async def recalled_dead(self) -> list[MemoryState]:
         return self._seen(await self._transaction.recalled_dead())
 
-    async def members(self, cluster_id: ClusterId) -> list[Subject]:
+    async def members(self, cluster_id: ClusterId) -> list[MemoryState]:
         """In the order of their arrival, dead ones too."""
         await self._read_members_of([cluster_id])
         return [self._subjects[id_] for id_ in self._members[cluster_id]]
@@ -123,23 +123,23 @@ class Night:
         vectors = await self.vectors([subject for of_one in active.values() for subject in of_one])
         return {id_: [vectors[one.id] for one in of_one if one.id in vectors] for id_, of_one in active.items()}
 
-    async def active(self, cluster_id: ClusterId) -> list[Subject]:
+    async def active(self, cluster_id: ClusterId) -> list[MemoryState]:
         return [subject for subject in await self.members(cluster_id) if subject.status == "active"]
 
     def active_count(self, cluster_id: ClusterId) -> int:
         return self._active[cluster_id]
 
-    async def subject(self, id_: MemoryId) -> Subject | None:
+    async def subject(self, id_: MemoryId) -> MemoryState | None:
         """As it is by now; None if there is no such memory."""
         if id_ not in self._subjects:
-            self._seen(await self._transaction.subjects([id_]))
+            self._seen(await self._transaction.states([id_]))
         return self._subjects.get(id_)
 
-    async def subjects(self, ids: Sequence[MemoryId]) -> list[Subject]:
-        self._seen(await self._transaction.subjects([id_ for id_ in ids if id_ not in self._subjects]))
+    async def states(self, ids: Sequence[MemoryId]) -> list[MemoryState]:
+        self._seen(await self._transaction.states([id_ for id_ in ids if id_ not in self._subjects]))
         return [self._subjects[id_] for id_ in ids if id_ in self._subjects]
 
-    def _seen(self, found: Iterable[Subject]) -> list[Subject]:
+    def _seen(self, found: Iterable[MemoryState]) -> list[MemoryState]:
         """What was read, as it is by now."""
         seen = []
         for subject in found:
@@ -149,7 +149,7 @@ class Night:
             seen.append(self._subjects[subject.id])
         return seen
 
-    def put(self, subject: Subject) -> None:
+    def put(self, subject: MemoryState) -> None:
         """Change a memory that was read, or add one."""
         old = self._subjects.get(subject.id)
         if old is not None:
@@ -160,17 +160,17 @@ class Night:
         self._members[subject.cluster_id][subject.id] = None
         self._subjects[subject.id] = subject
 
-    def move(self, subjects: Iterable[Subject], to: ClusterId) -> None:
+    def move(self, subjects: Iterable[MemoryState], to: ClusterId) -> None:
         for subject in list(subjects):
             self.put(replace(subject, cluster_id=to))
 
-    async def vectors(self, subjects: Sequence[Subject]) -> dict[MemoryId, Vector]:
+    async def vectors(self, subjects: Sequence[MemoryState]) -> dict[MemoryId, Vector]:
         """Of those that have been embedded."""
         unknown = [s.content_hash for s in subjects if s.content_hash not in self._vectors]
         self._vectors |= await self._transaction.vectors(self.model, unknown)
         return {s.id: self._vectors[s.content_hash] for s in subjects if s.content_hash in self._vectors}
 
-    async def whole(self, subjects: Sequence[Subject]) -> list[Memory]:
+    async def whole(self, subjects: Sequence[MemoryState]) -> list[Memory]:
         new = {memory.id: memory for memory in self.new}
         stored = await self._transaction.memories([s.id for s in subjects if s.id not in new])
         return [*stored, *(new[s.id] for s in subjects if s.id in new)]
@@ -229,9 +229,9 @@ class Night:
         """None also where it was computed with another model (ruling 6)."""
         return cluster.vector if cluster.model == self.model else None
 
-    def settle(self, offer: OfferId) -> None:
+    def settle(self, offer: DecisionRequestId) -> None:
         """It was decided upon; nobody can decide it again."""
-        self.also = replace(self.also, settled=(*self.also.settled, offer))
+        self.also = replace(self.also, decided=(*self.also.decided, offer))
 
     # --- the difference -----------------------------------------------------------------------------------------
 
@@ -244,7 +244,7 @@ class Night:
             self.also,
             new=(*self.also.new, *(_as_new(memory, self._subjects[memory.id]) for memory in self.new)),
             notes=self.notes,
-            subjects=tuple(s for s in self._subjects.values() if s.id not in new and s != self._before[s.id]),
+            states=tuple(s for s in self._subjects.values() if s.id not in new and s != self._before[s.id]),
             clusters=tuple(c for c in self.clusters.values() if c is not self._clusters_before.get(c.id)),
             removed_clusters=tuple(id_ for id_ in self._clusters_before if id_ not in self.clusters),
         )
@@ -254,8 +254,8 @@ def _means(vectors: Mapping[ClusterId, Sequence[Vector]]) -> dict[ClusterId, Vec
     return {id_: mean_vector(np.stack(rows)) if rows else None for id_, rows in vectors.items()}
 
 
-def subject_of(memory: Memory) -> Subject:
-    return Subject(
+def state_of(memory: Memory) -> MemoryState:
+    return MemoryState(
         id=memory.id,
         content_hash=memory.content_hash,
         importance=memory.importance,
@@ -269,7 +269,7 @@ def subject_of(memory: Memory) -> Subject:
     )
 
 
-def _as_new(memory: Memory, subject: Subject) -> Memory:
+def _as_new(memory: Memory, subject: MemoryState) -> Memory:
     return replace(
         memory,
         status=subject.status,

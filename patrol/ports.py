@@ -20,17 +20,17 @@ from madeleine.memory.model import (
     Vector,
 )
 from madeleine.memory.patrol_records import (
-    ClusterCount,
+    ClusterCounts,
+    DecisionRequestId,
     DiaryEntry,
-    KeptOffer,
-    OfferId,
+    MemoryState,
     PatrolChanges,
-    Run,
+    PatrolRun,
     RunState,
     SessionCount,
-    Subject,
+    StoredDecisionRequest,
     Thoughts,
-    Undone,
+    UndoResult,
 )
 from madeleine.memory.scope import Scope
 
@@ -38,27 +38,27 @@ from madeleine.memory.scope import Scope
 class PatrolReads(Protocol):
     """What a step looks at: never all of a being's memories, but those that something is to be done about."""
 
-    async def homeless(self, *, limit: int) -> list[Subject]:
+    async def unclustered(self, *, limit: int) -> list[MemoryState]:
         """Living memories without a cluster, in the order of their arrival."""
         ...
 
-    async def fading(self) -> list[Subject]:
+    async def with_outdated_status(self) -> list[MemoryState]:
         """Living memories whose status `memory.rules.dynamics.decay.flagged` changes."""
         ...
 
-    async def recalled_dead(self) -> list[Subject]:
+    async def recalled_dead(self) -> list[MemoryState]:
         """Dead ones that were recalled since they died."""
         ...
 
-    async def members(self, *cluster_ids: ClusterId) -> list[Subject]:
+    async def members(self, *cluster_ids: ClusterId) -> list[MemoryState]:
         """Of these clusters, in the order of their arrival, dead ones too."""
         ...
 
-    async def subjects(self, ids: Sequence[MemoryId]) -> list[Subject]:
+    async def states(self, ids: Sequence[MemoryId]) -> list[MemoryState]:
         """Those that exist, each once, in the order of `ids`."""
         ...
 
-    async def cluster_counts(self, ids: Sequence[ClusterId] | None = None) -> list[ClusterCount]:
+    async def cluster_counts(self, ids: Sequence[ClusterId] | None = None) -> list[ClusterCounts]:
         """Of clusters that have memories: of all, or of those of `ids`."""
         ...
 
@@ -90,9 +90,9 @@ class PatrolReads(Protocol):
 
     async def thoughts(self) -> Thoughts: ...
 
-    async def offers(self, ids: Sequence[OfferId]) -> list[KeptOffer]: ...
+    async def offers(self, ids: Sequence[DecisionRequestId]) -> list[StoredDecisionRequest]: ...
 
-    async def open_offers(self) -> list[KeptOffer]:
+    async def open_requests(self) -> list[StoredDecisionRequest]:
         """Those that nobody has settled, the oldest first."""
         ...
 
@@ -100,7 +100,7 @@ class PatrolReads(Protocol):
 class PatrolTransaction(PatrolReads, Protocol):
     """The writer, held from reading the state to committing the changes; no model is called meanwhile."""
 
-    async def tick(self, run: RunId) -> int:
+    async def increment_session_counts(self, run: RunId) -> int:
         """❷ One more cycle for every active memory, journalled; how many they are."""
         ...
 
@@ -118,11 +118,11 @@ class PatrolLedger(Protocol):
         """Commits when left without an exception, else rolls back."""
         ...
 
-    def patrol_view(self, scope: Scope) -> PatrolReads:
+    def patrol_reads(self, scope: Scope) -> PatrolReads:
         """For what is prepared before the writer is taken: each read sees the last commit."""
         ...
 
-    async def keep_offers(self, scope: Scope, offered: Sequence[KeptOffer], *, at: datetime) -> None:
+    async def store_requests(self, scope: Scope, offered: Sequence[StoredDecisionRequest], *, at: datetime) -> None:
         """Drops those that nobody has settled in a fortnight."""
         ...
 
@@ -130,15 +130,15 @@ class PatrolLedger(Protocol):
 
     async def finish_run(self, scope: Scope, run: RunId, finished: datetime, report: Mapping[str, Any]) -> None: ...
 
-    async def runs(self, scope: Scope, *, limit: int) -> list[Run]:
+    async def runs(self, scope: Scope, *, limit: int) -> list[PatrolRun]:
         """The latest first."""
         ...
 
-    async def unfinished_runs(self) -> list[Run]:
+    async def unfinished_runs(self) -> list[PatrolRun]:
         """Of all beings: their process died."""
         ...
 
-    async def undo(self, scope: Scope, run: RunId, *, at: datetime, state: RunState = "undone") -> Undone:
+    async def undo(self, scope: Scope, run: RunId, *, at: datetime, state: RunState = "undone") -> UndoResult:
         """Put back what the run changed, in one transaction; fields that were changed since by anything else than a
         patrol stay as they are. Raises `CannotUndo`, and nothing is changed then."""
         ...

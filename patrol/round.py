@@ -5,23 +5,21 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import Counter
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Iterable
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field, replace
 from datetime import date, datetime
 
-from madeleine.memory.errors import EmbeddingUnavailable, LanguageModelUnavailable
-from madeleine.memory.language import Answer, Prompt, Spent
-from madeleine.memory.model import ClusterId, ContentHash, ModelName, RunId, Vector
+from madeleine.memory.embedding import Embedded, embed_cached
+from madeleine.memory.language import Spent
+from madeleine.memory.metered_model import MeteredModel
+from madeleine.memory.model import ClusterId, ModelName, RunId
 from madeleine.memory.ports import Embedder, LanguageModel, WordStatistics
-from madeleine.memory.rules.storing.secrets import Redact, redacted
+from madeleine.memory.rules.storing.secrets import Redact, redact_secrets
 from madeleine.memory.scope import Scope
 from madeleine.patrol.night import Evening, Night
 from madeleine.patrol.ports import PatrolLedger, PatrolReads, PatrolTransaction
 from madeleine.patrol.report import Spending
-
-BYTES_A_TOKEN = 3
-"""At least, of a prompt: English has 4 or 5, other scripts 3."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,7 +43,7 @@ class World:
     embedder: Embedder
     now: Callable[[], datetime]
     today: Callable[[], date]
-    redact: Redact = redacted
+    redact: Redact = redact_secrets
     config: PatrolConfig = PatrolConfig()
     turn: asyncio.Lock = field(default_factory=asyncio.Lock)
     """The one that `StoreScenes` takes: what it has found alive is alive when it is reinforced."""
@@ -58,21 +56,8 @@ class World:
     def model(self) -> ModelName:
         return self.embedder.model
 
-    async def embed(self, texts: Mapping[ContentHash, str]) -> dict[ContentHash, Vector]:
-        """Those known, and the others. Raises `EmbeddingUnavailable`."""
-        known = await self.ledger.vectors(self.model, list(texts))
-        missing = [hash_ for hash_ in texts if hash_ not in known]
-        if not missing:
-            return known
-        rows = await self.embedder.embed([texts[hash_] for hash_ in missing])
-        return known | dict(zip(missing, rows, strict=True))
-
-    async def embed_if_it_can(self, texts: Mapping[ContentHash, str]) -> dict[ContentHash, Vector]:
-        """None of them while the model cannot be had: they are filled in later."""
-        try:
-            return await self.embed(texts)
-        except EmbeddingUnavailable:
-            return {}
+    async def embed(self, texts: Iterable[str]) -> Embedded:
+        return await embed_cached(self.embedder, self.ledger, texts)
 
 
 class Round:
@@ -90,13 +75,17 @@ class Round:
         self.world = world
         self.scope = scope
         self.run_id = run_id
-        self.language = None if language is None else WithinBudget(language, self)
+        self.model = None
+        if language is not None:
+            self.model = MeteredModel(
+                language, self._record, budget=world.config.token_budget, spent_tokens=self._spent_tokens
+            )
         self.spending = Spending()
         self.counts: Counter[str] = Counter()
         """What the step under way has done so far."""
         self.made: frozenset[ClusterId] = frozenset()
         """Clusters that this run has made by splitting."""
-        self.view: PatrolReads = world.ledger.patrol_view(scope)
+        self.view: PatrolReads = world.ledger.patrol_reads(scope)
         self.rehearses = rehearses
         self.evening: Evening | None = None
         """What was prepared for ❶ before, as a rehearsal must."""
@@ -104,7 +93,6 @@ class Round:
         """How much of the step under way is done, of how much."""
         self._stage: PatrolTransaction | None = None
         self._until = 0.0
-        self._costs: list[Spent] = []
 
     def go_on_stage(self, transaction: PatrolTransaction) -> None:
         """Every step of a rehearsal works in this one."""
@@ -118,16 +106,11 @@ class Round:
     def out_of_time(self) -> bool:
         return time.monotonic() > self._until
 
-    @property
-    def tokens(self) -> int:
-        """Spent so far."""
+    async def _spent_tokens(self, purpose: str) -> int:
         return self.spending.input_tokens + self.spending.output_tokens
 
-    @property
-    def out_of_tokens(self) -> bool:
-        return 0 < self.world.config.token_budget <= self.tokens
-
-    def spend(self, spent: Spent) -> None:
+    async def _record(self, spent: Spent) -> None:
+        """Whatever becomes of the run, this was spent."""
         known = self.spending.usd is not None and spent.usd is not None
         self.spending = replace(
             self.spending,
@@ -136,13 +119,7 @@ class Round:
             output_tokens=self.spending.output_tokens + spent.output_tokens,
             usd=(self.spending.usd or 0.0) + (spent.usd or 0.0) if known else None,
         )
-        self._costs.append(spent)
-
-    async def record_costs(self) -> None:
-        """Whatever becomes of the run, this was spent."""
-        while self._costs:
-            await self.world.ledger.record_cost(self.scope, self.run_id, self._costs[0], at=self.world.now())
-            del self._costs[0]
+        await self.world.ledger.record_cost(self.scope, self.run_id, spent, at=self.world.now())
 
     @asynccontextmanager
     async def night(self, step: str, evening: Evening | None = None) -> AsyncIterator[Night]:
@@ -157,25 +134,3 @@ class Round:
             night.spared = self.made
             yield night
             await night.write(step)
-
-
-class WithinBudget:
-    """A language model that is asked only as long as the patrol's tokens reach: what a call may cost at most is set
-    aside before it, so that several at once do not spend the same."""
-
-    def __init__(self, language: LanguageModel, round_: Round) -> None:
-        self._language = language
-        self._round = round_
-        self._set_aside = 0
-
-    async def ask(self, prompt: Prompt, shape: type[Answer], spend: Callable[[Spent], None]) -> Answer:
-        budget = self._round.world.config.token_budget
-        most = len((prompt.system + prompt.text).encode()) // BYTES_A_TOKEN + prompt.max_tokens
-        if 0 < budget < self._round.tokens + self._set_aside + most:
-            reason = f"the patrol's budget of {budget:,} tokens is spent, or too small for the next question"
-            raise LanguageModelUnavailable("of this patrol", reason)
-        self._set_aside += most
-        try:
-            return await self._language.ask(prompt, shape, spend)
-        finally:
-            self._set_aside -= most

@@ -15,10 +15,10 @@ from typing import Literal
 
 from madeleine.memory.errors import CannotUndo, MadeleineError
 from madeleine.memory.model import BeingId, MemoryId, RunId
-from madeleine.memory.patrol_records import Run, Undone
+from madeleine.memory.patrol_records import PatrolRun, UndoResult
 from madeleine.memory.ports import Embedder, LanguageModel, WordStatistics
 from madeleine.memory.recall.ports import ActivationLog
-from madeleine.memory.rules.storing.secrets import Redact, redacted
+from madeleine.memory.rules.storing.secrets import Redact, redact_secrets
 from madeleine.memory.scope import Scope
 from madeleine.patrol.deciding.decision import Decision
 from madeleine.patrol.deciding.offer import Offer
@@ -60,7 +60,7 @@ class Patrol:
         now: Callable[[], datetime],
         wrote: Callable[[], Awaitable[object]] | None = None,
         removed: Callable[[Sequence[MemoryId]], Awaitable[object]] | None = None,
-        redact: Redact = redacted,
+        redact: Redact = redact_secrets,
         config: PatrolConfig | None = None,
         news: Callable[[News], None] | None = None,
         turn: asyncio.Lock | None = None,
@@ -105,7 +105,7 @@ class Patrol:
         """
         tell = progress or (lambda progress: None)
         async with self._one_at_a_time[scope.being_id]:
-            await self._activations.settle()
+            await self._activations.flush()
             if dry_run:
                 return await self._rehearse(scope, steps, tell, language)
             async with self._run(scope) as run_id:
@@ -132,7 +132,7 @@ class Patrol:
     ) -> PatrolReport:
         """Do what the calling agent has decided (ruling 10), and hand out what waits then. A run of its own."""
         async with self._one_at_a_time[scope.being_id]:
-            await self._activations.settle()
+            await self._activations.flush()
             if not decisions:
                 round_ = Round(self._world, scope, RunId(""))
                 offers, waiting = await hand_out(round_)
@@ -146,16 +146,16 @@ class Patrol:
             await self._bring_into_index()
             return report
 
-    async def undo(self, scope: Scope, run_id: RunId) -> Undone:
+    async def undo(self, scope: Scope, run_id: RunId) -> UndoResult:
         """Raises `CannotUndo` with the reason; nothing is changed then."""
         async with self._one_at_a_time[scope.being_id]:
-            await self._activations.settle()
+            await self._activations.flush()
             async with self._world.turn:
                 undone = await self._ledger.undo(scope, run_id, at=self._now())
             await self._after_undo(undone)
             return undone
 
-    async def runs(self, scope: Scope, *, limit: int = 20) -> list[Run]:
+    async def runs(self, scope: Scope, *, limit: int = 20) -> list[PatrolRun]:
         """The latest first."""
         return await self._ledger.runs(scope, limit=limit)
 
@@ -214,7 +214,7 @@ class Patrol:
         except MadeleineError:
             logger.exception("the patrol run %s did not come to its end; it is rolled back at the next start", run_id)
 
-    async def _after_undo(self, undone: Undone) -> None:
+    async def _after_undo(self, undone: UndoResult) -> None:
         if undone.removed and self._removed:
             await self._removed(undone.removed)
         await self._bring_into_index()

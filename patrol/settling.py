@@ -9,9 +9,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from madeleine.memory.errors import LanguageModelUnavailable, UnusableAnswer
+from madeleine.memory.language import Rejected
 from madeleine.memory.model import ContentHash, Vector
-from madeleine.memory.patrol_records import KeptOffer, OfferId
-from madeleine.patrol.deciding.answers import Answer, Consolidation, Diary, Refused, Split, Summary
+from madeleine.memory.patrol_records import DecisionRequestId, StoredDecisionRequest
+from madeleine.patrol.deciding.answers import Answer, Consolidation, Diary, Split, Summary
 from madeleine.patrol.deciding.decide import decide
 from madeleine.patrol.deciding.decision import Decision, answer_of
 from madeleine.patrol.deciding.offer import Kind, Offer
@@ -63,10 +64,7 @@ async def _decide_some(
     """Those that the language model was not there for, and why. Counts as it goes; raises what else went wrong after
     what was decided is applied."""
     counts = round_.counts
-    try:
-        answers = await asyncio.gather(*(_ask(round_, offer) for offer in offers), return_exceptions=True)
-    finally:
-        await round_.record_costs()
+    answers = await asyncio.gather(*(_ask(round_, offer) for offer in offers), return_exceptions=True)
     undecided: list[Offer] = []
     why = ""
     wrong: BaseException | None = None
@@ -82,7 +80,7 @@ async def _decide_some(
                 wrong = answer
             case _:
                 applied = await apply(round_, matter, offer, answer)
-                if isinstance(applied, Refused):
+                if isinstance(applied, Rejected):
                     counts["unusable"] += 1
                     notes.append(applied.reason)
                 else:
@@ -94,25 +92,25 @@ async def _decide_some(
 
 
 async def _ask(round_: Round, offer: Offer) -> Answer:
-    assert round_.language is not None
+    assert round_.model is not None
     if not offer.needs_a_mind:
         return Consolidation()
-    return await decide(round_.language, offer, round_.spend)
+    return await decide(round_.model, offer)
 
 
 async def apply(
-    round_: Round, matter: Matter, offer: Offer, answer: Answer, *, settles: OfferId | None = None
-) -> Applied | Refused:
+    round_: Round, matter: Matter, offer: Offer, answer: Answer, *, settles: DecisionRequestId | None = None
+) -> Applied | Rejected:
     """In a transaction of its own; no model is called meanwhile."""
     answer = cleaned(answer, round_.world)
     vectors: Mapping[ContentHash, Vector] = {}
     if texts := await matter.texts(round_.world, round_.view, offer, answer):
-        vectors = await round_.world.embed_if_it_can(texts)
+        vectors = (await round_.world.embed(texts.values())).vectors
     async with round_.night(STEP_OF[offer.kind], Evening(vectors=vectors)) as night:
         if offer.cluster_id is not None:
             await night.read([offer.cluster_id])
         found = await matter.apply(night, offer, answer, round_.world)
-        if not isinstance(found, Refused) and settles is not None:
+        if not isinstance(found, Rejected) and settles is not None:
             night.settle(settles)
     round_.made |= found.made if isinstance(found, Applied) else frozenset()
     return found
@@ -139,7 +137,7 @@ async def hand_out(round_: Round) -> tuple[list[Offer], int]:
     """What waits, as much as fits into an answer, kept so that a decision can be held against it; and on how many
     topics more there may be something to decide. An offer that was made before and says the same is given again. A
     rehearsal only counts."""
-    open_before = [Offer.from_json(one.body) for one in await round_.view.open_offers()]
+    open_before = [Offer.from_json(one.body) for one in await round_.view.open_requests()]
     offers: list[Offer] = []
     room = 0 if round_.rehearses else ANSWER_CHARS
     waiting = 0
@@ -160,25 +158,25 @@ async def hand_out(round_: Round) -> tuple[list[Offer], int]:
                 offers.append(offer)
                 room -= size
     if fresh := [offer for offer in offers if offer not in open_before]:
-        kept = [KeptOffer(id=offer.id, topic=topic_of(offer), body=offer.as_json()) for offer in fresh]
-        await round_.world.ledger.keep_offers(round_.scope, kept, at=round_.world.now())
+        kept = [StoredDecisionRequest(id=offer.id, topic=topic_of(offer), body=offer.as_json()) for offer in fresh]
+        await round_.world.ledger.store_requests(round_.scope, kept, at=round_.world.now())
     return offers, waiting
 
 
 async def carry_out(round_: Round, decisions: Sequence[Decision]) -> list[Decided]:
     """Each by itself: one that cannot be used changes nothing and does not keep the others from counting."""
-    kept = {one.id: one for one in await round_.view.offers([OfferId(one.offer) for one in decisions])}
+    kept = {one.id: one for one in await round_.view.offers([DecisionRequestId(one.offer) for one in decisions])}
     found: list[Decided] = []
     for done, decision in enumerate(decisions, start=1):
-        found.append(await _carry_out(round_, decision, kept.get(OfferId(decision.offer))))
+        found.append(await _carry_out(round_, decision, kept.get(DecisionRequestId(decision.offer))))
         if not found[-1].refused:
-            kept.pop(OfferId(decision.offer), None)
+            kept.pop(DecisionRequestId(decision.offer), None)
         round_.tell(done, len(decisions))
     return found
 
 
-async def _carry_out(round_: Round, decision: Decision, kept: KeptOffer | None) -> Decided:
-    if kept is None or kept.settled_by is not None:
+async def _carry_out(round_: Round, decision: Decision, kept: StoredDecisionRequest | None) -> Decided:
+    if kept is None or kept.decided_by is not None:
         why = "was decided before" if kept else "is not known: it was never made, or too long ago"
         return Decided(
             offer=decision.offer,
@@ -188,9 +186,9 @@ async def _carry_out(round_: Round, decision: Decision, kept: KeptOffer | None) 
     answer = answer_of(decision, offer)
     applied = (
         answer
-        if isinstance(answer, Refused)
+        if isinstance(answer, Rejected)
         else await apply(round_, MATTERS[offer.kind], offer, answer, settles=kept.id)
     )
-    if isinstance(applied, Refused):
+    if isinstance(applied, Rejected):
         return Decided(offer=decision.offer, refused=applied.reason)
     return Decided(offer=decision.offer, counts=applied.counts, left_out=applied.left_out)

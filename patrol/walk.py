@@ -58,7 +58,7 @@ async def walk(round_: Round, chosen: Sequence[StepName], tell: Callable[[Progre
             if round_.rehearses:  # its transaction may hold half of the step
                 break
         tell(Progress(name, done + 1, len(chosen)))
-    if round_.language is None and NEEDS_MIND.intersection(chosen):
+    if round_.model is None and NEEDS_MIND.intersection(chosen):
         logger.info(WITHOUT_KEY)
     return reports
 
@@ -71,8 +71,8 @@ async def _step(round_: Round, name: StepName) -> StepReport:
     if name == "assign":
         return await _assign(round_)
     if name in MATTERS:
-        if round_.language is None or round_.rehearses:
-            return StepReport(name, skipped=REHEARSED if round_.language else WITHOUT_KEY)
+        if round_.model is None or round_.rehearses:
+            return StepReport(name, skipped=REHEARSED if round_.model else WITHOUT_KEY)
         return await settle(round_, MATTERS[name])
     async with round_.night(name) as night:
         return await MECHANICAL[name](night)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Literal
 
-from madeleine.memory.patrol_records import Lately
+from madeleine.memory.patrol_records import RecentActivity
 
 Reason = Literal["memories", "hour", "quiet"]
 
@@ -21,7 +21,7 @@ class Habits:
     after_quiet: timedelta | None = timedelta(minutes=60)
 
 
-def due(now: datetime, lately: Lately, habits: Habits, *, last_call: datetime | None = None) -> Reason | None:
+def due(now: datetime, lately: RecentActivity, habits: Habits, *, last_call: datetime | None = None) -> Reason | None:
     """Why a patrol should begin now, if it should. `last_call`: when anybody last asked anything. Moments are aware.
 
     Of an hour that passed while no process ran, something has to be older: then it is made up for, once.

@@ -18,6 +18,7 @@ from typing_extensions import TypedDict
 
 from madeleine.memory.errors import CannotUndo, EmbeddingUnavailable
 from madeleine.memory.language import Spent
+from madeleine.memory.metered_model import MeteredModel
 from madeleine.memory.model import (
     BeingId,
     Category,
@@ -40,22 +41,23 @@ from madeleine.memory.model import (
     happened_at,
 )
 from madeleine.memory.patrol_records import (
-    ClusterCount,
+    ClusterCounts,
+    DecisionRequestId,
     DiaryEntry,
-    KeptOffer,
-    OfferId,
+    MemoryState,
     PatrolChanges,
-    Run,
+    PatrolRun,
     RunState,
     SessionCount,
-    Subject,
+    StoredDecisionRequest,
     Thoughts,
-    Undone,
+    UndoResult,
 )
+from madeleine.memory.ports import LanguageModel
 from madeleine.memory.recall.ports import Activation
 from madeleine.memory.rules.dynamics.decay import flagged
 from madeleine.memory.scope import Scope
-from madeleine.patrol.night import subject_of
+from madeleine.patrol.night import state_of
 from madeleine.patrol.ports import PatrolReads
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
@@ -63,6 +65,19 @@ ADA = Scope(BeingId("ada"))
 BOB = Scope(BeingId("bob"))
 
 _WORD = re.compile(r"\w+")
+
+
+def metered(model: LanguageModel, spent: list[Spent] | None = None, *, budget: int = 0) -> MeteredModel:
+    """Records into `spent`, which the budget counts."""
+    costs = [] if spent is None else spent
+
+    async def record(cost: Spent) -> None:
+        costs.append(cost)
+
+    async def spent_tokens(purpose: str) -> int:
+        return sum(cost.tokens for cost in costs)
+
+    return MeteredModel(model, record, budget=budget, spent_tokens=spent_tokens)
 
 
 class Clock:
@@ -216,9 +231,9 @@ class FakeActivationLog:
         self.settled = 0
 
     def add(self, scope: Scope, activations: Sequence[Activation]) -> None:
-        self.added += [(scope, activation) for activation in activations if scope.counts]
+        self.added += [(scope, activation) for activation in activations if scope.count_activations]
 
-    async def settle(self) -> None:
+    async def flush(self) -> None:
         self.settled += 1
 
 
@@ -227,10 +242,10 @@ class PatrolState:
     memories: dict[MemoryId, Memory]
     clusters: dict[ClusterId, Cluster]
     notes: dict[NoteId, Note]
-    runs: dict[RunId, Run] = field(default_factory=dict)
+    runs: dict[RunId, PatrolRun] = field(default_factory=dict)
     diary: dict[str, DiaryEntry] = field(default_factory=dict)
     thoughts: Thoughts = field(default_factory=Thoughts)
-    offers: dict[OfferId, KeptOffer] = field(default_factory=dict)
+    offers: dict[DecisionRequestId, StoredDecisionRequest] = field(default_factory=dict)
 
     def copy(self) -> PatrolState:
         return PatrolState(
@@ -256,26 +271,26 @@ class FakePatrolTransaction:
     def _own(self) -> list[Memory]:
         return [memory for memory in self._state.memories.values() if memory.being_id == self._being]
 
-    async def homeless(self, *, limit: int) -> list[Subject]:
-        return [subject_of(m) for m in self._own() if m.cluster_id is None and m.status != "dead"][:limit]
+    async def unclustered(self, *, limit: int) -> list[MemoryState]:
+        return [state_of(m) for m in self._own() if m.cluster_id is None and m.status != "dead"][:limit]
 
-    async def fading(self) -> list[Subject]:
+    async def with_outdated_status(self) -> list[MemoryState]:
         return [
-            subject_of(m)
+            state_of(m)
             for m in self._own()
             if flagged(m.status, importance=m.importance, session_count=m.session_count, pinned=m.pinned) != m.status
         ]
 
-    async def recalled_dead(self) -> list[Subject]:
-        return [subject_of(m) for m in self._own() if m.status == "dead" and m.reactivation_count > 0]
+    async def recalled_dead(self) -> list[MemoryState]:
+        return [state_of(m) for m in self._own() if m.status == "dead" and m.reactivation_count > 0]
 
-    async def members(self, *cluster_ids: ClusterId) -> list[Subject]:
-        return [subject_of(m) for m in self._own() if m.cluster_id in cluster_ids]
+    async def members(self, *cluster_ids: ClusterId) -> list[MemoryState]:
+        return [state_of(m) for m in self._own() if m.cluster_id in cluster_ids]
 
-    async def subjects(self, ids: Sequence[MemoryId]) -> list[Subject]:
-        return [subject_of(memory) for memory in await self.memories(ids)]
+    async def states(self, ids: Sequence[MemoryId]) -> list[MemoryState]:
+        return [state_of(memory) for memory in await self.memories(ids)]
 
-    async def cluster_counts(self, ids: Sequence[ClusterId] | None = None) -> list[ClusterCount]:
+    async def cluster_counts(self, ids: Sequence[ClusterId] | None = None) -> list[ClusterCounts]:
         found = []
         for cluster_id in dict.fromkeys(m.cluster_id for m in self._own() if m.cluster_id is not None):
             if ids is not None and cluster_id not in ids:
@@ -283,12 +298,12 @@ class FakePatrolTransaction:
             of = [m for m in self._own() if m.cluster_id == cluster_id]
             number = Counter(m.status for m in of)
             found.append(
-                ClusterCount(
+                ClusterCounts(
                     cluster_id=cluster_id,
                     active=number["active"],
                     dying=number["dying"],
                     dead=number["dead"],
-                    unsettled=sum(m.status == "dying" or (m.status == "active" and m.fresh) for m in of),
+                    unconsolidated=sum(m.status == "dying" or (m.status == "active" and m.fresh) for m in of),
                 )
             )
         return found
@@ -327,13 +342,13 @@ class FakePatrolTransaction:
     async def thoughts(self) -> Thoughts:
         return self._state.thoughts
 
-    async def offers(self, ids: Sequence[OfferId]) -> list[KeptOffer]:
+    async def offers(self, ids: Sequence[DecisionRequestId]) -> list[StoredDecisionRequest]:
         return [self._state.offers[id_] for id_ in ids if id_ in self._state.offers]
 
-    async def open_offers(self) -> list[KeptOffer]:
-        return [one for one in self._state.offers.values() if one.settled_by is None]
+    async def open_requests(self) -> list[StoredDecisionRequest]:
+        return [one for one in self._state.offers.values() if one.decided_by is None]
 
-    async def tick(self, run: RunId) -> int:
+    async def increment_session_counts(self, run: RunId) -> int:
         active = [memory for memory in self._own() if memory.status == "active"]
         self._state.memories |= {m.id: replace(m, session_count=m.session_count + 1) for m in active}
         return len(active)
@@ -347,7 +362,7 @@ class FakePatrolTransaction:
         self._state.notes |= {note.id: note for note in changes.notes}
         memories = self._state.memories
         memories |= {memory.id: memory for memory in changes.new}
-        for s in changes.subjects:
+        for s in changes.states:
             memories[s.id] = replace(
                 memories[s.id],
                 importance=s.importance,
@@ -359,15 +374,15 @@ class FakePatrolTransaction:
                 session_count=s.session_count,
                 reactivation_count=s.reactivation_count,
             )
-        for memory in changes.retold:
+        for memory in changes.rewritten:
             memories[memory.id] = replace(memories[memory.id], scene=memory.scene)
         for source, summary in changes.compressed.items():
             memories[source] = replace(memories[source], compressed=summary is not None, compressed_into=summary)
         if changes.diary:
             self._state.diary[changes.diary.date] = changes.diary
         self._state.thoughts = changes.thoughts or self._state.thoughts
-        for offer in changes.settled:
-            self._state.offers[offer] = replace(self._state.offers[offer], settled_by=run, body={})
+        for offer in changes.decided:
+            self._state.offers[offer] = replace(self._state.offers[offer], decided_by=run, body={})
 
 
 def _of_a_session(memory: Memory) -> bool:
@@ -446,14 +461,14 @@ class FakePatrolLedger:
         yield FakePatrolTransaction(scope, working, self.cached)
         self.state = working
 
-    def patrol_view(self, scope: Scope) -> PatrolReads:
+    def patrol_reads(self, scope: Scope) -> PatrolReads:
         return FakePatrolTransaction(scope, self.state, self.cached)
 
-    async def keep_offers(self, scope: Scope, offered: Sequence[KeptOffer], *, at: datetime) -> None:
+    async def store_requests(self, scope: Scope, offered: Sequence[StoredDecisionRequest], *, at: datetime) -> None:
         self.state.offers |= {one.id: one for one in offered}
 
     async def begin_run(self, scope: Scope, run: RunId, started: datetime) -> None:
-        self.state.runs[run] = Run(
+        self.state.runs[run] = PatrolRun(
             id=run, being_id=scope.being_id, started=started, finished=started, state="running", report={}
         )
 
@@ -461,13 +476,13 @@ class FakePatrolLedger:
         begun = self.state.runs[run]
         self.state.runs[run] = replace(begun, finished=finished, state="finished", report=report)
 
-    async def runs(self, scope: Scope, *, limit: int) -> list[Run]:
+    async def runs(self, scope: Scope, *, limit: int) -> list[PatrolRun]:
         return [run for run in reversed(self.state.runs.values()) if run.being_id == scope.being_id][:limit]
 
-    async def unfinished_runs(self) -> list[Run]:
+    async def unfinished_runs(self) -> list[PatrolRun]:
         return [run for run in self.state.runs.values() if run.state == "running"]
 
-    async def undo(self, scope: Scope, run: RunId, *, at: datetime, state: RunState = "undone") -> Undone:
+    async def undo(self, scope: Scope, run: RunId, *, at: datetime, state: RunState = "undone") -> UndoResult:
         raise CannotUndo("Nothing is journalled here.")
 
     async def record_cost(self, scope: Scope, run: RunId, spent: Spent, *, at: datetime) -> None:

@@ -21,8 +21,8 @@ from madeleine.memory.ingest.notes import add_note
 from madeleine.memory.ingest.store import NewScene, Stored, StoreScenes
 from madeleine.memory.ingest.update import UpdateMemory
 from madeleine.memory.language import Answer, Prompt, Spent
-from madeleine.memory.model import Changes, Memory, MemoryId, Note, RunId, Scene, Status, Vector, content_hash
-from madeleine.memory.patrol_records import Undone
+from madeleine.memory.model import Memory, MemoryChanges, MemoryId, Note, RunId, Scene, Status, Vector, content_hash
+from madeleine.memory.patrol_records import UndoResult
 from madeleine.memory.recall.ports import Activation
 from madeleine.memory.rules.dynamics.roots import PROTOTYPES
 from madeleine.memory.scope import Scope
@@ -152,15 +152,15 @@ class MortalLedger:
         async with self._ledger.patrol(scope) as transaction:
             yield transaction
 
-    async def keep_offers(self, *args: Any, **fields: Any) -> None:
+    async def store_requests(self, *args: Any, **fields: Any) -> None:
         self._step()
-        await self._ledger.keep_offers(*args, **fields)
+        await self._ledger.store_requests(*args, **fields)
 
     async def finish_run(self, *args: Any) -> None:
         self._step()
         await self._ledger.finish_run(*args)
 
-    async def undo(self, *args: Any, **fields: Any) -> Undone:
+    async def undo(self, *args: Any, **fields: Any) -> UndoResult:
         if self.dead:
             raise Killed("dead")
         return await self._ledger.undo(*args, **fields)
@@ -196,10 +196,10 @@ class Household:
     async def recall(self, *ids: MemoryId, scope: Scope = ADA, times: int = 1) -> None:
         self.clock.advance(MOMENT)
         self.ledger.activations.add(scope, [Activation(id_, times, self.clock()) for id_ in ids])
-        await self.ledger.activations.settle()
+        await self.ledger.activations.flush()
 
     async def correct(self, id_: MemoryId, scope: Scope = ADA, **changes: Any) -> None:
-        await self.update(scope, id_, Changes(**changes))
+        await self.update(scope, id_, MemoryChanges(**changes))
 
     async def night(
         self, language: Any = None, *, scope: Scope = ADA, steps: Sequence[StepName] = STEPS, **fields: Any
@@ -207,7 +207,7 @@ class Household:
         self.clock.advance(MOMENT)
         return await self.patrol(scope, language=language, steps=steps, **fields)
 
-    async def undo(self, run: RunId, scope: Scope = ADA) -> Undone:
+    async def undo(self, run: RunId, scope: Scope = ADA) -> UndoResult:
         return await self.patrol.undo(scope, run)
 
     async def now(self, one: Memory | MemoryId, scope: Scope = ADA) -> Memory:
@@ -252,16 +252,16 @@ class Mind:
         self.prompts: list[Prompt] = []
         self._answers: Mapping[str, Callable[[Prompt], Any]] = answers
 
-    async def ask(self, prompt: Prompt, shape: type[Answer], spend: Callable[[Spent], None]) -> Answer:
+    async def ask(self, prompt: Prompt, schema: type[Answer], on_spent: Callable[[Spent], None]) -> Answer:
         self.prompts.append(prompt)
         if prompt.purpose not in self._answers:
             raise LanguageModelUnavailable("mind", "nobody told it what to say")
-        spend(Spent(purpose=prompt.purpose, model="mind-1", input_tokens=90, output_tokens=10, usd=0.001))
+        on_spent(Spent(purpose=prompt.purpose, model="mind-1", input_tokens=90, output_tokens=10, usd=0.001))
         answer = self._answers[prompt.purpose](prompt)
         if isinstance(answer, BaseException):
             raise answer
         try:
-            return shape.model_validate(answer)
+            return schema.model_validate(answer)
         except ValueError as error:
             raise UnusableAnswer("mind-1", "it is of another shape") from error
 

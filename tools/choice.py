@@ -70,6 +70,6 @@ def _without_counting(tool: Tool) -> Tool:
 
 def _uncounted(run: Run) -> Run:
     async def quietly(call: Call, arguments: Any) -> dict[str, Any]:
-        return await run(replace(call, scope=replace(call.scope, counts=False)), arguments)
+        return await run(replace(call, scope=replace(call.scope, count_activations=False)), arguments)
 
     return quietly

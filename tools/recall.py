@@ -9,9 +9,9 @@ from pydantic import Field
 
 from madeleine.memory.model import Category
 from madeleine.memory.ports import RandomSource
-from madeleine.memory.recall.recall import Query, Recalled
+from madeleine.memory.recall.recall import Query, RecallResult
 from madeleine.memory.rules.prompting.saying import LISTED, PROMPT, Saying, shuffled_by
-from madeleine.memory.rules.ranking.profiles import Profile
+from madeleine.memory.rules.ranking.profiles import RankingProfile
 from madeleine.tools.arguments import Arguments, Emotions, LongText, Short
 from madeleine.tools.replies import brief, meaning_notice, notice, present, source
 from madeleine.tools.tool import COUNT, NUMBER, OBJECTS, TEXT, Call, Run, Tool, answer_schema
@@ -23,7 +23,7 @@ class RecallArguments(Arguments):
     categories: Annotated[list[Category], Field(max_length=5)] = []
     themes: Annotated[list[Short], Field(max_length=20, description="All of these.")] = []
     emotions: Annotated[Emotions, Field(description="Felt now.")] = []
-    ranking: Profile | None = None
+    ranking: RankingProfile | None = None
     token_budget: Annotated[int, Field(ge=1, le=100_000)] = 2000
     format: Annotated[
         Literal["fragments", "memories", "prompt"],
@@ -59,12 +59,12 @@ def recall_with(chance: RandomSource) -> Run:
     return run
 
 
-def sources(recalled: Recalled) -> list[dict[str, Any]]:
+def sources(recalled: RecallResult) -> list[dict[str, Any]]:
     """Of fragments and prompts, whose text does not name them. A prompt's are in the order of its lines."""
     return [source(memory) for memory, _ in recalled.memories]
 
 
-Shape = Callable[[Recalled], dict[str, Any]]
+Shape = Callable[[RecallResult], dict[str, Any]]
 SHAPES: dict[str, Shape] = {
     "fragments": lambda recalled: {"fragments": recalled.said, **present({"sources": sources(recalled)})},
     "memories": lambda recalled: {"memories": [brief(memory, score) for memory, score in recalled.memories]},

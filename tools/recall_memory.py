@@ -9,7 +9,7 @@ from pydantic import Field
 
 from madeleine.memory.errors import InvalidInput
 from madeleine.memory.model import ClusterId, MemoryId
-from madeleine.memory.recall.revisit import Revisited
+from madeleine.memory.recall.browse import MemoryPage
 from madeleine.tools.arguments import Arguments, Short
 from madeleine.tools.replies import present, whole
 from madeleine.tools.tool import OBJECTS, TEXT, Call, Tool, answer_schema
@@ -28,17 +28,17 @@ async def run(call: Call, arguments: RecallMemoryArguments) -> dict[str, Any]:
     if arguments.cursor is not None and arguments.cluster_id is None:
         raise InvalidInput("cursor: goes with cluster_id; repeat the cluster_id it came from, or leave it out.")
     if arguments.memory_ids is not None:
-        return shown(await call.use.revisit.by_ids(call.scope, [MemoryId(id_) for id_ in arguments.memory_ids]))
+        return shown(await call.use.browse.by_ids(call.scope, [MemoryId(id_) for id_ in arguments.memory_ids]))
     if arguments.cluster_id is not None:
         return shown(
-            await call.use.revisit.by_cluster(
+            await call.use.browse.by_cluster(
                 call.scope, ClusterId(arguments.cluster_id), limit=arguments.limit, cursor=arguments.cursor or ""
             )
         )
-    return {"clusters": [asdict(cluster) for cluster in await call.use.revisit.clusters(call.scope)]}
+    return {"clusters": [asdict(cluster) for cluster in await call.use.browse.clusters(call.scope)]}
 
 
-def shown(found: Revisited) -> dict[str, Any]:
+def shown(found: MemoryPage) -> dict[str, Any]:
     rest = present({"missing": list(found.missing), "next_cursor": found.next_cursor})
     history = {memory.id: [one for one in found.revisions if one.memory_id == memory.id] for memory in found.memories}
     return {"memories": [whole(memory, history[memory.id]) for memory in found.memories]} | rest

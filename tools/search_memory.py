@@ -10,7 +10,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field
 
 from madeleine.memory.errors import InvalidInput
-from madeleine.memory.keyword_search import Hit, KeywordQuery, SearchSource
+from madeleine.memory.keyword_search import KeywordQuery, SearchHit, SearchSource
 from madeleine.memory.model import Category, parse_moment
 from madeleine.memory.recall.search import Page, terms_of
 from madeleine.tools.arguments import Arguments, LongText, Short
@@ -68,7 +68,7 @@ async def _page(call: Call, arguments: SearchArguments) -> Page:
     )
 
 
-def hit(found: Hit) -> dict[str, Any]:
+def hit(found: SearchHit) -> dict[str, Any]:
     """spec H3."""
     shown = {
         "source": found.source,

@@ -8,14 +8,14 @@ from typing import Any
 
 from madeleine.memory.audit import Audit
 from madeleine.memory.context.context import BuildContext
-from madeleine.memory.context.profile import Profile
+from madeleine.memory.context.profile import EditProfile
 from madeleine.memory.ingest.forget import Forget
-from madeleine.memory.ingest.pour import Ingest
+from madeleine.memory.ingest.ingest import Ingest
 from madeleine.memory.ingest.store import StoreScenes
 from madeleine.memory.ingest.update import UpdateMemory
 from madeleine.memory.ports import LanguageModel
+from madeleine.memory.recall.browse import BrowseMemories
 from madeleine.memory.recall.recall import Recall
-from madeleine.memory.recall.revisit import Revisit
 from madeleine.memory.recall.search import Search
 from madeleine.memory.scope import Scope
 from madeleine.memory.watch.observe import Observe
@@ -33,12 +33,12 @@ class UseCases:
     forget: Forget
     recall: Recall
     search: Search
-    revisit: Revisit
+    browse: BrowseMemories
     patrol: Patrol
     audit: Audit
     observe: Observe
     context: BuildContext
-    profile: Profile
+    profile: EditProfile
 
 
 ReportProgress = Callable[[float, float, str], None]

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 from pydantic import Field
 
 from madeleine.memory.errors import InvalidInput
-from madeleine.memory.model import Changes, MemoryId
+from madeleine.memory.model import MemoryChanges, MemoryId
 from madeleine.tools.arguments import Arguments, LongText, Share, Short
 from madeleine.tools.tool import TEXT, TEXTS, Call, Tool, answer_schema
 
@@ -21,13 +21,13 @@ class UpdateMemoryArguments(Arguments):
 
 
 async def run(call: Call, arguments: UpdateMemoryArguments) -> dict[str, Any]:
-    changes = Changes(
+    changes = MemoryChanges(
         text=None if arguments.text is None else arguments.text.strip(),
         importance=arguments.importance,
         themes=None if arguments.themes is None else tuple(dict.fromkeys(arguments.themes)),
         pinned=arguments.pinned,
     )
-    if changes == Changes():
+    if changes == MemoryChanges():
         raise InvalidInput("Nothing to change was given: say text, importance, themes or pinned.")
     updated = await call.use.update(call.scope, MemoryId(arguments.memory_id), changes)
     answer: dict[str, Any] = {"id": updated.memory.id, "changed": changed_names(updated.changes)}
@@ -38,7 +38,7 @@ async def run(call: Call, arguments: UpdateMemoryArguments) -> dict[str, Any]:
     return answer
 
 
-def changed_names(changes: Changes) -> list[str]:
+def changed_names(changes: MemoryChanges) -> list[str]:
     return [name for name in ("text", "importance", "themes", "pinned") if getattr(changes, name) is not None]
 
 

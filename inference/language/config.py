@@ -10,6 +10,10 @@ Prices = tuple[tuple[str, tuple[float, float]], ...]
 """Beginning of a model's name → US dollars per million tokens of input and of output."""
 
 
+TIMEOUT_SECONDS = 120.0
+RETRIES = 2
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LanguageConfig:
     protocol: Protocol
@@ -17,8 +21,8 @@ class LanguageConfig:
     large_model: str
     url: str = ""
     """Of the API, as its SDK wants it; "" for the provider's own."""
-    timeout_seconds: float = 120.0
+    timeout_seconds: float = TIMEOUT_SECONDS
     """Of one try."""
-    retries: int = 2
+    retries: int = RETRIES
     prices: Prices = ()
     """Before those that are known here."""

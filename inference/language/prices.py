@@ -29,14 +29,13 @@ _NEXT_VERSION = re.compile(r"[-.]?\d{1,2}(?!\d)")
 
 def usd(model: str, input_tokens: int, output_tokens: int, prices: Prices = ()) -> float | None:
     """The longest name that fits, those of `prices` before the known ones. None if nobody knows."""
-    given = [(name, price) for name, price in prices if model.startswith(name)]
-    known = [
-        (name, price)
+    configured = {name: price for name, price in prices if model.startswith(name)}
+    known = {
+        name: price
         for name, price in KNOWN
         if model.startswith(name) and not _NEXT_VERSION.match(model.removeprefix(name))
-    ]
-    for fitting in (given, known):
-        if fitting:
-            of_input, of_output = max(fitting, key=lambda found: len(found[0]))[1]
-            return (input_tokens * of_input + output_tokens * of_output) / MILLION
-    return None
+    }
+    if not (matching := configured or known):
+        return None
+    input_price, output_price = matching[max(matching, key=len)]
+    return (input_tokens * input_price + output_tokens * output_price) / MILLION

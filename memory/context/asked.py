@@ -8,7 +8,7 @@ from typing import Literal, Protocol, get_args
 
 from madeleine.memory.chat import Message
 from madeleine.memory.context.flags import ContextFlags
-from madeleine.memory.keyword_search import Hit
+from madeleine.memory.keyword_search import SearchHit
 from madeleine.memory.model import Memory
 from madeleine.memory.scope import Scope
 
@@ -72,7 +72,7 @@ class BuiltContext:
     recent_nodes: tuple[Memory, ...] | None = None
     memory_block: str | None = None
     recalled: tuple[tuple[Memory, float], ...] = ()
-    memories: tuple[Hit, ...] | None = None
+    memories: tuple[SearchHit, ...] | None = None
     history_current_chat: tuple[Message, ...] | None = None
     history_recent: tuple[Message, ...] | None = None
     diary: tuple[Day, ...] | None = None
@@ -89,4 +89,4 @@ class TagSearch(Protocol):
 
     async def __call__(
         self, scope: Scope, message: str, *, limit: int, include_chat: bool, include_diary: bool = True
-    ) -> tuple[Hit, ...]: ...
+    ) -> tuple[SearchHit, ...]: ...

@@ -9,11 +9,11 @@ from madeleine.memory.chat import Message
 from madeleine.memory.context.asked import BuiltContext, ChatTurn, ContextQuery, Day, Dropped
 from madeleine.memory.context.fitting import Fit
 from madeleine.memory.context.pieces import Found
-from madeleine.memory.keyword_search import Hit
+from madeleine.memory.keyword_search import SearchHit
 from madeleine.memory.model import Memory
 from madeleine.memory.rules.prompting.blocks import KEPT_IN_MIND, PARTS, Part, shortened
 
-One = TypeVar("One", Memory, Hit, Message)
+One = TypeVar("One", Memory, SearchHit, Message)
 
 _NAMED: frozenset[Part] = frozenset({"soul", "partner_rules", "relationships", "tools", "map", "knowledge"})
 """Parts of the profile that are no memories: that they were shown is audited, not which of them."""

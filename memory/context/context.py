@@ -14,10 +14,10 @@ from madeleine.memory.context.history import other_chats, this_chat
 from madeleine.memory.context.pieces import Found, pieces_of
 from madeleine.memory.context.ports import ContextLedger
 from madeleine.memory.context.profile import in_order
-from madeleine.memory.keyword_search import Hit
+from madeleine.memory.keyword_search import SearchHit
 from madeleine.memory.ports import Embedder
 from madeleine.memory.recall.ports import Activation, ActivationLog
-from madeleine.memory.recall.recall import Query, Recall, Recalled
+from madeleine.memory.recall.recall import Query, Recall, RecallResult
 from madeleine.memory.rules.prompting.blocks import SNAPSHOT, SYSTEM_PROMPT, Part
 from madeleine.memory.rules.prompting.saying import PROMPT
 from madeleine.memory.scope import Scope
@@ -116,22 +116,22 @@ class BuildContext:
             found = replace(found, recalled=recalled.memories, meaning_off=recalled.meaning_off)
         return found
 
-    async def _hits(self, scope: Scope, query: ContextQuery) -> tuple[Hit, ...]:
+    async def _hits(self, scope: Scope, query: ContextQuery) -> tuple[SearchHit, ...]:
         """spec H1 to H4. Conversations only where a history is on, and that of all interfaces: the search cannot tell
         one session or interface from another."""
         flags = query.flags
         return await self._search(
-            replace(scope, counts=False),
+            replace(scope, count_activations=False),
             query.message,
             limit=flags.items,
             include_chat=(flags.enable_history_current_chat or flags.enable_history_recent) and flags.unified_history,
             include_diary=flags.enable_ai_diary,
         )
 
-    async def _recalled(self, scope: Scope, query: ContextQuery) -> Recalled:
+    async def _recalled(self, scope: Scope, query: ContextQuery) -> RecallResult:
         """Not counted yet: some of it may not fit."""
         asked = Query(text=query.message, limit=query.flags.items, token_budget=RECALL_TOKENS)
-        return await self._recall(replace(scope, counts=False), asked, PROMPT)
+        return await self._recall(replace(scope, count_activations=False), asked, PROMPT)
 
 
 def switched_on(query: ContextQuery) -> frozenset[Block]:

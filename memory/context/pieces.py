@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from madeleine.memory.chat import Message
 from madeleine.memory.context.flags import ContextFlags
-from madeleine.memory.keyword_search import Hit
+from madeleine.memory.keyword_search import SearchHit
 from madeleine.memory.model import Memory, Note
 from madeleine.memory.patrol_records import DiaryEntry
 from madeleine.memory.profile import ProfileEntry
@@ -41,7 +41,7 @@ class Found:
     diary: Sequence[DiaryEntry] = ()
     recent_nodes: Sequence[Memory] = ()
     recalled: Sequence[tuple[Memory, float]] = ()
-    hits: Sequence[Hit] = ()
+    hits: Sequence[SearchHit] = ()
     current_chat: Sequence[Message] = ()
     other_chats: Sequence[Message] = ()
     meaning_off: str = ""

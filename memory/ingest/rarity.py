@@ -24,24 +24,24 @@ class Rarity:
     def __init__(self, statistics: WordStatistics) -> None:
         self._statistics = statistics
         self._being: BeingId | None = None
-        self._absent = 0.0
+        self._unheard = 0.0
         self._idf: dict[str, float] = {}
 
     async def of(self, scope: Scope, texts: Sequence[str]) -> list[float]:
         """In [0, 1], of each text; 0 for all while the index cannot answer."""
         words = [telling_words(text) for text in texts]
         try:
-            [absent] = await self._statistics.idf(scope, [ABSENT_TERM])
-            if absent < STATISTICS_FROM:
+            [absent_term_idf] = await self._statistics.idf(scope, [ABSENT_TERM])
+            if absent_term_idf < STATISTICS_FROM:
                 return [0.0] * len(texts)
-            idf = await self._look_up(scope, {word for some in words for word in some}, absent)
+            idf = await self._look_up(scope, {word for some in words for word in some}, absent_term_idf)
         except IndexUnavailable:
             return [0.0] * len(texts)
-        return [rarity([idf[word] for word in some], absent=absent) for some in words]
+        return [rarity([idf[word] for word in some], absent_term_idf=absent_term_idf) for some in words]
 
-    async def _look_up(self, scope: Scope, words: set[str], absent: float) -> dict[str, float]:
-        if self._being != scope.being_id or abs(absent - self._absent) > DRIFT or len(self._idf) > MOST_WORDS:
-            self._being, self._absent, self._idf = scope.being_id, absent, {}
+    async def _look_up(self, scope: Scope, words: set[str], absent_term_idf: float) -> dict[str, float]:
+        if self._being != scope.being_id or abs(absent_term_idf - self._unheard) > DRIFT or len(self._idf) > MOST_WORDS:
+            self._being, self._unheard, self._idf = scope.being_id, absent_term_idf, {}
         known = self._idf
         missing = sorted(words - known.keys())
         for start in range(0, len(missing), AT_ONCE):

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from madeleine.memory.model import LIVING, Memory, MemoryId
 from madeleine.memory.ports import Embedder
-from madeleine.memory.recall.ports import Preferring, RecallLedger
+from madeleine.memory.recall.ports import PreferenceQuery, RecallLedger
 from madeleine.memory.recall.ranked import Query, Ranked
 from madeleine.memory.rules.prompting.saying import Saying
 from madeleine.memory.rules.ranking.budget import within_budget
@@ -66,8 +66,8 @@ class Choosing:
         if query.limit == 1 or (query.categories and "procedural" not in query.categories):
             found = await self._ledger.memories(scope, best)
         else:
-            preferring = Preferring(most=query.limit, matching=ranked.ids, themes=query.themes)
-            found, preferred = await self._ledger.with_preferences(scope, best, preferring)
+            preference_query = PreferenceQuery(most=query.limit, matching=ranked.ids, themes=query.themes)
+            found, preferred = await self._ledger.with_preferences(scope, best, preference_query)
         preferred = self._alive(preferred)
         return {one.id: one for one in (*self._alive(found), *preferred)}, preferred
 

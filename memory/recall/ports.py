@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Protocol
 
-from madeleine.memory.candidates import Pool, Question, VectorToCome, Vitals
-from madeleine.memory.keyword_search import Hit, KeywordQuery, SearchSource, Tag, TagMatches, TagQuery
+from madeleine.memory.candidates import CandidatePool, CandidateQuery, PendingVector, RankingState
+from madeleine.memory.keyword_search import KeywordQuery, SearchHit, SearchSource, Tag, TagMatches, TagQuery
 from madeleine.memory.model import (
     ClusterId,
     Memory,
@@ -28,7 +28,7 @@ class Activation:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Preferring:
+class PreferenceQuery:
     """The preferences that are wanted beside memories (spec L2): `most` of them, those among `matching` first, in its
     order, then by importance, then the newest; only such as have all `themes`."""
 
@@ -41,13 +41,13 @@ class RecallLedger(Protocol):
     async def memories(self, scope: Scope, ids: Sequence[MemoryId]) -> list[Memory]: ...
 
     async def with_preferences(
-        self, scope: Scope, ids: Sequence[MemoryId], preferring: Preferring
+        self, scope: Scope, ids: Sequence[MemoryId], preference_query: PreferenceQuery
     ) -> tuple[list[Memory], list[Memory]]:
         """The memories as `memories` gives them, and preferences: living procedural memories that were not switched off
         in the being's profile."""
         ...
 
-    async def vitals(self, scope: Scope, ids: Sequence[MemoryId]) -> dict[MemoryId, Vitals]: ...
+    async def ranking_states(self, scope: Scope, ids: Sequence[MemoryId]) -> dict[MemoryId, RankingState]: ...
 
 
 class Reranker(Protocol):
@@ -66,13 +66,13 @@ class ActivationLog(Protocol):
         """Nothing for a scope that does not count."""
         ...
 
-    async def settle(self) -> None:
+    async def flush(self) -> None:
         """Returns when all that was added is in the ledger."""
         ...
 
 
 class SearchLedger(Protocol):
-    async def search(self, scope: Scope, query: KeywordQuery) -> list[Hit]:
+    async def search(self, scope: Scope, query: KeywordQuery) -> list[SearchHit]:
         """At most `query.limit`, newest first, equal times by id."""
         ...
 
@@ -110,7 +110,7 @@ class RevisitLedger(Protocol):
 
 
 class RecallIndex(Protocol):
-    async def candidates(self, scope: Scope, question: Question, vector: VectorToCome) -> Pool: ...
+    async def candidates(self, scope: Scope, query: CandidateQuery, vector: PendingVector) -> CandidatePool: ...
 
 
 class TagLedger(Protocol):
@@ -123,6 +123,6 @@ class TagLedger(Protocol):
         `query.filters.limit`."""
         ...
 
-    async def hits(self, scope: Scope, wanted: Sequence[tuple[SearchSource, str]]) -> list[Hit]:
+    async def hits(self, scope: Scope, wanted: Sequence[tuple[SearchSource, str]]) -> list[SearchHit]:
         """By source and id, in any order; what is gone meanwhile is left out."""
         ...

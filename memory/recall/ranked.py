@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from madeleine.memory.candidates import Pool
+from madeleine.memory.candidates import CandidatePool
 from madeleine.memory.model import Category, Emotion, Memory, MemoryId
-from madeleine.memory.rules.ranking.profiles import Profile
+from madeleine.memory.rules.ranking.profiles import RankingProfile
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -20,7 +20,7 @@ class Query:
     categories: tuple[Category, ...] = ()
     themes: tuple[str, ...] = ()
     emotions: tuple[Emotion, ...] = ()
-    ranking: Profile | None = None
+    ranking: RankingProfile | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +31,7 @@ class Ranked:
     scores: tuple[float, ...]
     tokens: tuple[int, ...]
     """Of all that a recall may say of each."""
-    pool: Pool
+    pool: CandidatePool
     meaning_off: str = ""
     notices: tuple[str, ...] = ()
 
@@ -40,7 +40,7 @@ class Ranked:
 
 
 @dataclass(frozen=True, slots=True)
-class Recalled:
+class RecallResult:
     """Preferences first, each group best first; a preference that does not match has the score 0. `said`: the text that
     the budget was spent on, `total_tokens` of it; `budget_used` = total_tokens / token_budget. `meaning_off`: why only
     words were compared, or "". `reformulated`: the other words that the query was put in as well."""

@@ -12,23 +12,31 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
-from madeleine.memory.candidates import Pool, Question
+from madeleine.memory.candidates import CandidatePool, CandidateQuery
 from madeleine.memory.errors import EmbeddingUnavailable
+from madeleine.memory.metered_model import CostLog
 from madeleine.memory.model import LIVING, Vector
 from madeleine.memory.ports import Embedder, LanguageModel
 from madeleine.memory.recall.choosing import Choosing
 from madeleine.memory.recall.ports import Activation, ActivationLog, RecallIndex, RecallLedger, Reranker
-from madeleine.memory.recall.ranked import Query, Ranked, Recalled
-from madeleine.memory.recall.reformulation import Attempt, CostLog, Reformulation, ReformulationConfig, record
+from madeleine.memory.recall.ranked import Query, Ranked, RecallResult
+from madeleine.memory.recall.reformulation import Attempt, Reformulation, ReformulationConfig, metered
 from madeleine.memory.recall.reranking import reranked
 from madeleine.memory.rules.prompting.saying import LISTED, Saying
 from madeleine.memory.rules.ranking.blended import RankingWeights, blended, shared_emotions
 from madeleine.memory.rules.ranking.matching import MatchThresholds, matches
-from madeleine.memory.rules.ranking.profiles import Profile, ProfileWeights, associative, in_order, linear, similarity
-from madeleine.memory.rules.storing.secrets import Redact, redacted
+from madeleine.memory.rules.ranking.profiles import (
+    ProfileWeights,
+    RankingProfile,
+    associative,
+    in_order,
+    linear,
+    similarity,
+)
+from madeleine.memory.rules.storing.secrets import Redact, redact_secrets
 from madeleine.memory.scope import Scope
 
-__all__ = ["Query", "Ranked", "Recall", "RecallConfig", "Recalled"]
+__all__ = ["Query", "Ranked", "Recall", "RecallConfig", "RecallResult"]
 
 CANDIDATES = 4
 """Of each channel at least so many for each memory that is wanted (spec L2, step 2)."""
@@ -40,12 +48,12 @@ HEAD_START_S = 0.001
 class RecallConfig:
     """The frozen configuration of recall; the defaults are the measured ones."""
 
-    by_words: int = 100
-    by_meaning: int = 50
+    sparse_limit: int = 100
+    dense_limit: int = 50
     """Candidates from each of the two channels."""
     thresholds: MatchThresholds = MatchThresholds()
     weights: RankingWeights = RankingWeights()
-    ranking: Profile = "blended"
+    ranking: RankingProfile = "blended"
     profiles: ProfileWeights = ProfileWeights()
     themes: tuple[str, ...] = ()
     """Recall is restricted to memories with all of these (spec O12, the non-inferable filter)."""
@@ -70,7 +78,7 @@ class Recall:
         config: RecallConfig | None = None,
         reranker: Reranker | None = None,
         costs: CostLog | None = None,
-        redact: Redact = redacted,
+        redact: Redact = redact_secrets,
     ) -> None:
         """`costs`: where it is recorded what a language model costs. `redact` is for queries that one is shown."""
         self._ledger = ledger
@@ -85,7 +93,7 @@ class Recall:
 
     async def __call__(
         self, scope: Scope, query: Query, saying: Saying = LISTED, *, language: LanguageModel | None = None
-    ) -> Recalled:
+    ) -> RecallResult:
         """`saying`: how the answer will say it. `language` puts the query in other words, where that is configured."""
         choosing = Choosing(self._ledger, self._embedder, saying, min_importance=self.config.min_importance)
         query = replace(query, themes=tuple(dict.fromkeys((*query.themes, *self.config.themes))))
@@ -94,18 +102,17 @@ class Recall:
         found = Attempt(ranked, await choose(ranked))
         if language is not None and self.config.reformulation.rounds:
             rank = partial(self._ranked, scope)
-            again = Reformulation(language, self.config.reformulation, rank, choose, redact=self._redact)
-            found = await again(query, found)
-            if self._costs is not None:
-                await record(self._costs, scope, again.spent, self._now())
+            model = metered(language, self._costs, scope, self._now)
+            reformulate = Reformulation(model, self.config.reformulation, rank, choose, redact=self._redact)
+            found = await reformulate(query, found)
         return self._recalled(scope, query, found)
 
-    def _recalled(self, scope: Scope, query: Query, found: Attempt) -> Recalled:
+    def _recalled(self, scope: Scope, query: Query, found: Attempt) -> RecallResult:
         ranked, chosen = found.ranked, found.chosen
         now = self._now()
         self._activations.add(scope, [Activation(memory.id, 1, now) for memory in chosen.memories])
         scores = ranked.score_of()
-        return Recalled(
+        return RecallResult(
             memories=tuple((memory, scores.get(memory.id, 0.0)) for memory in chosen.memories),
             total_tokens=chosen.tokens,
             budget_used=chosen.tokens / query.token_budget,
@@ -123,19 +130,19 @@ class Recall:
 
     async def rank(self, scope: Scope, query: Query) -> Ranked:
         """The candidate pipeline: every match of the query in order, nothing activated."""
-        question = Question(
+        candidate_query = CandidateQuery(
             words=query.text,
             statuses=LIVING,
             categories=query.categories,
             themes=tuple(dict.fromkeys((*query.themes, *self.config.themes))),
-            by_words=max(self.config.by_words, CANDIDATES * query.limit),
-            by_meaning=max(self.config.by_meaning, CANDIDATES * query.limit),
+            sparse_limit=max(self.config.sparse_limit, CANDIDATES * query.limit),
+            dense_limit=max(self.config.dense_limit, CANDIDATES * query.limit),
         )
         embedding = asyncio.create_task(self._embedded(query.text))
         try:
             # The index keeps the interpreter busy, which the model needs until it computes: let it begin.
             await asyncio.wait({embedding}, timeout=HEAD_START_S)
-            pool = await self._index.candidates(scope, question, partial(_vector_of, embedding))
+            pool = await self._index.candidates(scope, candidate_query, partial(_vector_of, embedding))
             vector, meaning_off = await embedding
         finally:
             embedding.cancel()
@@ -160,29 +167,36 @@ class Recall:
         return Ranked(
             ids=tuple(pool.ids[i] for i in best_first),
             scores=tuple(round(float(score), 4) for score in scores[order]),
-            tokens=tuple(pool.traits[i].tokens for i in best_first),
+            tokens=tuple(pool.features[i].tokens for i in best_first),
             pool=pool,
             meaning_off=meaning_off,
         )
 
     async def _by_profile(
-        self, scope: Scope, query: Query, profile: Profile, *, pool: Pool, matching: NDArray[np.intp], trust: float
+        self,
+        scope: Scope,
+        query: Query,
+        profile: RankingProfile,
+        *,
+        pool: CandidatePool,
+        matching: NDArray[np.intp],
+        trust: float,
     ) -> tuple[NDArray[np.intp], NDArray[np.float32]]:
         """Those of the matching that take part, and their scores."""
         if profile == "rrf":
             return matching, in_order(len(matching))
-        vitals = await self._ledger.vitals(scope, [pool.ids[i] for i in matching])
+        ranking_states = await self._ledger.ranking_states(scope, [pool.ids[i] for i in matching])
         # What was forgotten since it was indexed has none.
-        matching = matching[[pool.ids[i] in vitals for i in matching]]
-        given = [vitals[pool.ids[i]] for i in matching]
+        matching = matching[[pool.ids[i] in ranking_states for i in matching]]
+        given = [ranking_states[pool.ids[i]] for i in matching]
         near = similarity(pool, dense_trust=trust)[matching]
         weights, now = self.config.profiles, self._now()
         if profile == "linear":
             scores = linear(near, given, now=now, weights=weights)
             enough = scores >= weights.linear.minimum
             return matching[enough], scores[enough]
-        traits = [pool.traits[i] for i in matching]
-        shared = shared_emotions(query.text, np.asarray(near, np.float64), traits, frozenset(query.emotions))
+        features = [pool.features[i] for i in matching]
+        shared = shared_emotions(query.text, np.asarray(near, np.float64), features, frozenset(query.emotions))
         return matching, associative(near, given, shared, now=now, weights=weights)
 
     async def _embedded(self, text: str) -> tuple[Vector | None, str]:

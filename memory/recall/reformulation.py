@@ -10,12 +10,12 @@ import logging
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import Protocol
 
 from pydantic import BaseModel, ConfigDict
 
 from madeleine.memory.errors import MadeleineError, StorageError
 from madeleine.memory.language import Prompt, Spent
+from madeleine.memory.metered_model import CostLog, MeteredModel
 from madeleine.memory.model import Memory, RunId
 from madeleine.memory.ports import LanguageModel
 from madeleine.memory.recall.choosing import Chosen
@@ -56,10 +56,6 @@ class Judgement(BaseModel):
     query: str
 
 
-class CostLog(Protocol):
-    async def record_cost(self, scope: Scope, run: RunId, spent: Spent, *, at: datetime) -> None: ...
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReformulationConfig:
     """`rounds`: other words that are tried at most, 0 for none; `seconds` for all of them together."""
@@ -82,19 +78,18 @@ class Reformulation:
 
     def __init__(
         self,
-        language: LanguageModel,
+        model: MeteredModel,
         config: ReformulationConfig,
         rank: Callable[[Query], Awaitable[Ranked]],
         choose: Callable[[Ranked], Awaitable[Chosen]],
         *,
         redact: Redact,
     ) -> None:
-        self._language = language
+        self._model = model
         self._config = config
         self._rank = rank
         self._choose = choose
         self._redact = redact
-        self.spent: list[Spent] = []
 
     async def __call__(self, query: Query, first: Attempt) -> Attempt:
         best = first
@@ -116,20 +111,25 @@ class Reformulation:
     async def _other_words(self, text: str, best: Attempt) -> str:
         """ "" if what was found is enough, or the model says nothing new."""
         found = best.chosen.memories
-        judgement = await self._language.ask(prompt_of(self._redact(text).text, found), Judgement, self.spent.append)
+        prompt = prompt_of(self._redact(text).text, found)
+        judgement = await self._model.ask(prompt, Judgement, lambda answer: answer)
         words = " ".join(judgement.query.split())[:NEW_QUERY_CHARS]
         known = {one.casefold() for one in (text, *best.words)}
         enough = judgement.sufficient and bool(found)
         return "" if enough or words.casefold() in known else words
 
 
-async def record(costs: CostLog, scope: Scope, spent: Sequence[Spent], at: datetime) -> None:
-    """What it cost; an answer does not fail for that."""
-    for one in spent:
+def metered(language: LanguageModel, costs: CostLog | None, scope: Scope, now: Callable[[], datetime]) -> MeteredModel:
+    """Records each call, if there are `costs`; a failure to record is logged and does not fail the recall."""
+
+    async def record(spent: Spent) -> None:
         try:
-            await costs.record_cost(scope, OF_RECALL, one, at=at)
+            if costs is not None:
+                await costs.record_cost(scope, OF_RECALL, spent, at=now())
         except StorageError as error:
-            logger.warning("what a recall cost could not be recorded: %s", error)
+            logger.warning("recording the cost of a recall failed: %s", error)
+
+    return MeteredModel(language, record)
 
 
 def prompt_of(text: str, found: Sequence[Memory]) -> Prompt:

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 
 from madeleine.memory.errors import InvalidInput
-from madeleine.memory.keyword_search import Hit, KeywordQuery
+from madeleine.memory.keyword_search import KeywordQuery, SearchHit
 from madeleine.memory.model import MemoryId
 from madeleine.memory.recall.ports import Activation, ActivationLog, SearchLedger
 from madeleine.memory.recall.tagged import MessageSearch
@@ -28,7 +28,7 @@ _TERM = re.compile(r'"([^"]+)"|(\S+)')
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    hits: tuple[Hit, ...]
+    hits: tuple[SearchHit, ...]
     next_cursor: str = ""
 
 
@@ -62,11 +62,11 @@ class Search:
         self._activate(scope, hits)
         return Page(hits)
 
-    async def _one_more(self, scope: Scope, query: KeywordQuery) -> list[Hit]:
+    async def _one_more(self, scope: Scope, query: KeywordQuery) -> list[SearchHit]:
         """Up to one hit more than a page has, to know whether another page follows. What a ledger gives twice is left
         out, and the page filled up from where it ended (spec H2, H4)."""
         place = first_of(query.terms)
-        found: list[Hit] = []
+        found: list[SearchHit] = []
         size = query.limit + 1
         while len(found) < size:
             more = await self._ledger.search(scope, replace(query, limit=size))
@@ -76,7 +76,7 @@ class Search:
             query = replace(query, after=more[-1].position)
         return found[:size]
 
-    def _activate(self, scope: Scope, hits: Iterable[Hit]) -> None:
+    def _activate(self, scope: Scope, hits: Iterable[SearchHit]) -> None:
         now = self._now()
         self._activations.add(
             scope,

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from madeleine.memory.keyword_search import Hit, KeywordQuery, SearchSource, Stem, TagQuery
+from madeleine.memory.keyword_search import KeywordQuery, SearchHit, SearchSource, Stemmer, TagQuery
 from madeleine.memory.recall.ports import TagLedger
 from madeleine.memory.rules.searching.excerpt import excerpt
 from madeleine.memory.rules.searching.hits import deduplicated, newest_first
@@ -30,13 +30,13 @@ the being has lived through."""
 class MessageSearch:
     """The use case. It counts no reactivation: what is put into a context at each turn has not come to mind."""
 
-    def __init__(self, ledger: TagLedger, stem: Stem) -> None:
+    def __init__(self, ledger: TagLedger, stem: Stemmer) -> None:
         self._ledger = ledger
         self._stem = stem
 
     async def __call__(
         self, scope: Scope, message: str, *, limit: int, include_chat: bool, include_diary: bool = True
-    ) -> tuple[Hit, ...]:
+    ) -> tuple[SearchHit, ...]:
         """From memories that have not faded and, if asked, the diary and conversations; newest first, at most `limit`.
         What was said in the very words of the message is left out."""
         wanted: dict[SearchSource, bool] = {"memories": True, "diary": include_diary, "chat": include_chat}
@@ -44,7 +44,7 @@ class MessageSearch:
         query = KeywordQuery(terms=(), sources=sources, include_dead=False, limit=limit)
         return await self.about(scope, message, query)
 
-    async def about(self, scope: Scope, message: str, query: KeywordQuery) -> tuple[Hit, ...]:
+    async def about(self, scope: Scope, message: str, query: KeywordQuery) -> tuple[SearchHit, ...]:
         """Within the filters and sources of `query`, at most `query.limit`; its terms and position are not looked
         at. Nothing for a message that tells of nothing."""
         tags = tags_of(message, self._stem)
@@ -64,6 +64,6 @@ class MessageSearch:
         return tuple(deduplicated(shown)[: query.limit])
 
 
-def _is(hit: Hit, message: str) -> bool:
+def _is(hit: SearchHit, message: str) -> bool:
     """Said in the very words of the message: most likely it itself, already observed."""
     return hit.source == "chat" and fold(hit.text).split() == fold(message).split()

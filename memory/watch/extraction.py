@@ -5,16 +5,17 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Annotated, get_args
 
 from pydantic import BaseModel, ConfigDict, Field
 
 from madeleine.memory.chat import Message
-from madeleine.memory.language import Prompt, Spent
+from madeleine.memory.errors import UnusableAnswer
+from madeleine.memory.language import Prompt, Rejected
+from madeleine.memory.metered_model import MeteredModel
 from madeleine.memory.model import Emotion
-from madeleine.memory.ports import LanguageModel
 from madeleine.memory.rules.storing.grounding import ungrounded
 from madeleine.memory.rules.storing.quoting import Statement, echoes
 
@@ -30,7 +31,7 @@ LEAST_WEIGHT = 0.1
 SHOWN_CHARS = 4_000
 """Of one message: what is longer is shown without its middle."""
 MAX_TOKENS = 1_000
-ATTEMPTS = 2
+NOTHING_COUNTS = "nothing of it could be used."
 
 SYSTEM = f"""\
 You keep the long-term memory of an AI assistant. You are shown the last messages of a conversation, one a line, as
@@ -109,23 +110,27 @@ class Line:
     new: bool
 
 
-async def extract(language: LanguageModel, lines: Sequence[Line], spend: Callable[[Spent], None]) -> Extraction:
-    """Asks a second time, with what was wrong, if nothing of the first answer counts. Raises
-    `LanguageModelUnavailable`, `UnusableAnswer`."""
-    found = Extraction()
-    complaint = ""
-    for _ in range(ATTEMPTS):
-        answer = await language.ask(extraction_prompt(lines, complaint), ExtractionShape, spend)
-        found, complaint = judged(answer, lines)
-        if found.findings or not complaint:
-            break
-    return found
+async def extract(model: MeteredModel, lines: Sequence[Line]) -> Extraction:
+    """Rejects an answer of which nothing counts; if nothing of the next one does either, the extraction is empty.
+    Raises `LanguageModelUnavailable`, `UnusableAnswer`."""
+    extraction = Extraction()
+
+    def check(answer: ExtractionShape) -> Extraction | Rejected:
+        nonlocal extraction
+        extraction, complaint = judged(answer, lines)
+        return extraction if extraction.findings or not complaint else Rejected(NOTHING_COUNTS, complaint)
+
+    try:
+        return await model.ask(extraction_prompt(lines), ExtractionShape, check)
+    except UnusableAnswer as error:
+        if error.reason != NOTHING_COUNTS:
+            raise
+        return extraction
 
 
-def extraction_prompt(lines: Sequence[Line], complaint: str = "") -> Prompt:
+def extraction_prompt(lines: Sequence[Line]) -> Prompt:
     shown = "\n".join(_shown(number, line) for number, line in enumerate(lines, start=1))
-    again = f"\n\nOf your answer before this one nothing could be used. {complaint} Answer again." if complaint else ""
-    return Prompt(purpose=PURPOSE, system=SYSTEM, text=shown + again, size="small", max_tokens=MAX_TOKENS)
+    return Prompt(purpose=PURPOSE, system=SYSTEM, text=shown, size="small", max_tokens=MAX_TOKENS)
 
 
 def _shown(number: int, line: Line) -> str:

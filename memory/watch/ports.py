@@ -6,7 +6,8 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Protocol
 
-from madeleine.memory.chat import Message, MessageId, Unwatched
+from madeleine.memory.chat import Message, MessageId, UnwatchedSession
+from madeleine.memory.metered_model import CostLog
 from madeleine.memory.model import MemoryId
 from madeleine.memory.scope import Scope
 
@@ -44,7 +45,7 @@ class ChatLedger(Protocol):
 class WatchLedger(Protocol):
     """What the memory thread needs (spec T1). Not scoped where it looks for work: it serves the store."""
 
-    async def unwatched(self, *, now: datetime, limit: int) -> list[Unwatched]:
+    async def unwatched_sessions(self, *, now: datetime, limit: int) -> list[UnwatchedSession]:
         """Of all beings: sessions with messages not looked at, whose next try is due, longest waiting first."""
         ...
 
@@ -52,18 +53,24 @@ class WatchLedger(Protocol):
         """Those at positions in [start, end), in order."""
         ...
 
-    async def watched(self, scope: Scope, session_id: str, *, up_to: int) -> None:
+    async def mark_watched(self, scope: Scope, session_id: str, *, up_to: int) -> None:
         """The thread has looked at the messages before this position; failures are forgotten."""
         ...
 
-    async def watch_failed(self, scope: Scope, session_id: str, *, next_try: datetime) -> None:
+    async def record_watch_failure(self, scope: Scope, session_id: str, *, next_try: datetime) -> None:
         """One failure more; not before `next_try` again."""
         ...
 
-    async def watch_later(self, scope: Scope, session_id: str, *, next_try: datetime) -> None:
+    async def postpone_watch(self, scope: Scope, session_id: str, *, next_try: datetime) -> None:
         """Not before `next_try` again, though nothing failed."""
         ...
 
-    async def drawn_from(self, scope: Scope, ids: Sequence[MessageId]) -> set[MessageId]:
+    async def messages_with_memories(self, scope: Scope, ids: Sequence[MessageId]) -> set[MessageId]:
         """Those that memories were drawn from already."""
+        ...
+
+
+class CostLedger(CostLog, Protocol):
+    async def tokens_since(self, purpose: str, since: datetime) -> int:
+        """Sum over all beings: they share the budget of the store's key."""
         ...

@@ -11,25 +11,27 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from itertools import pairwise
 
-from madeleine.memory.chat import Message, MessageId, Unwatched
+from madeleine.memory.chat import Message, MessageId, UnwatchedSession
 from madeleine.memory.errors import (
     EmbeddingUnavailable,
     IndexUnavailable,
     LanguageModelUnavailable,
     StorageError,
+    TokenBudgetExceeded,
     UnusableAnswer,
 )
+from madeleine.memory.language import Spent
+from madeleine.memory.metered_model import MeteredModel
 from madeleine.memory.model import BeingId, MemoryId, RunId
 from madeleine.memory.ports import LanguageModel
 from madeleine.memory.rules.storing.quoting import statements_of, unquoted
 from madeleine.memory.rules.storing.worth import agreed, should_remember
 from madeleine.memory.scope import Scope
-from madeleine.memory.watch.costs import BUDGET_OF, CostLedger, OutOfTokens, Paid
 from madeleine.memory.watch.extraction import Finding, Line, extract
-from madeleine.memory.watch.familiar import Familiar, Near
-from madeleine.memory.watch.ports import WatchLedger
+from madeleine.memory.watch.ports import CostLedger, WatchLedger
 from madeleine.memory.watch.recording import recorded
 from madeleine.memory.watch.remember import Remember, digest, speakers_of
+from madeleine.memory.watch.similar import SimilarMemories, SimilarMemory
 
 logger = logging.getLogger(__name__)
 
@@ -41,6 +43,7 @@ SESSIONS = 50
 """That one turn looks at, each for one snippet."""
 UNUSABLE = 3
 """Answers after which a snippet is given up."""
+BUDGET_PERIOD = timedelta(days=1)
 BUDGET_PAUSE = timedelta(minutes=10)
 """When a day's tokens are spent: until it is looked whether some of them were spent long enough ago."""
 HOPELESS = 10
@@ -85,7 +88,7 @@ class MemoryThread:
         self,
         watch: WatchLedger,
         costs: CostLedger,
-        familiar: Familiar,
+        similar: SimilarMemories,
         remember: Remember,
         *,
         now: Callable[[], datetime],
@@ -93,7 +96,7 @@ class MemoryThread:
     ) -> None:
         self._watch = watch
         self._costs = costs
-        self._familiar = familiar
+        self._similar = similar
         self._remember = remember
         self._now = now
         self.config = config or ThreadConfig()
@@ -120,14 +123,12 @@ class MemoryThread:
         if language is not None and self._not_before is not None and now < self._not_before:
             return turned
         run = RunId(str(uuid.uuid4()))
-        for one in await self._watch.unwatched(now=now, limit=SESSIONS):
+        for one in await self._watch.unwatched_sessions(now=now, limit=SESSIONS):
             scope = Scope(one.being_id, CLIENT)
-            paid = None
-            if language is not None:
-                paid = Paid(language, self._costs, scope, run, budget=self.config.token_budget, now=self._now)
+            metered = None if language is None else self._metered(language, scope, run)
             try:
-                turned.more |= await self._look(scope, one, paid, turned.counts)
-            except OutOfTokens as error:
+                turned.more |= await self._look(scope, one, metered, turned.counts)
+            except TokenBudgetExceeded as error:
                 # Another session may ask for less.
                 await self._wait_for_tokens(scope, one, error)
                 turned.counts["waiting"] += 1
@@ -150,7 +151,20 @@ class MemoryThread:
             self._not_before = self._now() + BUDGET_PAUSE
         return turned
 
-    async def _look(self, scope: Scope, one: Unwatched, language: LanguageModel | None, counts: Counter[str]) -> bool:
+    def _metered(self, language: LanguageModel, scope: Scope, run: RunId) -> MeteredModel:
+        """The budget counts the last 24 hours in the ledger, so that a restart does not begin a new one."""
+
+        async def record(spent: Spent) -> None:
+            await self._costs.record_cost(scope, run, spent, at=self._now())
+
+        async def spent_tokens(purpose: str) -> int:
+            return await self._costs.tokens_since(purpose, self._now() - BUDGET_PERIOD)
+
+        return MeteredModel(language, record, budget=self.config.token_budget, spent_tokens=spent_tokens)
+
+    async def _look(
+        self, scope: Scope, one: UnwatchedSession, language: MeteredModel | None, counts: Counter[str]
+    ) -> bool:
         """True if more of the session waits."""
         snippet = await self._snippet(scope, one)
         if snippet is None:
@@ -163,18 +177,18 @@ class MemoryThread:
         except UnusableAnswer as error:
             if not await self._given_up(scope, one, error, counts):
                 return False
-        except (OutOfTokens, LanguageModelUnavailable, EmbeddingUnavailable, IndexUnavailable, StorageError):
+        except (LanguageModelUnavailable, EmbeddingUnavailable, IndexUnavailable, StorageError):
             raise  # these pass by themselves
         except Exception as error:
             if one.failures < HOPELESS:
                 raise
             self._give_up(error, counts)
         self._unusable.pop((one.being_id, one.session_id, one.watched), None)
-        await self._watch.watched(scope, one.session_id, up_to=end)
+        await self._watch.mark_watched(scope, one.session_id, up_to=end)
         return end < one.messages
 
     async def _take_in(
-        self, scope: Scope, one: Unwatched, snippet: Snippet, language: LanguageModel | None, counts: Counter[str]
+        self, scope: Scope, one: UnwatchedSession, snippet: Snippet, language: MeteredModel | None, counts: Counter[str]
     ) -> int:
         """The position up to which all is kept that is worth it."""
         if earlier := await self._earlier(scope, one, snippet):
@@ -187,7 +201,7 @@ class MemoryThread:
             await self._keep(scope, one, snippet, await self._found(language, lines, counts), counts)
         return snippet.end
 
-    async def _snippet(self, scope: Scope, one: Unwatched) -> Snippet | None:
+    async def _snippet(self, scope: Scope, one: UnwatchedSession) -> Snippet | None:
         """The next up to six new messages, and what stands before them; None while an answer is awaited.
 
         Where more than six are new they are walked through from the oldest, each in exactly one snippet as a new one.
@@ -212,7 +226,7 @@ class MemoryThread:
         """The snippet as a model may see it, without what it quotes from memory; empty if it is not worth a look.
         What programs and systems say is nobody's, and not shown. What an agent drew memories from itself is only what
         was said before."""
-        drawn = await self._watch.drawn_from(scope, [one.id for one in snippet.new])
+        drawn = await self._watch.messages_with_memories(scope, [one.id for one in snippet.new])
         said = [
             Line(one, one.text, one.position >= snippet.start and one.id not in drawn)
             for one in snippet.shown
@@ -220,13 +234,13 @@ class MemoryThread:
         ]
         if not _worth_it(said):
             return []
-        near = await self._familiar.near(scope, [line.text for line in said])
+        near = await self._similar.near(scope, [line.text for line in said])
         # It may take some time, and others are to be answered meanwhile.
         lines = await asyncio.to_thread(_without_quotes, said, near, speakers_of(snippet.shown))
         return [line for line in lines if line.text] if _worth_it(lines) else []
 
     async def _earlier(
-        self, scope: Scope, one: Unwatched, snippet: Snippet
+        self, scope: Scope, one: UnwatchedSession, snippet: Snippet
     ) -> tuple[int, dict[MemoryId, list[MessageId]]] | None:
         """What an earlier turn has stored of a snippet that began here: where that ended, and of which messages it
         told."""
@@ -240,13 +254,11 @@ class MemoryThread:
         ids = [message.id for message in told if message.role in SPOKEN]
         return end, dict.fromkeys(known.values(), ids)
 
-    async def _found(
-        self, language: LanguageModel | None, lines: Sequence[Line], counts: Counter[str]
-    ) -> list[Finding]:
+    async def _found(self, language: MeteredModel | None, lines: Sequence[Line], counts: Counter[str]) -> list[Finding]:
         if language is None:
             return recorded(lines)
         try:
-            found = await extract(language, lines, lambda spent: None)
+            found = await extract(language, lines)
         except UnusableAnswer:
             counts["asked"] += 1
             raise
@@ -258,7 +270,7 @@ class MemoryThread:
         return list(found.findings)
 
     async def _keep(
-        self, scope: Scope, one: Unwatched, snippet: Snippet, findings: Sequence[Finding], counts: Counter[str]
+        self, scope: Scope, one: UnwatchedSession, snippet: Snippet, findings: Sequence[Finding], counts: Counter[str]
     ) -> None:
         # What was forgotten while the model thought about it is not stored after all.
         told = await self._watch.messages_of(
@@ -273,7 +285,7 @@ class MemoryThread:
 
     # failures
 
-    async def _given_up(self, scope: Scope, one: Unwatched, error: UnusableAnswer, counts: Counter[str]) -> bool:
+    async def _given_up(self, scope: Scope, one: UnwatchedSession, error: UnusableAnswer, counts: Counter[str]) -> bool:
         """An answer that cannot be used is asked for again later, some times."""
         place = (one.being_id, one.session_id, one.watched)
         self._unusable[place] += 1
@@ -289,10 +301,12 @@ class MemoryThread:
         logger.warning("a part of a conversation is left as it is, for %s: %s", why, error)
         counts["given up"] += 1
 
-    async def _failed(self, scope: Scope, one: Unwatched, counts: Counter[str]) -> None:
+    async def _failed(self, scope: Scope, one: UnwatchedSession, counts: Counter[str]) -> None:
         counts["failed"] += 1
         try:
-            await self._watch.watch_failed(scope, one.session_id, next_try=self._now() + self._pause(one.failures))
+            await self._watch.record_watch_failure(
+                scope, one.session_id, next_try=self._now() + self._pause(one.failures)
+            )
         except StorageError as error:
             logger.warning("that a conversation is to be looked at later could not be written down: %s", error)
 
@@ -307,28 +321,28 @@ class MemoryThread:
         level = logging.WARNING if self._refusals == 1 else logging.INFO
         logger.log(level, "the memory thread rests for %.0f s: %s", pause.total_seconds(), error)
 
-    async def _wait_for_tokens(self, scope: Scope, one: Unwatched, error: OutOfTokens) -> None:
+    async def _wait_for_tokens(self, scope: Scope, one: UnwatchedSession, error: TokenBudgetExceeded) -> None:
         now = self._now()
         await self._put_off(scope, one, now + BUDGET_PAUSE)
-        first = self._thrifty_since is None or now - self._thrifty_since >= BUDGET_OF
+        first = self._thrifty_since is None or now - self._thrifty_since >= BUDGET_PERIOD
         if first:
             self._thrifty_since = now
         level = logging.WARNING if first else logging.INFO
         budget = self.config.token_budget
-        if error.most > budget:
+        if error.maximum > budget:
             why = f"more than the {budget} that the memory thread may spend in a day"
         else:
             why = f"and of the {budget} of a day {error.spent} are spent"
         logger.log(
             level,
             "a conversation waits, for a question about it needs up to %d tokens, %s (MADELEINE_THREAD_TOKEN_BUDGET)",
-            error.most,
+            error.maximum,
             why,
         )
 
-    async def _put_off(self, scope: Scope, one: Unwatched, until: datetime) -> None:
+    async def _put_off(self, scope: Scope, one: UnwatchedSession, until: datetime) -> None:
         try:
-            await self._watch.watch_later(scope, one.session_id, next_try=until)
+            await self._watch.postpone_watch(scope, one.session_id, next_try=until)
         except StorageError as error:
             logger.warning("that a conversation is to be looked at later could not be written down: %s", error)
 
@@ -342,7 +356,9 @@ def keys_of(session_id: str, start: int, end: int) -> list[str]:
     return [f"{TOOL}-{digest([session_id, start, end, number])}" for number in range(SNIPPET)]
 
 
-def _without_quotes(lines: Sequence[Line], near: Sequence[Sequence[Near]], speakers: Sequence[str]) -> list[Line]:
+def _without_quotes(
+    lines: Sequence[Line], near: Sequence[Sequence[SimilarMemory]], speakers: Sequence[str]
+) -> list[Line]:
     told = {one.memory.id: statements_of(one.memory) for known in near for one in known}
     return [
         replace(

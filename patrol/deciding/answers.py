@@ -53,13 +53,6 @@ Answer = Consolidation | Split | Diary | Summary
 
 
 @dataclass(frozen=True, slots=True)
-class Refused:
-    """The answer breaks a rule, and nothing of it counts. `reason`: sentences for whoever gave it, with what to do."""
-
-    reason: str
-
-
-@dataclass(frozen=True, slots=True)
 class Checked:
     """What may be applied now. `left_out`: why parts of the answer may not, a sentence each: their memories have
     changed since they were offered."""

@@ -12,6 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import assert_never
 
+from madeleine.memory.language import Rejected
 from madeleine.memory.model import LIVING, Memory, MemoryId
 from madeleine.memory.rules.dynamics.decay import flagged
 from madeleine.patrol.deciding.answers import (
@@ -21,7 +22,6 @@ from madeleine.patrol.deciding.answers import (
     Diary,
     Merge,
     Part,
-    Refused,
     Split,
     Summary,
 )
@@ -51,20 +51,20 @@ class Present:
     active: int = 0
 
 
-def checked(answer: Answer, offer: Offer, present: Present) -> Checked | Refused:
+def checked(answer: Answer, offer: Offer, present: Present) -> Checked | Rejected:
     """Both checks."""
     found = against_offer(answer, offer)
-    return found if isinstance(found, Refused) else against_present(found, offer, present)
+    return found if isinstance(found, Rejected) else against_present(found, offer, present)
 
 
 # --- the offer --------------------------------------------------------------------------------------------------
 
 
-def against_offer(answer: Answer, offer: Offer) -> Answer | Refused:
+def against_offer(answer: Answer, offer: Offer) -> Answer | Rejected:
     """The answer, its texts tidied, or what is wrong with it, up to five complaints at once."""
     answer = tidied(answer)
     complaints = list(dict.fromkeys(_complaints(answer, offer)))[:COMPLAINTS]
-    return Refused(" ".join(complaints)) if complaints else answer
+    return Rejected(" ".join(complaints)) if complaints else answer
 
 
 def tidied(answer: Answer) -> Answer:
@@ -164,7 +164,7 @@ def _of_text(name: str, text: str, longest: int) -> Iterator[str]:
 # --- the memories now -------------------------------------------------------------------------------------------
 
 
-def against_present(answer: Answer, offer: Offer, present: Present) -> Checked | Refused:
+def against_present(answer: Answer, offer: Offer, present: Present) -> Checked | Rejected:
     """`answer` fits its offer (`against_offer`). A text cannot be left out in part: where a memory that it was made
     from was forgotten or changed, it is refused, for it might say what is to be gone."""
     match answer:
@@ -173,7 +173,7 @@ def against_present(answer: Answer, offer: Offer, present: Present) -> Checked |
         case Split():
             return _split_now(answer, offer, present)
         case Diary() | Summary():
-            return Refused(reason) if (reason := _text_reason(offer, present)) else Checked(answer)
+            return Rejected(reason) if (reason := _text_reason(offer, present)) else Checked(answer)
         case _:
             assert_never(answer)
 

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from functools import partial
 
-from madeleine.memory.language import Prompt, Spent
-from madeleine.memory.ports import LanguageModel
+from madeleine.memory.language import Prompt, Rejected
+from madeleine.memory.metered_model import MeteredModel
 from madeleine.memory.rules.dynamics.roots import Root
 from madeleine.memory.rules.prompting.fragments import quoted
-from madeleine.patrol.deciding.answers import Refused
-from madeleine.patrol.deciding.asking import again, ask
 from madeleine.patrol.deciding.offer import cut
 from madeleine.patrol.deciding.prompts import DATA, block
 from madeleine.patrol.deciding.shapes import ClassificationShape
@@ -28,36 +27,26 @@ itself). Where both fit, choose what it is mainly about. Answer every number exa
 {DATA}"""
 
 
-async def classify(language: LanguageModel, actions: Sequence[str], spend: Callable[[Spent], None]) -> list[Root]:
+async def classify(model: MeteredModel, actions: Sequence[str]) -> list[Root]:
     """A root for each action, in order. Raises `LanguageModelUnavailable`, `UnusableAnswer`."""
     roots: list[Root] = []
     for start in range(0, len(actions), BATCH):
-        roots += await _batch(language, actions[start : start + BATCH], spend)
+        batch = actions[start : start + BATCH]
+        roots += await model.ask(classify_prompt(batch), ClassificationShape, partial(roots_of, last=len(batch)))
     return roots
 
 
-async def _batch(language: LanguageModel, actions: Sequence[str], spend: Callable[[Spent], None]) -> list[Root]:
-    return await ask(
-        language,
-        lambda complaint: classify_prompt(actions, complaint),
-        ClassificationShape,
-        lambda answer: roots_of(answer, len(actions)),
-        spend,
-    )
-
-
-def classify_prompt(actions: Sequence[str], complaint: str = "") -> Prompt:
+def classify_prompt(actions: Sequence[str]) -> Prompt:
     lines = (
         quoted(json.dumps({"n": number, "text": quoted(cut(action, ACTION))}, ensure_ascii=False))
         for number, action in enumerate(actions, start=1)
     )
-    text = block(*lines) + again(complaint)
-    return Prompt(purpose="classify", system=SYSTEM, text=text, size="small", max_tokens=2_000)
+    return Prompt(purpose="classify", system=SYSTEM, text=block(*lines), size="small", max_tokens=2_000)
 
 
-def roots_of(answer: ClassificationShape, last: int) -> list[Root] | Refused:
+def roots_of(answer: ClassificationShape, last: int) -> list[Root] | Rejected:
     """Of the numbers from 1 to `last`, in order."""
     if Counter(one.number for one in answer.roots) != Counter(range(1, last + 1)):
-        return Refused(f"Name each number from 1 to {last} exactly once.")
+        return Rejected(f"Name each number from 1 to {last} exactly once.")
     by_number = {one.number: one.root for one in answer.roots}
     return [by_number[number] for number in range(1, last + 1)]

@@ -2,29 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
-from madeleine.memory.language import Spent
-from madeleine.memory.ports import LanguageModel
-from madeleine.patrol.deciding.answers import Answer, Refused
-from madeleine.patrol.deciding.asking import ask
+from madeleine.memory.language import Rejected
+from madeleine.memory.metered_model import MeteredModel
+from madeleine.patrol.deciding.answers import Answer
 from madeleine.patrol.deciding.checks import against_offer
 from madeleine.patrol.deciding.offer import Offer
 from madeleine.patrol.deciding.prompts import render
 from madeleine.patrol.deciding.shapes import AnswerShape, shape_of, with_ids
 
 
-async def decide(language: LanguageModel, offer: Offer, spend: Callable[[Spent], None]) -> Answer:
+async def decide(model: MeteredModel, offer: Offer) -> Answer:
     """An answer that fits its offer, in memory ids; it is still to be held against the memories as they are when it is
-    applied (`checks.against_present`). `spend` is called for every call. Raises `LanguageModelUnavailable`,
+    applied (`checks.against_present`). Raises `LanguageModelUnavailable`,
     `UnusableAnswer`."""
 
-    def judge(shape: AnswerShape) -> Answer | Refused:
+    def judge(shape: AnswerShape) -> Answer | Rejected:
         found = with_ids(shape, offer)
-        answer = found if isinstance(found, Refused) else against_offer(found, offer)
-        return Refused(in_numbers(answer.reason, offer)) if isinstance(answer, Refused) else answer
+        answer = found if isinstance(found, Rejected) else against_offer(found, offer)
+        return Rejected(in_numbers(answer.reason, offer)) if isinstance(answer, Rejected) else answer
 
-    return await ask(language, lambda complaint: render(offer, complaint), shape_of(offer.kind), judge, spend)
+    return await model.ask(render(offer), shape_of(offer.kind), judge)
 
 
 def in_numbers(reason: str, offer: Offer) -> str:

@@ -6,8 +6,9 @@ from typing import Annotated, assert_never
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from madeleine.memory.language import Rejected
 from madeleine.memory.model import MemoryId
-from madeleine.patrol.deciding.answers import Answer, Consolidation, Diary, Merge, Part, Refused, Split, Summary
+from madeleine.patrol.deciding.answers import Answer, Consolidation, Diary, Merge, Part, Split, Summary
 from madeleine.patrol.deciding.checks import LONGEST_POINT, LONGEST_TEXT, POINTS
 from madeleine.patrol.deciding.offer import MOST, Kind, Offer
 
@@ -44,23 +45,23 @@ def fields_of(kind: Kind) -> tuple[str, ...]:
             assert_never(kind)
 
 
-def answer_of(decision: Decision, offer: Offer) -> Answer | Refused:
+def answer_of(decision: Decision, offer: Offer) -> Answer | Rejected:
     """Refuses a decision with fields that belong to another kind of offer. Not yet checked."""
     own = fields_of(offer.kind)
     given = [name for name in Decision.model_fields if name != "offer" and getattr(decision, name)]
     if foreign := [name for name in given if name not in own]:
-        return Refused(
+        return Rejected(
             f"Offer {offer.id} is to {offer.kind} and takes {' and '.join(own)}: leave out {', '.join(foreign)}."
         )
     match offer.kind:
         case "consolidate":
             if any(len(one) < 2 for one in decision.merges):
-                return Refused(f"Offer {offer.id}: each of merges names its survivor, then what that absorbs.")
+                return Rejected(f"Offer {offer.id}: each of merges names its survivor, then what that absorbs.")
             merges = tuple(Merge(MemoryId(one[0]), _ids(one[1:])) for one in decision.merges)
             return Consolidation(merges, _ids(decision.make_dead))
         case "split":
             if not all(decision.parts):
-                return Refused(f"Offer {offer.id}: each of parts begins with its name, its memories follow.")
+                return Rejected(f"Offer {offer.id}: each of parts begins with its name, its memories follow.")
             return Split(tuple(Part(one[0], _ids(one[1:])) for one in decision.parts))
         case "diary":
             return Diary(decision.diary, tuple(decision.think_md))

@@ -11,7 +11,7 @@ from typing import Any, Literal
 from pydantic import TypeAdapter
 
 from madeleine.memory.model import ClusterId, DatedAction, Memory, MemoryId, Status, when_date
-from madeleine.memory.patrol_records import OfferId
+from madeleine.memory.patrol_records import DecisionRequestId
 
 Kind = Literal["consolidate", "split", "diary", "compress"]
 
@@ -53,7 +53,7 @@ class Offer:
     `think`, the points of the patrol before, and `until`, when the last memory that was looked at was stored: what is
     stored after that is for the next entry."""
 
-    id: OfferId
+    id: DecisionRequestId
     kind: Kind
     memories: tuple[Shown, ...]
     cluster_id: ClusterId | None = None

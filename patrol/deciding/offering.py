@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from madeleine.memory.model import LIVING, Cluster, Memory, MemoryId, Vector
-from madeleine.memory.patrol_records import OfferId
+from madeleine.memory.patrol_records import DecisionRequestId
 from madeleine.memory.rules.dynamics.grouping import SIMILARITY
 from madeleine.memory.rules.ranking.budget import within_budget
 from madeleine.patrol.deciding.offer import MOST, SIZE, Kind, Offer, Shown, cut, shown
@@ -95,8 +95,8 @@ def _session_offer(session_id: str, memories: Sequence[Shown]) -> Offer:
     return Offer(id=_new_id(), kind="compress", memories=tuple(memories), session_id=session_id)
 
 
-def _new_id() -> OfferId:
-    return OfferId(str(uuid.uuid4()))
+def _new_id() -> DecisionRequestId:
+    return DecisionRequestId(str(uuid.uuid4()))
 
 
 def _waits(memory: Memory) -> bool:

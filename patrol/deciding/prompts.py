@@ -8,7 +8,6 @@ from typing import Any
 
 from madeleine.memory.language import Prompt
 from madeleine.memory.rules.prompting.fragments import quoted
-from madeleine.patrol.deciding.asking import again
 from madeleine.patrol.deciding.offer import Kind, Offer, Shown
 
 DATA = (
@@ -116,12 +115,12 @@ GUIDANCE_FIRST = (
 )
 
 
-def render(offer: Offer, complaint: str = "") -> Prompt:
-    """For a language model, with numbers for ids (`shapes.with_ids`). `complaint`: what was wrong with its answer."""
+def render(offer: Offer) -> Prompt:
+    """For a language model, with numbers for ids (`shapes.with_ids`)."""
     return Prompt(
         purpose=offer.kind,
         system=SYSTEM[offer.kind],
-        text=_text(offer) + again(complaint),
+        text=_text(offer),
         size="large",
         max_tokens=MAX_TOKENS[offer.kind],
     )

@@ -8,9 +8,10 @@ from typing import assert_never
 
 from pydantic import BaseModel, ConfigDict
 
+from madeleine.memory.language import Rejected
 from madeleine.memory.model import MemoryId
 from madeleine.memory.rules.dynamics.roots import Root
-from madeleine.patrol.deciding.answers import Answer, Consolidation, Diary, Merge, Part, Refused, Split, Summary
+from madeleine.patrol.deciding.answers import Answer, Consolidation, Diary, Merge, Part, Split, Summary
 from madeleine.patrol.deciding.offer import Kind, Offer
 
 
@@ -72,12 +73,12 @@ def shape_of(kind: Kind) -> type[AnswerShape]:
             assert_never(kind)
 
 
-def with_ids(shape: AnswerShape, offer: Offer) -> Answer | Refused:
+def with_ids(shape: AnswerShape, offer: Offer) -> Answer | Rejected:
     """The answer in memory ids. Numbers count from 1 in the order of the offer."""
     last = len(offer.memories)
     if unknown := sorted({number for number in _numbers(shape) if not 1 <= number <= last}):
         listed = ", ".join(map(str, unknown[:5]))
-        return Refused(f"There is no memory {listed}: the numbers go from 1 to {last}.")
+        return Rejected(f"There is no memory {listed}: the numbers go from 1 to {last}.")
 
     def ids(numbers: Sequence[int]) -> tuple[MemoryId, ...]:
         return tuple(offer.memories[number - 1].id for number in numbers)

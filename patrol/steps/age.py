@@ -7,4 +7,4 @@ from madeleine.patrol.report import StepReport
 
 
 async def age(night: Night) -> StepReport:
-    return StepReport("age", {"aged": await night.tick()})
+    return StepReport("age", {"aged": await night.increment_session_counts()})

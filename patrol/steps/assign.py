@@ -12,11 +12,11 @@ from dataclasses import replace
 import numpy as np
 
 from madeleine.memory.model import Cluster, ClusterId, MemoryId, Vector
-from madeleine.memory.patrol_records import Subject
+from madeleine.memory.patrol_records import MemoryState
 from madeleine.memory.rules.dynamics.grouping import SIMILARITY, mutual_groups
 from madeleine.memory.rules.dynamics.naming import cluster_name, common_words
 from madeleine.memory.rules.dynamics.roots import nearest_root
-from madeleine.patrol.night import Night, subject_of
+from madeleine.patrol.night import Night, state_of
 from madeleine.patrol.report import StepReport
 
 AT_ONCE = 2_000
@@ -26,7 +26,7 @@ AT_ONCE = 2_000
 async def assign(night: Night) -> StepReport:
     await night.read()
     take_in_notes(night)
-    homeless = [*await night.homeless(limit=AT_ONCE), *(subject_of(memory) for memory in night.new)]
+    homeless = [*await night.unclustered(limit=AT_ONCE), *(state_of(memory) for memory in night.new)]
     vectors = await night.vectors(homeless)
     ready = [subject for subject in homeless if subject.id in vectors]
     if not night.evening.prototypes:
@@ -38,7 +38,7 @@ async def assign(night: Night) -> StepReport:
     matched = await match_clusters(night, ready, vectors)
     rooted = await fall_back_to_roots(night, ready, vectors)
     grouped = [made for root in night.roots() for made in await group_under(night, root, rooted)]
-    touched = {one.cluster_id for one in await night.subjects([s.id for s in ready]) if one.cluster_id is not None}
+    touched = {one.cluster_id for one in await night.states([s.id for s in ready]) if one.cluster_id is not None}
     touched |= {root.id for root in night.roots() if rooted} | {cluster.id for cluster in grouped}
     await night.recompute(touched)
     failed = sum(note.state == "parse_failed" for note in night.notes)
@@ -59,10 +59,10 @@ async def assign(night: Night) -> StepReport:
 def take_in_notes(night: Night) -> None:
     night.new, night.notes = night.evening.memories, night.evening.notes
     for memory in night.new:
-        night.put(subject_of(memory))
+        night.put(state_of(memory))
 
 
-async def match_clusters(night: Night, ready: Sequence[Subject], vectors: Mapping[MemoryId, Vector]) -> int:
+async def match_clusters(night: Night, ready: Sequence[MemoryState], vectors: Mapping[MemoryId, Vector]) -> int:
     """Each memory goes to the sub-cluster nearest to it, if that is near enough. How many did."""
     targets = [(c.id, v) for c in night.sub_clusters() if (v := night.vector_of(c)) is not None]
     if not targets or not ready:
@@ -87,12 +87,12 @@ def _nearest(vectors: Sequence[Vector], targets: Sequence[Vector]) -> list[int |
 
 
 async def fall_back_to_roots(
-    night: Night, ready: Sequence[Subject], vectors: Mapping[MemoryId, Vector]
+    night: Night, ready: Sequence[MemoryState], vectors: Mapping[MemoryId, Vector]
 ) -> dict[ClusterId, list[MemoryId]]:
     """The others go under Business or Private, as a language model has chosen, else by the prototypes (spec P6 ❶,
     ruling 5). Those newly there, by root."""
     rooted: dict[ClusterId, list[MemoryId]] = {}
-    for subject in await night.subjects([one.id for one in ready]):
+    for subject in await night.states([one.id for one in ready]):
         if subject.cluster_id is None:
             chosen = night.evening.chosen.get(subject.id)
             root = night.root(chosen or nearest_root(vectors[subject.id], night.evening.prototypes))
@@ -123,7 +123,7 @@ async def group_under(night: Night, root: Cluster, rooted: Mapping[ClusterId, Se
     return made
 
 
-async def name_for(night: Night, members: Sequence[Subject]) -> str:
+async def name_for(night: Night, members: Sequence[MemoryState]) -> str:
     memories = await night.whole(members)
     words = sorted(common_words(memories))
     idf = await night.words.idf(night.scope, words) if words else []

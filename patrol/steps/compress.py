@@ -7,13 +7,14 @@ from collections.abc import Mapping
 from dataclasses import replace
 from datetime import datetime
 
+from madeleine.memory.language import Rejected
 from madeleine.memory.model import ContentHash, Memory, MemoryId, Provenance, Scene
-from madeleine.patrol.deciding.answers import Answer, Refused, Summary
+from madeleine.patrol.deciding.answers import Answer, Summary
 from madeleine.patrol.deciding.checks import Present, checked
 from madeleine.patrol.deciding.offer import Kind, Offer
 from madeleine.patrol.deciding.offering import compress_offer
 from madeleine.patrol.matter import Applied, Topic, present
-from madeleine.patrol.night import Night, subject_of
+from madeleine.patrol.night import Night, state_of
 from madeleine.patrol.ports import PatrolReads
 from madeleine.patrol.round import World
 
@@ -35,20 +36,20 @@ class Compress:
     async def texts(self, world: World, view: PatrolReads, offer: Offer, answer: Answer) -> Mapping[ContentHash, str]:
         now = await present(view, offer)
         found = checked(answer, offer, now)
-        if isinstance(found, Refused) or not isinstance(found.answer, Summary):
+        if isinstance(found, Rejected) or not isinstance(found.answer, Summary):
             return {}
         summary = summary_of(found.answer.summary, offer, now, world.now())
         return {summary.content_hash: summary.embed_text}
 
-    async def apply(self, night: Night, offer: Offer, answer: Answer, world: World) -> Applied | Refused:
+    async def apply(self, night: Night, offer: Offer, answer: Answer, world: World) -> Applied | Rejected:
         now = await present(night, offer)
         found = checked(answer, offer, now)
-        if isinstance(found, Refused):
+        if isinstance(found, Rejected):
             return found
         assert isinstance(found.answer, Summary)
         summary = summary_of(found.answer.summary, offer, now, world.now())
         night.new = (*night.new, summary)
-        night.put(subject_of(summary))
+        night.put(state_of(summary))
         sources = {memory.id: summary.id for memory in offer.memories}
         night.also = replace(
             night.also,

@@ -6,14 +6,15 @@ import asyncio
 from collections.abc import Mapping
 from dataclasses import replace
 
+from madeleine.memory.language import Rejected
 from madeleine.memory.model import ClusterId, ContentHash, Memory
-from madeleine.patrol.deciding.answers import Answer, Consolidation, Refused
+from madeleine.patrol.deciding.answers import Answer, Consolidation
 from madeleine.patrol.deciding.checks import checked
 from madeleine.patrol.deciding.effects import consolidated
 from madeleine.patrol.deciding.offer import Kind, Offer
 from madeleine.patrol.deciding.offering import consolidation_offers
 from madeleine.patrol.matter import Applied, Topic, heaviest_first, present, vectors_of
-from madeleine.patrol.night import Night, subject_of
+from madeleine.patrol.night import Night, state_of
 from madeleine.patrol.ports import PatrolReads
 from madeleine.patrol.round import World
 
@@ -22,8 +23,8 @@ class Consolidate:
     kind: Kind = "consolidate"
 
     async def waiting(self, world: World, view: PatrolReads) -> list[Topic]:
-        counts = [count for count in await view.cluster_counts() if count.unsettled]
-        return heaviest_first([Topic("consolidate", count.cluster_id, count.unsettled) for count in counts])
+        counts = [count for count in await view.cluster_counts() if count.unconsolidated]
+        return heaviest_first([Topic("consolidate", count.cluster_id, count.unconsolidated) for count in counts])
 
     async def offers(self, world: World, view: PatrolReads, topic: Topic) -> list[Offer]:
         found = await view.clusters([ClusterId(topic.key)])
@@ -39,20 +40,20 @@ class Consolidate:
     async def texts(self, world: World, view: PatrolReads, offer: Offer, answer: Answer) -> Mapping[ContentHash, str]:
         now = await present(view, offer)
         found = checked(answer, offer, now)
-        if isinstance(found, Refused) or not isinstance(found.answer, Consolidation):
+        if isinstance(found, Rejected) or not isinstance(found.answer, Consolidation):
             return {}
         changed = consolidated(found.answer, offer, now.memories)
         return {one.content_hash: one.embed_text for one in changed if _is_retold(one, now.memories[one.id])}
 
-    async def apply(self, night: Night, offer: Offer, answer: Answer, world: World) -> Applied | Refused:
+    async def apply(self, night: Night, offer: Offer, answer: Answer, world: World) -> Applied | Rejected:
         now = await present(night, offer)
         found = checked(answer, offer, now)
-        if isinstance(found, Refused):
+        if isinstance(found, Rejected):
             return found
         assert isinstance(found.answer, Consolidation)
         changed = consolidated(found.answer, offer, now.memories)
         for memory in changed:
-            night.put(subject_of(memory))
+            night.put(state_of(memory))
         retold = tuple(memory for memory in changed if _is_retold(memory, now.memories[memory.id]))
         hashes = {memory.content_hash for memory in retold}
         # A summary that has died tells of nothing: what it stood for speaks for itself again.
@@ -60,7 +61,7 @@ class Consolidate:
         night.also = replace(
             night.also,
             compressed={**night.also.compressed, **dict.fromkeys(unhidden)},
-            retold=(*night.also.retold, *retold),
+            rewritten=(*night.also.rewritten, *retold),
             model=night.model,
             vectors={hash_: vector for hash_, vector in night.evening.vectors.items() if hash_ in hashes},
         )

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
+from madeleine.memory.language import Rejected
 from madeleine.memory.model import ContentHash
 from madeleine.memory.patrol_records import DiaryEntry, Thoughts
-from madeleine.patrol.deciding.answers import Answer, Diary, Refused
+from madeleine.patrol.deciding.answers import Answer, Diary
 from madeleine.patrol.deciding.checks import checked
 from madeleine.patrol.deciding.offer import MOST, Kind, Offer
 from madeleine.patrol.deciding.offering import diary_offer, told_before
@@ -41,9 +42,9 @@ class WriteDiary:
     async def texts(self, world: World, view: PatrolReads, offer: Offer, answer: Answer) -> Mapping[ContentHash, str]:
         return {}
 
-    async def apply(self, night: Night, offer: Offer, answer: Answer, world: World) -> Applied | Refused:
+    async def apply(self, night: Night, offer: Offer, answer: Answer, world: World) -> Applied | Rejected:
         found = checked(answer, offer, await present(night, offer))
-        if isinstance(found, Refused):
+        if isinstance(found, Rejected):
             return found
         assert isinstance(found.answer, Diary)
         shown = tuple(memory.id for memory in offer.memories)
@@ -51,7 +52,7 @@ class WriteDiary:
         today = last if last and last.date == offer.date else None
         if (offer.earlier, offer.think) != told_before(today.text if today else "", thoughts.points):
             # Its words may be of a memory that is forgotten by now, and would come back with a new text.
-            return Refused("What was written before has changed since: nothing was written. Take a new offer.")
+            return Rejected("What was written before has changed since: nothing was written. Take a new offer.")
         earlier = today.sources if today else ()
         night.also = replace(
             night.also,

@@ -13,7 +13,7 @@ from madeleine.patrol.report import StepReport
 async def flag(night: Night) -> StepReport:
     dying = active = 0
     touched: set[ClusterId] = set()
-    for subject in await night.fading():
+    for subject in await night.with_outdated_status():
         status = flagged(
             subject.status,
             importance=subject.importance,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from madeleine.memory.model import ClusterId
-from madeleine.memory.patrol_records import Subject
+from madeleine.memory.patrol_records import MemoryState
 from madeleine.memory.rules.dynamics.revival import revived_session_count
 from madeleine.patrol.night import Night
 from madeleine.patrol.report import StepReport
@@ -32,9 +32,9 @@ async def revive(night: Night) -> StepReport:
     return StepReport("revive", {"revived": revived})
 
 
-async def survivors(night: Night, subject: Subject) -> list[Subject]:
+async def survivors(night: Night, subject: MemoryState) -> list[MemoryState]:
     """Who absorbed it, who absorbed that one, and so on."""
-    found: list[Subject] = []
+    found: list[MemoryState] = []
     while subject.absorbed_into and (survivor := await night.subject(subject.absorbed_into)) and survivor not in found:
         found.append(survivor)
         subject = survivor

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
+from madeleine.memory.language import Rejected
 from madeleine.memory.model import ClusterId, ContentHash
-from madeleine.patrol.deciding.answers import Answer, Refused, Split
+from madeleine.patrol.deciding.answers import Answer, Split
 from madeleine.patrol.deciding.checks import checked
 from madeleine.patrol.deciding.offer import Kind, Offer
 from madeleine.patrol.deciding.offering import SPLIT_ABOVE, split_offer
@@ -39,12 +40,12 @@ class SplitCluster:
     async def texts(self, world: World, view: PatrolReads, offer: Offer, answer: Answer) -> Mapping[ContentHash, str]:
         return {}
 
-    async def apply(self, night: Night, offer: Offer, answer: Answer, world: World) -> Applied | Refused:
+    async def apply(self, night: Night, offer: Offer, answer: Answer, world: World) -> Applied | Rejected:
         cluster = night.clusters.get(offer.cluster_id) if offer.cluster_id else None
         active = night.active_count(cluster.id) if cluster else 0
         is_root = cluster is not None and cluster.is_root
         found = checked(answer, offer, replace(await present(night, offer), is_root=is_root, active=active))
-        if isinstance(found, Refused):
+        if isinstance(found, Rejected):
             return found
         assert isinstance(found.answer, Split)
         if cluster is None or not found.answer.parts:
@@ -52,7 +53,7 @@ class SplitCluster:
         made = []
         for part in found.answer.parts:
             new = night.add_sub_cluster(part.name, cluster.parent_id)
-            night.move(await night.subjects(part.memories), new.id)
+            night.move(await night.states(part.memories), new.id)
             made.append(new.id)
         await night.recompute([cluster.id, *made])
         moved = sum(len(part.memories) for part in found.answer.parts)

@@ -27,7 +27,7 @@ DIAL_SECONDS = 5.0
 Kind = Literal["unix", "tcp"]
 
 
-class Untrusted(Exception):
+class UntrustedDirectory(Exception):
     """A directory that should be one's own is somebody else's."""
 
 
@@ -40,14 +40,14 @@ class Address:
     token: str = ""
 
 
-def default_kind() -> Kind:
+def default_transport() -> Kind:
     return "tcp" if sys.platform == "win32" or not hasattr(socket, "AF_UNIX") else "unix"
 
 
 def socket_path(data_dir: Path) -> Path:
     """In the data directory; where its path is too long for a socket, in a directory of the user's own for such.
 
-    Raises `Untrusted` if that one is not the user's.
+    Raises `UntrustedDirectory` if that one is not the user's.
     """
     path = data_dir / SOCKET
     if len(os.fsencode(path)) <= LONGEST_SOCKET_PATH:
@@ -57,13 +57,13 @@ def socket_path(data_dir: Path) -> Path:
         folder.mkdir(mode=0o700)
     found = folder.lstat()
     if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.getuid() or found.st_mode & 0o077:
-        raise Untrusted(
+        raise UntrustedDirectory(
             f"{folder} is not a directory that only you can use. Remove it, or take a shorter data directory."
         )
     return folder / f"{hashlib.sha256(os.fsencode(data_dir)).hexdigest()[:16]}.sock"
 
 
-def write_about(data_dir: Path, address: Address, *, version: str) -> None:
+def write_host_file(data_dir: Path, address: Address, *, version: str) -> None:
     """Whole or not at all. Raises `OSError`."""
     about = {"pid": os.getpid(), "version": version}
     about |= {"socket": address.path} if address.path else {"port": address.port, "token": address.token}
@@ -77,7 +77,7 @@ def write_about(data_dir: Path, address: Address, *, version: str) -> None:
         raise
 
 
-def remove_about(data_dir: Path) -> None:
+def remove_host_file(data_dir: Path) -> None:
     """If it is still this process's: the directory may have been made anew meanwhile, with another host."""
     if host_pid(data_dir) == os.getpid():
         with suppress(OSError):
@@ -92,8 +92,8 @@ def host_pid(data_dir: Path) -> int:
         return 0
 
 
-def find(data_dir: Path) -> Address:
-    """Where a host would listen, if there is one. Raises `Untrusted`."""
+def find_address(data_dir: Path) -> Address:
+    """Where a host would listen, if there is one. Raises `UntrustedDirectory`."""
     try:
         about = json.loads((data_dir / ABOUT).read_bytes())
         if "socket" in about:
@@ -101,10 +101,10 @@ def find(data_dir: Path) -> Address:
         return Address(port=int(about["port"]), token=str(about["token"]))
     except (OSError, ValueError, KeyError, TypeError):
         # A full disk may have kept the host from writing it.
-        return Address(path=str(socket_path(data_dir))) if default_kind() == "unix" else Address()
+        return Address(path=str(socket_path(data_dir))) if default_transport() == "unix" else Address()
 
 
-def dial(address: Address) -> socket.socket:
+def connect_socket(address: Address) -> socket.socket:
     """A blocking socket, without time limit from here on. Raises `OSError` where nobody listens."""
     if address.path:
         link = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)

@@ -14,9 +14,10 @@ from pathlib import Path
 from types import FrameType
 
 from madeleine.server import EXIT_USAGE
-from madeleine.server.attach.finding import Ended, Finder
-from madeleine.server.attach.hello import Hello, HostSaysNo
-from madeleine.server.attach.journal import Journal
+from madeleine.server.attach.connector import Ended, HostConnector
+from madeleine.server.attach.handshake import HostRefused, HostRequest
+from madeleine.server.attach.lines import LineBuffer
+from madeleine.server.attach.pending_requests import Journal
 from madeleine.server.attach.pipes import CHUNK, Sink, Source
 
 PATIENCE_SECONDS = 15.0
@@ -33,26 +34,28 @@ DIED = (
 class Forwarder:
     """One client. `run` returns when the client has closed its side, and all that it asked is answered."""
 
-    def __init__(self, source: Source, sink: Sink, finder: Finder, hello: Hello, alarm: socket.socket) -> None:
+    def __init__(
+        self, source: Source, sink: Sink, connector: HostConnector, request: HostRequest, alarm: socket.socket
+    ) -> None:
         """When `alarm` becomes readable it ends as if the client had closed its side."""
         self._alarm = alarm
         self._source = source
         self._sink = sink
-        self._finder = finder
-        self._hello = hello
+        self._connector = connector
+        self._request = request
         self._journal = Journal()
         self._selector = selectors.DefaultSelector()
         self._link: socket.socket | None = None
         self._to_host = bytearray()
-        self._from_host = bytearray()
-        self._from_client = bytearray()
+        self._from_host = LineBuffer()
+        self._from_client = LineBuffer()
         self._unclear: list[bytes] = []
         """Lines that no host has got yet, and of which one has to say what is wrong with them."""
         self._until: float | None = None
         """Once the client has closed its side: when to give up waiting for the next answer."""
 
     def run(self) -> bool:
-        """Whether all that was asked was answered by a host, or could not be for want of one. Raises `HostSaysNo` if
+        """Whether all that was asked was answered by a host, or could not be for want of one. Raises `HostRefused` if
         there never was one."""
         answered = True
         with self._selector:
@@ -124,7 +127,7 @@ class Forwarder:
 
     def _from_the_client(self) -> None:
         got = self._source.read()
-        for line in _lines(self._from_client, got or b"\n"):
+        for line in _whole_lines(self._from_client, got or b"\n"):
             clear = self._journal.sends(line)
             if self._link is not None and not self._journal.shaking_hands:
                 self._to_host += line
@@ -166,7 +169,7 @@ class Forwarder:
             self._lost()
 
     def _hear(self, got: bytes) -> None:
-        for line in _lines(self._from_host, got):
+        for line in _whole_lines(self._from_host, got):
             if self._journal.hears(line):
                 self._sink.write(line)
                 if self._until is not None:
@@ -192,14 +195,14 @@ class Forwarder:
         self._from_host.clear()
 
     def _connect(self) -> None:
-        self._link, rest = self._finder.connect(self._hello, until=self._until)
+        self._link, rest = self._connector.connect(self._request, until=self._until)
         self._link.setblocking(False)
         self._hear(rest)
 
     def _connect_again(self) -> None:
         try:
             self._connect()
-        except HostSaysNo as no:
+        except HostRefused as no:
             self._unclear.clear()
             for answer in self._journal.give_up(str(no), all_of_them=True):
                 self._sink.write(answer)
@@ -216,15 +219,9 @@ class Forwarder:
         self._send()
 
 
-def _lines(buffer: bytearray, got: bytes) -> list[bytes]:
-    """The lines that are whole with what was `got`, each with its end; what is left stays in the buffer."""
-    ends, end, rest = got.rpartition(b"\n")
-    if not end:
-        buffer += got
-        return []
-    whole = bytes(buffer) + ends
-    buffer[:] = rest
-    return [line + b"\n" for line in whole.split(b"\n") if line.strip()]
+def _whole_lines(buffer: LineBuffer, data: bytes) -> list[bytes]:
+    """The lines that `data` completes, each with its end."""
+    return [line + b"\n" for line in buffer.feed(data) if line is not None]
 
 
 @contextmanager
@@ -249,12 +246,12 @@ def _nothing(signum: int, frame: FrameType | None) -> None:
 
 def forward(data_dir: Path, environment: Mapping[str, str], settings: Mapping[str, str], version: str) -> int:
     """Standard input and output. The exit code: 2 for what the caller has to change, said on standard error."""
-    hello = Hello(version=version, session=uuid.uuid4().hex, settings=settings)
+    request = HostRequest(version=version, session=uuid.uuid4().hex, settings=settings)
     try:
         with _alarm() as alarm:
-            finder = Finder(data_dir, environment, alarm=alarm)
-            answered = Forwarder(Source(0), Sink(1), finder, hello, alarm).run()
-    except HostSaysNo as no:
+            connector = HostConnector(data_dir, environment, alarm=alarm)
+            answered = Forwarder(Source(0), Sink(1), connector, request, alarm).run()
+    except HostRefused as no:
         print(f"madeleine: {no}", file=sys.stderr)
         return EXIT_USAGE if no.usage else 1
     return 0 if answered else 1

@@ -9,8 +9,8 @@ import logging
 from collections.abc import Awaitable, Callable
 
 from madeleine.memory.errors import EmbeddingUnavailable, IndexUnavailable, StorageFull
-from madeleine.memory.ingest.erasure import Erasure
 from madeleine.memory.ingest.index_keeper import IndexKeeper
+from madeleine.memory.ingest.scrubbing import Scrubber
 from madeleine.memory.ports import Index
 
 logger = logging.getLogger(__name__)
@@ -28,10 +28,10 @@ class Background:
     """`wake()` says that something was written. `run()` goes on until it is cancelled."""
 
     def __init__(
-        self, keeper: IndexKeeper, index: Index, warm_up: Callable[[], Awaitable[None]], erasure: Erasure
+        self, keeper: IndexKeeper, index: Index, warm_up: Callable[[], Awaitable[None]], scrubber: Scrubber
     ) -> None:
         self._keeper = keeper
-        self._erasure = erasure
+        self._erasure = scrubber
         self._index = index
         self._warm_up = warm_up
         self._written = asyncio.Event()
@@ -87,7 +87,7 @@ class Background:
                 await self._warm_up()
                 if not gc.get_freeze_count():
                     gc.freeze()  # what is loaded by now stays for good; to walk it at each full collection takes 0.1 s
-                await self._keeper.fill_in_vectors()
+                await self._keeper.embed_missing()
                 await self._unseen.wait()
             except StorageFull as error:
                 logger.warning("vectors could not be filled in: %s", error)

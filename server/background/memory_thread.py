@@ -89,7 +89,9 @@ async def memory_thread(settings: Settings, memory: LazyMemory, models: Language
         opened = memory.opened
         return opened.thread if opened else None
 
-    watcher = Watcher(thread, lambda: models.for_thread(settings.thread), seconds=settings.thread_seconds)
+    watcher = Watcher(
+        thread, lambda: models.for_background(ambient_key=settings.thread == "on"), seconds=settings.thread_seconds
+    )
     if not runs(settings):
         yield watcher
         return
@@ -101,9 +103,9 @@ def runs(settings: Settings) -> bool:
     """Off by default without a model (spec T1)."""
     if settings.thread == "off":
         return False
-    if settings.thread_records or settings.chose_a_model():
+    if settings.thread_records or settings.chooses_language():
         return True
-    if settings.thread == "on" and not settings.own_key():
+    if settings.thread == "on" and not settings.language_key():
         logger.warning(
             "MADELEINE_THREAD is on, and there is no language model: set MADELEINE_LLM_API_KEY or MADELEINE_LLM_URL, "
             "or MADELEINE_THREAD_RECORDS to keep conversations without one."

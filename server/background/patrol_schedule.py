@@ -11,7 +11,7 @@ from datetime import datetime, timedelta
 from typing import Protocol
 
 from madeleine.memory.model import BeingId
-from madeleine.memory.patrol_records import Lately
+from madeleine.memory.patrol_records import RecentActivity
 from madeleine.memory.ports import LanguageModel
 from madeleine.memory.scope import Scope
 from madeleine.patrol.report import PatrolReport
@@ -90,12 +90,12 @@ class Schedule(Rounds):
     async def _tend_all(self, ward: Ward) -> None:
         seen: set[BeingId] = set()
         # Read anew for each: an agent may have asked for a patrol of the next one while this one's was under way.
-        while not self._ending and (found := self._next(await ward.beings.lately(), seen)):
+        while not self._ending and (found := self._next(await ward.beings.recent_activity(), seen)):
             one, reason = found
             seen.add(one.being_id)
             await self._tend(ward, one, reason)
 
-    def _next(self, all_: list[Lately], seen: Set[BeingId]) -> tuple[Lately, Reason] | None:
+    def _next(self, all_: list[RecentActivity], seen: Set[BeingId]) -> tuple[RecentActivity, Reason] | None:
         now = self._now()
         for one in all_:
             if one.being_id in seen or now < self._not_before.get(one.being_id, now):
@@ -104,7 +104,7 @@ class Schedule(Rounds):
                 return one, reason
         return None
 
-    async def _tend(self, ward: Ward, one: Lately, reason: Reason) -> None:
+    async def _tend(self, ward: Ward, one: RecentActivity, reason: Reason) -> None:
         try:
             async with self._language() as language:
                 if ward.patrol.is_under_way(one.being_id):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
-from madeleine.memory.roles import ROLES
+from madeleine.memory.scope import ROLES
 from madeleine.server import __version__
 from madeleine.server.cli.chat_arguments import add_chat_commands
 

@@ -16,26 +16,26 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, get_args
 
-from madeleine.memory.errors import InvalidInput
+from madeleine.memory.errors import ConnectionLost, InvalidInput, MadeleineError
 from madeleine.memory.model import Category
-from madeleine.server.attach.hello import HostSaysNo
 from madeleine.server.cli.ingest_display import Display, display, summary
 from madeleine.server.cli.ingest_reading import Document, Part
 from madeleine.server.settings.environment import environment, given
 from madeleine.server.settings.settings import Settings
 
 if TYPE_CHECKING:
-    from mcp.client.client import Client
+    from madeleine.server.attach.client import ToolClient
 
 NAME = "madeleine ingest"
 PART_CHARS = 16_000
 """Of a part: about 30 chunks, for which the model takes a second; who recalls meanwhile waits no longer."""
 IN_FLIGHT = 3
+WHEN_LOST = "Run the same command again: it goes on where it was."
 STATUSES = ("stored", "reinforced", "dropped")
 
 
-class Interrupted(Exception):
-    """The host refused a part, or went away."""
+class Interrupted(MadeleineError):
+    """The host refused a part."""
 
 
 @dataclass(slots=True)
@@ -68,8 +68,8 @@ class Tally:
 
 
 async def ingest_command(settings: Settings, arguments: argparse.Namespace) -> int:
-    """The exit code: 1 if the host cannot be had or went away. Raises `InvalidInput`."""
-    from madeleine.server.attach.client import tools_of_host
+    """The exit code: 1 if the host went away or refused a part. Raises `HostRefused`, `InvalidInput`."""
+    from madeleine.server.attach.client import host_client
 
     category: str | None = arguments.category
     if category is not None and category not in get_args(Category):
@@ -79,20 +79,20 @@ async def ingest_command(settings: Settings, arguments: argparse.Namespace) -> i
     tallies: list[Tally] = []
     try:
         with opened(arguments.files) as files, display(sum(size or 0 for _, _, size in files)) as show:
-            async with tools_of_host(settings.data_dir, environment(), brought(), NAME) as client:
-                most = await longest_text(client)
+            async with host_client(settings.data_dir, environment(), brought(), NAME, when_lost=WHEN_LOST) as call:
+                most = await longest_text(call)
                 for name, file, _ in files:
                     tallies.append(Tally(name))
                     about = json.dumps([arguments.session, category])
                     document = Document(file, name, about=about, most_chars=min(most, PART_CHARS))
-                    await Pouring(client, tallies[-1], show, session=arguments.session, category=category)(document)
-    except (HostSaysNo, Interrupted, InvalidInput, ExceptionGroup) as error:
+                    await Pouring(call, tallies[-1], show, session=arguments.session, category=category)(document)
+    except (MadeleineError, ExceptionGroup) as error:
         report([one for one in tallies if one.parts], arguments)
         reason = innermost(error)
-        if not isinstance(reason, HostSaysNo | Interrupted):
+        if not isinstance(reason, ConnectionLost | Interrupted):
             raise reason from error
         print(f"madeleine: {reason}", file=sys.stderr)
-        return 2 if isinstance(reason, HostSaysNo) and reason.usage else 1
+        return 1
     report(tallies, arguments)
     return 0
 
@@ -116,9 +116,9 @@ class Pouring:
     """One document, part by part."""
 
     def __init__(
-        self, client: Client, tally: Tally, show: Display, *, session: str | None, category: str | None
+        self, call: ToolClient, tally: Tally, show: Display, *, session: str | None, category: str | None
     ) -> None:
-        self._client = client
+        self._call = call
         self._tally = tally
         self._show = show
         self._session = session
@@ -147,9 +147,6 @@ class Pouring:
             free.release()
 
     async def _ask(self, part: Part) -> dict[str, Any]:
-        from mcp.shared.exceptions import MCPError
-        from mcp_types import TextContent
-
         about = {
             "session_id": part.session_id or self._session,
             "category": self._category,
@@ -158,23 +155,17 @@ class Pouring:
         }
         words = {"text": part.text, "key": part.key} | {name: value for name, value in about.items() if value}
         try:
-            answer = await self._client.call_tool("ingest", words)
-        except MCPError as error:
-            raise Interrupted(
-                "The memory's process went away before all was poured in. Run the same command again: it goes on where "
-                f"it was ({error.error.message})."
-            ) from error
-        if answer.is_error or not isinstance(answer.structured_content, dict):
-            why = "".join(said.text for said in answer.content if isinstance(said, TextContent))
-            raise Interrupted(f"{part.place}: {why}")
-        return answer.structured_content
+            return await self._call("ingest", words)
+        except ConnectionLost:
+            raise
+        except MadeleineError as error:
+            raise Interrupted(f"{part.place}: {error}") from error
 
 
-async def longest_text(client: Client) -> int:
+async def longest_text(call: ToolClient) -> int:
     """As the host has it, whose settings may be others than ours."""
-    for tool in (await client.list_tools()).tools:
-        if tool.name == "ingest":
-            return int(tool.input_schema["properties"]["text"]["maxLength"])
+    if schema := await call.input_schema("ingest"):
+        return int(schema["properties"]["text"]["maxLength"])
     raise Interrupted("This connection may only read: unset MADELEINE_READ_ONLY and MADELEINE_EXCLUDE_TOOLS.")
 
 

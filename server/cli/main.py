@@ -53,6 +53,7 @@ def run(arguments: argparse.Namespace) -> int:
     import asyncio
 
     from madeleine.memory.errors import MadeleineError
+    from madeleine.server.attach.handshake import HostRefused
     from madeleine.server.logs import start_logging
     from madeleine.server.settings.settings import read_settings
     from madeleine.server.wiring.privacy import keep_private
@@ -68,7 +69,7 @@ def run(arguments: argparse.Namespace) -> int:
         asyncio.run(others.get(arguments.command, serve)(settings, arguments))
     except MadeleineError as error:
         print(f"madeleine: {error}", file=sys.stderr)
-        return EXIT_USAGE
+        return 1 if isinstance(error, HostRefused) and not error.usage else EXIT_USAGE
     except KeyboardInterrupt:
         return 130
     return 0
@@ -103,21 +104,21 @@ def named_directory() -> Path:
 
 
 def show_status(arguments: argparse.Namespace) -> int:
-    from madeleine.server.attach.finding import alive, ask, silent
-    from madeleine.server.attach.hello import Hello, HostSaysNo, NoHost
+    from madeleine.server.attach.connector import host_is_running, no_answer_message, query_host
+    from madeleine.server.attach.handshake import HostRefused, HostRequest, NoHost
 
     data_dir = named_directory()
     try:
-        found = ask(data_dir, Hello(want="status", version=__version__))
+        found = query_host(data_dir, HostRequest(want="status", version=__version__))
     except NoHost:
         found = {"data_dir": str(data_dir)}
-    except HostSaysNo as no:
+    except HostRefused as no:
         print(f"madeleine: {no}", file=sys.stderr)
         return EXIT_USAGE
     if arguments.json:
         print(json.dumps(found, indent=2))
-    elif "pid" not in found and alive(data_dir):
-        print(silent(data_dir))
+    elif "pid" not in found and host_is_running(data_dir):
+        print(no_answer_message(data_dir))
     elif "pid" not in found:
         print(f"No process serves the memory in {data_dir}; the next client starts one.")
     else:
@@ -130,13 +131,13 @@ def show_status(arguments: argparse.Namespace) -> int:
 
 
 def stop(arguments: argparse.Namespace) -> int:
-    from madeleine.server.attach import finding
-    from madeleine.server.attach.hello import HostSaysNo
+    from madeleine.server.attach.connector import stop_host
+    from madeleine.server.attach.handshake import HostRefused
 
     data_dir = named_directory()
     try:
-        ended = finding.stop(data_dir, __version__)
-    except HostSaysNo as no:
+        ended = stop_host(data_dir, __version__)
+    except HostRefused as no:
         print(f"madeleine: {no}", file=sys.stderr)
         return 1
     print("Ended." if ended else f"No process serves the memory in {data_dir}.")

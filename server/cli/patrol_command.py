@@ -12,10 +12,10 @@ from typing import Any, get_args
 
 from madeleine.memory.errors import InvalidInput
 from madeleine.memory.model import BeingId
-from madeleine.memory.patrol_records import Run
+from madeleine.memory.patrol_records import PatrolRun
 from madeleine.memory.scope import Scope
 from madeleine.patrol.report import StepName
-from madeleine.server.attach.hello import HostSaysNo, NoHost
+from madeleine.server.attach.handshake import NoHost
 from madeleine.server.cli.patrol_display import (
     console,
     in_few_words,
@@ -35,17 +35,13 @@ AGAIN_SECONDS = 1.0
 
 
 async def patrol_command(settings: Settings, arguments: argparse.Namespace) -> int:
-    """The exit code: 1 if a step failed, or the host cannot be had."""
+    """The exit code: 1 if a step failed. Raises `HostRefused`, and the error that the tool answers with."""
     verb = {None: run, "undo": undo, "runs": show_runs}[arguments.verb]
     if arguments.watch:
         if arguments.verb or arguments.steps or arguments.dry_run:
             raise InvalidInput("--watch stands alone, or with --json: it shows what patrols do and starts none.")
         verb = watch
-    try:
-        return await verb(settings, arguments)
-    except HostSaysNo as no:
-        print(f"madeleine: {no}", file=sys.stderr)
-        return 2 if no.usage else 1
+    return await verb(settings, arguments)
 
 
 async def run(settings: Settings, arguments: argparse.Namespace) -> int:
@@ -91,7 +87,7 @@ async def show_runs(settings: Settings, arguments: argparse.Namespace) -> int:
 async def watch(settings: Settings, arguments: argparse.Namespace) -> int:
     """Until SIGINT or SIGTERM. Where the host goes, the next one is waited for: who only looks does not keep alive what
     somebody has ended."""
-    from madeleine.server.attach.client import news_of_host, start_host
+    from madeleine.server.attach.client import patrol_events, start_host
     from madeleine.server.mcp.stdio import stop_signals
 
     watching = asyncio.current_task()
@@ -104,7 +100,7 @@ async def watch(settings: Settings, arguments: argparse.Namespace) -> int:
         await start_host(settings.data_dir, environment())
         while True:
             with suppress(NoHost):
-                async with news_of_host(settings.data_dir, brought()) as all_news:
+                async with patrol_events(settings.data_dir, brought()) as all_news:
                     print(f"Watching for patrols of {settings.being!r}. Ctrl-C ends this.", file=sys.stderr, flush=True)
                     async for news in all_news:
                         if arguments.json:
@@ -116,27 +112,17 @@ async def watch(settings: Settings, arguments: argparse.Namespace) -> int:
 
 
 async def ask(settings: Settings, arguments: Mapping[str, Any]) -> dict[str, Any]:
-    """What `run_patrol` answers. Raises `InvalidInput` for what it refuses, and if the host goes."""
-    from mcp.shared.exceptions import MCPError
-    from mcp_types import CallToolResult, TextContent
+    """What `run_patrol` answers. Raises as `ToolClient` does."""
+    from madeleine.server.attach.client import host_client
 
-    from madeleine.server.attach.client import tools_of_host
+    with progress_on(console(sys.stderr)) as show_progress:
 
-    with progress_on(console(sys.stderr)) as tell:
+        async def on_progress(progress: float, total: float | None, message: str | None) -> None:
+            show_progress(progress, total or 0, message or "")
 
-        async def told(progress: float, total: float | None, message: str | None) -> None:
-            tell(progress, total or 0, message or "")
-
-        async with tools_of_host(settings.data_dir, environment(), brought(), NAME) as client:
-            try:
-                answer = await client.call_tool("run_patrol", dict(arguments), progress_callback=told)
-            except MCPError as error:
-                gone = "The memory's process went away before the patrol was through; `madeleine patrol runs` tells"
-                message = f"{gone} what became of it ({error.error.message})."
-                answer = CallToolResult(is_error=True, content=[TextContent(type="text", text=message)])
-    if answer.is_error or not isinstance(answer.structured_content, dict):
-        raise InvalidInput("".join(part.text for part in answer.content if isinstance(part, TextContent)))
-    return answer.structured_content
+        when_lost = "`madeleine patrol runs` tells what became of it."
+        async with host_client(settings.data_dir, environment(), brought(), NAME, when_lost=when_lost) as call:
+            return await call("run_patrol", arguments, on_progress=on_progress)
 
 
 def brought() -> dict[str, str]:
@@ -154,7 +140,7 @@ def steps_of(written: str) -> list[str]:
     return steps
 
 
-def as_json(run: Run) -> dict[str, Any]:
+def as_json(run: PatrolRun) -> dict[str, Any]:
     ended = {} if run.state == "running" else {"finished": run.finished.isoformat()}
     about = {"run_id": run.id, "state": run.state, "started": run.started.isoformat(), **ended}
     return about | {"changed": in_few_words(run), "report": dict(run.report)}

@@ -12,7 +12,7 @@ from rich.progress import BarColumn, Progress, SpinnerColumn, TaskProgressColumn
 from rich.table import Table
 from rich.text import Text
 
-from madeleine.memory.patrol_records import Run
+from madeleine.memory.patrol_records import PatrolRun
 
 PIPED_WIDTH = 120
 Tell = Callable[[float, float, str], None]
@@ -126,7 +126,7 @@ def closing_lines(report: Mapping[str, Any]) -> list[str]:
     return found
 
 
-def runs_table(runs: Sequence[Run]) -> Table:
+def runs_table(runs: Sequence[PatrolRun]) -> Table:
     table = Table()
     for heading in ("began", "run", "state", "what it did"):
         table.add_column(heading, no_wrap=heading != "what it did")
@@ -136,7 +136,7 @@ def runs_table(runs: Sequence[Run]) -> Table:
     return table
 
 
-def in_few_words(run: Run) -> str:
+def in_few_words(run: PatrolRun) -> str:
     """What changed, of all steps together."""
     if run.report.get("interrupted"):
         return "interrupted, and kept as far as it went"

@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Any
 
 from madeleine.memory.errors import InvalidInput
-from madeleine.server.attach.hello import HostSaysNo
 from madeleine.server.cli.patrol_display import console, printable
 from madeleine.server.settings.environment import environment, given
 from madeleine.server.settings.settings import Settings
@@ -21,13 +20,9 @@ NAME = "madeleine profile"
 
 
 async def profile_command(settings: Settings, arguments: argparse.Namespace) -> int:
-    """The exit code: 1 if the host cannot be had, 2 if it refuses what is asked."""
-    try:
-        require_the_tool(settings)
-        answer = await ask(settings, await asyncio.to_thread(asked, arguments))
-    except HostSaysNo as no:
-        print(f"madeleine: {no}", file=sys.stderr)
-        return 2 if no.usage else 1
+    """The exit code. Raises `HostRefused`, and the error that the tool answers with."""
+    require_the_tool(settings)
+    answer = await ask(settings, await asyncio.to_thread(asked, arguments))
     if getattr(arguments, "json", False):
         print(json.dumps(answer, ensure_ascii=False, indent=2))
     elif arguments.verb == "show":
@@ -103,24 +98,11 @@ def told(arguments: argparse.Namespace, answer: Mapping[str, Any]) -> str:
 
 
 async def ask(settings: Settings, arguments: Mapping[str, Any]) -> dict[str, Any]:
-    """What the tool `profile` answers. Raises `InvalidInput` for what it refuses, and if the host goes."""
-    from mcp.shared.exceptions import MCPError
-    from mcp_types import TextContent
-
-    from madeleine.server.attach.client import tools_of_host
+    """What the tool `profile` answers. Raises as `ToolClient` does."""
+    from madeleine.server.attach.client import host_client
 
     brought = {name: value for name, value in given(environment()).items() if name != "data_dir"}
     tools = brought | {"tools": "profile"}
-    async with tools_of_host(settings.data_dir, environment(), tools, NAME) as client:
-        # The client checks an answer by the schema that it was told of.
-        await client.list_tools()
-        try:
-            answer = await client.call_tool("profile", dict(arguments))
-        except MCPError as error:
-            raise InvalidInput(
-                f"The memory's process went away; `madeleine profile show` tells what became of it "
-                f"({error.error.message})."
-            ) from error
-    if answer.is_error or not isinstance(answer.structured_content, dict):
-        raise InvalidInput("".join(part.text for part in answer.content if isinstance(part, TextContent)))
-    return answer.structured_content
+    when_lost = "`madeleine profile show` tells what became of it."
+    async with host_client(settings.data_dir, environment(), tools, NAME, when_lost=when_lost) as call:
+        return await call("profile", arguments)

@@ -14,9 +14,9 @@ from pydantic import ValidationError
 
 from madeleine.memory.errors import InvalidInput, StorageBusy, StorageError
 from madeleine.server import __version__
-from madeleine.server.attach import finding
-from madeleine.server.attach.address import LOCK, Address, Untrusted
-from madeleine.server.attach.hello import Hello, HostSaysNo, NoHost
+from madeleine.server.attach.address import LOCK, Address, UntrustedDirectory
+from madeleine.server.attach.connector import query_host, stop_host
+from madeleine.server.attach.handshake import HostRefused, HostRequest, NoHost
 from madeleine.server.attach.lock import hold
 from madeleine.server.background.memory_thread import memory_thread
 from madeleine.server.background.patrol_schedule import patrols_by_themselves
@@ -47,7 +47,7 @@ async def serve_over_http(settings: Settings, *, host: str | None, port: int | N
         hosting(settings) as (listener, address),
         LanguageModels(settings) as models,
         LazyMemory(settings) as memory,
-        patrols_by_themselves(settings, memory, language=models.for_nights),
+        patrols_by_themselves(settings, memory, language=models.for_background),
         memory_thread(settings, memory, models),
     ):
         both = Host(settings, memory.use_cases, models, token=address.token, watchers=memory.watchers, stays=True)
@@ -70,14 +70,14 @@ def make_room(data_dir: Path) -> None:
     found: dict[str, Any] = {}
     try:
         with suppress(NoHost):
-            found = finding.ask(data_dir, Hello(want="status", version=__version__))
+            found = query_host(data_dir, HostRequest(want="status", version=__version__))
         if found.get("http"):
             raise StorageBusy(
                 f"Process {found['pid']} serves the memory in {data_dir} already, at {found['http']}. End it first: "
                 "madeleine stop."
             )
-        finding.stop(data_dir, __version__)
-    except HostSaysNo as no:
+        stop_host(data_dir, __version__)
+    except HostRefused as no:
         raise StorageBusy(str(no)) from no
 
 
@@ -103,7 +103,7 @@ async def hosting(settings: Settings) -> AsyncIterator[tuple[socket.socket, Addr
             else:
                 raise StorageBusy(f"Other clients of the memory in {settings.data_dir} are always faster. Try again.")
             found = stack.enter_context(listening(settings.data_dir, settings.attach))
-        except (OSError, Untrusted) as error:
+        except (OSError, UntrustedDirectory) as error:
             raise StorageError(f"{settings.data_dir} cannot be used: {error}. Set MADELEINE_DATA_DIR.") from error
         yield found
 

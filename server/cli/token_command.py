@@ -8,9 +8,9 @@ import sys
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
+from madeleine.memory.bearer_tokens import BearerToken, BearerTokenId
 from madeleine.memory.errors import InvalidInput
 from madeleine.memory.model import parse_moment
-from madeleine.memory.tokens import Token, TokenId
 
 if TYPE_CHECKING:
     from madeleine.server.settings.settings import Settings
@@ -64,7 +64,7 @@ async def revoke(settings: Settings, arguments: argparse.Namespace) -> None:
     from madeleine.server.wiring.ledgers import open_token_ledger
 
     async with open_token_ledger(settings) as tokens:
-        if not await tokens.revoke(TokenId(arguments.id), at=utc_now()):
+        if not await tokens.revoke(BearerTokenId(arguments.id), at=utc_now()):
             raise InvalidInput(f"There is no token {arguments.id!r}. `madeleine token list` shows all.")
     print(f"The token {arguments.id} is refused from now on.")
 
@@ -97,7 +97,7 @@ def resource_of(url: str) -> str:
     return url
 
 
-def line(token: Token, *, now: datetime) -> str:
+def line(token: BearerToken, *, now: datetime) -> str:
     if token.revoked_at:
         state = f"revoked {token.revoked_at:%Y-%m-%d}"
     elif not token.valid(now):

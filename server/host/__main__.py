@@ -12,7 +12,7 @@ import sys
 from pathlib import Path
 
 from madeleine.server import EXIT_USAGE
-from madeleine.server.attach.address import LOCK, Untrusted
+from madeleine.server.attach.address import LOCK, UntrustedDirectory
 from madeleine.server.attach.lock import hold
 from madeleine.server.host.listening import listening
 from madeleine.server.settings.environment import environment, given
@@ -29,7 +29,7 @@ def main() -> int:
                 from madeleine.server.host.serving import run
 
                 return run(data_dir, listener, address)
-    except (OSError, Untrusted) as error:
+    except (OSError, UntrustedDirectory) as error:
         print(f"madeleine: {data_dir} cannot be used: {error}", file=sys.stderr)
         return EXIT_USAGE
 

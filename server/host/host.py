@@ -18,12 +18,12 @@ import anyio
 from madeleine.memory.errors import InvalidInput
 from madeleine.memory.model import BeingId
 from madeleine.server import __version__
-from madeleine.server.attach.hello import HELLO_SECONDS, LONGEST, PROTOCOL, Hello, read_hello, reply
+from madeleine.server.attach.handshake import HANDSHAKE_SECONDS, LONGEST, PROTOCOL, HostRequest, parse_request, reply
 from madeleine.server.background.patrol_watchers import Watcher, Watchers, as_json
-from madeleine.server.mcp.lines import FINISH_SECONDS, StreamSink, line_transport
+from madeleine.server.mcp.lines import FINISH_SECONDS, SocketWriter, line_transport
 from madeleine.server.mcp.server import Caller, always, build_server, toolset_of
 from madeleine.server.settings.http import HttpSettings
-from madeleine.server.settings.language_model import LlmSettings, of_a_client
+from madeleine.server.settings.language_model import LlmSettings
 from madeleine.server.settings.settings import Settings, settings_of
 from madeleine.server.wiring.language_models import LanguageModels
 from madeleine.tools.tool import UseCases
@@ -31,8 +31,9 @@ from madeleine.tools.tool import UseCases
 logger = logging.getLogger(__name__)
 
 OF_A_CLIENT = frozenset(
-    {"being", "toolsets", "tools", "exclude_tools", "read_only", *HttpSettings.model_fields}
-    | {name for name in LlmSettings.model_fields if of_a_client(name)}
+    {"being", "toolsets", "tools", "exclude_tools", "read_only"}
+    | set(HttpSettings.model_fields)
+    | set(LlmSettings.model_fields)
 )
 """Settings that each client brings, or that mean nothing to it; all others are the host's, from whoever started it."""
 
@@ -128,7 +129,7 @@ class Host:
         hello = await self._hello(reader)
         if hello is None:
             return
-        sink = StreamSink(writer)
+        sink = SocketWriter(writer)
         if hello.want == "stop":
             await sink.write(self._reply(ok=True))
             self.end()
@@ -143,17 +144,17 @@ class Host:
         else:
             await sink.write(self._reply(error=_unknown(hello)))
 
-    async def _hello(self, reader: asyncio.StreamReader) -> Hello | None:
+    async def _hello(self, reader: asyncio.StreamReader) -> HostRequest | None:
         """None for who does not say it properly, or does not know the token: it gets no answer."""
         try:
-            async with asyncio.timeout(HELLO_SECONDS):
-                hello = read_hello(await reader.readuntil(b"\n"))
+            async with asyncio.timeout(HANDSHAKE_SECONDS):
+                hello = parse_request(await reader.readuntil(b"\n"))
             known = hmac.compare_digest(hello.token.encode(), self._token.encode())
         except (ValueError, KeyError, TypeError, asyncio.IncompleteReadError, asyncio.LimitOverrunError, TimeoutError):
             return None
         return hello if known else None
 
-    async def _serve_tools(self, hello: Hello, reader: asyncio.StreamReader, sink: StreamSink) -> None:
+    async def _serve_tools(self, hello: HostRequest, reader: asyncio.StreamReader, sink: SocketWriter) -> None:
         try:
             settings = settings_of(dict(hello.settings) | {"data_dir": str(self._settings.data_dir)})
             toolset = toolset_of(settings.model_copy(update={"max_text_chars": self._settings.max_text_chars}))
@@ -171,14 +172,14 @@ class Host:
                     toolset,
                     always(Caller(BeingId(settings.being))),
                     self._use_cases,
-                    lend=lambda _: self._models.of(settings),
+                    lend=lambda _: self._models.for_client(settings),
                     session=hello.session,
                 )
                 await server.run(read, write, server.create_initialization_options())
         finally:
             del self._clients[task]
 
-    async def _show_patrols(self, hello: Hello, reader: asyncio.StreamReader, sink: StreamSink) -> None:
+    async def _show_patrols(self, hello: HostRequest, reader: asyncio.StreamReader, sink: SocketWriter) -> None:
         """One JSON object a line for each piece of news, until the watcher hangs up."""
         try:
             settings = settings_of(dict(hello.settings) | {"data_dir": str(self._settings.data_dir)})
@@ -215,21 +216,21 @@ class Host:
         }
 
 
-def _other_protocol(hello: Hello) -> str:
+def _other_protocol(hello: HostRequest) -> str:
     return (
         f"This memory's process is Madeleine {__version__}, and Madeleine {hello.version or '?'} asks for it: they "
         f"speak different protocols ({PROTOCOL} and {hello.protocol}). Update the older installation."
     )
 
 
-def _unknown(hello: Hello) -> str:
+def _unknown(hello: HostRequest) -> str:
     return (
         f"This memory's process is Madeleine {__version__}, which does not know what is asked of it "
         f"({hello.want[:20]!r}). Update it, or end it with `madeleine stop` if that is done."
     )
 
 
-async def _show(watcher: Watcher, sink: StreamSink) -> None:
+async def _show(watcher: Watcher, sink: SocketWriter) -> None:
     with suppress(ConnectionError):
         async for news in watcher:
             await sink.write(json.dumps(as_json(news), ensure_ascii=False).encode() + b"\n")

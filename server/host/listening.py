@@ -13,10 +13,10 @@ from madeleine.server.attach.address import (
     ABOUT,
     LOOPBACK,
     Address,
-    default_kind,
-    remove_about,
+    default_transport,
+    remove_host_file,
     socket_path,
-    write_about,
+    write_host_file,
 )
 
 BACKLOG = 128
@@ -25,12 +25,12 @@ BACKLOG = 128
 @contextmanager
 def listening(data_dir: Path, kind: str = "") -> Iterator[tuple[socket.socket, Address]]:
     """A socket that clients can already connect to; `kind`: "unix", "tcp", or "" for what the system has. Only who
-    holds the lock may ask: what is there is a leftover. Raises `OSError`, `Untrusted`."""
+    holds the lock may ask: what is there is a leftover. Raises `OSError`, `UntrustedDirectory`."""
     (data_dir / ABOUT).unlink(missing_ok=True)
-    listener, address = _on_loopback() if (kind or default_kind()) == "tcp" else _in_directory(data_dir)
+    listener, address = _on_loopback() if (kind or default_transport()) == "tcp" else _in_directory(data_dir)
     with listener:
         try:
-            write_about(data_dir, address, version=__version__)
+            write_host_file(data_dir, address, version=__version__)
         except OSError:  # a full disk; a Unix socket is found without
             if not address.path:
                 raise
@@ -38,7 +38,7 @@ def listening(data_dir: Path, kind: str = "") -> Iterator[tuple[socket.socket, A
         try:
             yield listener, address
         finally:
-            remove_about(data_dir)
+            remove_host_file(data_dir)
             if made and _identity(address) == made:
                 Path(address.path).unlink(missing_ok=True)
 

@@ -13,7 +13,7 @@ from pathlib import Path
 from madeleine.memory.errors import InvalidInput
 from madeleine.server import EXIT_USAGE
 from madeleine.server.attach.address import Address
-from madeleine.server.attach.finding import LOG
+from madeleine.server.attach.connector import LOG
 from madeleine.server.background.memory_thread import memory_thread
 from madeleine.server.background.patrol_schedule import patrols_by_themselves
 from madeleine.server.host.host import Host
@@ -46,7 +46,7 @@ async def serve(settings: Settings, listener: socket.socket, address: Address) -
     async with (
         LanguageModels(settings) as models,
         LazyMemory(settings) as memory,
-        patrols_by_themselves(settings, memory, language=models.for_nights) as schedule,
+        patrols_by_themselves(settings, memory, language=models.for_background) as schedule,
         memory_thread(settings, memory, models) as watcher,
     ):
 
@@ -64,7 +64,7 @@ async def serve(settings: Settings, listener: socket.socket, address: Address) -
         )
         with stop_signals(host.end):
             logger.info("process %d is the host of %s", os.getpid(), settings.data_dir)
-            be_quiet()
+            detach_output()
             await host.serve(listener)
             logger.info("process %d ends", os.getpid())
 
@@ -80,7 +80,7 @@ def log_to(path: Path, settings: Settings) -> None:
     start_logging(settings.log_level, handler)
 
 
-def be_quiet() -> None:
+def detach_output() -> None:
     """Whoever started this process need not read from it any more."""
     sys.stdout.flush()
     sys.stderr.flush()

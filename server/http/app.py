@@ -38,6 +38,11 @@ from madeleine.server.settings.http import HttpSettings
 MCP_PATH = "/mcp"
 HEALTH_PATH = "/health"
 RETRY_MILLISECONDS = 100
+MAX_CONCURRENT_CALLS = 64
+MAX_SESSIONS = 1_000
+"""Open sessions, and open event streams."""
+BODY_SECONDS = 30.0
+"""In which the body of a request has to arrive."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +72,7 @@ def build_app(
     rate = RateLimit(settings.http_rate_per_minute)
 
     def protected(app: ASGIApp, most: int) -> ASGIApp:
-        whole = WholeBody(app, most_bytes=settings.http_max_body_bytes, most_seconds=settings.http_body_seconds)
+        whole = WholeBody(app, most_bytes=settings.http_max_body_bytes, most_seconds=BODY_SECONDS)
         served = Bounded(traffic.through(whole), most)
         metadata_url = build_resource_metadata_url(resource)
         gate = Gate(served, tokens, anonymous=anonymous, metadata_url=metadata_url)
@@ -78,21 +83,21 @@ def build_app(
         event_store=events,
         retry_interval=RETRY_MILLISECONDS if events else None,
         max_request_body_size=settings.http_max_body_bytes,
-        max_sessions=settings.http_sessions,
+        max_sessions=MAX_SESSIONS,
     )
     streamable = StreamableHTTPASGIApp(sessions)
     routes = [
         Route(HEALTH_PATH, health, methods=["GET"]),
         *metadata_routes(settings, resource),
         # A stream is open for hours and a call for milliseconds: each kind has a bound of its own.
-        Route(MCP_PATH, protected(streamable, settings.http_sessions), methods=["GET"]),
-        Route(MCP_PATH, protected(streamable, settings.http_concurrency)),
+        Route(MCP_PATH, protected(streamable, MAX_SESSIONS), methods=["GET"]),
+        Route(MCP_PATH, protected(streamable, MAX_CONCURRENT_CALLS)),
     ]
     if sse:
         transport = SseServerTransport(MESSAGES_PATH, max_request_body_size=settings.http_max_body_bytes)
         routes += [
-            Route(STREAM_PATH, protected(SseStream(server, transport), settings.http_sessions), methods=["GET"]),
-            Route(MESSAGES_PATH, protected(transport.handle_post_message, settings.http_concurrency), methods=["POST"]),
+            Route(STREAM_PATH, protected(SseStream(server, transport), MAX_SESSIONS), methods=["GET"]),
+            Route(MESSAGES_PATH, protected(transport.handle_post_message, MAX_CONCURRENT_CALLS), methods=["POST"]),
         ]
     middleware = [
         Middleware(LanguageKey),

@@ -12,7 +12,7 @@ from starlette.datastructures import Headers
 from starlette.requests import Request
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from madeleine.memory.tokens import Token
+from madeleine.memory.bearer_tokens import BearerToken
 from madeleine.server.http.issuer import Issuer, Vouched
 from madeleine.server.http.ports import TokenLedger
 from madeleine.server.http.tokens import PREFIX, recognised
@@ -47,7 +47,7 @@ class Verifier:
         return _of_issuer(vouched) if vouched else None
 
 
-def _of_ours(token: Token) -> Identified:
+def _of_ours(token: BearerToken) -> Identified:
     return Identified(
         token=token.id,
         client_id=token.id,

@@ -16,7 +16,7 @@ import jwt
 
 from madeleine.memory.errors import MadeleineError
 from madeleine.memory.model import BeingId
-from madeleine.memory.roles import ROLES, Role
+from madeleine.memory.scope import ROLES, Role
 from madeleine.server.http.tokens import being_of
 from madeleine.server.settings.http import is_safe_url
 

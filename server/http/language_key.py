@@ -8,7 +8,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from madeleine.server.http.refusals import refusal
 from madeleine.server.mcp.server import Context
-from madeleine.server.settings.language_model import is_key
+from madeleine.server.settings.language_model import is_valid_key
 
 HEADER = b"x-madeleine-llm-key"
 KEY = "madeleine.llm_key"
@@ -26,7 +26,7 @@ class LanguageKey:
             await self._app(scope, receive, send)
             return
         found = [value.decode("latin-1").strip() for name, value in scope["headers"] if name.lower() == HEADER]
-        if len(found) > 1 or not all(map(is_key, found)):
+        if len(found) > 1 or not all(map(is_valid_key, found)):
             await refusal(400, "Send X-Madeleine-LLM-Key once, as one line without spaces.")(scope, receive, send)
             return
         headers = [(name, value) for name, value in scope["headers"] if name.lower() != HEADER]

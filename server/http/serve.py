@@ -56,7 +56,7 @@ async def serve_http(
                         toolset,
                         caller_of,
                         use_cases,
-                        lend=lambda context: models.by_key(language_key_of(context)),
+                        lend=lambda context: models.for_key(language_key_of(context)),
                     ),
                     settings,
                     Verifier(tokens, external, now=utc_now),

@@ -12,9 +12,9 @@ import secrets
 from dataclasses import dataclass, field
 from datetime import datetime
 
+from madeleine.memory.bearer_tokens import BearerToken, BearerTokenId
 from madeleine.memory.model import BeingId
-from madeleine.memory.roles import Role
-from madeleine.memory.tokens import Token, TokenId
+from madeleine.memory.scope import Role
 from madeleine.server.http.ports import TokenLedger
 
 PREFIX = "mdl_"
@@ -24,7 +24,7 @@ _BEING = re.compile(r"[^\x00-\x1f\ud800-\udfff]{1,200}")
 
 @dataclass(frozen=True, slots=True)
 class Minted:
-    token: Token
+    token: BearerToken
     written: str = field(repr=False)
     """What the holder sends. It is nowhere else."""
 
@@ -40,8 +40,8 @@ def mint(
     now: datetime,
 ) -> Minted:
     id_, secret = secrets.token_hex(6), secrets.token_urlsafe(32)
-    token = Token(
-        id=TokenId(id_),
+    token = BearerToken(
+        id=BearerTokenId(id_),
         secret_hash=hashed(secret),
         being_id=being_id,
         role=role,
@@ -58,12 +58,12 @@ def hashed(secret: str) -> bytes:
     return hashlib.sha256(secret.encode()).digest()
 
 
-async def recognised(written: str, ledger: TokenLedger, *, now: datetime) -> Token | None:
+async def recognised(written: str, ledger: TokenLedger, *, now: datetime) -> BearerToken | None:
     """The token if it is one of ours and valid now. For which resource, the caller has to ask."""
     found = _WRITTEN.fullmatch(written)
     if found is None:
         return None
-    token = await ledger.find(TokenId(found[1]))
+    token = await ledger.find(BearerTokenId(found[1]))
     expected = token.secret_hash if token else bytes(32)
     same = hmac.compare_digest(hashed(found[2]), expected)
     return token if token and same and token.valid(now) else None

@@ -23,13 +23,11 @@ from mcp.shared.message import ServerMessageMetadata, SessionMessage
 from pydantic import ValidationError
 from pydantic_core import PydanticSerializationError
 
-from madeleine.server.attach import journal
+from madeleine.server.attach.lines import LONGEST_LINE, LineBuffer
 from madeleine.server.attach.pipes import PIPE_BUF, takes_now
 
 logger = logging.getLogger(__name__)
 
-LONGEST_LINE = journal.LONGEST_LINE
-"""Bytes; a longer line is skipped and answered with an error."""
 CHUNK = 64 * 1024
 FINISH_SECONDS = 10.0
 """How long calls under way may take to their end when the client has gone, or the process is told to end."""
@@ -106,7 +104,7 @@ async def line_transport(source: Reads, sink: Writes, *, end: anyio.Event | None
             gone.set()
 
     async def read() -> None:
-        async for line in lines(source):
+        async for line in read_lines(source):
             found = parse(line)
             if not isinstance(found, SessionMessage):
                 await write(found)
@@ -145,26 +143,15 @@ async def line_transport(source: Reads, sink: Writes, *, end: anyio.Event | None
         tasks.cancel_scope.cancel()
 
 
-async def lines(source: Reads) -> AsyncIterator[bytes | None]:
+async def read_lines(source: Reads) -> AsyncIterator[bytes | None]:
     """Each line without its end; None for one that was too long. Blank ones are left out."""
-    buffer = bytearray()
-    skipping = False
+    buffer = LineBuffer(LONGEST_LINE)
     while chunk := await source.read(CHUNK):
-        start = len(buffer)
-        buffer += chunk
-        while (end := buffer.find(b"\n", start)) >= 0:
-            line, start = bytes(buffer[:end]), 0
-            del buffer[: end + 1]
-            if skipping or len(line) > LONGEST_LINE:
-                skipping = False
-                yield None
-            elif line.strip():
-                yield line
-        if len(buffer) > LONGEST_LINE:
-            buffer.clear()
-            skipping = True
-    if buffer.strip() and not skipping:
-        yield bytes(buffer)
+        for line in buffer.feed(chunk):
+            yield line
+    # The last line may have no end.
+    for line in buffer.feed(b"\n"):
+        yield line
 
 
 def parse(line: bytes | None) -> SessionMessage | types.JSONRPCError:
@@ -198,7 +185,7 @@ def encode(message: types.JSONRPCMessage) -> bytes:
         return json.dumps(message.model_dump(by_alias=True, exclude_unset=True, mode="json")).encode() + b"\n"
 
 
-class StreamSink:
+class SocketWriter:
     """Of a socket, on the event loop."""
 
     def __init__(self, writer: asyncio.StreamWriter) -> None:

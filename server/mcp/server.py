@@ -20,8 +20,7 @@ from mcp.shared.exceptions import MCPError
 from madeleine.memory.errors import MadeleineError, NotPermitted
 from madeleine.memory.model import BeingId
 from madeleine.memory.ports import LanguageModel
-from madeleine.memory.roles import Role
-from madeleine.memory.scope import Scope
+from madeleine.memory.scope import Role, Scope
 from madeleine.server import __version__
 from madeleine.server.mcp.prompts_and_resources import Offered
 from madeleine.server.settings.settings import Settings
@@ -112,7 +111,7 @@ def build_server(
     async def context_call(context: Context) -> Call:
         caller = identify(context)
         counts = (reading if caller.read_only else toolset).counts(CONTEXT)
-        scope = Scope(caller.being_id, client_name(context), caller.role, counts=counts)
+        scope = Scope(caller.being_id, client_name(context), caller.role, count_activations=counts)
         return Call(scope, await use_cases())
 
     server = Server[None](

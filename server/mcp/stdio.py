@@ -30,7 +30,7 @@ async def serve_stdio(settings: Settings) -> None:
         async with (
             LanguageModels(settings) as models,
             LazyMemory(settings) as memory,
-            patrols_by_themselves(settings, memory, language=models.for_nights),
+            patrols_by_themselves(settings, memory, language=models.for_background),
             memory_thread(settings, memory, models),
             stdio_transport(end) as (read, write),
         ):
@@ -38,7 +38,7 @@ async def serve_stdio(settings: Settings) -> None:
                 toolset,
                 always(Caller(BeingId(settings.being))),
                 memory.use_cases,
-                lend=lambda _: models.own(),
+                lend=lambda _: models.for_process(),
             )
             await server.run(read, write, server.create_initialization_options())
 

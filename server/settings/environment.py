@@ -1,5 +1,6 @@
-"""What the environment says, before anybody judges it: for `settings`, and for the forwarder, which starts too fast to
-import those. Standard library, but for `platformdirs` where no data directory is named."""
+"""The environment before validation: for `server.settings.settings`, and for programs that start too fast to import it.
+
+Standard library only, except `platformdirs` where no data directory is named."""
 
 from __future__ import annotations
 
@@ -13,6 +14,8 @@ FILE = "madeleine.toml"
 """In the data directory; the environment wins."""
 AMBIENT = {"anthropic": "ANTHROPIC_API_KEY", "openai": "OPENAI_API_KEY"}
 """Provider → the variable that all programs look into for its key."""
+MAX_TEXT_CHARS = 32_000
+"""Default of the setting `max_text_chars`."""
 
 
 def environment() -> dict[str, str]:
@@ -20,20 +23,20 @@ def environment() -> dict[str, str]:
 
 
 def given(variables: Mapping[str, str]) -> dict[str, str]:
-    """Settings by their names, as `being` for `MADELEINE_BEING`; an empty variable is none. Keys that are meant for a
-    language model which is not asked stay where they are."""
-    found = {
+    """Values by the settings' names, as `being` for `MADELEINE_BEING`; an empty variable counts as not set. An ambient
+    key is included only if `MADELEINE_LLM` is not another provider."""
+    named = {
         name.removeprefix(PREFIX).lower(): value
         for name, value in variables.items()
         if name.startswith(PREFIX) and value
     }
-    asked = found.get("llm", "").lower()
+    provider_asked = named.get("llm", "").lower()
     ambient = {
         name.lower(): variables[name]
         for provider, name in AMBIENT.items()
-        if asked in ("", provider) and variables.get(name)
+        if provider_asked in ("", provider) and variables.get(name)
     }
-    return ambient | found
+    return ambient | named
 
 
 def data_directory(named: str | None) -> Path:

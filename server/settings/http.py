@@ -1,4 +1,4 @@
-"""Settings of the HTTP server: where it listens, who may come in, how much of it anybody may have."""
+"""Settings of the HTTP server: its address, who may use it and how much, and what makes an address safe."""
 
 from __future__ import annotations
 
@@ -9,26 +9,26 @@ from urllib.parse import urlsplit
 from pydantic import BaseModel, Field, field_validator
 from pydantic_core import PydanticCustomError
 
+from madeleine.server.settings.fields import Names
+
 LOOPBACK_HOSTS = ("127.0.0.1", "localhost", "[::1]")
 Claim = Annotated[str, Field(min_length=1, max_length=200)]
 
 
 class HttpSettings(BaseModel):
-    """Lists are written with commas in the environment: `MADELEINE_ALLOWED_HOSTS=memory.example.org,10.0.0.5:8765`."""
-
     http_host: Annotated[str, Field(min_length=1)] = "127.0.0.1"
     http_port: Annotated[int, Field(ge=0, le=65535)] = 8765
-    """0: any that is free."""
+    """0: any free port."""
     public_url: str = ""
     """As clients write it, with the path; tokens are bound to it. Empty: made of host and port."""
-    allowed_hosts: tuple[str, ...] = ()
+    allowed_hosts: Names = ()
     """`Host` headers besides those of the loopback and of the public URL; `name:*` for any port."""
-    allowed_origins: tuple[str, ...] = ()
+    allowed_origins: Names = ()
     """`Origin` headers besides those of the loopback, as in `https://app.example.org`."""
 
     oauth_issuer: str = ""
     oauth_jwks_url: str = ""
-    """Empty: found by the issuer's metadata."""
+    """Empty: taken from the issuer's metadata."""
     oauth_audience: str = ""
     """Empty: the public URL."""
     oauth_being_claim: Claim = "sub"
@@ -37,18 +37,7 @@ class HttpSettings(BaseModel):
 
     http_rate_per_minute: Annotated[int, Field(ge=1, le=1_000_000)] = 600
     """Requests of one token; as many may come at once."""
-    http_concurrency: Annotated[int, Field(ge=1, le=100_000)] = 64
-    """Requests that are worked on at the same time."""
-    http_sessions: Annotated[int, Field(ge=1, le=100_000)] = 1_000
-    """Open sessions, and open event streams."""
     http_max_body_bytes: Annotated[int, Field(ge=1_000, le=1_000_000_000)] = 4 * 1024 * 1024
-    http_body_seconds: Annotated[float, Field(gt=0, le=3_600)] = 30.0
-    """How long a request's body may take to arrive."""
-
-    @field_validator("allowed_hosts", "allowed_origins", mode="before")
-    @classmethod
-    def _with_commas(cls, given: object) -> object:
-        return tuple(part.strip() for part in given.split(",") if part.strip()) if isinstance(given, str) else given
 
     @field_validator("allowed_origins")
     @classmethod

@@ -1,6 +1,7 @@
 """Settings, from the environment (`MADELEINE_…`) and from `madeleine.toml` in the data directory; the environment wins.
 
-What the environment says comes from `environment`, the only place that reads it.
+`server.settings.environment` alone reads the environment. A setting of a configuration has the default of that
+configuration.
 """
 
 from __future__ import annotations
@@ -12,56 +13,120 @@ from typing import Annotated, Any, Literal
 from pydantic import BeforeValidator, ConfigDict, Field, ValidationError, field_validator
 from pydantic_core import PydanticCustomError
 
+from madeleine.inference.packaged import NAME as PACKAGED_MODEL
+from madeleine.memory.context.context import TOKEN_LIMIT
+from madeleine.memory.context.flags import ContextFlags
 from madeleine.memory.errors import InvalidInput
-from madeleine.server.settings.context import ContextSettings
-from madeleine.server.settings.environment import FILE, PREFIX, data_directory, environment, given, in_file
+from madeleine.memory.recall.recall import RecallConfig
+from madeleine.memory.rules.dynamics.importance import THRESHOLD
+from madeleine.memory.rules.ranking.profiles import AssociativeWeights, RankingProfile
+from madeleine.memory.watch.thread import ThreadConfig
+from madeleine.patrol.round import PatrolConfig
+from madeleine.patrol.when import Habits
+from madeleine.server.settings.environment import (
+    FILE,
+    MAX_TEXT_CHARS,
+    PREFIX,
+    data_directory,
+    environment,
+    given,
+    in_file,
+)
+from madeleine.server.settings.fields import AnyCase, Names, Seconds, Share, TokenBudget, from_json
 from madeleine.server.settings.http import HttpSettings
-from madeleine.server.settings.ingest import IngestSettings
 from madeleine.server.settings.language_model import LlmSettings
-from madeleine.server.settings.memory_thread import ThreadSettings
-from madeleine.server.settings.patrol import PatrolSettings
-from madeleine.server.settings.recall import RecallSettings
 
-DEFAULT_MODEL = "sentence-transformers/all-MiniLM-L6-v2"
+_RECALL, _PATROL, _SCHEDULE = RecallConfig(), PatrolConfig(), Habits()
+_THREAD, _CONTEXT = ThreadConfig(), ContextFlags()
 
 
-def _separated(names: object) -> object:
-    return [name for part in names.split(",") if (name := part.strip())] if isinstance(names, str) else names
+def _hour_or_off(written: object) -> object:
+    return None if isinstance(written, str) and written.strip().lower() in ("off", "none", "never", "") else written
 
 
-Names = Annotated[tuple[str, ...], BeforeValidator(_separated)]
-"""In the environment separated by commas, in the file a list or the same."""
-
-
-class Settings(
-    HttpSettings, IngestSettings, LlmSettings, PatrolSettings, RecallSettings, ThreadSettings, ContextSettings
-):
+class Settings(HttpSettings, LlmSettings):
     """Every setting with its default. `MADELEINE_DATA_DIR` sets `data_dir`, and so on."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
     data_dir: Path = Field(default_factory=lambda: data_directory(None))
     being: Annotated[str, Field(min_length=1, max_length=200, pattern=r"^[^\x00-\x1f]+$")] = "default"
-    embedding_model: Annotated[str, Field(min_length=1)] = DEFAULT_MODEL
-    max_text_chars: Annotated[int, Field(ge=100, le=10_000_000)] = 32_000
-    recall_threshold: Annotated[float, Field(ge=0, le=1)] = 0.35
+    embedding_model: Annotated[str, Field(min_length=1)] = PACKAGED_MODEL
     qdrant_url: str = ""
     """A Qdrant server instead of the embedded index."""
     idle_seconds: Annotated[float, Field(gt=0, le=10**7)] = 600.0
-    """How long the host stays when its last client has gone."""
+    """Time from the last client's disconnection to the host's end."""
     attach: Literal["", "unix", "tcp"] = ""
-    """How clients reach their host: by a Unix socket, or by loopback TCP with a token; "" for what the system has."""
-    redact: bool = True
-    """Take secrets (keys, tokens, passwords) out of what is stored."""
+    """How clients reach their host: a Unix socket, or loopback TCP with a token; "": the platform's default."""
+    log_level: Annotated[Literal["debug", "info", "warning", "error"], AnyCase] = "info"
+
     toolsets: Names = ()
     tools: Names = ()
     exclude_tools: Names = ()
     read_only: bool = False
-    log_level: Literal["debug", "info", "warning", "error"] = "info"
+
+    max_text_chars: Annotated[int, Field(ge=100, le=10_000_000)] = MAX_TEXT_CHARS
+    redact: bool = True
+    """Take secrets (keys, tokens, passwords) out of what is stored."""
+    ingest_threshold: Share = THRESHOLD
+    """Chunks of less importance are not stored (spec L1)."""
+
+    recall_threshold: Share = _RECALL.thresholds.cosine
+    recall_min_importance: Share = _RECALL.min_importance
+    recall_non_inferable_only: bool = False
+    """Restrict recall to memories with the theme `non-inferable`."""
+    ranking: Annotated[RankingProfile, AnyCase] = _RECALL.ranking
+    """The profile of calls that choose none."""
+    associative_weights: Annotated[AssociativeWeights, from_json('{"similarity": 0.45}')] = _RECALL.profiles.associative
+    """Weights of the profile `associative` (ruling 9); one that is left out keeps its default."""
+    reranker: Annotated[str, Field(max_length=1_000)] = ""
+    """A cross-encoder that fastembed knows, or a directory that holds one; "" for none."""
+    reranker_seconds: Annotated[float, Field(gt=0, le=30)] = 2.0
+    """A recall waits for it no longer."""
+    recall_reformulation: bool = False
+    """Let a language model reword a query that found too little."""
+    recall_reformulation_seconds: Annotated[float, Field(gt=0, le=120)] = _RECALL.reformulation.seconds
+
+    patrol_by_itself: bool = True
+    patrol_after_memories: Annotated[int, Field(ge=0, le=10**9)] = _SCHEDULE.after_memories
+    """New memories since the last patrol; 0: never for their number."""
+    patrol_at_hour: Annotated[Annotated[int, Field(ge=0, le=23)] | None, BeforeValidator(_hour_or_off)] = (
+        _SCHEDULE.at_hour
+    )
+    """In this machine's time; "off": at no hour."""
+    patrol_after_idle_minutes: Annotated[float, Field(ge=0, le=10**6)] = 60.0
+    """Minutes without a call while something is new; 0: never for idleness."""
+    patrol_check_seconds: Seconds = 60.0
+    """Interval between two checks whether a patrol is due; the first comes as long after the start."""
+    patrol_step_seconds: Seconds = _PATROL.step_seconds
+    patrol_token_budget: TokenBudget = _PATROL.token_budget
+    compression_threshold: Annotated[int, Field(ge=1, le=10**9)] = _PATROL.compression_threshold
+
+    thread: Annotated[Literal["auto", "on", "off"], AnyCase] = "auto"
+    """auto: where a language model was chosen for this program, or `thread_records` is on. on: also with a key that
+    lies in the environment for others."""
+    thread_seconds: Seconds = 5.0
+    """Interval between two polls; a new message starts one at once."""
+    thread_settle_seconds: Annotated[float, Field(ge=0, le=86_400)] = _THREAD.settle.total_seconds()
+    thread_token_budget: TokenBudget = _THREAD.token_budget
+    thread_records: bool = _THREAD.records
+
+    # The flags of a context, by the names of spec H5; `ContextFlags` says what each means.
+    enable_memories: bool = _CONTEXT.enable_memories
+    context_verbosity: Annotated[int, Field(ge=0, le=50)] = _CONTEXT.context_verbosity
+    unified_history: bool = _CONTEXT.unified_history
+    prompt_lite_mode: bool = _CONTEXT.prompt_lite_mode
+    enable_history_current_chat: bool = _CONTEXT.enable_history_current_chat
+    enable_history_recent: bool = _CONTEXT.enable_history_recent
+    enable_ai_diary: bool = _CONTEXT.enable_ai_diary
+    ai_diary_full: bool = _CONTEXT.ai_diary_full
+    enable_thoughts: bool = _CONTEXT.enable_thoughts
+    enable_tags_placeholder: bool = _CONTEXT.enable_tags_placeholder
+    context_token_limit: Annotated[int, Field(ge=1, le=1_000_000)] = TOKEN_LIMIT
 
     @field_validator("data_dir")
     @classmethod
-    def _from_home(cls, path: Path) -> Path:
+    def _absolute(cls, path: Path) -> Path:
         return path.expanduser().absolute()
 
     @field_validator("qdrant_url")
@@ -76,45 +141,41 @@ class Settings(
             )
         return url
 
-    @field_validator("log_level", mode="before")
-    @classmethod
-    def _in_any_case(cls, level: object) -> object:
-        return level.lower() if isinstance(level, str) else level
-
 
 def read_settings(
     variables: Mapping[str, str] | None = None, *, overrides: Mapping[str, Any] | None = None
 ) -> Settings:
     """`variables`: the process's environment by default; `overrides` win over all. Raises `InvalidInput` that names
-    what is wrong and where it stands."""
+    the setting, its source and the reason."""
     return settings_of(given(environment() if variables is None else variables), overrides=overrides)
 
 
-def settings_of(found: Mapping[str, Any], *, overrides: Mapping[str, Any] | None = None) -> Settings:
-    """`found`: the environment's, by their names. Raises as `read_settings` does."""
-    if unknown := sorted(set(found) - set(Settings.model_fields)):
+def settings_of(from_environment: Mapping[str, Any], *, overrides: Mapping[str, Any] | None = None) -> Settings:
+    """`from_environment`: by the settings' names. Raises as `read_settings` does."""
+    if unknown := sorted(set(from_environment) - set(Settings.model_fields)):
         known = ", ".join(PREFIX + name.upper() for name in Settings.model_fields)
         raise InvalidInput(f"Unknown setting {PREFIX}{unknown[0].upper()} in the environment. Known are {known}.")
-    from_environment = _validated(found, "the environment")
-    file = from_environment.data_dir / FILE
+    settings = _validated(from_environment, "the environment")
+    file = settings.data_dir / FILE
     try:
-        told = in_file(from_environment.data_dir)
+        from_file = in_file(settings.data_dir)
     except (OSError, ValueError) as error:
-        raise InvalidInput(f"{file} cannot be read: {error}. Mend it or remove it.") from error
-    if "data_dir" in told:
-        raise InvalidInput(f"data_dir cannot be set in {file}, which lies in it: set {PREFIX}DATA_DIR.")
-    if "attach" in told:
-        raise InvalidInput(f"attach cannot be set in {file}, which is read too late for it: set {PREFIX}ATTACH.")
-    settings = _validated(told | dict(found), str(file)) if told else from_environment
-    settings = _validated(dict(settings) | dict(overrides), "the command line") if overrides else settings
+        raise InvalidInput(f"{file} cannot be read: {error}. Correct it or remove it.") from error
+    for name, reason in (("data_dir", "which lies in it"), ("attach", "which is read too late for it")):
+        if name in from_file:
+            raise InvalidInput(f"{name} cannot be set in {file}, {reason}: set {PREFIX}{name.upper()}.")
+    if from_file:
+        settings = _validated(from_file | dict(from_environment), str(file))
+    if overrides:
+        settings = _validated(dict(settings) | dict(overrides), "the command line")
     settings.check_language()
     return settings
 
 
-def _validated(given: Mapping[str, Any], where: str) -> Settings:
+def _validated(values: Mapping[str, Any], source: str) -> Settings:
     try:
-        return Settings.model_validate(given)
+        return Settings.model_validate(values)
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
         name = ".".join(str(part) for part in first["loc"])
-        raise InvalidInput(f"The setting {name} in {where} cannot be used: {first['msg']}.") from error
+        raise InvalidInput(f"The setting {name} in {source} cannot be used: {first['msg']}.") from error

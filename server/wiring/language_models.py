@@ -1,4 +1,4 @@
-"""The language models that calls ask, each by one key: the process's own, or one that a client brought."""
+"""The language models that calls use, one per key: the process's own, or one that a client sent."""
 
 from __future__ import annotations
 
@@ -9,28 +9,28 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcon
 from dataclasses import dataclass, field
 
 from madeleine.inference.language.config import LanguageConfig
-from madeleine.inference.language.opening import OpenLanguageModel, open_language_model
+from madeleine.inference.language.structured_model import OpenLanguageModel, open_language_model
 from madeleine.memory.errors import InvalidInput
 from madeleine.memory.ports import LanguageModel
-from madeleine.server.settings.language_model import LlmSettings, is_key, refuse_unsafe
+from madeleine.server.settings.language_model import LlmSettings, is_valid_key, require_encryption
 
 logger = logging.getLogger(__name__)
 
-MOST_IDLE = 16
-"""Models that are kept for the next call by their key."""
+MAX_IDLE = 16
+"""Unused models that stay open for the next call with their key."""
 
-Lent = AbstractAsyncContextManager[LanguageModel | None]
-"""For the time of a call, after which it may be closed. None where there is none."""
+LeasedModel = AbstractAsyncContextManager[LanguageModel | None]
+"""A language model for the duration of a call, after which it may be closed. None where none is configured."""
 
 
 @dataclass
-class _Open:
+class _OpenModel:
     model: OpenLanguageModel
     users: int = 0
 
 
 @dataclass(frozen=True, slots=True)
-class _Whose:
+class _ModelKey:
     config: LanguageConfig
     key: str = field(repr=False)
 
@@ -41,16 +41,16 @@ class LanguageModels:
     def __init__(self, settings: LlmSettings) -> None:
         """`settings` of this process."""
         self._settings = settings
-        self._open: OrderedDict[_Whose, _Open] = OrderedDict()
+        self._open: OrderedDict[_ModelKey, _OpenModel] = OrderedDict()
 
     async def __aenter__(self) -> LanguageModels:
-        wanted, own = self._settings.llm, self._settings.own_key()
-        if (wanted == "anthropic" and not own) or (wanted == "openai" and not own and not self._settings.llm_url):
+        provider, key = self._settings.llm, self._settings.language_key()
+        if not key and (provider == "anthropic" or (provider == "openai" and not self._settings.llm_url)):
             logger.warning(
                 "MADELEINE_LLM is %s, and there is no key for it: set %s_API_KEY or MADELEINE_LLM_API_KEY. Until then "
-                "only clients that bring a key of their own have a language model.",
-                wanted,
-                wanted.upper(),
+                "only clients that send their own key have a language model.",
+                provider,
+                provider.upper(),
             )
         return self
 
@@ -58,53 +58,51 @@ class LanguageModels:
         while self._open:
             await self._open.popitem()[1].model.aclose()
 
-    def own(self) -> Lent:
-        """By this process's key: for its own work, and for clients that bring none."""
-        return self._lend(self._settings.language(), self._settings.own_key())
+    def for_process(self) -> LeasedModel:
+        """With this process's key: for its own work, and for clients that send none."""
+        return self._lease(self._settings.language_config(), self._settings.language_key())
 
-    def for_nights(self) -> Lent:
-        """For patrols that nobody has asked for."""
-        return self.own() if self._settings.chose_a_model() else nullcontext()
+    def for_background(self, *, ambient_key: bool = False) -> LeasedModel:
+        """For scheduled patrols and the memory thread. `ambient_key`: a key made for other programs is enough."""
+        return self.for_process() if ambient_key or self._settings.chooses_language() else nullcontext()
 
-    def for_thread(self, wanted: str) -> Lent:
-        """For the memory thread, which nobody has asked either; with `wanted` "on" an ambient key is enough."""
-        return self.own() if wanted == "on" else self.for_nights()
-
-    def by_key(self, key: str) -> Lent:
-        """The model of this process, by a client's key; its own without one. Raises `InvalidInput`."""
+    def for_key(self, key: str) -> LeasedModel:
+        """The model of this process with a client's key; without one, with its own. Raises `InvalidInput`."""
         if not key:
-            return self.own()
-        if not is_key(key):
-            raise InvalidInput("The key of the language model has signs that no key has. Nothing was done: check it.")
-        config = self._settings.language()
-        refuse_unsafe(self._settings.llm_url, key)
-        return self._lend(config, key)
+            return self.for_process()
+        if not is_valid_key(key):
+            raise InvalidInput("The language model's key has characters that no key has. Nothing was done: check it.")
+        require_encryption(self._settings.llm_url, key)
+        return self._lease(self._settings.language_config(), key)
 
-    def of(self, client: LlmSettings) -> Lent:
-        """As a client's settings say, by its own key and at its own URL; this process's if they say nothing of it."""
-        return self._lend(client.language(), client.own_key()) if client.names_a_model() else self.own()
-
-    def _lend(self, config: LanguageConfig | None, key: str) -> Lent:
-        return nullcontext() if config is None else self._lent(_Whose(config, key))
+    def for_client(self, client: LlmSettings) -> LeasedModel:
+        """According to a client's settings, with its key and URL; this process's if they configure none."""
+        if not client.configures_language():
+            return self.for_process()
+        return self._lease(client.language_config(), client.language_key())
 
     @asynccontextmanager
-    async def _lent(self, whose: _Whose) -> AsyncIterator[LanguageModel | None]:
-        found = self._open.get(whose)
-        if found is None:
-            model = open_language_model(whose.config, whose.key)
+    async def _lease(self, config: LanguageConfig | None, key: str) -> AsyncIterator[LanguageModel | None]:
+        if config is None:
+            yield None
+            return
+        model_key = _ModelKey(config, key)
+        entry = self._open.get(model_key)
+        if entry is None:
+            model = open_language_model(config, key)
             if model is None:
                 yield None
                 return
-            found = self._open[whose] = _Open(model)
-        self._open.move_to_end(whose)
-        found.users += 1
+            entry = self._open[model_key] = _OpenModel(model)
+        self._open.move_to_end(model_key)
+        entry.users += 1
         try:
-            yield found.model
+            yield entry.model
         finally:
-            found.users -= 1
-            await self._close_the_oldest()
+            entry.users -= 1
+            await self._close_oldest_idle()
 
-    async def _close_the_oldest(self) -> None:
-        idle = [whose for whose, one in self._open.items() if not one.users]
-        for whose in idle[: max(0, len(idle) - MOST_IDLE)]:
-            await self._open.pop(whose).model.aclose()
+    async def _close_oldest_idle(self) -> None:
+        idle = [model_key for model_key, entry in self._open.items() if not entry.users]
+        for model_key in idle[: max(0, len(idle) - MAX_IDLE)]:
+            await self._open.pop(model_key).model.aclose()

@@ -13,9 +13,9 @@ from functools import partial
 from typing import Protocol
 
 from madeleine.inference.dense import DenseEmbedder
-from madeleine.memory.errors import IndexTorn
-from madeleine.memory.ingest.erasure import Erasure
+from madeleine.memory.errors import IndexNeedsRebuild
 from madeleine.memory.ingest.index_keeper import IndexKeeper, Progress
+from madeleine.memory.ingest.scrubbing import Scrubber
 from madeleine.memory.model import ModelName
 from madeleine.memory.ports import Embedder, Index
 from madeleine.memory.watch.thread import MemoryThread
@@ -88,8 +88,8 @@ async def open_memory(
         stack.push_async_callback(index.close)
         if reranker := reranker_of(settings, settings.data_dir / MODELS):
             stack.push_async_callback(reranker.close)
-        erasure = Erasure(ledger, keeper, index)
-        work = Background(keeper, index, embedder.warm_up, erasure)
+        scrubber = Scrubber(ledger, keeper, index)
+        work = Background(keeper, index, embedder.warm_up, scrubber)
         if background:
             await stack.enter_async_context(_running(work))
 
@@ -101,7 +101,7 @@ async def open_memory(
                 embedder=embedder,
                 reranker=reranker,
                 keeper=keeper,
-                erasure=erasure,
+                scrubber=scrubber,
                 wake=work.wake,
                 news=news,
             )
@@ -137,11 +137,11 @@ async def open_index(
             async with _closed_on_error(await place.open()) as index:
                 keeper = IndexKeeper(ledger, index, embedder)
                 # The last process may have been killed between the ledger and the index.
-                await keeper.take_out([id_ for _, id_ in await ledger.remains()])
+                await keeper.remove_memories([id_ for _, id_ in await ledger.pending_scrubs()])
                 await keeper.catch_up()
                 await keeper.require_complete()
                 return index, keeper
-        except IndexTorn as error:
+        except IndexNeedsRebuild as error:
             logger.warning("the index is built anew from the ledger: %s", error)
     await ledger.set_setting(INDEX_BUILT, None)
     async with _closed_on_error(await place.create_anew()) as index:

@@ -11,28 +11,27 @@ from madeleine.inference.stems import stem
 from madeleine.memory.audit import Audit
 from madeleine.memory.context.context import BuildContext
 from madeleine.memory.context.flags import ContextFlags
-from madeleine.memory.context.profile import Profile
+from madeleine.memory.context.profile import EditProfile
 from madeleine.memory.ingest.centroid import Centroids
-from madeleine.memory.ingest.erasure import Erasure
 from madeleine.memory.ingest.forget import Forget
 from madeleine.memory.ingest.index_keeper import IndexKeeper
-from madeleine.memory.ingest.pour import Ingest
+from madeleine.memory.ingest.ingest import Ingest
 from madeleine.memory.ingest.rarity import Rarity
+from madeleine.memory.ingest.scrubbing import Scrubber
 from madeleine.memory.ingest.store import StoreScenes
 from madeleine.memory.ingest.update import UpdateMemory
 from madeleine.memory.model import MemoryId
 from madeleine.memory.ports import Embedder, Index
+from madeleine.memory.recall.browse import BrowseMemories
 from madeleine.memory.recall.ports import Reranker
 from madeleine.memory.recall.recall import Recall
-from madeleine.memory.recall.revisit import Revisit
 from madeleine.memory.recall.search import Search
 from madeleine.memory.recall.tagged import MessageSearch
-from madeleine.memory.rules.storing.chunking import ChunkLimits
-from madeleine.memory.rules.storing.secrets import Redact, as_it_stands, redacted
-from madeleine.memory.watch.drawn import StoreDrawn
-from madeleine.memory.watch.familiar import Familiar
+from madeleine.memory.rules.storing.secrets import Redact, redact_secrets, without_redaction
+from madeleine.memory.watch.drawn import StoreAgentMemories
 from madeleine.memory.watch.observe import Observe
 from madeleine.memory.watch.remember import Remember
+from madeleine.memory.watch.similar import SimilarMemories
 from madeleine.memory.watch.thread import MemoryThread, ThreadConfig
 from madeleine.patrol.round import PatrolConfig
 from madeleine.patrol.run import News, Patrol
@@ -53,30 +52,30 @@ class Parts:
     embedder: Embedder
     reranker: Reranker | None
     keeper: IndexKeeper
-    erasure: Erasure
+    scrubber: Scrubber
     wake: Callable[[], None]
     news: Callable[[News], None] | None
 
 
 def build(parts: Parts) -> tuple[UseCases, MemoryThread]:
     settings, ledger, index, embedder = parts.settings, parts.ledger, parts.index, parts.embedder
-    keeper, erasure, redact = parts.keeper, parts.erasure, redaction(parts.settings)
+    keeper, scrubber, redact = parts.keeper, parts.scrubber, redaction(parts.settings)
 
     async def caught_up() -> None:
         parts.wake()  # should it fail now, the background tries again
         await keeper.catch_up()
 
     async def taken_out(ids: Sequence[MemoryId]) -> None:
-        erasure.ask()  # should it fail now, that takes them out
-        await keeper.take_out(ids)
+        scrubber.ask()  # should it fail now, that takes them out
+        await keeper.remove_memories(ids)
 
     turn = asyncio.Lock()
     store = StoreScenes(ledger, index, embedder, now=utc_now, wrote=parts.wake, redact=redact, turn=turn)
-    familiar = Familiar(ledger, index, embedder)
-    remember = Remember(store, ledger, familiar, day_of=local_day)
-    thread = MemoryThread(ledger, ledger, familiar, remember, now=utc_now, config=thread_config(settings))
+    similar = SimilarMemories(ledger, index, embedder)
+    remember = Remember(store, ledger, similar, day_of=local_day)
+    thread = MemoryThread(ledger, ledger, similar, remember, now=utc_now, config=thread_config(settings))
     update = UpdateMemory(ledger, index, embedder, turn, now=utc_now, wrote=parts.wake, redact=redact)
-    forget = Forget(ledger, keeper, erasure, turn, now=utc_now)
+    forget = Forget(ledger, keeper, scrubber, turn, now=utc_now)
     by_message = MessageSearch(ledger, stem)
     recall = Recall(
         ledger,
@@ -100,13 +99,12 @@ def build(parts: Parts) -> tuple[UseCases, MemoryThread]:
             now=utc_now,
             redact=redact,
             threshold=settings.ingest_threshold,
-            limits=ChunkLimits(least=settings.min_chunk_tokens, most=settings.max_chunk_tokens),
         ),
         update=update,
         forget=forget,
         recall=recall,
         search=Search(ledger, ledger.activations, by_message=by_message, now=utc_now),
-        revisit=Revisit(ledger, ledger.activations, now=utc_now),
+        browse=BrowseMemories(ledger, ledger.activations, now=utc_now),
         patrol=Patrol(
             ledger,
             index,
@@ -124,7 +122,7 @@ def build(parts: Parts) -> tuple[UseCases, MemoryThread]:
         audit=Audit(ledger.activations, now=utc_now),
         observe=Observe(
             ledger,
-            StoreDrawn(remember, ledger),
+            StoreAgentMemories(remember, ledger),
             now=utc_now,
             redact=redact,
             appended=thread.wake,
@@ -140,13 +138,13 @@ def build(parts: Parts) -> tuple[UseCases, MemoryThread]:
             flags=context_flags(settings),
             token_limit=settings.context_token_limit,
         ),
-        profile=Profile(ledger, store, update, forget, now=utc_now, redact=redact),
+        profile=EditProfile(ledger, store, update, forget, now=utc_now, redact=redact),
     )
     return use, thread
 
 
 def redaction(settings: Settings) -> Redact:
-    return redacted if settings.redact else as_it_stands
+    return redact_secrets if settings.redact else without_redaction
 
 
 def patrol_config(settings: Settings) -> PatrolConfig:

@@ -1,13 +1,13 @@
-"""How a question becomes two batches of engine queries, and their answers a pool.
+"""How a query becomes two batches of engine queries, and their answers a pool.
 
 Both adapters go through here, so they rank alike; they only put an `Ask` to their engine.
 
 The first batch looks up the words, while the model may still be at work on the vector; the second takes the vector's
 nearest, and the cosines of what the words have found. The two are fused here, by the engine's own formula.
 
-The engine tells a sum over terms, `Pool` wants its parts. The weights stand in the candidates' sparse vectors. BM25's
-score of a single term in a document is idf × weight, so a query for that term alone, with the best document's vector,
-gives the idf.
+The engine returns a sum over terms; `CandidatePool` needs its parts. The weights are in the candidates' sparse vectors.
+BM25's score of a single term in a document is idf × weight, so a query for that term alone, with the best document's
+vector, gives the idf.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from typing import NamedTuple, Protocol
 
 import numpy as np
 
-from madeleine.memory.candidates import Pool, Question, Traits, VectorToCome
+from madeleine.memory.candidates import CandidatePool, CandidateQuery, PendingVector, RankingFeatures
 from madeleine.memory.model import MemoryId, Vector
 from madeleine.memory.scope import Scope
 from madeleine.storage.qdrant import words as encoder
@@ -42,9 +42,9 @@ class Ask:
     ef: int | None = None
     weigh: tuple[int, ...] = ()
     """Terms whose stored weights are wanted with each hit."""
-    traits: bool = False
+    features: bool = False
     known: Collection[int] = ()
-    """Hits of which neither weights nor traits are wanted."""
+    """Hits of which neither weights nor features are wanted."""
 
 
 class Hit(NamedTuple):
@@ -53,7 +53,7 @@ class Hit(NamedTuple):
     id: MemoryId
     score: float
     weights: Sequence[float] = ()
-    traits: Traits | None = None
+    features: RankingFeatures | None = None
 
 
 Hits = Sequence[Hit]
@@ -121,49 +121,49 @@ async def idf_of_words(answers: Answers, statistics: Statistics, scope: Scope, w
 
 
 async def candidates(
-    answers: Answers, statistics: Statistics, scope: Scope, question: Question, vector: VectorToCome
-) -> Pool:
-    terms = encoder.query(question.words)
-    heard: Hits = ()
+    answers: Answers, statistics: Statistics, scope: Scope, query: CandidateQuery, vector: PendingVector
+) -> CandidatePool:
+    terms = encoder.query(query.words)
+    sparse_hits: Hits = ()
     if terms[0]:
         new = statistics.asks(scope, terms[0])
-        heard, *best = await answers([_by_words(scope, question, terms), *new.values()])
+        sparse_hits, *best = await answers([_by_words(scope, query, terms), *new.values()])
         statistics.learn(new, best)
-    meant: Hits = ()
+    dense_hits: Hits = ()
     cosines: dict[int, float] = {}
     if (aim := await vector()) is not None:
-        heard_ones = [hit.key for hit in heard]
-        asks = [_by_meaning(scope, question, aim, terms, known=frozenset(heard_ones))]
-        if heard:
-            asks.append(Ask(where=Where(keys=heard_ones), limit=len(heard), vector=aim, exact=True))
-        meant, *more = await answers(asks)
-        cosines = {hit.key: hit.score for hits in (meant, *more) for hit in hits}
-    found = _fused(meant, heard)
-    kept = _telling(terms[0], statistics, encoder.bridges(question.words))
+        sparse_keys = [hit.key for hit in sparse_hits]
+        asks = [_by_meaning(scope, query, aim, terms, known=frozenset(sparse_keys))]
+        if sparse_hits:
+            asks.append(Ask(where=Where(keys=sparse_keys), limit=len(sparse_hits), vector=aim, exact=True))
+        dense_hits, *more = await answers(asks)
+        cosines = {hit.key: hit.score for hits in (dense_hits, *more) for hit in hits}
+    found = _fused(dense_hits, sparse_hits)
+    kept = _telling(terms[0], statistics, encoder.bridges(query.words))
     counted = [terms[0][at] for at in kept]
-    numbers = encoder.numbers(question.words)
+    numbers = encoder.numbers(query.words)
     return _pool(found, cosines, kept, await statistics.idf(counted), [term in numbers for term in counted])
 
 
-def _by_words(scope: Scope, question: Question, terms: Terms) -> Ask:
+def _by_words(scope: Scope, query: CandidateQuery, terms: Terms) -> Ask:
     return Ask(
-        where=asked_for(scope, question),
-        limit=question.by_words,
+        where=asked_for(scope, query),
+        limit=query.sparse_limit,
         terms=terms,
         corpus=memories_of(scope),
         weigh=tuple(terms[0]),
-        traits=True,
+        features=True,
     )
 
 
-def _by_meaning(scope: Scope, question: Question, vector: Vector, terms: Terms, *, known: Collection[int]) -> Ask:
+def _by_meaning(scope: Scope, query: CandidateQuery, vector: Vector, terms: Terms, *, known: Collection[int]) -> Ask:
     return Ask(
-        where=asked_for(scope, question),
-        limit=question.by_meaning,
+        where=asked_for(scope, query),
+        limit=query.dense_limit,
         vector=vector,
-        ef=2 * question.by_meaning,
+        ef=2 * query.dense_limit,
         weigh=tuple(terms[0]),
-        traits=True,
+        features=True,
         known=known,
     )
 
@@ -172,17 +172,17 @@ def _telling(terms: Sequence[int], statistics: Statistics, bridges: frozenset[in
     """Positions of the terms that count.
 
     A bridge joins the end of one word to the beginning of the next: that no memory holds it says nothing about the
-    words, and must not make the question look like one about something else.
+    words, and must not make the query look like one about something else.
     """
     return [at for at, term in enumerate(terms) if term not in bridges or statistics.is_anywhere(term)]
 
 
-def _fused(meant: Hits, heard: Hits) -> list[Hit]:
+def _fused(dense_hits: Hits, sparse_hits: Hits) -> list[Hit]:
     """Weighted RRF as Qdrant has it (`schema.RRF_WEIGHTS`). Equals are in the order of their ids, in a channel too,
     where an engine gives them in any."""
     scores: dict[int, float] = {}
     hits: dict[int, Hit] = {}
-    for channel, weight in zip((meant, heard), RRF_WEIGHTS, strict=True):
+    for channel, weight in zip((dense_hits, sparse_hits), RRF_WEIGHTS, strict=True):
         best_first = sorted(channel, key=lambda hit: (-round(hit.score, 6), hit.key))
         for position, hit in enumerate(best_first):
             scores[hit.key] = scores.get(hit.key, 0.0) + 1 / ((position + 1) / weight + RRF_K - 1)
@@ -190,20 +190,20 @@ def _fused(meant: Hits, heard: Hits) -> list[Hit]:
     return [hits[key] for key in sorted(scores, key=lambda key: (-scores[key], key))]
 
 
-def _known(traits: Traits | None) -> Traits:
-    assert traits is not None, "candidates are asked for with their traits"
-    return traits
+def _known(features: RankingFeatures | None) -> RankingFeatures:
+    assert features is not None, "candidates are asked for with their features"
+    return features
 
 
 def _pool(
     found: Hits, cosines: Mapping[int, float], kept: Sequence[int], idf: Sequence[float], numbers: Sequence[bool]
-) -> Pool:
+) -> CandidatePool:
     """`found` with the weights of all terms, of which those at the positions `kept` count, with their `idf` and whether
     they are numbers; `cosines` are those of all that have a vector."""
     weights = [[hit.weights[at] for at in kept] for hit in found]
-    return Pool(
+    return CandidatePool(
         ids=tuple(hit.id for hit in found),
-        traits=tuple(_known(hit.traits) for hit in found),
+        features=tuple(_known(hit.features) for hit in found),
         cosine=np.asarray([cosines.get(hit.key, 0.0) for hit in found], np.float32),
         weights=np.asarray(weights, np.float32).reshape(len(found), len(kept)),
         idf=np.asarray(idf, np.float32),

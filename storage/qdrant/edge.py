@@ -30,8 +30,8 @@ from uuid import UUID, uuid4
 
 import qdrant_edge as qe
 
-from madeleine.memory.candidates import IndexPoint, Pool, Question, VectorToCome
-from madeleine.memory.errors import IndexTorn, IndexUnavailable, StorageFull
+from madeleine.memory.candidates import CandidatePool, CandidateQuery, IndexPoint, PendingVector
+from madeleine.memory.errors import IndexNeedsRebuild, IndexUnavailable, StorageFull
 from madeleine.memory.model import BeingId, MemoryId, Status, Vector
 from madeleine.memory.scope import Scope
 from madeleine.storage.allocator import give_back
@@ -53,8 +53,8 @@ from madeleine.storage.qdrant.schema import (
     TIME,
     TRAITS,
     Fingerprint,
+    features,
     payload,
-    traits,
 )
 from madeleine.storage.room import FOR_INDEX, has_room, require_room
 
@@ -105,7 +105,7 @@ class EdgeIndex:
     async def open(cls, directory: Path, fingerprint: Fingerprint) -> EdgeIndex:
         """Opens what is there, or makes an empty index where there is nothing.
 
-        Raises `IndexTorn` if it must be made anew, `IndexUnavailable` if another process has it open.
+        Raises `IndexNeedsRebuild` if it must be made anew, `IndexUnavailable` if another process has it open.
         """
         return await asyncio.to_thread(_open, cls, directory, fingerprint, SCAN_BELOW)
 
@@ -120,8 +120,8 @@ class EdgeIndex:
     async def delete(self, ids: Sequence[MemoryId]) -> None:
         await self._change(ids, lambda id: (id, None))
 
-    async def candidates(self, scope: Scope, question: Question, vector: VectorToCome) -> Pool:
-        return await asks.candidates(self._answers, self._statistics_of(scope), scope, question, vector)
+    async def candidates(self, scope: Scope, query: CandidateQuery, vector: PendingVector) -> CandidatePool:
+        return await asks.candidates(self._answers, self._statistics_of(scope), scope, query, vector)
 
     async def nearest(
         self, scope: Scope, vector: Vector, *, limit: int, statuses: Sequence[Status]
@@ -357,16 +357,16 @@ def _open(cls: type[EdgeIndex], directory: Path, fingerprint: Fingerprint, scan_
         return _create(cls, directory, fingerprint, scan_below)
     manifest = Manifest.read(directory)
     if manifest.fingerprint != fingerprint.to_json():
-        raise IndexTorn("The index was made with another model or schema.")
+        raise IndexNeedsRebuild("The index was made with another model or schema.")
     marker = directory / _OPENING
     if marker.exists():
-        raise IndexTorn("The process died while it opened the index.")
+        raise IndexNeedsRebuild("The process died while it opened the index.")
     if damage := manifest.damage(directory, flushing=(directory / _FLUSHING).exists()):
-        raise IndexTorn(f"The index's files are damaged: {damage}.")
+        raise IndexNeedsRebuild(f"The index's files are damaged: {damage}.")
     _require_room(directory)  # loading writes
     marker.touch()
     try:
-        with _engine_errors(IndexTorn):
+        with _engine_errors(IndexNeedsRebuild):
             shard = qe.EdgeShard.load(str(directory / manifest.generation))
             try:
                 _check(shard, fingerprint.dim)
@@ -424,18 +424,18 @@ def _config(dim: int, kilobytes: int) -> qe.EdgeConfig:
 
 
 def _check(shard: qe.EdgeShard, dim: int) -> None:
-    """Makes the engine read every kind of file once. Raises `IndexTorn` if its answers do not agree."""
+    """Makes the engine read every kind of file once. Raises `IndexNeedsRebuild` if its answers do not agree."""
     count = shard.count(qe.CountRequest())
     sample, _ = shard.scroll(qe.ScrollRequest(limit=200, with_payload=True, with_vector=True))
     nowhere = qe.CountRequest(filter=qe.Filter(must=[qe.IsEmptyCondition(BEING)]))
     if len(sample) != min(count, 200) or shard.count(nowhere) or any(BEING not in (p.payload or {}) for p in sample):
-        raise IndexTorn("The index contradicts itself: points without payload.")
+        raise IndexNeedsRebuild("The index contradicts itself: points without payload.")
     shard.query(qe.QueryRequest(limit=10, query=qe.Query.Nearest([1.0] + [0.0] * (dim - 1), using=DENSE)))
     terms = next((v.indices for p in sample if isinstance(v := _named(p.vector, BM25), qe.SparseVector)), None)
     if terms:
         sparse = qe.SparseVector(terms, [1.0] * len(terms))
         if not shard.query(qe.QueryRequest(limit=10, query=qe.Query.Nearest(sparse, using=BM25))):
-            raise IndexTorn("The index contradicts itself: words that are not found.")
+            raise IndexNeedsRebuild("The index contradicts itself: words that are not found.")
 
 
 def _generations(directory: Path) -> Iterator[Path]:
@@ -527,17 +527,17 @@ def _request(ask: Ask, edge_filter: Callable[[Where], qe.Filter]) -> qe.QueryReq
         params=params,
         filter=edge_filter(ask.where),
         with_vector=[BM25] if ask.weigh else None,
-        with_payload=_TRAITS if ask.traits else None,
+        with_payload=_TRAITS if ask.features else None,
     )
 
 
 def _hit(point: qe.ScoredPoint, ask: Ask) -> Hit:
     uuid = cast(UUID, point.id)
     id = MemoryId(str(uuid))
-    if uuid.int in ask.known or not (ask.weigh or ask.traits):
+    if uuid.int in ask.known or not (ask.weigh or ask.features):
         return Hit(uuid.int, id, point.score)
     weights = weights_in(_named(point.vector, BM25), ask.weigh)
-    return Hit(uuid.int, id, point.score, weights, traits(point.payload or {}) if ask.traits else None)
+    return Hit(uuid.int, id, point.score, weights, features(point.payload or {}) if ask.features else None)
 
 
 async def _ready(value: _T) -> _T:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from madeleine.memory.candidates import Question
+from madeleine.memory.candidates import CandidateQuery
 from madeleine.memory.model import LIVING, BeingId, Category, Status
 from madeleine.memory.scope import Scope
 from madeleine.memory.text.folding import fold
@@ -44,7 +44,5 @@ def memories_of(scope: Scope, *, vector: str | None = None) -> Where:
     return Where(being=scope.being_id, vector=vector)
 
 
-def asked_for(scope: Scope, question: Question) -> Where:
-    return Where(
-        being=scope.being_id, statuses=question.statuses, categories=question.categories, themes=question.themes
-    )
+def asked_for(scope: Scope, query: CandidateQuery) -> Where:
+    return Where(being=scope.being_id, statuses=query.statuses, categories=query.categories, themes=query.themes)

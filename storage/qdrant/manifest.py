@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from madeleine.memory.errors import IndexTorn
+from madeleine.memory.errors import IndexNeedsRebuild
 
 _NAME = "index.json"
 _CHECKSUM_BELOW_BYTES = 64 * 1024
@@ -33,13 +33,13 @@ class Manifest:
 
     @classmethod
     def read(cls, directory: Path) -> Manifest:
-        """Raises `IndexTorn`."""
+        """Raises `IndexNeedsRebuild`."""
         try:
             raw = json.loads((directory / _NAME).read_bytes())
             files = {str(path): (int(size), checksum) for path, (size, checksum) in raw["files"].items()}
             return cls(dict(raw["fingerprint"]), str(raw["generation"]), files)
         except (OSError, ValueError, TypeError, KeyError, AttributeError) as error:
-            raise IndexTorn(f"The index's list of files cannot be read: {error!r}") from error
+            raise IndexNeedsRebuild(f"The index's list of files cannot be read: {error!r}") from error
 
     @classmethod
     def survey(cls, directory: Path, fingerprint: dict[str, Any], generation: str) -> Manifest:

@@ -6,13 +6,13 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from madeleine.memory.candidates import IndexPoint, Signals, Traits
+from madeleine.memory.candidates import IndexPoint, RankingFeatures, WordingSignals
 from madeleine.memory.model import LIVING, ModelName
-from madeleine.memory.rules.ranking.signals import signals
+from madeleine.memory.rules.ranking.wording import wording_signals
 from madeleine.memory.text.folding import fold
 from madeleine.storage.qdrant.words import WORDS_VERSION
 
-SCHEMA_VERSION = 3
+SCHEMA_VERSION = 4
 """Raise it when vectors, payload or their indexes change: an index of another version is rebuilt."""
 
 DENSE = "dense"
@@ -21,7 +21,7 @@ BM25 = "bm25"
 BEING = "being"
 STATUS = "status"
 LIVES_IN = "lives_in"
-"""The being, of a living memory only that no summary stands for (spec L3): what nearly every question asks for, in one
+"""The being, of a living memory only that no summary stands for (spec L3): what nearly every query asks for, in one
 condition instead of two (0.3 ms of 1 ms at 10,000 memories)."""
 CATEGORY = "category"
 CLUSTER = "cluster"
@@ -39,7 +39,7 @@ TOKENS = "tokens"
 SIGNALS = "signals"
 """Of the action's wording (`packed`)."""
 TRAITS = (SESSION, TURN, ACTORS, EMOTIONS, LENGTH, TOKENS, SIGNALS)
-"""What `traits` reads."""
+"""What `features` reads."""
 KEYWORD_FIELDS = (BEING, LIVES_IN, STATUS, CATEGORY, CLUSTER, SESSION, THEMES)
 
 RRF_K = 2
@@ -50,7 +50,7 @@ RRF_WEIGHTS = (1.0, 2.0)
 HNSW_GRAPH_EDGES = 0
 HNSW_BEING_EDGES = 16
 HNSW_EF_CONSTRUCT = 128
-"""One graph a being and none over all of them, for no question crosses beings."""
+"""One graph a being and none over all of them, for no query crosses beings."""
 
 SCAN_BELOW = 5_000
 """Points that are searched without a graph: a full scan of so many takes 0.4 ms at 384 dimensions."""
@@ -83,7 +83,7 @@ def payload(point: IndexPoint) -> dict[str, Any]:
         EMOTIONS: list(memory.emotions),
         LENGTH: len(memory.scene.action.split()),
         TOKENS: point.tokens,
-        SIGNALS: packed(signals(memory.scene.action)),
+        SIGNALS: packed(wording_signals(memory.scene.action)),
     }
     if memory.status in LIVING and not memory.compressed:
         fields[LIVES_IN] = memory.being_id
@@ -92,8 +92,8 @@ def payload(point: IndexPoint) -> dict[str, Any]:
     return fields
 
 
-def traits(payload: Mapping[str, Any]) -> Traits:
-    return Traits(
+def features(payload: Mapping[str, Any]) -> RankingFeatures:
+    return RankingFeatures(
         session_id=payload[SESSION],
         turn=payload[TURN],
         actors=tuple(payload[ACTORS]),
@@ -107,13 +107,13 @@ def traits(payload: Mapping[str, Any]) -> Traits:
 _STEPS = 100
 
 
-def packed(told: Signals) -> int:
+def packed(told: WordingSignals) -> int:
     """One number: three flags, and above them the first person's share in hundredths."""
     return told.asks | told.tells_when << 1 | told.prefers << 2 | round(told.first_person * _STEPS) << 3
 
 
-def unpacked(number: int) -> Signals:
-    return Signals(
+def unpacked(number: int) -> WordingSignals:
+    return WordingSignals(
         asks=bool(number & 1),
         tells_when=bool(number & 2),
         prefers=bool(number & 4),

@@ -11,8 +11,8 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
-from madeleine.memory.candidates import IndexPoint, Pool, Question, VectorToCome
-from madeleine.memory.errors import IndexTorn, IndexUnavailable
+from madeleine.memory.candidates import CandidatePool, CandidateQuery, IndexPoint, PendingVector
+from madeleine.memory.errors import IndexNeedsRebuild, IndexUnavailable
 from madeleine.memory.model import MemoryId, Status, Vector
 from madeleine.memory.scope import Scope
 from madeleine.storage.qdrant import asks
@@ -30,8 +30,8 @@ from madeleine.storage.qdrant.schema import (
     TIME,
     TRAITS,
     Fingerprint,
+    features,
     payload,
-    traits,
 )
 
 if TYPE_CHECKING:  # qdrant-client takes 1.2 s to import
@@ -57,7 +57,8 @@ class ServerIndex:
     ) -> ServerIndex:
         """`location` is a URL, or a directory or `":memory:"` for local mode. Creates the collection if there is none.
 
-        Raises `IndexTorn` if it was made with another fingerprint, `IndexUnavailable` if the server does not answer.
+        Raises `IndexNeedsRebuild` if it was made with another fingerprint, `IndexUnavailable` if the server does not
+        answer.
         """
         index = cls(_connect(location, api_key), collection, local="://" not in location)
         async with index._closed_on_failure():
@@ -66,7 +67,7 @@ class ServerIndex:
             made_with = await index._fingerprint()
         if made_with != fingerprint.to_json():
             await index.close()
-            raise IndexTorn("The collection was made with another model or schema.")
+            raise IndexNeedsRebuild("The collection was made with another model or schema.")
         return index
 
     @classmethod
@@ -89,8 +90,8 @@ class ServerIndex:
             with _client_errors():
                 await self._client.delete(self._collection, list(ids), wait=True)
 
-    async def candidates(self, scope: Scope, question: Question, vector: VectorToCome) -> Pool:
-        return await asks.candidates(self._answers, self._statistics_of(scope), scope, question, vector)
+    async def candidates(self, scope: Scope, query: CandidateQuery, vector: PendingVector) -> CandidatePool:
+        return await asks.candidates(self._answers, self._statistics_of(scope), scope, query, vector)
 
     async def nearest(
         self, scope: Scope, vector: Vector, *, limit: int, statuses: Sequence[Status]
@@ -228,7 +229,7 @@ def _request(ask: Ask, *, local: bool) -> qm.QueryRequest:
         filter=_filter(ask.where),
         limit=ask.limit,
         with_vector=[BM25] if ask.weigh else None,
-        with_payload=list(TRAITS) if ask.traits else None,
+        with_payload=list(TRAITS) if ask.features else None,
     )
 
 
@@ -239,7 +240,7 @@ def _hit(point: qm.ScoredPoint, ask: Ask) -> Hit:
         MemoryId(str(point.id)),
         point.score,
         weights_in(vector, ask.weigh),
-        traits(point.payload or {}) if ask.traits else None,
+        features(point.payload or {}) if ask.features else None,
     )
 
 

@@ -9,16 +9,16 @@ from pathlib import Path
 from typing import Any
 
 from madeleine.memory.audit import AuditEntry, AuditQuery
-from madeleine.memory.candidates import Vitals
-from madeleine.memory.chat import ChatSession, Message, MessageId, Unwatched
-from madeleine.memory.ingest.ports import Erased, KeyedEarlier, StoreBatch
-from madeleine.memory.keyword_search import Hit, KeywordQuery, SearchSource, Tag, TagMatches, TagQuery
+from madeleine.memory.candidates import RankingState
+from madeleine.memory.chat import ChatSession, Message, MessageId, UnwatchedSession
+from madeleine.memory.ingest.ports import Erased, KeyOutcome, StoreBatch
+from madeleine.memory.keyword_search import KeywordQuery, SearchHit, SearchSource, Tag, TagMatches, TagQuery
 from madeleine.memory.language import Spent
 from madeleine.memory.model import (
-    Changes,
     ClusterId,
     ContentHash,
     Memory,
+    MemoryChanges,
     MemoryId,
     ModelName,
     Note,
@@ -27,9 +27,17 @@ from madeleine.memory.model import (
     RunId,
     Vector,
 )
-from madeleine.memory.patrol_records import DiaryEntry, KeptOffer, Lately, Run, RunState, Thoughts, Undone
+from madeleine.memory.patrol_records import (
+    DiaryEntry,
+    PatrolRun,
+    RecentActivity,
+    RunState,
+    StoredDecisionRequest,
+    Thoughts,
+    UndoResult,
+)
 from madeleine.memory.profile import ProfileEntry
-from madeleine.memory.recall.ports import ClusterSummary, Preferring
+from madeleine.memory.recall.ports import ClusterSummary, PreferenceQuery
 from madeleine.memory.scope import Scope
 from madeleine.storage.sql import search
 from madeleine.storage.sql.conversations import chat, ingested, notes
@@ -71,14 +79,14 @@ class Ledger:
         return await memories.by_ids(self._database, scope, ids)
 
     async def with_preferences(
-        self, scope: Scope, ids: Sequence[MemoryId], preferring: Preferring
+        self, scope: Scope, ids: Sequence[MemoryId], preference_query: PreferenceQuery
     ) -> tuple[list[Memory], list[Memory]]:
-        return await recalled.with_preferences(self._database, scope, ids, preferring)
+        return await recalled.with_preferences(self._database, scope, ids, preference_query)
 
-    async def vitals(self, scope: Scope, ids: Sequence[MemoryId]) -> dict[MemoryId, Vitals]:
-        return await recalled.vitals(self._database, scope, ids)
+    async def ranking_states(self, scope: Scope, ids: Sequence[MemoryId]) -> dict[MemoryId, RankingState]:
+        return await recalled.ranking_states(self._database, scope, ids)
 
-    async def keyed(self, scope: Scope, keys: Sequence[str]) -> dict[str, KeyedEarlier]:
+    async def keyed(self, scope: Scope, keys: Sequence[str]) -> dict[str, KeyOutcome]:
         return await memories.keyed(self._database, scope, keys)
 
     async def same_text(self, scope: Scope, hash_: ContentHash) -> list[MemoryId]:
@@ -94,12 +102,12 @@ class Ledger:
         self,
         scope: Scope,
         memory_id: MemoryId,
-        changes: Changes,
+        changes: MemoryChanges,
         *,
         at: datetime,
         model: ModelName,
         vectors: Mapping[ContentHash, Vector],
-    ) -> tuple[Memory, Changes] | None:
+    ) -> tuple[Memory, MemoryChanges] | None:
         return await revisions.change(self._database, scope, memory_id, changes, at=at, model=model, vectors=vectors)
 
     async def revisions(self, scope: Scope, ids: Sequence[MemoryId]) -> list[Revision]:
@@ -119,7 +127,7 @@ class Ledger:
 
     # search and clusters
 
-    async def search(self, scope: Scope, query: KeywordQuery) -> list[Hit]:
+    async def search(self, scope: Scope, query: KeywordQuery) -> list[SearchHit]:
         return await search.search(self._database, scope, query)
 
     async def themes_beside(self, scope: Scope, tags: Sequence[Tag], *, recent: int) -> list[tuple[str, ...]]:
@@ -128,7 +136,7 @@ class Ledger:
     async def tagged(self, scope: Scope, query: TagQuery) -> list[TagMatches]:
         return await search.matches(self._database, scope, query)
 
-    async def hits(self, scope: Scope, wanted: Sequence[tuple[SearchSource, str]]) -> list[Hit]:
+    async def hits(self, scope: Scope, wanted: Sequence[tuple[SearchSource, str]]) -> list[SearchHit]:
         return await search.hits(self._database, scope, wanted)
 
     async def cluster_memories(
@@ -178,10 +186,10 @@ class Ledger:
         async with self._database.transaction(grows=True) as transaction:
             yield SqlPatrol(transaction, scope)
 
-    def patrol_view(self, scope: Scope) -> SqlPatrolReads:
+    def patrol_reads(self, scope: Scope) -> SqlPatrolReads:
         return SqlPatrolReads(self._database, scope)
 
-    async def keep_offers(self, scope: Scope, offered: Sequence[KeptOffer], *, at: datetime) -> None:
+    async def store_requests(self, scope: Scope, offered: Sequence[StoredDecisionRequest], *, at: datetime) -> None:
         await offers.keep(self._database, scope, offered, at)
 
     async def begin_run(self, scope: Scope, run: RunId, started: datetime) -> None:
@@ -190,17 +198,17 @@ class Ledger:
     async def finish_run(self, scope: Scope, run: RunId, finished: datetime, report: Mapping[str, Any]) -> None:
         await runs.finish(self._database, scope, run, finished, report)
 
-    async def runs(self, scope: Scope, *, limit: int) -> list[Run]:
+    async def runs(self, scope: Scope, *, limit: int) -> list[PatrolRun]:
         return await runs.latest(self._database, scope, limit)
 
-    async def unfinished_runs(self) -> list[Run]:
+    async def unfinished_runs(self) -> list[PatrolRun]:
         return await runs.unfinished(self._database)
 
-    async def undo(self, scope: Scope, run: RunId, *, at: datetime, state: RunState = "undone") -> Undone:
+    async def undo(self, scope: Scope, run: RunId, *, at: datetime, state: RunState = "undone") -> UndoResult:
         return await undo.undo(self._database, scope, run, at=at, state=state)
 
-    async def lately(self) -> list[Lately]:
-        return await beings.lately(self._database)
+    async def recent_activity(self) -> list[RecentActivity]:
+        return await beings.recent_activity(self._database)
 
     async def record_cost(self, scope: Scope, run: RunId, spent: Spent, *, at: datetime) -> None:
         await costs.record(self._database, scope, run, spent, at)
@@ -245,23 +253,23 @@ class Ledger:
     async def sessions(self, scope: Scope, *, limit: int) -> list[ChatSession]:
         return await chat.latest_sessions(self._database, scope, limit)
 
-    async def unwatched(self, *, now: datetime, limit: int) -> list[Unwatched]:
-        return await chat.unwatched(self._database, now, limit)
+    async def unwatched_sessions(self, *, now: datetime, limit: int) -> list[UnwatchedSession]:
+        return await chat.unwatched_sessions(self._database, now, limit)
 
     async def messages_of(self, scope: Scope, session_id: str, *, start: int, end: int) -> list[Message]:
         return await chat.between(self._database, scope, session_id, start, end)
 
-    async def watched(self, scope: Scope, session_id: str, *, up_to: int) -> None:
-        await chat.watched(self._database, scope, session_id, up_to)
+    async def mark_watched(self, scope: Scope, session_id: str, *, up_to: int) -> None:
+        await chat.mark_watched(self._database, scope, session_id, up_to)
 
-    async def watch_failed(self, scope: Scope, session_id: str, *, next_try: datetime) -> None:
-        await chat.watch_failed(self._database, scope, session_id, next_try)
+    async def record_watch_failure(self, scope: Scope, session_id: str, *, next_try: datetime) -> None:
+        await chat.record_watch_failure(self._database, scope, session_id, next_try)
 
-    async def watch_later(self, scope: Scope, session_id: str, *, next_try: datetime) -> None:
-        await chat.watch_later(self._database, scope, session_id, next_try)
+    async def postpone_watch(self, scope: Scope, session_id: str, *, next_try: datetime) -> None:
+        await chat.postpone_watch(self._database, scope, session_id, next_try)
 
-    async def drawn_from(self, scope: Scope, ids: Sequence[MessageId]) -> set[MessageId]:
-        return await chat.drawn_from(self._database, scope, ids)
+    async def messages_with_memories(self, scope: Scope, ids: Sequence[MessageId]) -> set[MessageId]:
+        return await chat.messages_with_memories(self._database, scope, ids)
 
     # what is poured in
 
@@ -317,10 +325,10 @@ class Ledger:
 
     # what is forgotten
 
-    async def remains(self) -> list[tuple[int, MemoryId]]:
+    async def pending_scrubs(self) -> list[tuple[int, MemoryId]]:
         return await forgetting.marks(self._database)
 
-    async def clear_remains(self, marks: Sequence[int]) -> None:
+    async def clear_scrubs(self, marks: Sequence[int]) -> None:
         await forgetting.clear(self._database, marks)
 
     async def scrub(self) -> None:

@@ -9,8 +9,8 @@ from typing import Protocol
 
 import numpy as np
 
-from madeleine.memory.ingest.ports import Erased, ForgetLedger, RemainsSource, UpdateLedger
-from madeleine.memory.model import Changes, ClusterId, DatedAction, Memory, MemoryId, ModelName, Scene, Vector
+from madeleine.memory.ingest.ports import Erased, ForgetLedger, ScrubLedger, UpdateLedger
+from madeleine.memory.model import ClusterId, DatedAction, Memory, MemoryChanges, MemoryId, ModelName, Scene, Vector
 from madeleine.memory.patrol_records import PatrolChanges
 from madeleine.memory.recall.ports import Activation
 from madeleine.memory.scope import Scope
@@ -39,7 +39,7 @@ OTHER = ModelName("other")
 DESK = Scope(ADA.being_id, client="desk")
 
 
-class ForgetfulLedger(AnyLedger, ForgetLedger, UpdateLedger, RemainsSource, Protocol):
+class ForgetfulLedger(AnyLedger, ForgetLedger, UpdateLedger, ScrubLedger, Protocol):
     pass
 
 
@@ -49,7 +49,7 @@ async def stored(ledger: AnyLedger, *new: Memory, scope: Scope = ADA, row: Vecto
 
 
 async def change(ledger: ForgetfulLedger, one: Memory, scope: Scope = DESK, **to_be: object) -> Memory | None:
-    wanted = Changes(**to_be)  # type: ignore[arg-type]
+    wanted = MemoryChanges(**to_be)  # type: ignore[arg-type]
     found = await ledger.change(scope, one.id, wanted, at=LATER, model=MODEL, vectors={})
     return None if found is None else found[0]
 
@@ -60,7 +60,7 @@ class ForgettingContract:
     async def test_a_change_is_there_at_once_and_what_was_before_is_kept(self, ledger: ForgetfulLedger) -> None:
         one = memory("Ann lives in Rome", importance=0.3, themes=("home",))
         await stored(ledger, one)
-        asked_for = Changes(text="Ann lives in Oslo", importance=0.3, themes=("home", "move"), pinned=True)
+        asked_for = MemoryChanges(text="Ann lives in Oslo", importance=0.3, themes=("home", "move"), pinned=True)
         found = await ledger.change(DESK, one.id, asked_for, at=LATER, model=MODEL, vectors={})
         assert found is not None
         now, done = found
@@ -71,8 +71,8 @@ class ForgettingContract:
         await change(ledger, one, importance=0.9)
         first, second = await ledger.revisions(ADA, [one.id])
         assert (first.at, first.client, first.memory_id) == (LATER, "desk", one.id)
-        assert first.before == Changes(text="Ann lives in Rome", themes=("home",), pinned=False)
-        assert second.before == Changes(importance=0.3)
+        assert first.before == MemoryChanges(text="Ann lives in Rome", themes=("home",), pinned=False)
+        assert second.before == MemoryChanges(importance=0.3)
 
     async def test_a_change_to_what_is_so_already_is_none(self, ledger: ForgetfulLedger) -> None:
         one = memory("Ann lives in Rome", importance=0.3)
@@ -98,7 +98,7 @@ class ForgettingContract:
         await stored(ledger, one, row=vector(1, 0))
         await ledger.clear_marks([mark for mark, _ in await ledger.pending(limit=9)])
         vectors = {new.content_hash: vector(0, 1), memory("elsewhere").content_hash: vector(1, 1)}
-        await ledger.change(ADA, one.id, Changes(text="Oslo"), at=LATER, model=MODEL, vectors=vectors)
+        await ledger.change(ADA, one.id, MemoryChanges(text="Oslo"), at=LATER, model=MODEL, vectors=vectors)
         assert [id_ for _, id_ in await ledger.pending(limit=9)] == [one.id]
         assert list(await ledger.vectors(MODEL, [one.content_hash, *vectors])) == [new.content_hash]
         await stored(ledger, twin, scope=BOB, row=vector(1, 0))
@@ -142,7 +142,7 @@ class ForgettingContract:
         assert await the(ledger, theirs, BOB) == before
         assert len(await ledger.revisions(BOB, [theirs.id])) == 1
         assert list(await ledger.vectors(MODEL, [theirs.content_hash])) == [theirs.content_hash]
-        assert await ledger.remains() == []
+        assert await ledger.pending_scrubs() == []
 
     # --- forgetting
 
@@ -171,13 +171,13 @@ class ForgettingContract:
         await stored(ledger, one, two)
         await ledger.forget(ADA, [one.id], at=LATER)
         await ledger.forget(ADA, [two.id], at=LATER)
-        first, second = await ledger.remains()
+        first, second = await ledger.pending_scrubs()
         assert (first[1], second[1]) == (one.id, two.id)
         await ledger.scrub()
-        await ledger.clear_remains([first[0]])
-        assert await ledger.remains() == [second]
+        await ledger.clear_scrubs([first[0]])
+        assert await ledger.pending_scrubs() == [second]
         assert await ledger.forget(ADA, [one.id], at=LATER) == Erased()
-        assert await ledger.remains() == [second]
+        assert await ledger.pending_scrubs() == [second]
 
     async def test_a_vector_stays_while_another_memory_has_the_text(self, ledger: ForgetfulLedger) -> None:
         one, twin = memory("Rome"), memory("Rome", scope=BOB)
@@ -223,7 +223,7 @@ class ForgettingContract:
             places = {gone.id: "alone", stays.id: "mixed"}
             await transaction.apply(
                 PatrolChanges(
-                    subjects=tuple(
+                    states=tuple(
                         replace(one, cluster_id=ClusterId(places[one.id]))
                         for one in await everyone(ledger, transaction)
                     ),
@@ -299,7 +299,7 @@ class ForgettingContract:
         await stored(ledger, one := memory())
         ledger.activations.add(ADA, [Activation(one.id, 1, MOMENT)])
         await ledger.forget(ADA, [one.id], at=LATER)
-        await ledger.activations.settle()
+        await ledger.activations.flush()
         assert await ledger.memories(ADA, [one.id]) == []
 
     async def test_forgetting_waits_for_a_patrol_and_has_the_last_word(self, ledger: ForgetfulLedger) -> None:
@@ -308,7 +308,7 @@ class ForgettingContract:
             forgetting = asyncio.create_task(ledger.forget(ADA, [one.id], at=LATER))
             changed = [replace(subject, session_count=7) for subject in await everyone(ledger, transaction)]
             await asyncio.sleep(0)
-            await transaction.apply(PatrolChanges(subjects=tuple(changed)), run=RUN, step="assign")
+            await transaction.apply(PatrolChanges(states=tuple(changed)), run=RUN, step="assign")
             assert not forgetting.done()
         assert await forgetting == Erased((one.id,))
         assert [left.session_count for left in await ledger.all_memories(after=None, limit=9)] == [7]
@@ -333,7 +333,7 @@ class ForgettingContract:
                 cluster("root", "Private", "root", is_root=True),
                 cluster("c", "…", "root", vector=vector(0.5, 0.5), model=MODEL),
             )
-            await transaction.apply(PatrolChanges(subjects=moved, clusters=made), run=RUN, step="assign")
+            await transaction.apply(PatrolChanges(states=moved, clusters=made), run=RUN, step="assign")
 
     async def _vector(self, ledger: AnyLedger) -> list[float] | None:
         async with ledger.patrol(ADA) as transaction:

@@ -12,7 +12,7 @@ from uuid import UUID
 import numpy as np
 import pytest
 
-from madeleine.memory.candidates import IndexPoint, Pool, Question, Traits
+from madeleine.memory.candidates import CandidatePool, CandidateQuery, IndexPoint, RankingFeatures
 from madeleine.memory.model import (
     LIVING,
     BeingId,
@@ -96,17 +96,17 @@ def random_points(count: int, *, seed: int, scope: Scope = ADA, start: int = 1) 
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Asked(Question):
+class Asked(CandidateQuery):
     """With the vector that an index is given when it asks for it."""
 
     vector: Vector | None
 
 
 def asked(words: str = "", vector: Vector | None = None, depth: int = 100) -> Asked:
-    return Asked(words=words, vector=vector, statuses=LIVING, by_words=depth, by_meaning=depth)
+    return Asked(words=words, vector=vector, statuses=LIVING, sparse_limit=depth, dense_limit=depth)
 
 
-async def candidates(index: RecallIndex, scope: Scope, question: Asked) -> Pool:
+async def candidates(index: RecallIndex, scope: Scope, question: Asked) -> CandidatePool:
     async def vector() -> Vector | None:
         return question.vector
 
@@ -120,7 +120,7 @@ def expected_idf(word: str, points: Sequence[IndexPoint]) -> float:
     return math.log(1 + (documents - having + 0.5) / (having + 0.5))
 
 
-def assert_scores_are_true(pool: Pool, question: Asked, points: Sequence[IndexPoint]) -> None:
+def assert_scores_are_true(pool: CandidatePool, question: Asked, points: Sequence[IndexPoint]) -> None:
     """Every cosine, weight and IDF of `pool` equals what the formulas give over `points`, all of one being."""
     by_id = {point.memory.id: point for point in points}
     terms = encoder.query(question.words)[0]
@@ -160,7 +160,7 @@ class IndexContract:
         before = await candidates(index, ADA, asked("harbor", unit(1)))
         await index.scrub()
         after = await candidates(index, ADA, asked("harbor", unit(1)))
-        assert (after.ids, after.traits, after.bm25.tolist()) == (before.ids, before.traits, before.bm25.tolist())
+        assert (after.ids, after.features, after.bm25.tolist()) == (before.ids, before.features, before.bm25.tolist())
         assert after.cosine.tolist() == pytest.approx(before.cosine.tolist(), abs=1e-6)
         assert await index.count() == 2
 
@@ -264,7 +264,7 @@ class IndexContract:
         await index.upsert(points)
         question = asked("harbor violin orchard", unit(1, -1, 0.5), depth=10)
         assert question.vector is not None
-        everything = await candidates(index, ADA, replace(question, by_words=50, by_meaning=50))
+        everything = await candidates(index, ADA, replace(question, sparse_limit=50, dense_limit=50))
         dense = dict(zip(everything.ids, everything.cosine, strict=True))
         sparse = {id: score for id, score in zip(everything.ids, everything.bm25, strict=True) if score > 0}
         fused: dict[MemoryId, float] = {}
@@ -282,9 +282,11 @@ class IndexContract:
         memory = replace(told.memory, scene=scene, provenance=provenance, emotions=("joy",), turn=4)
         await index.upsert([replace(told, memory=memory), point(2, "violin", unit(1, 1))])
         pool = await candidates(index, ADA, asked("harbor", unit(1)))
-        assert dict(zip(pool.ids, pool.traits, strict=True)) == {
-            memory_id(1): Traits(session_id="s7", turn=4, actors=("Ann", "Bo"), emotions=("joy",), words=3, tokens=1),
-            memory_id(2): Traits(session_id="", turn=0, actors=(), emotions=(), words=1, tokens=2),
+        assert dict(zip(pool.ids, pool.features, strict=True)) == {
+            memory_id(1): RankingFeatures(
+                session_id="s7", turn=4, actors=("Ann", "Bo"), emotions=("joy",), words=3, tokens=1
+            ),
+            memory_id(2): RankingFeatures(session_id="", turn=0, actors=(), emotions=(), words=1, tokens=2),
         }
 
     async def test_a_memory_without_a_vector_is_found_by_its_words(self, index: Index) -> None:

@@ -14,9 +14,10 @@ import pytest
 from pydantic import BaseModel, ConfigDict, Field
 
 from madeleine.inference.language.config import LanguageConfig
-from madeleine.inference.language.opening import OpenLanguageModel, open_language_model
-from madeleine.memory.errors import LanguageModelUnavailable, UnusableAnswer
+from madeleine.inference.language.structured_model import OpenLanguageModel, open_language_model
+from madeleine.memory.errors import LanguageModelUnavailable, TokenBudgetExceeded, UnusableAnswer
 from madeleine.memory.language import Prompt, Size, Spent
+from tests.doubles import metered
 from tests.language.stub import (
     KEY,
     Answering,
@@ -127,7 +128,7 @@ class LanguageModelContract:
     )
     async def test_json_is_found_in_what_is_around_it(self, opened: Open, spent: list[Spent], text: str) -> None:
         async with opened([said(text)]) as model:
-            assert (await model.ask(prompt(), Kind, spent.append)).kind == "event"
+            assert await model.ask(prompt(), Kind, spent.append) == Kind(kind="event")
 
     async def test_several_may_ask_at_once(self, opened: Open, stub: Stub, spent: list[Spent]) -> None:
         async with opened([said(GOOD)] * 8) as model:
@@ -137,23 +138,23 @@ class LanguageModelContract:
     # --- answers that cannot be used ------------------------------------------------------------------------------
 
     @pytest.mark.parametrize("answer", [WRONG, '{"kind": "less', "I would rather not use JSON.", "", "[" * 5_000])
-    async def test_a_wrong_answer_is_complained_of_once(
+    async def test_an_invalid_answer_is_sent_back_once_with_a_complaint(
         self, opened: Open, stub: Stub, spent: list[Spent], answer: object
     ) -> None:
         async with opened([said(answer), said(GOOD)]) as model:
-            assert (await model.ask(prompt(), Kind, spent.append)).kind == "lesson"
+            assert (await metered(model, spent).ask(prompt(), Kind, lambda kind: kind)).kind == "lesson"
         assert len(spent) == 2
         roles = [role for role, _ in stub.asked[1].turns]
         assert roles == ["user", "assistant", "user"]
         assert "cannot be used" in stub.asked[1].turns[2][1]
 
     @pytest.mark.parametrize("answer", [WRONG, "no JSON"])
-    async def test_two_wrong_answers_are_unusable_and_counted(
+    async def test_two_invalid_answers_are_unusable_and_counted(
         self, opened: Open, spent: list[Spent], answer: object
     ) -> None:
         async with opened([said(answer)] * 2) as model:
             with pytest.raises(UnusableAnswer) as caught:
-                await model.ask(prompt(), Kind, spent.append)
+                await metered(model, spent).ask(prompt(), Kind, lambda kind: kind)
         assert len(spent) == 2
         quotes_nobody(caught.value)
 
@@ -166,16 +167,13 @@ class LanguageModelContract:
                 await model.ask(prompt(), Kind, spent.append)
         assert [one.tokens for one in spent] == [120]
 
-    async def test_what_the_counter_raises_ends_it(self, opened: Open, stub: Stub) -> None:
-        """A budget that is spent: no second call is made."""
-
-        def spend(one: Spent) -> None:
-            raise InterruptedError
-
+    async def test_the_second_call_is_not_made_if_it_exceeds_the_budget(
+        self, opened: Open, stub: Stub, spent: list[Spent]
+    ) -> None:
         async with opened([said("no JSON")]) as model:
-            with pytest.raises(InterruptedError):
-                await model.ask(prompt(), Kind, spend)
-        assert len(stub.asked) == 1
+            with pytest.raises(TokenBudgetExceeded):
+                await metered(model, spent, budget=800).ask(prompt(), Kind, lambda kind: kind)
+        assert len(stub.asked) == len(spent) == 1
 
     # --- no answer ------------------------------------------------------------------------------------------------
 
@@ -285,7 +283,7 @@ class LanguageModelContract:
     ) -> None:
         async with opened() as model:
             stub.answers = lambda asked: refused(400) if asked.form else said(GOOD)
-            assert (await model.ask(prompt(), Kind, spent.append)).kind == "lesson"
+            assert await model.ask(prompt(), Kind, spent.append) == Kind.model_validate(GOOD)
             tried = len(stub.asked)
             await model.ask(prompt(), Kind, spent.append)
         assert len(spent) == 2

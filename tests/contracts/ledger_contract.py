@@ -17,8 +17,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from madeleine.memory.errors import KeyConflict, MadeleineError
-from madeleine.memory.ingest.ports import IndexSource, KeyedEarlier, NoteLedger, Reinforcement, StoreBatch, StoreLedger
-from madeleine.memory.keyword_search import Hit, KeywordQuery
+from madeleine.memory.ingest.ports import IndexSource, KeyOutcome, NoteLedger, Reinforcement, StoreBatch, StoreLedger
+from madeleine.memory.keyword_search import KeywordQuery, SearchHit
 from madeleine.memory.model import (
     BeingId,
     Cluster,
@@ -38,7 +38,7 @@ from madeleine.memory.model import (
     Vector,
     scene_to_text,
 )
-from madeleine.memory.patrol_records import Lately, PatrolChanges, Subject
+from madeleine.memory.patrol_records import MemoryState, PatrolChanges, RecentActivity
 from madeleine.memory.recall.ports import Activation, ActivationLog, RecallLedger, RevisitLedger, SearchLedger
 from madeleine.memory.scope import Scope
 from madeleine.patrol.ports import PatrolLedger, PatrolReads
@@ -114,7 +114,7 @@ def asked(*terms: str, **other: Any) -> KeywordQuery:
     return KeywordQuery(terms=tuple(term.casefold() for term in terms), **other)
 
 
-def ids(hits: Sequence[Hit]) -> list[str]:
+def ids(hits: Sequence[SearchHit]) -> list[str]:
     return [hit.id for hit in hits]
 
 
@@ -126,13 +126,13 @@ async def the(ledger: AnyLedger, one: Memory, scope: Scope = ADA) -> Memory:
 RUN = RunId("run")
 
 
-async def everyone(ledger: AnyLedger, patrol: PatrolReads) -> list[Subject]:
+async def everyone(ledger: AnyLedger, patrol: PatrolReads) -> list[MemoryState]:
     """Of all that were committed those that the patrol's being has."""
-    return await patrol.subjects([one.id for one in await ledger.all_memories(after=None, limit=10_000)])
+    return await patrol.states([one.id for one in await ledger.all_memories(after=None, limit=10_000)])
 
 
-async def subjects(ledger: AnyLedger, scope: Scope = ADA) -> dict[MemoryId, Subject]:
-    return {one.id: one for one in await everyone(ledger, ledger.patrol_view(scope))}
+async def states(ledger: AnyLedger, scope: Scope = ADA) -> dict[MemoryId, MemoryState]:
+    return {one.id: one for one in await everyone(ledger, ledger.patrol_reads(scope))}
 
 
 async def apply(ledger: AnyLedger, changes: PatrolChanges, scope: Scope = ADA) -> None:
@@ -260,8 +260,8 @@ class LedgerContract:
         await ledger.commit(ADA, batch(one))
         await ledger.commit(ADA, batch(again=[again(one, "Other words", key="b")]))
         assert await ledger.keyed(ADA, ["a", "b", "c"]) == {
-            "a": KeyedEarlier(one.id, "First words", "stored"),
-            "b": KeyedEarlier(one.id, "Other words", "reinforced"),
+            "a": KeyOutcome(one.id, "First words", "stored"),
+            "b": KeyOutcome(one.id, "Other words", "reinforced"),
         }
         assert await ledger.keyed(ADA, []) == {}
 
@@ -331,12 +331,12 @@ class LedgerContract:
         await ledger.commit(BOB, batch(theirs))
         await ledger.add_note(BOB, inbox)
         await apply(ledger, PatrolChanges(clusters=(group,)), BOB)
-        (subject,) = (await subjects(ledger, BOB)).values()
+        (subject,) = (await states(ledger, BOB)).values()
         marks = await ledger.pending(limit=100)
         await apply(
             ledger,
             PatrolChanges(
-                subjects=(replace(subject, status="dead", importance=0.0, cluster_id=None),),
+                states=(replace(subject, status="dead", importance=0.0, cluster_id=None),),
                 clusters=(replace(group, name="Mine now"),),
                 notes=(replace(inbox, state="done"),),
                 removed_clusters=(group.id,),
@@ -344,7 +344,7 @@ class LedgerContract:
             ADA,
         )
         ledger.activations.add(ADA, [Activation(theirs.id, 5, MOMENT)])
-        await ledger.activations.settle()
+        await ledger.activations.flush()
         assert await the(ledger, theirs, BOB) == theirs
         assert [one.name for one in await ledger.cluster_summaries(BOB)] == ["Theirs"]
         assert await ledger.unread_notes(BOB, type="todo") == [inbox]
@@ -512,12 +512,12 @@ class LedgerContract:
         await ledger.add_note(ADA, aside)
         of_note, of_memory = await ledger.search(ADA, asked("tea"))
         micros = 1740830400123457
-        assert of_memory == Hit(
+        assert of_memory == SearchHit(
             source="memories", id=one.id, timestamp=MOMENT, text=scene_to_text(one.scene, one.feeling),
             tags=("Food",), status="dying", position=(micros, one.id),
             stored_at=one.created_at, provenance=one.provenance, actors=("Marcel",),
         )  # fmt: skip
-        assert of_note == Hit(
+        assert of_note == SearchHit(
             source="notes", id=aside.id, timestamp=aside.created_at, text="Buy tea",
             stored_at=aside.created_at, provenance=Provenance(tool="notes"),
             position=(micros + 3_600_000_000, aside.id),
@@ -644,7 +644,7 @@ class LedgerContract:
         async with ledger.patrol(ADA) as transaction:
             read = {one.id: one for one in await everyone(ledger, transaction)}
             assert list(read) == [moved.id, counted.id]
-            assert read[moved.id] == Subject(
+            assert read[moved.id] == MemoryState(
                 id=moved.id, content_hash=moved.content_hash, importance=0.4, status="active", fresh=True,
                 pinned=False, cluster_id=None, absorbed_into=None, session_count=0, reactivation_count=0,
             )  # fmt: skip
@@ -654,7 +654,7 @@ class LedgerContract:
                 PatrolChanges(
                     new=(born,),
                     notes=(replace(waiting, state="done", reason="why"),),
-                    subjects=(
+                    states=(
                         replace(
                             read[moved.id],
                             status="dead",
@@ -672,7 +672,7 @@ class LedgerContract:
                 run=RUN,
                 step="assign",
             )
-            assert len(await transaction.subjects([moved.id, counted.id, born.id])) == 3
+            assert len(await transaction.states([moved.id, counted.id, born.id])) == 3
         await ledger.begin_run(ADA, RUN, MOMENT)
         await ledger.finish_run(ADA, RUN, MOMENT + timedelta(seconds=1), {"é": [1]})
         assert await the(ledger, moved) == replace(
@@ -688,7 +688,7 @@ class LedgerContract:
             assert (first.id, second) == (group.id, root)
             assert await transaction.clusters([root.id, ClusterId("none")]) == [root]
             [count] = await transaction.cluster_counts()
-            assert (count.cluster_id, count.active, count.dead, count.all) == (group.id, 0, 1, 1)
+            assert (count.cluster_id, count.active, count.dead, count.total) == (group.id, 0, 1, 1)
             assert await transaction.cluster_counts([root.id, ClusterId("none")]) == []
             assert await transaction.cluster_counts([group.id, root.id]) == [count]
             there = await transaction.members(group.id)
@@ -707,10 +707,10 @@ class LedgerContract:
     async def test_a_subject_leaves_a_mark_only_if_status_or_cluster_differ(self, ledger: AnyLedger) -> None:
         kept, died, joined, left = memory(), memory(), memory(), memory(cluster_id=ClusterId("c"))
         await ledger.commit(ADA, batch(kept, died, joined, left))
-        read = await subjects(ledger)
+        read = await states(ledger)
         await ledger.clear_marks([mark for mark, _ in await ledger.pending(limit=10)])
         changes = PatrolChanges(
-            subjects=(
+            states=(
                 replace(read[kept.id], session_count=9, importance=0.1, reactivation_count=3, fresh=False),
                 replace(read[died.id], status="dead"),
                 replace(read[joined.id], cluster_id=ClusterId("c")),
@@ -730,27 +730,27 @@ class LedgerContract:
         def later(minutes: int) -> datetime:
             return MOMENT + timedelta(minutes=minutes)
 
-        assert await ledger.lately() == []
+        assert await ledger.recent_activity() == []
         old = [memory(f"Old {n}", created_at=later(n)) for n in range(3)]
         await ledger.commit(ADA, batch(*old))
         await ledger.commit(BOB, batch(memory("Another's", scope=BOB, created_at=later(1))))
-        bobs = Lately(being_id=BOB.being_id, stored=1, first=later(1), latest=later(1))
-        assert await ledger.lately() == [
-            Lately(being_id=ADA.being_id, stored=3, first=later(0), latest=later(2)), bobs
+        bobs = RecentActivity(being_id=BOB.being_id, stored=1, first=later(1), latest=later(1))
+        assert await ledger.recent_activity() == [
+            RecentActivity(being_id=ADA.being_id, stored=3, first=later(0), latest=later(2)), bobs
         ]  # fmt: skip
         await self.patrolled(ledger, RunId("one"), later(10))
-        assert await ledger.lately() == [bobs]
+        assert await ledger.recent_activity() == [bobs]
         ledger.activations.add(ADA, [Activation(old[1].id, 1, later(20))])
-        await ledger.activations.settle()
-        recalled = Lately(being_id=ADA.being_id, stored=0, first=later(20), latest=later(20))
-        assert await ledger.lately() == [recalled, bobs]
+        await ledger.activations.flush()
+        recalled = RecentActivity(being_id=ADA.being_id, stored=0, first=later(20), latest=later(20))
+        assert await ledger.recent_activity() == [recalled, bobs]
         await ledger.commit(ADA, batch(memory("New", created_at=later(30))))
         await ledger.add_note(ADA, note("{}", type_="scene", at=later(15)))
-        everything = Lately(being_id=ADA.being_id, stored=2, first=later(15), latest=later(30))
-        assert await ledger.lately() == [everything, bobs]
+        everything = RecentActivity(being_id=ADA.being_id, stored=2, first=later(15), latest=later(30))
+        assert await ledger.recent_activity() == [everything, bobs]
         await self.patrolled(ledger, RunId("two"), later(40))
         await ledger.undo(ADA, RunId("two"), at=later(41))
-        assert await ledger.lately() == [bobs], "what was undone is not done again by itself"
+        assert await ledger.recent_activity() == [bobs], "what was undone is not done again by itself"
 
     async def test_what_a_patrol_writes_is_nothing_new_and_what_comes_while_it_runs_is(self, ledger: AnyLedger) -> None:
         """spec P12: else each patrol would bring the next."""
@@ -758,12 +758,14 @@ class LedgerContract:
         await ledger.begin_run(ADA, RUN, start)
         await ledger.commit(ADA, batch(memory("Meanwhile", created_at=since)))
         async with ledger.patrol(ADA) as transaction:
-            await transaction.tick(RUN)
+            await transaction.increment_session_counts(RUN)
             for tool in ("notes", "run_patrol"):
                 written = memory(f"By {tool}", created_at=since, provenance=Provenance(tool=tool))
                 await transaction.apply(PatrolChanges(new=(written,)), run=RUN, step="assign")
         await ledger.finish_run(ADA, RUN, since, {"steps": [{"name": "assign"}]})
-        assert await ledger.lately() == [Lately(being_id=ADA.being_id, stored=1, first=since, latest=since)]
+        assert await ledger.recent_activity() == [
+            RecentActivity(being_id=ADA.being_id, stored=1, first=since, latest=since)
+        ]
 
     async def test_a_run_that_was_rolled_back_or_only_carried_out_decisions_was_no_patrol(
         self, ledger: AnyLedger
@@ -774,26 +776,26 @@ class LedgerContract:
         await ledger.undo(ADA, RunId("killed"), at=MOMENT, state="rolled_back")
         await ledger.begin_run(ADA, RunId("decided"), MOMENT + timedelta(minutes=2))
         await ledger.finish_run(ADA, RunId("decided"), MOMENT, {"steps": [], "decided": [{"offer": "x"}]})
-        assert [one.stored for one in await ledger.lately()] == [1]
+        assert [one.stored for one in await ledger.recent_activity()] == [1]
 
     async def patrolled(self, ledger: AnyLedger, run: RunId, started: datetime) -> None:
         await ledger.begin_run(ADA, run, started)
         async with ledger.patrol(ADA) as transaction:
-            await transaction.tick(run)
+            await transaction.increment_session_counts(run)
         await ledger.finish_run(ADA, run, started + timedelta(seconds=1), {"steps": [{"name": "age"}]})
 
     async def test_a_patrol_left_with_an_exception_changes_nothing(self, ledger: AnyLedger) -> None:
         one = memory()
         await ledger.commit(ADA, batch(one))
         marks = await ledger.pending(limit=10)
-        (subject,) = (await subjects(ledger)).values()
+        (subject,) = (await states(ledger)).values()
 
         async def fail_after_applying() -> None:
             async with ledger.patrol(ADA) as transaction:
                 await transaction.apply(
                     PatrolChanges(
                         new=(memory("Never"),),
-                        subjects=(replace(subject, status="dead"),),
+                        states=(replace(subject, status="dead"),),
                         clusters=(cluster("c", "C", "c"),),
                     ),
                     run=RUN,
@@ -813,7 +815,7 @@ class LedgerContract:
         await ledger.commit(ADA, batch(one))
         async with asyncio.timeout(WAIT_S), ledger.patrol(ADA) as transaction:
             (subject,) = await everyone(ledger, transaction)
-            await transaction.apply(PatrolChanges(subjects=(replace(subject, status="dead"),)), run=RUN, step="assign")
+            await transaction.apply(PatrolChanges(states=(replace(subject, status="dead"),)), run=RUN, step="assign")
             store = asyncio.create_task(ledger.commit(ADA, batch(later)))
             reads = await asyncio.gather(*(ledger.memories(ADA, [one.id]) for _ in range(20)))
             assert reads == [[one]] * 20
@@ -832,7 +834,7 @@ class LedgerContract:
             async with ledger.patrol(ADA) as transaction:
                 (subject,) = await everyone(ledger, transaction)
                 await transaction.apply(
-                    PatrolChanges(subjects=(replace(subject, status="dead"),)), run=RUN, step="assign"
+                    PatrolChanges(states=(replace(subject, status="dead"),)), run=RUN, step="assign"
                 )
                 applied.set()
                 await asyncio.Event().wait()
@@ -892,7 +894,7 @@ class LedgerContract:
         ledger.activations.add(ADA, [Activation(active.id, 2, MOMENT), Activation(dying.id, 1, MOMENT)])
         ledger.activations.add(ADA, [Activation(memory_id(10**9), 1, MOMENT)])
         ledger.activations.add(ADA, [])
-        await ledger.activations.settle()
+        await ledger.activations.flush()
         assert await the(ledger, active) == replace(active, session_count=0, reactivation_count=4, last_activated=later)
         assert await the(ledger, dying) == replace(dying, session_count=0, reactivation_count=1, last_activated=MOMENT)
         assert await the(ledger, dead) == replace(dead, reactivation_count=2, last_activated=MOMENT)
@@ -913,7 +915,7 @@ class LedgerContract:
         async def recall() -> None:
             for _ in range(20):
                 ledger.activations.add(ADA, [Activation(one.id, 1, MOMENT)])
-                await ledger.activations.settle()
+                await ledger.activations.flush()
 
         await asyncio.gather(*(recall() for _ in range(5)))
         assert (await the(ledger, one)).reactivation_count == 100

@@ -13,10 +13,16 @@ from hypothesis import strategies as st
 
 from madeleine.memory.ingest.ports import Erased
 from madeleine.memory.model import BeingId, ClusterId, DatedAction, Memory, RunId, Scene, Status
-from madeleine.memory.patrol_records import DiaryEntry, KeptOffer, OfferId, PatrolChanges, Thoughts
+from madeleine.memory.patrol_records import (
+    DecisionRequestId,
+    DiaryEntry,
+    PatrolChanges,
+    StoredDecisionRequest,
+    Thoughts,
+)
 from madeleine.memory.rules.dynamics.decay import flagged
 from madeleine.memory.scope import Scope
-from madeleine.patrol.night import subject_of
+from madeleine.patrol.night import state_of
 from tests.contracts.forgetting_contract import LATER, ForgetfulLedger, change, stored
 from tests.contracts.ledger_contract import (
     ADA,
@@ -52,8 +58,8 @@ async def merged(ledger: AnyLedger, id_: RunId, survivor: Memory, absorbed: Memo
     to_be = replace(survivor, scene=replace(survivor.scene, when=(*survivor.scene.when, *entries)), importance=0.55)
     dead = replace(absorbed, status="dead", absorbed_into=survivor.id)
     vectors = {to_be.content_hash: vector(0, 1)}
-    subjects = (subject_of(to_be), subject_of(dead))
-    await run(ledger, id_, PatrolChanges(subjects=subjects, retold=(to_be,), model=MODEL, vectors=vectors))
+    subjects = (state_of(to_be), state_of(dead))
+    await run(ledger, id_, PatrolChanges(states=subjects, rewritten=(to_be,), model=MODEL, vectors=vectors))
     return to_be
 
 
@@ -61,9 +67,9 @@ def entry(text: str, *of: Memory, date: str = "2025-03-01", at: timedelta = time
     return DiaryEntry(date=date, text=text, sources=tuple(one.id for one in of), written_at=MOMENT + at)
 
 
-def offer(id_: str, *of: Memory, **body: Any) -> KeptOffer:
+def offer(id_: str, *of: Memory, **body: Any) -> StoredDecisionRequest:
     shown = {"memories": [{"id": one.id, "text": one.scene.action} for one in of]}
-    return KeptOffer(id=OfferId(id_), topic=id_, body=shown | body)
+    return StoredDecisionRequest(id=DecisionRequestId(id_), topic=id_, body=shown | body)
 
 
 class PatrolContract:
@@ -97,7 +103,7 @@ class PatrolContract:
             if one.status
             != flagged(one.status, importance=one.importance, session_count=one.session_count, pinned=one.pinned)
         }
-        assert {one.id for one in await ledger.patrol_view(scope).fading()} == expected
+        assert {one.id for one in await ledger.patrol_reads(scope).with_outdated_status()} == expected
 
     # --- diary and points
 
@@ -111,7 +117,7 @@ class PatrolContract:
         await run(ledger, SECOND, PatrolChanges(diary=later, thoughts=_points("Both.", stays, gone)))
         erased = await ledger.forget(ADA, [gone.id], at=LATER)
         assert erased == Erased((gone.id,), (), 1)
-        view = ledger.patrol_view(ADA)
+        view = ledger.patrol_reads(ADA)
         assert await view.last_diary() == entry("A harp.", stays)
         assert await view.thoughts() == Thoughts()
         assert (await ledger.forget(ADA, [stays.id], at=LATER)).diary_entries == 1
@@ -127,8 +133,8 @@ class PatrolContract:
         await ledger.forget(ADA, [gone.id], at=LATER)
         for run_id in (SECOND, FIRST):
             await ledger.undo(ADA, run_id, at=LATER)
-            assert await ledger.patrol_view(ADA).last_diary() is None
-            assert await ledger.patrol_view(ADA).thoughts() == Thoughts()
+            assert await ledger.patrol_reads(ADA).last_diary() is None
+            assert await ledger.patrol_reads(ADA).thoughts() == Thoughts()
 
     async def test_an_undo_brings_back_the_diary_of_before_that_told_nothing_of_it(
         self, ledger: ForgetfulLedger
@@ -140,8 +146,8 @@ class PatrolContract:
         await run(ledger, SECOND, second)
         await ledger.forget(ADA, [gone.id], at=LATER)
         await ledger.undo(ADA, SECOND, at=LATER)
-        assert await ledger.patrol_view(ADA).last_diary() == entry("A harp.", stays)
-        assert await ledger.patrol_view(ADA).thoughts() == _points("Harps.", stays)
+        assert await ledger.patrol_reads(ADA).last_diary() == entry("A harp.", stays)
+        assert await ledger.patrol_reads(ADA).thoughts() == _points("Harps.", stays)
 
     # --- offers
 
@@ -153,12 +159,12 @@ class PatrolContract:
             offer("shows", stays, gone), offer("other", stays, cluster="harps"),
             offer("named", stays, cluster="xylophone"), offer("before", stays, earlier="We sold something."),
         ]  # fmt: skip
-        await ledger.keep_offers(ADA, offers, at=MOMENT)
-        await ledger.keep_offers(BOB, [offer("theirs", stays, gone)], at=MOMENT)
+        await ledger.store_requests(ADA, offers, at=MOMENT)
+        await ledger.store_requests(BOB, [offer("theirs", stays, gone)], at=MOMENT)
         await ledger.forget(ADA, [gone.id], at=LATER)
         asked_for = [one.id for one in offers]
-        assert [one.id for one in await ledger.patrol_view(ADA).offers(asked_for)] == ["other"]
-        assert len(await ledger.patrol_view(BOB).offers([OfferId("theirs")])) == 1
+        assert [one.id for one in await ledger.patrol_reads(ADA).offers(asked_for)] == ["other"]
+        assert len(await ledger.patrol_reads(BOB).offers([DecisionRequestId("theirs")])) == 1
 
     # --- summaries
 
@@ -207,7 +213,7 @@ class PatrolContract:
         survivor, absorbed = memory("An auction"), memory(TOLD)
         await stored(ledger, survivor, absorbed)
         await merged(ledger, FIRST, survivor, absorbed)
-        await run(ledger, SECOND, PatrolChanges(subjects=(subject_of(absorbed),)))
+        await run(ledger, SECOND, PatrolChanges(states=(state_of(absorbed),)))
         assert (await the(ledger, absorbed)).absorbed_into is None
         assert (await ledger.forget(ADA, [absorbed.id], at=LATER)).related == (survivor.id,)
         assert (await the(ledger, survivor)).scene.when == ()
@@ -277,10 +283,10 @@ class PatrolContract:
         root = cluster("root", "Private", "root", is_root=True)
         mean = vector(*np.sqrt([0.5, 0.5]))
         named = cluster("c", "harp & xylophone", "root", vector=mean, model=MODEL)
-        in_c = tuple(replace(subject_of(one), cluster_id=named.id) for one in (gone, stays))
-        await run(ledger, FIRST, PatrolChanges(clusters=(root, named), subjects=in_c))
+        in_c = tuple(replace(state_of(one), cluster_id=named.id) for one in (gone, stays))
+        await run(ledger, FIRST, PatrolChanges(clusters=(root, named), states=in_c))
         at_root = tuple(replace(one, cluster_id=root.id) for one in in_c)
-        await run(ledger, SECOND, PatrolChanges(removed_clusters=(named.id,), subjects=at_root))
+        await run(ledger, SECOND, PatrolChanges(removed_clusters=(named.id,), states=at_root))
         await ledger.forget(ADA, [gone.id], at=LATER)
         await ledger.undo(ADA, SECOND, at=LATER)
         async with ledger.patrol(ADA) as transaction:

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from madeleine.inference.stems import stem
 from madeleine.memory.chat import MessageId
-from madeleine.memory.keyword_search import Hit, KeywordQuery, SearchSource, Tag, TagMatches, TagQuery
+from madeleine.memory.keyword_search import KeywordQuery, SearchHit, SearchSource, Tag, TagMatches, TagQuery
 from madeleine.memory.model import BeingId, Memory, Provenance
 from madeleine.memory.patrol_records import DiaryEntry, PatrolChanges
 from madeleine.memory.recall.ports import TagLedger
@@ -89,7 +89,7 @@ class SearchContract:
     async def test_a_message_that_is_found_says_who_said_it_when_and_where(self, ledger: SearchedLedger) -> None:
         said = await say(ledger, "Gern, Straßentee!", speaker="Zoé", client="desk", stored_at=MOMENT + DAY)
         [hit] = await ledger.search(ADA, asked("STRASSENTEE"))
-        assert hit == Hit(
+        assert hit == SearchHit(
             source="chat", id=said, timestamp=MOMENT, text="Gern, Straßentee!", stored_at=MOMENT + DAY,
             provenance=Provenance(tool="chat", client="desk", session_id="s"), actors=("Zoé",),
             position=(1740830400123457, said),
@@ -107,7 +107,7 @@ class SearchContract:
         entry = await write(ledger, "Ate a Madeleine", one, two, of_bob)
         [hit] = await ledger.search(ADA, asked("madeleine"))
         start = datetime(2025, 3, 1, tzinfo=UTC)
-        assert hit == Hit(
+        assert hit == SearchHit(
             source="diary", id="2025-03-01", timestamp=start, text="Ate a Madeleine", stored_at=entry.written_at,
             provenance=Provenance(tool="diary"), tags=("Food", "Trips"),
             position=(int(start.timestamp()) * 1_000_000, "2025-03-01"),

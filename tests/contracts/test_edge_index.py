@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from madeleine.memory.candidates import IndexPoint
-from madeleine.memory.errors import IndexTorn, IndexUnavailable
+from madeleine.memory.errors import IndexNeedsRebuild, IndexUnavailable
 from madeleine.memory.model import LIVING, MemoryId, ModelName
 from madeleine.storage.qdrant import edge
 from madeleine.storage.qdrant.edge import EdgeIndex
@@ -74,7 +74,7 @@ class TestEdgeIndex(IndexContract):
         await first.upsert(random_points(5, seed=3))
         await first.close()
         other = Fingerprint(model=ModelName("another"), dim=DIM)
-        with pytest.raises(IndexTorn):
+        with pytest.raises(IndexNeedsRebuild):
             await EdgeIndex.open(tmp_path / "i", other)
         anew = await EdgeIndex.create_anew(tmp_path / "i", other)
         assert await anew.count() == 0
@@ -85,7 +85,7 @@ class TestEdgeIndex(IndexContract):
         first = await EdgeIndex.open(tmp_path / "i", FINGERPRINT)
         with pytest.raises(IndexUnavailable) as told:
             await EdgeIndex.open(tmp_path / "i", FINGERPRINT)
-        assert not isinstance(told.value, IndexTorn)
+        assert not isinstance(told.value, IndexNeedsRebuild)
         await first.upsert(random_points(5, seed=3))
         await first.close()
         second = await EdgeIndex.open(tmp_path / "i", FINGERPRINT)

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from madeleine.inference.language.config import LanguageConfig
-from madeleine.inference.language.opening import open_language_model
+from madeleine.inference.language.structured_model import open_language_model
 from madeleine.memory.errors import LanguageModelUnavailable
 from madeleine.memory.language import Spent
 from tests.contracts.language_model_contract import GOOD, PRIVATE, Kind, LanguageModelContract, Open, prompt
@@ -99,7 +99,7 @@ class TestOpenAI(LanguageModelContract):
 ASK = """
 import asyncio, sys
 from madeleine.inference.language.config import LanguageConfig
-from madeleine.inference.language.opening import open_language_model
+from madeleine.inference.language.structured_model import open_language_model
 from madeleine.server.logs import start_logging
 from tests.contracts.language_model_contract import Kind, prompt
 
@@ -139,7 +139,7 @@ def test_without_a_key_there_is_no_model(protocol: Protocol, url: str) -> None:
 def test_no_sdk_is_imported_before_a_model_is_asked() -> None:
     """They take longer to import than all that Madeleine needs to answer."""
     code = (
-        "import sys; from madeleine.inference.language.opening import open_language_model as o; "
+        "import sys; from madeleine.inference.language.structured_model import open_language_model as o; "
         "import madeleine.server.wiring.open_memory;"
         "from madeleine.inference.language.config import LanguageConfig as C;"
         "o(C(protocol='anthropic', small_model='s', large_model='l'), 'k');"

@@ -102,7 +102,7 @@ async def test_recently_activated_are_alive_activated_and_ones_own_the_latest_fi
     for n, one in enumerate([*found, dead, told]):
         ledger.activations.add(ADA, [Activation(one.id, 1, MOMENT + timedelta(minutes=n))])
     ledger.activations.add(BOB, [Activation(bobs.id, 1, MOMENT + timedelta(days=1))])
-    await ledger.activations.settle()
+    await ledger.activations.flush()
     recent_ones = await ledger.recently_activated(ADA, limit=3)
     assert [one.scene.action for one in recent_ones] == ["m3", "m2", "m1"]
 

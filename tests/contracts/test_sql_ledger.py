@@ -154,7 +154,7 @@ class TestSqlLedger(LedgerContract, ForgettingContract, PatrolContract, SearchCo
                 await ledger.undo(ADA, RunId("old"), at=MOMENT)
             assert await ledger.runs(ADA, limit=9) == [run]
             await ledger.commit(ADA, batch(memory(created_at=run.started)))
-            assert await ledger.lately() == [], "it was a patrol all the same"
+            assert await ledger.recent_activity() == [], "it was a patrol all the same"
 
     async def test_a_store_from_before_the_clock_keeps_every_count_and_what_it_embeds_is_found_again(
         self, path: Path
@@ -176,7 +176,7 @@ class TestSqlLedger(LedgerContract, ForgettingContract, PatrolContract, SearchCo
                 connection.execute(f"INSERT INTO memories ({', '.join(columns)}) VALUES ({marks})", values)
         async with open_ledger(path) as ledger:
             assert await ledger.memories(ADA, [old.id for old in olds]) == olds
-            found = await ledger.patrol_view(ADA).subjects([old.id for old in olds])
+            found = await ledger.patrol_reads(ADA).states([old.id for old in olds])
             assert [one.content_hash for one in found] == [old.content_hash for old in olds]
 
     async def test_a_store_of_a_newer_version_is_refused_and_left_alone(self, path: Path) -> None:
@@ -270,9 +270,9 @@ class TestSqlLedger(LedgerContract, ForgettingContract, PatrolContract, SearchCo
                 ledger.activations.add(ADA, [Activation(one.id, 1, MOMENT)])
                 await asyncio.wait_for(failed.wait(), 10)
                 with pytest.raises(StorageFull):
-                    await ledger.activations.settle()
+                    await ledger.activations.flush()
                 ledger.activations.add(ADA, [Activation(one.id, 2, MOMENT)])
-            await ledger.activations.settle()
+            await ledger.activations.flush()
             assert (await the(ledger, one)).reactivation_count == 3
 
     async def test_a_settle_that_is_cancelled_counts_each_activation_once(self, path: Path) -> None:
@@ -280,12 +280,12 @@ class TestSqlLedger(LedgerContract, ForgettingContract, PatrolContract, SearchCo
             await ledger.commit(ADA, batch(one := memory()))
             for turns in range(20):
                 ledger.activations.add(ADA, [Activation(one.id, 1, MOMENT)])
-                settle = asyncio.create_task(ledger.activations.settle())
+                settle = asyncio.create_task(ledger.activations.flush())
                 for _ in range(turns):
                     await asyncio.sleep(0)
                 settle.cancel()
                 await asyncio.wait({settle})
-            await ledger.activations.settle()
+            await ledger.activations.flush()
             assert (await the(ledger, one)).reactivation_count == 20
 
     async def test_a_patrol_of_many_memories_is_applied_whole(self, path: Path) -> None:
@@ -295,7 +295,7 @@ class TestSqlLedger(LedgerContract, ForgettingContract, PatrolContract, SearchCo
             async with ledger.patrol(ADA) as transaction:
                 read = await everyone(ledger, transaction)
                 assert [one.id for one in read] == [one.id for one in many]
-                await transaction.apply(PatrolChanges(subjects=tuple(read)), run=RUN, step="assign")
+                await transaction.apply(PatrolChanges(states=tuple(read)), run=RUN, step="assign")
             assert len(await ledger.pending(limit=5000)) == 2000
 
     async def test_a_checkpoint_moves_the_log_into_the_file(self, path: Path) -> None:

@@ -15,9 +15,9 @@ from typing import Any
 
 import pytest
 
-from madeleine.server.attach.address import ABOUT, LOCK, find
-from madeleine.server.attach.finding import reach, silent
-from madeleine.server.attach.hello import PROTOCOL, Hello, NoHost, read_hello, reply
+from madeleine.server.attach.address import ABOUT, LOCK, find_address
+from madeleine.server.attach.connector import connect_to_host, no_answer_message
+from madeleine.server.attach.handshake import PROTOCOL, HostRequest, NoHost, parse_request, reply
 from madeleine.server.attach.lock import hold
 from tests.e2e.hosting import asking, hosted, hosts_of, madeleine, mode, no_host_left, status
 from tests.e2e.serving import ask
@@ -40,7 +40,7 @@ def another_installation(data_dir: Path, *, protocol: int) -> Iterator[list[str]
     data_dir.mkdir(mode=0o700)
     wanted: list[str] = []
     listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-    listener.bind(find(data_dir).path)
+    listener.bind(find_address(data_dir).path)
     listener.listen()
 
     def serve() -> None:
@@ -50,7 +50,7 @@ def another_installation(data_dir: Path, *, protocol: int) -> Iterator[list[str]
             while "stop" not in wanted:
                 link, _ = listener.accept()
                 with link, link.makefile("rb") as lines:
-                    hello = read_hello(lines.readline())
+                    hello = parse_request(lines.readline())
                     wanted.append(hello.want)
                     no = {} if hello.want == "stop" else {"error": "update one of us"}
                     answer = json.loads(reply(version="x", pid=0, **no))
@@ -67,8 +67,8 @@ def another_installation(data_dir: Path, *, protocol: int) -> Iterator[list[str]
     finally:
         if thread.is_alive():
             with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as link:
-                link.connect(find(data_dir).path)
-                link.sendall(Hello(want="stop").line())
+                link.connect(find_address(data_dir).path)
+                link.sendall(HostRequest(want="stop").line())
                 link.recv(1)
         thread.join(timeout=60)
 
@@ -96,7 +96,7 @@ def test_a_host_says_so_to_a_client_of_another_protocol(settled: Path) -> None:
 
 def greeting(data_dir: Path, hello: dict[str, Any]) -> Any:
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as link, link.makefile("rb") as lines:
-        link.connect(find(data_dir).path)
+        link.connect(find_address(data_dir).path)
         link.sendall(json.dumps({"madeleine": hello}).encode() + b"\n")
         line = lines.readline()
         return json.loads(line)["madeleine"] if line else None
@@ -107,7 +107,7 @@ def greeting(data_dir: Path, hello: dict[str, Any]) -> Any:
 )
 async def test_a_caller_that_does_not_say_hello_properly_is_hung_up_on(settled: Path, line: bytes) -> None:
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as link:
-        link.connect(find(settled).path)
+        link.connect(find_address(settled).path)
         link.sendall(line)
         assert link.recv(100) == b""
     async with hosted(settled) as client:
@@ -133,14 +133,14 @@ def test_over_loopback_who_does_not_know_the_token_gets_no_answer(data_dir: Path
     with asking(data_dir, more={"MADELEINE_ATTACH": "tcp"}) as asker:
         asker.store(0, "The lamp is broken")
         asker.wait_for(1)
-        address = find(data_dir)
+        address = find_address(data_dir)
         assert mode(data_dir / ABOUT) == 0o600
         for token in ("", "wrong", address.token[:-1]):
             with socket.create_connection(("127.0.0.1", address.port), timeout=60) as link:
-                link.sendall(Hello(token=token).line())
+                link.sendall(HostRequest(token=token).line())
                 assert link.recv(100) == b""
         with socket.create_connection(("127.0.0.1", address.port), timeout=60) as link:
-            link.sendall(Hello(want="status", token=address.token).line())
+            link.sendall(HostRequest(want="status", token=address.token).line())
             assert json.loads(link.recv(65536))["madeleine"]["ok"]
 
 
@@ -166,8 +166,8 @@ def test_a_host_that_does_not_answer_is_told_of_with_its_id(data_dir: Path) -> N
             waiting.process.send_signal(signal.SIGTERM)
             assert waiting.process.wait(timeout=20) == 0, "who waits for a host can be told to end"
         with pytest.raises(NoHost):
-            reach(data_dir, Hello(want="status"), seconds=0.2)
-        assert f"(id {pid}) does not answer" in silent(data_dir)
+            connect_to_host(data_dir, HostRequest(want="status"), seconds=0.2)
+        assert f"(id {pid}) does not answer" in no_answer_message(data_dir)
         os.kill(pid, signal.SIGCONT)
         assert status(data_dir)["pid"] == pid
 

@@ -24,9 +24,9 @@ from madeleine.memory.ingest.notes import add_note
 from madeleine.memory.ingest.store import NewScene
 from madeleine.memory.keyword_search import KeywordQuery
 from madeleine.memory.language import Prompt
-from madeleine.memory.model import Changes, DatedAction, Memory, Scene
+from madeleine.memory.model import DatedAction, Memory, MemoryChanges, Scene
 from madeleine.memory.watch.extraction import Extracted
-from madeleine.memory.watch.observe import Drawn, Observation
+from madeleine.memory.watch.observe import AgentMemory, Observation
 from madeleine.server.settings.settings import Settings
 from madeleine.server.wiring.open_memory import OpenMemory, open_memory
 from tests.doubles import ADA, BOB, NOW
@@ -79,9 +79,9 @@ async def lived(memory: OpenMemory, chance: random.Random) -> Memory:
     [again] = await memory.use.store(ADA, [replace(SECRET, key="key-zzyzx-2")])
     assert (again.status, again.memory.id) == ("reinforced", secret.id)
     await memory.use.patrol(ADA)
-    await memory.use.revisit.by_ids(ADA, [secret.id])
+    await memory.use.browse.by_ids(ADA, [secret.id])
     await memory.keeper.catch_up()
-    await memory.use.update(ADA, secret.id, Changes(text=CORRECTED, themes=("xylophonisers", "secret-gardens")))
+    await memory.use.update(ADA, secret.id, MemoryChanges(text=CORRECTED, themes=("xylophonisers", "secret-gardens")))
     await memory.use.store(ADA, filling(chance, 60))
     await memory.use.patrol(ADA)
     return secret
@@ -93,7 +93,7 @@ async def test_nothing_of_a_forgotten_memory_is_in_any_file(tmp_path: Path, seed
     async with open_memory(Settings(data_dir=tmp_path), embedder=embedder) as memory:
         secret = await lived(memory, random.Random(seed))
         rows = [embedder.vector(secret.embed_text)]
-        [now] = (await memory.use.revisit.by_ids(ADA, [secret.id])).memories
+        [now] = (await memory.use.browse.by_ids(ADA, [secret.id])).memories
         rows.append(embedder.vector(now.embed_text))
         assert set(found_in(tmp_path, MORE_WORDS, rows[1:])) == {*MORE_WORDS, "vector"}  # it finds what is there
         told = await memory.use.forget(ADA, [secret.id])
@@ -112,22 +112,22 @@ async def test_the_note_that_it_came_from_and_the_cluster_that_it_named_are_gone
             noted = scene | {"action": f"Zoé buried a xylophoniser number {number}"}
             await add_note(memory.ledger, ADA, json.dumps(noted), now=NOW)
         await memory.use.patrol(ADA)
-        [named] = [one for one in await memory.use.revisit.clusters(ADA) if not one.is_root]
+        [named] = [one for one in await memory.use.browse.clusters(ADA) if not one.is_root]
         assert named.name == "xylophonisers"
-        inside = await memory.use.revisit.by_cluster(ADA, named.id, limit=9)
+        inside = await memory.use.browse.by_cluster(ADA, named.id, limit=9)
         rows = [embedder.vector(one.embed_text) for one in inside.memories]
         assert found_in(tmp_path, ["xylophonisers", "Brandauerin"], rows)
         told = await memory.use.forget(ADA, [one.id for one in inside.memories])
         assert told.bytes_gone
         assert found_in(tmp_path, ["xylophoniser", "Brandauerin"], rows) == {}
-        assert [one.name for one in await memory.use.revisit.clusters(ADA) if not one.is_root] == []
+        assert [one.name for one in await memory.use.browse.clusters(ADA) if not one.is_root] == []
 
 
 async def test_the_messages_that_it_was_drawn_from_are_gone_too(tmp_path: Path) -> None:
     """With the title of their session, and with a key and an index of their words. And messages that are forgotten by
     themselves."""
     words = ("xylophoniser", "quincewood", "Brandauerin", "zwischenlagered", "marzipanstone", "key-zzyzx")
-    drawn = Drawn(Extracted("Zoé buried a xylophoniser", ("joy",), 0.7, "Bury xylophonisers deeper"), (0,))
+    drawn = AgentMemory(Extracted("Zoé buried a xylophoniser", ("joy",), 0.7, "Bury xylophonisers deeper"), (0,))
     async with open_memory(Settings(data_dir=tmp_path), embedder=DenseWords(dim=96)) as memory:
         filler = [NewMessage(role="assistant", text=scene.scene.action) for scene in filling(random.Random(1), 90)]
         text = "I buried the xylophoniser under the quincewood. " + "It was a long evening. " * 400
@@ -227,7 +227,7 @@ async def test_what_another_memory_has_in_common_with_it_stays(tmp_path: Path) -
         row = embedder.vector(theirs.memory.embed_text)
         assert found_in(tmp_path, ["Brandauerin"])
         assert found_in(tmp_path, vectors=[row])
-        assert (await memory.use.revisit.by_ids(BOB, [theirs.memory.id])).memories == (theirs.memory,)
+        assert (await memory.use.browse.by_ids(BOB, [theirs.memory.id])).memories == (theirs.memory,)
         await memory.use.forget(BOB, [theirs.memory.id])
         assert found_in(tmp_path, ["Brandauerin", "xylophoniser"], [row]) == {}
 
@@ -248,12 +248,12 @@ async def test_while_others_store_recall_and_patrol_nothing_else_is_lost_and_not
         async def look() -> None:
             while busy:
                 await memory.use.search(ADA, _anything())
-                await memory.use.revisit.by_ids(ADA, [one.id for one in secrets])
+                await memory.use.browse.by_ids(ADA, [one.id for one in secrets])
 
         async def tend() -> None:
             while busy:
                 await memory.use.patrol(ADA)
-                await memory.keeper.fill_in_vectors()
+                await memory.keeper.embed_missing()
 
         async def forget(secret: Memory) -> Forgotten:
             secrets.append(secret)

@@ -19,7 +19,7 @@ from pathlib import Path
 import pytest
 
 from madeleine.memory.candidates import IndexPoint
-from madeleine.memory.errors import IndexTorn, IndexUnavailable
+from madeleine.memory.errors import IndexNeedsRebuild, IndexUnavailable
 from madeleine.storage.qdrant.copying import copy_tree
 from madeleine.storage.qdrant.edge import EdgeIndex
 from tests.contracts.index_contract import ADA, FINGERPRINT, Asked, candidates, memory_id, point, random_points
@@ -36,7 +36,7 @@ def points_with_a_common_word(count: int, *, start: int = 1) -> list[IndexPoint]
 
 
 async def ids_of(index: EdgeIndex) -> set[str]:
-    question = Asked(words="everything", vector=None, statuses=(), by_words=10 * POINTS)
+    question = Asked(words="everything", vector=None, statuses=(), sparse_limit=10 * POINTS)
     return set((await candidates(index, ADA, question)).ids)
 
 
@@ -56,7 +56,7 @@ def opened_outcome(directory: Path) -> str:
     async def look() -> str:
         try:
             index = await EdgeIndex.open(directory, FINGERPRINT)
-        except IndexTorn:
+        except IndexNeedsRebuild:
             return "torn"
         complete = await index.count() == POINTS and await ids_of(index) == {memory_id(n + 1) for n in range(POINTS)}
         await index.close()
@@ -161,7 +161,7 @@ def test_a_killed_process_loses_no_answered_upsert_and_needs_no_rebuild(
 async def test_an_index_whose_opening_ended_the_process_is_torn_at_the_next_start(tmp_path: Path) -> None:
     await build(tmp_path / "index", optimized=False)
     (tmp_path / "index" / "opening").touch()
-    with pytest.raises(IndexTorn):
+    with pytest.raises(IndexNeedsRebuild):
         await EdgeIndex.open(tmp_path / "index", FINGERPRINT)
     anew = await EdgeIndex.create_anew(tmp_path / "index", FINGERPRINT)
     assert await anew.count() == 0
@@ -174,7 +174,7 @@ async def test_scribbled_metadata_is_torn(tmp_path: Path) -> None:
     for path in sorted((tmp_path / "index").rglob("*.json")):
         content = path.read_bytes()
         path.write_bytes(b"\x00" * len(content))
-        with pytest.raises(IndexTorn):
+        with pytest.raises(IndexNeedsRebuild):
             await EdgeIndex.open(tmp_path / "index", FINGERPRINT)
         path.write_bytes(content)
     await (await EdgeIndex.open(tmp_path / "index", FINGERPRINT)).close()
@@ -182,7 +182,7 @@ async def test_scribbled_metadata_is_torn(tmp_path: Path) -> None:
 
 async def test_a_directory_that_never_got_its_list_of_files_is_torn(tmp_path: Path) -> None:
     (tmp_path / "index" / "generation-1").mkdir(parents=True)
-    with pytest.raises(IndexTorn):
+    with pytest.raises(IndexNeedsRebuild):
         await EdgeIndex.open(tmp_path / "index", FINGERPRINT)
 
 

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from madeleine.memory.model import BeingId, MemoryId
-from madeleine.memory.rules.ranking.profiles import PROFILES
+from madeleine.memory.rules.ranking.profiles import RANKING_PROFILES
 from madeleine.memory.scope import Scope
 from madeleine.server.settings.settings import Settings
 from madeleine.server.wiring.open_memory import open_memory
@@ -99,7 +99,7 @@ class Caller:
         query = self.chance.choice([self.words(2), " ".join(f"zz{being}zz" for being in BEINGS)])
         form = self.chance.choice(["fragments", "memories", "prompt"])
         arguments = {"query": query, "limit": self.chance.randrange(1, 50), "format": form}
-        return "recall", arguments | {"ranking": self.chance.choice(PROFILES)}
+        return "recall", arguments | {"ranking": self.chance.choice(RANKING_PROFILES)}
 
     def search(self) -> tuple[str, dict[str, Any]]:
         query = self.chance.choice([self.words(2), "zz", "%", "_", f"zz{self.chance.choice(BEINGS)}zz"])
@@ -160,7 +160,7 @@ async def test_random_calls_of_three_beings_never_show_anything_of_another(tmp_p
                 changed.append(answer.structured_content["id"])
             erased += answer.structured_content.get("erased", [])
         for id_ in owner.keys() - {*seen["cluster"], *seen["message"], *erased}:
-            [whole] = (await memory.use.revisit.by_ids(Scope(BeingId(owner[id_])), [MemoryId(id_)])).memories
+            [whole] = (await memory.use.browse.by_ids(Scope(BeingId(owner[id_])), [MemoryId(id_)])).memories
             assert f"zz{owner[id_]}zz" in whole.scene.action  # nobody else has changed or erased it
     assert succeeded > calls * 0.7
     assert all(len(found) > 3 for found in seen.values())

@@ -31,13 +31,13 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from madeleine.memory.candidates import Pool, Traits
-from madeleine.memory.rules.ranking.asking import (
+from madeleine.memory.candidates import CandidatePool, RankingFeatures
+from madeleine.memory.rules.ranking.wording import (
     asks_about_oneself,
     asks_for_advice,
     asks_when,
     feeling_in,
-    query_words,
+    read_query,
 )
 
 Floats = NDArray[np.float64]
@@ -84,12 +84,12 @@ def first_name(actor: str) -> str:
     return found.group() if found else ""
 
 
-def speaker(traits: Traits) -> str:
+def speaker(features: RankingFeatures) -> str:
     """The first name of who said it; "" where that is not known."""
-    return first_name(traits.actors[0]) if traits.actors else ""
+    return first_name(features.actors[0]) if features.actors else ""
 
 
-def blend(pool: Pool, *, dense_trust: float, words: float) -> NDArray[np.float32]:
+def blend(pool: CandidatePool, *, dense_trust: float, words: float) -> NDArray[np.float32]:
     """float32, (n,): f above. BM25 is scaled by the best of the pool, cosine taken as it is."""
     bm25 = pool.bm25
     best = float(bm25.max(initial=0.0))
@@ -98,24 +98,24 @@ def blend(pool: Pool, *, dense_trust: float, words: float) -> NDArray[np.float32
     return np.asarray(share * scaled + (1 - share) * pool.cosine, np.float32)
 
 
-def with_its_turns(f: Floats, traits: Sequence[Traits], weights: RankingWeights, trust: float) -> Floats:
+def with_its_turns(f: Floats, features: Sequence[RankingFeatures], weights: RankingWeights, trust: float) -> Floats:
     """float64, (n,): g above."""
-    places = {(one.session_id, one.turn): at for at, one in enumerate(traits) if one.session_id}
+    places = {(one.session_id, one.turn): at for at, one in enumerate(features) if one.session_id}
     least = max(0.0, f.min()) if len(f) >= MANY else 0.0
     g, apart = f.copy(), f - least
-    for at, one in enumerate(traits):
+    for at, one in enumerate(features):
         if not one.session_id:
             continue
         after = places.get((one.session_id, one.turn + 1))
         before = places.get((one.session_id, one.turn - 1))
         if after is not None:
             g[at] += trust * weights.next_turn * apart[after]
-        if before is not None and answers(one, traits[before]):
+        if before is not None and answers(one, features[before]):
             g[at] += trust * weights.question * apart[before]
     return g
 
 
-def answers(one: Traits, before: Traits) -> bool:
+def answers(one: RankingFeatures, before: RankingFeatures) -> bool:
     """A person answers what another has asked. Not the user of an assistant, and not the assistant: the one goes on
     with their own matter, the other tells what is known anyhow."""
     said = speaker(one)
@@ -128,38 +128,38 @@ def answers(one: Traits, before: Traits) -> bool:
     )
 
 
-def best_of_session(g: Floats, traits: Sequence[Traits]) -> Floats:
+def best_of_session(g: Floats, features: Sequence[RankingFeatures]) -> Floats:
     """float64, (n,): the greatest g of those of the same session; its own without a session."""
     best: dict[str, float] = {}
-    for one, value in zip(traits, g.tolist(), strict=True):
+    for one, value in zip(features, g.tolist(), strict=True):
         best[one.session_id] = max(value, best.get(one.session_id, value))
     return np.asarray(
-        [best[one.session_id] if one.session_id else own for one, own in zip(traits, g.tolist(), strict=True)]
+        [best[one.session_id] if one.session_id else own for one, own in zip(features, g.tolist(), strict=True)]
     )
 
 
-def shared_emotions(query: str, f: Floats, traits: Sequence[Traits], emotions: frozenset[str]) -> Floats:
+def shared_emotions(query: str, f: Floats, features: Sequence[RankingFeatures], emotions: frozenset[str]) -> Floats:
     """float64, (n,), in [0, 1] (spec T7): the share of the emotions that each candidate has, as far as they count."""
-    asked = feeling_in(query)
-    if not emotions or asked == "beside" or not len(f):
+    if not emotions or not len(f) or (asked := feeling_in(read_query(query))) == "beside":
         return np.zeros(len(f))
-    shares = np.asarray([len(emotions.intersection(one.emotions)) / len(emotions) for one in traits])
+    shares = np.asarray([len(emotions.intersection(one.emotions)) / len(emotions) for one in features])
     return shares if asked == "asked" else shares * np.clip(1 - (f.max() - f) / EMOTION_WITHIN, 0, 1)
 
 
-def prior_of(query: str, weights: RankingWeights) -> Callable[[Traits], float]:
+def prior_of(query: str, weights: RankingWeights) -> Callable[[RankingFeatures], float]:
     """What a candidate is worth for this query whatever it is about."""
-    asked = query_words(query)
-    oneself, when, advice = asks_about_oneself(query), asks_when(query), asks_for_advice(query)
+    query_words = frozenset(_WORD.findall(query.casefold().replace("'", "").replace("’", "")))
+    reading = read_query(query)
+    oneself, when, advice = asks_about_oneself(reading), asks_when(reading), asks_for_advice(reading)
 
-    def told_by_oneself(one: Traits) -> float:
+    def told_by_oneself(one: RankingFeatures) -> float:
         if not one.actors:
             return weights.first_person * one.signals.first_person
         return weights.user * (speaker(one) in _USERS)
 
-    def prior(one: Traits) -> float:
+    def prior(one: RankingFeatures) -> float:
         found = weights.length * min(one.words, weights.length_words) / weights.length_words
-        if any((name := first_name(actor)) in asked and name not in _USERS for actor in one.actors):
+        if any((name := first_name(actor)) in query_words and name not in _USERS for actor in one.actors):
             found += weights.actor
         if oneself:
             found += told_by_oneself(one)
@@ -174,7 +174,7 @@ def prior_of(query: str, weights: RankingWeights) -> Callable[[Traits], float]:
 
 def blended(
     query: str,
-    pool: Pool,
+    pool: CandidatePool,
     matching: NDArray[np.intp],
     *,
     dense_trust: float,
@@ -188,13 +188,13 @@ def blended(
     if not len(matching):
         return np.zeros(0, np.float32)
     f = np.asarray(blend(pool, dense_trust=dense_trust, words=weights.words)[matching], np.float64)
-    traits = [pool.traits[at] for at in matching]
-    g = with_its_turns(f, traits, weights, dense_trust)
+    features = [pool.features[at] for at in matching]
+    g = with_its_turns(f, features, weights, dense_trust)
     prior = prior_of(query, weights)
     sums = (
-        weights.emotion * shared_emotions(query, f, traits, emotions)
+        weights.emotion * shared_emotions(query, f, features, emotions)
         + g
-        + weights.session * best_of_session(g, traits)
-        + np.asarray([prior(one) for one in traits])
+        + weights.session * best_of_session(g, features)
+        + np.asarray([prior(one) for one in features])
     )
     return np.asarray(np.clip(sums / weights.greatest, 0, 1), np.float32)

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from madeleine.memory.candidates import Pool
+from madeleine.memory.candidates import CandidatePool
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +37,7 @@ class MatchThresholds:
     tell what is meant, and a pair of signs is less than a word. Costs JSQuAD 0.1 points of nDCG@10 instead of 0.3."""
 
 
-def word_coverage(pool: Pool) -> NDArray[np.float32]:
+def word_coverage(pool: CandidatePool) -> NDArray[np.float32]:
     """float32, (n,): the share in [0, 1] of the query's IDF that each candidate holds; 0 for a query without terms."""
     return _covered(pool.weights > 0, pool.idf)
 
@@ -49,7 +49,7 @@ def _covered(held: NDArray[np.bool_], idf: NDArray[np.float32]) -> NDArray[np.fl
     return np.asarray((held @ idf) / total, np.float32)
 
 
-def matches(pool: Pool, *, dense_trust: float, thresholds: MatchThresholds) -> NDArray[np.bool_]:
+def matches(pool: CandidatePool, *, dense_trust: float, thresholds: MatchThresholds) -> NDArray[np.bool_]:
     """bool, (n,). `dense_trust` in [0, 1] scales the cosines of a query in a script that the model does not know."""
     t = thresholds
     cosine = pool.cosine * dense_trust

@@ -18,20 +18,22 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Literal, get_args
+from typing import Annotated, Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
+from pydantic import Field
 
-from madeleine.memory.candidates import Pool, Vitals
+from madeleine.memory.candidates import CandidatePool, RankingState
 from madeleine.memory.rules.ranking.matching import word_coverage
 
-Profile = Literal["blended", "rrf", "linear", "associative"]
-PROFILES: tuple[Profile, ...] = get_args(Profile)
+RankingProfile = Literal["blended", "rrf", "linear", "associative"]
+RANKING_PROFILES: tuple[RankingProfile, ...] = get_args(RankingProfile)
 
 HALF_REINFORCED = 3
 """Times told again that count half of what any number of times can."""
 _HOUR = timedelta(hours=1)
+Weight = Annotated[float, Field(ge=0, le=1)]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,11 +50,11 @@ class LinearWeights:
 class AssociativeWeights:
     """ruling 9"""
 
-    similarity: float = 0.45
-    importance: float = 0.20
-    recency: float = 0.15
-    reinforcement: float = 0.10
-    emotion: float = 0.10
+    similarity: Weight = 0.45
+    importance: Weight = 0.20
+    recency: Weight = 0.15
+    reinforcement: Weight = 0.10
+    emotion: Weight = 0.10
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,7 +65,7 @@ class ProfileWeights:
     """Of recency: half after 69 hours."""
 
 
-def similarity(pool: Pool, *, dense_trust: float) -> NDArray[np.float32]:
+def similarity(pool: CandidatePool, *, dense_trust: float) -> NDArray[np.float32]:
     """float32, (n,), in [0, 1]: the cosine, as far as the model can read the query; for the rest, and where there is no
     vector, the share of the query's words that the candidate holds."""
     cosine = np.clip(pool.cosine, 0, 1)
@@ -87,19 +89,19 @@ def in_order(count: int) -> NDArray[np.float32]:
 
 
 def linear(
-    similarity: NDArray[np.float32], vitals: Sequence[Vitals], *, now: datetime, weights: ProfileWeights
+    similarity: NDArray[np.float32], states: Sequence[RankingState], *, now: datetime, weights: ProfileWeights
 ) -> NDArray[np.float32]:
     """float32, (m,), in [0, 1], of candidates of that similarity."""
     w = weights.linear
     relevance = np.minimum(similarity + w.personal_boost, 1)
-    since = [recency(now - one.happened_at, decay_per_hour=weights.decay_per_hour) for one in vitals]
+    since = [recency(now - one.happened_at, decay_per_hour=weights.decay_per_hour) for one in states]
     combined = w.relevance * relevance + w.recency * np.asarray(since)
     return _share(combined, w.relevance + w.recency)
 
 
 def associative(
     similarity: NDArray[np.float32],
-    vitals: Sequence[Vitals],
+    states: Sequence[RankingState],
     shared_emotions: Sequence[float] | NDArray[np.float64],
     *,
     now: datetime,
@@ -107,12 +109,12 @@ def associative(
 ) -> NDArray[np.float32]:
     """float32, (m,), in [0, 1]. `shared_emotions`: of each candidate the share of the asked labels that it has."""
     w = weights.associative
-    since = [recency(now - one.last_active, decay_per_hour=weights.decay_per_hour) for one in vitals]
+    since = [recency(now - one.last_active, decay_per_hour=weights.decay_per_hour) for one in states]
     combined = (
         w.similarity * similarity
-        + w.importance * np.asarray([one.importance for one in vitals])
+        + w.importance * np.asarray([one.importance for one in states])
         + w.recency * np.asarray(since)
-        + w.reinforcement * np.asarray([reinforcement(one.access_count) for one in vitals])
+        + w.reinforcement * np.asarray([reinforcement(one.access_count) for one in states])
         + w.emotion * np.asarray(shared_emotions)
     )
     return _share(combined, w.similarity + w.importance + w.recency + w.reinforcement + w.emotion)

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from itertools import takewhile
 
-from madeleine.memory.keyword_search import Stem, Tag
+from madeleine.memory.keyword_search import Stemmer, Tag
 from madeleine.memory.rules.searching.excerpt import Place
 
 WORD_SIGNS = "0-9a-z_\u00df-\u00f6\u00f8-\u00ff\u0100-\u1fff\u2c00-\u2dff"
@@ -24,7 +24,7 @@ UNSPACED = re.compile(f"[{HAN}]+|[{KATAKANA}]+|[{HANGUL}]+|[{THAI}]+")
 _DOUBLES = re.compile("[aeiou][bdgklmnprt]$")
 
 
-def tag_of(text: str, stem: Stem) -> Tag:
+def tag_of(text: str, stem: Stemmer) -> Tag:
     """How a text is known to hold the tag. `text` is folded."""
     if UNSPACED.match(text):
         return Tag(text, "part", (text,), text)

@@ -7,7 +7,7 @@ from functools import cache
 from heapq import nsmallest
 from math import log2
 
-from madeleine.memory.keyword_search import Hit, Position, SearchSource, TagMatches
+from madeleine.memory.keyword_search import Position, SearchHit, SearchSource, TagMatches
 
 POOL = 4
 """Times the limit: of so many of the best at most those that are near the best one are put in order of time."""
@@ -51,7 +51,7 @@ def ranked(matches: Sequence[TagMatches], tags: int, most: int) -> list[tuple[Pl
     return [((source, id_), weight(mask)) for (_, id_), mask, source in best]
 
 
-def pooled(hits: Sequence[tuple[Hit, Weight]], limit: int) -> list[Hit]:
+def pooled(hits: Sequence[tuple[SearchHit, Weight]], limit: int) -> list[SearchHit]:
     """Of hits that come best first those near the best one; as many as `limit` where they are fewer."""
     if not hits:
         return []

@@ -12,7 +12,7 @@ import unicodedata
 from collections.abc import Iterator, Sequence
 from itertools import chain
 
-from madeleine.memory.keyword_search import Stem, Tag
+from madeleine.memory.keyword_search import Stemmer, Tag
 from madeleine.memory.rules.searching.tag_forms import HAN, HANGUL, KATAKANA, THAI, UNSPACED, holds, tag_of
 from madeleine.memory.text.folding import fold
 from madeleine.memory.text.terms import STOP_WORDS, normalize
@@ -54,7 +54,7 @@ def extract_tags(message: str) -> Iterator[str]:
             yield tag
 
 
-def tags_of(message: str, stem: Stem) -> tuple[Tag, ...]:
+def tags_of(message: str, stem: Stemmer) -> tuple[Tag, ...]:
     """The `MOST_TAGS` most telling ones; forms of one word are one tag."""
     found: dict[tuple[str, ...], Tag] = {}
     for text in extract_tags(message):

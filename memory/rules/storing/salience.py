@@ -55,9 +55,9 @@ def telling_words(text: str) -> list[str]:
     return sorted((word for word in words if len(word) > 1), key=lambda word: (-len(word), word))[:MOST_WORDS]
 
 
-def rarity(idf: Sequence[float], *, absent: float) -> float:
-    """In [0, 1]: mean IDF of the words as a share of `absent`, the IDF of a word that no memory has. 0 for no words,
-    and while there are too few memories to tell."""
-    if not idf or absent < STATISTICS_FROM:
+def rarity(idf: Sequence[float], *, absent_term_idf: float) -> float:
+    """In [0, 1]: mean IDF of the words as a share of `absent_term_idf`, the IDF of a word that no memory has. 0 for
+    no words, and while there are too few memories to tell."""
+    if not idf or absent_term_idf < STATISTICS_FROM:
         return 0.0
-    return min(1.0, sum(idf) / len(idf) / absent)
+    return min(1.0, sum(idf) / len(idf) / absent_term_idf)

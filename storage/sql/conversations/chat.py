@@ -11,8 +11,8 @@ from typing import Any
 from sqlalchemy import Update, and_, bindparam, case, func, insert, or_, select, update
 from sqlalchemy.dialects import sqlite
 
-from madeleine.memory.audit import entry_of
-from madeleine.memory.chat import ChatSession, Message, MessageId, Unwatched
+from madeleine.memory.audit import audit_entry
+from madeleine.memory.chat import ChatSession, Message, MessageId, UnwatchedSession
 from madeleine.memory.errors import InvalidInput
 from madeleine.memory.model import MemoryId
 from madeleine.memory.scope import Scope
@@ -167,7 +167,7 @@ async def append(
         row = _session_row(scope, [message for message, _ in new], was, watched=watched)
         await transaction.run(_KEEP_SESSION, [row | {"title": title, "interface": interface}])
         ids = [message.id for message, _ in new]
-        await audit.append(transaction, [entry_of(scope, "observe", new[-1][0].stored_at, ids=ids)])
+        await audit.append(transaction, [audit_entry(scope, "observe", new[-1][0].stored_at, ids=ids)])
         return ids
 
 
@@ -292,29 +292,31 @@ def _to_session(row: Row) -> ChatSession:
 # --- watching ---------------------------------------------------------------------------------------------------
 
 
-async def unwatched(reads: Reads, now: datetime, limit: int) -> list[Unwatched]:
+async def unwatched_sessions(reads: Reads, now: datetime, limit: int) -> list[UnwatchedSession]:
     return await reads.rows(_UNWATCHED, _to_unwatched, now=to_micros(now), limit=limit)
 
 
-def _to_unwatched(row: Row) -> Unwatched:
+def _to_unwatched(row: Row) -> UnwatchedSession:
     being_id, session_id, watched, count, failures = row
-    return Unwatched(being_id=being_id, session_id=session_id, watched=watched, messages=count, failures=failures)
+    return UnwatchedSession(
+        being_id=being_id, session_id=session_id, watched=watched, messages=count, failures=failures
+    )
 
 
 async def between(reads: Reads, scope: Scope, session_id: str, start: int, end: int) -> list[Message]:
     return await reads.rows(_BETWEEN, _to_message, being=scope.being_id, session=session_id, start=start, end=end)
 
 
-async def watched(database: Database, scope: Scope, session_id: str, up_to: int) -> None:
+async def mark_watched(database: Database, scope: Scope, session_id: str, up_to: int) -> None:
     async with database.transaction() as transaction:
         await transaction.run(_WATCHED, [{"being": scope.being_id, "session": session_id, "up_to": up_to}])
 
 
-async def watch_failed(database: Database, scope: Scope, session_id: str, next_try: datetime) -> None:
+async def record_watch_failure(database: Database, scope: Scope, session_id: str, next_try: datetime) -> None:
     await _put_off(database, _FAILED, scope, session_id, next_try)
 
 
-async def watch_later(database: Database, scope: Scope, session_id: str, next_try: datetime) -> None:
+async def postpone_watch(database: Database, scope: Scope, session_id: str, next_try: datetime) -> None:
     await _put_off(database, _LATER, scope, session_id, next_try)
 
 
@@ -324,5 +326,5 @@ async def _put_off(database: Database, how: Update, scope: Scope, session_id: st
         await transaction.run(how, [row])
 
 
-async def drawn_from(reads: Reads, scope: Scope, ids: Sequence[MessageId]) -> set[MessageId]:
+async def messages_with_memories(reads: Reads, scope: Scope, ids: Sequence[MessageId]) -> set[MessageId]:
     return set(await reads.rows(_DRAWN_FROM, scalar, ids=as_list(ids), being=scope.being_id))

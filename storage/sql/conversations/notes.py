@@ -7,7 +7,7 @@ from datetime import datetime
 
 from sqlalchemy import bindparam, delete, insert, select, update
 
-from madeleine.memory.audit import entry_of
+from madeleine.memory.audit import audit_entry
 from madeleine.memory.errors import InvalidInput
 from madeleine.memory.ingest.notes import SCENE
 from madeleine.memory.model import Note, NoteId
@@ -82,7 +82,7 @@ async def add(database: Database, scope: Scope, note: Note) -> None:
     }
     async with database.transaction(grows=True) as transaction:
         await transaction.run(_INSERT, [row])
-        await audit.append(transaction, [entry_of(scope, "note", note.created_at, ids=[note.id])])
+        await audit.append(transaction, [audit_entry(scope, "note", note.created_at, ids=[note.id])])
 
 
 async def open_(reads: Reads, scope: Scope, limit: int) -> list[Note]:
@@ -96,7 +96,7 @@ async def close(database: Database, scope: Scope, note_id: NoteId, at: datetime,
         if not await transaction.rows(_IS, scalar, **binds):
             return False
         await transaction.run(_REMOVE if remove else _CLOSE, [binds])
-        await audit.append(transaction, [entry_of(scope, "note", at, tool="profile", ids=[note_id])])
+        await audit.append(transaction, [audit_entry(scope, "note", at, tool="profile", ids=[note_id])])
         return True
 
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from sqlalchemy import bindparam, delete, insert, select, update
 
-from madeleine.memory.audit import entry_of
+from madeleine.memory.audit import audit_entry
 from madeleine.memory.chat import MessageId
 from madeleine.memory.ingest.ports import Erased
 from madeleine.memory.model import Cluster, Memory, MemoryId
@@ -89,7 +89,7 @@ async def forget(database: Database, scope: Scope, ids: Sequence[MemoryId | Mess
             return found
         # One of the messages stands for all: their bytes are in the ledger's files alone.
         await transaction.run(_MARK, [{"memory_id": id_} for id_ in gone_ids or messages[:1]])
-        await audit.append(transaction, [entry_of(scope, "forget", at, tool="forget", ids=[*gone_ids, *messages])])
+        await audit.append(transaction, [audit_entry(scope, "forget", at, tool="forget", ids=[*gone_ids, *messages])])
         stay = [id_ for id_ in drawn if id_ not in gone_ids]
         return replace(found, related=tuple(dict.fromkeys([*found.related, *stay])), messages=tuple(messages))
 

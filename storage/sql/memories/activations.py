@@ -54,7 +54,7 @@ class Activations:
         self._task: asyncio.Task[None] | None = None
 
     def add(self, scope: Scope, activations: Sequence[Activation]) -> None:
-        if not scope.counts:
+        if not scope.count_activations:
             return
         for one in activations:
             self._count((scope.being_id, one.memory_id), one.times, to_micros(one.at))
@@ -65,7 +65,7 @@ class Activations:
         self._entries.append(entry)
         self._some.set()
 
-    async def settle(self) -> None:
+    async def flush(self) -> None:
         """Raises `StorageError` if it cannot be written now; it is kept, and tried again."""
         async with self._turn:
             # To its end: after half a write it would not be known whether to count again.
@@ -81,7 +81,7 @@ class Activations:
             with suppress(asyncio.CancelledError):
                 await self._task
         try:
-            await self.settle()
+            await self.flush()
         except MadeleineError:
             _log.exception(
                 "%d reactivations and %d audit entries could not be written before closing",
@@ -95,7 +95,7 @@ class Activations:
             await self._some.wait()
             await asyncio.sleep(pause)
             try:
-                await self.settle()
+                await self.flush()
                 pause = GATHER_S
             except StorageFull as error:
                 pause = _longer(pause)

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from sqlalchemy import bindparam, case, func, insert, literal, literal_column, select, union_all, update
 
 from madeleine.memory.errors import InvalidInput, KeyConflict, StorageError
-from madeleine.memory.ingest.ports import KeyedEarlier, Reinforcement, StoreBatch
+from madeleine.memory.ingest.ports import KeyOutcome, Reinforcement, StoreBatch
 from madeleine.memory.model import ContentHash, Memory, MemoryId
 from madeleine.memory.scope import Scope
 from madeleine.memory.text.folding import fold
@@ -116,11 +116,11 @@ async def count(reads: Reads) -> int:
     return int((await reads.rows(_COUNT, scalar))[0])
 
 
-async def keyed(reads: Reads, scope: Scope, keys: Sequence[str]) -> dict[str, KeyedEarlier]:
+async def keyed(reads: Reads, scope: Scope, keys: Sequence[str]) -> dict[str, KeyOutcome]:
     if not keys:
         return {}
     found = await reads.rows(_KEYED, tuple, being=scope.being_id, keys=as_list(keys))
-    return {key: KeyedEarlier(id_, text, status) for key, id_, text, status in found}
+    return {key: KeyOutcome(id_, text, status) for key, id_, text, status in found}
 
 
 async def store(transaction: Transaction, scope: Scope, new: Sequence[Memory]) -> None:

@@ -7,9 +7,9 @@ from collections.abc import Sequence
 
 from sqlalchemy import bindparam, exists, func, literal_column, select, union_all
 
-from madeleine.memory.candidates import Vitals
+from madeleine.memory.candidates import RankingState
 from madeleine.memory.model import Memory, MemoryId
-from madeleine.memory.recall.ports import Preferring
+from madeleine.memory.recall.ports import PreferenceQuery
 from madeleine.memory.scope import Scope
 from madeleine.storage.sql.database.engine import Reads, Row
 from madeleine.storage.sql.database.folding import whole
@@ -56,18 +56,18 @@ _VITALS = select(
 
 
 async def with_preferences(
-    reads: Reads, scope: Scope, ids: Sequence[MemoryId], preferring: Preferring
+    reads: Reads, scope: Scope, ids: Sequence[MemoryId], preference_query: PreferenceQuery
 ) -> tuple[list[Memory], list[Memory]]:
     binds = {
         "ids": as_list(ids),
-        "matching": as_list(preferring.matching),
-        "themes": as_list(whole(theme) for theme in preferring.themes),
-        "most": preferring.most,
+        "matching": as_list(preference_query.matching),
+        "themes": as_list(whole(theme) for theme in preference_query.themes),
+        "most": preference_query.most,
         "being": scope.being_id,
     }
     rows = await reads.rows(_WITH_PREFERENCES, _marked, **binds)
     wanted = {memory.id: memory for preferred, _, memory in rows if not preferred}
-    place = {id_: place for place, id_ in enumerate(preferring.matching)}
+    place = {id_: place for place, id_ in enumerate(preference_query.matching)}
 
     def order(one: tuple[int, Memory]) -> tuple[float, float, float, int]:
         seq, memory = one
@@ -81,13 +81,13 @@ def _marked(row: Row) -> tuple[bool, int, Memory]:
     return bool(row[0]), row[1], to_memory(tuple(row[2:]))
 
 
-async def vitals(reads: Reads, scope: Scope, ids: Sequence[MemoryId]) -> dict[MemoryId, Vitals]:
-    return dict(await reads.rows(_VITALS, _vitals, ids=as_list(ids), being=scope.being_id))
+async def ranking_states(reads: Reads, scope: Scope, ids: Sequence[MemoryId]) -> dict[MemoryId, RankingState]:
+    return dict(await reads.rows(_VITALS, _ranking_state, ids=as_list(ids), being=scope.being_id))
 
 
-def _vitals(row: Row) -> tuple[MemoryId, Vitals]:
+def _ranking_state(row: Row) -> tuple[MemoryId, RankingState]:
     id_, importance, happened_at, last_active, access_count = row
-    return id_, Vitals(
+    return id_, RankingState(
         importance=importance,
         happened_at=from_micros(happened_at),
         last_active=from_micros(last_active),

@@ -8,8 +8,8 @@ from typing import Any
 
 from sqlalchemy import bindparam, insert, select, update
 
-from madeleine.memory.audit import entry_of
-from madeleine.memory.model import Changes, ContentHash, Memory, MemoryId, ModelName, Revision, Vector
+from madeleine.memory.audit import audit_entry
+from madeleine.memory.model import ContentHash, Memory, MemoryChanges, MemoryId, ModelName, Revision, Vector
 from madeleine.memory.rules.dynamics.revision import changed, effective, revision
 from madeleine.memory.scope import Scope
 from madeleine.storage.sql.database.engine import Database, Reads, Row, Transaction
@@ -55,7 +55,7 @@ def _to_revision(row: Row) -> Revision:
         memory_id=memory_id,
         at=from_micros(at),
         client=client,
-        before=Changes(
+        before=MemoryChanges(
             text=text,
             importance=importance,
             themes=None if themes is None else texts(themes),
@@ -68,19 +68,19 @@ async def change(
     database: Database,
     scope: Scope,
     memory_id: MemoryId,
-    changes: Changes,
+    changes: MemoryChanges,
     *,
     at: datetime,
     model: ModelName,
     vectors: Mapping[ContentHash, Vector],
-) -> tuple[Memory, Changes] | None:
+) -> tuple[Memory, MemoryChanges] | None:
     async with database.transaction() as transaction:
         found = await memories.by_ids(transaction, scope, [memory_id])
         if not found:
             return None
         [old] = found
         done = effective(old, changes)
-        if done == Changes():
+        if done == MemoryChanges():
             return old, done
         new = changed(old, done)
         await embeddings.insert(transaction, model, {h: v for h, v in vectors.items() if h == new.content_hash})
@@ -94,7 +94,7 @@ async def change(
             await transaction.run(_UNLIKE, [{"target": new.id, "being": scope.being_id}])
             await preferences.follow(transaction, new, at=at)
         await transaction.run(pending.INSERT, [{"memory_id": new.id}])
-        await audit.append(transaction, [entry_of(scope, "update", at, tool="update_memory", ids=[new.id])])
+        await audit.append(transaction, [audit_entry(scope, "update", at, tool="update_memory", ids=[new.id])])
         return new, done
 
 

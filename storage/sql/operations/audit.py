@@ -8,7 +8,7 @@ from typing import TypeVar
 
 from sqlalchemy import bindparam, func, insert, or_, select, text
 
-from madeleine.memory.audit import AuditEntry, AuditQuery, entry_of
+from madeleine.memory.audit import AuditEntry, AuditQuery, audit_entry
 from madeleine.memory.ingest.ports import Reinforcement
 from madeleine.memory.model import Memory
 from madeleine.memory.scope import Scope
@@ -46,14 +46,14 @@ async def append(transaction: Transaction, entries: Sequence[AuditEntry]) -> Non
 def of_stored(scope: Scope, new: Sequence[Memory]) -> list[AuditEntry]:
     """One for each tool that they came by."""
     return [
-        entry_of(scope, "store", some[-1].created_at, tool=tool, ids=[memory.id for memory in some])
+        audit_entry(scope, "store", some[-1].created_at, tool=tool, ids=[memory.id for memory in some])
         for tool, some in _grouped(new, lambda memory: memory.provenance.tool)
     ]
 
 
 def of_reinforced(scope: Scope, given: Sequence[Reinforcement]) -> list[AuditEntry]:
     return [
-        entry_of(scope, "reinforce", some[-1].at, tool=tool, ids=[one.memory_id for one in some])
+        audit_entry(scope, "reinforce", some[-1].at, tool=tool, ids=[one.memory_id for one in some])
         for tool, some in _grouped(given, lambda one: one.tool)
     ]
 

@@ -8,7 +8,7 @@ from typing import Any
 from sqlalchemy import bindparam, delete, exists, func, literal, literal_column, or_, select
 from sqlalchemy.dialects import sqlite
 
-from madeleine.memory.audit import entry_of
+from madeleine.memory.audit import audit_entry
 from madeleine.memory.model import MemoryId
 from madeleine.memory.profile import ProfileEntry, kept_already
 from madeleine.memory.scope import Scope
@@ -102,7 +102,7 @@ async def write(database: Database, scope: Scope, entry: ProfileEntry) -> Memory
             await transaction.run(_DELETE_OTHERS, [others])
         await transaction.run(_WRITE, [row])
         ids = [entry.id, *([entry.memory_id] if entry.memory_id else [])]
-        await audit.append(transaction, [entry_of(scope, "profile", entry.updated_at, tool="profile", ids=ids)])
+        await audit.append(transaction, [audit_entry(scope, "profile", entry.updated_at, tool="profile", ids=ids)])
     return next((id_ for id_ in replaced if id_ != entry.memory_id), None)
 
 
@@ -111,7 +111,7 @@ async def remove(database: Database, scope: Scope, entry: ProfileEntry, at: date
         if not await transaction.rows(_IS, scalar, **_named(scope, entry)):
             return False
         await transaction.run(_DELETE, [_named(scope, entry)])
-        await audit.append(transaction, [entry_of(scope, "profile", at, tool="profile", ids=[entry.id])])
+        await audit.append(transaction, [audit_entry(scope, "profile", at, tool="profile", ids=[entry.id])])
         return True
 
 

@@ -11,7 +11,7 @@ from typing import Any
 from sqlalchemy import CTE, ColumnElement, Table, and_, case, func, literal, or_, select, union, union_all
 
 from madeleine.memory.ingest.notes import SCENE
-from madeleine.memory.patrol_records import Lately
+from madeleine.memory.patrol_records import RecentActivity
 from madeleine.storage.sql.database.engine import Reads, Row
 from madeleine.storage.sql.database.query import either
 from madeleine.storage.sql.database.tables import memories, notes, patrol_runs
@@ -90,10 +90,10 @@ _LATELY = (
 )
 
 
-async def lately(reads: Reads) -> list[Lately]:
+async def recent_activity(reads: Reads) -> list[RecentActivity]:
     return await reads.rows(_LATELY, _to_lately)
 
 
-def _to_lately(row: Row) -> Lately:
+def _to_lately(row: Row) -> RecentActivity:
     being_id, stored, first, latest = row
-    return Lately(being_id=being_id, stored=stored, first=from_micros(first), latest=from_micros(latest))
+    return RecentActivity(being_id=being_id, stored=stored, first=from_micros(first), latest=from_micros(latest))

@@ -113,8 +113,8 @@ def _targets(scope: Scope, changes: PatrolChanges) -> dict[str, Sequence[str]]:
     found: dict[str, Sequence[str]] = {
         "memory": [
             *(one.id for one in changes.new),
-            *(one.id for one in changes.subjects),
-            *(one.id for one in changes.retold),
+            *(one.id for one in changes.states),
+            *(one.id for one in changes.rewritten),
             *changes.compressed,
         ],
         "cluster": [*(one.id for one in changes.clusters), *changes.removed_clusters],

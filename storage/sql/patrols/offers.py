@@ -9,7 +9,7 @@ from datetime import datetime, timedelta
 from sqlalchemy import bindparam, delete, insert, select, update
 
 from madeleine.memory.model import RunId
-from madeleine.memory.patrol_records import KeptOffer, OfferId
+from madeleine.memory.patrol_records import DecisionRequestId, StoredDecisionRequest
 from madeleine.memory.scope import Scope
 from madeleine.storage.sql.database.engine import Database, Reads, Row, Transaction
 from madeleine.storage.sql.database.query import among, as_list
@@ -35,21 +35,21 @@ _SETTLE = (
 )
 
 
-async def by_ids(reads: Reads, scope: Scope, ids: Sequence[OfferId]) -> list[KeptOffer]:
+async def by_ids(reads: Reads, scope: Scope, ids: Sequence[DecisionRequestId]) -> list[StoredDecisionRequest]:
     found = {one.id: one for one in await reads.rows(_BY_IDS, _to_offer, being=scope.being_id, ids=as_list(ids))}
     return [found[id_] for id_ in dict.fromkeys(ids) if id_ in found]
 
 
-async def unsettled(reads: Reads, scope: Scope) -> list[KeptOffer]:
+async def unsettled(reads: Reads, scope: Scope) -> list[StoredDecisionRequest]:
     return await reads.rows(_OPEN, _to_offer, being=scope.being_id)
 
 
-def _to_offer(row: Row) -> KeptOffer:
-    id_, topic, body, settled_by = row
-    return KeptOffer(id=id_, topic=topic, body=json.loads(body), settled_by=settled_by)
+def _to_offer(row: Row) -> StoredDecisionRequest:
+    id_, topic, body, decided_by = row
+    return StoredDecisionRequest(id=id_, topic=topic, body=json.loads(body), decided_by=decided_by)
 
 
-async def keep(database: Database, scope: Scope, offers: Sequence[KeptOffer], at: datetime) -> None:
+async def keep(database: Database, scope: Scope, offers: Sequence[StoredDecisionRequest], at: datetime) -> None:
     async with database.transaction() as transaction:
         await transaction.run(_OLD, [{"being": scope.being_id, "before": to_micros(at - KEPT)}])
         await transaction.run(
@@ -68,5 +68,5 @@ async def keep(database: Database, scope: Scope, offers: Sequence[KeptOffer], at
         )
 
 
-async def settle(transaction: Transaction, scope: Scope, ids: Sequence[OfferId], run: RunId) -> None:
+async def settle(transaction: Transaction, scope: Scope, ids: Sequence[DecisionRequestId], run: RunId) -> None:
     await transaction.run(_SETTLE, [{"target": id_, "being": scope.being_id, "run": run} for id_ in ids])

@@ -12,13 +12,13 @@ from sqlalchemy import Text, and_, bindparam, case, cast, func, literal, or_, se
 
 from madeleine.memory.model import Cluster, ClusterId, ContentHash, Memory, MemoryId, ModelName, RunId, Vector
 from madeleine.memory.patrol_records import (
-    ClusterCount,
+    ClusterCounts,
+    DecisionRequestId,
     DiaryEntry,
-    KeptOffer,
-    OfferId,
+    MemoryState,
     PatrolChanges,
     SessionCount,
-    Subject,
+    StoredDecisionRequest,
     Thoughts,
 )
 from madeleine.memory.rules.dynamics.decay import CYCLES, FLOOR, flagged
@@ -157,10 +157,10 @@ class SqlPatrolReads:
         self._reads = reads
         self._scope = scope
 
-    async def homeless(self, *, limit: int) -> list[Subject]:
+    async def unclustered(self, *, limit: int) -> list[MemoryState]:
         return await self._subjects(_HOMELESS, limit=limit)
 
-    async def fading(self) -> list[Subject]:
+    async def with_outdated_status(self) -> list[MemoryState]:
         cycle = await clock.cycle(self._reads, self._scope.being_id)
         thresholds = json.dumps(_FADED)
         found = await self._subjects(_FADING, thresholds=thresholds, cycle=cycle)
@@ -169,20 +169,20 @@ class SqlPatrolReads:
         found += await self._subjects(_PINNED_DYING)
         return [one for one in found if one.status != _flagged(one)]
 
-    async def recalled_dead(self) -> list[Subject]:
+    async def recalled_dead(self) -> list[MemoryState]:
         return await self._subjects(_RECALLED_DEAD)
 
-    async def members(self, *cluster_ids: ClusterId) -> list[Subject]:
+    async def members(self, *cluster_ids: ClusterId) -> list[MemoryState]:
         return await self._subjects(_MEMBERS, clusters=as_list(cluster_ids))
 
-    async def subjects(self, ids: Sequence[MemoryId]) -> list[Subject]:
+    async def states(self, ids: Sequence[MemoryId]) -> list[MemoryState]:
         found = {one.id: one for one in await self._subjects(_BY_IDS, ids=as_list(ids))}
         return [found[id_] for id_ in dict.fromkeys(ids) if id_ in found]
 
-    async def _subjects(self, statement: Any, **binds: Any) -> list[Subject]:
+    async def _subjects(self, statement: Any, **binds: Any) -> list[MemoryState]:
         return await self._reads.rows(statement, _to_subject, being=self._scope.being_id, **binds)
 
-    async def cluster_counts(self, ids: Sequence[ClusterId] | None = None) -> list[ClusterCount]:
+    async def cluster_counts(self, ids: Sequence[ClusterId] | None = None) -> list[ClusterCounts]:
         being = self._scope.being_id
         if ids is None:
             return await self._reads.rows(_COUNTS, _to_count, being=being)
@@ -221,10 +221,10 @@ class SqlPatrolReads:
     async def thoughts(self) -> Thoughts:
         return await diary.thoughts(self._reads, self._scope)
 
-    async def offers(self, ids: Sequence[OfferId]) -> list[KeptOffer]:
+    async def offers(self, ids: Sequence[DecisionRequestId]) -> list[StoredDecisionRequest]:
         return await offers.by_ids(self._reads, self._scope, ids)
 
-    async def open_offers(self) -> list[KeptOffer]:
+    async def open_requests(self) -> list[StoredDecisionRequest]:
         return await offers.unsettled(self._reads, self._scope)
 
 
@@ -233,7 +233,7 @@ class SqlPatrol(SqlPatrolReads):
         super().__init__(transaction, scope)
         self._transaction = transaction
 
-    async def tick(self, run: RunId) -> int:
+    async def increment_session_counts(self, run: RunId) -> int:
         being = self._scope.being_id
         cycle = await clock.cycle(self._transaction, being)
         await clock.set_cycle(self._transaction, being, cycle + 1)
@@ -255,7 +255,7 @@ class SqlPatrol(SqlPatrolReads):
             await diary.write(self._transaction, self._scope, changes.diary)
         if changes.thoughts:
             await diary.write_thoughts(self._transaction, self._scope, changes.thoughts)
-        await offers.settle(self._transaction, self._scope, changes.settled, run)
+        await offers.settle(self._transaction, self._scope, changes.decided, run)
         marks = await journal.write(changes)
         await self._transaction.run(pending.INSERT, [{"memory_id": id_} for id_ in marks])
 
@@ -275,10 +275,10 @@ class SqlPatrol(SqlPatrolReads):
                     "new_session_count": one.session_count,
                     "new_reactivation_count": one.reactivation_count,
                 }
-                for one in changes.subjects
+                for one in changes.states
             ),
         )
-        rows = [(memory, from_memory(memory)) for memory in changes.retold]
+        rows = [(memory, from_memory(memory)) for memory in changes.rewritten]
         await self._transaction.run(
             _RETELL,
             [
@@ -298,13 +298,13 @@ class SqlPatrol(SqlPatrolReads):
         )
 
 
-def _flagged(one: Subject) -> str:
+def _flagged(one: MemoryState) -> str:
     return flagged(one.status, importance=one.importance, session_count=one.session_count, pinned=one.pinned)
 
 
-def _to_subject(row: Row) -> Subject:
+def _to_subject(row: Row) -> MemoryState:
     id_, content_hash, importance, status, fresh, pinned, cluster_id, absorbed_into, sessions, reactivations = row
-    return Subject(
+    return MemoryState(
         id=id_,
         content_hash=content_hash,
         importance=importance,
@@ -318,9 +318,9 @@ def _to_subject(row: Row) -> Subject:
     )
 
 
-def _to_count(row: Row) -> ClusterCount:
-    cluster_id, active, dying, dead, unsettled = row
-    return ClusterCount(cluster_id=cluster_id, active=active, dying=dying, dead=dead, unsettled=unsettled)
+def _to_count(row: Row) -> ClusterCounts:
+    cluster_id, active, dying, dead, unconsolidated = row
+    return ClusterCounts(cluster_id=cluster_id, active=active, dying=dying, dead=dead, unconsolidated=unconsolidated)
 
 
 def _to_session(row: Row) -> SessionCount:

@@ -9,9 +9,9 @@ from typing import Any
 
 from sqlalchemy import bindparam, insert, select, update
 
-from madeleine.memory.audit import entry_of
+from madeleine.memory.audit import audit_entry
 from madeleine.memory.model import RunId
-from madeleine.memory.patrol_records import Run, RunState
+from madeleine.memory.patrol_records import PatrolRun, RunState
 from madeleine.memory.scope import Scope
 from madeleine.storage.sql.database.engine import Database, Reads, Row, Transaction
 from madeleine.storage.sql.database.query import among, as_list
@@ -60,28 +60,28 @@ async def finish(database: Database, scope: Scope, run: RunId, finished: datetim
     }
     async with database.transaction() as transaction:
         await transaction.run(_END, [row])
-        await audit.append(transaction, [entry_of(scope, "patrol", finished, tool="run_patrol", ids=[run])])
+        await audit.append(transaction, [audit_entry(scope, "patrol", finished, tool="run_patrol", ids=[run])])
 
 
 async def set_state(transaction: Transaction, scope: Scope, run: RunId, state: RunState) -> None:
     await transaction.run(_STATE, [{"target": run, "being": scope.being_id, "new_state": state}])
 
 
-async def latest(reads: Reads, scope: Scope, limit: int) -> list[Run]:
+async def latest(reads: Reads, scope: Scope, limit: int) -> list[PatrolRun]:
     return await reads.rows(_LATEST, _to_run, being=scope.being_id, limit=limit)
 
 
-async def by_ids(reads: Reads, scope: Scope, ids: Sequence[RunId]) -> list[Run]:
+async def by_ids(reads: Reads, scope: Scope, ids: Sequence[RunId]) -> list[PatrolRun]:
     return await reads.rows(_BY_IDS, _to_run, being=scope.being_id, ids=as_list(ids))
 
 
-async def unfinished(reads: Reads) -> list[Run]:
+async def unfinished(reads: Reads) -> list[PatrolRun]:
     return await reads.rows(_UNFINISHED, _to_run)
 
 
-def _to_run(row: Row) -> Run:
+def _to_run(row: Row) -> PatrolRun:
     id_, being_id, started, finished, state, report = row
-    return Run(
+    return PatrolRun(
         id=id_,
         being_id=being_id,
         started=from_micros(started),

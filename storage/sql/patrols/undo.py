@@ -16,9 +16,9 @@ from datetime import datetime
 
 from sqlalchemy import BindParameter, bindparam, delete, insert, select, update
 
-from madeleine.memory.audit import entry_of
+from madeleine.memory.audit import audit_entry
 from madeleine.memory.model import ClusterId, Memory, MemoryId, RunId
-from madeleine.memory.patrol_records import RunState, Undone
+from madeleine.memory.patrol_records import RunState, UndoResult
 from madeleine.memory.scope import Scope
 from madeleine.storage.sql.database.engine import Database, Transaction
 from madeleine.storage.sql.database.query import among, as_list, unindexed
@@ -61,20 +61,20 @@ _READ_AGAIN = (
 _MARK_GONE = insert(forgotten)
 
 
-async def undo(database: Database, scope: Scope, run: RunId, *, at: datetime, state: RunState) -> Undone:
+async def undo(database: Database, scope: Scope, run: RunId, *, at: datetime, state: RunState) -> UndoResult:
     async with database.transaction() as transaction:
         found = await undo_refusals.standing(transaction, scope, run, state)
         if found is None:
-            return Undone(counts={})
+            return UndoResult(counts={})
         changes = [Change(*one) for one in await transaction.rows(_OF_RUN, row_of, run=run, being=scope.being_id)]
         undone = await _put_back(transaction, scope, run, changes)
         await transaction.run(_FORGET_RUN, [{"run": run, "being": scope.being_id}])
         await runs.set_state(transaction, scope, run, state)
-        await audit.append(transaction, [entry_of(scope, "patrol", at, tool=state, ids=[run])])
+        await audit.append(transaction, [audit_entry(scope, "patrol", at, tool=state, ids=[run])])
         return undone
 
 
-async def _put_back(transaction: Transaction, scope: Scope, run: RunId, changes: Sequence[Change]) -> Undone:
+async def _put_back(transaction: Transaction, scope: Scope, run: RunId, changes: Sequence[Change]) -> UndoResult:
     """`changes`: the newest first. Some refusals can be told from what is left alone: all is rolled back then."""
     of_memories = [one for one in changes if one.kind == "memory"]
     made = [MemoryId(one.target) for one in of_memories if one.before is None]
@@ -95,7 +95,7 @@ async def _put_back(transaction: Transaction, scope: Scope, run: RunId, changes:
     await _recompute(transaction, scope, of_clusters.mean_anew - of_clusters.made)
     counts = Counter({kind: len(plan.changed) for kind, plan in plans.items()})
     counts.update(memory=len(gone), clock=taken_back, kept=kept + sum(len(plan.kept) for plan in plans.values()))
-    return Undone(
+    return UndoResult(
         counts={name: count for name, count in counts.items() if count}, removed=tuple(one.id for one in gone)
     )
 

@@ -8,7 +8,7 @@ from sqlalchemy import BindParameter, bindparam, func, select
 
 from madeleine.memory.errors import CannotUndo
 from madeleine.memory.model import MemoryId, RunId
-from madeleine.memory.patrol_records import Run, RunState
+from madeleine.memory.patrol_records import PatrolRun, RunState
 from madeleine.memory.scope import Scope
 from madeleine.storage.sql.database.engine import Transaction
 from madeleine.storage.sql.database.query import among, as_list, either
@@ -61,7 +61,7 @@ _WRITTEN_FROM = (
 )
 
 
-async def standing(transaction: Transaction, scope: Scope, run: RunId, to_be: RunState) -> Run | None:
+async def standing(transaction: Transaction, scope: Scope, run: RunId, to_be: RunState) -> PatrolRun | None:
     """The run; None if it is only to be rolled back, and was never begun or has come to its end."""
     found = await runs.by_ids(transaction, scope, [run])
     if not found and to_be == "rolled_back":

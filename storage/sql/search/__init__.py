@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Sequence
 from itertools import chain
 
-from madeleine.memory.keyword_search import Hit, KeywordQuery, SearchSource, TagMatches, TagQuery
+from madeleine.memory.keyword_search import KeywordQuery, SearchHit, SearchSource, TagMatches, TagQuery
 from madeleine.memory.rules.searching.hits import newest_first
 from madeleine.memory.scope import Scope
 from madeleine.storage.sql.database.engine import Reads
@@ -22,7 +22,7 @@ _SEARCHES = {"memories": memories.search, "chat": chat.search, "notes": notes.se
 _BY_IDS = {"memories": memories.by_ids, "chat": chat.by_ids, "notes": notes.by_ids}
 
 
-async def search(reads: Reads, scope: Scope, query: KeywordQuery) -> list[Hit]:
+async def search(reads: Reads, scope: Scope, query: KeywordQuery) -> list[SearchHit]:
     found = await together([_of(reads, scope, query, source) for source in sources(query)])
     return newest_first(chain.from_iterable(found))[: query.limit]
 
@@ -38,7 +38,7 @@ def _can_match(source: SearchSource, query: KeywordQuery) -> bool:
     return not query.categories and (source == "diary" or not query.themes)
 
 
-async def _of(reads: Reads, scope: Scope, query: KeywordQuery, source: SearchSource) -> list[Hit]:
+async def _of(reads: Reads, scope: Scope, query: KeywordQuery, source: SearchSource) -> list[SearchHit]:
     if source == "diary":
         return await diary.search(reads, scope, query)
     return await _SEARCHES[source](reads, shape(query), binds(scope, query))
@@ -48,8 +48,8 @@ async def matches(reads: Reads, scope: Scope, query: TagQuery) -> list[TagMatche
     return await together([tagged.matches(reads, scope, query, source) for source in sources(query.filters)])
 
 
-async def hits(reads: Reads, scope: Scope, wanted: Sequence[tuple[SearchSource, str]]) -> list[Hit]:
-    found: list[Awaitable[list[Hit]]] = []
+async def hits(reads: Reads, scope: Scope, wanted: Sequence[tuple[SearchSource, str]]) -> list[SearchHit]:
+    found: list[Awaitable[list[SearchHit]]] = []
     for source in dict.fromkeys(source for source, _ in wanted):
         ids = [id_ for of, id_ in wanted if of == source]
         if source == "diary":

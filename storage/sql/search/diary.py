@@ -12,7 +12,7 @@ from dataclasses import replace
 
 from sqlalchemy import bindparam, func, select, true
 
-from madeleine.memory.keyword_search import Hit, KeywordQuery, Position, Tag, TagMatches, TagQuery
+from madeleine.memory.keyword_search import KeywordQuery, Position, SearchHit, Tag, TagMatches, TagQuery
 from madeleine.memory.model import Provenance, parse_moment
 from madeleine.memory.rules.searching.tag_forms import holds
 from madeleine.memory.scope import Scope
@@ -44,12 +44,12 @@ _THEMES = (
 )
 
 
-async def search(reads: Reads, scope: Scope, query: KeywordQuery) -> list[Hit]:
+async def search(reads: Reads, scope: Scope, query: KeywordQuery) -> list[SearchHit]:
     """At most `query.limit`, newest first."""
     terms = [fold(term) for term in query.terms]
     wanted = {fold(theme) for theme in query.themes}
     meets: Callable[[Iterable[bool]], bool] = all if query.mode == "and" else any
-    found: list[Hit] = []
+    found: list[SearchHit] = []
     async for rows in _rows(reads, scope):
         texts = [fold(text) for _, text, _ in rows]
         hits = [
@@ -92,7 +92,7 @@ def _mask(folded: str, tags: Iterable[Tag]) -> int:
     return sum(1 << n for n, tag in enumerate(tags) if holds(folded, tag))
 
 
-async def by_ids(reads: Reads, scope: Scope, days: Iterable[str]) -> list[Hit]:
+async def by_ids(reads: Reads, scope: Scope, days: Iterable[str]) -> list[SearchHit]:
     hits = await reads.rows(_BY_IDS, _to_hit, being=scope.being_id, ids=as_list(days))
     return await _with_tags(reads, scope, hits)
 
@@ -105,7 +105,7 @@ async def _rows(reads: Reads, scope: Scope) -> AsyncIterator[list[Row]]:
         before = rows[-1][0]
 
 
-def _within(hit: Hit, query: KeywordQuery) -> bool:
+def _within(hit: SearchHit, query: KeywordQuery) -> bool:
     """In the window of time, and after the page before."""
     if (query.since and hit.timestamp < query.since) or (query.until and hit.timestamp > query.until):
         return False
@@ -115,7 +115,7 @@ def _within(hit: Hit, query: KeywordQuery) -> bool:
     return hit.position[0] < at or (hit.position[0] == at and hit.id > id_)
 
 
-async def _with_tags(reads: Reads, scope: Scope, hits: list[Hit]) -> list[Hit]:
+async def _with_tags(reads: Reads, scope: Scope, hits: list[SearchHit]) -> list[SearchHit]:
     themes = await _themes(reads, scope, [hit.id for hit in hits]) if hits else {}
     return [replace(hit, tags=tuple(themes.get(hit.id, ()))[:MOST_TAGS]) for hit in hits]
 
@@ -128,10 +128,10 @@ async def _themes(reads: Reads, scope: Scope, days: Iterable[str]) -> Mapping[st
     return {day: [theme for theme, _ in number.most_common()] for day, number in numbers.items()}
 
 
-def _to_hit(row: Row) -> Hit:
+def _to_hit(row: Row) -> SearchHit:
     date, text, written_at = row
     at = parse_moment(date) or from_micros(written_at)
-    return Hit(
+    return SearchHit(
         source="diary",
         id=date,
         timestamp=at,

@@ -7,7 +7,7 @@ from typing import Any
 
 from sqlalchemy import ClauseElement, ColumnElement, bindparam, or_, select
 
-from madeleine.memory.keyword_search import Hit
+from madeleine.memory.keyword_search import SearchHit
 from madeleine.memory.model import Provenance, Scene, scene_to_text
 from madeleine.storage.sql.database.engine import Reads, Row
 from madeleine.storage.sql.database.query import among
@@ -24,11 +24,11 @@ _HIT = (
 _BY_IDS = select(*_HIT).where(_m.being_id == bindparam("being"), among(_m.id, "ids"))
 
 
-async def search(reads: Reads, shape: Shape, binds: dict[str, Any]) -> list[Hit]:
+async def search(reads: Reads, shape: Shape, binds: dict[str, Any]) -> list[SearchHit]:
     return await reads.rows(_statement(shape), _to_hit, **binds)
 
 
-async def by_ids(reads: Reads, binds: dict[str, Any]) -> list[Hit]:
+async def by_ids(reads: Reads, binds: dict[str, Any]) -> list[SearchHit]:
     return await reads.rows(_BY_IDS, _to_hit, **binds)
 
 
@@ -56,13 +56,13 @@ def _statement(shape: Shape) -> ClauseElement:
     )
 
 
-def _to_hit(row: Row) -> Hit:
+def _to_hit(row: Row) -> SearchHit:
     (
         id_, happened_at, action, when, setting, dialogue, feeling, themes, status,
         actors, created_at, tool, client, session_id,
     ) = row  # fmt: skip
     scene = Scene(action=action, when=to_when(when), setting=setting, dialogue=texts(dialogue))
-    return Hit(
+    return SearchHit(
         source="memories",
         id=id_,
         timestamp=from_micros(happened_at),

@@ -7,7 +7,7 @@ from typing import Any
 
 from sqlalchemy import ClauseElement, ColumnElement, bindparam, or_, select
 
-from madeleine.memory.keyword_search import Hit
+from madeleine.memory.keyword_search import SearchHit
 from madeleine.memory.model import Provenance
 from madeleine.storage.sql.database.engine import Reads, Row
 from madeleine.storage.sql.database.query import among
@@ -20,11 +20,11 @@ _HIT = (_n.id, _n.created_at, _n.content)
 _BY_IDS = select(*_HIT).where(_n.being_id == bindparam("being"), among(_n.id, "ids"))
 
 
-async def search(reads: Reads, shape: Shape, binds: dict[str, Any]) -> list[Hit]:
+async def search(reads: Reads, shape: Shape, binds: dict[str, Any]) -> list[SearchHit]:
     return await reads.rows(_statement(shape.terms, shape.all_terms), _to_hit, **binds)
 
 
-async def by_ids(reads: Reads, binds: dict[str, Any]) -> list[Hit]:
+async def by_ids(reads: Reads, binds: dict[str, Any]) -> list[SearchHit]:
     return await reads.rows(_BY_IDS, _to_hit, **binds)
 
 
@@ -48,9 +48,9 @@ def _statement(terms: int, all_terms: bool) -> ClauseElement:
     )
 
 
-def _to_hit(row: Row) -> Hit:
+def _to_hit(row: Row) -> SearchHit:
     id_, created_at, content = row
-    return Hit(
+    return SearchHit(
         source="notes",
         id=id_,
         timestamp=from_micros(created_at),

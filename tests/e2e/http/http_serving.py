@@ -18,9 +18,9 @@ from mcp.client.client import Client
 from mcp.client.sse import sse_client
 from mcp.client.streamable_http import streamable_http_client
 
+from madeleine.memory.bearer_tokens import BearerTokenId
 from madeleine.memory.model import BeingId
-from madeleine.memory.roles import Role
-from madeleine.memory.tokens import TokenId
+from madeleine.memory.scope import Role
 from madeleine.server.http.serve import serve_http
 from madeleine.server.http.tokens import mint
 from madeleine.server.settings.settings import Settings
@@ -92,7 +92,7 @@ class Served:
 
     async def revoke(self, written: str) -> None:
         async with open_token_ledger(self.settings) as tokens:
-            assert await tokens.revoke(TokenId(written.split("_")[1]), at=utc_now())
+            assert await tokens.revoke(BearerTokenId(written.split("_")[1]), at=utc_now())
 
 
 def bearer(token: str) -> dict[str, str]:

@@ -12,6 +12,7 @@ import anyio
 import httpx
 import pytest
 
+from madeleine.server.http import app
 from madeleine.server.http.serve import serve_http
 from madeleine.server.settings.settings import Settings
 from madeleine.server.wiring.language_models import LanguageModels
@@ -70,9 +71,10 @@ async def test_ids_clusters_and_cursors_of_another_being_answer_as_if_they_did_n
 
 
 @pytest.fixture
-async def server(tmp_path: Path) -> AsyncIterator[Served]:
-    async with serving(tmp_path, sse=True, http_max_body_bytes=10_000, http_body_seconds=0.5) as found:
-        yield found
+async def server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Served]:
+    monkeypatch.setattr(app, "BODY_SECONDS", 0.5)
+    async with serving(tmp_path, sse=True, http_max_body_bytes=10_000) as served:
+        yield served
 
 
 async def test_a_body_that_is_too_long_is_refused_whether_it_says_so_or_not(server: Served) -> None:
@@ -188,9 +190,12 @@ class Listening:
         await self.task
 
 
-async def test_beyond_so_many_at_once_a_request_is_refused_and_an_error_inside_stays_inside(tmp_path: Path) -> None:
+async def test_calls_above_the_limit_are_refused_and_an_error_inside_stays_inside(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(app, "MAX_CONCURRENT_CALLS", 1)
     held = Held()
-    settings = Settings(data_dir=tmp_path, http_port=0, http_concurrency=1)
+    settings = Settings(data_dir=tmp_path, http_port=0)
     message = ("tools/call", {"name": "recall", "arguments": {"query": "x"}})
     async with (
         asyncio.timeout(TIMEOUT_SECONDS),

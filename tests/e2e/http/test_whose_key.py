@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from madeleine.memory.language import Spent
-from madeleine.server.attach.hello import Hello
+from madeleine.server.attach.handshake import HostRequest
 from madeleine.server.host.host import Host
 from madeleine.server.host.listening import listening
 from madeleine.server.settings.settings import Settings
@@ -122,7 +122,7 @@ async def called(path: str, settings: Mapping[str, str]) -> Any:
     """What `run_patrol` answers to a client with these settings."""
     reader, writer = await asyncio.open_unix_connection(path)
     try:
-        writer.write(Hello(version="0", settings=settings).line())
+        writer.write(HostRequest(version="0", settings=settings).line())
         assert "error" not in json.loads(await reader.readline())["madeleine"]
         about = {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "raw", "version": "1"}}
         for message in (

@@ -18,8 +18,8 @@ from typing import Any
 
 import pytest
 
-from madeleine.server.attach.finding import reach
-from madeleine.server.attach.hello import Hello, HostSaysNo
+from madeleine.server.attach.connector import connect_to_host
+from madeleine.server.attach.handshake import HostRefused, HostRequest
 from madeleine.server.cli.patrol_command import as_json
 from madeleine.server.settings.settings import Settings
 from madeleine.server.wiring.ledgers import patrol_runs
@@ -49,7 +49,7 @@ def data_dir(tmp_path: Path) -> Iterator[Path]:
 @contextmanager
 def news_of(data_dir: Path, being: str = "ada") -> Iterator[Iterator[dict[str, Any]]]:
     """As its watchers get it, line by line. The host must be there."""
-    link, rest, _ = reach(data_dir, Hello(want="watch", settings={"being": being}))
+    link, rest, _ = connect_to_host(data_dir, HostRequest(want="watch", settings={"being": being}))
     assert rest == b""
     link.settimeout(60)
     with link, link.makefile("rb") as source:
@@ -225,8 +225,8 @@ def test_a_watcher_that_reads_nothing_or_goes_away_holds_up_no_patrol(data_dir: 
     with asking(data_dir) as asker:
         asker.store(0, "The lamp is broken")
         asker.wait_for(1)
-        silent = reach(data_dir, Hello(want="watch", settings={"being": "ada"}))[0]
-        gone = reach(data_dir, Hello(want="watch", settings={"being": "ada"}))[0]
+        silent = connect_to_host(data_dir, HostRequest(want="watch", settings={"being": "ada"}))[0]
+        gone = connect_to_host(data_dir, HostRequest(want="watch", settings={"being": "ada"}))[0]
         gone.close()
         with silent, news_of(data_dir, "bert") as others:
             for number in range(3):
@@ -243,8 +243,8 @@ def test_a_host_that_does_not_know_what_is_wanted_says_so(data_dir: Path) -> Non
     with asking(data_dir) as asker:
         asker.store(0, "The lamp is broken")
         asker.wait_for(1)
-        with pytest.raises(HostSaysNo, match=r"does not know what is asked of it \('sing'\)"):
-            reach(data_dir, Hello(want="sing"))
+        with pytest.raises(HostRefused, match=r"does not know what is asked of it \('sing'\)"):
+            connect_to_host(data_dir, HostRequest(want="sing"))
         assert len(status(data_dir)["clients"]) == 1
 
 
@@ -305,7 +305,7 @@ def test_a_host_that_is_killed_in_mid_patrol_leaves_no_run_running(data_dir: Pat
             for pid in hosts_of(data_dir):
                 os.kill(pid, signal.SIGKILL)
         said = command.communicate(timeout=60)[1]
-        assert (command.returncode, "went away before the patrol was through" in said) == (2, True)
+        assert (command.returncode, "went away before it answered" in said) == (2, True)
         asker.call(1, "search_memory", query="lamp")
         asker.wait_for(2)
         assert [(run["run_id"], run["state"]) for run in runs_of(data_dir)] == [(begun["run_id"], "rolled_back")]

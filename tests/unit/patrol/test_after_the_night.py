@@ -146,7 +146,7 @@ async def test_a_run_stands_though_nothing_can_be_handed_out(
     async def full(*_: object, **__: object) -> None:
         raise StorageFull("No room.")
 
-    monkeypatch.setattr(home.mortal, "keep_offers", full, raising=False)
+    monkeypatch.setattr(home.mortal, "store_requests", full, raising=False)
     with caplog.at_level(logging.ERROR):
         report = await home.night(steps=["age"])
     assert (report.pending, (await home.now(memory)).session_count) == ((), 1)

@@ -220,8 +220,8 @@ async def test_many_clusters_at_once_end_where_one_by_one_they_would(seed: int) 
     await merged_one_by_one(expected)
     report = await merge(found)
     assert min(report.counts.values()) > 5
-    assert {one.id: one.cluster_id for one in found.changes().subjects} == {
-        one.id: one.cluster_id for one in expected.changes().subjects
+    assert {one.id: one.cluster_id for one in found.changes().states} == {
+        one.id: one.cluster_id for one in expected.changes().states
     }
     assert found.clusters.keys() == expected.clusters.keys()
     for id_, cluster in expected.clusters.items():

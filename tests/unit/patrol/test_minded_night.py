@@ -260,8 +260,8 @@ async def test_nothing_new_is_asked_when_the_tokens_are_spent(tmp_path: Path, te
     mind, steps = await bounded(tmp_path / "bounded", templates, replace(config, token_budget=budget))
     assert (mind.asked("compress"), mind.asked("diary")) == (2, 0)
     assert steps[0]["summaries"] == 2
-    assert f"1 wait for the next patrol: the patrol's budget of {budget:,} tokens" in steps[0]["notes"][0]
-    assert f"1 wait for the next patrol: the patrol's budget of {budget:,} tokens" in steps[1]["notes"][0]
+    assert f"1 wait for the next patrol: the budget of {budget:,} tokens" in steps[0]["notes"][0]
+    assert f"1 wait for the next patrol: the budget of {budget:,} tokens" in steps[1]["notes"][0]
     mind, steps = await bounded(tmp_path / "little", templates, replace(config, token_budget=1_000))
     assert mind.prompts == []
 
@@ -319,7 +319,7 @@ async def test_a_day_has_one_entry_and_the_last_points_stand(home: Household) ->
         await home.store(f"{thing} thing of the day")
         await home.night(mind, steps=["diary"])
     assert rows(home.path, "SELECT text FROM diary") == [("The second.\nI slept.\nI rose.",)]
-    thoughts = await home.ledger.patrol_view(ADA).thoughts()
+    thoughts = await home.ledger.patrol_reads(ADA).thoughts()
     assert thoughts.points == ("One.", "Two.", "second")
     assert "The first." in mind.prompts[1].text
     again = Mind(diary=away)

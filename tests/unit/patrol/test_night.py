@@ -51,7 +51,7 @@ async def test_a_cluster_read_after_a_memory_was_moved_counts_it_where_it_is(wor
     moved = world.put(a_memory("moved"), axis(0), one)
     world.put(a_memory("stays"), axis(0), one)
     night, _ = begun(world)
-    [subject] = await night.subjects([moved.id])
+    [subject] = await night.states([moved.id])
     night.put(replace(subject, cluster_id=two.id))
     await night.read([one.id])
     await night.read()

@@ -12,7 +12,7 @@ import pytest
 
 from madeleine.memory.errors import IndexUnavailable, StorageError
 from madeleine.memory.model import ModelName
-from madeleine.memory.patrol_records import Undone
+from madeleine.memory.patrol_records import UndoResult
 from madeleine.patrol.report import STEPS, SYMBOLS, StepName
 from madeleine.patrol.run import News, Patrol
 from madeleine.patrol.walk import WITHOUT_KEY, Progress
@@ -287,10 +287,10 @@ async def test_the_next_patrol_waits_for_the_rollback_of_one_that_is_cancelled_a
     told: list[News] = []
     rolling, rolled = asyncio.Event(), asyncio.Event()
 
-    async def undo(*_: object, **__: object) -> Undone:
+    async def undo(*_: object, **__: object) -> UndoResult:
         rolling.set()
         await rolled.wait()
-        return Undone(counts={})
+        return UndoResult(counts={})
 
     monkeypatch.setattr(home.ledger, "undo", undo)
     monkeypatch.setattr(home.patrol, "_news", told.append)

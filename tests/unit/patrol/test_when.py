@@ -7,7 +7,7 @@ from datetime import datetime, timedelta, timezone
 import pytest
 
 from madeleine.memory.model import BeingId
-from madeleine.memory.patrol_records import Lately
+from madeleine.memory.patrol_records import RecentActivity
 from madeleine.patrol.when import Habits, Reason, due, last_strike
 
 ZONE = timezone(timedelta(hours=2))
@@ -19,8 +19,8 @@ def at(day: int, hour: int, minute: int = 0) -> datetime:
     return datetime(2026, 5, day, hour, minute, tzinfo=ZONE)
 
 
-def came(first: datetime, latest: datetime | None = None, *, stored: int = 1) -> Lately:
-    return Lately(being_id=BeingId("ada"), stored=stored, first=first, latest=latest or first)
+def came(first: datetime, latest: datetime | None = None, *, stored: int = 1) -> RecentActivity:
+    return RecentActivity(being_id=BeingId("ada"), stored=stored, first=first, latest=latest or first)
 
 
 @pytest.mark.parametrize(
@@ -46,7 +46,7 @@ def came(first: datetime, latest: datetime | None = None, *, stored: int = 1) ->
     ],
 )
 def test_a_patrol_is_due_after_many_memories_at_its_hour_or_in_a_quiet_spell(
-    now: datetime, lately: Lately, last_call: datetime | None, reason: Reason | None
+    now: datetime, lately: RecentActivity, last_call: datetime | None, reason: Reason | None
 ) -> None:
     assert due(now, lately, ALL, last_call=last_call) == reason
 

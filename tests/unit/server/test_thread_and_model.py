@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from madeleine.inference.language.config import LanguageConfig
-from madeleine.inference.language.opening import open_language_model
+from madeleine.inference.language.structured_model import open_language_model
 from tests.household import rows
 from tests.language.stub import Answering, Asked, Stub, half, language_server, refused, said, silence
 from tests.unit.memory.watch.talks import Talks, memory, talks

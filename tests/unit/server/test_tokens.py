@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
+from madeleine.memory.bearer_tokens import BearerTokenId
 from madeleine.memory.errors import InvalidInput
 from madeleine.memory.model import BeingId
-from madeleine.memory.tokens import TokenId
 from madeleine.server.cli.token_command import expiry
 from madeleine.server.http.serve import anonymous_caller, refuse_open_house
 from madeleine.server.http.tokens import Minted, being_of, mint, recognised
@@ -64,7 +64,7 @@ async def test_a_revoked_or_expired_token_is_not_recognised_and_stays_known(tmp_
         found = await tokens.find(made.token.id)
         assert found is not None
         assert found.revoked_at == NOW
-        assert not await tokens.revoke(TokenId("none"), at=NOW)
+        assert not await tokens.revoke(BearerTokenId("none"), at=NOW)
 
 
 async def test_a_token_revoked_by_another_process_is_refused_at_once(tmp_path: Path) -> None:

@@ -93,7 +93,7 @@ async def test_a_read_only_tool_counts_nothing_and_says_so_in_its_hints() -> Non
     seen: list[bool] = []
 
     async def run(call: Call, arguments: Any) -> dict[str, Any]:
-        seen.append(call.scope.counts)
+        seen.append(call.scope.count_activations)
         return {}
 
     recall = replace(ALL[0], run=run)

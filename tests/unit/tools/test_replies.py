@@ -16,10 +16,10 @@ from hypothesis import strategies as st
 
 from madeleine.memory.audit import Audit, AuditEntry
 from madeleine.memory.errors import InvalidInput, StorageFull
-from madeleine.memory.keyword_search import Hit
+from madeleine.memory.keyword_search import SearchHit
 from madeleine.memory.model import DatedAction, EmotionVector, Memory, Provenance
-from madeleine.memory.recall.recall import Recalled
-from madeleine.memory.recall.revisit import Revisited
+from madeleine.memory.recall.browse import MemoryPage
+from madeleine.memory.recall.recall import RecallResult
 from madeleine.server.mcp.lines import encode
 from madeleine.tools import recall, recall_memory, search_memory
 from madeleine.tools.arguments import Arguments
@@ -256,14 +256,14 @@ async def test_an_answer_with_a_number_that_json_does_not_know_is_a_crash_and_no
     assert (await called({"score": float("nan")})).is_error
 
 
-RECALLED = Recalled(memories=((FULL, 0.9), (SPARSE, 0.4)), total_tokens=12, budget_used=0.006)
+RECALLED = RecallResult(memories=((FULL, 0.9), (SPARSE, 0.4)), total_tokens=12, budget_used=0.006)
 
 
 @pytest.mark.parametrize("shape", ["fragments", "memories", "prompt"])
 def test_every_shape_of_a_recall_is_what_the_schema_says(shape: str) -> None:
     """spec P9, L2, L4"""
     tool = recall.tool(Random(1))
-    for recalled in (RECALLED, Recalled((), 0, 0.0)):
+    for recalled in (RECALLED, RecallResult((), 0, 0.0)):
         content = {**recall.SHAPES[shape](recalled), "count": 1, "total_tokens": 1, "budget_used": 0.1}
         assert shape in content
         jsonschema.validate(content, dict(tool.answers), jsonschema.Draft202012Validator)
@@ -272,7 +272,7 @@ def test_every_shape_of_a_recall_is_what_the_schema_says(shape: str) -> None:
 
 def test_whole_memories_are_what_the_schema_says() -> None:
     """spec P10"""
-    content = recall_memory.shown(Revisited((FULL, SPARSE), missing=(), next_cursor=""))
+    content = recall_memory.shown(MemoryPage((FULL, SPARSE), missing=(), next_cursor=""))
     jsonschema.validate(content, dict(recall_memory.TOOL.answers), jsonschema.Draft202012Validator)
     assert set(content) == {"memories"}
 
@@ -298,7 +298,7 @@ def test_text_that_does_not_name_its_memories_comes_with_their_sources() -> None
 
 def test_a_hit_has_the_fields_of_the_spec_and_a_short_snippet() -> None:
     """spec H3: {source, id, timestamp, snippet ≤ 400 characters, tags}; and where it comes from."""
-    hit = Hit(
+    hit = SearchHit(
         source="memories",
         id="n",
         timestamp=NOW,

@@ -49,7 +49,7 @@ class House:
         """The last one last."""
         at = [Activation(id_, 1, AT + timedelta(minutes=n)) for n, id_ in enumerate(ids)]
         self.memory.ledger.activations.add(scope, at)
-        await self.memory.ledger.activations.settle()
+        await self.memory.ledger.activations.flush()
 
     async def say(self, session: str, *texts: str, scope: Scope = HERE, at: datetime = AT) -> None:
         said = [
@@ -80,7 +80,7 @@ class House:
         return await self.context(scope, query)
 
     async def reactivations(self, *ids: MemoryId) -> list[int]:
-        await self.memory.ledger.activations.settle()
+        await self.memory.ledger.activations.flush()
         return [one.reactivation_count for one in await self.memory.ledger.memories(ADA, ids)]
 
 
@@ -263,7 +263,7 @@ async def test_only_what_the_message_recalls_is_counted(house: House) -> None:
     built = await house.build(MESSAGE, context_verbosity=1)
     assert [one.id for one, _ in built.recalled] == [bread]
     assert await house.reactivations(bread, violin, flour) == [before[0] + 1, *before[1:]]
-    await house.build(MESSAGE, context_verbosity=1, scope=replace(HERE, counts=False))
+    await house.build(MESSAGE, context_verbosity=1, scope=replace(HERE, count_activations=False))
     nothing = await house.build(MESSAGE, limit=40)
     assert nothing.recalled == ()  # what does not fit has not come to mind
     assert await house.reactivations(bread) == [before[0] + 1]

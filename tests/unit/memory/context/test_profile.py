@@ -11,7 +11,7 @@ from typing import Any, cast
 import pytest
 
 from madeleine.memory.audit import AuditQuery
-from madeleine.memory.context.profile import MOST_ENTRIES, Profile, in_order
+from madeleine.memory.context.profile import MOST_ENTRIES, EditProfile, in_order
 from madeleine.memory.errors import InvalidInput
 from madeleine.memory.ingest.forget import Forget, Forgotten
 from madeleine.memory.model import MemoryId
@@ -34,21 +34,21 @@ class Forgetting:
         return Forgotten(erased=erased.ids, missing=(), related=(), bytes_gone=True)
 
 
-def profile_of(home: Household) -> Profile:
+def profile_of(home: Household) -> EditProfile:
     forget = cast(Forget, Forgetting(home))
-    return Profile(home.ledger, home._store, home.update, forget, now=home.clock)
+    return EditProfile(home.ledger, home._store, home.update, forget, now=home.clock)
 
 
 @pytest.fixture
-def profile(home: Household) -> Profile:
+def profile(home: Household) -> EditProfile:
     return profile_of(home)
 
 
-async def texts(profile: Profile, kind: ProfileKind, scope: Scope = ADA) -> dict[str, str]:
+async def texts(profile: EditProfile, kind: ProfileKind, scope: Scope = ADA) -> dict[str, str]:
     return {one.name: one.value for one in await profile.read(scope, kind)}
 
 
-async def test_what_is_written_is_read_by_kind_and_name_and_written_anew_in_its_place(profile: Profile) -> None:
+async def test_what_is_written_is_read_by_kind_and_name_and_written_anew_in_its_place(profile: EditProfile) -> None:
     await profile.write(ADA, "relationships", "  Ann \n Lee ", " sister\n")
     await profile.write(ADA, "relationships", "Ann Lee", "my sister")
     await profile.write(ADA, "knowledge", "Router", "in the hall")
@@ -58,7 +58,7 @@ async def test_what_is_written_is_read_by_kind_and_name_and_written_anew_in_its_
     assert await profile.read(ADA, "relationships", "Ann") == []
 
 
-async def test_the_soul_has_its_parts_and_no_others_and_is_shown_in_their_order(profile: Profile) -> None:
+async def test_the_soul_has_its_parts_and_no_others_and_is_shown_in_their_order(profile: EditProfile) -> None:
     for part in ("examples", "voice", "personality"):
         await profile.write(ADA, "soul", part, "calm")
     assert list(await texts(profile, "soul")) == ["personality", "voice", "examples"]
@@ -66,7 +66,7 @@ async def test_the_soul_has_its_parts_and_no_others_and_is_shown_in_their_order(
         await profile.write(ADA, "soul", "legs", "two")
 
 
-async def test_nobody_else_sees_changes_or_removes_it(profile: Profile) -> None:
+async def test_nobody_else_sees_changes_or_removes_it(profile: EditProfile) -> None:
     """spec P1"""
     await profile.write(ADA, "partner_rules", "Address", "never tell it")
     note = (await profile.note(ADA, "todo", "Buy bread")).note
@@ -82,7 +82,7 @@ async def test_nobody_else_sees_changes_or_removes_it(profile: Profile) -> None:
     assert [one.id for one in await profile.notes(ADA)] == [note.id]
 
 
-async def test_a_rule_is_switched_off_and_on_and_stays_so_when_it_is_written_anew(profile: Profile) -> None:
+async def test_a_rule_is_switched_off_and_on_and_stays_so_when_it_is_written_anew(profile: EditProfile) -> None:
     await profile.write(ADA, "partner_rules", "Address", "never tell it")
     assert not (await profile.enable(ADA, "partner_rules", "Address", False)).enabled
     await profile.write(ADA, "partner_rules", "Address", "never, never tell it")
@@ -96,7 +96,7 @@ async def test_a_rule_is_switched_off_and_on_and_stays_so_when_it_is_written_ane
 
 
 async def test_a_preference_is_one_procedural_memory_however_often_it_changes(
-    home: Household, profile: Profile
+    home: Household, profile: EditProfile
 ) -> None:
     written = await profile.write(ADA, "preferences", "Communication style", "direct, technical, no preamble.")
     [memory] = await home.all()
@@ -110,7 +110,7 @@ async def test_a_preference_is_one_procedural_memory_however_often_it_changes(
     assert rows(home.path, "SELECT name, memory_id FROM profile") == [("Communication style", memory.id)]
 
 
-async def test_a_preference_says_what_its_memory_says_now(home: Household, profile: Profile) -> None:
+async def test_a_preference_says_what_its_memory_says_now(home: Household, profile: EditProfile) -> None:
     written = await profile.write(ADA, "preferences", "Tea", "green")
     assert written.entry.memory_id
     await home.correct(written.entry.memory_id, text="Tea: black")
@@ -119,7 +119,7 @@ async def test_a_preference_says_what_its_memory_says_now(home: Household, profi
     assert await texts(profile, "preferences") == {"Tea": "I have gone over to coffee"}
 
 
-async def test_a_preference_that_is_removed_is_forgotten_with_its_memory(home: Household, profile: Profile) -> None:
+async def test_a_preference_that_is_removed_is_forgotten_with_its_memory(home: Household, profile: EditProfile) -> None:
     written = await profile.write(ADA, "preferences", "Tea", "green")
     await profile.write(ADA, "knowledge", "Tea", "grows in Assam")
     assert written.entry.memory_id
@@ -130,7 +130,7 @@ async def test_a_preference_that_is_removed_is_forgotten_with_its_memory(home: H
         await profile.remove(ADA, "preferences", "Tea")
 
 
-async def test_a_memory_that_is_forgotten_takes_its_preference_with_it(home: Household, profile: Profile) -> None:
+async def test_a_memory_that_is_forgotten_takes_its_preference_with_it(home: Household, profile: EditProfile) -> None:
     written = await profile.write(ADA, "preferences", "Tea", "green")
     assert written.entry.memory_id
     await home.ledger.forget(ADA, [written.entry.memory_id], at=NOW)
@@ -144,7 +144,7 @@ async def learnt(home: Household, text: str) -> MemoryId:
 
 
 async def test_what_was_learnt_is_told_after_what_was_named_can_be_changed_and_gets_a_name_once(
-    home: Household, profile: Profile
+    home: Household, profile: EditProfile
 ) -> None:
     first = await learnt(home, "I always walk to work")
     second = await learnt(home, "Tea: green")
@@ -168,7 +168,7 @@ async def reinforced(home: Household) -> list[int]:
 
 
 async def test_two_names_for_one_text_are_refused_and_the_first_stays_as_it_was(
-    home: Household, profile: Profile
+    home: Household, profile: EditProfile
 ) -> None:
     await profile.write(ADA, "preferences", "answers", SHORT)
     await profile.enable(ADA, "preferences", "answers", False)
@@ -182,7 +182,7 @@ async def test_two_names_for_one_text_are_refused_and_the_first_stays_as_it_was(
 
 @pytest.mark.parametrize("kind", ["preferences", "partner_rules"])
 async def test_a_name_is_the_same_in_any_case_and_what_is_off_stays_off(
-    home: Household, profile: Profile, kind: ProfileKind
+    home: Household, profile: EditProfile, kind: ProfileKind
 ) -> None:
     await profile.write(ADA, kind, "Straße", "black, no sugar")
     await profile.enable(ADA, kind, "straße", False)
@@ -193,7 +193,7 @@ async def test_a_name_is_the_same_in_any_case_and_what_is_off_stays_off(
     assert await profile.read(ADA) == []
 
 
-async def test_what_was_learnt_and_is_off_stays_off_when_it_gets_a_name(home: Household, profile: Profile) -> None:
+async def test_what_was_learnt_and_is_off_stays_off_when_it_gets_a_name(home: Household, profile: EditProfile) -> None:
     id_ = await learnt(home, "Tea: green")
     await profile.enable(ADA, "preferences", id_, False)
     written = await profile.write(ADA, "preferences", "Tea", "green")
@@ -201,7 +201,7 @@ async def test_what_was_learnt_and_is_off_stays_off_when_it_gets_a_name(home: Ho
 
 
 async def test_two_who_write_the_same_preference_at_once_leave_one_row_and_one_memory(
-    home: Household, profile: Profile
+    home: Household, profile: EditProfile
 ) -> None:
     await asyncio.gather(
         profile.write(ADA, "preferences", "Tea", "green"), profile.write(ADA, "preferences", "Tea", "black and strong")
@@ -211,7 +211,7 @@ async def test_two_who_write_the_same_preference_at_once_leave_one_row_and_one_m
     assert row == ("Tea", memory.id)
 
 
-async def test_a_preference_whose_memory_has_died_is_not_shown(home: Household, profile: Profile) -> None:
+async def test_a_preference_whose_memory_has_died_is_not_shown(home: Household, profile: EditProfile) -> None:
     await learnt(home, "I always walk to work")
     assert len(await profile.read(ADA)) == 1
     with closing(sqlite3.connect(home.path)) as connection, connection:
@@ -219,7 +219,7 @@ async def test_a_preference_whose_memory_has_died_is_not_shown(home: Household, 
     assert await profile.read(ADA) == []
 
 
-async def test_no_secret_is_written_and_the_answer_counts_them(home: Household, profile: Profile) -> None:
+async def test_no_secret_is_written_and_the_answer_counts_them(home: Household, profile: EditProfile) -> None:
     written = await profile.write(ADA, "knowledge", "Router", f"its token is {TOKEN}")
     named = await profile.write(ADA, "knowledge", "password", "Tr0ub4dor" + "And3")
     preference = await profile.write(ADA, "preferences", f"Token {TOKEN}", f"always {TOKEN}")
@@ -237,7 +237,7 @@ async def test_no_secret_is_written_and_the_answer_counts_them(home: Household, 
     assert "Tr0ub4dor" not in held
 
 
-async def test_more_of_a_kind_than_a_prompt_can_take_are_refused(profile: Profile, monkeypatch: Any) -> None:
+async def test_more_of_a_kind_than_a_prompt_can_take_are_refused(profile: EditProfile, monkeypatch: Any) -> None:
     monkeypatch.setattr("madeleine.memory.context.profile.MOST_ENTRIES", 2)
     assert MOST_ENTRIES == 200
     for name in ("a", "b"):
@@ -248,7 +248,7 @@ async def test_more_of_a_kind_than_a_prompt_can_take_are_refused(profile: Profil
     await profile.write(ADA, "tools", "c", "x")
 
 
-async def test_notes_are_open_until_they_are_done_and_scenes_are_none(home: Household, profile: Profile) -> None:
+async def test_notes_are_open_until_they_are_done_and_scenes_are_none(home: Household, profile: EditProfile) -> None:
     bread = (await profile.note(ADA, "todo", "Buy bread")).note
     ann = (await profile.note(ADA, "reminder", "Call Ann")).note
     await home.note({"action": "We met"})
@@ -268,7 +268,7 @@ async def test_notes_are_open_until_they_are_done_and_scenes_are_none(home: Hous
 
 
 async def test_each_change_is_audited_in_the_same_transaction_and_no_chosen_name_is_in_it(
-    home: Household, profile: Profile
+    home: Household, profile: EditProfile
 ) -> None:
     """spec O4, O10"""
     await profile.write(ADA, "soul", "voice", "calm")

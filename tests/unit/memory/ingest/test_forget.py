@@ -11,10 +11,10 @@ import pytest
 
 from madeleine.memory.errors import IndexUnavailable, StorageFull
 from madeleine.memory.ingest import forget as forgetting
-from madeleine.memory.ingest.erasure import Erasure
 from madeleine.memory.ingest.forget import Forget
 from madeleine.memory.ingest.index_keeper import IndexKeeper
 from madeleine.memory.ingest.ports import StoreBatch
+from madeleine.memory.ingest.scrubbing import Scrubber
 from madeleine.memory.model import MemoryId
 from madeleine.server.background import index_upkeep as background
 from madeleine.server.background.index_upkeep import Background
@@ -54,8 +54,8 @@ class House:
         self.ledger, self.index = ledger, index
         self.embedder = WordEmbedder()
         self.keeper = IndexKeeper(ledger, index, self.embedder)
-        self.erasure = Erasure(ledger, self.keeper, index)
-        self.forget = Forget(ledger, self.keeper, self.erasure, asyncio.Lock(), now=lambda: NOW)
+        self.scrubber = Scrubber(ledger, self.keeper, index)
+        self.forget = Forget(ledger, self.keeper, self.scrubber, asyncio.Lock(), now=lambda: NOW)
 
     async def stored(self, *texts: str) -> list[MemoryId]:
         new = tuple(a_memory(text) for text in texts)
@@ -78,7 +78,7 @@ async def house(tmp_path: Path, new_db: Path) -> AsyncIterator[House]:
 async def at_work(house: House, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[House]:
     monkeypatch.setattr(background, "ERASE_RETRY_SECONDS", 0)
     task = asyncio.create_task(
-        Background(house.keeper, house.index, house.embedder.warm_up, house.erasure).run(), name="background"
+        Background(house.keeper, house.index, house.embedder.warm_up, house.scrubber).run(), name="background"
     )
     try:
         async with asyncio.timeout(WAIT_S):
@@ -92,7 +92,7 @@ async def test_the_answer_comes_when_the_bytes_are_gone_and_says_what_was_not_th
     one, _ = await at_work.stored("one", "two")
     told = await at_work.forget(ADA, [one, MemoryId("nobody"), one])
     assert (told.erased, told.missing, told.related, told.bytes_gone) == ((one,), ("nobody",), (), True)
-    assert await at_work.ledger.remains() == []
+    assert await at_work.ledger.pending_scrubs() == []
     assert await at_work.index.count() == 1
     assert at_work.index.scrubs == 1
 
@@ -114,7 +114,7 @@ async def test_what_takes_long_goes_on_behind_the_answer(at_work: House, monkeyp
     at_work.index.go.set()
     monkeypatch.setattr(forgetting, "PATIENCE_S", WAIT_S)
     assert (await at_work.forget(ADA, [one])).bytes_gone
-    assert await at_work.ledger.remains() == []
+    assert await at_work.ledger.pending_scrubs() == []
 
 
 async def test_what_fails_is_told_and_tried_again(at_work: House) -> None:
@@ -123,7 +123,7 @@ async def test_what_fails_is_told_and_tried_again(at_work: House) -> None:
     told = await at_work.forget(ADA, [one])
     assert (told.erased, told.bytes_gone) == ((one,), False)
     assert (await at_work.forget(ADA, [one])).bytes_gone
-    assert await at_work.ledger.remains() == []
+    assert await at_work.ledger.pending_scrubs() == []
 
 
 async def test_an_index_that_is_away_keeps_nothing_from_being_forgotten(at_work: House) -> None:
@@ -148,7 +148,7 @@ async def test_what_is_forgotten_while_another_is_being_erased_is_erased_after_i
     at_work.index.go.set()
     assert [(await task).bytes_gone for task in (first, *others)] == [True] * 3
     assert at_work.index.scrubs == 2  # the two that waited shared one
-    assert await at_work.ledger.remains() == []
+    assert await at_work.ledger.pending_scrubs() == []
 
 
 async def test_a_caller_who_goes_away_does_not_stop_it(at_work: House) -> None:
@@ -159,15 +159,15 @@ async def test_a_caller_who_goes_away_does_not_stop_it(at_work: House) -> None:
     task.cancel()
     await asyncio.wait({task})
     at_work.index.go.set()
-    assert await at_work.erasure.done(within_seconds=WAIT_S)
-    assert await at_work.ledger.remains() == []
+    assert await at_work.scrubber.done(within_seconds=WAIT_S)
+    assert await at_work.ledger.pending_scrubs() == []
 
 
 async def test_what_the_last_process_left_is_finished_without_being_asked_for(house: House) -> None:
     [one] = await house.stored("one")
     await house.ledger.forget(ADA, [one], at=NOW)
-    assert await house.erasure.finish() == 1
-    assert await house.ledger.remains() == []
+    assert await house.scrubber.finish() == 1
+    assert await house.ledger.pending_scrubs() == []
     assert await house.index.count() == 0
 
 
@@ -181,9 +181,9 @@ async def test_marks_stay_when_the_ledger_cannot_be_written_anew(house: House, m
     with monkeypatch.context() as patch:
         patch.setattr(house.ledger, "scrub", full)
         with pytest.raises(StorageFull):
-            await house.erasure.finish()
-    assert [id_ for _, id_ in await house.ledger.remains()] == [one]
-    assert await house.erasure.finish() == 1
+            await house.scrubber.finish()
+    assert [id_ for _, id_ in await house.ledger.pending_scrubs()] == [one]
+    assert await house.scrubber.finish() == 1
 
 
 async def test_a_memory_that_was_being_brought_in_is_taken_out_after_it(house: House) -> None:
@@ -203,7 +203,7 @@ async def test_a_memory_that_was_being_brought_in_is_taken_out_after_it(house: H
     catching_up = asyncio.create_task(house.keeper.catch_up())
     await reached.wait()
     await house.ledger.forget(ADA, [one], at=NOW)
-    taking_out = asyncio.create_task(house.keeper.take_out([one]))
+    taking_out = asyncio.create_task(house.keeper.remove_memories([one]))
     go.set()
     await catching_up
     await taking_out

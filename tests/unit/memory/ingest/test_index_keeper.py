@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from madeleine.memory.candidates import IndexPoint
-from madeleine.memory.errors import EmbeddingUnavailable, IndexTorn, IndexUnavailable
+from madeleine.memory.errors import EmbeddingUnavailable, IndexNeedsRebuild, IndexUnavailable
 from madeleine.memory.ingest import index_keeper
 from madeleine.memory.ingest.index_keeper import IndexKeeper
 from madeleine.memory.ingest.ports import StoreBatch
@@ -21,7 +21,7 @@ from madeleine.storage.qdrant.edge import EdgeIndex
 from madeleine.storage.qdrant.schema import Fingerprint
 from madeleine.storage.sql.ledger import Ledger, open_ledger
 from tests.contracts.index_contract import asked, candidates
-from tests.contracts.ledger_contract import apply, subjects
+from tests.contracts.ledger_contract import apply, states
 from tests.doubles import ADA, BOB, WordEmbedder, a_memory
 
 ACTIONS = ("Sailed to the harbor", "Played the violin", "Picked apples in the orchard", "Lit a lantern", "Ate saffron")
@@ -116,8 +116,8 @@ async def test_a_memory_that_was_changed_is_brought_in_as_it_is_now(home: Home) 
     dying, other = a_memory("Sailed to the harbor"), a_memory("Rowed to the harbor")
     await home.commit(dying, other)
     await home.keeper.catch_up()
-    dead = replace((await subjects(home.ledger))[dying.id], status="dead")
-    await apply(home.ledger, PatrolChanges(subjects=(dead,)))
+    dead = replace((await states(home.ledger))[dying.id], status="dead")
+    await apply(home.ledger, PatrolChanges(states=(dead,)))
     assert await home.keeper.catch_up() == 1
     assert await home.by_words("harbor") == [other.id]
 
@@ -162,7 +162,7 @@ async def test_an_index_that_is_built_anew_answers_as_the_one_before(
             question = asked(text, home.embedder.vector(text))
             before, after = [await candidates(index, ADA, question) for index in (home.index, anew)]
             assert after.ids == before.ids
-            assert after.traits == before.traits
+            assert after.features == before.features
             assert after.cosine.tolist() == pytest.approx(before.cosine.tolist(), abs=1e-6)
             assert after.bm25.tolist() == pytest.approx(before.bm25.tolist(), rel=1e-6)
     assert told == [(2, 7), (4, 7), (6, 7), (7, 7)]
@@ -180,9 +180,9 @@ async def test_a_rebuild_clears_the_marks_that_it_answers_and_leaves_those_made_
         await home.commit(*memories)
 
         async def patrol() -> None:
-            subject = (await subjects(ledger))[first]
+            subject = (await states(ledger))[first]
             if subject.status == "active":
-                await apply(ledger, PatrolChanges(subjects=(replace(subject, status="dead"),)))
+                await apply(ledger, PatrolChanges(states=(replace(subject, status="dead"),)))
 
         index.meanwhile = patrol
         await home.keeper.rebuild()
@@ -198,7 +198,7 @@ async def test_an_index_that_lacks_a_memory_is_torn(home: Home, memories: Sequen
     await home.keeper.catch_up()
     await home.keeper.require_complete()
     await home.index.delete([memories[3].id])
-    with pytest.raises(IndexTorn, match="4 memories, the ledger 5"):
+    with pytest.raises(IndexNeedsRebuild, match="4 memories, the ledger 5"):
         await home.keeper.require_complete()
 
 
@@ -213,12 +213,12 @@ async def test_memories_stored_without_the_model_are_found_by_meaning_once_it_is
     await home.keeper.catch_up()
     assert await home.by_meaning(ACTIONS[0]) == []
     assert await home.by_words(ACTIONS[0]) == [memories[0].id]
-    assert await home.keeper.fill_in_vectors() == 5
+    assert await home.keeper.embed_missing() == 5
     for memory in memories:
         assert await home.by_meaning(memory.scene.action) == [memory.id]
     assert home.embedder.batches == [list(ACTIONS[:2]), list(ACTIONS[2:4]), list(ACTIONS[4:])]
     assert await home.marked() == []
-    assert await home.keeper.fill_in_vectors() == 0
+    assert await home.keeper.embed_missing() == 0
 
 
 async def test_filling_in_vectors_without_the_model_says_so_and_changes_nothing(home: Home) -> None:
@@ -227,7 +227,7 @@ async def test_filling_in_vectors_without_the_model_says_so_and_changes_nothing(
     await home.keeper.catch_up()
     home.embedder.available = False
     with pytest.raises(EmbeddingUnavailable):
-        await home.keeper.fill_in_vectors()
+        await home.keeper.embed_missing()
     assert await home.marked() == []
     home.embedder.available = True
-    assert await home.keeper.fill_in_vectors() == 1
+    assert await home.keeper.embed_missing() == 1

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import pytest
 
 from madeleine.memory.errors import IndexUnavailable
-from madeleine.memory.ingest.rarity import AT_ONCE, UNHEARD, Rarity
+from madeleine.memory.ingest.rarity import ABSENT_TERM, AT_ONCE, Rarity
 from madeleine.memory.scope import Scope
 from tests.doubles import ADA, BOB, FakeWordStatistics
 
@@ -15,15 +15,15 @@ from tests.doubles import ADA, BOB, FakeWordStatistics
 class Asked(FakeWordStatistics):
     """A word is as rare as it is long; notes what it was asked."""
 
-    def __init__(self, unheard: float) -> None:
+    def __init__(self, absent_term_idf: float) -> None:
         super().__init__()
-        self.unheard = unheard
+        self.absent_term_idf = absent_term_idf
         self.questions: list[list[str]] = []
 
     async def idf(self, scope: Scope, words: Sequence[str]) -> list[float]:
-        if list(words) != [UNHEARD]:
+        if list(words) != [ABSENT_TERM]:
             self.questions.append(list(words))
-        return [self.unheard if word == UNHEARD else value for word, value in zip(
+        return [self.absent_term_idf if word == ABSENT_TERM else value for word, value in zip(
             words, await super().idf(scope, words), strict=True)]  # fmt: skip
 
 
@@ -46,9 +46,9 @@ async def test_all_are_looked_up_again_for_another_being_and_when_there_is_much_
     mine = Rarity(statistics)
     await mine.of(ADA, ["snow"])
     await mine.of(BOB, ["snow"])
-    statistics.unheard = 8.1
+    statistics.absent_term_idf = 8.1
     await mine.of(BOB, ["snow"])
-    statistics.unheard = 8.3
+    statistics.absent_term_idf = 8.3
     await mine.of(BOB, ["snow"])
     assert statistics.questions == [["snow"]] * 3
 

@@ -9,17 +9,17 @@ import numpy as np
 import pytest
 
 from madeleine.memory.ingest.index_keeper import IndexKeeper
-from madeleine.memory.ingest.pointing import index_points
+from madeleine.memory.ingest.indexing import index_points
 from madeleine.memory.ingest.store import NewScene, StoreScenes
 from madeleine.memory.model import MemoryId, Scene
 from madeleine.memory.patrol_records import PatrolChanges
-from madeleine.memory.recall.revisit import Revisit
+from madeleine.memory.recall.browse import BrowseMemories
 from madeleine.memory.rules.storing.likeness import RESEMBLES, SAME
 from madeleine.storage.qdrant.edge import EdgeIndex
 from madeleine.storage.qdrant.schema import Fingerprint
 from madeleine.storage.sql.ledger import open_ledger
 from madeleine.tools.replies import whole
-from tests.contracts.ledger_contract import apply, subjects
+from tests.contracts.ledger_contract import apply, states
 from tests.doubles import ADA, BOB, Clock, WordEmbedder
 from tests.household import Household
 
@@ -65,15 +65,17 @@ async def test_nobody_is_linked_to_another_being_s_memory(home: Household) -> No
 
 async def test_a_dead_memory_is_linked_to_by_nobody(home: Household) -> None:
     [dead] = await home.store(PAID_40)
-    died = replace((await subjects(home.ledger))[dead.id], status="dead")
-    await apply(home.ledger, PatrolChanges(subjects=(died,)))
+    died = replace((await states(home.ledger))[dead.id], status="dead")
+    await apply(home.ledger, PatrolChanges(states=(died,)))
     [found] = await home.stored(PAID_45)
     assert found.resembles is None
 
 
 async def test_the_link_is_shown_with_the_whole_memory(home: Household) -> None:
     [first, second] = await home.store(PAID_40, PAID_45)
-    found = await Revisit(home.ledger, home.ledger.activations, now=home.clock).by_ids(ADA, [first.id, second.id])
+    found = await BrowseMemories(home.ledger, home.ledger.activations, now=home.clock).by_ids(
+        ADA, [first.id, second.id]
+    )
     assert [whole(memory).get("resembles") for memory in found.memories] == [None, first.id]
 
 

@@ -19,12 +19,12 @@ from madeleine.memory.model import Category, Memory, MemoryId, Scene, Status, Ve
 from madeleine.memory.patrol_records import PatrolChanges
 from madeleine.memory.recall.recall import Query, Recall
 from madeleine.memory.rules.storing.likeness import SAME
-from madeleine.memory.rules.storing.secrets import as_it_stands
+from madeleine.memory.rules.storing.secrets import without_redaction
 from madeleine.memory.scope import Scope
 from madeleine.storage.qdrant.edge import EdgeIndex
 from madeleine.storage.qdrant.schema import Fingerprint
 from madeleine.storage.sql.ledger import Ledger, open_ledger
-from tests.contracts.ledger_contract import WAIT_S, apply, subjects
+from tests.contracts.ledger_contract import WAIT_S, apply, states
 from tests.doubles import ADA, BOB, Clock, WordEmbedder
 
 DINNER = "At the long table in the kitchen we talked about the quiet house by the lake"
@@ -140,7 +140,7 @@ async def test_a_secret_as_a_key_is_refused_and_nothing_of_the_batch_is_stored(h
 
 
 async def test_where_redaction_is_off_scenes_are_kept_as_they_are(home: Home) -> None:
-    store = StoreScenes(home.ledger, home.index, home.embedder, now=home.clock, redact=as_it_stands)
+    store = StoreScenes(home.ledger, home.index, home.embedder, now=home.clock, redact=without_redaction)
     [stored] = await store(ADA, [scene(with_token("1"))])
     assert stored.memory.scene.action == with_token("1")
     assert stored.redacted == {}
@@ -220,8 +220,8 @@ async def test_a_feeling_for_an_action_that_had_none_is_kept_as_a_memory_of_its_
 async def test_what_says_the_same_as_a_dead_memory_is_stored_anew(home: Home) -> None:
     """ruling 1: stored means recallable, and a dead memory is not recalled."""
     [first] = await home.store(ADA, [scene(DINNER)])
-    dead = replace((await subjects(home.ledger))[first.memory.id], status="dead")
-    await apply(home.ledger, PatrolChanges(subjects=(dead,)))
+    dead = replace((await states(home.ledger))[first.memory.id], status="dead")
+    await apply(home.ledger, PatrolChanges(states=(dead,)))
     await home.keeper.catch_up()
     [again] = await home.store(ADA, [scene(DINNER)])
     assert again.status == "stored"
@@ -276,8 +276,8 @@ async def test_a_reinforcement_leaves_work_for_the_index_only_where_it_adds_a_th
 async def test_a_memory_that_died_is_not_reinforced_though_the_index_has_yet_to_hear_of_it(home: Home) -> None:
     """ruling 1: what is stored is recallable."""
     [first] = await home.store(ADA, [scene(DINNER)])
-    died = replace((await subjects(home.ledger))[first.memory.id], status="dead")
-    await apply(home.ledger, PatrolChanges(subjects=(died,)))
+    died = replace((await states(home.ledger))[first.memory.id], status="dead")
+    await apply(home.ledger, PatrolChanges(states=(died,)))
     [again] = await home.store(ADA, [scene(DINNER)])
     assert again.status == "stored"
     assert again.memory.id in await home.recalled(DINNER)

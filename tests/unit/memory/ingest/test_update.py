@@ -11,7 +11,7 @@ import pytest
 from madeleine.memory.errors import InvalidInput
 from madeleine.memory.ingest.forget import Forgotten
 from madeleine.memory.ingest.store import NewScene
-from madeleine.memory.model import Changes, Memory, MemoryId, Scene
+from madeleine.memory.model import Memory, MemoryChanges, MemoryId, Scene
 from madeleine.memory.recall.recall import Query
 from madeleine.server.settings.settings import Settings
 from madeleine.server.wiring.open_memory import OpenMemory, open_memory
@@ -57,20 +57,20 @@ async def recalled(home: OpenMemory, text: str) -> list[MemoryId]:
 
 async def test_the_new_text_is_recalled_at_once_and_the_earlier_one_never(home: OpenMemory) -> None:
     one = await stored(home)
-    done = await home.use.update(ADA, one.id, Changes(text=OSLO))
-    assert (done.memory.id, done.changes, done.unembedded) == (one.id, Changes(text=OSLO), "")
+    done = await home.use.update(ADA, one.id, MemoryChanges(text=OSLO))
+    assert (done.memory.id, done.changes, done.unembedded) == (one.id, MemoryChanges(text=OSLO), "")
     assert await recalled(home, OSLO) == [one.id]
     assert await recalled(home, "yellow house Rome") == []
     await home.keeper.catch_up()
     assert await recalled(home, OSLO) == [one.id]
     assert await recalled(home, "yellow house Rome") == []
-    shown = await home.use.revisit.by_ids(ADA, [one.id])
+    shown = await home.use.browse.by_ids(ADA, [one.id])
     assert [revision.before.text for revision in shown.revisions] == [ROME]
 
 
 async def test_a_scene_that_says_the_earlier_text_is_new(home: OpenMemory) -> None:
     one = await stored(home)
-    await home.use.update(ADA, one.id, Changes(text=OSLO))
+    await home.use.update(ADA, one.id, MemoryChanges(text=OSLO))
     assert (await stored(home, ROME)).id != one.id
     assert (await stored(home, OSLO)).id == one.id
 
@@ -78,7 +78,7 @@ async def test_a_scene_that_says_the_earlier_text_is_new(home: OpenMemory) -> No
 async def test_what_is_not_the_text_is_changed_without_the_model(home: OpenMemory, embedder: Embedder) -> None:
     one = await stored(home)
     before = len(embedder.batches)
-    done = await home.use.update(ADA, one.id, Changes(importance=0.9, themes=("moving",), pinned=True))
+    done = await home.use.update(ADA, one.id, MemoryChanges(importance=0.9, themes=("moving",), pinned=True))
     assert len(embedder.batches) == before
     assert (done.memory.importance, done.memory.themes, done.memory.pinned) == (0.9, ("moving",), True)
     assert await recalled(home, ROME) == [one.id]
@@ -88,11 +88,11 @@ async def test_what_is_not_the_text_is_changed_without_the_model(home: OpenMemor
 async def test_without_the_model_it_is_changed_and_found_by_its_words(home: OpenMemory, embedder: Embedder) -> None:
     one = await stored(home)
     embedder.available = False
-    done = await home.use.update(ADA, one.id, Changes(text=OSLO))
+    done = await home.use.update(ADA, one.id, MemoryChanges(text=OSLO))
     assert "told to be away" in done.unembedded
     assert await recalled(home, OSLO) == [one.id]
     embedder.available = True
-    assert await home.keeper.fill_in_vectors() == 1
+    assert await home.keeper.embed_missing() == 1
     assert await home.ledger.without_vector(embedder.model, limit=9) == []
 
 
@@ -100,7 +100,7 @@ async def test_without_the_model_it_is_changed_and_found_by_its_words(home: Open
 async def test_a_memory_that_is_not_the_being_s_does_not_exist(home: OpenMemory, scope: object) -> None:
     """spec P1: the same words for what is another's and for what is nobody's."""
     theirs = (await stored(home)).id if scope is BOB else MemoryId("x" * 36)
-    for changes in (Changes(text=OSLO), Changes(pinned=True)):
+    for changes in (MemoryChanges(text=OSLO), MemoryChanges(pinned=True)):
         with pytest.raises(InvalidInput) as told:
             await home.use.update(BOB if scope is BOB else ADA, theirs, changes)
         assert str(told.value).replace(theirs, "…") == (
@@ -113,7 +113,7 @@ async def test_one_that_is_forgotten_while_its_new_text_is_embedded_stays_forgot
 ) -> None:
     one = await stored(home)
     embedder.hold()
-    updating = asyncio.create_task(home.use.update(ADA, one.id, Changes(text=OSLO)))
+    updating = asyncio.create_task(home.use.update(ADA, one.id, MemoryChanges(text=OSLO)))
     await embedder.asked.wait()
     assert (await home.ledger.forget(ADA, [one.id], at=NOW)).ids == (one.id,)
     embedder.go.set()
@@ -127,7 +127,7 @@ async def test_a_vector_that_is_filled_in_too_late_is_not_kept(home: OpenMemory,
     one = await stored(home)
     embedder.available = True
     embedder.hold()
-    filling = asyncio.create_task(home.keeper.fill_in_vectors())
+    filling = asyncio.create_task(home.keeper.embed_missing())
     await embedder.asked.wait()
     await home.ledger.forget(ADA, [one.id], at=NOW)
     embedder.go.set()
@@ -146,7 +146,7 @@ async def test_stores_updates_and_forgets_at_once_leave_ledger_and_index_agreed(
         async def update(one: Memory) -> None:
             for n in range(3):
                 try:
-                    await home.use.update(ADA, one.id, Changes(text=f"{OSLO} at number {n} after {one.id}"))
+                    await home.use.update(ADA, one.id, MemoryChanges(text=f"{OSLO} at number {n} after {one.id}"))
                 except InvalidInput:
                     return
 

@@ -9,11 +9,11 @@ from pathlib import Path
 
 from madeleine.memory.ingest.index_keeper import IndexKeeper
 from madeleine.memory.ingest.ports import StoreBatch
+from madeleine.memory.metered_model import CostLog
 from madeleine.memory.model import Memory, MemoryId
 from madeleine.memory.ports import Embedder
 from madeleine.memory.recall.ports import RecallIndex, Reranker
-from madeleine.memory.recall.recall import Recall, RecallConfig, Recalled
-from madeleine.memory.recall.reformulation import CostLog
+from madeleine.memory.recall.recall import Recall, RecallConfig, RecallResult
 from madeleine.storage.qdrant.edge import EdgeIndex
 from madeleine.storage.qdrant.schema import Fingerprint
 from madeleine.storage.sql.ledger import Ledger, open_ledger
@@ -67,5 +67,5 @@ async def opened(directory: Path, embedder: WordEmbedder, templates: Path) -> As
     await index.close()
 
 
-def ids(found: Recalled | Sequence[Memory]) -> list[MemoryId]:
-    return [memory.id for memory in ([m for m, _ in found.memories] if isinstance(found, Recalled) else found)]
+def ids(found: RecallResult | Sequence[Memory]) -> list[MemoryId]:
+    return [memory.id for memory in ([m for m, _ in found.memories] if isinstance(found, RecallResult) else found)]

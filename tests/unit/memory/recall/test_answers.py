@@ -19,7 +19,7 @@ from madeleine.memory.model import DatedAction, MemoryId
 from madeleine.memory.recall.ports import Activation
 from madeleine.memory.recall.recall import Query, Recall, RecallConfig
 from madeleine.memory.rules.prompting.saying import PROMPT
-from madeleine.memory.rules.ranking.profiles import LinearWeights, Profile, ProfileWeights
+from madeleine.memory.rules.ranking.profiles import LinearWeights, ProfileWeights, RankingProfile
 from madeleine.tools.recall import RecallArguments, recall_with
 from madeleine.tools.tool import Call, UseCases
 from tests.doubles import ADA, BOB, NOW, WordEmbedder, a_memory
@@ -116,7 +116,7 @@ async def test_more_candidates_are_looked_at_than_are_wanted(home: Home) -> None
     await home.put(*(a_memory(f"harbor number {n}") for n in range(60)))
     assert len((await home.recall()(ADA, Query(text="harbor", limit=50, token_budget=10_000))).memories) == 50
     assert (
-        len((await home.recall(config=RecallConfig(by_words=2, by_meaning=2)).rank(ADA, Query(text="harbor"))).ids)
+        len((await home.recall(config=RecallConfig(sparse_limit=2, dense_limit=2)).rank(ADA, Query(text="harbor"))).ids)
         >= 12
     )
 
@@ -124,7 +124,9 @@ async def test_more_candidates_are_looked_at_than_are_wanted(home: Home) -> None
 # --- profiles
 
 
-async def ranked(home: Home, profile: Profile, config: RecallConfig | None = None, **query: Any) -> list[MemoryId]:
+async def ranked(
+    home: Home, profile: RankingProfile, config: RecallConfig | None = None, **query: Any
+) -> list[MemoryId]:
     by_call = await home.recall(config=config).rank(ADA, Query(text="harbor", ranking=profile, **query))
     config = replace(config or RecallConfig(), ranking=profile)
     by_setting = await home.recall(config=config).rank(ADA, Query(text="harbor", **query))
@@ -170,7 +172,7 @@ async def test_associative_raises_what_matters_was_told_again_was_recalled_or_fe
     again = [Reinforcement(memory_id=told.id, text="x", at=long_ago, tool="store")] * 5
     await home.ledger.commit(ADA, StoreBatch(reinforcements=tuple(again), model=home.embedder.model, vectors={}))
     home.ledger.activations.add(ADA, [Activation(recalled.id, 1, NOW)])
-    await home.ledger.activations.settle()
+    await home.ledger.activations.flush()
     # 0.15 recency > 0.10 importance > 0.0625 reinforcement > 0.10 / 2 emotion > 0
     assert await ranked(home, "associative", emotions=("joy", "anger")) == ids([recalled, matters, told, felt, plain])
 

@@ -11,7 +11,7 @@ from madeleine.inference.stems import stem
 from madeleine.memory.keyword_search import KeywordQuery
 from madeleine.memory.language import Prompt
 from madeleine.memory.model import Memory
-from madeleine.memory.recall.revisit import Revisit
+from madeleine.memory.recall.browse import BrowseMemories
 from madeleine.memory.recall.search import Search
 from madeleine.memory.recall.tagged import MessageSearch
 from tests.doubles import ADA
@@ -25,7 +25,7 @@ async def home(tmp_path: Path) -> AsyncIterator[Household]:
 
 
 async def counts(home: Household, *memories: Memory) -> list[int]:
-    await home.ledger.activations.settle()
+    await home.ledger.activations.flush()
     return [(await home.now(one)).reactivation_count for one in memories]
 
 
@@ -48,8 +48,8 @@ async def test_a_cluster_that_is_recalled_counts_one_for_the_living_and_two_for_
     alive, dead = await dead_and_alive(home)
     assert alive.cluster_id == dead.cluster_id
     assert alive.cluster_id is not None
-    revisit = Revisit(home.ledger, home.ledger.activations, now=home.clock)
-    await revisit.by_cluster(ADA, alive.cluster_id, limit=9)
+    browse = BrowseMemories(home.ledger, home.ledger.activations, now=home.clock)
+    await browse.by_cluster(ADA, alive.cluster_id, limit=9)
     assert await counts(home, alive, dead) == [1, 2]
 
 
@@ -65,10 +65,10 @@ async def test_memories_that_are_searched_for_count_one_for_the_living_and_two_f
 async def test_a_dead_memory_that_is_looked_at_often_enough_lives_again_after_the_next_patrol(home: Household) -> None:
     """spec P6 ❺: "This condition can be satisfied after `reactivation_count` is incremented"."""
     _, dead = await dead_and_alive(home)
-    revisit = Revisit(home.ledger, home.ledger.activations, now=home.clock)
+    browse = BrowseMemories(home.ledger, home.ledger.activations, now=home.clock)
     await home.night()
     assert (await home.now(dead)).status == "dead"
     for _ in range(12):  # 0.0501 × exp(−(1 / 25) / 30) = 0.05003
-        await revisit.by_ids(ADA, [dead.id])
+        await browse.by_ids(ADA, [dead.id])
     await home.night()
     assert (await home.now(dead)).status == "active"

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from madeleine.memory.candidates import Pool, Question, VectorToCome
+from madeleine.memory.candidates import CandidatePool, CandidateQuery, PendingVector
 from madeleine.memory.errors import IndexUnavailable
 from madeleine.memory.model import Memory
 from madeleine.memory.patrol_records import PatrolChanges
@@ -19,7 +19,7 @@ from madeleine.memory.recall.recall import Query
 from madeleine.memory.rules.prompting.prompt import prompt_block
 from madeleine.memory.rules.prompting.saying import PROMPT
 from madeleine.memory.scope import Scope
-from tests.contracts.ledger_contract import WAIT_S, apply, subjects
+from tests.contracts.ledger_contract import WAIT_S, apply, states
 from tests.doubles import ADA, NOW, WordEmbedder, a_memory
 from tests.unit.memory.recall.homes import DIM, Home, ids
 
@@ -63,7 +63,7 @@ class RecordingIndex:
         self._log = log
         self.wants_vector = asyncio.Event()
 
-    async def candidates(self, scope: Scope, question: Question, vector: VectorToCome) -> Pool:
+    async def candidates(self, scope: Scope, question: CandidateQuery, vector: PendingVector) -> CandidatePool:
         async def to_come() -> NDArray[np.float32] | None:
             self._log.append("the words are looked up")
             self.wants_vector.set()
@@ -75,7 +75,7 @@ class RecordingIndex:
 class AwayIndex:
     """`RecallIndex` of a server that is down."""
 
-    async def candidates(self, scope: Scope, question: Question, vector: VectorToCome) -> Pool:
+    async def candidates(self, scope: Scope, question: CandidateQuery, vector: PendingVector) -> CandidatePool:
         raise IndexUnavailable("the server is down")
 
 
@@ -139,8 +139,8 @@ async def test_what_died_since_it_was_indexed_is_not_recalled_and_others_take_it
     """spec P9: the index lags behind a patrol, the ledger does not."""
     folded = a_memory("harbor harbor harbor harbor", compressed=True)
     await home.put(LONG, folded, *SHORT)
-    dead = [replace((await subjects(home.ledger))[one.id], status="dead") for one in (LONG, SHORT[1])]
-    await apply(home.ledger, PatrolChanges(subjects=tuple(dead)))
+    dead = [replace((await states(home.ledger))[one.id], status="dead") for one in (LONG, SHORT[1])]
+    await apply(home.ledger, PatrolChanges(states=tuple(dead)))
     found = await home.recall()(ADA, Query(text="harbor"))
     assert ids(found) == ids([SHORT[0], SHORT[2], SHORT[3]])
     assert found.total_tokens == 4 + 2 + 3

@@ -12,9 +12,9 @@ import pytest
 from madeleine.memory.errors import IndexUnavailable, LanguageModelUnavailable, StorageFull, UnusableAnswer
 from madeleine.memory.language import Prompt, Spent
 from madeleine.memory.model import RunId
-from madeleine.memory.recall.recall import Query, RecallConfig, Recalled
+from madeleine.memory.recall.recall import Query, RecallConfig, RecallResult
 from madeleine.memory.recall.reformulation import Judgement, ReformulationConfig, prompt_of
-from madeleine.memory.rules.storing.secrets import redacted
+from madeleine.memory.rules.storing.secrets import redact_secrets
 from madeleine.memory.scope import Scope
 from tests.doubles import ADA, NOW, a_memory
 from tests.household import Mind
@@ -45,7 +45,9 @@ class Costs:
         self.recorded.append((scope, run, spent, at))
 
 
-async def recalled(home: Home, language: Any, text: str = "harbor", config: RecallConfig = ON, **more: Any) -> Recalled:
+async def recalled(
+    home: Home, language: Any, text: str = "harbor", config: RecallConfig = ON, **more: Any
+) -> RecallResult:
     return await home.recall(config=config, **more)(ADA, Query(text=text), language=language)
 
 
@@ -137,7 +139,7 @@ async def test_an_index_that_fails_at_the_second_look_leaves_the_first_answer_wi
 
 async def test_a_model_that_does_not_answer_in_time_leaves_the_first_answer_with_a_notice(home: Home) -> None:
     class Silent:
-        async def ask(self, prompt: Prompt, shape: Any, spend: Callable[[Spent], None]) -> Any:
+        async def ask(self, prompt: Prompt, schema: Any, on_spent: Callable[[Spent], None]) -> Any:
             await asyncio.Event().wait()
 
     await home.put(HARBOR)
@@ -184,7 +186,7 @@ async def test_the_model_sees_a_bounded_prompt_without_secrets_whose_tags_no_mem
     assert prompt.text.count("</memory>") == 1
     assert prompt.text.endswith("</memory>")
     assert (prompt.purpose, prompt.size, prompt.max_tokens) == ("reformulate", "small", 300)
-    assert len(prompt_of(redacted("x" * 30_000).text, [odd] * 50).text) < 2_000 + 11 * 310
+    assert len(prompt_of(redact_secrets("x" * 30_000).text, [odd] * 50).text) < 2_000 + 11 * 310
 
 
 def test_the_shape_of_the_answer_has_no_more_than_it_needs() -> None:

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from madeleine.memory.errors import InvalidInput
-from madeleine.memory.keyword_search import Hit, KeywordQuery, SearchSource
+from madeleine.memory.keyword_search import KeywordQuery, SearchHit, SearchSource
 from madeleine.memory.model import Provenance
 from madeleine.memory.recall.search import Search, make_cursor, read_cursor, terms_of
 from madeleine.memory.rules.searching.hits import newest_first
@@ -97,24 +97,24 @@ def test_a_cursor_says_nothing_about_the_words_that_were_searched() -> None:
 class Repeating:
     """`SearchLedger` that gives some of its hits twice, as one that joins several tables may."""
 
-    def __init__(self, hits: Sequence[Hit]) -> None:
+    def __init__(self, hits: Sequence[SearchHit]) -> None:
         self._hits = newest_first(hits)
 
-    async def search(self, scope: Scope, query: KeywordQuery) -> list[Hit]:
+    async def search(self, scope: Scope, query: KeywordQuery) -> list[SearchHit]:
         after = query.after
         left = [hit for hit in self._hits if after is None or (-hit.position[0], hit.id) > (-after[0], after[1])]
         return left[: query.limit]
 
 
-def a_hit(number: int, *, at: int = 0, source: SearchSource = "memories", text: str = "tea") -> Hit:
+def a_hit(number: int, *, at: int = 0, source: SearchSource = "memories", text: str = "tea") -> SearchHit:
     id_ = f"{number:04}"
-    return Hit(
+    return SearchHit(
         source=source, id=id_, timestamp=NOW, text=text, stored_at=NOW, provenance=Provenance(tool="store"),
         position=(at, id_),
     )  # fmt: skip
 
 
-def searching(hits: Sequence[Hit], log: FakeActivationLog | None = None) -> Search:
+def searching(hits: Sequence[SearchHit], log: FakeActivationLog | None = None) -> Search:
     by_message: Any = None
     return Search(Repeating(hits), log or FakeActivationLog(), by_message=by_message, now=Clock())
 

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from madeleine.inference.stems import stem
-from madeleine.memory.keyword_search import Hit, KeywordQuery
+from madeleine.memory.keyword_search import KeywordQuery, SearchHit
 from madeleine.memory.model import Memory, RunId
 from madeleine.memory.patrol_records import DiaryEntry, PatrolChanges
 from madeleine.memory.recall.search import Search
@@ -45,11 +45,11 @@ async def said(home: Household, text: str) -> None:
     await home.ledger.append(ADA, "s", [a_message(text, at=home.clock())], keys=[None])
 
 
-async def brought(home: Household, message: str, *, limit: int = 9, include_chat: bool = False) -> list[Hit]:
+async def brought(home: Household, message: str, *, limit: int = 9, include_chat: bool = False) -> list[SearchHit]:
     return [*await MessageSearch(home.ledger, stem)(ADA, message, limit=limit, include_chat=include_chat)]
 
 
-def texts(hits: list[Hit]) -> list[str]:
+def texts(hits: list[SearchHit]) -> list[str]:
     return [hit.snippet for hit in hits]
 
 
@@ -109,7 +109,7 @@ async def test_nothing_is_counted_when_a_message_brings_something_to_mind(home: 
     """spec P11 counts searches; a context is built each turn."""
     [one] = await kept(home, "ramen here")
     assert await brought(home, "ramen")
-    await home.ledger.activations.settle()
+    await home.ledger.activations.flush()
     assert (await home.now(one)).reactivation_count == 0
 
 
@@ -117,7 +117,7 @@ async def test_a_search_for_what_a_message_is_about_counts_what_it_shows(home: H
     [one, other] = await kept(home, "ramen here", "rain")
     search = Search(home.ledger, home.ledger.activations, by_message=MessageSearch(home.ledger, stem), now=home.clock)
     page = await search.about(ADA, "How was the ramen?", KeywordQuery(terms=()))
-    await home.ledger.activations.settle()
+    await home.ledger.activations.flush()
     assert [hit.id for hit in page.hits] == [one.id]
     assert page.next_cursor == ""
     assert [(await home.now(two)).reactivation_count for two in (one, other)] == [1, 0]

@@ -10,17 +10,17 @@ from typing import Any
 
 import numpy as np
 
-from madeleine.memory.candidates import Pool, Question, VectorToCome
+from madeleine.memory.candidates import CandidatePool, CandidateQuery, PendingVector
 from madeleine.memory.chat import ChatRole, NewMessage
 from madeleine.memory.ingest.store import NewScene, StoreScenes
 from madeleine.memory.language import Prompt
 from madeleine.memory.model import Memory, Scene
 from madeleine.memory.recall.recall import Query, Recall
 from madeleine.memory.scope import Scope
-from madeleine.memory.watch.drawn import StoreDrawn
-from madeleine.memory.watch.familiar import Familiar
-from madeleine.memory.watch.observe import Drawn, Observation, Observe
+from madeleine.memory.watch.drawn import StoreAgentMemories
+from madeleine.memory.watch.observe import AgentMemory, Observation, Observe
 from madeleine.memory.watch.remember import Remember
+from madeleine.memory.watch.similar import SimilarMemories
 from madeleine.memory.watch.thread import MemoryThread, ThreadConfig, Turned
 from madeleine.storage.qdrant.edge import EdgeIndex
 from madeleine.storage.qdrant.schema import Fingerprint
@@ -49,16 +49,16 @@ def copies(prompt: Prompt) -> dict[str, Any]:
 
 
 class NearIndex(NearbyIndex):
-    """What `Familiar` needs, too: all that the being has, with cosines. Opened sooner than the real one."""
+    """What `SimilarMemories` needs, too: all that the being has, with cosines. Opened sooner than the real one."""
 
-    async def candidates(self, scope: Scope, question: Question, vector: VectorToCome) -> Pool:
+    async def candidates(self, scope: Scope, question: CandidateQuery, vector: PendingVector) -> CandidatePool:
         found = [point for point in self._points.values() if point.memory.being_id == scope.being_id]
         asked = await vector()
         cosines = [
             float(np.dot(point.vector, asked)) if point.vector is not None and asked is not None else 0.0
             for point in found
         ]
-        return Pool(
+        return CandidatePool(
             tuple(point.memory.id for point in found),
             (),
             np.array(cosines, np.float32),
@@ -76,17 +76,17 @@ class Talks:
         self.clock = Clock()
         self.embedder = WordEmbedder()
         self.store = StoreScenes(ledger, index, self.embedder, now=self.clock)
-        self.familiar = Familiar(ledger, index, self.embedder)
-        self.remember = Remember(self.store, ledger, self.familiar)
-        self.observe = Observe(ledger, StoreDrawn(self.remember, ledger), now=self.clock)
+        self.similar = SimilarMemories(ledger, index, self.embedder)
+        self.remember = Remember(self.store, ledger, self.similar)
+        self.observe = Observe(ledger, StoreAgentMemories(self.remember, ledger), now=self.clock)
         self.recall = Recall(ledger, index, self.embedder, ledger.activations, now=self.clock)
         self.thread = self.thread_over(ledger, config)
         self.mind = Mind(extract=copies)
 
     def thread_over(self, ledger: Any, config: ThreadConfig | None = None) -> MemoryThread:
         """As after a restart."""
-        remember = Remember(self.store, ledger, self.familiar)
-        return MemoryThread(ledger, self.ledger, self.familiar, remember, now=self.clock, config=config)
+        remember = Remember(self.store, ledger, self.similar)
+        return MemoryThread(ledger, self.ledger, self.similar, remember, now=self.clock, config=config)
 
     def answers(self, answer: Callable[[Prompt], Any]) -> None:
         self.mind = Mind(extract=answer)
@@ -95,7 +95,7 @@ class Talks:
         messages = [NewMessage(role=role, text=text, speaker=speaker if role == "user" else "") for role, text in said]
         await self.observe(scope, Observation(session_id=session, messages=messages, **more))
 
-    async def draw(self, *drawn: Drawn, said: Said, session: str = "s", scope: Scope = ADA) -> Any:
+    async def draw(self, *drawn: AgentMemory, said: Said, session: str = "s", scope: Scope = ADA) -> Any:
         message = NewMessage(role=said[0], text=said[1])
         return await self.observe(scope, Observation(session_id=session, messages=[message], drawn=drawn))
 

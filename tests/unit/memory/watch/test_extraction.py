@@ -25,6 +25,7 @@ from madeleine.memory.watch.extraction import (
     extraction_prompt,
     judged,
 )
+from tests.doubles import metered
 from tests.doubles_chat import a_message
 from tests.household import Mind
 from tests.unit.memory.watch.talks import memory, shown
@@ -132,13 +133,14 @@ def test_three_at_most_are_kept_of_a_snippet() -> None:
 async def ask(answers: list[Callable[[Prompt], Any] | Any]) -> tuple[Extraction, Mind]:
     left = list(answers)
     mind = Mind(extract=lambda prompt: left.pop(0))
-    return await extract(mind, LYON, lambda spent: None), mind
+    return await extract(metered(mind), LYON), mind
 
 
 async def test_of_an_answer_that_cannot_be_used_the_model_is_told_once() -> None:
     found, mind = await ask([{"memories": [memory("Ada moved to Paris.")]}, {"memories": [memory(ESSENCE)]}])
     assert [one.extracted.essence for one in found.findings] == [ESSENCE]
-    assert "Memory 1: it names what stands in no message (Paris)." in mind.prompts[1].text
+    assert mind.prompts[1].rejected
+    assert mind.prompts[1].rejected.complaint == "Memory 1: it names what stands in no message (Paris)."
     found, mind = await ask([{"memories": [memory("Ada moved to Paris.")]}] * 2)
     assert found.findings == ()
     assert len(mind.prompts) == 2

@@ -20,7 +20,7 @@ from madeleine.memory.language import Prompt
 from madeleine.memory.rules.prompting.fragments import fragments
 from madeleine.memory.rules.prompting.prompt import prompt_block
 from madeleine.memory.watch.extraction import Extracted
-from madeleine.memory.watch.observe import Drawn
+from madeleine.memory.watch.observe import AgentMemory
 from madeleine.memory.watch.thread import BUDGET_PAUSE, HOPELESS, SNIPPET, UNUSABLE, MemoryThread, ThreadConfig
 from tests.doubles import ADA, BOB, Clock
 from tests.doubles_chat import FakeChat, a_message
@@ -230,7 +230,7 @@ async def test_every_message_is_new_in_one_snippet_and_one_only(talk: list[list[
         pass
     assert [position for _, _, new in looked for position in new] == list(range(total))
     assert all(0 < end - start <= SNIPPET for start, end, _ in looked)
-    assert await chat.unwatched(now=clock(), limit=9) == []
+    assert await chat.unwatched_sessions(now=clock(), limit=9) == []
 
 
 # --- what is quoted ---------------------------------------------------------------------------------------------
@@ -305,7 +305,7 @@ async def test_looking_leaves_no_trace_in_what_is_remembered(home: Talks) -> Non
     await home.keep(*REMEMBERED)
     await home.say(("assistant", REMEMBERED[0]), ("user", "My dentist is Samira."), NICE)
     await home.turns()
-    await home.ledger.activations.settle()
+    await home.ledger.activations.flush()
     assert {(one.reactivation_count, one.access_count) for one in await home.kept()} == {(0, 0)}
 
 
@@ -495,7 +495,7 @@ async def test_a_turn_that_dies_after_storing_doubles_nothing_whatever_the_model
 
 async def test_what_an_agent_drew_from_is_not_looked_at_though_something_earlier_waits(home: Talks) -> None:
     await home.say(BOSS)
-    await home.draw(Drawn(Extracted("They live in Lyon.", (), 0.5)), said=LYON)
+    await home.draw(AgentMemory(Extracted("They live in Lyon.", (), 0.5)), said=LYON)
     await home.say(NICE)
     await home.turn()
     assert [(line["text"], line.get("new", False)) for line in shown(home.mind.prompts[0])] == [

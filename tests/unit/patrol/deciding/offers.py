@@ -7,7 +7,7 @@ from typing import Any
 
 from madeleine.memory.language import Answer, Prompt, Spent
 from madeleine.memory.model import Cluster, ClusterId, Memory
-from madeleine.memory.patrol_records import OfferId
+from madeleine.memory.patrol_records import DecisionRequestId
 from madeleine.patrol.deciding.checks import Present
 from madeleine.patrol.deciding.offer import Kind, Offer, shown
 from tests.doubles import ADA
@@ -20,7 +20,7 @@ ROOT = Cluster(id=HOME, being_id=ADA.being_id, name="Private", parent_id=HOME, i
 def offer_of(kind: Kind, memories: Sequence[Memory], **fields: Any) -> Offer:
     cluster: dict[str, Any] = {"cluster_id": HOME, "cluster": "Dinners"} if kind in {"consolidate", "split"} else {}
     offered = tuple(shown(memory, kind) for memory in memories)
-    return Offer(id=OfferId("offer-1"), kind=kind, memories=offered, **{**cluster, **fields})
+    return Offer(id=DecisionRequestId("offer-1"), kind=kind, memories=offered, **{**cluster, **fields})
 
 
 def present_of(memories: Sequence[Memory], **fields: Any) -> Present:
@@ -35,7 +35,7 @@ class ScriptedLanguage:
         self.prompts: list[Prompt] = []
         self._answers = iter(answers)
 
-    async def ask(self, prompt: Prompt, shape: type[Answer], spend: Callable[[Spent], None]) -> Answer:
+    async def ask(self, prompt: Prompt, schema: type[Answer], on_spent: Callable[[Spent], None]) -> Answer:
         self.prompts.append(prompt)
-        spend(Spent(purpose=prompt.purpose, model="scripted-1", input_tokens=90, output_tokens=10, usd=None))
-        return shape.model_validate(next(self._answers))
+        on_spent(Spent(purpose=prompt.purpose, model="scripted-1", input_tokens=90, output_tokens=10, usd=None))
+        return schema.model_validate(next(self._answers))

@@ -8,9 +8,10 @@ from dataclasses import replace
 from hypothesis import given
 from hypothesis import strategies as st
 
+from madeleine.memory.language import Rejected
 from madeleine.memory.model import LIVING, ClusterId, Memory, MemoryId
 from madeleine.memory.rules.dynamics.decay import FLOOR, effective_importance
-from madeleine.patrol.deciding.answers import Checked, Consolidation, Merge, Part, Refused, Split
+from madeleine.patrol.deciding.answers import Checked, Consolidation, Merge, Part, Split
 from madeleine.patrol.deciding.checks import checked
 from madeleine.patrol.deciding.effects import consolidated
 from madeleine.patrol.deciding.offer import Kind, Offer
@@ -107,7 +108,7 @@ def test_any_consolidation_leaves_the_rules_of_the_fourth_step_kept(data: st.Dat
     answer = data.draw(consolidations(offer))
     by_id = {memory.id: memory for memory in now}
     found = checked(answer, offer, present_of(now))
-    if isinstance(found, Refused):
+    if isinstance(found, Rejected):
         return
     assert isinstance(found.answer, Consolidation)
     changed = consolidated(found.answer, offer, by_id)
@@ -146,7 +147,7 @@ def test_any_split_leaves_the_rules_of_the_sixth_step_kept(data: st.DataObject) 
     by_id = {memory.id: memory for memory in now}
     present = present_of(now)
     found = checked(answer, offer, present)
-    if isinstance(found, Refused):
+    if isinstance(found, Rejected):
         return
     assert isinstance(found.answer, Split)
     moved = [id_ for part in found.answer.parts for id_ in part.memories]
@@ -162,5 +163,5 @@ def test_an_answer_that_was_checked_is_kept_when_it_is_checked_again(data: st.Da
     offer, now = data.draw(offer_and_now(kind))
     answer = data.draw(splits(offer)) if kind == "split" else data.draw(consolidations(offer))
     found = checked(answer, offer, present_of(now))
-    if not isinstance(found, Refused):
+    if not isinstance(found, Rejected):
         assert checked(found.answer, offer, present_of(now)) == Checked(found.answer)

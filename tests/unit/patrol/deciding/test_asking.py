@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from madeleine.memory.errors import UnusableAnswer
-from madeleine.memory.language import Spent
+from madeleine.memory.language import Rejected, Spent
 from madeleine.memory.model import MemoryId
-from madeleine.patrol.deciding.answers import Answer, Consolidation, Diary, Merge, Part, Refused, Split, Summary
+from madeleine.patrol.deciding.answers import Answer, Consolidation, Diary, Merge, Part, Split, Summary
 from madeleine.patrol.deciding.checks import against_offer
 from madeleine.patrol.deciding.classify import classify, classify_prompt
 from madeleine.patrol.deciding.decide import decide
@@ -22,7 +22,7 @@ from madeleine.patrol.deciding.decision import Decision, answer_of
 from madeleine.patrol.deciding.offer import Kind, Offer
 from madeleine.patrol.deciding.prompts import GUIDANCE, SUMMARIZE, SYSTEM, for_agent, render
 from madeleine.patrol.deciding.shapes import ClassificationShape, shape_of
-from tests.doubles import a_memory
+from tests.doubles import a_memory, metered
 from tests.unit.patrol.deciding.offers import ScriptedLanguage, offer_of
 
 KINDS: tuple[Kind, ...] = ("consolidate", "split", "diary", "compress")
@@ -44,10 +44,6 @@ ANSWERS: dict[Kind, tuple[dict[str, Any], Answer]] = {
     ),
     "compress": ({"summary": "Ada rents."}, Summary("Ada rents.")),
 }
-
-
-def free(_: Spent) -> None:
-    return
 
 
 # --- what a language model is told ------------------------------------------------------------------------------
@@ -136,25 +132,27 @@ async def test_an_answer_in_numbers_comes_back_in_ids(kind: Kind) -> None:
     """ruling 10: the same values as from an agent."""
     raw, answer = ANSWERS[kind]
     spent: list[Spent] = []
-    assert await decide(ScriptedLanguage(raw), offer_of(kind, MEMORIES), spent.append) == answer
+    assert await decide(metered(ScriptedLanguage(raw), spent), offer_of(kind, MEMORIES)) == answer
     assert [one.purpose for one in spent] == [kind]
 
 
 async def test_a_number_that_was_not_offered_is_refused_and_asked_about_once_more() -> None:
     good, answer = ANSWERS["consolidate"]
     language = ScriptedLanguage({"merges": [], "make_dead": [0, 13]}, good)
-    assert await decide(language, offer_of("consolidate", MEMORIES), free) == answer
+    assert await decide(metered(language), offer_of("consolidate", MEMORIES)) == answer
     first, second = language.prompts
-    assert second.text.startswith(first.text)
-    assert "There is no memory 0, 13: the numbers go from 1 to 12." in second.text
+    assert second.text == first.text
+    assert second.rejected
+    assert second.rejected.reason == "There is no memory 0, 13: the numbers go from 1 to 12."
+    assert json.loads(second.rejected.text) == {"merges": [], "make_dead": [0, 13]}
 
 
 async def test_a_complaint_names_memories_by_their_numbers() -> None:
     good, _ = ANSWERS["consolidate"]
     language = ScriptedLanguage({"merges": [{"survivor": 12, "absorbed": [12]}], "make_dead": []}, good)
-    await decide(language, offer_of("consolidate", MEMORIES), free)
-    assert "Memory 12 is named 2 times" in language.prompts[1].text
-    assert IDS[11] not in language.prompts[1].text
+    await decide(metered(language), offer_of("consolidate", MEMORIES))
+    assert "Memory 12 is named 2 times" in str(language.prompts[1].rejected)
+    assert IDS[11] not in str(language.prompts[1])
 
 
 async def test_a_second_answer_that_breaks_a_rule_is_the_last() -> None:
@@ -162,7 +160,7 @@ async def test_a_second_answer_that_breaks_a_rule_is_the_last() -> None:
     language = ScriptedLanguage(bad, bad)
     spent: list[Spent] = []
     with pytest.raises(UnusableAnswer, match=r"scripted-1 cannot be used: diary has 1 lines"):
-        await decide(language, offer_of("diary", MEMORIES), spent.append)
+        await decide(metered(language, spent), offer_of("diary", MEMORIES))
     assert len(spent) == 2
 
 
@@ -176,21 +174,21 @@ def roots(count: int, root: str = "Private") -> dict[str, Any]:
 async def test_actions_are_classified_fifty_at_a_time_by_a_small_model() -> None:
     """spec P6 ❶.5"""
     language = ScriptedLanguage(roots(50), roots(50, "Business"), roots(1))
-    found = await classify(language, ["ramen"] * 101, free)
+    found = await classify(metered(language), ["ramen"] * 101)
     assert found == ["Private"] * 50 + ["Business"] * 50 + ["Private"]
     assert {(prompt.size, prompt.purpose) for prompt in language.prompts} == {("small", "classify")}
 
 
 async def test_nothing_to_classify_asks_nobody() -> None:
-    assert await classify(ScriptedLanguage(), [], free) == []
+    assert await classify(metered(ScriptedLanguage()), []) == []
 
 
 @pytest.mark.parametrize("numbers", [[1], [1, 1], [1, 2, 2], [1, 2, 3], [0, 1], []])
 async def test_a_classification_with_other_numbers_is_asked_for_once_more_and_then_refused(numbers: list[int]) -> None:
     bad = {"roots": [{"number": n, "root": "Private"} for n in numbers]}
-    assert await classify(ScriptedLanguage(bad, roots(2)), ["a", "b"], free) == ["Private", "Private"]
+    assert await classify(metered(ScriptedLanguage(bad, roots(2))), ["a", "b"]) == ["Private", "Private"]
     with pytest.raises(UnusableAnswer, match="from 1 to 2 exactly once"):
-        await classify(ScriptedLanguage(bad, bad), ["a", "b"], free)
+        await classify(metered(ScriptedLanguage(bad, bad)), ["a", "b"])
 
 
 @given(st.lists(WILD, max_size=5))
@@ -212,8 +210,8 @@ def test_the_example_that_the_agent_is_shown_is_a_decision_that_is_accepted(kind
         text = text.replace("<memory id>", id_, 1)
     offer = offer_of(kind, MEMORIES)
     answer = answer_of(Decision.model_validate(json.loads(text)), offer)
-    assert not isinstance(answer, Refused)
-    assert not isinstance(against_offer(answer, offer), Refused)
+    assert not isinstance(answer, Rejected)
+    assert not isinstance(against_offer(answer, offer), Rejected)
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -242,7 +240,7 @@ def decision(**fields: Any) -> Decision:
 def test_a_field_of_another_kind_is_refused(kind: Kind, fields: dict[str, Any]) -> None:
     """ruling 10: "nothing else is touched"."""
     found = answer_of(decision(**fields), offer_of(kind, MEMORIES))
-    assert isinstance(found, Refused)
+    assert isinstance(found, Rejected)
     assert f"is to {kind}" in found.reason
     assert "leave out" in found.reason
 

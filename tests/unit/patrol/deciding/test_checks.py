@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pytest
 
+from madeleine.memory.language import Rejected
 from madeleine.memory.model import ClusterId, Memory, MemoryId
 from madeleine.patrol.deciding.answers import (
     Answer,
@@ -14,7 +15,6 @@ from madeleine.patrol.deciding.answers import (
     Diary,
     Merge,
     Part,
-    Refused,
     Split,
     Summary,
 )
@@ -40,7 +40,7 @@ def fading(name: str) -> Memory:
 
 def refusal(answer: Answer, offer: Offer) -> str:
     found = against_offer(answer, offer)
-    assert isinstance(found, Refused)
+    assert isinstance(found, Rejected)
     return found.reason
 
 
@@ -292,11 +292,11 @@ def test_no_text_is_written_from_what_was_forgotten_or_changed_since(now: list[M
         (Diary("a\nb\nc", POINTS), offer_of("diary", FOUR)),
     ):
         found = checked(answer, offer, present_of(now))
-        assert isinstance(found, Refused)
+        assert isinstance(found, Rejected)
         assert "'A'" in found.reason
 
 
 def test_a_session_is_not_summarised_twice() -> None:
     """spec L3"""
     now = [replace(memory, compressed=True) for memory in FOUR]
-    assert isinstance(checked(Summary("Ada rents."), offer_of("compress", FOUR), present_of(now)), Refused)
+    assert isinstance(checked(Summary("Ada rents."), offer_of("compress", FOUR), present_of(now)), Rejected)

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from madeleine.memory.model import DatedAction, Memory, MemoryId, Provenance, Status, Vector
-from madeleine.memory.patrol_records import OfferId
+from madeleine.memory.patrol_records import DecisionRequestId
 from madeleine.patrol.deciding.offer import MOST, SIZE, TEXT, TEXT_TO_SUMMARISE, Kind, Offer, shown
 from madeleine.patrol.deciding.offering import compress_offer, consolidation_offers, diary_offer, split_offer
 from tests.doubles import NOW, a_memory, unit
@@ -229,7 +229,7 @@ def test_equal_input_gives_equal_offers_but_for_their_ids() -> None:
             "diary": [diary_offer("2026-03-01", numbered(20), "", [])],
             "compress": [*compress_offer("s1", numbered(70))],
         }
-        return [replace(offer, id=OfferId("")) for offer in found[kind] if offer]
+        return [replace(offer, id=DecisionRequestId("")) for offer in found[kind] if offer]
 
     kinds: tuple[Kind, ...] = ("consolidate", "split", "diary", "compress")
     for kind in kinds:

@@ -9,24 +9,24 @@ import pytest
 from madeleine.server.attach.address import (
     ABOUT,
     Address,
-    Untrusted,
-    dial,
-    find,
-    remove_about,
+    UntrustedDirectory,
+    connect_socket,
+    find_address,
+    remove_host_file,
     socket_path,
-    write_about,
+    write_host_file,
 )
 from madeleine.server.attach.lock import hold, is_held
 
 
 def test_what_is_written_is_found_and_only_the_user_can_read_it(tmp_path: Path) -> None:
     for there in (Address(path="/somewhere/else.sock"), Address(port=4711, token="t")):
-        write_about(tmp_path, there, version="1")
-        assert find(tmp_path) == there
+        write_host_file(tmp_path, there, version="1")
+        assert find_address(tmp_path) == there
         assert (tmp_path / ABOUT).stat().st_mode & 0o777 == 0o600
         assert [path.name for path in tmp_path.iterdir()] == [ABOUT]
-    remove_about(tmp_path)
-    assert find(tmp_path) == Address(path=str(tmp_path / "host.sock"))
+    remove_host_file(tmp_path)
+    assert find_address(tmp_path) == Address(path=str(tmp_path / "host.sock"))
 
 
 def test_a_directory_for_sockets_that_others_can_enter_is_not_used(
@@ -37,11 +37,11 @@ def test_a_directory_for_sockets_that_others_can_enter_is_not_used(
     path = socket_path(deep)
     assert path.parent.parent == tmp_path
     path.parent.chmod(0o755)
-    with pytest.raises(Untrusted, match="only you can use"):
+    with pytest.raises(UntrustedDirectory, match="only you can use"):
         socket_path(deep)
     path.parent.rmdir()
     path.parent.symlink_to(tmp_path)
-    with pytest.raises(Untrusted):
+    with pytest.raises(UntrustedDirectory):
         socket_path(deep)
 
 
@@ -53,7 +53,7 @@ def test_two_directories_have_two_sockets(tmp_path: Path, monkeypatch: pytest.Mo
 @pytest.mark.parametrize("nobody", [Address(), Address(path="/nowhere/host.sock"), Address(port=1)])
 def test_where_nobody_listens_is_an_error_of_the_system(nobody: Address) -> None:
     with pytest.raises(OSError, match=r".+"):
-        dial(nobody)
+        connect_socket(nobody)
 
 
 def test_a_lock_is_held_by_one_and_freed_with_it(tmp_path: Path) -> None:

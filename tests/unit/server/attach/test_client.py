@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from madeleine.server.attach.address import ABOUT, SOCKET
-from madeleine.server.attach.client import CannotBeWatched, news_of_host
-from madeleine.server.attach.hello import reply
+from madeleine.server.attach.client import PatrolsNotWatchable, patrol_events
+from madeleine.server.attach.handshake import reply
 
 
 async def test_a_host_that_tells_no_news_is_named_with_what_to_do(tmp_path: Path) -> None:
@@ -26,6 +26,6 @@ async def test_a_host_that_tells_no_news_is_named_with_what_to_do(tmp_path: Path
     about = {"pid": os.getpid(), "version": "0.0.9", "socket": str(tmp_path / SOCKET)}
     (tmp_path / ABOUT).write_text(json.dumps(about), encoding="utf-8")
     async with await asyncio.start_unix_server(serve, tmp_path / SOCKET):
-        with pytest.raises(CannotBeWatched, match=r"Madeleine 0\.0\.9, whose .*`madeleine stop`"):
-            async with news_of_host(tmp_path, {}):
+        with pytest.raises(PatrolsNotWatchable, match=r"Madeleine 0\.0\.9, whose .*`madeleine stop`"):
+            async with patrol_events(tmp_path, {}):
                 pass

@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 
 from madeleine.memory.errors import EmbeddingUnavailable, IndexUnavailable
-from madeleine.memory.ingest.erasure import Erasure
 from madeleine.memory.ingest.index_keeper import IndexKeeper
 from madeleine.memory.ingest.ports import StoreBatch
+from madeleine.memory.ingest.scrubbing import Scrubber
 from madeleine.memory.model import LIVING, Memory, ModelName
 from madeleine.server.background import index_upkeep as background
 from madeleine.server.background.index_upkeep import Background
@@ -48,10 +48,10 @@ class WatchedKeeper(IndexKeeper):
         await self.goes_on.wait()
         return done
 
-    async def fill_in_vectors(self) -> int:
+    async def embed_missing(self) -> int:
         if self.fails_to_fill_in:
             raise self.fails_to_fill_in.pop()
-        done = await super().fill_in_vectors()
+        done = await super().embed_missing()
         self.filled.put_nowait(done)
         return done
 
@@ -74,7 +74,7 @@ class House:
         self.index = index
         self.embedder = WordEmbedder()
         self.keeper = WatchedKeeper(ledger, index, self.embedder)
-        self.erasure = Erasure(ledger, self.keeper, index)
+        self.scrubber = Scrubber(ledger, self.keeper, index)
         index.turns = self.keeper.turns
 
     async def write(self, memory: Memory, *, embedded: bool = True) -> None:
@@ -87,7 +87,7 @@ class House:
 
     @asynccontextmanager
     async def at_work(self, warm_up: Callable[[], Awaitable[None]] | None = None) -> AsyncIterator[Background]:
-        work = Background(self.keeper, self.index, warm_up or self.embedder.warm_up, self.erasure)
+        work = Background(self.keeper, self.index, warm_up or self.embedder.warm_up, self.scrubber)
         task = asyncio.create_task(work.run())
         try:
             async with asyncio.timeout(WAIT_S):

@@ -12,7 +12,7 @@ from datetime import datetime, timedelta
 import pytest
 
 from madeleine.memory.model import BeingId, RunId
-from madeleine.memory.patrol_records import Lately
+from madeleine.memory.patrol_records import RecentActivity
 from madeleine.memory.ports import LanguageModel
 from madeleine.memory.scope import Scope
 from madeleine.patrol.report import PatrolReport
@@ -25,8 +25,8 @@ from tests.doubles import NOW, Clock
 ADA, BERT = BeingId("ada"), BeingId("bert")
 
 
-def many(being_id: BeingId, at: datetime = NOW) -> Lately:
-    return Lately(being_id=being_id, stored=200, first=at, latest=at)
+def many(being_id: BeingId, at: datetime = NOW) -> RecentActivity:
+    return RecentActivity(being_id=being_id, stored=200, first=at, latest=at)
 
 
 class Household:
@@ -34,7 +34,7 @@ class Household:
 
     def __init__(self) -> None:
         self.clock = Clock()
-        self.new: dict[BeingId, Lately] = {}
+        self.new: dict[BeingId, RecentActivity] = {}
         self.came: list[BeingId] = []
         self.calls: list[tuple[Scope, LanguageModel | None, bool]] = []
         self.under_way: set[BeingId] = set()
@@ -52,7 +52,7 @@ class Household:
             pause=self.pause,
         )
 
-    async def lately(self) -> list[Lately]:
+    async def recent_activity(self) -> list[RecentActivity]:
         return [self.new[being] for being in sorted(self.new)]
 
     def is_under_way(self, being_id: BeingId) -> bool:
@@ -185,11 +185,11 @@ async def test_nothing_begins_at_the_start_nor_before_the_memory_is_open(home: H
 async def test_a_ledger_that_fails_is_asked_again_at_the_next_look(
     home: Household, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async def broken() -> list[Lately]:
+    async def broken() -> list[RecentActivity]:
         raise OSError("no")
 
     with monkeypatch.context() as patched, caplog.at_level(logging.ERROR):
-        patched.setattr(home, "lately", broken)
+        patched.setattr(home, "recent_activity", broken)
         await home.schedule.look()
     assert len(caplog.records) == 1
     home.new = {ADA: many(ADA)}

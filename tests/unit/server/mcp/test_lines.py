@@ -14,8 +14,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from mcp.shared.message import ServerMessageMetadata, SessionMessage
 
+from madeleine.server.attach.lines import LONGEST_LINE
 from madeleine.server.mcp import lines as transport
-from madeleine.server.mcp.lines import Streams, encode, line_transport, lines, parse
+from madeleine.server.mcp.lines import Streams, encode, line_transport, parse, read_lines
 
 PING = b'{"jsonrpc":"2.0","id":1,"method":"ping"}'
 
@@ -74,7 +75,7 @@ class Written:
 
 
 async def read(*chunks: bytes) -> list[bytes | None]:
-    return [line async for line in lines(Chunks(chunks))]
+    return [line async for line in read_lines(Chunks(chunks))]
 
 
 def cut(data: bytes, places: Sequence[int]) -> list[bytes]:
@@ -205,7 +206,7 @@ def test_what_is_not_json_rpc_is_answered_with_its_id(line: bytes, id_: str | in
 def test_a_line_that_was_too_long_is_answered() -> None:
     found = refused(None)
     assert found.error.code == -32600
-    assert str(transport.LONGEST_LINE) in found.error.message
+    assert str(LONGEST_LINE) in found.error.message
 
 
 def test_half_of_a_surrogate_pair_is_let_through_to_the_tool() -> None:

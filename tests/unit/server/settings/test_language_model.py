@@ -25,7 +25,7 @@ def settings(tmp_path: Path, **variables: str) -> Settings:
 
 
 def language(found: Settings) -> LanguageConfig:
-    config = found.language()
+    config = found.language_config()
     assert config is not None
     return config
 
@@ -39,7 +39,7 @@ def test_without_a_setting_a_client_that_brings_a_key_asks_anthropic(tmp_path: P
         SMALL_MODEL,
         LARGE_MODEL,
     )
-    assert (found.own_key(), found.names_a_model(), found.patrol_token_budget) == ("", False, 200_000)
+    assert (found.language_key(), found.configures_language(), found.patrol_token_budget) == ("", False, 200_000)
 
 
 def test_the_default_models_have_a_price_and_are_known_to_the_sdk() -> None:
@@ -74,18 +74,18 @@ def test_the_default_models_have_a_price_and_are_known_to_the_sdk() -> None:
 )
 def test_who_is_asked_and_by_which_key(tmp_path: Path, variables: dict[str, str], protocol: str, key: str) -> None:
     found = settings(tmp_path, **variables)
-    assert (language(found).protocol, found.own_key()) == (protocol, key)
+    assert (language(found).protocol, found.language_key()) == (protocol, key)
 
 
 @pytest.mark.parametrize("more", [{}, {"llm_api_key": KEY}, {"ANTHROPIC_API_KEY": KEY}, {"llm_url": LOCAL}])
 def test_off_switches_all_off(tmp_path: Path, more: dict[str, str]) -> None:
     found = settings(tmp_path, llm="off", **more)
-    assert (found.language(), found.own_key(), found.names_a_model()) == (None, "", True)
+    assert (found.language_config(), found.language_key(), found.configures_language()) == (None, "", True)
 
 
 def test_an_ambient_key_counts_also_where_the_file_says_who_is_asked(tmp_path: Path) -> None:
     (tmp_path / FILE).write_text('llm = "openai"\nllm_large_model = "m"\n', encoding="utf-8")
-    assert settings(tmp_path, OPENAI_API_KEY=KEY).own_key() == KEY
+    assert settings(tmp_path, OPENAI_API_KEY=KEY).language_key() == KEY
 
 
 def test_the_file_may_complete_what_the_environment_begins(tmp_path: Path) -> None:
@@ -136,7 +136,7 @@ def test_a_local_model_on_another_machine_needs_no_encryption_without_a_key(tmp_
 
 def test_nothing_that_can_be_printed_holds_a_key(tmp_path: Path) -> None:
     found = settings(tmp_path, llm_api_key=KEY, ANTHROPIC_API_KEY=OTHER)
-    told = f"{found} {found!r} {found.model_dump()} {found.model_dump_json()} {found.language()!r}"
+    told = f"{found} {found!r} {found.model_dump()} {found.model_dump_json()} {found.language_config()!r}"
     assert KEY not in told
     assert OTHER not in told
 

@@ -7,9 +7,10 @@ from pathlib import Path
 import platformdirs
 import pytest
 
+from madeleine.inference.packaged import NAME as PACKAGED_MODEL
 from madeleine.memory.errors import InvalidInput
 from madeleine.server.settings.environment import FILE
-from madeleine.server.settings.settings import DEFAULT_MODEL, Settings, read_settings
+from madeleine.server.settings.settings import Settings, read_settings
 
 
 def environment(data_dir: Path, **given: str) -> dict[str, str]:
@@ -23,7 +24,7 @@ def test_nothing_needs_to_be_set(tmp_path: Path) -> None:
     """spec P9: threshold 0.35; ruling 6: the default model."""
     found = read_settings(environment(tmp_path))
     assert found == Settings(data_dir=tmp_path)
-    assert (found.being, found.embedding_model, found.recall_threshold) == ("default", DEFAULT_MODEL, 0.35)
+    assert (found.being, found.embedding_model, found.recall_threshold) == ("default", PACKAGED_MODEL, 0.35)
 
 
 def test_without_a_setting_the_data_is_where_the_platform_keeps_it(
@@ -81,11 +82,10 @@ def test_an_unknown_name_in_the_file_is_refused_by_name_and_place(tmp_path: Path
         ("recall_threshold", "1.5"),
         ("recall_threshold", "nan"),
         ("ranking", "best"),
-        ("associative_emotion", "1.1"),
-        ("recency_decay_per_hour", "-1"),
-        ("reranker_candidates", "0"),
+        ("associative_weights", '{"emotion": 1.1}'),
+        ("associative_weights", '{"envy": 1}'),
+        ("associative_weights", "0.5"),
         ("reranker_seconds", "600"),
-        ("recall_reformulation_rounds", "50"),
         ("max_text_chars", "99"),
         ("max_text_chars", "1.5"),
         ("max_text_chars", "9" * 30),
@@ -133,7 +133,7 @@ def test_a_bad_value_in_the_file_is_named_with_the_file(tmp_path: Path, line: st
 @pytest.mark.parametrize("content", [b"being = ", b"\xff\xfe", b"being = 'a'\nbeing = 'b'"])
 def test_a_file_that_is_not_toml_is_refused_with_what_to_do(tmp_path: Path, content: bytes) -> None:
     (tmp_path / FILE).write_bytes(content)
-    with pytest.raises(InvalidInput, match="Mend it or remove it"):
+    with pytest.raises(InvalidInput, match="Correct it or remove it"):
         read_settings(environment(tmp_path))
 
 

@@ -14,7 +14,7 @@ from madeleine.memory.errors import InvalidInput
 from madeleine.memory.language import Spent
 from madeleine.server.settings.settings import Settings
 from madeleine.server.wiring import language_models as language
-from madeleine.server.wiring.language_models import LanguageModels, Lent
+from madeleine.server.wiring.language_models import LanguageModels, LeasedModel
 from tests.contracts.language_model_contract import GOOD, Kind, prompt
 from tests.language.stub import KEY, Stub, language_server, said
 
@@ -37,9 +37,9 @@ def settings(data_dir: Path, **more: Any) -> Settings:
     return Settings.model_validate({"data_dir": data_dir, "llm": "anthropic", "llm_retries": 0} | more)
 
 
-async def asked(lent: Lent) -> bool:
+async def asked(leased: LeasedModel) -> bool:
     spent: list[Spent] = []
-    async with lent as model:
+    async with leased as model:
         if model is None:
             return False
         await model.ask(prompt(), Kind, spent.append)
@@ -47,15 +47,21 @@ async def asked(lent: Lent) -> bool:
 
 
 async def test_a_client_without_a_key_asks_by_the_servers(models: LanguageModels, stub: Stub, tmp_path: Path) -> None:
-    assert await asked(models.own())
-    assert await asked(models.by_key(""))
-    assert await asked(models.of(Settings(data_dir=tmp_path)))
+    assert await asked(models.for_process())
+    assert await asked(models.for_key(""))
+    assert await asked(models.for_client(Settings(data_dir=tmp_path)))
     assert [one.key for one in stub.asked] == [OWN] * 3
 
 
 async def test_each_call_is_made_by_the_key_of_its_client(models: LanguageModels, stub: Stub, tmp_path: Path) -> None:
     ada = settings(tmp_path, llm_url=stub.anthropic_url, llm_api_key=ADAS)
-    calls = [models.of(ada), models.by_key(BOBS), models.own(), models.of(ada), models.by_key(BOBS)]
+    calls = [
+        models.for_client(ada),
+        models.for_key(BOBS),
+        models.for_process(),
+        models.for_client(ada),
+        models.for_key(BOBS),
+    ]
     assert all(await asyncio.gather(*map(asked, calls)))
     assert sorted(one.key for one in stub.asked) == [ADAS, ADAS, BOBS, BOBS, OWN]
 
@@ -65,50 +71,50 @@ async def test_the_servers_key_goes_to_no_address_of_a_client(
 ) -> None:
     with language_server(lambda asked: said(GOOD)) as theirs:
         client = Settings(data_dir=tmp_path, llm_url=theirs.openai_url, llm_large_model="m")
-        assert await asked(models.of(client))
+        assert await asked(models.for_client(client))
         assert [one.key for one in theirs.asked] == ["none"]
         client = Settings(data_dir=tmp_path, llm="anthropic", llm_url=theirs.anthropic_url)
-        assert not await asked(models.of(client))
+        assert not await asked(models.for_client(client))
     assert stub.asked == []
 
 
 async def test_a_client_may_do_without(models: LanguageModels, stub: Stub, tmp_path: Path) -> None:
-    assert not await asked(models.of(settings(tmp_path, llm="off", llm_api_key=ADAS)))
+    assert not await asked(models.for_client(settings(tmp_path, llm="off", llm_api_key=ADAS)))
     assert stub.asked == []
 
 
 async def test_a_server_that_is_off_takes_no_key(tmp_path: Path) -> None:
     async with LanguageModels(settings(tmp_path, llm="off", llm_api_key=OWN)) as models:
-        assert not await asked(models.own())
-        assert not await asked(models.by_key(ADAS))
+        assert not await asked(models.for_process())
+        assert not await asked(models.for_key(ADAS))
 
 
 async def test_a_key_that_would_be_seen_is_not_sent(tmp_path: Path) -> None:
     config = settings(tmp_path, llm="openai", llm_url="http://llm.example.org/v1", llm_large_model="m")
     async with LanguageModels(config) as models:
         with pytest.raises(InvalidInput, match="https://") as caught:
-            models.by_key(KEY)
+            models.for_key(KEY)
     assert KEY not in str(caught.value)
 
 
 async def test_one_model_serves_all_calls_of_a_key(models: LanguageModels) -> None:
-    async with models.by_key(ADAS) as first, models.by_key(ADAS) as second, models.by_key(BOBS) as other:
+    async with models.for_key(ADAS) as first, models.for_key(ADAS) as second, models.for_key(BOBS) as other:
         assert first is second
         assert other is not first
-    async with models.by_key(ADAS) as again:
+    async with models.for_key(ADAS) as again:
         assert again is first
 
 
 async def test_of_many_keys_the_last_stay_open_and_none_that_is_used_is_closed(
     models: LanguageModels, stub: Stub, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(language, "MOST_IDLE", 2)
-    async with models.by_key(ADAS) as used:
+    monkeypatch.setattr(language, "MAX_IDLE", 2)
+    async with models.for_key(ADAS) as used:
         for number in range(5):
-            assert await asked(models.by_key(f"key-{number}"))
-        async with models.by_key(ADAS) as again:
+            assert await asked(models.for_key(f"key-{number}"))
+        async with models.for_key(ADAS) as again:
             assert again is used
-    async with models.by_key("key-4") as kept:
+    async with models.for_key("key-4") as kept:
         assert kept is not None
     assert len(models._open) <= 2
 
@@ -116,7 +122,7 @@ async def test_of_many_keys_the_last_stay_open_and_none_that_is_used_is_closed(
 async def test_a_protocol_without_a_key_is_told_once(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.WARNING)
     async with LanguageModels(settings(tmp_path)) as models:
-        assert not await asked(models.own())
+        assert not await asked(models.for_process())
     assert "ANTHROPIC_API_KEY" in caplog.text
     caplog.clear()
     async with LanguageModels(Settings(data_dir=tmp_path)):
@@ -125,6 +131,6 @@ async def test_a_protocol_without_a_key_is_told_once(tmp_path: Path, caplog: pyt
 
 
 async def test_nothing_that_can_be_printed_holds_a_key(models: LanguageModels) -> None:
-    async with models.by_key(KEY) as model:
+    async with models.for_key(KEY) as model:
         told = f"{models!r} {model!r} {models._open!r}"
     assert KEY not in told

@@ -6,27 +6,27 @@ from datetime import timedelta
 
 import pytest
 
-from madeleine.memory.model import Changes, ClusterId
+from madeleine.memory.model import ClusterId, MemoryChanges
 from madeleine.memory.rules.dynamics.revision import changed, effective, revision
 from tests.doubles import NOW, a_memory
 
 CLUSTER = ClusterId("c")
 OLD = a_memory("Ann lives in Rome", importance=0.4, themes=("home",), fresh=False, cluster_id=CLUSTER)
-ALL = Changes(text="Ann lives in Oslo", importance=0.9, themes=("home", "move"), pinned=True)
+ALL = MemoryChanges(text="Ann lives in Oslo", importance=0.9, themes=("home", "move"), pinned=True)
 
 
 def test_only_what_differs_is_a_change() -> None:
-    asked = Changes(text=OLD.scene.action, importance=0.4, themes=("home",), pinned=True)
-    assert effective(OLD, asked) == Changes(pinned=True)
+    asked = MemoryChanges(text=OLD.scene.action, importance=0.4, themes=("home",), pinned=True)
+    assert effective(OLD, asked) == MemoryChanges(pinned=True)
     assert effective(OLD, ALL) == ALL
 
 
 def test_false_zero_and_no_themes_are_values_like_others() -> None:
     old = changed(OLD, ALL)
-    asked = Changes(importance=0.0, themes=(), pinned=False)
+    asked = MemoryChanges(importance=0.0, themes=(), pinned=False)
     found = changed(old, effective(old, asked))
     assert (found.importance, found.themes, found.pinned) == (0.0, (), False)
-    assert revision(old, asked, at=NOW, client="").before == Changes(
+    assert revision(old, asked, at=NOW, client="").before == MemoryChanges(
         importance=0.9, themes=("home", "move"), pinned=True
     )
 
@@ -47,12 +47,12 @@ def test_a_dead_memory_stays_dead_where_it_is() -> None:
 
 
 def test_a_memory_whose_text_stays_stays_where_it_is() -> None:
-    found = changed(OLD, Changes(importance=0.9, pinned=True))
+    found = changed(OLD, MemoryChanges(importance=0.9, pinned=True))
     assert (found.cluster_id, found.fresh, found.scene) == (CLUSTER, False, OLD.scene)
 
 
 def test_what_is_kept_is_what_was_before_and_only_of_what_changed() -> None:
     at = NOW + timedelta(days=1)
-    kept = revision(OLD, Changes(text="Ann lives in Oslo"), at=at, client="desk")
+    kept = revision(OLD, MemoryChanges(text="Ann lives in Oslo"), at=at, client="desk")
     assert (kept.memory_id, kept.at, kept.client) == (OLD.id, at, "desk")
-    assert kept.before == Changes(text="Ann lives in Rome")
+    assert kept.before == MemoryChanges(text="Ann lives in Rome")

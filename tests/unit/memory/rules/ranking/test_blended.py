@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from madeleine.memory.candidates import Pool, Signals, Traits
+from madeleine.memory.candidates import CandidatePool, RankingFeatures, WordingSignals
 from madeleine.memory.model import Emotion, MemoryId
 from madeleine.memory.rules.ranking.blended import RankingWeights, blend, blended, first_name
 
@@ -22,14 +22,16 @@ WEIGHTS = RankingWeights()
 GREATEST = 2.5625
 ALL = np.arange(20)
 """Positions: every candidate of a pool matches."""
-PLAIN = Traits("", 0, (), (), 0, 0)
+PLAIN = RankingFeatures("", 0, (), (), 0, 0)
 
 
-def pool(cosine: Sequence[float], bm25: Sequence[float] = (), traits: Sequence[Traits] | None = None) -> Pool:
+def pool(
+    cosine: Sequence[float], bm25: Sequence[float] = (), features: Sequence[RankingFeatures] | None = None
+) -> CandidatePool:
     """One query term of IDF 1, so that `bm25` is what it says."""
-    return Pool(
+    return CandidatePool(
         ids=tuple(MemoryId(str(i)) for i in range(len(cosine))),
-        traits=tuple([PLAIN] * len(cosine) if traits is None else traits),
+        features=tuple([PLAIN] * len(cosine) if features is None else features),
         cosine=np.asarray(cosine, np.float32),
         weights=np.asarray(bm25 or [0.0] * len(cosine), np.float32).reshape(-1, 1),
         idf=np.ones(1, np.float32),
@@ -37,9 +39,11 @@ def pool(cosine: Sequence[float], bm25: Sequence[float] = (), traits: Sequence[T
     )
 
 
-def score(traits: Traits, query: str = "ramen", *, emotions: frozenset[Emotion] = frozenset()) -> float:
+def score(features: RankingFeatures, query: str = "ramen", *, emotions: frozenset[Emotion] = frozenset()) -> float:
     """Of a candidate with cosine 0.5 and no word of the query: f = 0.6 × 0.5 = 0.3."""
-    [found] = blended(query, pool([0.5], traits=[traits]), ALL[:1], dense_trust=1.0, emotions=emotions, weights=WEIGHTS)
+    [found] = blended(
+        query, pool([0.5], features=[features]), ALL[:1], dense_trust=1.0, emotions=emotions, weights=WEIGHTS
+    )
     return round(float(found) * GREATEST, 6)
 
 
@@ -119,7 +123,7 @@ def test_a_feeling_decides_between_what_is_as_relevant_and_everywhere_where_it_i
 ) -> None:
     """spec T7: f = 0.6, 0.59 and 0.54; 0.1 × max(0, 1 − (0.6 − f) / 0.02)."""
     cosines = [1.0, 0.59 / 0.6, 0.9]
-    joyful = pool(cosines, traits=[replace(PLAIN, emotions=("joy",))] * 3)
+    joyful = pool(cosines, features=[replace(PLAIN, emotions=("joy",))] * 3)
     with_joy = blended(query, joyful, ALL[:3], dense_trust=1.0, emotions=frozenset({"joy"}), weights=WEIGHTS)
     without = blended(query, joyful, ALL[:3], dense_trust=1.0, weights=WEIGHTS)
     assert ((with_joy - without) * GREATEST).tolist() == pytest.approx(bonuses, abs=2e-6)
@@ -127,8 +131,8 @@ def test_a_feeling_decides_between_what_is_as_relevant_and_everywhere_where_it_i
 
 def test_the_best_of_a_session_lifts_the_others_of_it() -> None:
     """ruling 9: f = 0.6, 0.06, 0.06; the second shares the first's session, the third is alone."""
-    traits = [replace(PLAIN, session_id="s"), replace(PLAIN, session_id="s"), replace(PLAIN, session_id="t")]
-    found = blended("ramen", pool([1.0, 0.1, 0.1], traits=traits), ALL[:3], dense_trust=1.0, weights=WEIGHTS)
+    features = [replace(PLAIN, session_id="s"), replace(PLAIN, session_id="s"), replace(PLAIN, session_id="t")]
+    found = blended("ramen", pool([1.0, 0.1, 0.1], features=features), ALL[:3], dense_trust=1.0, weights=WEIGHTS)
     assert (found * GREATEST).tolist() == pytest.approx([0.6 + 0.15, 0.06 + 0.15, 0.06 + 0.015])
 
 
@@ -172,14 +176,14 @@ def test_the_first_name_of_an_actor_is_its_first_word(actor: str, name: str) -> 
 
 def talk(*turns: tuple[str, float, bool], session: str = "s") -> list[float]:
     """What is added to each turn's own score by its neighbours; (speaker, cosine, whether it asks)."""
-    traits = [
-        replace(PLAIN, session_id=session, turn=at, actors=(who,) if who else (), signals=Signals(asks=asks))
+    features = [
+        replace(PLAIN, session_id=session, turn=at, actors=(who,) if who else (), signals=WordingSignals(asks=asks))
         for at, (who, _, asks) in enumerate(turns)
     ]
     cosines = [cosine for _, cosine, _ in turns]
     none = replace(WEIGHTS, next_turn=0, question=0, session=0)
     both = [
-        blended("ramen", pool(cosines, traits=traits), ALL[: len(turns)], dense_trust=1.0, weights=weights)
+        blended("ramen", pool(cosines, features=features), ALL[: len(turns)], dense_trust=1.0, weights=weights)
         * weights.greatest
         for weights in (replace(WEIGHTS, session=0), none)
     ]
@@ -199,20 +203,20 @@ def test_of_many_a_turn_counts_by_what_lifts_it_above_the_least() -> None:
 
 def test_of_many_that_say_nearly_the_same_a_neighbour_does_not_lift_one_above_what_was_asked() -> None:
     """The first is asked for, but its next turn is no candidate, as those of all others are."""
-    traits = [replace(PLAIN, session_id="s", turn=turn) for turn in (0, *range(7, 27))]
+    features = [replace(PLAIN, session_id="s", turn=turn) for turn in (0, *range(7, 27))]
     cosines = [1.0, *[0.95, 0.9] * 10]
-    found = blended("ramen", pool(cosines, traits=traits), ALL[:21], dense_trust=1.0, weights=WEIGHTS)
+    found = blended("ramen", pool(cosines, features=features), ALL[:21], dense_trust=1.0, weights=WEIGHTS)
     assert found.argmax() == 0
 
 
 @pytest.mark.parametrize("others", [0, 5, 40])
 def test_an_answer_comes_before_the_question_that_it_answers(others: int) -> None:
     """However many other candidates there are: f = 0.6 and 0.54, of the others 0.18."""
-    asked = replace(PLAIN, session_id="s", turn=0, actors=("Ann",), signals=Signals(asks=True))
+    asked = replace(PLAIN, session_id="s", turn=0, actors=("Ann",), signals=WordingSignals(asks=True))
     answered = replace(PLAIN, session_id="s", turn=1, actors=("Bo",))
     found = blended(
         "ramen",
-        pool([1.0, 0.9, *[0.3] * others], traits=[asked, answered, *[PLAIN] * others]),
+        pool([1.0, 0.9, *[0.3] * others], features=[asked, answered, *[PLAIN] * others]),
         ALL[: 2 + others],
         dense_trust=1.0,
         weights=WEIGHTS,
@@ -225,9 +229,9 @@ def test_turns_of_no_session_are_no_neighbours() -> None:
 
 
 def test_only_the_very_next_turn_counts() -> None:
-    traits = [replace(PLAIN, session_id="s", turn=0), replace(PLAIN, session_id="s", turn=2)]
+    features = [replace(PLAIN, session_id="s", turn=0), replace(PLAIN, session_id="s", turn=2)]
     weights = replace(WEIGHTS, session=0)
-    found = blended("ramen", pool([0.5, 1.0], traits=traits), ALL[:2], dense_trust=1.0, weights=weights)
+    found = blended("ramen", pool([0.5, 1.0], features=features), ALL[:2], dense_trust=1.0, weights=weights)
     assert (found * weights.greatest).tolist() == pytest.approx([0.3, 0.6])
 
 
@@ -250,50 +254,50 @@ def test_what_a_person_answers_is_about_what_was_asked(asker: str, answerer: str
 
 
 def test_without_trust_in_the_vectors_turns_count_by_themselves() -> None:
-    traits = [replace(PLAIN, session_id="s", turn=at) for at in range(2)]
+    features = [replace(PLAIN, session_id="s", turn=at) for at in range(2)]
     weights = replace(WEIGHTS, session=0)
-    found = blended("梅雨", pool([0, 0], [1.0, 2.0], traits), ALL[:2], dense_trust=0.0, weights=weights)
+    found = blended("梅雨", pool([0, 0], [1.0, 2.0], features), ALL[:2], dense_trust=0.0, weights=weights)
     assert (found * weights.greatest).tolist() == pytest.approx([0.5, 1.0])
 
 
 @pytest.mark.parametrize(
-    ("query", "traits", "moved"),
+    ("query", "features", "moved"),
     [
-        ("where are my keys", replace(PLAIN, signals=Signals(first_person=0.6)), 0.09),
-        ("where are the keys", replace(PLAIN, signals=Signals(first_person=0.6)), 0.0),
-        ("where are my keys", replace(PLAIN, actors=("Ann",), signals=Signals(first_person=0.6)), 0.0),
-        ("any tips for Rome?", replace(PLAIN, signals=Signals(prefers=True)), 0.15),
-        ("any tips for Rome?", replace(PLAIN, actors=("assistant",), signals=Signals(prefers=True)), 0.0),
-        ("where is Rome?", replace(PLAIN, signals=Signals(prefers=True)), 0.0),
-        ("when was Rome built?", replace(PLAIN, signals=Signals(tells_when=True)), 0.1),
-        ("was Rome built?", replace(PLAIN, signals=Signals(tells_when=True)), 0.0),
+        ("where are my keys", replace(PLAIN, signals=WordingSignals(first_person=0.6)), 0.09),
+        ("where are the keys", replace(PLAIN, signals=WordingSignals(first_person=0.6)), 0.0),
+        ("where are my keys", replace(PLAIN, actors=("Ann",), signals=WordingSignals(first_person=0.6)), 0.0),
+        ("any tips for Rome?", replace(PLAIN, signals=WordingSignals(prefers=True)), 0.15),
+        ("any tips for Rome?", replace(PLAIN, actors=("assistant",), signals=WordingSignals(prefers=True)), 0.0),
+        ("where is Rome?", replace(PLAIN, signals=WordingSignals(prefers=True)), 0.0),
+        ("when was Rome built?", replace(PLAIN, signals=WordingSignals(tells_when=True)), 0.1),
+        ("was Rome built?", replace(PLAIN, signals=WordingSignals(tells_when=True)), 0.0),
     ],
 )
-def test_the_wording_moves_the_score_where_it_is_asked_for(query: str, traits: Traits, moved: float) -> None:
-    assert score(traits, query) - BASE == pytest.approx(moved, abs=2e-6)
+def test_the_wording_moves_the_score_where_it_is_asked_for(query: str, features: RankingFeatures, moved: float) -> None:
+    assert score(features, query) - BASE == pytest.approx(moved, abs=2e-6)
 
 
 TRAITS = st.builds(
-    Traits,
+    RankingFeatures,
     st.sampled_from(["", "s", "t"]),
     st.just(0),
     st.sampled_from([(), ("user",), ("Hashi",), ("Ada", "Hashi")]),
     st.sampled_from([(), ("joy",), ("joy", "fear")]),
     st.integers(0, 30),
     st.just(0),
-    st.builds(Signals, st.booleans(), st.booleans(), st.booleans(), st.floats(0, 1)),
+    st.builds(WordingSignals, st.booleans(), st.booleans(), st.booleans(), st.floats(0, 1)),
 )
 CANDIDATES = st.lists(st.tuples(st.floats(0, 1, width=32), st.floats(0, 9, width=32), TRAITS), max_size=8).map(
-    lambda found: [(c, b, replace(traits, turn=at)) for at, (c, b, traits) in enumerate(found)]
+    lambda found: [(c, b, replace(features, turn=at)) for at, (c, b, features) in enumerate(found)]
 )
 
 
 def test_a_candidate_that_has_all_that_goes_together_is_near_one() -> None:
     """Best of both channels and of its session, followed by as good a one, of the user and with the actor, long, with
     every emotion, a preference and a time: (1.15 × 1.25 + 0.75) / 2.5625. The user does not answer questions."""
-    signs = Signals(prefers=True, tells_when=True)
-    best = Traits("s", 0, ("user", "Hashi"), ("joy",), 15, 0, signs)
-    after = Traits("s", 1, (), (), 0, 0)
+    signs = WordingSignals(prefers=True, tells_when=True)
+    best = RankingFeatures("s", 0, ("user", "Hashi"), ("joy",), 15, 0, signs)
+    after = RankingFeatures("s", 1, (), (), 0, 0)
     query, joy = "when should I call Hashi, and how was it?", frozenset({"joy"})
     found = blended(query, pool([1, 1], [3, 3], [best, after]), ALL[:2], dense_trust=1.0, emotions=joy, weights=WEIGHTS)
     assert float(found[0]) == pytest.approx(2.1875 / 2.5625)
@@ -301,12 +305,14 @@ def test_a_candidate_that_has_all_that_goes_together_is_near_one() -> None:
 
 @given(CANDIDATES, st.floats(-1, 1, width=32), st.floats(0, 1))
 def test_a_score_lies_between_nought_and_one(
-    candidates: list[tuple[float, float, Traits]], cosine: float, trust: float
+    candidates: list[tuple[float, float, RankingFeatures]], cosine: float, trust: float
 ) -> None:
     """ruling 9: negative cosines included."""
     found = blended(
         "what did I tell Hashi",
-        pool([cosine for _ in candidates], [bm25 for _, bm25, _ in candidates], [traits for *_, traits in candidates]),
+        pool(
+            [cosine for _ in candidates], [bm25 for _, bm25, _ in candidates], [features for *_, features in candidates]
+        ),
         ALL[: len(candidates)],
         dense_trust=trust,
         weights=WEIGHTS,
@@ -316,11 +322,11 @@ def test_a_score_lies_between_nought_and_one(
 
 @given(CANDIDATES, st.permutations(range(8)), st.floats(0, 1))
 def test_scores_do_not_depend_on_the_order_of_the_candidates(
-    candidates: list[tuple[float, float, Traits]], order: list[int], trust: float
+    candidates: list[tuple[float, float, RankingFeatures]], order: list[int], trust: float
 ) -> None:
     """Fusion ignores input order (style.md)."""
 
-    def scores(chosen: Sequence[tuple[float, float, Traits]]) -> list[float]:
+    def scores(chosen: Sequence[tuple[float, float, RankingFeatures]]) -> list[float]:
         found = blended(
             "what did I tell Hashi",
             pool([c for c, _, _ in chosen], [b for _, b, _ in chosen], [t for _, _, t in chosen]),

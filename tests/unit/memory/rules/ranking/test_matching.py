@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from madeleine.memory.candidates import Pool, Traits
+from madeleine.memory.candidates import CandidatePool, RankingFeatures
 from madeleine.memory.model import MemoryId
 from madeleine.memory.rules.ranking.matching import MatchThresholds, matches, word_coverage
 
@@ -19,12 +19,12 @@ def pool(
     held: Sequence[Sequence[int]] = (),
     idf: Sequence[float] = (),
     numbers: Sequence[bool] | None = None,
-) -> Pool:
+) -> CandidatePool:
     """`held`: 1 for each query term that a candidate has. `numbers`: of the terms; None: none is one."""
     weights = np.asarray(held, np.float32).reshape(len(cosine), len(idf))
-    return Pool(
+    return CandidatePool(
         ids=tuple(MemoryId(str(i)) for i in range(len(cosine))),
-        traits=tuple(Traits("", 0, (), (), 0, 0) for _ in cosine),
+        features=tuple(RankingFeatures("", 0, (), (), 0, 0) for _ in cosine),
         cosine=np.asarray(cosine, np.float32),
         weights=weights,
         idf=np.asarray(idf, np.float32),
@@ -32,7 +32,7 @@ def pool(
     )
 
 
-def matched(candidates: Pool, dense_trust: float = 1.0) -> list[int]:
+def matched(candidates: CandidatePool, dense_trust: float = 1.0) -> list[int]:
     found = matches(candidates, dense_trust=dense_trust, thresholds=MatchThresholds())
     assert found.dtype == np.bool_
     assert found.shape == (len(candidates.ids),)

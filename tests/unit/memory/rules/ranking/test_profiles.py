@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from madeleine.memory.candidates import Pool, Vitals
+from madeleine.memory.candidates import CandidatePool, RankingState
 from madeleine.memory.rules.ranking.profiles import (
     AssociativeWeights,
     LinearWeights,
@@ -31,9 +31,9 @@ WEIGHTS = ProfileWeights()
 HOUR = timedelta(hours=1)
 
 
-def vitals(*, importance: float = 0.5, hours: float = 0, told: int = 0, idle: float | None = None) -> Vitals:
+def state(*, importance: float = 0.5, hours: float = 0, told: int = 0, idle: float | None = None) -> RankingState:
     """Happened `hours` ago, last active `idle` hours ago (as long by default)."""
-    return Vitals(
+    return RankingState(
         importance=importance,
         happened_at=NOW - hours * HOUR,
         last_active=NOW - (hours if idle is None else idle) * HOUR,
@@ -45,11 +45,11 @@ def near(*values: float) -> NDArray[np.float32]:
     return np.asarray(values, np.float32)
 
 
-def linear_of(cosine: float, one: Vitals, weights: ProfileWeights = WEIGHTS) -> float:
+def linear_of(cosine: float, one: RankingState, weights: ProfileWeights = WEIGHTS) -> float:
     return float(linear(near(cosine), [one], now=NOW, weights=weights)[0])
 
 
-def associative_of(cosine: float, one: Vitals, shared: float = 0.0, weights: ProfileWeights = WEIGHTS) -> float:
+def associative_of(cosine: float, one: RankingState, shared: float = 0.0, weights: ProfileWeights = WEIGHTS) -> float:
     return float(associative(near(cosine), [one], [shared], now=NOW, weights=weights)[0])
 
 
@@ -112,19 +112,19 @@ def test_the_engines_order_is_kept_with_scores_that_fall_evenly() -> None:
 )
 def test_linear_is_as_worked_by_hand(cosine: float, hours: float, value: float) -> None:
     """spec O12"""
-    assert linear_of(cosine, vitals(hours=hours)) == pytest.approx(value, abs=1e-6)
+    assert linear_of(cosine, state(hours=hours)) == pytest.approx(value, abs=1e-6)
 
 
 def test_linear_counts_from_when_it_happened_and_not_from_the_last_recall() -> None:
-    assert linear_of(0.5, vitals(hours=100, idle=0)) == pytest.approx(0.530364, abs=1e-6)
+    assert linear_of(0.5, state(hours=100, idle=0)) == pytest.approx(0.530364, abs=1e-6)
 
 
 def test_weights_that_add_up_to_more_than_one_are_scaled_and_others_are_not() -> None:
     """0.5 × 1 + 1 × 1 = 1.5, of 1.5; 0.2 × 0.5 + 0.3 × 1 = 0.4 as it is."""
     heavy = ProfileWeights(linear=LinearWeights(relevance=0.5, recency=1.0, personal_boost=0.0))
-    assert linear_of(1.0, vitals(), heavy) == pytest.approx(1.0)
+    assert linear_of(1.0, state(), heavy) == pytest.approx(1.0)
     light = ProfileWeights(linear=LinearWeights(relevance=0.2, recency=0.3, personal_boost=0.0))
-    assert linear_of(0.5, vitals(), light) == pytest.approx(0.4)
+    assert linear_of(0.5, state(), light) == pytest.approx(0.4)
 
 
 # --- associative
@@ -133,27 +133,27 @@ def test_weights_that_add_up_to_more_than_one_are_scaled_and_others_are_not() ->
 @pytest.mark.parametrize(
     ("cosine", "one", "shared", "value"),
     [
-        (0.8, vitals(importance=0.5, told=3), 0.0, 0.66),  # 0.36 + 0.10 + 0.15 + 0.05
-        (0.8, vitals(importance=0.5, told=3), 1.0, 0.76),
-        (0.8, vitals(importance=0.5, told=3), 0.5, 0.71),
-        (0.4, vitals(importance=1.0, hours=100), 0.0, 0.435182),  # 0.18 + 0.20 + 0.15 × 0.367879
-        (1.0, vitals(importance=1.0, told=10**9), 1.0, 1.0),
-        (0.0, vitals(importance=0.0, hours=10**6), 0.0, 0.0),
+        (0.8, state(importance=0.5, told=3), 0.0, 0.66),  # 0.36 + 0.10 + 0.15 + 0.05
+        (0.8, state(importance=0.5, told=3), 1.0, 0.76),
+        (0.8, state(importance=0.5, told=3), 0.5, 0.71),
+        (0.4, state(importance=1.0, hours=100), 0.0, 0.435182),  # 0.18 + 0.20 + 0.15 × 0.367879
+        (1.0, state(importance=1.0, told=10**9), 1.0, 1.0),
+        (0.0, state(importance=0.0, hours=10**6), 0.0, 0.0),
     ],
 )
-def test_associative_is_as_worked_by_hand(cosine: float, one: Vitals, shared: float, value: float) -> None:
+def test_associative_is_as_worked_by_hand(cosine: float, one: RankingState, shared: float, value: float) -> None:
     """spec T7, ruling 9"""
     assert associative_of(cosine, one, shared) == pytest.approx(value, abs=1e-6)
 
 
 def test_associative_counts_from_the_last_activity() -> None:
     """What was recalled an hour ago is recent, however old it is."""
-    assert associative_of(0.8, vitals(hours=10**6, idle=0)) == associative_of(0.8, vitals())
+    assert associative_of(0.8, state(hours=10**6, idle=0)) == associative_of(0.8, state())
 
 
 def test_each_of_the_five_weights_is_a_setting() -> None:
     """ruling 9"""
-    one = vitals(importance=1.0, told=10**9)
+    one = state(importance=1.0, told=10**9)
     nothing = AssociativeWeights(similarity=0, importance=0, recency=0, reinforcement=0, emotion=0)
     for name in ("similarity", "importance", "recency", "reinforcement", "emotion"):
         weights = ProfileWeights(associative=replace(nothing, **{name: 0.3}))
@@ -164,7 +164,7 @@ def test_each_of_the_five_weights_is_a_setting() -> None:
 
 SHARES = st.floats(0, 1)
 VITALS = st.builds(
-    vitals, importance=SHARES, hours=st.floats(-10, 10_000), told=st.integers(0, 50), idle=st.floats(0, 10_000)
+    state, importance=SHARES, hours=st.floats(-10, 10_000), told=st.integers(0, 50), idle=st.floats(0, 10_000)
 )
 CANDIDATES = st.lists(st.tuples(SHARES, VITALS, SHARES), min_size=1, max_size=8)
 ANY_WEIGHTS = st.builds(
@@ -176,7 +176,7 @@ ANY_WEIGHTS = st.builds(
 )  # fmt: skip
 
 
-def both(candidates: Sequence[tuple[float, Vitals, float]], weights: ProfileWeights) -> list[NDArray[np.float32]]:
+def both(candidates: Sequence[tuple[float, RankingState, float]], weights: ProfileWeights) -> list[NDArray[np.float32]]:
     cosines, given, shared = zip(*candidates, strict=True)
     return [
         linear(near(*cosines), given, now=NOW, weights=weights),
@@ -186,7 +186,7 @@ def both(candidates: Sequence[tuple[float, Vitals, float]], weights: ProfileWeig
 
 @given(CANDIDATES, ANY_WEIGHTS, st.randoms())
 def test_a_score_is_a_share_and_does_not_depend_on_the_order_of_the_candidates(
-    candidates: list[tuple[float, Vitals, float]], weights: ProfileWeights, random: object
+    candidates: list[tuple[float, RankingState, float]], weights: ProfileWeights, random: object
 ) -> None:
     order = list(range(len(candidates)))
     random.shuffle(order)  # type: ignore[attr-defined]
@@ -197,14 +197,14 @@ def test_a_score_is_a_share_and_does_not_depend_on_the_order_of_the_candidates(
 
 @given(SHARES, SHARES, VITALS, SHARES, ANY_WEIGHTS)
 def test_more_of_anything_never_makes_a_score_less(
-    less: float, more: float, one: Vitals, shared: float, weights: ProfileWeights
+    less: float, more: float, one: RankingState, shared: float, weights: ProfileWeights
 ) -> None:
     less, more = sorted((less, more))
     later = replace(one, happened_at=one.happened_at + HOUR, last_active=one.last_active + HOUR)
     assert linear_of(less, one, weights) <= linear_of(more, one, weights)
     assert linear_of(less, one, weights) <= linear_of(less, later, weights)
 
-    def score(cosine: float = 0.5, of: Vitals = one, share: float = shared) -> float:
+    def score(cosine: float = 0.5, of: RankingState = one, share: float = shared) -> float:
         return associative_of(cosine, of, share, weights)
 
     assert score(less) <= score(more)
@@ -216,6 +216,6 @@ def test_more_of_anything_never_makes_a_score_less(
 
 @given(st.lists(st.tuples(st.floats(-1, 1), st.floats(0, 5)), min_size=1, max_size=8), SHARES)
 def test_a_similarity_is_a_share(rows: list[tuple[float, float]], trust: float) -> None:
-    found: Pool = pool([cosine for cosine, _ in rows], [bm25 for _, bm25 in rows])
+    found: CandidatePool = pool([cosine for cosine, _ in rows], [bm25 for _, bm25 in rows])
     values = similarity(found, dense_trust=trust)
     assert ((values >= 0) & (values <= 1)).all()

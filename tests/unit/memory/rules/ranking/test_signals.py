@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from madeleine.memory.candidates import Signals
+from madeleine.memory.candidates import WordingSignals
 from madeleine.memory.rules.ranking.signals import signals
 from madeleine.storage.qdrant.schema import packed, unpacked
 
@@ -91,5 +91,10 @@ def test_any_text_can_be_read_and_kept_in_one_number(text: str) -> None:
 
 
 def test_every_sign_has_a_bit_of_its_own() -> None:
-    each = [Signals(asks=True), Signals(tells_when=True), Signals(prefers=True), Signals(first_person=1.0)]
+    each = [
+        WordingSignals(asks=True),
+        WordingSignals(tells_when=True),
+        WordingSignals(prefers=True),
+        WordingSignals(first_person=1.0),
+    ]
     assert [unpacked(packed(one)) for one in each] == each

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from madeleine.memory.keyword_search import Hit
+from madeleine.memory.keyword_search import SearchHit
 from madeleine.memory.model import Provenance
 from madeleine.memory.rules.searching.hits import deduplicated, newest_first
 from tests.doubles import NOW
 
-HIT = Hit(
+HIT = SearchHit(
     source="memories", id="a", timestamp=NOW, text="x", stored_at=NOW, provenance=Provenance(tool="store"),
     snippet="x" * 100 + "end", position=(1, "a"),
 )  # fmt: skip

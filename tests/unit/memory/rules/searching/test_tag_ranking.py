@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from madeleine.memory.keyword_search import Hit, SearchSource, TagMatches
+from madeleine.memory.keyword_search import SearchHit, SearchSource, TagMatches
 from madeleine.memory.model import Provenance
 from madeleine.memory.rules.searching.tag_ranking import POOL, pooled, ranked, tag_weights
 from tests.doubles import NOW
@@ -26,8 +26,8 @@ def ids(*found: TagMatches, tags: int, limit: int) -> list[str]:
     return [hit.id for hit in pooled(best, limit)]
 
 
-def a_hit(source: SearchSource, id_: str) -> Hit:
-    return Hit(
+def a_hit(source: SearchSource, id_: str) -> SearchHit:
+    return SearchHit(
         source=source, id=id_, timestamp=NOW, text="", stored_at=NOW, provenance=Provenance(tool="t"), position=(0, id_)
     )
 

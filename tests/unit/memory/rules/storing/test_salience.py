@@ -10,7 +10,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from madeleine.memory.rules.storing import salience
-from madeleine.memory.rules.storing.salience import RARE, STATISTICS_FROM, Signals, rarity, signals, telling_words
+from madeleine.memory.rules.storing.salience import (
+    RARE,
+    STATISTICS_FROM,
+    SalienceSignals,
+    rarity,
+    signals,
+    telling_words,
+)
 
 
 @pytest.mark.parametrize(
@@ -33,7 +40,7 @@ def test_each_signal_adds_what_the_spec_gives_it(text: str, expected: float) -> 
 
 
 def test_all_signals_together_are_the_greatest_salience() -> None:
-    assert Signals(entity=True, number=True, preference=True, technical=True).salience == 1.0
+    assert SalienceSignals(entity=True, number=True, preference=True, technical=True).salience == 1.0
 
 
 @pytest.mark.parametrize(
@@ -113,14 +120,14 @@ def test_rare_words_make_a_text_technical() -> None:
 
 def test_rarity_is_the_mean_idf_as_a_share_of_that_of_an_unheard_word() -> None:
     """(8 + 4 + 0) / 3 of 8 is 0.5."""
-    assert rarity([8.0, 4.0, 0.0], unheard=8.0) == pytest.approx(0.5)
-    assert rarity([], unheard=8.0) == 0.0
+    assert rarity([8.0, 4.0, 0.0], absent_term_idf=8.0) == pytest.approx(0.5)
+    assert rarity([], absent_term_idf=8.0) == 0.0
 
 
 def test_below_a_hundred_memories_no_word_counts_as_rare() -> None:
     unheard_of_99 = math.log(1 + 99.5 / 0.5)
     assert unheard_of_99 < STATISTICS_FROM < math.log(1 + 100.5 / 0.5)
-    assert rarity([5.0], unheard=unheard_of_99) == 0.0
+    assert rarity([5.0], absent_term_idf=unheard_of_99) == 0.0
 
 
 def test_words_are_looked_up_once_each_without_stop_words_the_longest_first() -> None:

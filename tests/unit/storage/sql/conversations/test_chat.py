@@ -13,10 +13,10 @@ from madeleine.memory.audit import AuditQuery
 from madeleine.memory.errors import InvalidInput
 from madeleine.memory.ingest.ports import Erased
 from madeleine.memory.ingest.store import StoreScenes
-from madeleine.memory.watch.drawn import StoreDrawn
+from madeleine.memory.watch.drawn import StoreAgentMemories
 from madeleine.memory.watch.extraction import Extracted
-from madeleine.memory.watch.familiar import Familiar
 from madeleine.memory.watch.remember import Remember
+from madeleine.memory.watch.similar import SimilarMemories
 from tests.contracts.chat_contract import appended, said, waiting, whole
 from tests.doubles import ADA, BOB, NOW
 from tests.household import Household, household, rows
@@ -122,8 +122,8 @@ async def test_a_look_for_work_walks_no_session_that_was_looked_at(home: Househo
 
 async def test_what_an_agent_drew_is_stored_and_linked_once(home: Household) -> None:
     store = StoreScenes(home.ledger, home.index, home.embedder, now=home.clock)
-    familiar = Familiar(home.ledger, NearIndex(), home.embedder)
-    remember = StoreDrawn(Remember(store, home.ledger, familiar), home.ledger)
+    similar = SimilarMemories(home.ledger, NearIndex(), home.embedder)
+    remember = StoreAgentMemories(Remember(store, home.ledger, similar), home.ledger)
     ids = await appended(home.ledger, "I live by the harbour", "How lovely")
     messages = await home.ledger.messages(ADA, ids)
     one = Extracted("She lives by the harbour.", ("joy", "love"), 0.7, "Ask about the sea.")

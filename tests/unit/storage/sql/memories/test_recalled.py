@@ -12,10 +12,10 @@ from typing import Any
 
 import pytest
 
-from madeleine.memory.candidates import Vitals
+from madeleine.memory.candidates import RankingState
 from madeleine.memory.ingest.ports import Reinforcement, StoreBatch
 from madeleine.memory.model import Memory, MemoryId, ModelName
-from madeleine.memory.recall.ports import Activation, Preferring
+from madeleine.memory.recall.ports import Activation, PreferenceQuery
 from madeleine.memory.scope import Scope
 from madeleine.storage.sql.database.engine import _compiled
 from madeleine.storage.sql.ledger import Ledger, open_ledger
@@ -45,7 +45,7 @@ def ids(memories: list[Memory]) -> list[MemoryId]:
 
 
 async def preferences(ledger: Ledger, scope: Scope = ADA, **asked: object) -> list[MemoryId]:
-    _, found = await ledger.with_preferences(scope, [], replace(Preferring(most=10), **asked))  # type: ignore[arg-type]
+    _, found = await ledger.with_preferences(scope, [], replace(PreferenceQuery(most=10), **asked))  # type: ignore[arg-type]
     return ids(found)
 
 
@@ -53,7 +53,7 @@ async def test_memories_come_as_they_are_asked_for_and_preferences_beside_them(l
     one, two, fond = a_memory("one"), a_memory("two"), a_preference("tea")
     await put(ledger, one, two, fond)
     wanted = [two.id, fond.id, MemoryId("nobody's"), one.id, two.id]
-    found, preferred = await ledger.with_preferences(ADA, wanted, Preferring(most=3))
+    found, preferred = await ledger.with_preferences(ADA, wanted, PreferenceQuery(most=3))
     assert ids(found) == [two.id, fond.id, one.id]
     assert found == await ledger.memories(ADA, wanted)
     assert preferred == await ledger.memories(ADA, [fond.id])
@@ -98,8 +98,8 @@ async def test_no_being_sees_anothers_preferences_or_vitals(ledger: Ledger) -> N
     mine = a_preference("mine")
     await put(ledger, mine)
     assert await preferences(ledger, BOB) == []
-    assert await ledger.with_preferences(BOB, [mine.id], Preferring(most=3, matching=[mine.id])) == ([], [])
-    assert await ledger.vitals(BOB, [mine.id]) == {}
+    assert await ledger.with_preferences(BOB, [mine.id], PreferenceQuery(most=3, matching=[mine.id])) == ([], [])
+    assert await ledger.ranking_states(BOB, [mine.id]) == {}
 
 
 async def test_vitals_tell_the_last_of_what_happened_to_a_memory(ledger: Ledger) -> None:
@@ -113,12 +113,12 @@ async def test_vitals_tell_the_last_of_what_happened_to_a_memory(ledger: Ledger)
     again = [Reinforcement(memory_id=told.id, text="told", at=NOW + days * DAY, tool="store") for days in (1, 2)]
     await ledger.commit(ADA, StoreBatch(reinforcements=tuple(again), model=ModelName("m"), vectors={}))
     ledger.activations.add(ADA, [Activation(recalled.id, 1, NOW + 3 * DAY)])
-    await ledger.activations.settle()
-    found = await ledger.vitals(ADA, [plain.id, told.id, recalled.id, MemoryId("nobody's")])
+    await ledger.activations.flush()
+    found = await ledger.ranking_states(ADA, [plain.id, told.id, recalled.id, MemoryId("nobody's")])
     assert found == {
-        plain.id: Vitals(importance=0.7, happened_at=plain.happened_at, last_active=NOW, access_count=0),
-        told.id: Vitals(importance=0.5, happened_at=NOW, last_active=NOW + 2 * DAY, access_count=2),
-        recalled.id: Vitals(importance=0.5, happened_at=NOW, last_active=NOW + 3 * DAY, access_count=0),
+        plain.id: RankingState(importance=0.7, happened_at=plain.happened_at, last_active=NOW, access_count=0),
+        told.id: RankingState(importance=0.5, happened_at=NOW, last_active=NOW + 2 * DAY, access_count=2),
+        recalled.id: RankingState(importance=0.5, happened_at=NOW, last_active=NOW + 3 * DAY, access_count=0),
     }
 
 
