@@ -118,7 +118,7 @@ def _most_probable(group: tuple[Lexicon, ...], low_words: Sequence[str]) -> Iter
     scores = dict.fromkeys(group, 0.0)
     hits = 0
     for word in low_words:
-        languages = known.get(word) or (known.get(word[:-1]) if len(word) > 2 else None)
+        languages = known.get(word) or known.get(word.rstrip("'"))
         for one in languages or ():
             scores[one] += 1 / len(languages or ())
         hits += languages is not None

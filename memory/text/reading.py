@@ -230,8 +230,10 @@ class Reading:
         return pair or not any(one.entries.get("nouns_capitalised") for one in self.lexicons)
 
     def _may_be_name(self, word: Word) -> bool:
-        return len(word.text) > 1 and not self._is_listed(word.stem, "not_names", "days", "months") and (
-            word in self.possible_names
+        return (
+            len(word.text) > 1
+            and not self._is_listed(word.stem, "not_names", "days", "months")
+            and (word in self.possible_names)
         )
 
     def _is_listed(self, low: str, *lists: str) -> bool:

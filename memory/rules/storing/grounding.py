@@ -32,9 +32,7 @@ def ungrounded(text: str, sources: str, *, orders: bool = False) -> tuple[str, .
 
 def _new_numbers(said: Reading, shown: Reading) -> list[str]:
     known = shown.number_values
-    return [
-        number for number in said.numbers if number_value(number) not in known and number.lstrip("0") not in known
-    ]
+    return [number for number in said.numbers if number_value(number) not in known and number.lstrip("0") not in known]
 
 
 def _new_names(said: Reading, shown: Reading, orders: bool) -> list[str]:
