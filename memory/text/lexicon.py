@@ -17,9 +17,10 @@ from __future__ import annotations
 
 import re
 import tomllib
-from collections.abc import Iterable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from functools import cache, cached_property
+from functools import cache, cached_property, lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -96,37 +97,55 @@ def lexicons_by_script(text: str, *, mixed: bool = False, folder: Path = FOLDER)
     )
 
 
+@lru_cache(maxsize=1_000)
+def listed(lexicons: tuple[Lexicon, ...], *lists: str) -> frozenset[str]:
+    """The words of these lists of all these lexicons."""
+    return frozenset[str]().union(*(one.words(*lists) for one in lexicons))
+
+
+# --- the language of a text -----------------------------------------------------------------------------------------
+
+_WORD = re.compile(r"(?<!['’])[^\W\d_]+(?:['’](?=\w))?")
+"""A word up to its apostrophe, which stays: `l'` of French, but nothing of what English joins to a word."""
+LEAST_EVIDENCE = 2
+"""Different function words that tell a language; one alone is often one of another language, too."""
+OWN_WORDS = 3
+"""Different function words of one language alone, from which a part of the text is in it."""
+
+
 def lexicons_of(text: str) -> tuple[Lexicon, ...]:
     """The languages that the text is probably in, told by script and then by function words: of each script those with
-    at least half as many as the best; all of the script where there are none."""
+    at least half as many as the best, or with three that no other language has; all of the script where there are
+    none."""
     scripts: dict[str, list[Lexicon]] = {}
     for one in lexicons_by_script(text):
         scripts.setdefault(one.entries["letters"], []).append(one)
     ambiguous = any(len(group) > 1 for group in scripts.values())
-    low_words = _LETTERS.findall(text.lower().replace("’", "'")) if ambiguous else []
-    return tuple(one for group in scripts.values() for one in _most_probable(tuple(group), low_words))
+    words = Counter(_WORD.findall(text.lower().replace("’", "'"))) if ambiguous else Counter()
+    return tuple(one for group in scripts.values() for one in _most_probable(tuple(group), words))
 
 
-_LETTERS = re.compile(r"(?<!['’])[^\W\d_]+(?:['’](?=\w))?")
-"""A word up to its apostrophe, which stays: `l'` of French, but nothing of what English joins to a word."""
-LEAST_EVIDENCE = 2
-"""Function words that tell a language; one alone is often one of another language, too."""
-
-
-def _most_probable(group: tuple[Lexicon, ...], low_words: Sequence[str]) -> Iterable[Lexicon]:
-    known = _function_words(group) if len(group) > 1 else {}
+def _most_probable(group: tuple[Lexicon, ...], words: Mapping[str, int]) -> tuple[Lexicon, ...]:
+    if len(group) == 1:
+        return group
+    known = _function_words(group)
     scores = dict.fromkeys(group, 0.0)
-    hits = 0
-    for word in low_words:
-        languages = known.get(word) or known.get(word.rstrip("'"))
-        for one in languages or ():
-            scores[one] += 1 / len(languages or ())
-        hits += languages is not None
+    own = dict.fromkeys(group, 0)
+    evidence = 0
+    for word, count in words.items():
+        languages = known.get(word) or known.get(word.rstrip("'")) or ()
+        evidence += bool(languages)
+        for one in languages:
+            scores[one] += count / len(languages)
+            own[one] += len(languages) == 1
     best = max(scores.values())
-    return (one for one, score in scores.items() if score * 2 >= best) if hits >= LEAST_EVIDENCE else group
+    if evidence < LEAST_EVIDENCE:
+        return group
+    return tuple(one for one in group if scores[one] * 2 >= best or own[one] >= OWN_WORDS)
 
 
 @cache
 def _function_words(group: tuple[Lexicon, ...]) -> Mapping[str, tuple[Lexicon, ...]]:
-    words = frozenset[str]().union(*(one.words("function_words") for one in group))
+    """The languages of the group that have each function word."""
+    words = listed(group, "function_words")
     return {word: tuple(one for one in group if word in one.words("function_words")) for word in words}

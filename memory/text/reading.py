@@ -12,8 +12,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import groupby
+from typing import NamedTuple
 
-from madeleine.memory.text.lexicon import Lexicon, lexicons_by_script, lexicons_of
+from madeleine.memory.text.lexicon import Lexicon, lexicons_by_script, lexicons_of, listed
 from madeleine.memory.text.sentences import sentences
 
 _WORD = re.compile(r"[^\W\d_]+(?:'[^\W\d_]+)*")
@@ -34,16 +35,11 @@ _ADDRESS = re.compile(
 )
 FIRST_PERSON_DENSITY = 0.05
 """Share of words in the first person from which a text counts as wholly told in it: one in twenty."""
-MOST_LANGUAGES = 3
-"""Of a sentence whose language counts as told."""
-MOST_QUERY_CHARS = 2_000
-"""Of a query whose wording is read: a question is short, and what is longer quotes something."""
 
 
-@dataclass(frozen=True, slots=True)
-class Word:
+class Word(NamedTuple):
     """A run of letters, with straight apostrophes. `low`: in lower case; `stem`: `low` up to its apostrophe; `opens`:
-    whether a sentence, a line or a quotation begins with it."""
+    whether it has a capital, and a sentence, a line or a quotation begins with it."""
 
     text: str
     low: str
@@ -95,9 +91,12 @@ class Reading:
     def _words(self) -> Iterator[Word]:
         for match in _WORD.finditer(self.plain):
             text, start = match[0], match.start()
-            before = self.plain[max(0, start - 8) : start].rstrip(" \t_")
             low = text.casefold()
-            yield Word(text, low, low.split("'")[0], start, not before or before[-1] in _SENTENCE_OPENERS)
+            yield Word(text, low, low.split("'", 1)[0], start, text[0].isupper() and self._opens(start))
+
+    def _opens(self, start: int) -> bool:
+        before = self.plain[max(0, start - 8) : start].rstrip(" \t_")
+        return not before or before[-1] in _SENTENCE_OPENERS
 
     @cached_property
     def known_words(self) -> frozenset[str]:
@@ -106,25 +105,19 @@ class Reading:
 
     @cached_property
     def lexicons(self) -> tuple[Lexicon, ...]:
-        """Of the languages that its sentences are probably in."""
-        told = (*self.sentences, *sentences(self.beside))
-        if len(told) < 2:
-            return lexicons_of(self.text)
-        languages = [lexicons_of(sentence) for sentence in told if any(map(str.isalpha, sentence))]
-        # A sentence that could be in any language says nothing of the others.
-        telling = [some for some in languages if len(some) <= MOST_LANGUAGES] or languages
-        return tuple(dict.fromkeys(one for some in telling for one in some))
+        """Of the languages that it is probably in."""
+        return lexicons_of(f"{self.text}\n{self.beside}" if self.beside else self.text)
 
     def listed(self, *lists: str) -> tuple[str, ...]:
         """Those of its words that stand in these lists of its languages, in order; as they stand there."""
-        known = frozenset[str]().union(*(one.words(*lists) for one in self.lexicons))
+        known = listed(self.lexicons, *lists)
         return tuple(
             form for word in self.words if (form := next((f for f in (word.low, word.stem) if f in known), ""))
         )
 
     def begins_with(self, *lists: str) -> bool:
         """Whether its first word stands in these lists of its languages."""
-        return bool(self.words) and any(self.words[0].stem in one.words(*lists) for one in self.lexicons)
+        return bool(self.words) and self.words[0].stem in listed(self.lexicons, *lists)
 
     def matches(self, pattern: str) -> bool:
         """Whether a pattern of its languages is found in it."""
@@ -184,9 +177,7 @@ class Reading:
     @cached_property
     def possible_names(self) -> tuple[Word, ...]:
         """Words with a capital that are no function words of its languages, those that open a sentence too."""
-        common = frozenset[str]().union(
-            *(one.words("stop_words", "function_words", "roles", "first_person") for one in self.lexicons)
-        )
+        common = listed(self.lexicons, "stop_words", "function_words", "roles", "first_person")
         return tuple(
             word
             for word in self.words
@@ -201,7 +192,7 @@ class Reading:
 
     @cached_property
     def _has_title(self) -> bool:
-        titles = frozenset[str]().union(*(one.words("title_words") for one in lexicons_by_script(self.text)))
+        titles = listed(lexicons_by_script(self.text), "title_words")
         return any(
             word.text in titles and following.capitalised and self.plain[word.end : following.start].strip(".") == " "
             for word, following in zip(self.words, self.words[1:], strict=False)
@@ -225,19 +216,13 @@ class Reading:
         beside = following is not None and self.plain[word.end : following.start] == " "
         pair = beside and following is not None and following.capitalised and self._may_be_name(following)
         if word.opens:
-            acts = beside and following is not None and self._is_listed(following.low, "person_verbs")
+            acts = beside and following is not None and following.low in listed(self.lexicons, "person_verbs")
             return pair or acts or word.low.endswith("'s")
         return pair or not any(one.entries.get("nouns_capitalised") for one in self.lexicons)
 
     def _may_be_name(self, word: Word) -> bool:
-        return (
-            len(word.text) > 1
-            and not self._is_listed(word.stem, "not_names", "days", "months")
-            and (word in self.possible_names)
-        )
-
-    def _is_listed(self, low: str, *lists: str) -> bool:
-        return any(low in one.words(*lists) for one in self.lexicons)
+        listed_otherwise = listed(self.lexicons, "not_names", "days", "months")
+        return len(word.text) > 1 and word.stem not in listed_otherwise and word in self.possible_names
 
     # --- what the wording tells -----------------------------------------------------------------------------------
 
@@ -259,12 +244,12 @@ class Reading:
     @cached_property
     def first_person(self) -> float:
         """In [0, 1]: how far it is told in the first person; 1 from one word in twenty."""
-        forms = frozenset[str]().union(*(one.words("first_person") for one in self.lexicons))
-        # As written but for a first capital: "US" is no "us".
+        listed_forms = listed(self.lexicons, "first_person")
+        # As listed but for a first capital: "US" is no "us".
+        forms = listed_forms | {form[0].upper() + form[1:] for form in listed_forms}
         mine = sum(
-            not forms.isdisjoint({bare := word.text.split("'")[0], bare[0].lower() + bare[1:]})
+            word.text.split("'", 1)[0] in forms and not self.plain[word.end : word.end + 1].isdigit()
             for word in self.words
-            if not self.plain[word.end : word.end + 1].isdigit()
         )
         words = len(self.text.split())
         return min(1.0, mine / words / FIRST_PERSON_DENSITY) if words else 0.0
@@ -272,15 +257,14 @@ class Reading:
     @cached_property
     def states_preference(self) -> bool:
         """It says how the being is to behave, or what the person it serves wants always (spec L1, L2, ruling 15): in
-        the first person or about them, in no question, and not where a line is marked as an assistant's."""
-        spoken = sentences(_ASSISTANT_LINE.sub("", self.text))
-        stated = [sentence for sentence in spoken if not _ASKS.search(sentence)]
-        if not spoken:
+        the first person or about them, not in a question, and not in a line that is marked as an assistant's."""
+        if not (self.matches("preference") or self.matches("request")):
             return False
-        if len(stated) == len(spoken) and spoken == list(self.sentences):
-            return self.matches("preference")
-        asked = Reading("".join(sentence for sentence in spoken if _ASKS.search(sentence)))
-        return Reading("".join(stated)).matches("preference") or asked.matches("request")
+        spoken = [Reading(one, self.text) for one in sentences(_ASSISTANT_LINE.sub("", self.text))]
+        return any(
+            one.matches("request") if one.asks and not one.matches("oneself") else one.matches("preference")
+            for one in spoken
+        )
 
     @cached_property
     def caseless_runs(self) -> tuple[str, ...]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from madeleine.memory.text.lexicon import Lexicon, lexicons_by_script, lexicons_of
+from madeleine.memory.text.lexicon import Lexicon, lexicons_by_script, lexicons_of, listed
 
 _CLOSERS = "\"'”’»›)\\]}*_`」』）】〉》〕"
 _END = re.compile(
@@ -57,16 +57,16 @@ def _is_abbreviated(text: str, match: re.Match[str], lexicons: tuple[Lexicon, ..
         return False
     word = before[1].casefold()
     following = text[match.end()]
-    if any(word in one.words("titles") for one in lexicons):
+    if word in listed(lexicons, "titles"):
         return True
     if word.isdigit():
         near = text[max(0, match.start() - 200) : match.end() + 200]
         ordinal = len(word) <= 2 and following.isalpha()
         return ordinal and any(one.entries.get("ordinal_dot") for one in lexicons_of(near))
-    if any(word in one.words("numbered") for one in lexicons):
+    if word in listed(lexicons, "numbered"):
         return following.isdigit()
     initial = len(word) == 1 and before[1].isupper() and before[1] != "I"
-    if not (initial or any(word in one.words("abbreviations") for one in lexicons)):
+    if not (initial or word in listed(lexicons, "abbreviations")):
         return False
     next_word = _NEXT_WORD.match(text, match.end())
-    return next_word is None or not any(next_word[1].casefold() in one.words("openers") for one in lexicons)
+    return next_word is None or next_word[1].casefold() not in listed(lexicons, "openers")

@@ -12,7 +12,7 @@ import unicodedata
 from collections.abc import Mapping
 
 from madeleine.memory.rules.storing.quoting import statements, unmarked
-from madeleine.memory.text.lexicon import lexicons_by_script
+from madeleine.memory.text.lexicon import lexicons_by_script, listed
 from madeleine.memory.text.reading import Reading, Word
 
 STATEMENT_WORDS = 6
@@ -92,7 +92,7 @@ def is_small_talk(text: str) -> bool:
     lexicons = lexicons_by_script(text, mixed=True)
     for pattern in (one.pattern("small_talk") for one in lexicons):
         text = pattern.sub("", text) if pattern else text
-    known = frozenset[str]().union(*(one.words("small_talk") for one in lexicons))
+    known = listed(lexicons, "small_talk")
     return all(
         word.low in known or ("'" in word.low and known.issuperset(word.low.split("'"))) for word in Reading(text).words
     )
