@@ -9,15 +9,22 @@ from datetime import datetime
 from typing import Any
 
 from sqlalchemy import Update, and_, bindparam, case, func, insert, or_, select, update
-from sqlalchemy.dialects import sqlite
 
 from madeleine.memory.audit import audit_entry
 from madeleine.memory.chat import ChatSession, Message, MessageId, UnwatchedSession
 from madeleine.memory.errors import InvalidInput
 from madeleine.memory.scope import Scope
 from madeleine.memory.text.folding import fold
+from madeleine.storage.sql.database.dialect import (
+    among,
+    as_list,
+    excluded,
+    greatest,
+    insert_or_update,
+    least,
+    unindexed,
+)
 from madeleine.storage.sql.database.engine import Database, Row, Transaction
-from madeleine.storage.sql.database.query import among, as_list, unindexed
 from madeleine.storage.sql.database.repository import Repository
 from madeleine.storage.sql.database.rows import scalar
 from madeleine.storage.sql.database.tables import forgotten_keys, message_memories, messages, sessions
@@ -42,19 +49,16 @@ _STATE = select(_s.messages, _s.watched, _s.next_try).where(_ONE)
 _KEYS = select(_m.key).where(_IN_SESSION, among(_m.key, "keys"))
 _FORGOTTEN = select(_f.key_hash).where(_f.being_id == _BEING, among(_f.key_hash, "hashes"))
 _INSERT = insert(messages)
-_insert_session = sqlite.insert(sessions)
-_new = _insert_session.excluded
-_KEEP_SESSION = _insert_session.on_conflict_do_update(
-    index_elements=[_s.being_id, _s.session_id],
-    set_={
-        "title": case((_s.title == "", _new.title), else_=_s.title),
-        "interface": case((_s.interface == "", _new.interface), else_=_s.interface),
-        "first_at": func.min(_s.first_at, _new.first_at),
-        "last_at": func.max(_s.last_at, _new.last_at),
-        "messages": _new.messages,
-        "watched": _new.watched,
-        "next_try": _new.next_try,
-    },
+_new = excluded(sessions)
+_KEEP_SESSION = insert_or_update(
+    sessions,
+    "messages",
+    "watched",
+    "next_try",
+    title=case((_s.title == "", _new.title), else_=_s.title),
+    interface=case((_s.interface == "", _new.interface), else_=_s.interface),
+    first_at=least(_s.first_at, _new.first_at),
+    last_at=greatest(_s.last_at, _new.last_at),
 )
 
 _BY_IDS = select(*_MESSAGE).where(among(_m.id, "ids"), unindexed(_m.being_id) == _BEING)
@@ -106,7 +110,7 @@ _WATCHED = (
     update(sessions)
     .where(_ONE, _s.watched <= bindparam("up_to"))
     .values(
-        watched=func.min(bindparam("up_to"), _s.messages),
+        watched=least(bindparam("up_to"), _s.messages),
         failures=0,
         next_try=func.coalesce(_WAITING_SINCE, _s.next_try),
     )

@@ -26,21 +26,19 @@ from madeleine.memory.rules.dynamics.traces import (
 )
 from madeleine.memory.scope import Scope
 from madeleine.storage.sql.conversations import ingested
+from madeleine.storage.sql.database.dialect import among, as_list
 from madeleine.storage.sql.database.engine import Transaction
-from madeleine.storage.sql.database.query import among, as_list
+from madeleine.storage.sql.database.lifecycle import ClearReference, DeleteRows, declared
+from madeleine.storage.sql.database.patrol_tables import patrol_runs
 from madeleine.storage.sql.database.repository import Repository
 from madeleine.storage.sql.database.rows import MEMORY, from_memory, pair, scalar, to_memory
 from madeleine.storage.sql.database.tables import (
     forgotten,
-    index_pending,
-    message_memories,
+    metadata,
     notes,
-    patrol_runs,
-    profile,
     reinforcements,
 )
 from madeleine.storage.sql.database.tables import memories as table
-from madeleine.storage.sql.database.tables import revisions as revisions_table
 from madeleine.storage.sql.erasing import derived
 from madeleine.storage.sql.erasing import messages as erasing_chat
 from madeleine.storage.sql.memories import clusters, embeddings, memories, pending, revisions
@@ -48,12 +46,13 @@ from madeleine.storage.sql.operations import audit
 
 _m = table.c
 _BEING = bindparam("being", type_=_m.being_id.type)
-_PARTS = tuple(
-    delete(part).where(among(part.c.memory_id, "ids"))
-    for part in (revisions_table, reinforcements, index_pending, notes, profile, message_memories)
+_CLEAR_REFERENCES = tuple(
+    update(part).where(among(part.c[one.column], "ids")).values({one.column: None})
+    for part, one in declared(metadata, ClearReference)
 )
-_UNLIKE = update(table).where(among(_m.resembles, "ids")).values(resembles=None)
-_DELETE = delete(table).where(among(_m.id, "ids"))
+_DELETE_ROWS = tuple(
+    delete(part).where(among(part.c[one.column], "ids")) for part, one in declared(metadata, DeleteRows)
+)
 _SAID_AGAIN = select(reinforcements.c.text).where(among(reinforcements.c.memory_id, "ids"))
 _ABSORBED = select(_m.id, _m.absorbed_into).where(
     _m.being_id == _BEING, among(_m.absorbed_into, "ids"), ~among(_m.id, "ids")
@@ -90,7 +89,7 @@ async def _forget(transaction: Transaction, scope: Scope, gone: Sequence[Memory]
     # A session is summarised with all that its memories have absorbed.
     related += [one.compressed_into for one in retold if one.compressed_into]
     from_notes = await transaction.rows(_NOTES, scalar, ids=as_list(gone_ids))
-    for statement in (*_PARTS, _UNLIKE, _DELETE):
+    for statement in (*_CLEAR_REFERENCES, *_DELETE_ROWS):
         await transaction.run(statement, [{"ids": as_list(gone_ids)}])
     await ingested.forget(transaction, scope, gone_ids)
     names = await _mend_clusters(transaction, scope, [*gone, *retold], words)

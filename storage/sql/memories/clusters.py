@@ -7,13 +7,12 @@ from dataclasses import replace
 
 import numpy as np
 from sqlalchemy import BindParameter, and_, bindparam, delete, select
-from sqlalchemy.dialects import sqlite
 
 from madeleine.memory.model import Cluster, ClusterId, Status, Vector
 from madeleine.memory.rules.dynamics.grouping import mean_vector
 from madeleine.memory.scope import Scope
+from madeleine.storage.sql.database.dialect import among, as_list, excluded, insert_or_update, unindexed
 from madeleine.storage.sql.database.engine import Reads, Row, Transaction
-from madeleine.storage.sql.database.query import among, as_list, unindexed
 from madeleine.storage.sql.database.rows import to_bytes, to_vector
 from madeleine.storage.sql.database.tables import clusters, embeddings, memories
 
@@ -31,11 +30,8 @@ _BY_IDS = (
     .where(among(_c.id, "ids"), unindexed(_c.being_id) == _BEING)
     .order_by(_c.id)
 )
-_insert = sqlite.insert(clusters)
-_UPSERT = _insert.on_conflict_do_update(
-    index_elements=[_c.id],
-    set_={name: _insert.excluded[name] for name in ("name", "parent_id", "is_root", "vector", "model")},
-    where=_c.being_id == _insert.excluded.being_id,
+_UPSERT = insert_or_update(
+    clusters, "name", "parent_id", "is_root", "vector", "model", where=_c.being_id == excluded(clusters).being_id
 )
 _MEMBER_VECTORS = (
     select(_m.status, embeddings.c.vector)

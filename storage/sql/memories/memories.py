@@ -6,7 +6,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from sqlalchemy import bindparam, case, func, insert, literal, literal_column, select, union_all, update
-from sqlalchemy.dialects import sqlite
 
 from madeleine.memory.chat import MessageId
 from madeleine.memory.errors import InvalidInput, KeyConflict, StorageError
@@ -14,9 +13,9 @@ from madeleine.memory.ingest.ports import KeyOutcome, Reinforcement, StoreBatch
 from madeleine.memory.model import ContentHash, Memory, MemoryId, ModelName, Vector
 from madeleine.memory.scope import Scope
 from madeleine.memory.text.folding import fold
+from madeleine.storage.sql.database.dialect import among, as_list, insert_missing, unindexed
 from madeleine.storage.sql.database.engine import Reads, Row, Transaction
 from madeleine.storage.sql.database.folding import fold_themes
-from madeleine.storage.sql.database.query import among, as_list, unindexed
 from madeleine.storage.sql.database.repository import Repository
 from madeleine.storage.sql.database.rows import MEMORY, from_memory, json_texts, pair, scalar, texts, to_memory
 from madeleine.storage.sql.database.tables import memories, message_memories, messages, reinforcements, revisions
@@ -84,7 +83,7 @@ _OWN_MEMORIES = select(_m.id).where(among(_m.id, "ids"), unindexed(_m.being_id) 
 _OWN_MESSAGES = select(messages.c.id).where(
     among(messages.c.id, "ids"), unindexed(messages.c.being_id) == bindparam("being")
 )
-_LINK = sqlite.insert(message_memories).on_conflict_do_nothing()
+_LINK = insert_missing(message_memories)
 
 
 async def by_ids(reads: Reads, scope: Scope, ids: Sequence[MemoryId]) -> list[Memory]:

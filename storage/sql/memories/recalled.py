@@ -11,9 +11,9 @@ from madeleine.memory.candidates import RankingState
 from madeleine.memory.model import Memory, MemoryId
 from madeleine.memory.recall.ports import PreferenceQuery
 from madeleine.memory.scope import Scope
+from madeleine.storage.sql.database.dialect import among, as_list, contains_text, greatest, json_items, unindexed
 from madeleine.storage.sql.database.engine import Row
 from madeleine.storage.sql.database.folding import whole
-from madeleine.storage.sql.database.query import among, as_list, unindexed
 from madeleine.storage.sql.database.rows import MEMORY, to_memory
 from madeleine.storage.sql.database.tables import memories, profile
 from madeleine.storage.sql.database.times import from_micros
@@ -24,9 +24,9 @@ _BEING = bindparam("being", type_=_m.being_id.type)
 _SWITCHED_OFF = exists().where(
     unindexed(_p.being_id) == _BEING, _p.kind == "preferences", _p.memory_id == _m.id, _p.enabled.is_(False)
 )
-_wanted = func.json_each(bindparam("themes")).table_valued("value")
-_LACKS_A_THEME = exists().where(func.instr(_m.folded_themes, _wanted.c.value) == 0)
-_each = func.json_each(bindparam("matching")).table_valued("key", "value")
+_wanted = json_items(bindparam("themes"))
+_LACKS_A_THEME = exists().where(~contains_text(_m.folded_themes, _wanted.c.value))
+_each = json_items(bindparam("matching"))
 _matching = select(_each.c.key, _each.c.value).subquery()
 _PREFERRED = (
     select(_m.id)
@@ -51,7 +51,7 @@ _VITALS = select(
     _m.id,
     _m.importance,
     _m.happened_at,
-    func.max(_m.created_at, func.coalesce(_m.last_activated, 0), func.coalesce(_m.last_accessed, 0)),
+    greatest(_m.created_at, greatest(func.coalesce(_m.last_activated, 0), func.coalesce(_m.last_accessed, 0))),
     _m.access_count,
 ).where(among(_m.id, "ids"), unindexed(_m.being_id) == _BEING)
 

@@ -12,8 +12,8 @@ from madeleine.memory.audit import audit_entry
 from madeleine.memory.model import ContentHash, Memory, MemoryChanges, MemoryId, ModelName, Revision, Vector
 from madeleine.memory.rules.dynamics.revision import changed, effective, revision
 from madeleine.memory.scope import Scope
+from madeleine.storage.sql.database.dialect import among, as_list, unindexed
 from madeleine.storage.sql.database.engine import Reads, Row, Transaction
-from madeleine.storage.sql.database.query import among, as_list, unindexed
 from madeleine.storage.sql.database.rows import from_memory, json_texts, texts
 from madeleine.storage.sql.database.tables import memories as table
 from madeleine.storage.sql.database.tables import revisions

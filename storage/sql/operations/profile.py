@@ -6,15 +6,14 @@ from datetime import datetime
 from typing import Any
 
 from sqlalchemy import bindparam, delete, exists, func, literal, literal_column, or_, select
-from sqlalchemy.dialects import sqlite
 
 from madeleine.memory.audit import audit_entry
 from madeleine.memory.model import MemoryId
 from madeleine.memory.profile import ProfileEntry, kept_already
 from madeleine.memory.scope import Scope
 from madeleine.storage.sql.conversations.notes import NoteRepository
+from madeleine.storage.sql.database.dialect import either, insert_or_update
 from madeleine.storage.sql.database.engine import Row
-from madeleine.storage.sql.database.query import either
 from madeleine.storage.sql.database.rows import scalar
 from madeleine.storage.sql.database.tables import memories, profile
 from madeleine.storage.sql.database.times import from_micros, to_micros
@@ -54,11 +53,7 @@ _REPLACED = select(_p.memory_id).join(memories, _m.id == _p.memory_id).where(*_O
 _OTHERS = (_p.being_id == _BEING, _p.memory_id == bindparam("of_memory"), _p.name != bindparam("old_name"))
 _NAMED_OTHERS = select(_p.name).where(*_OTHERS, _p.name != _p.memory_id)
 _DELETE_OTHERS = delete(profile).where(*_OTHERS)
-_insert = sqlite.insert(profile)
-_WRITE = _insert.on_conflict_do_update(
-    index_elements=[_p.being_id, _p.kind, _p.name],
-    set_={name: _insert.excluded[name] for name in ("value", "enabled", "memory_id", "updated_at")},
-)
+_WRITE = insert_or_update(profile, "value", "enabled", "memory_id", "updated_at")
 _IS = select(_p.name).where(*_OF_NAME)
 _DELETE = delete(profile).where(*_OF_NAME)
 

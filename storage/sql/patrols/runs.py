@@ -13,9 +13,9 @@ from madeleine.memory.audit import audit_entry
 from madeleine.memory.model import RunId
 from madeleine.memory.patrol_records import PatrolRun, RunState
 from madeleine.memory.scope import Scope
+from madeleine.storage.sql.database.dialect import among, as_list
 from madeleine.storage.sql.database.engine import Reads, Row, Transaction
-from madeleine.storage.sql.database.query import among, as_list
-from madeleine.storage.sql.database.tables import patrol_runs
+from madeleine.storage.sql.database.patrol_tables import patrol_runs
 from madeleine.storage.sql.database.times import from_micros, to_micros
 from madeleine.storage.sql.operations import audit
 from madeleine.storage.sql.patrols.costs import CostRepository
