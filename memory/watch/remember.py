@@ -41,7 +41,10 @@ class Remembered:
 class RememberLedger(Protocol):
     async def keyed(self, scope: Scope, keys: Sequence[str]) -> dict[str, KeyOutcome]: ...
 
-    async def link(self, scope: Scope, told: Mapping[MemoryId, Sequence[MessageId]]) -> None: ...
+    async def link(self, scope: Scope, told: Mapping[MemoryId, Sequence[MessageId]]) -> None:
+        """Which messages a memory was drawn from, so that they can be forgotten with it. A memory or message that is
+        not the being's, or is gone, is left out; what is linked already stays linked."""
+        ...
 
 
 Store = Callable[[Scope, Sequence[NewScene]], Awaitable[list[Stored]]]

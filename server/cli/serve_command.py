@@ -23,7 +23,7 @@ from madeleine.server.background.patrol_schedule import patrols_by_themselves
 from madeleine.server.host.host import Host
 from madeleine.server.host.listening import listening
 from madeleine.server.http.listen import bound
-from madeleine.server.http.serve import refuse_open_house, serve_http
+from madeleine.server.http.serve import require_auth_when_exposed, serve_http
 from madeleine.server.mcp.server import toolset_of
 from madeleine.server.mcp.stdio import stop_signals
 from madeleine.server.settings.settings import Settings
@@ -85,7 +85,7 @@ async def check(settings: Settings) -> None:
     """All that may keep this from serving, before anybody makes room for it. Raises as `serve_http` does."""
     toolset_of(settings)
     async with open_token_ledger(settings) as tokens:
-        refuse_open_house(settings, authenticated=bool(settings.oauth_issuer) or await tokens.any())
+        require_auth_when_exposed(settings, authenticated=bool(settings.oauth_issuer) or await tokens.any())
     with bound(settings.http_host, settings.http_port):
         pass
 

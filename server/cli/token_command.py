@@ -24,17 +24,17 @@ async def token_command(settings: Settings, arguments: argparse.Namespace) -> No
 
 
 async def create(settings: Settings, arguments: argparse.Namespace) -> None:
-    from madeleine.server.http.tokens import being_of, mint
+    from madeleine.server.http.tokens import create_token, parse_being_id
     from madeleine.server.wiring.clocks import utc_now
     from madeleine.server.wiring.ledgers import open_token_ledger
 
     now = utc_now()
-    being_id = being_of(settings.being if arguments.being is None else arguments.being)
+    being_id = parse_being_id(settings.being if arguments.being is None else arguments.being)
     if being_id is None:
         raise InvalidInput("--being: give 1 to 200 characters without control characters.")
     if len(arguments.name) > NAME_LENGTH or not arguments.name.isprintable():
         raise InvalidInput(f"--name: give at most {NAME_LENGTH} characters that can be printed.")
-    minted = mint(
+    new = create_token(
         being_id,
         role=arguments.role,
         read_only=arguments.read_only,
@@ -44,9 +44,9 @@ async def create(settings: Settings, arguments: argparse.Namespace) -> None:
         now=now,
     )
     async with open_token_ledger(settings) as tokens:
-        await tokens.add(minted.token)
-    print(f"Token {minted.token.id} for {minted.token.resource}; it is shown this once:", file=sys.stderr)
-    print(minted.written)
+        await tokens.add(new.token)
+    print(f"Token {new.token.id} for {new.token.resource}; it is shown this once:", file=sys.stderr)
+    print(new.bearer)
 
 
 async def show(settings: Settings, arguments: argparse.Namespace) -> None:

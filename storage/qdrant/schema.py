@@ -1,4 +1,4 @@
-"""What the index holds, in words that both engines understand."""
+"""The schema of the index, for both engines: dense and BM25 vectors, payload, model (spec O13, ruling 6)."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from madeleine.memory.candidates import IndexPoint, RankingFeatures, WordingSign
 from madeleine.memory.model import LIVING, ModelName
 from madeleine.memory.rules.ranking.signals import signals
 from madeleine.memory.text.folding import fold
-from madeleine.storage.qdrant.words import WORDS_VERSION
+from madeleine.storage.qdrant.bm25 import WORDS_VERSION
 
 SCHEMA_VERSION = 3
 """Raise it when vectors, payload or their indexes change: an index of another version is rebuilt."""
@@ -38,7 +38,7 @@ LENGTH = "length"
 TOKENS = "tokens"
 SIGNALS = "signals"
 """Of the action's wording (`packed`)."""
-TRAITS = (SESSION, TURN, ACTORS, EMOTIONS, LENGTH, TOKENS, SIGNALS)
+FEATURES = (SESSION, TURN, ACTORS, EMOTIONS, LENGTH, TOKENS, SIGNALS)
 """What `features` reads."""
 KEYWORD_FIELDS = (BEING, LIVES_IN, STATUS, CATEGORY, CLUSTER, SESSION, THEMES)
 

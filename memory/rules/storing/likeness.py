@@ -1,4 +1,4 @@
-"""Whether two scenes say the same, although they are worded alike (spec T6).
+"""Whether two scenes say the same, although they are worded alike (spec T6, ruling 13).
 
 Two sentences that differ in a digit, a name, a date or a negation lie at cosine ≥ 0.92 and mean different things.
 So the facts that a vector cannot tell apart are compared as they stand, and any difference keeps both.

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from madeleine.memory.rules.prompting.fragments import fragments
-from madeleine.memory.rules.prompting.prompt import prompt_block
+from madeleine.memory.rules.prompting.memory_block import memory_block_text
 from madeleine.memory.rules.storing.quoting import (
     Told,
     echoes,
@@ -77,7 +77,7 @@ def test_nothing_is_left_of_what_recall_shows_in_any_format(memories: list[objec
     """Tagged or not, whoever says it."""
     shown = fragments(memories, chance)  # type: ignore[arg-type]
     assert unmarked(shown) == ""
-    assert unmarked(prompt_block(memories)) == ""  # type: ignore[arg-type]
+    assert unmarked(memory_block_text(memories)) == ""  # type: ignore[arg-type]
     bare = shown.removeprefix("<recall>").removesuffix("</recall>")
     assert unquoted(bare, TOLD, by_assistant=True) == ""
     if len(set(map(id, memories))) > 1:
