@@ -24,7 +24,7 @@ from madeleine.server.settings.environment import environment, given
 from madeleine.server.settings.settings import Settings
 
 if TYPE_CHECKING:
-    from madeleine.server.attach.client import ToolClient
+    from madeleine.server.attach.client import HostClient
 
 NAME = "madeleine ingest"
 PART_CHARS = 16_000
@@ -116,7 +116,7 @@ class Pouring:
     """One document, part by part."""
 
     def __init__(
-        self, call: ToolClient, tally: Tally, show: Display, *, session: str | None, category: str | None
+        self, call: HostClient, tally: Tally, show: Display, *, session: str | None, category: str | None
     ) -> None:
         self._call = call
         self._tally = tally
@@ -162,7 +162,7 @@ class Pouring:
             raise Interrupted(f"{part.place}: {error}") from error
 
 
-async def longest_text(call: ToolClient) -> int:
+async def longest_text(call: HostClient) -> int:
     """As the host has it, whose settings may be others than ours."""
     if schema := await call.input_schema("ingest"):
         return int(schema["properties"]["text"]["maxLength"])
