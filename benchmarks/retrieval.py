@@ -29,7 +29,8 @@ from rich.table import Table
 from benchmarks import ablation, data_sets, metrics
 from madeleine.memory.candidates import CandidateQuery
 from madeleine.memory.model import LIVING, BeingId, MemoryId, Vector
-from madeleine.memory.recall.recall import Query, Recall, RecallConfig
+from madeleine.memory.recall.ranking import RecallQuery
+from madeleine.memory.recall.recall import Recall, RecallConfig
 from madeleine.memory.rules.ranking.matching import MatchThresholds
 from madeleine.memory.scope import Scope
 from madeleine.server.settings.settings import Settings
@@ -120,11 +121,11 @@ async def ask(memory: OpenMemory, open_gate: Recall, scope: Scope, text: str) ->
     words_only = CandidateQuery(words=text, statuses=LIVING, sparse_limit=10, dense_limit=10)
     dense_only = replace(words_only, words="")
     recall = memory.use.recall
-    ranked = await recall.rank(scope, Query(text=text))
+    ranked = await recall.rank(scope, RecallQuery(text=text))
     trust = memory.embedder.coverage(text)
     channels = {
         RECALL: ranked.ids,
-        "recall without gate": (await open_gate.rank(scope, Query(text=text))).ids,
+        "recall without gate": (await open_gate.rank(scope, RecallQuery(text=text))).ids,
         "rrf": ablation.engines_order(ranked.pool, trust=trust, config=recall.config),
         "bm25 alone": (await memory.index.candidates(scope, words_only, partial(_given, None))).ids,
         "dense alone": (await memory.index.candidates(scope, dense_only, partial(_given, vector))).ids,
@@ -140,7 +141,7 @@ async def measure(memory: OpenMemory, name: str, units: Sequence[data_sets.Unit]
     result = SetResult()
     ledger = memory.ledger
     open_gate = Recall(
-        ledger,
+        ledger.recall,
         memory.index,
         memory.embedder,
         ledger.activations,
@@ -167,7 +168,7 @@ async def measure(memory: OpenMemory, name: str, units: Sequence[data_sets.Unit]
             bar.advance(task)
         for text in unrelated:
             result.unrelated_asked += 1
-            result.unrelated_empty += not (await memory.use.recall.rank(scope, Query(text=text))).ids
+            result.unrelated_empty += not (await memory.use.recall.rank(scope, RecallQuery(text=text))).ids
             bar.advance(task)
         result.documents += len(unit.documents)
         result.queries += len(unit.queries)

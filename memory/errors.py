@@ -1,4 +1,4 @@
-"""The error family. Each kind carries its values, and its message ends with the next step for the person."""
+"""The error family (spec O3). Each kind carries its values, and its message ends with the next step for the person."""
 
 from __future__ import annotations
 

@@ -13,7 +13,7 @@ from mcp_types import CallToolResult, TextContent
 
 from madeleine.memory.errors import ERROR_META, MadeleineError, error_as_json
 from madeleine.memory.model import Memory, Provenance, Revision, when_date, when_to_json
-from madeleine.memory.rules.prompting.prompt import retold
+from madeleine.memory.rules.prompting.memory_block import timeline_lines
 
 logger = logging.getLogger(__name__)
 
@@ -91,7 +91,7 @@ def brief(memory: Memory, score: float) -> dict[str, Any]:
             "actors": list(memory.scene.actors),
             "feeling": memory.feeling,
             "lesson": memory.lesson,
-            "timeline": list(retold(memory)),
+            "timeline": list(timeline_lines(memory)),
             "provenance": provenance(memory.provenance, memory.created_at),
         }
     )

@@ -165,11 +165,11 @@ async def fill(data_dir: Path, count: int, *, idle_nights: int = 1) -> None:
                 )
             )
             if len(written) >= WRITTEN_AT_ONCE or start + CLUSTER >= count:
-                await ledger.commit(SCOPE, StoreBatch(new=tuple(written), model=MODEL, vectors=vectors))
+                await ledger.memories.commit(SCOPE, StoreBatch(new=tuple(written), model=MODEL, vectors=vectors))
                 written, vectors = [], {}
-        async with ledger.patrol(SCOPE) as transaction:
+        async with ledger.patrols.patrol(SCOPE) as transaction:
             await transaction.apply(PatrolChanges(clusters=tuple(clusters)), run=RunId("fill"), step="fill")
-        await ledger.checkpoint()
+        await ledger.database.checkpoint()
 
 
 def _root(name: str) -> Cluster:

@@ -15,7 +15,7 @@ from benchmarks.made_up_scenes import questions
 from benchmarks.patrol.made_up_store import FADES, SCOPE, batch_of, new_memories, open_store
 from benchmarks.patrol.timing import TimedPatrol, medians, timed_patrol, timed_reads
 from madeleine.inference.dense import DenseEmbedder
-from madeleine.memory.recall.recall import Query
+from madeleine.memory.recall.ranking import RecallQuery
 from madeleine.server.settings.settings import Settings
 from madeleine.server.wiring.open_memory import OpenMemory
 
@@ -29,7 +29,7 @@ async def growth(folder: Path, sizes: Sequence[int], nights: int) -> dict[str, A
         }  # fmt: skip
         for night in range(nights + 1):
             for size, memory in stores.items():
-                await memory.ledger.commit(SCOPE, batch_of(new_memories(size, night=night)))
+                await memory.ledger.memories.commit(SCOPE, batch_of(new_memories(size, night=night)))
                 await memory.keeper.catch_up()
                 patrol = await timed_patrol(memory, folder / f"growth-{size}")
                 if night:
@@ -63,7 +63,7 @@ async def timed_recalls(memory: OpenMemory, queries: Sequence[str], stop: Callab
         if stop():
             break
         began = time.perf_counter()
-        await memory.use.recall(SCOPE, Query(text=text))
+        await memory.use.recall(SCOPE, RecallQuery(text=text))
         milliseconds.append(1000 * (time.perf_counter() - began))
     return milliseconds
 
@@ -80,7 +80,7 @@ async def recall_during_patrols(folder: Path, size: int, rounds: int) -> dict[st
     async with open_store(data_dir, size, real=real, background=True) as memory:
         await timed_recalls(memory, [next(queries) for _ in range(50)], lambda: False)
         for night in range(rounds + 1):
-            await memory.ledger.commit(SCOPE, batch_of(new_memories(size, night=night)))
+            await memory.ledger.memories.commit(SCOPE, batch_of(new_memories(size, night=night)))
             await memory.keeper.catch_up()
             at_rest_now = await timed_recalls(memory, [next(queries) for _ in range(60)], lambda: False)
             running = asyncio.create_task(timed_patrol(memory, data_dir))

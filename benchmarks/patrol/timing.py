@@ -52,7 +52,7 @@ async def timed_patrol(memory: OpenMemory, data_dir: Path, *, hands_out: bool = 
             lap("offers")
 
     run = Patrol(
-        memory.ledger,
+        memory.ledger.patrols,
         memory.index,
         memory.embedder,
         memory.ledger.activations,
@@ -72,7 +72,7 @@ async def timed_patrol(memory: OpenMemory, data_dir: Path, *, hands_out: bool = 
 
 async def timed_reads(memory: OpenMemory) -> dict[str, float]:
     """Milliseconds of the reads that scan a whole being, medians of 5."""
-    view = memory.ledger.patrol_reads(SCOPE)
+    view = memory.ledger.patrols.patrol_reads(SCOPE)
     reads: Mapping[str, Callable[[], Awaitable[object]]] = {
         "clusters with their vectors": view.clusters,
         "counts by cluster": view.cluster_counts,

@@ -10,7 +10,7 @@ from madeleine.memory.errors import IndexUnavailable
 from madeleine.memory.ingest.ports import StoreIndex
 from madeleine.memory.model import ContentHash, Memory, Vector
 from madeleine.memory.ports import Embedder
-from madeleine.memory.rules.prompting.prompt import all_said
+from madeleine.memory.rules.prompting.memory_block import recallable_text
 from madeleine.memory.text.terms import memory_words
 
 logger = logging.getLogger(__name__)
@@ -23,7 +23,7 @@ async def index_points(
     memories: Sequence[Memory], vectors: Mapping[ContentHash, Vector], embedder: Embedder
 ) -> list[IndexPoint]:
     """Without a vector where the model cannot read the text: such vectors lie close to everything."""
-    tokens = await embedder.count_tokens([all_said(memory) for memory in memories])
+    tokens = await embedder.count_tokens([recallable_text(memory) for memory in memories])
     return [
         IndexPoint(
             memory=memory,

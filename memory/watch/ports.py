@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from datetime import datetime
 from typing import Protocol
 
 from madeleine.memory.chat import Message, MessageId, UnwatchedSession
 from madeleine.memory.metered_model import CostLog
-from madeleine.memory.model import MemoryId
 from madeleine.memory.scope import Scope
 
 
@@ -24,11 +23,6 @@ class ChatLedger(Protocol):
         so is one whose key it had before it was forgotten: who reads a transcript again brings nothing back.
         `title` and `interface` are those of a session that has none yet. `watched`: the memory thread is not to look at
         them, unless it has yet to look at earlier ones. Raises `StorageFull`, `StorageError`."""
-        ...
-
-    async def link(self, scope: Scope, told: Mapping[MemoryId, Sequence[MessageId]]) -> None:
-        """Which messages a memory was drawn from, so that they can be forgotten with it. A memory or message that is
-        not the being's, or is gone, is left out; what is linked already stays linked."""
         ...
 
     async def messages(self, scope: Scope, ids: Sequence[MessageId]) -> list[Message]:

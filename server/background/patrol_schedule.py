@@ -133,7 +133,7 @@ async def patrols_by_themselves(
 
     def ward() -> Ward | None:
         opened = memory.opened
-        return Ward(opened.ledger, opened.use.patrol) if opened else None
+        return Ward(opened.ledger.beings, opened.use.patrol) if opened else None
 
     schedule = Schedule(
         habits_of(settings),

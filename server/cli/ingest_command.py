@@ -25,7 +25,7 @@ from madeleine.server.cli.output import host_tool, print_json
 from madeleine.server.settings.settings import Settings
 
 if TYPE_CHECKING:
-    from madeleine.server.attach.client import ToolClient
+    from madeleine.server.attach.client import HostClient
 
 PART_CHARS = 16_000
 """Of a part: about 30 chunks, for which the model takes a second; a recall in the meantime waits no longer."""
@@ -111,7 +111,7 @@ def print_reports(reports: list[FileReport], arguments: argparse.Namespace) -> N
 
 
 async def ingest_document(
-    call: ToolClient, document: Document, report: FileReport, show: Display, defaults: Mapping[str, str | None]
+    call: HostClient, document: Document, report: FileReport, show: Display, defaults: Mapping[str, str | None]
 ) -> None:
     """`defaults`: arguments of the tool for parts that have none of their own. Raises `PartRefused`, `ConnectionLost`,
     in a group."""
@@ -138,7 +138,7 @@ async def ingest_document(
             tasks.create_task(ingest(part))
 
 
-async def ingest_part(call: ToolClient, part: Part, defaults: Mapping[str, str | None]) -> dict[str, Any]:
+async def ingest_part(call: HostClient, part: Part, defaults: Mapping[str, str | None]) -> dict[str, Any]:
     own = {"session_id": part.session_id, "when": part.when, "actors": [part.speaker] if part.speaker else None}
     arguments: dict[str, Any] = {"text": part.text, "key": part.key}
     for optional in (defaults, own):
@@ -151,7 +151,7 @@ async def ingest_part(call: ToolClient, part: Part, defaults: Mapping[str, str |
         raise PartRefused(f"{part.place}: {error}") from error
 
 
-async def max_text_chars(call: ToolClient) -> int:
+async def max_text_chars(call: HostClient) -> int:
     """The host's limit; its settings may differ from ours."""
     if schema := await call.input_schema("ingest"):
         return int(schema["properties"]["text"]["maxLength"])

@@ -16,7 +16,7 @@ from madeleine.server.settings.settings import Settings
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from madeleine.server.attach.client import ToolClient
+    from madeleine.server.attach.client import HostClient
 
 PIPED_WIDTH = 120
 
@@ -51,8 +51,8 @@ def console(file: IO[str] | None = None) -> Console:
 
 
 @asynccontextmanager
-async def host_tool(settings: Settings, tool: str, *, command: str, when_lost: str) -> AsyncIterator[ToolClient]:
-    """Connect to the host as a client with one tool. Raises `HostRefused`; `when_lost` as in `ToolClient`."""
+async def host_tool(settings: Settings, tool: str, *, command: str, when_lost: str) -> AsyncIterator[HostClient]:
+    """Connect to the host as a client with one tool. Raises `HostRefused`; `when_lost` as in `HostClient`."""
     from madeleine.server.attach.client import host_client
 
     client = host_client(settings.data_dir, environment(), client_settings(tool), command, when_lost=when_lost)

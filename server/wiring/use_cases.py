@@ -10,8 +10,8 @@ from datetime import timedelta
 from madeleine.inference.stems import stem
 from madeleine.memory.audit import Audit
 from madeleine.memory.context.context import BuildContext
-from madeleine.memory.context.flags import ContextFlags
 from madeleine.memory.context.profile import EditProfile
+from madeleine.memory.context.values import ContextFlags
 from madeleine.memory.ingest.centroid import Centroids
 from madeleine.memory.ingest.forget import Forget
 from madeleine.memory.ingest.index_keeper import IndexKeeper
@@ -70,31 +70,33 @@ def build(parts: Parts) -> tuple[UseCases, MemoryThread]:
         await keeper.remove_memories(ids)
 
     turn = asyncio.Lock()
-    store = StoreScenes(ledger, index, embedder, now=utc_now, wrote=parts.wake, redact=redact, turn=turn)
-    similar = SimilarMemories(ledger, index, embedder)
-    remember = Remember(store, ledger, similar, day_of=local_day)
-    thread = MemoryThread(ledger, ledger, similar, remember, now=utc_now, config=thread_config(settings))
-    update = UpdateMemory(ledger, index, embedder, turn, now=utc_now, wrote=parts.wake, redact=redact)
-    forget = Forget(ledger, keeper, scrubber, turn, now=utc_now)
-    by_message = MessageSearch(ledger, stem)
+    store = StoreScenes(ledger.memories, index, embedder, now=utc_now, wrote=parts.wake, redact=redact, turn=turn)
+    similar = SimilarMemories(ledger.recall, index, embedder)
+    remember = Remember(store, ledger.memories, similar, day_of=local_day)
+    thread = MemoryThread(
+        ledger.conversations, ledger.costs, similar, remember, now=utc_now, config=thread_config(settings)
+    )
+    update = UpdateMemory(ledger.revisions, index, embedder, turn, now=utc_now, wrote=parts.wake, redact=redact)
+    forget = Forget(ledger.erasure, keeper, scrubber, turn, now=utc_now)
+    by_message = MessageSearch(ledger.search, stem)
     recall = Recall(
-        ledger,
+        ledger.recall,
         index,
         embedder,
         ledger.activations,
         now=utc_now,
         config=recall_config(settings),
         reranker=parts.reranker,
-        costs=ledger,
+        costs=ledger.costs,
         redact=redact,
     )
     use = UseCases(
         store=store,
         ingest=Ingest(
-            ledger,
+            ledger.ingestion,
             store,
             embedder,
-            Centroids(ledger, embedder.model),
+            Centroids(ledger.centroids, embedder.model),
             Rarity(index),
             now=utc_now,
             redact=redact,
@@ -103,10 +105,10 @@ def build(parts: Parts) -> tuple[UseCases, MemoryThread]:
         update=update,
         forget=forget,
         recall=recall,
-        search=Search(ledger, ledger.activations, by_message=by_message, now=utc_now),
-        browse=BrowseMemories(ledger, ledger.activations, now=utc_now),
+        search=Search(ledger.search, ledger.activations, by_message=by_message, now=utc_now),
+        browse=BrowseMemories(ledger.browsing, ledger.activations, now=utc_now),
         patrol=Patrol(
-            ledger,
+            ledger.patrols,
             index,
             embedder,
             ledger.activations,
@@ -121,14 +123,14 @@ def build(parts: Parts) -> tuple[UseCases, MemoryThread]:
         ),
         audit=Audit(ledger.activations, now=utc_now),
         observe=Observe(
-            ledger,
-            StoreAgentMemories(remember, ledger),
+            ledger.conversations,
+            StoreAgentMemories(remember, ledger.memories),
             now=utc_now,
             redact=redact,
             appended=thread.wake,
         ),
         context=BuildContext(
-            ledger,
+            ledger.context,
             recall,
             by_message,
             embedder,
@@ -138,7 +140,7 @@ def build(parts: Parts) -> tuple[UseCases, MemoryThread]:
             flags=context_flags(settings),
             token_limit=settings.context_token_limit,
         ),
-        profile=EditProfile(ledger, store, update, forget, now=utc_now, redact=redact),
+        profile=EditProfile(ledger.profile, store, update, forget, now=utc_now, redact=redact),
     )
     return use, thread
 

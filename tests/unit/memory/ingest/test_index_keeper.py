@@ -55,17 +55,17 @@ class Home:
     embedder: WordEmbedder = field(default_factory=WordEmbedder)
 
     def __post_init__(self) -> None:
-        self.keeper = IndexKeeper(self.ledger, self.index, self.embedder)
+        self.keeper = IndexKeeper(self.ledger.index_source, self.index, self.embedder)
 
     async def commit(self, *memories: Memory, scope: Scope = ADA, embedded: bool = True) -> None:
         """Into the ledger alone, which leaves a mark for each."""
         vectors = {memory.content_hash: self.embedder.vector(memory.embed_text) for memory in memories}
-        await self.ledger.commit(
+        await self.ledger.memories.commit(
             scope, StoreBatch(new=memories, model=self.embedder.model, vectors=vectors if embedded else {})
         )
 
     async def marked(self) -> list[MemoryId]:
-        return [id_ for _, id_ in await self.ledger.pending(limit=100)]
+        return [id_ for _, id_ in await self.ledger.index_source.pending(limit=100)]
 
     async def by_words(self, text: str, index: EdgeIndex | None = None) -> list[MemoryId]:
         return list((await candidates(index or self.index, ADA, asked(text))).ids)
@@ -155,7 +155,7 @@ async def test_an_index_that_is_built_anew_answers_as_the_one_before(
         told.append((done, total))
 
     async with opened(tmp_path / "anew") as anew:
-        keeper = IndexKeeper(home.ledger, anew, home.embedder)
+        keeper = IndexKeeper(home.ledger.index_source, anew, home.embedder)
         assert await keeper.rebuild(progress) == 7
         await keeper.require_complete()
         for text in (*ACTIONS, "a violin in the harbor"):

@@ -7,7 +7,7 @@ import pytest
 
 from madeleine.inference.scripts import latin_share
 from madeleine.memory.ingest.indexing import index_points
-from madeleine.memory.rules.prompting.prompt import prompt_line
+from madeleine.memory.rules.prompting.memory_block import memory_line
 from tests.doubles import WordEmbedder, a_memory
 
 
@@ -56,5 +56,5 @@ async def test_tokens_are_those_of_the_line_in_a_prompt_and_of_what_else_a_recal
     fact = a_memory("The lantern hangs in the old orchard", when=("2026-02-27",), setting="garden", category="semantic")
     felt = a_memory("Lit a lantern", when=("2026-02-27",), feeling="calm and glad", lesson="bring matches")
     points = await index_points([fact, felt], {}, WordEmbedder())
-    assert prompt_line(felt) == "[EPISODIC] 2026-02-27: Lit a lantern"
+    assert memory_line(felt) == "[EPISODIC] 2026-02-27: Lit a lantern"
     assert [point.tokens for point in points] == [8, 7 + 3 + 2]

@@ -41,7 +41,7 @@ class Pouring:
 
     def __post_init__(self) -> None:
         home = self.home
-        self.store = StoreScenes(home.ledger, home.index, home.embedder, now=home.clock)
+        self.store = StoreScenes(home.ledger.memories, home.index, home.embedder, now=home.clock)
         self.ingest = self.again()
 
     def again(self, **fields: Any) -> Ingest:
@@ -49,10 +49,10 @@ class Pouring:
         home = self.home
         given = {"limits": LIMITS, **fields}
         return Ingest(
-            home.ledger,
+            home.ledger.ingestion,
             given.pop("store", self.store),
             home.embedder,
-            Centroids(home.ledger, home.embedder.model),
+            Centroids(home.ledger.centroids, home.embedder.model),
             Rarity(home.words),
             now=home.clock,
             redact=redact_secrets,
@@ -337,7 +337,7 @@ async def test_after_forgetting_the_note_holds_no_digest_and_the_text_does_not_c
     other = await pour(SOUP, key="other")
     [id_] = [chunk.id for chunk in first.chunks]
     assert id_ is not None
-    await pour.home.ledger.forget(ADA, [id_], at=pour.home.clock())
+    await pour.home.ledger.erasure.forget(ADA, [id_], at=pour.home.clock())
     notes = [json.loads(outcome) for (outcome,) in rows(pour.home.path, "SELECT outcome FROM ingested ORDER BY rowid")]
     assert ["digest" in note for note in notes] == [False, True]
     again = await pour(TRIP, key="k")
@@ -349,7 +349,7 @@ async def test_after_forgetting_the_note_holds_no_digest_and_the_text_does_not_c
 async def forget(pour: Pouring, *texts: str) -> None:
     gone = [memory.id for memory in await pour.home.all() if memory.scene.action in texts]
     assert len(gone) == len(texts)
-    await pour.home.ledger.forget(ADA, gone, at=pour.home.clock())
+    await pour.home.ledger.erasure.forget(ADA, gone, at=pour.home.clock())
 
 
 async def test_of_what_was_forgotten_the_answer_says_only_that_whatever_text_comes_with_the_key(pour: Pouring) -> None:
@@ -395,6 +395,6 @@ async def test_a_note_holds_nothing_against_which_guesses_at_its_key_could_be_he
 async def test_another_being_s_forgetting_leaves_the_note(pour: Pouring) -> None:
     await pour(TRIP, key="k")
     [theirs] = await pour.store(BOB, [NewScene(scene=Scene(action=SOUP))])
-    await pour.home.ledger.forget(BOB, [theirs.memory.id], at=pour.home.clock())
+    await pour.home.ledger.erasure.forget(BOB, [theirs.memory.id], at=pour.home.clock())
     [(outcome,)] = rows(pour.home.path, "SELECT outcome FROM ingested")
     assert "digest" in json.loads(outcome)

@@ -15,7 +15,8 @@ from madeleine.memory.chat import ChatRole, NewMessage
 from madeleine.memory.ingest.store import NewScene, StoreScenes
 from madeleine.memory.language import Prompt
 from madeleine.memory.model import Memory, Scene
-from madeleine.memory.recall.recall import Query, Recall
+from madeleine.memory.recall.ranking import RecallQuery
+from madeleine.memory.recall.recall import Recall
 from madeleine.memory.scope import Scope
 from madeleine.memory.watch.drawn import StoreAgentMemories
 from madeleine.memory.watch.observe import AgentMemory, Observation, Observe
@@ -75,18 +76,20 @@ class Talks:
         self.index = index
         self.clock = Clock()
         self.embedder = WordEmbedder()
-        self.store = StoreScenes(ledger, index, self.embedder, now=self.clock)
-        self.similar = SimilarMemories(ledger, index, self.embedder)
-        self.remember = Remember(self.store, ledger, self.similar)
-        self.observe = Observe(ledger, StoreAgentMemories(self.remember, ledger), now=self.clock)
-        self.recall = Recall(ledger, index, self.embedder, ledger.activations, now=self.clock)
-        self.thread = self.thread_over(ledger, config)
+        self.store = StoreScenes(ledger.memories, index, self.embedder, now=self.clock)
+        self.similar = SimilarMemories(ledger.recall, index, self.embedder)
+        self.remember = Remember(self.store, ledger.memories, self.similar)
+        self.observe = Observe(ledger.conversations, StoreAgentMemories(self.remember, ledger.memories), now=self.clock)
+        self.recall = Recall(ledger.recall, index, self.embedder, ledger.activations, now=self.clock)
+        self.thread = self.thread_over(ledger.memories, config)
         self.mind = Mind(extract=copies)
 
-    def thread_over(self, ledger: Any, config: ThreadConfig | None = None) -> MemoryThread:
+    def thread_over(self, memories: Any, config: ThreadConfig | None = None) -> MemoryThread:
         """As after a restart."""
-        remember = Remember(self.store, ledger, self.similar)
-        return MemoryThread(ledger, self.ledger, self.similar, remember, now=self.clock, config=config)
+        remember = Remember(self.store, memories, self.similar)
+        return MemoryThread(
+            self.ledger.conversations, self.ledger.costs, self.similar, remember, now=self.clock, config=config
+        )
 
     def answers(self, answer: Callable[[Prompt], Any]) -> None:
         self.mind = Mind(extract=answer)
@@ -116,14 +119,14 @@ class Talks:
         return [one.memory for one in stored]
 
     async def kept(self, scope: Scope = ADA) -> list[Memory]:
-        everything = await self.ledger.all_memories(after=None, limit=1_000)
+        everything = await self.ledger.index_source.all_memories(after=None, limit=1_000)
         return sorted((one for one in everything if one.being_id == scope.being_id), key=lambda one: one.scene.action)
 
     async def texts(self, scope: Scope = ADA) -> list[str]:
         return [one.scene.action for one in await self.kept(scope)]
 
     async def recalled(self, query: str, scope: Scope = ADA) -> list[str]:
-        found = await self.recall(scope, Query(text=query))
+        found = await self.recall(scope, RecallQuery(text=query))
         return [one.scene.action for one, _ in found.memories]
 
     def waits(self) -> list[tuple[str, int, int]]:
@@ -154,5 +157,5 @@ async def talks(
             index = await EdgeIndex.open(tmp_path / "index", Fingerprint(embedder.model, embedder.dim))
             stack.push_async_callback(index.close)
         ledger = await stack.enter_async_context(open_ledger(path))
-        await ledger._database._writer.sql.exec_driver_sql("PRAGMA synchronous = OFF")
+        await ledger.database._writer.sql.exec_driver_sql("PRAGMA synchronous = OFF")
         yield Talks(path, ledger, index, config)

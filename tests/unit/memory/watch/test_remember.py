@@ -29,7 +29,7 @@ async def home(templates: Path, tmp_path: Path) -> AsyncIterator[Talks]:
 
 async def messages(home: Talks, *said: Said, session: str = "s", scope: Any = ADA) -> list[Message]:
     await home.say(*said, session=session, speaker="Ada", scope=scope)
-    return (await home.ledger.recent_messages(scope, limit=100, session_id=session))[-len(said) :]
+    return (await home.ledger.conversations.recent_messages(scope, limit=100, session_id=session))[-len(said) :]
 
 
 async def remember(home: Talks, extracted: Extracted, sources: list[Message], **more: Any) -> Remembered:

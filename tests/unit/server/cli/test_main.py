@@ -57,7 +57,7 @@ async def test_a_note_is_a_line_of_the_file_whatever_characters_it_holds(tmp_pat
     settings = Settings(data_dir=tmp_path / "data", being="ada")
     await note_command(settings, Namespace(file=str(file)))
     async with open_ledger(settings.data_dir / LEDGER) as ledger:
-        waiting = await ledger.unread_notes(Scope(BeingId("ada"), "test"), type="scene")
+        waiting = await ledger.patrols.unread_notes(Scope(BeingId("ada"), "test"), type="scene")
     assert sorted(note.content for note in waiting) == sorted(notes)
 
 
