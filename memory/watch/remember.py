@@ -13,7 +13,7 @@ from madeleine.memory.chat import Message, MessageId
 from madeleine.memory.ingest.ports import KeyOutcome
 from madeleine.memory.ingest.store import NewScene, Stored
 from madeleine.memory.model import LIVING, Memory, MemoryId, Scene
-from madeleine.memory.rules.storing.quoting import echoes, restates, share_said, told_by
+from madeleine.memory.rules.storing.quoting import echoes, restates, share_said, statements_of
 from madeleine.memory.scope import Scope
 from madeleine.memory.watch.extraction import Extracted, Finding
 from madeleine.memory.watch.similar import SimilarMemories, SimilarMemory
@@ -165,7 +165,7 @@ def _quoted(one: Finding, known: Sequence[SimilarMemory]) -> Memory | None:
         return None
     speakers = speakers_of(one.sources)
     for near in known:
-        told = told_by(near.memory)
+        told = statements_of(near.memory)
         if echoes(one.extracted.essence, told, speakers) or (
             near.cosine >= ECHO and echoes(one.extracted.essence, told, speakers, share=0.0)
         ):
@@ -176,7 +176,7 @@ def _quoted(one: Finding, known: Sequence[SimilarMemory]) -> Memory | None:
 def _restates(one: Finding, memory: Memory) -> bool:
     if one.extracted.lesson and one.extracted.lesson != memory.lesson:
         return False
-    return restates(one.extracted.essence, told_by(memory), speakers_of(one.sources))
+    return restates(one.extracted.essence, statements_of(memory), speakers_of(one.sources))
 
 
 def _alive(memory: Memory) -> bool:

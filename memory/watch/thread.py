@@ -24,7 +24,7 @@ from madeleine.memory.language import Spent
 from madeleine.memory.metered_model import MeteredModel
 from madeleine.memory.model import BeingId, MemoryId, RunId
 from madeleine.memory.ports import LanguageModel
-from madeleine.memory.rules.storing.quoting import told_by, unquoted
+from madeleine.memory.rules.storing.quoting import statements_of, unquoted
 from madeleine.memory.rules.storing.worth import agreed, should_remember
 from madeleine.memory.scope import Scope
 from madeleine.memory.watch.extraction import Finding, Line, extract
@@ -359,7 +359,7 @@ def keys_of(session_id: str, start: int, end: int) -> list[str]:
 def _without_quotes(
     lines: Sequence[Line], near: Sequence[Sequence[SimilarMemory]], speakers: Sequence[str]
 ) -> list[Line]:
-    told = {one.memory.id: told_by(one.memory) for known in near for one in known}
+    told = {one.memory.id: statements_of(one.memory) for known in near for one in known}
     return [
         replace(
             line,

@@ -1,8 +1,6 @@
 """Settings (spec O6), from the environment (`MADELEINE_…`) and `madeleine.toml` in the data directory.
 
-The environment wins.
-
-`server.settings.environment` alone reads the environment. A setting of a configuration has the default of that
+The environment wins; `server.settings.environment` alone reads it. A setting of a configuration has the default of that
 configuration.
 """
 
