@@ -1,4 +1,4 @@
-"""Forgetting on purpose (ruling 11): the only way in which anything is ever erased, and then everywhere."""
+"""Forgetting on purpose (rulings 11 and 25): the only way in which anything is ever erased, and then everywhere."""
 
 from __future__ import annotations
 

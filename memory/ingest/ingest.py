@@ -39,11 +39,12 @@ from madeleine.memory.rules.dynamics.importance import THRESHOLD, importance
 from madeleine.memory.rules.dynamics.novelty import novelty
 from madeleine.memory.rules.storing.chunking import LIMITS, ChunkLimits, chunked
 from madeleine.memory.rules.storing.routing import route
-from madeleine.memory.rules.storing.salience import signals
+from madeleine.memory.rules.storing.salience import salience_signals
 from madeleine.memory.rules.storing.secrets import Redact, redact_secrets
 from madeleine.memory.scope import Scope
 from madeleine.memory.text.cleaning import cleaned
 from madeleine.memory.text.cutting import last_cut
+from madeleine.memory.text.reading import Reading
 
 TOOL = "ingest"
 SECTION_CHARS = 16_000
@@ -267,7 +268,7 @@ class Ingest:
             vector = vectors.get(content_hash(text))
             legible = self._embedder.coverage(text)
             new_to_it = 1.0 if vector is None else novelty(vector, centroid, legible=legible)
-            salience = signals(new.scene.action, rarity=rare).salience
+            salience = salience_signals(Reading(new.scene.action), rarity=rare).salience
             worth = importance(novelty=new_to_it, salience=salience)
             return _ScoredChunk(start, replace(new, importance=worth), new_to_it, salience, worth)
 
@@ -291,7 +292,7 @@ def _scenes(given: IngestText, chunks: Sequence[str]) -> dict[int, NewScene]:
         action = chunk.strip("\n").rstrip()
         found[start + len(chunk) - len(chunk.lstrip("\n"))] = NewScene(
             scene=Scene(action=action, actors=given.actors, when=(given.when,) if given.when else ()),
-            category=route(action, given.category),
+            category=route(Reading(action), given.category),
             session_id=given.session_id,
             key=None if given.key is None else _key_of(given.key, position, action),
             tool=TOOL,

@@ -14,7 +14,7 @@ from madeleine.memory.ingest.ports import KeyOutcome
 from madeleine.memory.ingest.redaction import Redaction
 from madeleine.memory.ingest.store import NewScene, Stored
 from madeleine.memory.model import LIVING, Memory, MemoryId, Scene
-from madeleine.memory.rules.storing.quoting import echoes, restates, share_said, told_by
+from madeleine.memory.rules.storing.quoting import echoes, restates, share_said, statements_of
 from madeleine.memory.rules.storing.secrets import Redact, redact_secrets
 from madeleine.memory.scope import Scope
 from madeleine.memory.watch.extraction import Extracted, Finding
@@ -198,7 +198,7 @@ def _quoted(finding: Finding, similar: Sequence[SimilarMemory]) -> Memory | None
         return None
     speakers = speakers_of(finding.sources)
     for one in similar:
-        said = told_by(one.memory)
+        said = statements_of(one.memory)
         if echoes(essence, said, speakers) or (one.cosine >= ECHO and echoes(essence, said, speakers, share=0.0)):
             return one.memory
     return None
@@ -208,7 +208,7 @@ def _restates(finding: Finding, memory: Memory) -> bool:
     extracted = finding.extracted
     if extracted.lesson and extracted.lesson != memory.lesson:
         return False
-    return restates(extracted.essence, told_by(memory), speakers_of(finding.sources))
+    return restates(extracted.essence, statements_of(memory), speakers_of(finding.sources))
 
 
 def _alive(memory: Memory) -> bool:

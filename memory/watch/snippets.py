@@ -8,7 +8,7 @@ from datetime import datetime
 from itertools import pairwise
 
 from madeleine.memory.chat import Message, UnwatchedSession
-from madeleine.memory.rules.storing.quoting import told_by, unquoted
+from madeleine.memory.rules.storing.quoting import statements_of, unquoted
 from madeleine.memory.rules.storing.worth import agreed, should_remember
 from madeleine.memory.watch.extraction import Line
 from madeleine.memory.watch.similar import SimilarMemory
@@ -75,7 +75,7 @@ def without_quotes(
     lines: Sequence[Line], similar: Sequence[Sequence[SimilarMemory]], speakers: Sequence[str]
 ) -> list[Line]:
     """`lines` without what they quote from the memories that are similar to each."""
-    said_by = {one.memory.id: told_by(one.memory) for memories in similar for one in memories}
+    said_by = {one.memory.id: statements_of(one.memory) for memories in similar for one in memories}
     return [
         replace(
             line,

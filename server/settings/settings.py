@@ -1,6 +1,6 @@
-"""Settings, from the environment (`MADELEINE_…`) and from `madeleine.toml` in the data directory; the environment wins.
+"""Settings (spec O6), from the environment (`MADELEINE_…`) and `madeleine.toml` in the data directory.
 
-`server.settings.environment` alone reads the environment. A setting of a configuration has the default of that
+The environment wins; `server.settings.environment` alone reads it. A setting of a configuration has the default of that
 configuration.
 """
 

@@ -17,7 +17,7 @@ SECOND = timedelta(seconds=1)
 LATER = NOW + timedelta(minutes=1)
 
 
-class AnyLedger(ChatLedger, ChatReads, WatchLedger, Protocol): ...
+class AnyChat(ChatLedger, ChatReads, WatchLedger, Protocol): ...
 
 
 def said(*texts: str, session_id: str = "s", at: datetime = NOW, stored_at: datetime = NOW) -> list[Message]:
@@ -29,7 +29,7 @@ def said(*texts: str, session_id: str = "s", at: datetime = NOW, stored_at: date
 
 
 async def appended(
-    chat: AnyLedger,
+    chat: AnyChat,
     *texts: str,
     session_id: str = "s",
     keys: Sequence[str | None] | None = None,
@@ -42,22 +42,22 @@ async def appended(
     return await chat.append(scope, session_id, messages, keys=keys or [None] * len(texts), watched=watched)
 
 
-async def whole(chat: AnyLedger, session_id: str = "s", scope: Scope = ADA) -> list[tuple[int, str]]:
+async def whole(chat: AnyChat, session_id: str = "s", scope: Scope = ADA) -> list[tuple[int, str]]:
     """The session, by position."""
     return [(one.position, one.text) for one in await chat.messages_of(scope, session_id, start=0, end=99)]
 
 
-async def waiting(chat: AnyLedger, now: datetime = LATER, limit: int = 9) -> list[tuple[str, int, int]]:
+async def waiting(chat: AnyChat, now: datetime = LATER, limit: int = 9) -> list[tuple[str, int, int]]:
     return [(one.session_id, one.watched, one.messages) for one in await chat.unwatched_sessions(now=now, limit=limit)]
 
 
 class ChatContract:
-    async def erase(self, chat: AnyLedger, ids: Sequence[MessageId], scope: Scope = ADA) -> None:
+    async def erase(self, chat: AnyChat, ids: Sequence[MessageId], scope: Scope = ADA) -> None:
         raise NotImplementedError
 
     # --- observing
 
-    async def test_messages_are_appended_in_order_and_come_back_whole(self, chat: AnyLedger) -> None:
+    async def test_messages_are_appended_in_order_and_come_back_whole(self, chat: AnyChat) -> None:
         first = a_message("Hi", role="user", speaker="Zoé", at=NOW - SECOND)
         second = a_message("Hello, Zoé", role="assistant")
         ids = await chat.append(ADA, "s", [first, second], keys=[None, None])
@@ -69,7 +69,7 @@ class ChatContract:
         ]  # fmt: skip
         assert (found[0].at, found[0].stored_at, found[0].session_id) == (NOW - SECOND, NOW, "s")
 
-    async def test_a_key_is_stored_once_in_its_session(self, chat: AnyLedger) -> None:
+    async def test_a_key_is_stored_once_in_its_session(self, chat: AnyChat) -> None:
         [one] = await appended(chat, "one", keys=["k1"])
         assert await appended(chat, "one", keys=["k1"]) == []
         new = await appended(chat, "one", "two", "two", "three", keys=["k1", "k2", "k2", None])
@@ -78,25 +78,25 @@ class ChatContract:
         assert len(await appended(chat, "one", session_id="other", keys=["k1"])) == 1
         assert len(await appended(chat, "one", keys=["k1"], scope=BOB)) == 1
 
-    async def test_messages_without_a_key_are_stored_each_time(self, chat: AnyLedger) -> None:
+    async def test_messages_without_a_key_are_stored_each_time(self, chat: AnyChat) -> None:
         await appended(chat, "yes")
         await appended(chat, "yes")
         assert await whole(chat) == [(0, "yes"), (1, "yes")]
 
-    async def test_the_key_that_came_last_is_told(self, chat: AnyLedger) -> None:
+    async def test_the_key_that_came_last_is_told(self, chat: AnyChat) -> None:
         assert await chat.last_key(ADA, "s") is None
         await appended(chat, "one", "two", "three", keys=["k1", "k2", None])
         assert await chat.last_key(ADA, "s") == "k2"
         assert await chat.last_key(BOB, "s") is None
 
-    async def test_messages_are_found_by_their_keys(self, chat: AnyLedger) -> None:
+    async def test_messages_are_found_by_their_keys(self, chat: AnyChat) -> None:
         await appended(chat, "one", "two", keys=["k1", "k2"])
         await appended(chat, "other", session_id="t", keys=["k3"])
         found = await chat.keyed_messages(ADA, "s", ["k2", "k3", "nobody's"])
         assert {key: message.text for key, message in found.items()} == {"k2": "two"}
         assert await chat.keyed_messages(BOB, "s", ["k2"]) == {}
 
-    async def test_messages_are_found_by_their_ids(self, chat: AnyLedger) -> None:
+    async def test_messages_are_found_by_their_ids(self, chat: AnyChat) -> None:
         one, two = await appended(chat, "one", "two")
         [theirs] = await appended(chat, "theirs", scope=BOB)
         found = await chat.messages(ADA, [two, theirs, one, MessageId("nobody's"), two])
@@ -104,7 +104,7 @@ class ChatContract:
 
     # --- reading
 
-    async def test_a_session_keeps_its_first_title_and_tells_its_times(self, chat: AnyLedger) -> None:
+    async def test_a_session_keeps_its_first_title_and_tells_its_times(self, chat: AnyChat) -> None:
         await chat.append(ADA, "s", said("one", at=LATER), keys=[None], interface="cli")
         await chat.append(ADA, "s", said("two", "three"), keys=[None, None], title="Tea", interface="web")
         await chat.append(ADA, "s", said("four"), keys=[None], title="Coffee")
@@ -112,14 +112,14 @@ class ChatContract:
         assert (found.title, found.interface, found.messages) == ("Tea", "cli", 4)
         assert (found.first_at, found.last_at) == (NOW, LATER)
 
-    async def test_the_session_spoken_in_last_comes_first(self, chat: AnyLedger) -> None:
+    async def test_the_session_spoken_in_last_comes_first(self, chat: AnyChat) -> None:
         for number, session in enumerate(("b", "a", "c")):
             await appended(chat, "x", session_id=session, at=NOW + number // 2 * SECOND)
         assert [one.session_id for one in await chat.sessions(ADA, limit=9)] == ["c", "a", "b"]
         assert [one.session_id for one in await chat.sessions(ADA, limit=1)] == ["c"]
         assert await chat.sessions(BOB, limit=9) == []
 
-    async def test_recent_messages_are_the_last_ones_oldest_first(self, chat: AnyLedger) -> None:
+    async def test_recent_messages_are_the_last_ones_oldest_first(self, chat: AnyChat) -> None:
         await appended(chat, "1", "4", session_id="s")
         await appended(chat, "2", "5", session_id="t", at=NOW + SECOND / 4)
         await appended(chat, "3", "6", session_id="u", at=NOW + SECOND / 2)
@@ -135,13 +135,13 @@ class ChatContract:
         assert await texts(3, other_than="t") == ["3", "4", "6"]
         assert await texts(9, session_id="nobody's") == []
 
-    async def test_what_was_said_in_one_moment_keeps_its_order(self, chat: AnyLedger) -> None:
+    async def test_what_was_said_in_one_moment_keeps_its_order(self, chat: AnyChat) -> None:
         await chat.append(ADA, "s", [a_message(str(n)) for n in range(9)], keys=[None] * 9)
         assert [one.text for one in await chat.recent_messages(ADA, limit=9)] == list("012345678")
 
     # --- watching
 
-    async def test_new_messages_wait_to_be_looked_at(self, chat: AnyLedger) -> None:
+    async def test_new_messages_wait_to_be_looked_at(self, chat: AnyChat) -> None:
         """spec T1"""
         await appended(chat, "one", "two")
         assert await waiting(chat) == [("s", 0, 2)]
@@ -153,7 +153,7 @@ class ChatContract:
         await chat.mark_watched(ADA, "s", up_to=1)
         assert await waiting(chat) == []
 
-    async def test_who_waits_longest_is_looked_at_first(self, chat: AnyLedger) -> None:
+    async def test_who_waits_longest_is_looked_at_first(self, chat: AnyChat) -> None:
         await appended(chat, "1", session_id="b", stored_at=NOW + SECOND)
         await appended(chat, "1", session_id="a", scope=BOB, stored_at=NOW)
         await appended(chat, "1", session_id="c", stored_at=NOW + 2 * SECOND)
@@ -163,7 +163,7 @@ class ChatContract:
         await chat.mark_watched(BOB, "a", up_to=1)
         assert await waiting(chat) == [("b", 0, 1), ("c", 0, 1), ("a", 1, 2)]
 
-    async def test_what_failed_is_tried_again_when_it_is_due(self, chat: AnyLedger) -> None:
+    async def test_what_failed_is_tried_again_when_it_is_due(self, chat: AnyChat) -> None:
         await appended(chat, "one")
         await chat.record_watch_failure(ADA, "s", next_try=LATER)
         await chat.record_watch_failure(ADA, "s", next_try=LATER)
@@ -175,7 +175,7 @@ class ChatContract:
         [found] = await chat.unwatched_sessions(now=LATER, limit=9)
         assert (found.watched, found.failures) == (1, 0)
 
-    async def test_what_is_put_off_waits_and_has_not_failed(self, chat: AnyLedger) -> None:
+    async def test_what_is_put_off_waits_and_has_not_failed(self, chat: AnyChat) -> None:
         await appended(chat, "one")
         await appended(chat, "Bob's", scope=BOB)
         await chat.postpone_watch(ADA, "s", next_try=LATER)
@@ -184,21 +184,21 @@ class ChatContract:
         _, found = await chat.unwatched_sessions(now=LATER, limit=9)
         assert (found.being_id, found.watched, found.messages, found.failures) == (ADA.being_id, 0, 1, 0)
 
-    async def test_what_comes_watched_does_not_wait_unless_earlier_messages_do(self, chat: AnyLedger) -> None:
+    async def test_what_comes_watched_does_not_wait_unless_earlier_messages_do(self, chat: AnyChat) -> None:
         await appended(chat, "one", "two", watched=True)
         assert await waiting(chat) == []
         await appended(chat, "three")
         await appended(chat, "four", watched=True)
         assert await waiting(chat) == [("s", 2, 4)]
 
-    async def test_messages_are_given_by_position(self, chat: AnyLedger) -> None:
+    async def test_messages_are_given_by_position(self, chat: AnyChat) -> None:
         await appended(chat, *"abcde")
         found = await chat.messages_of(ADA, "s", start=1, end=4)
         assert [one.text for one in found] == ["b", "c", "d"]
 
     # --- beings
 
-    async def test_no_being_sees_or_changes_another_s_conversations(self, chat: AnyLedger) -> None:
+    async def test_no_being_sees_or_changes_another_s_conversations(self, chat: AnyChat) -> None:
         """spec P1"""
         await appended(chat, "Ada's", keys=["k"])
         await appended(chat, "Bob's", "Bob's too", keys=["k", "k2"], scope=BOB)
@@ -212,7 +212,7 @@ class ChatContract:
 
     # --- what was forgotten
 
-    async def test_an_erased_message_leaves_a_gap(self, chat: AnyLedger) -> None:
+    async def test_an_erased_message_leaves_a_gap(self, chat: AnyChat) -> None:
         ids = await appended(chat, "one", "two", "three")
         await self.erase(chat, [ids[1]])
         assert await whole(chat) == [(0, "one"), (2, "three")]
@@ -221,7 +221,7 @@ class ChatContract:
         await appended(chat, "four")
         assert await whole(chat) == [(0, "one"), (2, "three"), (3, "four")]
 
-    async def test_the_last_position_is_not_given_out_again(self, chat: AnyLedger) -> None:
+    async def test_the_last_position_is_not_given_out_again(self, chat: AnyChat) -> None:
         ids = await appended(chat, "one", "two")
         await chat.mark_watched(ADA, "s", up_to=2)
         await self.erase(chat, [ids[1]])
@@ -229,13 +229,13 @@ class ChatContract:
         assert await whole(chat) == [(0, "one"), (2, "three")]
         assert await waiting(chat) == [("s", 2, 3)]
 
-    async def test_nothing_waits_where_all_that_waited_was_erased(self, chat: AnyLedger) -> None:
+    async def test_nothing_waits_where_all_that_waited_was_erased(self, chat: AnyChat) -> None:
         await appended(chat, "one")
         await chat.mark_watched(ADA, "s", up_to=1)
         await self.erase(chat, await appended(chat, "two", "three"))
         assert await waiting(chat) == []
 
-    async def test_a_session_goes_with_its_last_message(self, chat: AnyLedger) -> None:
+    async def test_a_session_goes_with_its_last_message(self, chat: AnyChat) -> None:
         ids = await appended(chat, "one", "two")
         await self.erase(chat, [ids[0]])
         [found] = await chat.sessions(ADA, limit=9)
@@ -244,7 +244,7 @@ class ChatContract:
         assert await chat.sessions(ADA, limit=9) == []
         assert await waiting(chat) == []
 
-    async def test_a_session_that_was_erased_whole_goes_on_where_it_ended(self, chat: AnyLedger) -> None:
+    async def test_a_session_that_was_erased_whole_goes_on_where_it_ended(self, chat: AnyChat) -> None:
         """What is known by its position must not be taken for what was there before."""
         ids = await chat.append(ADA, "s", said("one", "two"), keys=[None, None], title="Tea", interface="cli")
         await chat.record_watch_failure(ADA, "s", next_try=LATER)
@@ -258,7 +258,7 @@ class ChatContract:
         assert (session.title, session.interface, session.messages) == ("", "web", 1)
         assert (session.first_at, session.last_at) == (LATER, LATER)
 
-    async def test_what_was_forgotten_is_not_taken_in_again(self, chat: AnyLedger) -> None:
+    async def test_what_was_forgotten_is_not_taken_in_again(self, chat: AnyChat) -> None:
         """A transcript is read again and again."""
         ids = await appended(chat, "one", "two", keys=["k1", "k2"])
         await self.erase(chat, ids)

@@ -10,27 +10,27 @@ from madeleine.memory.scope import Scope
 from madeleine.storage.sql.conversations.chat import ConversationRepository
 from madeleine.storage.sql.erasing.memories import ErasureRepository
 from madeleine.storage.sql.ledger import open_ledger
-from tests.contracts.chat_contract import AnyLedger, ChatContract
+from tests.contracts.chat_contract import AnyChat, ChatContract
 from tests.doubles import ADA, NOW
 from tests.doubles_chat import FakeChat
 
 
 class TestFakeChat(ChatContract):
     @pytest.fixture
-    def chat(self) -> AnyLedger:
+    def chat(self) -> AnyChat:
         return FakeChat()
 
-    async def erase(self, chat: AnyLedger, ids: Sequence[MessageId], scope: Scope = ADA) -> None:
+    async def erase(self, chat: AnyChat, ids: Sequence[MessageId], scope: Scope = ADA) -> None:
         assert isinstance(chat, FakeChat)
         chat.erase(scope, ids)
 
 
 class TestSqlChat(ChatContract):
     @pytest.fixture
-    async def chat(self, new_db: Path) -> AsyncIterator[AnyLedger]:
+    async def chat(self, new_db: Path) -> AsyncIterator[AnyChat]:
         async with open_ledger(new_db) as ledger:
             yield ledger.conversations
 
-    async def erase(self, chat: AnyLedger, ids: Sequence[MessageId], scope: Scope = ADA) -> None:
+    async def erase(self, chat: AnyChat, ids: Sequence[MessageId], scope: Scope = ADA) -> None:
         assert isinstance(chat, ConversationRepository)
         await ErasureRepository(chat._database).forget(scope, ids, at=NOW)

@@ -19,9 +19,10 @@ from madeleine.memory.model import DatedAction, RunId, Scene, Status
 from madeleine.memory.patrol_records import PatrolChanges
 from madeleine.memory.recall.ports import Activation
 from madeleine.storage.sql.database.engine import Transaction
+from madeleine.storage.sql.database.patrol_tables import patrol_runs
 from madeleine.storage.sql.database.rows import from_memory
 from madeleine.storage.sql.database.schema import HEAD, MIGRATIONS
-from madeleine.storage.sql.database.tables import metadata, patrol_runs
+from madeleine.storage.sql.database.tables import metadata
 from madeleine.storage.sql.ledger import Ledger, open_ledger
 from tests.contracts.any_ledger import AnyLedger
 from tests.contracts.forgetting_contract import ForgettingContract

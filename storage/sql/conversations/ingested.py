@@ -14,13 +14,19 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import bindparam, func, select, update
-from sqlalchemy.dialects import sqlite
+from sqlalchemy import bindparam, select, update
 
 from madeleine.memory.model import MemoryId
 from madeleine.memory.scope import Scope
+from madeleine.storage.sql.database.dialect import (
+    among,
+    as_list,
+    insert_missing,
+    json_field,
+    json_items,
+    json_without_field,
+)
 from madeleine.storage.sql.database.engine import Transaction
-from madeleine.storage.sql.database.query import among, as_list
 from madeleine.storage.sql.database.rows import scalar
 from madeleine.storage.sql.database.tables import ingested
 from madeleine.storage.sql.database.times import to_micros
@@ -29,15 +35,15 @@ from madeleine.storage.sql.operations import settings
 
 _i = ingested.c
 _GET = select(_i.outcome).where(_i.being_id == bindparam("being"), _i.key == bindparam("wanted"))
-_INSERT = sqlite.insert(ingested).on_conflict_do_nothing(index_elements=[_i.being_id, _i.key])
-_chunk = func.json_each(_i.outcome, "$.chunks").table_valued("value")
+_INSERT = insert_missing(ingested)
+_chunk = json_items(json_field(_i.outcome, "chunks"))
 _WITHOUT_DIGEST = (
     update(ingested)
     .where(
         _i.being_id == bindparam("being"),
-        select(_chunk.c.value).where(among(func.json_extract(_chunk.c.value, "$.id"), "ids")).exists(),
+        select(_chunk.c.value).where(among(json_field(_chunk.c.value, "id"), "ids")).exists(),
     )
-    .values(outcome=func.json_remove(_i.outcome, "$.digest"))
+    .values(outcome=json_without_field(_i.outcome, "digest"))
 )
 
 

@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from sqlalchemy import and_, bindparam, func, select
+from sqlalchemy import and_, bindparam, case, func, select
 
 from madeleine.memory.model import ModelName, Vector
 from madeleine.memory.scope import Scope
+from madeleine.storage.sql.database.dialect import either, unindexed
 from madeleine.storage.sql.database.engine import Row
-from madeleine.storage.sql.database.query import either, unindexed
 from madeleine.storage.sql.database.repository import Repository
-from madeleine.storage.sql.database.rows import pair, to_vector
+from madeleine.storage.sql.database.rows import pair
 from madeleine.storage.sql.database.tables import audit, embeddings, memories
+from madeleine.storage.sql.database.values import to_vector
 
 _a, _e, _m = audit.c, embeddings.c, memories.c
 _upsets = and_(_a.being_id == bindparam("being"), either(_a.event, "update", "forget", "patrol"))
-_UPSETS = select(func.max(_a.seq), func.total(func.iif(_upsets, 1, 0))).where(_a.seq > bindparam("after"))
+_UPSETS = select(func.max(_a.seq), func.count(case((_upsets, 1)))).where(_a.seq > bindparam("after"))
 # By number, whosever they are: what was stored since is read, and no more.
 _STORED = (
     select(_m.seq, _e.vector)

@@ -6,18 +6,17 @@ import time
 from collections.abc import Mapping, Sequence
 
 from sqlalchemy import bindparam, delete, exists, select
-from sqlalchemy.dialects import sqlite
 
 from madeleine.memory.model import ContentHash, ModelName, Vector
+from madeleine.storage.sql.database.dialect import among, as_list, insert_missing
 from madeleine.storage.sql.database.engine import Database, Reads, Row, Transaction
-from madeleine.storage.sql.database.query import among, as_list
-from madeleine.storage.sql.database.rows import to_bytes, to_vector
 from madeleine.storage.sql.database.tables import embeddings, memories
+from madeleine.storage.sql.database.values import to_bytes, to_vector
 from madeleine.storage.sql.memories import pending
 
 _e = embeddings.c
 _BY_HASHES = select(_e.content_hash, _e.vector).where(_e.model == bindparam("model"), among(_e.content_hash, "hashes"))
-_INSERT = sqlite.insert(embeddings).on_conflict_do_nothing(index_elements=[_e.model, _e.content_hash])
+_INSERT = insert_missing(embeddings)
 _DELETE_ORPHANS = delete(embeddings).where(
     among(_e.content_hash, "hashes"), ~exists().where(memories.c.content_hash == _e.content_hash)
 )

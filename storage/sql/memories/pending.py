@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from sqlalchemy import insert, select
 
 from madeleine.memory.model import ContentHash
+from madeleine.storage.sql.database.dialect import among, as_list
 from madeleine.storage.sql.database.engine import Transaction
-from madeleine.storage.sql.database.query import among, as_list
 from madeleine.storage.sql.database.tables import index_pending, memories
 
 _p = index_pending.c

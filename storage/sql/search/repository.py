@@ -13,7 +13,7 @@ from itertools import chain
 from madeleine.memory.keyword_search import KeywordQuery, SearchHit, SearchSource, Tag, TagMatches, TagQuery
 from madeleine.memory.rules.searching.hits import newest_first
 from madeleine.memory.scope import Scope
-from madeleine.storage.sql.database.query import as_list
+from madeleine.storage.sql.database.dialect import as_list
 from madeleine.storage.sql.database.repository import Repository
 from madeleine.storage.sql.search import chat, diary, memories, notes, tagged
 from madeleine.storage.sql.search.asked import binds, shape, together
