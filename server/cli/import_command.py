@@ -25,7 +25,9 @@ from madeleine.memory.scope import Scope
 from madeleine.memory.watch.exports import Exported, Unreadable, conversations
 from madeleine.memory.watch.observe import Observation, Observe
 from madeleine.server.settings.settings import Settings
-from madeleine.server.wiring.ledgers import chat_history
+from madeleine.server.wiring.clocks import utc_now
+from madeleine.server.wiring.ledgers import ledger_alone
+from madeleine.server.wiring.use_cases import redaction
 
 NAME = "madeleine import"
 CHUNK = 1024 * 1024
@@ -50,7 +52,8 @@ async def import_command(settings: Settings, arguments: argparse.Namespace) -> i
     done = Imported()
     read_all = False
     try:
-        async with chat_history(settings) as observe:
+        async with ledger_alone(settings) as ledger:
+            observe = Observe(ledger.conversations, now=utc_now, redact=redaction(settings))
             for file in arguments.files:
                 await _import_file(Path(file), observe, done, settings, remember=arguments.remember)
         read_all = True
