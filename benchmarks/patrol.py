@@ -58,8 +58,9 @@ from madeleine.memory.patrol_records import PatrolChanges
 from madeleine.memory.recall.recall import Query
 from madeleine.memory.rules.dynamics.grouping import mean_vector
 from madeleine.memory.scope import Scope
-from madeleine.patrol.run import News, Patrol
-from madeleine.patrol.walk import Progress
+from madeleine.patrol.context import PatrolServices
+from madeleine.patrol.pipeline import PatrolProgress
+from madeleine.patrol.run import Patrol, PatrolEvent
 from madeleine.server.settings.settings import Settings
 from madeleine.server.wiring.ledgers import LEDGER
 from madeleine.server.wiring.open_memory import OpenMemory, open_memory
@@ -245,7 +246,7 @@ class Timed:
         return sum(self.parts.values())
 
 
-async def patrol(memory: OpenMemory, data_dir: Path, *, hands_out: bool = True) -> Timed:
+async def patrol(memory: OpenMemory, data_dir: Path, *, offer_pending: bool = True) -> Timed:
     timed = Timed()
     last = time.perf_counter()
 
@@ -255,26 +256,19 @@ async def patrol(memory: OpenMemory, data_dir: Path, *, hands_out: bool = True) 
         timed.parts[part] = timed.parts.get(part, 0.0) + 1000 * (now - last)
         last = now
 
-    def step(progress: Progress) -> None:
+    def step(progress: PatrolProgress) -> None:
         if not progress.parts:
             lap(progress.step)
 
-    def news(news: News) -> None:
-        if news.event == "begins":
+    def on_event(event: PatrolEvent) -> None:
+        if event.event == "begins":
             lap("begin")
-        elif news.event == "ends":
+        elif event.event == "ends":
             lap("offers")
 
-    run = Patrol(
-        memory.ledger,
-        memory.index,
-        memory.embedder,
-        memory.ledger.activations,
-        now=lambda: STARTED,
-        wrote=memory.keeper.catch_up,
-        news=news,
-    )
-    report = await run(SCOPE, progress=step, hands_out=hands_out)
+    services = PatrolServices(ledger=memory.ledger, words=memory.index, embedder=memory.embedder, now=lambda: STARTED)
+    run = Patrol(services, memory.ledger.activations, update_index=memory.keeper.catch_up, on_event=on_event)
+    report = await run(SCOPE, on_progress=step, offer_pending=offer_pending)
     lap("index")
     timed.counts = {one.name: one.counts for one in report.steps}
     with sqlite3.connect(f"file:{data_dir / LEDGER}?mode=ro", uri=True) as ledger:
@@ -346,9 +340,9 @@ async def idle(folder: Path, size: int, nights: int) -> dict[str, Any]:
     began = time.perf_counter()
     async with opened(data_dir, size, idle_nights=FADES - nights) as memory:
         ready = time.perf_counter() - began
-        found = [await patrol(memory, data_dir, hands_out=False) for _ in range(nights)]
+        found = [await patrol(memory, data_dir, offer_pending=False) for _ in range(nights)]
         # The memories that have waited longest fade on the last night but none before.
-        fading = await patrol(memory, data_dir, hands_out=False)
+        fading = await patrol(memory, data_dir, offer_pending=False)
         return {
             "memories": size,
             "seconds to make the store": round(ready, 1),
@@ -378,7 +372,7 @@ async def recall_meanwhile(folder: Path, size: int, rounds: int) -> dict[str, An
     real = DenseEmbedder(Settings().embedding_model, folder / "models")
     data_dir = folder / "recall"
     asked = iter(questions(1_000_000, seed=3))
-    at_rest: list[float] = []
+    wait_until_idle: list[float] = []
     during: list[float] = []
     by_round: list[dict[str, float]] = []
     nights: list[Timed] = []
@@ -392,20 +386,20 @@ async def recall_meanwhile(folder: Path, size: int, rounds: int) -> dict[str, An
             meanwhile = await recalls(memory, [next(asked) for _ in range(10_000)], patrolling.done)
             night_timed = await patrolling
             if night:
-                at_rest += rest
+                wait_until_idle += rest
                 during += meanwhile
                 nights.append(night_timed)
                 by_round.append({"rest": p95(rest), "during": p95(meanwhile)})
     return {
         "memories": size,
         "rounds": rounds,
-        "recalls at rest": len(at_rest),
+        "recalls at rest": len(wait_until_idle),
         "recalls during": len(during),
-        "p50 ms at rest": round(median(at_rest), 2),
+        "p50 ms at rest": round(median(wait_until_idle), 2),
         "p50 ms during": round(median(during), 2),
-        "p95 ms at rest": p95(at_rest),
+        "p95 ms at rest": p95(wait_until_idle),
         "p95 ms during": p95(during),
-        "p95 ratio": round(p95(during) / p95(at_rest), 2),
+        "p95 ratio": round(p95(during) / p95(wait_until_idle), 2),
         "p95 ratio, median of rounds": round(median(one["during"] / one["rest"] for one in by_round), 2),
         "longest ms during": round(max(during), 1),
         "patrol": medians(nights),

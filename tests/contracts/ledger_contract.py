@@ -42,7 +42,7 @@ from madeleine.memory.patrol_records import MemoryState, PatrolChanges, RecentAc
 from madeleine.memory.recall.ports import Activation, ActivationLog, RecallLedger, RevisitLedger, SearchLedger
 from madeleine.memory.scope import Scope
 from madeleine.patrol.ports import PatrolLedger, PatrolReads
-from madeleine.server.background.ports import BeingsLedger
+from madeleine.server.background.patrol_schedule import ActivityLedger
 
 ADA = Scope(BeingId("ada"))
 BOB = Scope(BeingId("bob"))
@@ -59,7 +59,7 @@ class AnyLedger(
     SearchLedger,
     RevisitLedger,
     PatrolLedger,
-    BeingsLedger,
+    ActivityLedger,
     NoteLedger,
     IndexSource,
     Protocol,

@@ -22,7 +22,7 @@ from madeleine.memory.patrol_records import (
 )
 from madeleine.memory.rules.dynamics.decay import flagged
 from madeleine.memory.scope import Scope
-from madeleine.patrol.night import state_of
+from madeleine.patrol.unit_of_work import state_of
 from tests.contracts.forgetting_contract import LATER, ForgetfulLedger, change, stored
 from tests.contracts.ledger_contract import (
     ADA,
@@ -163,8 +163,8 @@ class PatrolContract:
         await ledger.store_requests(BOB, [offer("theirs", stays, gone)], at=MOMENT)
         await ledger.forget(ADA, [gone.id], at=LATER)
         asked_for = [one.id for one in offers]
-        assert [one.id for one in await ledger.patrol_reads(ADA).offers(asked_for)] == ["other"]
-        assert len(await ledger.patrol_reads(BOB).offers([DecisionRequestId("theirs")])) == 1
+        assert [one.id for one in await ledger.patrol_reads(ADA).requests(asked_for)] == ["other"]
+        assert len(await ledger.patrol_reads(BOB).requests([DecisionRequestId("theirs")])) == 1
 
     # --- summaries
 
