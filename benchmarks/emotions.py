@@ -32,7 +32,7 @@ from rich.table import Table
 from benchmarks import metrics
 from madeleine.memory.ingest.store import NewScene
 from madeleine.memory.model import BeingId, Emotion, Scene
-from madeleine.memory.recall.recall import Query
+from madeleine.memory.recall.ranking import RecallQuery
 from madeleine.memory.scope import Scope
 from madeleine.server.settings.settings import Settings
 from madeleine.server.wiring.open_memory import OpenMemory, open_memory
@@ -91,7 +91,7 @@ MOST_QUESTIONS = 300
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    query: Query
+    query: RecallQuery
     gold: frozenset[int]
     """Positions of the scenes that are the evidence."""
 
@@ -130,7 +130,7 @@ def _day(chance: random.Random) -> str:
 
 def emotional(lived: Sequence[Lived], chance: random.Random) -> list[Asked]:
     asked = {
-        (one.who, one.what, felt): Query(
+        (one.who, one.what, felt): RecallQuery(
             text=chance.choice(EMOTIONAL).format(who=one.who, what=one.what), emotions=(felt,)
         )
         for one in lived
@@ -153,7 +153,7 @@ def neutral(lived: Sequence[Lived], chance: random.Random) -> list[Asked]:
         about = {felt for at in gold for felt in lived[at].felt}
         mood = chance.choice([felt for felt in FELT if felt not in about])
         found.append(
-            Asked(Query(text=chance.choice(NEUTRAL).format(who=who, event=EVENTS[event]), emotions=(mood,)), gold)
+            Asked(RecallQuery(text=chance.choice(NEUTRAL).format(who=who, event=EVENTS[event]), emotions=(mood,)), gold)
         )
     return chance.sample(found, min(MOST_QUESTIONS, len(found)))
 
@@ -162,7 +162,7 @@ async def measure(memory: OpenMemory, asked: Sequence[Asked], ids: Sequence[str]
     """nDCG@10 of each."""
     found = []
     for one in asked:
-        query = one.query if with_feeling else Query(text=one.query.text)
+        query = one.query if with_feeling else RecallQuery(text=one.query.text)
         gold = {ids[at] for at in one.gold}
         ranked = await memory.use.recall.rank(BEING, query)
         ranks = [rank for rank, id_ in enumerate(ranked.ids, 1) if id_ in gold]

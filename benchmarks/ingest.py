@@ -1,11 +1,11 @@
-"""Pouring in a large file, everything included: `python -m benchmarks.ingest`.
+"""The import of a large file: `python -m benchmarks.ingest`.
 
-A made-up text (`pages.py`) is written to a file, and the real command pours it in through a real host. On the way the
-command is killed once and the host once (SIGKILL), and the command run again each time. Before and after, half of the
-very same chunks each, the bare embedding is timed: the model alone, in this process, in the same batches, no cache.
+A made-up text (`made_up_pages.py`) is written to a file, and the real command imports it through a real host. The
+command and the host are each killed once on the way (SIGKILL), and the command is run again each time. Before and
+after, the bare model embeds half of the same chunks each, in this process, in the same batches, without a cache.
 
-Printed are the share of the bare throughput, the resident memory of both processes as it grows, and whether after all
-that every part is done and nothing there twice.
+Printed are the share of the bare throughput, the resident memory of both processes over time, and whether every part
+was stored exactly once.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
-from benchmarks.pages import pages
+from benchmarks.made_up_pages import pages
 from madeleine.inference.dense import DenseEmbedder
 from madeleine.memory.rules.storing.chunking import chunked
 from madeleine.memory.text.cleaning import cleaned

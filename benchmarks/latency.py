@@ -27,7 +27,7 @@ from mcp_types import CallToolResult
 from rich.console import Console
 from rich.table import Table
 
-from benchmarks.scenes import questions, scenes, texts
+from benchmarks.made_up_scenes import questions, scenes, texts
 from madeleine.inference.dense import load
 from madeleine.memory.model import BeingId
 from madeleine.memory.scope import Scope

@@ -26,10 +26,11 @@ from rich.console import Console
 from rich.progress import Progress, TaskID
 from rich.table import Table
 
-from benchmarks import ablation, metrics, sets
+from benchmarks import ablation, data_sets, metrics
 from madeleine.memory.candidates import CandidateQuery
 from madeleine.memory.model import LIVING, BeingId, MemoryId, Vector
-from madeleine.memory.recall.recall import Query, Recall, RecallConfig
+from madeleine.memory.recall.ranking import RecallQuery
+from madeleine.memory.recall.recall import Recall, RecallConfig
 from madeleine.memory.rules.ranking.matching import MatchThresholds
 from madeleine.memory.scope import Scope
 from madeleine.server.settings.settings import Settings
@@ -100,18 +101,18 @@ class Rankings:
     without: dict[str, Sequence[MemoryId]]
 
 
-async def load(memory: OpenMemory, name: str, unit: sets.Unit) -> dict[str, MemoryId]:
+async def load(memory: OpenMemory, name: str, unit: data_sets.Unit) -> dict[str, MemoryId]:
     """Store the unit's documents; by document id, the memory that holds it. A second run finds them by their keys."""
     scope = scope_of(name, unit)
     found: dict[str, MemoryId] = {}
     for start in range(0, len(unit.documents), STORE_BATCH):
         batch = unit.documents[start : start + STORE_BATCH]
-        stored = await memory.use.store(scope, [sets.scene(document) for document in batch])
+        stored = await memory.use.store(scope, [data_sets.scene(document) for document in batch])
         found |= {document.id: answer.memory.id for document, answer in zip(batch, stored, strict=True)}
     return found
 
 
-def scope_of(name: str, unit: sets.Unit) -> Scope:
+def scope_of(name: str, unit: data_sets.Unit) -> Scope:
     return Scope(BeingId(f"{name}/{unit.name}"), "benchmark")
 
 
@@ -120,11 +121,11 @@ async def ask(memory: OpenMemory, open_gate: Recall, scope: Scope, text: str) ->
     words_only = CandidateQuery(words=text, statuses=LIVING, sparse_limit=10, dense_limit=10)
     dense_only = replace(words_only, words="")
     recall = memory.use.recall
-    ranked = await recall.rank(scope, Query(text=text))
+    ranked = await recall.rank(scope, RecallQuery(text=text))
     trust = memory.embedder.coverage(text)
     channels = {
         RECALL: ranked.ids,
-        "recall without gate": (await open_gate.rank(scope, Query(text=text))).ids,
+        "recall without gate": (await open_gate.rank(scope, RecallQuery(text=text))).ids,
         "rrf": ablation.engines_order(ranked.pool, trust=trust, config=recall.config),
         "bm25 alone": (await memory.index.candidates(scope, words_only, partial(_given, None))).ids,
         "dense alone": (await memory.index.candidates(scope, dense_only, partial(_given, vector))).ids,
@@ -136,11 +137,11 @@ async def _given(vector: Vector | None) -> Vector | None:
     return vector
 
 
-async def measure(memory: OpenMemory, name: str, units: Sequence[sets.Unit], bar: Progress) -> SetResult:
+async def measure(memory: OpenMemory, name: str, units: Sequence[data_sets.Unit], bar: Progress) -> SetResult:
     result = SetResult()
     ledger = memory.ledger
     open_gate = Recall(
-        ledger,
+        ledger.recall,
         memory.index,
         memory.embedder,
         ledger.activations,
@@ -167,7 +168,7 @@ async def measure(memory: OpenMemory, name: str, units: Sequence[sets.Unit], bar
             bar.advance(task)
         for text in unrelated:
             result.unrelated_asked += 1
-            result.unrelated_empty += not (await memory.use.recall.rank(scope, Query(text=text))).ids
+            result.unrelated_empty += not (await memory.use.recall.rank(scope, RecallQuery(text=text))).ids
             bar.advance(task)
         result.documents += len(unit.documents)
         result.queries += len(unit.queries)
@@ -234,7 +235,7 @@ async def run(folder: Path, wanted: Sequence[str], data_dir: Path, *, record: bo
     async with open_memory(settings) as memory:
         with Progress(console=console) as bar:
             for name in wanted:
-                results[name] = await measure(memory, name, sets.read(folder, name), bar)
+                results[name] = await measure(memory, name, data_sets.read(folder, name), bar)
         found = summary(results, memory, time.monotonic() - started)
     show(console, found)
     if record:
@@ -248,7 +249,7 @@ def main() -> None:
     parser.add_argument("--data-dir", type=Path, help="keep the store here and use it again in the next run")
     parser.add_argument("--record", action="store_true", help=f"write figures and ranks to {RESULTS.name}/")
     arguments = parser.parse_args()
-    wanted = sets.names(arguments.folder) if arguments.sets == "all" else arguments.sets.split(",")
+    wanted = data_sets.names(arguments.folder) if arguments.sets == "all" else arguments.sets.split(",")
     with ExitStack() as stack:
         data_dir = arguments.data_dir or Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="madeleine-")))
         asyncio.run(run(arguments.folder, wanted, data_dir, record=arguments.record))

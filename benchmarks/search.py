@@ -68,7 +68,7 @@ async def fill(ledger: Ledger, texts: Texts, size: int) -> None:
             )
             for at in moments
         )  # fmt: skip
-        await ledger.commit(SCOPE, StoreBatch(new=tuple(new), model=ModelName("none"), vectors={}))
+        await ledger.memories.commit(SCOPE, StoreBatch(new=tuple(new), model=ModelName("none"), vectors={}))
         said = [
             Message(
                 id=MessageId(next(ids)), session_id=f"session {start}", position=0, role="user", speaker="Ann",
@@ -76,8 +76,8 @@ async def fill(ledger: Ledger, texts: Texts, size: int) -> None:
             )
             for at in moments
         ]  # fmt: skip
-        await ledger.append(SCOPE, f"session {start}", said, keys=[None] * len(said))
-    async with ledger.patrol(SCOPE) as patrol:
+        await ledger.conversations.append(SCOPE, f"session {start}", said, keys=[None] * len(said))
+    async with ledger.patrols.patrol(SCOPE) as patrol:
         for day in range(DAYS):
             date = (END - timedelta(days=day)).date().isoformat()
             entry = DiaryEntry(date=date, text=texts(5 * LENGTH), sources=(), written_at=END)
@@ -85,8 +85,8 @@ async def fill(ledger: Ledger, texts: Texts, size: int) -> None:
 
 
 async def measure(ledger: Ledger, texts: Texts, show: Callable[[str, float, float, int], None]) -> None:
-    by_message = MessageSearch(ledger, stem)
-    search = Search(ledger, ledger.activations, by_message=by_message, now=lambda: END)
+    by_message = MessageSearch(ledger.search, stem)
+    search = Search(ledger.search, ledger.activations, by_message=by_message, now=lambda: END)
     words = texts.words
 
     async def timed(name: str, call: Callable[[], Awaitable[Any]]) -> None:

@@ -1,4 +1,4 @@
-"""Dense embedding by fastembed (ONNX Runtime), in a worker thread of its own, loaded when first needed."""
+"""Dense embedding (spec O7) by fastembed (ONNX Runtime), in a worker thread of its own, loaded when first needed."""
 
 from __future__ import annotations
 

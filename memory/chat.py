@@ -54,7 +54,7 @@ class ChatSession:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Unwatched:
+class UnwatchedSession:
     """A session with messages that the memory thread has not looked at (spec T1): those at positions in [`watched`,
     `messages`), of which some may have been erased since. `failures`: how often it has failed at them."""
 

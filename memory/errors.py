@@ -1,6 +1,8 @@
-"""The error family. Each kind carries its values, and its message ends with the next step for the person."""
+"""The error family (spec O3). Each kind carries its values, and its message ends with the next step for the person."""
 
 from __future__ import annotations
+
+from collections.abc import Mapping
 
 
 class MadeleineError(Exception):
@@ -100,3 +102,43 @@ class IndexUnavailable(MadeleineError):
 
 class IndexNeedsRebuild(IndexUnavailable):
     """Files of the index are missing, damaged, or made by another model or schema; it must be rebuilt."""
+
+
+class ServerError(MadeleineError):
+    """A call failed inside the server, or for a reason of a kind that this version does not know."""
+
+
+class ServerUnavailable(MadeleineError):
+    """The memory's host or server cannot be reached; nothing was done."""
+
+
+class AuthenticationFailed(ServerUnavailable):
+    """The server does not accept the token, or needs one."""
+
+
+class ConnectionLost(ServerUnavailable):
+    """The server went away, or did not answer in time; whether the call was carried out is not known."""
+
+
+ERROR_META = "madeleine/error"
+"""Key of `error_as_json` in the `_meta` of a tool's answer."""
+_KINDS = {kind.__name__: kind for kind in globals().values() if isinstance(kind, type)}
+
+
+def error_as_json(error: MadeleineError) -> dict[str, str]:
+    """The nearest kind of this module, and the text values that the error carries."""
+    kind = next(kind.__name__ for kind in type(error).__mro__ if kind.__module__ == __name__)
+    return {"kind": kind} | {name: value for name, value in vars(error).items() if isinstance(value, str)}
+
+
+def error_from_json(values: object, message: str) -> MadeleineError:
+    """The error that `error_as_json` described, with this message; a `ServerError` if it was not described, or is of
+    another version's kind."""
+    described = dict(values) if isinstance(values, Mapping) else {}
+    kind = _KINDS.get(str(described.pop("kind", "")))
+    if kind is None or not issubclass(kind, MadeleineError):
+        return ServerError(message)
+    error = kind.__new__(kind)  # past the kind's own wording
+    error.args = (message,)
+    vars(error).update(described)
+    return error

@@ -1,4 +1,4 @@
-"""Values: what a memory, a scene and a cluster are (spec P2 to P4)."""
+"""Values: what a memory, a scene and a cluster are (spec P2 to P4, O1)."""
 
 from __future__ import annotations
 

@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal, get_args
 
-from madeleine.memory.model import BeingId
-from madeleine.memory.roles import Role
+if TYPE_CHECKING:  # its vectors need numpy, and the command line needs the roles at once
+    from madeleine.memory.model import BeingId
+
+Role = Literal["human", "senior", "agent"]
+"""Who speaks for a being: a person, an agent that is trusted with decisions, any other agent (spec O4)."""
+ROLES: tuple[Role, ...] = get_args(Role)
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,17 +5,17 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import Counter
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Iterable
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 from datetime import date, datetime
 
-from madeleine.memory.errors import EmbeddingUnavailable
+from madeleine.memory.embedding import Embedded, embed_cached
 from madeleine.memory.language import Spent
 from madeleine.memory.metered_model import MeteredModel
-from madeleine.memory.model import ClusterId, ContentHash, ModelName, RunId, Vector
+from madeleine.memory.model import ClusterId, ModelName, RunId
 from madeleine.memory.ports import Embedder, LanguageModel, WordStatistics
-from madeleine.memory.rules.storing.secrets import Redact, redacted
+from madeleine.memory.rules.storing.secrets import Redact, redact_secrets
 from madeleine.memory.scope import Scope
 from madeleine.patrol.ports import PatrolLedger, PatrolReads, PatrolTransaction
 from madeleine.patrol.report import ModelCosts
@@ -44,7 +44,7 @@ class PatrolServices:
     embedder: Embedder
     now: Callable[[], datetime]
     today: Callable[[], date] | None = None
-    redact: Redact = redacted
+    redact: Redact = redact_secrets
     config: PatrolConfig = PatrolConfig()
     write_lock: asyncio.Lock = field(default_factory=asyncio.Lock)
 
@@ -55,21 +55,8 @@ class PatrolServices:
     def diary_date(self) -> date:
         return self.today() if self.today else self.now().date()
 
-    async def embed(self, texts: Mapping[ContentHash, str]) -> dict[ContentHash, Vector]:
-        """Uses cached vectors where there are. Raises `EmbeddingUnavailable`."""
-        cached = await self.ledger.vectors(self.model, list(texts))
-        missing = [hash_ for hash_ in texts if hash_ not in cached]
-        if not missing:
-            return cached
-        rows = await self.embedder.embed([texts[hash_] for hash_ in missing])
-        return cached | dict(zip(missing, rows, strict=True))
-
-    async def embed_if_available(self, texts: Mapping[ContentHash, str]) -> dict[ContentHash, Vector]:
-        """Empty while the model is not available: missing vectors are filled in later."""
-        try:
-            return await self.embed(texts)
-        except EmbeddingUnavailable:
-            return {}
+    async def embed(self, texts: Iterable[str]) -> Embedded:
+        return await embed_cached(self.embedder, self.ledger, texts)
 
 
 class PatrolContext:

@@ -11,16 +11,16 @@ from functools import partial
 
 import numpy as np
 
-from madeleine.memory.errors import EmbeddingUnavailable, LanguageModelUnavailable, UnusableAnswer
+from madeleine.memory.errors import LanguageModelUnavailable, UnusableAnswer
 from madeleine.memory.ingest.notes import PARSE_FAILED, SCENE, read_scene
-from madeleine.memory.ingest.redaction import clean_note
+from madeleine.memory.ingest.redaction import redact_note
 from madeleine.memory.language import Prompt, Rejected
 from madeleine.memory.metered_model import MeteredModel
 from madeleine.memory.model import ContentHash, Memory, MemoryId, Note, Vector, content_hash
 from madeleine.memory.rules.dynamics.grouping import SIMILARITY
 from madeleine.memory.rules.dynamics.roots import PROTOTYPES, Root
 from madeleine.memory.rules.prompting.fragments import quoted
-from madeleine.memory.rules.storing.secrets import Redact, redacted
+from madeleine.memory.rules.storing.secrets import Redact, redact_secrets
 from madeleine.memory.scope import Scope
 from madeleine.patrol.context import PatrolContext
 from madeleine.patrol.deciding.answers import AnswerSchema
@@ -49,12 +49,12 @@ async def prepare(context: PatrolContext) -> PreparedInputs:
     services = context.services
     unread = await services.ledger.unread_notes(context.scope, type=SCENE)
     memories, notes = read_notes(unread, context.scope, services.now(), services.redact)
-    sentences = {content_hash(text): text for texts in PROTOTYPES.values() for text in texts}
-    try:
-        vectors = await services.embed(sentences | {memory.content_hash: memory.embed_text for memory in memories})
-    except EmbeddingUnavailable as error:
-        logger.warning("memories get their clusters at a later patrol: %s", error)
+    sentences = [sentence for sentences in PROTOTYPES.values() for sentence in sentences]
+    embedded = await services.embed([*sentences, *(memory.embed_text for memory in memories)])
+    if embedded.error:
+        logger.warning("memories get their clusters at a later patrol: %s", embedded.error)
         return PreparedInputs(tuple(memories), tuple(notes))
+    vectors = embedded.vectors
     if not context.dry_run:
         await services.ledger.add_vectors(services.model, vectors)
     prototypes = {
@@ -66,13 +66,13 @@ async def prepare(context: PatrolContext) -> PreparedInputs:
 
 
 def read_notes(
-    notes: Sequence[Note], scope: Scope, now: datetime, redact: Redact = redacted
+    notes: Sequence[Note], scope: Scope, now: datetime, redact: Redact = redact_secrets
 ) -> tuple[list[Memory], list[Note]]:
     """Memories of the notes that can be read, and every note in its new state: those that cannot be read are kept and
     marked `[PARSE_FAILED]` (ruling 1). Secrets are removed: a note may be older than their redaction."""
     memories: list[Memory] = []
     read: list[Note] = []
-    for note in (replace(note, content=clean_note(note.content, redact)[0]) for note in notes):
+    for note in (replace(note, content=redact_note(note.content, redact)[0]) for note in notes):
         scene = read_scene(note, scope, now)
         if isinstance(scene, Memory):
             memories.append(scene)

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 
-from madeleine.memory.chat import ChatRole, ChatSession, Message, MessageId, Unwatched
+from madeleine.memory.chat import ChatRole, ChatSession, Message, MessageId, UnwatchedSession
 from madeleine.memory.model import BeingId, MemoryId
 from madeleine.memory.scope import Scope
 from tests.doubles import NOW
@@ -135,9 +135,9 @@ class FakeChat:
 
     # WatchLedger
 
-    async def unwatched(self, *, now: datetime, limit: int) -> list[Unwatched]:
+    async def unwatched_sessions(self, *, now: datetime, limit: int) -> list[UnwatchedSession]:
         due = [
-            (kept.next_try, Unwatched(
+            (kept.next_try, UnwatchedSession(
                 being_id=being, session_id=id_, watched=kept.watched, messages=kept.next, failures=kept.failures
             ))
             for (being, id_), kept in self._sessions.items()
@@ -148,7 +148,7 @@ class FakeChat:
     async def messages_of(self, scope: Scope, session_id: str, *, start: int, end: int) -> list[Message]:
         return [message for message, _ in self._of(scope, session_id) if start <= message.position < end]
 
-    async def watched(self, scope: Scope, session_id: str, *, up_to: int) -> None:
+    async def mark_watched(self, scope: Scope, session_id: str, *, up_to: int) -> None:
         kept = self._sessions.get((scope.being_id, session_id))
         if kept and kept.watched <= up_to:
             kept.watched = min(up_to, kept.next)
@@ -156,16 +156,16 @@ class FakeChat:
             left = [message for message, _ in kept.messages if message.position >= up_to]
             kept.next_try = left[0].stored_at if left else kept.next_try
 
-    async def watch_failed(self, scope: Scope, session_id: str, *, next_try: datetime) -> None:
+    async def record_watch_failure(self, scope: Scope, session_id: str, *, next_try: datetime) -> None:
         if kept := self._sessions.get((scope.being_id, session_id)):
             kept.failures += 1
             kept.next_try = next_try
 
-    async def watch_later(self, scope: Scope, session_id: str, *, next_try: datetime) -> None:
+    async def postpone_watch(self, scope: Scope, session_id: str, *, next_try: datetime) -> None:
         if kept := self._sessions.get((scope.being_id, session_id)):
             kept.next_try = next_try
 
-    async def drawn_from(self, scope: Scope, ids: Sequence[MessageId]) -> set[MessageId]:
+    async def messages_with_memories(self, scope: Scope, ids: Sequence[MessageId]) -> set[MessageId]:
         own = {message.id for message in self._own(scope)}
         return {message for message, _ in self.links if message in own and message in ids}
 

@@ -32,6 +32,7 @@ from madeleine.patrol.report import STEPS, PatrolReport, StepName
 from madeleine.patrol.run import Patrol
 from madeleine.storage.sql.database.schema import prepare
 from madeleine.storage.sql.ledger import Ledger, open_ledger
+from madeleine.storage.sql.patrols.repository import PatrolRepository
 from tests.doubles import ADA, Clock, FakeWordStatistics, WordEmbedder
 
 KEPT = {
@@ -124,7 +125,7 @@ class Killed(StorageError):
 class MortalLedger:
     """A ledger that dies at its nth transaction of a patrol, or in whose nth something else goes wrong."""
 
-    def __init__(self, ledger: Ledger) -> None:
+    def __init__(self, ledger: PatrolRepository) -> None:
         self._ledger = ledger
         self.left: int | None = None
         """Transactions until then; None for one that lives."""
@@ -172,14 +173,14 @@ class Household:
     def __init__(self, path: Path, ledger: Ledger, clock: Clock, config: PatrolConfig) -> None:
         self.path = path
         self.ledger = ledger
-        self.mortal = MortalLedger(ledger)
+        self.mortal = MortalLedger(ledger.patrols)
         self.clock = clock
         self.embedder = WordEmbedder()
         self.index = NearbyIndex()
         self.words = FakeWordStatistics()
         turn = asyncio.Lock()
-        self._store = StoreScenes(ledger, self.index, self.embedder, now=clock, turn=turn)
-        self.update = UpdateMemory(ledger, self.index, self.embedder, turn, now=clock)
+        self._store = StoreScenes(ledger.memories, self.index, self.embedder, now=clock, turn=turn)
+        self.update = UpdateMemory(ledger.revisions, self.index, self.embedder, turn, now=clock)
         journalled: Any = self.mortal
         services = PatrolServices(ledger=journalled, words=self.words, embedder=self.embedder, now=clock, config=config)
         self.patrol = Patrol(services, ledger.activations)
@@ -192,7 +193,7 @@ class Household:
 
     async def note(self, scene: object, scope: Scope = ADA) -> Note:
         text = scene if isinstance(scene, str) else json.dumps(scene)
-        return (await add_note(self.ledger, scope, text, now=self.clock())).note
+        return (await add_note(self.ledger.profile, scope, text, now=self.clock())).note
 
     async def recall(self, *ids: MemoryId, scope: Scope = ADA, times: int = 1) -> None:
         self.clock.advance(MOMENT)
@@ -212,11 +213,11 @@ class Household:
         return await self.patrol.undo(scope, run)
 
     async def now(self, one: Memory | MemoryId, scope: Scope = ADA) -> Memory:
-        [found] = await self.ledger.memories(scope, [one.id if isinstance(one, Memory) else one])
+        [found] = await self.ledger.memories.memories(scope, [one.id if isinstance(one, Memory) else one])
         return found
 
     async def all(self) -> list[Memory]:
-        return await self.ledger.all_memories(after=None, limit=10_000)
+        return await self.ledger.index_source.all_memories(after=None, limit=10_000)
 
     def told(self) -> dict[str, list[tuple[Any, ...]]]:
         with closing(sqlite3.connect(self.path)) as connection:
@@ -233,7 +234,7 @@ def household(
 async def _household(path: Path, clock: Clock, config: PatrolConfig, durable: bool) -> AsyncIterator[Household]:
     async with open_ledger(path) as ledger:
         if not durable:
-            await ledger._database._writer.sql.exec_driver_sql("PRAGMA synchronous = OFF")
+            await ledger.database._writer.sql.exec_driver_sql("PRAGMA synchronous = OFF")
         yield Household(path, ledger, clock, config)
 
 

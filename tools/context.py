@@ -8,11 +8,10 @@ from typing import Annotated, Any
 from pydantic import Field
 
 from madeleine.memory.chat import Message
-from madeleine.memory.context.asked import BLOCKS, Block, BuiltContext, ContextQuery, Dropped
-from madeleine.memory.context.flags import ContextFlags
+from madeleine.memory.context.values import BLOCKS, BuiltContext, ContextBlock, ContextFlags, ContextQuery, DroppedPart
 from madeleine.memory.model import Memory, scene_to_text
-from madeleine.memory.rules.prompting.blocks import LONGEST_MESSAGE, cut
-from madeleine.memory.rules.prompting.prompt import in_prompt_order
+from madeleine.memory.rules.prompting.memory_block import in_prompt_order
+from madeleine.memory.rules.prompting.prompt_parts import MAX_MESSAGE_CHARS, truncated
 from madeleine.tools.arguments import Arguments, LongText, Short
 from madeleine.tools.replies import meaning_notice, moment, present, source, when
 from madeleine.tools.search_memory import hit
@@ -25,8 +24,8 @@ class ContextArguments(Arguments):
     ] = None
     session_id: Annotated[Short | None, Field(description="Of this conversation, as observe has it.")] = None
     token_limit: Annotated[int | None, Field(ge=1, le=1_000_000, description="Of the prompt.")] = None
-    blocks: Annotated[list[Block], Field(min_length=1, max_length=len(BLOCKS), description="Only these.")] = list(
-        BLOCKS
+    blocks: Annotated[list[ContextBlock], Field(min_length=1, max_length=len(BLOCKS), description="Only these.")] = (
+        list(BLOCKS)
     )
     enable_memories: bool | None = None
     context_verbosity: Annotated[
@@ -105,14 +104,14 @@ def said(message: Message) -> dict[str, Any]:
         "id": message.id,
         "at": moment(message.at),
         "role": message.role,
-        "text": cut(message.text, LONGEST_MESSAGE),
+        "text": truncated(message.text, MAX_MESSAGE_CHARS),
     }
     return shown | present({"speaker": message.speaker, "session_id": message.session_id})
 
 
-def gone(one: Dropped) -> dict[str, Any]:
+def gone(one: DroppedPart) -> dict[str, Any]:
     what = {"block": one.part, "count": one.count, "tokens": one.tokens}
-    return what | ({"in_full": True} if one.in_full else {})
+    return what | ({"in_full": True} if one.full else {})
 
 
 TOOL = Tool(

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
-from madeleine.memory.ingest.pour import Chunk, Poured, PouredText
+from madeleine.memory.ingest.ingest import Chunk, Ingested, IngestText
 from madeleine.memory.model import Category
 from madeleine.tools.arguments import Arguments, LongText, Short
 from madeleine.tools.replies import present
@@ -34,7 +34,7 @@ class IngestArguments(Arguments):
 
 
 async def run(call: Call, arguments: IngestArguments) -> dict[str, Any]:
-    given = PouredText(
+    given = IngestText(
         text=arguments.text,
         session_id=arguments.session_id or "",
         category=arguments.category,
@@ -59,7 +59,7 @@ async def run(call: Call, arguments: IngestArguments) -> dict[str, Any]:
     return found
 
 
-def shown(chunk: Chunk, poured: Poured) -> dict[str, Any]:
+def shown(chunk: Chunk, poured: Ingested) -> dict[str, Any]:
     if chunk.status == "forgotten":
         return {"status": chunk.status}
     text = poured.text[chunk.start : chunk.start + chunk.length]

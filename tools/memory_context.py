@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import mcp_types as types
 from pydantic import BeforeValidator, Field
 
-from madeleine.memory.context.asked import BuiltContext, ContextQuery
+from madeleine.memory.context.values import BuiltContext, ContextQuery
 from madeleine.tools.arguments import Arguments, LongText, Short, read_arguments
 from madeleine.tools.tool import Call
 

@@ -11,7 +11,7 @@ from madeleine.memory.chat import ChatRole, NewMessage
 from madeleine.memory.errors import InvalidInput
 from madeleine.memory.model import parse_moment
 from madeleine.memory.watch.extraction import Extracted
-from madeleine.memory.watch.observe import Drawn, Observation
+from madeleine.memory.watch.observe import AgentMemory, Observation
 from madeleine.tools.arguments import Arguments, Emotions, Line, LongText, Share, Short, printable
 from madeleine.tools.replies import present
 from madeleine.tools.tool import COUNT, OBJECTS, TEXT, TEXTS, Call, Tool, answer_schema
@@ -83,9 +83,9 @@ def _message(place: int, given: SaidMessage) -> NewMessage:
     return NewMessage(role=given.role, text=given.text, speaker=given.speaker or "", at=at, key=given.key)
 
 
-def _drawn(given: Sequence[DrawnMemory]) -> list[Drawn]:
+def _drawn(given: Sequence[DrawnMemory]) -> list[AgentMemory]:
     return [
-        Drawn(
+        AgentMemory(
             Extracted(one.essence.strip(), tuple(dict.fromkeys(one.emotions)), one.weight, one.lesson or ""),
             tuple(dict.fromkeys(one.messages)),
         )

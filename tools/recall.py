@@ -9,8 +9,9 @@ from pydantic import Field
 
 from madeleine.memory.model import Category
 from madeleine.memory.ports import RandomSource
-from madeleine.memory.recall.recall import Query, RecallResult
-from madeleine.memory.rules.prompting.saying import LISTED, PROMPT, Saying, shuffled_by
+from madeleine.memory.recall.ranking import RecallQuery
+from madeleine.memory.recall.recall import RecallResult
+from madeleine.memory.rules.prompting.answer_formats import LIST_FORMAT, PROMPT_FORMAT, AnswerFormat, fragments_format
 from madeleine.memory.rules.ranking.profiles import RankingProfile
 from madeleine.tools.arguments import Arguments, Emotions, LongText, Short
 from madeleine.tools.replies import brief, meaning_notice, notice, present, source
@@ -35,7 +36,7 @@ def recall_with(chance: RandomSource) -> Run:
     async def run(call: Call, arguments: RecallArguments) -> dict[str, Any]:
         recalled = await call.use.recall(
             call.scope,
-            Query(
+            RecallQuery(
                 text=arguments.query,
                 limit=arguments.limit,
                 token_budget=arguments.token_budget,
@@ -66,14 +67,14 @@ def sources(recalled: RecallResult) -> list[dict[str, Any]]:
 
 Shape = Callable[[RecallResult], dict[str, Any]]
 SHAPES: dict[str, Shape] = {
-    "fragments": lambda recalled: {"fragments": recalled.said, **present({"sources": sources(recalled)})},
+    "fragments": lambda recalled: {"fragments": recalled.text, **present({"sources": sources(recalled)})},
     "memories": lambda recalled: {"memories": [brief(memory, score) for memory, score in recalled.memories]},
-    "prompt": lambda recalled: {"prompt": recalled.said, **present({"sources": sources(recalled)})},
+    "prompt": lambda recalled: {"prompt": recalled.text, **present({"sources": sources(recalled)})},
 }
-SAYINGS: dict[str, Callable[[RandomSource], Saying]] = {
-    "fragments": shuffled_by,
-    "memories": lambda chance: LISTED,
-    "prompt": lambda chance: PROMPT,
+SAYINGS: dict[str, Callable[[RandomSource], AnswerFormat]] = {
+    "fragments": fragments_format,
+    "memories": lambda chance: LIST_FORMAT,
+    "prompt": lambda chance: PROMPT_FORMAT,
 }
 
 

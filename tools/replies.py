@@ -11,9 +11,9 @@ from typing import Any
 
 from mcp_types import CallToolResult, TextContent
 
-from madeleine.memory.errors import MadeleineError
+from madeleine.memory.errors import ERROR_META, MadeleineError, error_as_json
 from madeleine.memory.model import Memory, Provenance, Revision, when_date, when_to_json
-from madeleine.memory.rules.prompting.prompt import retold
+from madeleine.memory.rules.prompting.memory_block import timeline_lines
 
 logger = logging.getLogger(__name__)
 
@@ -25,8 +25,9 @@ def answer(content: dict[str, Any]) -> CallToolResult:
 
 
 def refusal(error: MadeleineError) -> CallToolResult:
-    """A `ToolError`: the message says what to do."""
-    return CallToolResult(content=[TextContent(type="text", text=str(error))], is_error=True)
+    """A `ToolError`: the message says what to do. Its kind is for programs, in `_meta`."""
+    text = TextContent(type="text", text=str(error))
+    return CallToolResult(content=[text], is_error=True, meta={ERROR_META: error_as_json(error)})
 
 
 def crash(tool: str, error: BaseException) -> CallToolResult:
@@ -90,7 +91,7 @@ def brief(memory: Memory, score: float) -> dict[str, Any]:
             "actors": list(memory.scene.actors),
             "feeling": memory.feeling,
             "lesson": memory.lesson,
-            "timeline": list(retold(memory)),
+            "timeline": list(timeline_lines(memory)),
             "provenance": provenance(memory.provenance, memory.created_at),
         }
     )

@@ -10,7 +10,7 @@ from urllib.parse import quote, unquote, urlsplit
 
 import mcp_types as types
 
-from madeleine.memory.context.asked import Block, BuiltContext, ContextQuery
+from madeleine.memory.context.values import BuiltContext, ContextBlock, ContextQuery
 from madeleine.memory.model import BeingId
 from madeleine.tools import profile
 from madeleine.tools.context import node
@@ -84,7 +84,7 @@ def named(wanted: str, being: BeingId) -> Offered | None:
     return next((one for one in OFFERED if parts.path == f"/{one.name}"), None)
 
 
-async def _built(call: Call, block: Block, *, token_limit: int = WHOLE) -> BuiltContext:
+async def _built(call: Call, block: ContextBlock, *, token_limit: int = WHOLE) -> BuiltContext:
     use = call.use.context
     whole = block == "diary"
     flags = replace(use.flags, enable_ai_diary=True, ai_diary_full=True, prompt_lite_mode=False) if whole else use.flags

@@ -10,7 +10,7 @@ from typing import Any
 
 from benchmarks.dynamics.plan import Fact, YearPlan
 from benchmarks.dynamics.simulation import NO_DECAY, TOP, UNCOUNTED, Simulation, YearRecord
-from madeleine.memory.recall.recall import Query
+from madeleine.memory.recall.ranking import RecallQuery
 from madeleine.server.wiring.ledgers import LEDGER
 
 GAPS = (30, 60, 90)
@@ -42,7 +42,7 @@ async def ask_all_facts(simulation: Simulation, plan: YearPlan) -> list[FinalAns
     for number, fact in enumerate(plan.facts):
         ids = [await simulation.survivor_of(id_) for id_ in simulation.versions[number]]
         for question in fact.questions:
-            ranked = (await simulation.recall.rank(UNCOUNTED, Query(text=question))).ids
+            ranked = (await simulation.recall.rank(UNCOUNTED, RecallQuery(text=question))).ids
             ranks = [ranked.index(id_) + 1 if id_ in ranked else 0 for id_ in ids]
             older = [rank for rank, id_ in zip(ranks, ids, strict=True) if rank and id_ != ids[-1]]
             answers.append(
@@ -141,11 +141,11 @@ def _changed(answers: Sequence[FinalAnswer]) -> dict[str, Any]:
 
 
 async def store_size(simulation: Simulation, data_dir: Path) -> dict[str, int]:
-    await simulation.memory.ledger.checkpoint()
+    await simulation.memory.ledger.database.checkpoint()
     await simulation.memory.index.flush()
     status = await simulation.status_counts()
     return status | {
-        "memories": await simulation.memory.ledger.count_memories(),
+        "memories": await simulation.memory.ledger.index_source.count_memories(),
         "living points": status["active"] + status["dying"],
         "ledger bytes": (data_dir / LEDGER).stat().st_size,
     }

@@ -23,7 +23,7 @@ from benchmarks.dynamics.plan_texts import (
     DemoFact,
     FactTemplate,
 )
-from examples.demo import read_conversation
+from examples.conversation import read_conversation
 from madeleine.memory.ingest.store import NewScene
 from madeleine.memory.model import Scene
 

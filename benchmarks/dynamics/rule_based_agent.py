@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from functools import lru_cache
 
 from madeleine.memory.rules.storing.likeness import facts
+from madeleine.memory.text.reading import Reading
 from madeleine.memory.text.terms import STOP_WORDS
 from madeleine.patrol.deciding.answers import Decision
 from madeleine.patrol.deciding.requests import DecisionRequest, OfferedMemory, shortened
@@ -61,7 +62,9 @@ def same(first: str, second: str) -> bool:
     """Whether no number, name, day or negation differs and nearly all words are equal."""
     first_words, second_words = words(first), words(second)
     shared = len(first_words & second_words) / max(1, len(first_words | second_words))
-    return first == second or (shared >= SAME_WORDING_SHARE and facts(first) == facts(second))
+    return first == second or (
+        shared >= SAME_WORDING_SHARE and facts(Reading(first, second)) == facts(Reading(second, first))
+    )
 
 
 @lru_cache(maxsize=10_000)

@@ -20,7 +20,8 @@ from madeleine.memory.ingest.store import StoreScenes
 from madeleine.memory.keyword_search import KeywordQuery
 from madeleine.memory.model import BeingId, Memory, MemoryId, ModelName
 from madeleine.memory.recall.browse import BrowseMemories
-from madeleine.memory.recall.recall import Query, Recall
+from madeleine.memory.recall.ranking import RecallQuery
+from madeleine.memory.recall.recall import Recall
 from madeleine.memory.recall.search import Search, terms_of
 from madeleine.memory.recall.tagged import MessageSearch
 from madeleine.memory.scope import Scope
@@ -101,11 +102,13 @@ class Simulation:
         self.variant = variant
         self.clock = datetime.min
         ledger, index, embedder = memory.ledger, memory.index, memory.embedder
-        self.store = StoreScenes(ledger, index, embedder, now=self.now)
-        self.recall = Recall(ledger, index, embedder, ledger.activations, now=self.now)
-        self.search = Search(ledger, ledger.activations, by_message=MessageSearch(ledger, stem), now=self.now)
-        self.browse = BrowseMemories(ledger, ledger.activations, now=self.now)
-        services = PatrolServices(ledger=ledger, words=index, embedder=embedder, now=self.now)
+        self.store = StoreScenes(ledger.memories, index, embedder, now=self.now)
+        self.recall = Recall(ledger.recall, index, embedder, ledger.activations, now=self.now)
+        self.search = Search(
+            ledger.search, ledger.activations, by_message=MessageSearch(ledger.search, stem), now=self.now
+        )
+        self.browse = BrowseMemories(ledger.browsing, ledger.activations, now=self.now)
+        services = PatrolServices(ledger=ledger.patrols, words=index, embedder=embedder, now=self.now)
         self.patrol = Patrol(services, ledger.activations)
         self.versions: dict[int, list[MemoryId]] = defaultdict(list)
         self.small_talk: set[MemoryId] = set()
@@ -127,20 +130,20 @@ class Simulation:
         return counts
 
     async def status_counts(self) -> dict[str, int]:
-        clusters = await self.memory.ledger.patrol_reads(SCOPE).cluster_counts()
+        clusters = await self.memory.ledger.patrols.patrol_reads(SCOPE).cluster_counts()
         return {name: sum(getattr(count, name) for count in clusters) for name in ("active", "dying", "dead")}
 
     async def all_memories(self) -> dict[MemoryId, Memory]:
         memories: dict[MemoryId, Memory] = {}
         after: MemoryId | None = None
-        while page := await self.memory.ledger.all_memories(after=after, limit=500):
+        while page := await self.memory.ledger.index_source.all_memories(after=after, limit=500):
             memories |= {memory.id: memory for memory in page}
             after = page[-1].id
         return memories
 
     async def survivor_of(self, id_: MemoryId) -> MemoryId:
         """The memory itself, or the one that absorbed it."""
-        while (memories := await self.memory.ledger.memories(SCOPE, [id_])) and memories[0].absorbed_into:
+        while (memories := await self.memory.ledger.memories.memories(SCOPE, [id_])) and memories[0].absorbed_into:
             id_ = memories[0].absorbed_into
         return id_
 
@@ -218,10 +221,10 @@ async def _ask(
     simulation: Simulation, fact_number: int, question: str, words: Sequence[str], record: YearRecord
 ) -> int:
     """Ask as an agent does: recall, then a keyword search. Returns the rank in the recall, 0 if missing."""
-    ranked = await simulation.recall.rank(UNCOUNTED, Query(text=question))
+    ranked = await simulation.recall.rank(UNCOUNTED, RecallQuery(text=question))
     wanted = await simulation.survivor_of(simulation.versions[fact_number][-1])
     rank = ranked.ids.index(wanted) + 1 if wanted in ranked.ids else 0
-    await simulation.recall(SCOPE, Query(text=question))
+    await simulation.recall(SCOPE, RecallQuery(text=question))
     if not 0 < rank <= TOP:
         record.searched += 1
         record.found_by_search += wanted in await simulation.keyword_hits(words)

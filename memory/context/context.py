@@ -1,52 +1,72 @@
-"""A context for the next answer (spec P5, H5, L4): find what may go into it, then fit that into the limit."""
+"""Build a context for the next answer (spec P5, H5, L4): gather what is known, turn it into prompt entries, fit these
+into the token limit, return the lists and the prompt."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from datetime import date, datetime, timedelta
+from operator import attrgetter
+from typing import Protocol, TypeVar
 
-from madeleine.memory.context.asked import BLOCKS, Block, BuiltContext, ContextQuery, TagSearch
-from madeleine.memory.context.built import built
-from madeleine.memory.context.fitting import fitted
-from madeleine.memory.context.flags import LITE, ContextFlags
-from madeleine.memory.context.history import other_chats, this_chat
-from madeleine.memory.context.pieces import Found, pieces_of
+from madeleine.memory.chat import Message
+from madeleine.memory.context.entries import ContextMaterial, prompt_entries
+from madeleine.memory.context.fitting import FittedPrompt, fit_prompt
 from madeleine.memory.context.ports import ContextLedger
 from madeleine.memory.context.profile import in_order
+from madeleine.memory.context.values import (
+    LITE_LIMIT,
+    BuiltContext,
+    ChatTurn,
+    ContextBlock,
+    ContextFlags,
+    ContextQuery,
+    DiaryDay,
+)
 from madeleine.memory.keyword_search import SearchHit
 from madeleine.memory.ports import Embedder
 from madeleine.memory.recall.ports import Activation, ActivationLog
-from madeleine.memory.recall.recall import Query, Recall, RecallResult
-from madeleine.memory.rules.prompting.blocks import SNAPSHOT, SYSTEM_PROMPT, Part
-from madeleine.memory.rules.prompting.saying import PROMPT
+from madeleine.memory.recall.ranking import RecallQuery
+from madeleine.memory.recall.recall import Recall, RecallResult
+from madeleine.memory.rules.prompting.answer_formats import PROMPT_FORMAT
+from madeleine.memory.rules.prompting.prompt_parts import (
+    PARTS,
+    SNAPSHOT,
+    SNAPSHOT_REPLY,
+    SYSTEM_PROMPT,
+    PromptPart,
+    first_sentence,
+)
 from madeleine.memory.scope import Scope
 
 RECENT_NODES = 5
 DIARY_DAYS = 7
-MOST_NOTES = 1_000
-"""Which of them fit is for the token limit to decide, which says what it drops."""
+MAX_NOTES = 1_000
+"""Upper bound; the token limit decides what fits and reports what it dropped."""
 RECALL_TOKENS = 2000
-"""Of the memory block at most (spec L2)."""
-
+"""Token budget of the memory block (spec L2)."""
 TOKEN_LIMIT = 8000
+MAX_SESSIONS = 100
+"""The latest sessions, among which those of one interface are looked for."""
+_MEMORY_PARTS: frozenset[PromptPart] = frozenset(
+    {"preferences", "notes", "recent_nodes", "memories", "memory_block", "history_recent", "history_current_chat"}
+)
+"""Parts whose entries are audited by their own ids."""
 
-_PARTS_OF: dict[Block, tuple[Part, ...]] = {
-    "system_prompt": SYSTEM_PROMPT,
-    "snapshot": SNAPSHOT,
-    "recent_nodes": ("recent_nodes",),
-    "memory_block": ("memory_block",),
-    "memories": ("memories",),
-    "history_current_chat": ("history_current_chat",),
-    "history_recent": ("history_recent",),
-    "diary": ("diary",),
-    "thoughts": ("thoughts",),
-}
+Item = TypeVar("Item")
+
+
+class TagSearch(Protocol):
+    """`memory.recall.tagged.MessageSearch`."""
+
+    async def __call__(
+        self, scope: Scope, message: str, *, limit: int, include_chat: bool, include_diary: bool = True
+    ) -> tuple[SearchHit, ...]: ...
 
 
 class BuildContext:
-    """The use case. Of what it shows only the memory block counts, as any recall does: a context is built each turn,
-    and what is shown because it came to mind lately would keep itself alive."""
+    """The use case. Only memories in the memory block count as recalled: a context is built each turn, and memories
+    shown because they were recalled lately would keep themselves alive."""
 
     def __init__(
         self,
@@ -61,7 +81,7 @@ class BuildContext:
         flags: ContextFlags | None = None,
         token_limit: int = TOKEN_LIMIT,
     ) -> None:
-        """`flags` and `token_limit`: for a caller who says nothing else."""
+        """`flags` and `token_limit`: defaults for callers that give none."""
         self._ledger = ledger
         self._recall = recall
         self._search = search
@@ -74,82 +94,137 @@ class BuildContext:
 
     async def __call__(self, scope: Scope, query: ContextQuery) -> BuiltContext:
         """Raises `StorageError`, `IndexUnavailable`."""
-        query = replace(query, blocks=switched_on(query))
-        parts = {part for one in query.blocks for part in _PARTS_OF.get(one, ())} - switched_off(query)
-        found = await self._found(scope, query, parts)
-        pieces = [piece for piece in pieces_of(found, query.flags) if piece.part in parts]
-        fit = await fitted(pieces, self._embedder, limit=query.token_limit, with_notice="system_prompt" in query.blocks)
-        made = built(query, found, fit)
+        parts = requested_parts(query)
+        material = await self._gather(scope, query, parts)
+        entries = [entry for entry in prompt_entries(material, query.flags) if entry.part in parts]
+        with_notice = "system_prompt" in query.blocks
+        fit = await fit_prompt(entries, self._embedder, limit=query.token_limit, with_notice=with_notice)
+        context = built_context(query, material, fit)
         now = self._now()
-        self._activations.add(scope, [Activation(memory.id, 1, now) for memory, _ in made.recalled])
-        return made
+        self._activations.add(scope, [Activation(memory.id, 1, now) for memory, _ in context.recalled])
+        return context
 
-    async def _found(self, scope: Scope, query: ContextQuery, parts: set[Part]) -> Found:
-        ledger, flags, items = self._ledger, query.flags, query.flags.items
+    async def _gather(self, scope: Scope, query: ContextQuery, parts: set[PromptPart]) -> ContextMaterial:
+        ledger, flags, limit = self._ledger, query.flags, query.flags.item_limit
         lite = flags.prompt_lite_mode
-        asked = bool(query.message) and items > 0
+        with_message = bool(query.message) and limit > 0
         since = (self._today() - timedelta(days=DIARY_DAYS - 1)).isoformat()
-        found = Found()
-        if parts & {*SYSTEM_PROMPT, "knowledge"}:
-            found = replace(found, entries=in_order(await ledger.profile(scope)))
-        if "thoughts" in parts:
-            found = replace(found, thoughts=(await ledger.thoughts(scope)).points)
-        if "notes" in parts:
-            found = replace(found, notes=await ledger.open_notes(scope, limit=MOST_NOTES))
-        if "diary" in parts:
-            days = await ledger.diary_since(scope, since, limit=LITE if lite else DIARY_DAYS)
-            found = replace(found, diary=days)
-        if "recent_nodes" in parts:
-            limit = LITE if lite else RECENT_NODES
-            found = replace(found, recent_nodes=await ledger.recently_activated(scope, limit=limit))
-        if "history_current_chat" in parts and items:
-            said = await this_chat(ledger, scope, query.session_id, query.message, limit=items)
-            found = replace(found, current_chat=said)
-        if "history_recent" in parts and items:
-            unified = flags.unified_history
-            said = await other_chats(ledger, scope, query.session_id, unified=unified, limit=items)
-            found = replace(found, other_chats=said)
-        if "memories" in parts and asked:
-            found = replace(found, hits=await self._hits(scope, query))
-        if "memory_block" in parts and asked:
-            recalled = await self._recalled(scope, query)
-            found = replace(found, recalled=recalled.memories, meaning_off=recalled.meaning_off)
-        return found
+        diary_limit, recent_limit = (LITE_LIMIT, LITE_LIMIT) if lite else (DIARY_DAYS, RECENT_NODES)
+        profile_parts = {*SYSTEM_PROMPT, "knowledge"}
+        recalled = await self._recalled(scope, query) if "memory_block" in parts and with_message else None
+        return ContextMaterial(
+            profile=in_order(await ledger.profile(scope)) if parts & profile_parts else (),
+            thoughts=(await ledger.thoughts(scope)).points if "thoughts" in parts else (),
+            notes=await ledger.open_notes(scope, limit=MAX_NOTES) if "notes" in parts else (),
+            diary=await ledger.diary_since(scope, since, limit=diary_limit) if "diary" in parts else (),
+            recent_nodes=(
+                await ledger.recently_activated(scope, limit=recent_limit) if "recent_nodes" in parts else ()
+            ),
+            current_chat=await self._current_chat(scope, query) if "history_current_chat" in parts and limit else (),
+            other_chats=await self._other_chats(scope, query) if "history_recent" in parts and limit else (),
+            hits=await self._hits(scope, query) if "memories" in parts and with_message else (),
+            recalled=recalled.memories if recalled else (),
+            meaning_off=recalled.meaning_off if recalled else "",
+        )
+
+    async def _current_chat(self, scope: Scope, query: ContextQuery) -> list[Message]:
+        """The session's last messages, oldest first, without the one to answer if it was observed already."""
+        limit = query.flags.item_limit
+        if not query.session_id:
+            return []
+        messages = await self._ledger.recent_messages(scope, limit=limit + 1, session_id=query.session_id)
+        if messages and messages[-1].text.strip() == query.message.strip():
+            messages = messages[:-1]
+        return messages[-limit:]
+
+    async def _other_chats(self, scope: Scope, query: ContextQuery) -> list[Message]:
+        """The last messages of all other sessions, oldest first. Without `unified_history` only of those on this
+        session's interface; an unknown session is taken to be on the caller's own."""
+        ledger, limit, session_id = self._ledger, query.flags.item_limit, query.session_id
+        if query.flags.unified_history:
+            return await ledger.recent_messages(scope, limit=limit, other_than=session_id or None)
+        sessions = await ledger.sessions(scope, limit=MAX_SESSIONS)
+        interface = next((chat.interface for chat in sessions if chat.session_id == session_id), scope.client)
+        others = [chat.session_id for chat in sessions if chat.interface == interface and chat.session_id != session_id]
+        # The last `limit` messages are in at most the `limit` latest sessions.
+        messages = [
+            message
+            for other in others[:limit]
+            for message in await ledger.recent_messages(scope, limit=limit, session_id=other)
+        ]
+        return sorted(messages, key=attrgetter("at"))[-limit:]
 
     async def _hits(self, scope: Scope, query: ContextQuery) -> tuple[SearchHit, ...]:
-        """spec H1 to H4. Conversations only where a history is on, and that of all interfaces: the search cannot tell
-        one session or interface from another."""
+        """spec H1 to H4. Conversations are searched only where a history is enabled and unified: the search cannot tell
+        sessions or interfaces apart."""
         flags = query.flags
         return await self._search(
             replace(scope, count_activations=False),
             query.message,
-            limit=flags.items,
+            limit=flags.item_limit,
             include_chat=(flags.enable_history_current_chat or flags.enable_history_recent) and flags.unified_history,
             include_diary=flags.enable_ai_diary,
         )
 
     async def _recalled(self, scope: Scope, query: ContextQuery) -> RecallResult:
         """Not counted yet: some of it may not fit."""
-        asked = Query(text=query.message, limit=query.flags.items, token_budget=RECALL_TOKENS)
-        return await self._recall(replace(scope, count_activations=False), asked, PROMPT)
+        recall_query = RecallQuery(text=query.message, limit=query.flags.item_limit, token_budget=RECALL_TOKENS)
+        return await self._recall(replace(scope, count_activations=False), recall_query, PROMPT_FORMAT)
 
 
-def switched_on(query: ContextQuery) -> frozenset[Block]:
-    """Of the blocks that are wanted those that no flag takes away (spec H5)."""
-    flags = query.flags
-    on: dict[Block, bool] = {
-        "memories": flags.enable_memories,
-        "memory_block": flags.enable_memories,
-        "history_current_chat": flags.enable_history_current_chat,
-        "history_recent": flags.enable_history_recent,
-        "diary": flags.enable_ai_diary,
-        "thoughts": flags.enable_thoughts,
-        "tags_placeholder": flags.enable_tags_placeholder,
-    }
-    return frozenset(one for one in BLOCKS if one in query.blocks and on.get(one, True))
+def requested_parts(query: ContextQuery) -> set[PromptPart]:
+    """Parts of the requested blocks that no flag disables (spec H5)."""
+    blocks: set[str] = set(query.blocks)
+    if "system_prompt" in blocks:
+        blocks.update(SYSTEM_PROMPT)
+    if "snapshot" in blocks:
+        blocks.update(SNAPSHOT)
+    blocks -= query.flags.disabled_blocks
+    return {part for part in PARTS if part in blocks}
 
 
-def switched_off(query: ContextQuery) -> set[Part]:
-    """Parts that a block has with others and a flag takes away."""
-    off: dict[Part, bool] = {"diary": not query.flags.enable_ai_diary, "thoughts": not query.flags.enable_thoughts}
-    return {part for part, gone in off.items() if gone}
+def built_context(query: ContextQuery, material: ContextMaterial, fit: FittedPrompt) -> BuiltContext:
+    """Each requested list without the entries that were dropped."""
+    kept, full, texts = fit.selection.kept, fit.selection.full, fit.texts
+    dropped = {(entry.part, entry.id) for position, entry in enumerate(fit.entries) if position not in kept}
+    full_days = {fit.entries[position].id for position in full}
+    blocks = query.blocks - query.flags.disabled_blocks
+
+    def remaining(block: ContextBlock, items: Iterable[Item], id_of: Callable[[Item], str]) -> tuple[Item, ...] | None:
+        if block not in blocks:
+            return None
+        return tuple(item for item in items if (block, id_of(item)) not in dropped)
+
+    days = remaining("diary", material.diary, attrgetter("date"))
+    thoughts = remaining("thoughts", enumerate(material.thoughts), lambda numbered: str(numbered[0]))
+    return BuiltContext(
+        system_prompt=texts.system_prompt,
+        snapshot=(ChatTurn("user", texts.snapshot), ChatTurn("assistant", SNAPSHOT_REPLY)) if texts.snapshot else (),
+        turn=texts.turn,
+        prompt=texts.prompt,
+        recent_nodes=remaining("recent_nodes", material.recent_nodes, attrgetter("id")),
+        memory_block=texts.by_part.get("memory_block", "") if "memory_block" in blocks else None,
+        recalled=remaining("memory_block", material.recalled, lambda scored: scored[0].id) or (),
+        memories=remaining("memories", material.hits, attrgetter("id")),
+        history_current_chat=remaining("history_current_chat", material.current_chat, attrgetter("id")),
+        history_recent=remaining("history_recent", material.other_chats, attrgetter("id")),
+        diary=None
+        if days is None
+        else tuple(
+            DiaryDay(date=day.date, text=day.text if day.date in full_days else first_sentence(day.text))
+            for day in days
+        ),
+        thoughts=None if thoughts is None else tuple(text for _, text in thoughts),
+        tags_placeholder=() if "tags_placeholder" in blocks else None,
+        dropped=tuple(fit.dropped()),
+        tokens=fit.tokens,
+        shown=[audit_id(part, entry.id) for part in PARTS for entry in fit.kept(part)],
+        meaning_off=material.meaning_off,
+    )
+
+
+def audit_id(part: PromptPart, id_: str) -> str:
+    """Memories, notes and messages by their ids, diary days by date, the rest by the part's name."""
+    if part in _MEMORY_PARTS:
+        return id_
+    return f"diary/{id_}" if part == "diary" else f"profile/{part}"

@@ -1,35 +1,36 @@
-"""The prompt within its limit of tokens, counted by the model's own tokenizer (spec H5)."""
+"""Fit prompt entries into a token limit, counted by the model's own tokenizer (spec H5)."""
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from madeleine.memory.context.values import DroppedPart
 from madeleine.memory.ports import Embedder
-from madeleine.memory.rules.prompting.blocks import (
-    KEPT_IN_MIND,
-    NOTICE,
+from madeleine.memory.rules.prompting.prompt_parts import (
+    DATA_NOTICE,
     PARTS,
     SNAPSHOT,
+    SNAPSHOT_REPLY,
     SYSTEM_PROMPT,
     TURN,
-    Part,
-    block,
-    blocks,
-    frame,
+    PromptPart,
+    delimiters,
+    render_part,
+    render_parts,
 )
-from madeleine.memory.rules.prompting.reduction import Choice, Costs, Piece, reduced
+from madeleine.memory.rules.prompting.reduction import EntryCosts, EntrySelection, PromptEntry, select_entries
 
 
 @dataclass(frozen=True, slots=True)
-class Texts:
-    """As they are handed out. `by_part`: the blocks of the turn."""
+class PromptTexts:
+    """The rendered prompt. `by_part`: the parts of the turn."""
 
     system_prompt: str = ""
     snapshot: str = ""
     turn: str = ""
-    by_part: Mapping[Part, str] = field(default_factory=dict)
+    by_part: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def prompt(self) -> str:
@@ -37,81 +38,103 @@ class Texts:
 
 
 @dataclass(frozen=True, slots=True)
-class Fit:
-    """`costs`: None where everything fits, and nothing had to be counted one by one."""
+class FittedPrompt:
+    """`costs`: None where everything fits, so that nothing had to be counted one by one."""
 
-    pieces: Sequence[Piece]
-    choice: Choice
-    texts: Texts
+    entries: Sequence[PromptEntry]
+    selection: EntrySelection
+    texts: PromptTexts
     tokens: Mapping[str, int]
-    costs: Costs | None = None
+    costs: EntryCosts | None = None
 
-    def stays(self, part: Part) -> list[Piece]:
-        return [
-            piece for position, piece in enumerate(self.pieces) if position in self.choice.kept and piece.part == part
-        ]
+    def kept(self, part: PromptPart) -> list[PromptEntry]:
+        kept = self.selection.kept
+        return [entry for position, entry in enumerate(self.entries) if position in kept and entry.part == part]
+
+    def dropped(self) -> Iterator[DroppedPart]:
+        """What was left out or shortened, by part, in the order in which the parts are shown."""
+        if self.costs is None:
+            return
+        shown = self.selection
+        for part in PARTS:
+            positions = [position for position, entry in enumerate(self.entries) if entry.part == part]
+            left_out = [position for position in positions if position not in shown.kept]
+            shortened = [
+                position
+                for position in positions
+                if self.entries[position].full and position in shown.kept - shown.full
+            ]
+            if left_out:
+                tokens = sum(self.costs.entries[position] for position in left_out)
+                yield DroppedPart(part=part, count=len(left_out), tokens=tokens)
+            if shortened:
+                tokens = sum(self.costs.full[position] - self.costs.entries[position] for position in shortened)
+                yield DroppedPart(part=part, count=len(shortened), tokens=tokens, full=True)
 
 
-async def fitted(pieces: Sequence[Piece], embedder: Embedder, *, limit: int, with_notice: bool) -> Fit:
-    """As many of the pieces as fit, by worth. Never more than `limit`, neither as one prompt nor as its messages."""
-    everything = Choice(frozenset(range(len(pieces))), frozenset(i for i, piece in enumerate(pieces) if piece.in_full))
-    texts = laid_out(pieces, everything, with_notice=with_notice)
-    tokens = await _counted(texts, embedder)
+async def fit_prompt(
+    entries: Sequence[PromptEntry], embedder: Embedder, *, limit: int, with_notice: bool
+) -> FittedPrompt:
+    """Keep as many entries as fit, by priority. Neither the one prompt nor its messages together exceed `limit`."""
+    everything = EntrySelection(
+        frozenset(range(len(entries))), frozenset(n for n, entry in enumerate(entries) if entry.full)
+    )
+    texts = render_prompt(entries, everything, with_notice=with_notice)
+    tokens = await _count_tokens(texts, embedder)
     if tokens["total"] <= limit:
-        return Fit(pieces, everything, texts, tokens)
-    costs = await _costs(pieces, embedder, with_notice=with_notice)
+        return FittedPrompt(entries, everything, texts, tokens)
+    costs = await _entry_costs(entries, embedder, with_notice=with_notice)
     budget = limit
     while True:
-        choice = reduced(pieces, costs, limit=budget)
-        texts = laid_out(pieces, choice, with_notice=with_notice and costs.fixed <= budget)
-        tokens = await _counted(texts, embedder)
+        selection = select_entries(entries, costs, limit=budget)
+        texts = render_prompt(entries, selection, with_notice=with_notice and costs.fixed <= budget)
+        tokens = await _count_tokens(texts, embedder)
         if tokens["total"] <= limit or not texts.prompt:
-            return Fit(pieces, choice, texts, tokens, costs)
+            return FittedPrompt(entries, selection, texts, tokens, costs)
         # A tokenizer may need more for a text than for its lines.
         budget -= tokens["total"] - limit
 
 
-def laid_out(pieces: Sequence[Piece], choice: Choice, *, with_notice: bool) -> Texts:
-    entries: dict[Part, list[str]] = defaultdict(list)
-    for position, piece in enumerate(pieces):
-        if position in choice.kept:
-            entries[piece.part].append(piece.in_full if position in choice.in_full else piece.text)
-    system = blocks(entries, SYSTEM_PROMPT)
-    return Texts(
-        system_prompt="\n\n".join(text for text in (system, NOTICE if with_notice else "") if text),
-        snapshot=blocks(entries, SNAPSHOT),
-        turn=blocks(entries, TURN),
-        by_part={part: block(part, entries[part]) for part in TURN if entries[part]},
+def render_prompt(entries: Sequence[PromptEntry], selection: EntrySelection, *, with_notice: bool) -> PromptTexts:
+    by_part: dict[PromptPart, list[str]] = defaultdict(list)
+    for position, entry in enumerate(entries):
+        if position in selection.kept:
+            by_part[entry.part].append(entry.full if position in selection.full else entry.text)
+    system = render_parts(by_part, SYSTEM_PROMPT)
+    return PromptTexts(
+        system_prompt="\n\n".join(text for text in (system, DATA_NOTICE if with_notice else "") if text),
+        snapshot=render_parts(by_part, SNAPSHOT),
+        turn=render_parts(by_part, TURN),
+        by_part={part: render_part(part, by_part[part]) for part in TURN if by_part[part]},
     )
 
 
-async def _counted(texts: Texts, embedder: Embedder) -> dict[str, int]:
-    """`total` is what either form takes, the one prompt or the messages: the greater."""
-    snapshot = f"{texts.snapshot}\n{KEPT_IN_MIND}" if texts.snapshot else ""
-    named: dict[str, str] = {"system_prompt": texts.system_prompt, "snapshot": snapshot}
-    named |= {str(part): text for part, text in texts.by_part.items()}
-    prompt, turn, *of_blocks = await embedder.count_tokens([texts.prompt, texts.turn, *named.values()])
-    found = dict(zip(named, of_blocks, strict=True))
-    total = max(prompt, found["system_prompt"] + found["snapshot"] + turn)
-    return {"total": total} | {name: tokens for name, tokens in found.items() if tokens}
+async def _count_tokens(texts: PromptTexts, embedder: Embedder) -> dict[str, int]:
+    """Tokens by block; `total` is the greater of the two forms, the one prompt and the messages."""
+    snapshot = f"{texts.snapshot}\n{SNAPSHOT_REPLY}" if texts.snapshot else ""
+    blocks: dict[str, str] = {"system_prompt": texts.system_prompt, "snapshot": snapshot, **texts.by_part}
+    prompt, turn, *counts = await embedder.count_tokens([texts.prompt, texts.turn, *blocks.values()])
+    tokens = dict(zip(blocks, counts, strict=True))
+    total = max(prompt, tokens["system_prompt"] + tokens["snapshot"] + turn)
+    return {"total": total} | {name: count for name, count in tokens.items() if count}
 
 
-async def _costs(pieces: Sequence[Piece], embedder: Embedder, *, with_notice: bool) -> Costs:
-    frames = {part: "\n".join((*frame(part), "\n")) for part in PARTS}
-    answer = KEPT_IN_MIND if any(piece.part in SNAPSHOT for piece in pieces) else ""
-    counts = await embedder.count_tokens(
+async def _entry_costs(entries: Sequence[PromptEntry], embedder: Embedder, *, with_notice: bool) -> EntryCosts:
+    reply = f"{SNAPSHOT_REPLY}\n" if any(entry.part in SNAPSHOT for entry in entries) else ""
+    tags = ["\n".join((*delimiters(part), "\n")) for part in PARTS]
+    counted = await embedder.count_tokens(
         [
-            f"{NOTICE}\n\n" if with_notice else "",
-            answer and f"{answer}\n",
-            *frames.values(),
-            *(f"{piece.text}\n" for piece in pieces),
-            *(f"{piece.in_full}\n" for piece in pieces),
+            f"{DATA_NOTICE}\n\n" if with_notice else "",
+            reply,
+            *tags,
+            *(f"{entry.text}\n" for entry in entries),
+            *(f"{entry.full}\n" for entry in entries),
         ]
     )
-    of_pieces = 2 + len(frames)
-    return Costs(
-        fixed=counts[0] + counts[1],
-        frames=dict(zip(frames, counts[2:of_pieces], strict=True)),
-        pieces=counts[of_pieces : of_pieces + len(pieces)],
-        in_full=counts[of_pieces + len(pieces) :],
+    counts = iter(counted)
+    return EntryCosts(
+        fixed=next(counts) + next(counts),
+        tags={part: next(counts) for part in PARTS},
+        entries=[next(counts) for _ in entries],
+        full=list(counts),
     )

@@ -12,12 +12,12 @@ from madeleine.memory.context.ports import ProfileLedger
 from madeleine.memory.errors import InvalidInput
 from madeleine.memory.ingest.forget import Forget
 from madeleine.memory.ingest.notes import SCENE, Noted, add_note
-from madeleine.memory.ingest.redaction import Cleaning
+from madeleine.memory.ingest.redaction import Redaction
 from madeleine.memory.ingest.store import NewScene, StoreScenes
 from madeleine.memory.ingest.update import UpdateMemory
 from madeleine.memory.model import MemoryChanges, MemoryId, Note, NoteId, Scene
 from madeleine.memory.profile import KINDS, SOUL_PARTS, ProfileEntry, ProfileKind, kept_already
-from madeleine.memory.rules.storing.secrets import Redact, redacted
+from madeleine.memory.rules.storing.secrets import Redact, redact_secrets
 from madeleine.memory.scope import Scope
 
 MOST_ENTRIES = 200
@@ -50,7 +50,7 @@ class EditProfile:
         forget: Forget,
         *,
         now: Callable[[], datetime],
-        redact: Redact = redacted,
+        redact: Redact = redact_secrets,
     ) -> None:
         self._ledger = ledger
         self._store = store
@@ -72,7 +72,7 @@ class EditProfile:
         """The entry as it is read from now on. Secrets are redacted before anything else is done. Raises
         `InvalidInput` for a part that no soul has, where there are too many of a kind, and for a preference that one
         of another name tells already; `StorageFull`, `StorageError`."""
-        cleaning = Cleaning(self._redact)
+        cleaning = Redaction(self._redact)
         # As JSON, for a secret may be known by its name alone.
         [(name, value)] = cleaning.json({plain(name): value.strip()}).items()
         if kind == "soul" and name not in SOUL_PARTS:

@@ -1,4 +1,4 @@
-"""Forgetting on purpose (ruling 11): the only way in which anything is ever erased, and then everywhere."""
+"""Forgetting on purpose (rulings 11 and 25): the only way in which anything is ever erased, and then everywhere."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from datetime import datetime
 
 from madeleine.memory.chat import MessageId
 from madeleine.memory.errors import IndexUnavailable
-from madeleine.memory.ingest.erasure import Erasure
 from madeleine.memory.ingest.index_keeper import IndexKeeper
 from madeleine.memory.ingest.ports import ForgetLedger
+from madeleine.memory.ingest.scrubbing import Scrubber
 from madeleine.memory.model import MemoryId
 from madeleine.memory.scope import Scope
 
@@ -41,7 +41,7 @@ class Forget:
         self,
         ledger: ForgetLedger,
         keeper: IndexKeeper,
-        erasure: Erasure,
+        scrubber: Scrubber,
         turn: asyncio.Lock,
         *,
         now: Callable[[], datetime],
@@ -49,7 +49,7 @@ class Forget:
         """`turn` is the one that `StoreScenes` takes: nothing is stored or reinforced between the two steps."""
         self._ledger = ledger
         self._keeper = keeper
-        self._erasure = erasure
+        self._erasure = scrubber
         self._turn = turn
         self._now = now
 
@@ -63,9 +63,9 @@ class Forget:
     async def _forget(self, scope: Scope, ids: Sequence[MemoryId | MessageId]) -> Forgotten:
         async with self._turn:
             erased = await self._ledger.forget(scope, ids, at=self._now())
-            # What the ledger has not is in no answer, and the erasure takes it out again.
+            # What the ledger has not is in no answer, and the scrubber takes it out again.
             with suppress(IndexUnavailable):
-                await self._keeper.take_out(erased.ids)
+                await self._keeper.remove_memories(erased.ids)
         bytes_gone = await self._erasure.done(within_seconds=PATIENCE_S)
         gone = {*erased.ids, *erased.messages}
         return Forgotten(

@@ -6,8 +6,9 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Sequence
 
+from madeleine.memory.embedding import embed_cached
 from madeleine.memory.errors import IndexNeedsRebuild
-from madeleine.memory.ingest.pointing import index_points
+from madeleine.memory.ingest.indexing import index_points
 from madeleine.memory.ingest.ports import IndexSource
 from madeleine.memory.model import Memory, MemoryId
 from madeleine.memory.ports import Embedder, Index
@@ -48,19 +49,20 @@ class IndexKeeper:
                 done += len(ids)
             return done
 
-    async def take_out(self, ids: Sequence[MemoryId]) -> None:
+    async def remove_memories(self, ids: Sequence[MemoryId]) -> None:
         """Of memories that the ledger has no more. In turn: what is being brought in now was read while they were
         there, and must not come after."""
         async with self._one_at_a_time:
             await self._index.delete(ids)
 
-    async def fill_in_vectors(self) -> int:
+    async def embed_missing(self) -> int:
         """Embed memories that were stored while the model could not be had. Raises `EmbeddingUnavailable`."""
         done = 0
         while memories := await self._source.without_vector(self._embedder.model, limit=EMBED_PAGE):
-            rows = await self._embedder.embed([memory.embed_text for memory in memories])
-            vectors = {memory.content_hash: row for memory, row in zip(memories, rows, strict=True)}
-            await self._source.add_missing_vectors(self._embedder.model, vectors)
+            embedded = await embed_cached(self._embedder, self._source, [memory.embed_text for memory in memories])
+            if embedded.error:
+                raise embedded.error
+            await self._source.add_missing_vectors(self._embedder.model, embedded.vectors)
             done += len(memories)
             await self.catch_up()
         return done

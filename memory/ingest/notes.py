@@ -12,10 +12,10 @@ from typing import Annotated, Any
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
 from madeleine.memory.ingest.ports import NoteLedger
-from madeleine.memory.ingest.redaction import clean_note
+from madeleine.memory.ingest.redaction import redact_note
 from madeleine.memory.ingest.store import NewScene, draft
 from madeleine.memory.model import Category, DatedAction, Emotion, EmotionVector, Memory, Note, NoteId, Scene, WhenItem
-from madeleine.memory.rules.storing.secrets import Redact, redacted
+from madeleine.memory.rules.storing.secrets import Redact, redact_secrets
 from madeleine.memory.scope import Scope
 
 SCENE = "scene"
@@ -135,9 +135,15 @@ class Noted:
 
 
 async def add_note(
-    ledger: NoteLedger, scope: Scope, content: str, *, now: datetime, type_: str = SCENE, redact: Redact = redacted
+    ledger: NoteLedger,
+    scope: Scope,
+    content: str,
+    *,
+    now: datetime,
+    type_: str = SCENE,
+    redact: Redact = redact_secrets,
 ) -> Noted:
-    content, found = clean_note(content, redact)
+    content, found = redact_note(content, redact)
     note = Note(id=NoteId(str(uuid.uuid4())), being_id=scope.being_id, type=type_, content=content, created_at=now)
     await ledger.add_note(scope, note)
     return Noted(note=note, redacted=found)

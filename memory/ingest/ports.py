@@ -49,7 +49,7 @@ class StoreBatch:
 
 
 @dataclass(frozen=True, slots=True)
-class KeyedEarlier:
+class KeyOutcome:
     """What an idempotency key has led to before: the memory, the words stored under the key, and how."""
 
     memory_id: MemoryId
@@ -62,7 +62,7 @@ class StoreLedger(Protocol):
         """Those that exist, each once, in the order of `ids`."""
         ...
 
-    async def keyed(self, scope: Scope, keys: Sequence[str]) -> dict[str, KeyedEarlier]: ...
+    async def keyed(self, scope: Scope, keys: Sequence[str]) -> dict[str, KeyOutcome]: ...
 
     async def same_text(self, scope: Scope, hash_: ContentHash) -> list[MemoryId]:
         """Living memories with this very text to embed, oldest first, at most 5."""
@@ -103,19 +103,19 @@ class ForgetLedger(Protocol):
         reports, diary, offers and the journal. What a summary that is forgotten stood for is recalled again. A message
         that is read again later does not come back.
 
-        Leaves a mark for each, until their bytes are gone from the files too (`RemainsSource`).
+        Leaves a mark for each, until their bytes are gone from the files too (`ScrubLedger`).
         """
         ...
 
 
-class RemainsSource(Protocol):
+class ScrubLedger(Protocol):
     """What was forgotten and may have left bytes in the files. Not scoped: it serves the store, not a caller."""
 
-    async def remains(self) -> list[tuple[int, MemoryId]]:
+    async def pending_scrubs(self) -> list[tuple[int, MemoryId]]:
         """(mark, memory), oldest first."""
         ...
 
-    async def clear_remains(self, marks: Sequence[int]) -> None: ...
+    async def clear_scrubs(self, marks: Sequence[int]) -> None: ...
 
     async def scrub(self) -> None:
         """Returns when the ledger's files hold nothing that is not in its tables. Reads go on meanwhile, writes wait.

@@ -12,7 +12,7 @@ from madeleine.memory.model import DatedAction, Scene, WhenItem
 from madeleine.memory.rules.storing.secrets import Redact
 
 
-class Cleaning:
+class Redaction:
     """Cleans the parts of one thing; `found` counts what was taken out of them, by kind."""
 
     def __init__(self, redact: Redact) -> None:
@@ -62,9 +62,9 @@ class Cleaning:
         return named.text.removeprefix(before)
 
 
-def clean_note(content: str, redact: Redact) -> tuple[str, Mapping[str, int]]:
+def redact_note(content: str, redact: Redact) -> tuple[str, Mapping[str, int]]:
     """A note's content, as it was written unless something was found; JSON stays JSON."""
-    cleaning = Cleaning(redact)
+    cleaning = Redaction(redact)
     try:
         cleaned = cleaning.json(json.loads(content))
     except (ValueError, RecursionError):

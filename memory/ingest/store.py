@@ -14,10 +14,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from madeleine.memory.candidates import IndexPoint
-from madeleine.memory.errors import EmbeddingUnavailable, IndexUnavailable, InvalidInput, KeyConflict
-from madeleine.memory.ingest.pointing import index_now, index_points
-from madeleine.memory.ingest.ports import KeyedEarlier, Reinforcement, StoreBatch, StoreIndex, StoreLedger
-from madeleine.memory.ingest.redaction import Cleaning
+from madeleine.memory.embedding import Embedded, embed_cached
+from madeleine.memory.errors import IndexUnavailable, InvalidInput, KeyConflict
+from madeleine.memory.ingest.indexing import index_now, index_points
+from madeleine.memory.ingest.ports import KeyOutcome, Reinforcement, StoreBatch, StoreIndex, StoreLedger
+from madeleine.memory.ingest.redaction import Redaction
 from madeleine.memory.model import (
     LIVING,
     Category,
@@ -32,7 +33,7 @@ from madeleine.memory.model import (
 )
 from madeleine.memory.ports import Embedder
 from madeleine.memory.rules.storing.likeness import RESEMBLES, SAME, same_facts
-from madeleine.memory.rules.storing.secrets import Redact, redacted
+from madeleine.memory.rules.storing.secrets import Redact, redact_secrets
 from madeleine.memory.scope import Scope
 
 logger = logging.getLogger(__name__)
@@ -87,7 +88,7 @@ class StoreScenes:
         *,
         now: Callable[[], datetime],
         wrote: Callable[[], None] = lambda: None,
-        redact: Redact = redacted,
+        redact: Redact = redact_secrets,
         turn: asyncio.Lock | None = None,
     ) -> None:
         """`wrote` is called after each commit that leaves index marks; it must not block. `turn` is shared with others
@@ -116,51 +117,34 @@ class StoreScenes:
         text, `InvalidInput` if one is a secret, `StorageFull` and `StorageError`.
         """
         now = self._now()
-        cleaned = [clean_scene(scene, self._redact) for scene in scenes]
+        cleaned = [redact_scene(scene, self._redact) for scene in scenes]
         drafts = [_Draft(scene, draft(scope, scene, now)) for scene, _ in cleaned]
-        unembedded = await self._embed(drafts, vectors or {})
-        embedded = {one.hash: one.vector for one in drafts if one.vector is not None}
+        texts = [one.memory.embed_text for one in drafts]
+        embedded = await embed_cached(self._embedder, self._ledger, texts, vectors)
         # Before the turn is taken: the model may be busy, and nobody's store should wait for that.
-        points = await index_points([one.memory for one in drafts], embedded, self._embedder)
+        points = await index_points([one.memory for one in drafts], embedded.vectors, self._embedder)
         for one, point in zip(drafts, points, strict=True):
             one.point = point
         # A client that goes away does not stop what it has asked for half-way between ledger and index.
-        answers = await asyncio.shield(self._in_turn(scope, drafts, unembedded, permit))
+        answers = await asyncio.shield(self._in_turn(scope, drafts, embedded, permit))
         return [replace(one, redacted=found) for one, (_, found) in zip(answers, cleaned, strict=True)]
 
-    async def _embed(self, drafts: Sequence[_Draft], given: Mapping[ContentHash, Vector]) -> str:
-        """Each gets its vector; else why not."""
-        texts = {one.hash: one.memory.embed_text for one in drafts}
-        vectors = {hash_: given[hash_] for hash_ in texts if hash_ in given}
-        vectors |= await self._ledger.vectors(self._embedder.model, [hash_ for hash_ in texts if hash_ not in vectors])
-        missing = [hash_ for hash_ in texts if hash_ not in vectors]
-        unembedded = ""
-        if missing:
-            try:
-                rows = await self._embedder.embed([texts[hash_] for hash_ in missing])
-                vectors |= dict(zip(missing, rows, strict=True))
-            except EmbeddingUnavailable as error:
-                unembedded = str(error)
-        for one in drafts:
-            one.vector = vectors.get(one.hash)
-        return unembedded
-
     async def _in_turn(
-        self, scope: Scope, drafts: Sequence[_Draft], unembedded: str, permit: Callable[[MemoryId], None]
+        self, scope: Scope, drafts: Sequence[_Draft], embedded: Embedded, permit: Callable[[MemoryId], None]
     ) -> list[Stored]:
         async with self._one_at_a_time:
-            return await self._commit(scope, drafts, unembedded, permit)
+            return await self._commit(scope, drafts, embedded, permit)
 
     async def _commit(
-        self, scope: Scope, drafts: Sequence[_Draft], unembedded: str, permit: Callable[[MemoryId], None]
+        self, scope: Scope, drafts: Sequence[_Draft], embedded: Embedded, permit: Callable[[MemoryId], None]
     ) -> list[Stored]:
         earlier = await self._ledger.keyed(scope, [one.new.key for one in drafts if one.new.key is not None])
         turns = await self._ledger.turns(scope, [one.new.session_id for one in drafts])
-        decisions: list[Memory | MemoryId | KeyedEarlier] = []
+        decisions: list[Memory | MemoryId | KeyOutcome] = []
         fresh = _Fresh(len(drafts))
         for one in drafts:
             key, text = one.new.key, one.memory.scene.action
-            decided: Memory | MemoryId | KeyedEarlier
+            decided: Memory | MemoryId | KeyOutcome
             if key is not None and (known := earlier.get(key)):
                 if known.text != text:
                     raise KeyConflict(key)
@@ -185,7 +169,7 @@ class StoreScenes:
             new=tuple(one.memory for one in fresh.drafts),
             reinforcements=tuple(again),
             model=self._embedder.model,
-            vectors={one.hash: one.vector for one in fresh.drafts if one.vector is not None},
+            vectors={one.hash: embedded.vectors[one.hash] for one in fresh.drafts if one.hash in embedded.vectors},
         )
         if batch.new or batch.reinforcements:
             await self._ledger.commit(scope, batch)
@@ -194,7 +178,7 @@ class StoreScenes:
         if points := [one.point for one in fresh.drafts if one.point is not None]:
             self._wrote()
             await index_now(self._index, points)
-        return await self._answers(scope, decisions, unembedded)
+        return await self._answers(scope, decisions, embedded.unavailable)
 
     async def _compare(
         self, scope: Scope, one: _Draft, fresh: _Fresh
@@ -225,7 +209,7 @@ class StoreScenes:
         return [(id_, cosine) for id_, cosine in near if cosine >= RESEMBLES]
 
     async def _answers(
-        self, scope: Scope, decisions: Sequence[Memory | MemoryId | KeyedEarlier], unembedded: str
+        self, scope: Scope, decisions: Sequence[Memory | MemoryId | KeyOutcome], unembedded: str
     ) -> list[Stored]:
         ids = [d if isinstance(d, str) else d.memory_id for d in decisions if not isinstance(d, Memory)]
         known = {memory.id: memory for memory in await self._ledger.memories(scope, ids)} if ids else {}
@@ -233,21 +217,21 @@ class StoreScenes:
         for decided in decisions:
             if isinstance(decided, Memory):
                 answers.append(Stored(memory=decided, status="stored", unembedded=unembedded))
-            elif isinstance(decided, KeyedEarlier):
+            elif isinstance(decided, KeyOutcome):
                 answers.append(Stored(memory=known[decided.memory_id], status=decided.status, repeated=True))
             else:
                 answers.append(Stored(memory=known[decided], status="reinforced"))
         return answers
 
 
-def clean_scene(new: NewScene, redact: Redact) -> tuple[NewScene, Mapping[str, int]]:
+def redact_scene(new: NewScene, redact: Redact) -> tuple[NewScene, Mapping[str, int]]:
     """The scene without the secrets in it, and how many of each kind there were.
 
     A key is refused instead: cleaned it would be the same as another one's.
     """
     if new.key is not None and (kinds := redact(new.key).found):
         raise InvalidInput(f"key: looks like a secret ({', '.join(kinds)}). Nothing was stored: use another key.")
-    cleaning = Cleaning(redact)
+    cleaning = Redaction(redact)
     cleaned = replace(
         new,
         scene=cleaning.scene(new.scene),
@@ -301,7 +285,6 @@ class _Draft:
         self.new = new
         self.memory = memory
         self.hash = memory.content_hash
-        self.vector: Vector | None = None
         self.point: IndexPoint | None = None
 
     def take_place(self, turns: dict[str, int], resembles: MemoryId | None) -> None:
@@ -349,7 +332,7 @@ class _Fresh:
                 yield self._embedded[position], float(cosines[position])
 
 
-def _keyed(decided: Memory | MemoryId, text: str) -> KeyedEarlier:
+def _keyed(decided: Memory | MemoryId, text: str) -> KeyOutcome:
     if isinstance(decided, Memory):
-        return KeyedEarlier(decided.id, text, "stored")
-    return KeyedEarlier(decided, text, "reinforced")
+        return KeyOutcome(decided.id, text, "stored")
+    return KeyOutcome(decided, text, "reinforced")

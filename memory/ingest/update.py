@@ -7,14 +7,15 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 
-from madeleine.memory.errors import EmbeddingUnavailable, InvalidInput
-from madeleine.memory.ingest.pointing import index_now, index_points
+from madeleine.memory.embedding import Embedded, embed_cached
+from madeleine.memory.errors import InvalidInput
+from madeleine.memory.ingest.indexing import index_now, index_points
 from madeleine.memory.ingest.ports import StoreIndex, UpdateLedger
-from madeleine.memory.ingest.redaction import Cleaning
-from madeleine.memory.model import ContentHash, Memory, MemoryChanges, MemoryId, Vector
+from madeleine.memory.ingest.redaction import Redaction
+from madeleine.memory.model import Memory, MemoryChanges, MemoryId
 from madeleine.memory.ports import Embedder
 from madeleine.memory.rules.dynamics.revision import changed
-from madeleine.memory.rules.storing.secrets import Redact, redacted
+from madeleine.memory.rules.storing.secrets import Redact, redact_secrets
 from madeleine.memory.scope import Scope
 
 
@@ -41,7 +42,7 @@ class UpdateMemory:
         *,
         now: Callable[[], datetime],
         wrote: Callable[[], None] = lambda: None,
-        redact: Redact = redacted,
+        redact: Redact = redact_secrets,
     ) -> None:
         """`turn` is the one that `StoreScenes` takes; `wrote` is called after a commit, and must not block."""
         self._ledger = ledger
@@ -55,7 +56,7 @@ class UpdateMemory:
     async def __call__(self, scope: Scope, memory_id: MemoryId, changes: MemoryChanges) -> Updated:
         """Secrets in the new text and themes are redacted first. Raises `InvalidInput` if this being has no such
         memory, `StorageError`."""
-        cleaning = Cleaning(self._redact)
+        cleaning = Redaction(self._redact)
         changes = replace(
             changes,
             text=None if changes.text is None else cleaning.text(changes.text),
@@ -64,40 +65,28 @@ class UpdateMemory:
         found = await self._ledger.memories(scope, [memory_id])
         if not found:
             raise _unknown(memory_id)
-        vectors, unembedded = await self._embed(changed(found[0], changes), anew=changes.text is not None)
-        updated = await asyncio.shield(self._in_turn(scope, memory_id, changes, vectors, unembedded))
+        embedded = await self._embed(changed(found[0], changes), new_text=changes.text is not None)
+        updated = await asyncio.shield(self._in_turn(scope, memory_id, changes, embedded))
         return replace(updated, redacted=cleaning.found)
 
-    async def _embed(self, to_be: Memory, *, anew: bool) -> tuple[dict[ContentHash, Vector], str]:
-        """The vector of its text, known or new; else why there is none."""
-        vectors = await self._ledger.vectors(self._embedder.model, [to_be.content_hash])
-        if vectors or not anew:
-            return vectors, ""
-        try:
-            [row] = await self._embedder.embed([to_be.embed_text])
-        except EmbeddingUnavailable as error:
-            return {}, str(error)
-        return {to_be.content_hash: row}, ""
+    async def _embed(self, memory: Memory, *, new_text: bool) -> Embedded:
+        """A memory whose text stays is not embedded here: a vector that it lacks is filled in by the background."""
+        if new_text:
+            return await embed_cached(self._embedder, self._ledger, [memory.embed_text])
+        return Embedded(await self._ledger.vectors(self._embedder.model, [memory.content_hash]))
 
-    async def _in_turn(
-        self,
-        scope: Scope,
-        memory_id: MemoryId,
-        changes: MemoryChanges,
-        vectors: dict[ContentHash, Vector],
-        unembedded: str,
-    ) -> Updated:
+    async def _in_turn(self, scope: Scope, memory_id: MemoryId, changes: MemoryChanges, embedded: Embedded) -> Updated:
         async with self._turn:
             found = await self._ledger.change(
-                scope, memory_id, changes, at=self._now(), model=self._embedder.model, vectors=vectors
+                scope, memory_id, changes, at=self._now(), model=self._embedder.model, vectors=embedded.vectors
             )
             if found is None:  # forgotten while its text was embedded
                 raise _unknown(memory_id)
             memory, done = found
             if done != MemoryChanges():
                 self._wrote()
-                await index_now(self._index, await index_points([memory], vectors, self._embedder))
-        return Updated(memory=memory, changes=done, unembedded=unembedded if done.text is not None else "")
+                await index_now(self._index, await index_points([memory], embedded.vectors, self._embedder))
+        return Updated(memory=memory, changes=done, unembedded=embedded.unavailable if done.text is not None else "")
 
 
 def _unknown(memory_id: MemoryId) -> InvalidInput:

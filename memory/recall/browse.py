@@ -1,4 +1,4 @@
-"""Going back to memories by their ids or their cluster (spec P10): whole, dead ones too."""
+"""Whole memories by id or by cluster, dead ones included (spec P10)."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ from datetime import datetime
 
 from madeleine.memory.errors import InvalidInput
 from madeleine.memory.model import ClusterId, Memory, MemoryId, Revision
-from madeleine.memory.recall.ports import Activation, ActivationLog, ClusterSummary, RevisitLedger
-from madeleine.memory.recall.search import DEAD_HIT, LIVING_HIT
+from madeleine.memory.recall.ports import ActivationLog, BrowseLedger, ClusterSummary
+from madeleine.memory.recall.search import activation_of
 from madeleine.memory.scope import Scope
 
-SETTLE_S = 0.2
+FLUSH_TIMEOUT_S = 0.2
 
 
 @dataclass(frozen=True, slots=True)
 class MemoryPage:
-    """`missing`: ids under which this being has no memory. `revisions`: what they were before they were changed, oldest
+    """`missing`: ids under which this being has no memory. `revisions`: earlier versions of the memories, oldest
     first."""
 
     memories: tuple[Memory, ...]
@@ -30,52 +30,48 @@ class MemoryPage:
 class BrowseMemories:
     """The use case. Each living memory that is shown gets +1 reactivation, each dead one +2."""
 
-    def __init__(self, ledger: RevisitLedger, activations: ActivationLog, *, now: Callable[[], datetime]) -> None:
+    def __init__(self, ledger: BrowseLedger, activations: ActivationLog, *, now: Callable[[], datetime]) -> None:
         self._ledger = ledger
         self._activations = activations
         self._now = now
 
     async def by_ids(self, scope: Scope, ids: Sequence[MemoryId]) -> MemoryPage:
-        wanted = list(dict.fromkeys(ids))
-        await self._settle()
-        memories = await self._ledger.memories(scope, wanted)
-        self._activate(scope, memories)
-        revisions = await self._ledger.revisions(scope, [memory.id for memory in memories])
-        found = {memory.id for memory in memories}
-        return MemoryPage(tuple(memories), tuple(revisions), missing=tuple(id_ for id_ in wanted if id_ not in found))
+        await self._flush_activations()
+        memories = await self._ledger.memories(scope, list(dict.fromkeys(ids)))
+        existing = {memory.id for memory in memories}
+        missing = tuple(id_ for id_ in dict.fromkeys(ids) if id_ not in existing)
+        return await self._page(scope, memories, missing=missing)
 
     async def by_cluster(self, scope: Scope, cluster_id: ClusterId, *, limit: int, cursor: str = "") -> MemoryPage:
         """Newest first. Raises `InvalidInput` for a cluster that does not exist."""
-        await self._settle()
-        found = await self._ledger.cluster_memories(scope, cluster_id, limit=limit + 1, after=cursor or None)
-        if found is None:
+        await self._flush_activations()
+        memories = await self._ledger.cluster_memories(scope, cluster_id, limit=limit + 1, after=cursor or None)
+        if memories is None:
             raise InvalidInput(
                 f"There is no cluster {cluster_id!r}. Call recall_memory without arguments for the list of clusters."
             )
-        memories = found[:limit]
-        self._activate(scope, memories)
-        revisions = await self._ledger.revisions(scope, [memory.id for memory in memories])
-        next_cursor = memories[-1].id if len(found) > limit else ""
-        return MemoryPage(tuple(memories), tuple(revisions), next_cursor=next_cursor)
+        next_cursor = memories[limit - 1].id if len(memories) > limit else ""
+        return await self._page(scope, memories[:limit], next_cursor=next_cursor)
 
     async def clusters(self, scope: Scope) -> list[ClusterSummary]:
         return await self._ledger.cluster_summaries(scope)
 
-    async def _settle(self) -> None:
-        """So that what was recalled just now is counted; but no read waits for a writer that is busy for longer."""
-        settling = asyncio.ensure_future(self._activations.flush())
-        settling.add_done_callback(_looked_at)
-        await asyncio.wait({settling}, timeout=SETTLE_S)
-
-    def _activate(self, scope: Scope, memories: Sequence[Memory]) -> None:
+    async def _page(
+        self, scope: Scope, memories: Sequence[Memory], *, missing: tuple[MemoryId, ...] = (), next_cursor: str = ""
+    ) -> MemoryPage:
         now = self._now()
-        self._activations.add(
-            scope,
-            [Activation(memory.id, DEAD_HIT if memory.status == "dead" else LIVING_HIT, now) for memory in memories],
-        )
+        self._activations.add(scope, [activation_of(memory.id, memory.status, now) for memory in memories])
+        revisions = await self._ledger.revisions(scope, [memory.id for memory in memories])
+        return MemoryPage(tuple(memories), tuple(revisions), missing, next_cursor)
+
+    async def _flush_activations(self) -> None:
+        """So that recalls just made are counted; bounded, so that no read waits for a busy writer."""
+        flush = asyncio.ensure_future(self._activations.flush())
+        flush.add_done_callback(_retrieve_exception)
+        await asyncio.wait({flush}, timeout=FLUSH_TIMEOUT_S)
 
 
-def _looked_at(settling: asyncio.Future[None]) -> None:
-    """A failure is not this reader's: the counts are kept, and their writer tries again and logs it."""
-    if not settling.cancelled():
-        settling.exception()
+def _retrieve_exception(flush: asyncio.Future[None]) -> None:
+    """A failure is not the reader's: the counts are kept, and their writer tries again and logs it."""
+    if not flush.cancelled():
+        flush.exception()

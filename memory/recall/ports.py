@@ -67,7 +67,7 @@ class ActivationLog(Protocol):
         ...
 
     async def flush(self) -> None:
-        """Returns when all that was added is in the ledger."""
+        """Return when everything added is in the ledger."""
         ...
 
 
@@ -88,7 +88,7 @@ class ClusterSummary:
     dead: int
 
 
-class RevisitLedger(Protocol):
+class BrowseLedger(Protocol):
     async def memories(self, scope: Scope, ids: Sequence[MemoryId]) -> list[Memory]: ...
 
     async def revisions(self, scope: Scope, ids: Sequence[MemoryId]) -> list[Revision]:

@@ -1,5 +1,5 @@
-"""Recall (spec P9, L2, T7, O12, rulings 2, 7 to 9): embed, gather candidates, keep the matches, rank, perhaps look
-again, fit the budget, activate."""
+"""Recall (spec P9, L2, T7, O12, rulings 2, 7 to 9): embed the query, gather candidates, keep the matches, rank them,
+reword the query if configured, select within the budget, count the activations."""
 
 from __future__ import annotations
 
@@ -15,14 +15,13 @@ from numpy.typing import NDArray
 from madeleine.memory.candidates import CandidatePool, CandidateQuery
 from madeleine.memory.errors import EmbeddingUnavailable
 from madeleine.memory.metered_model import CostLog
-from madeleine.memory.model import LIVING, Vector
+from madeleine.memory.model import LIVING, Memory, Vector
 from madeleine.memory.ports import Embedder, LanguageModel
-from madeleine.memory.recall.choosing import Choosing
 from madeleine.memory.recall.ports import Activation, ActivationLog, RecallIndex, RecallLedger, Reranker
-from madeleine.memory.recall.ranked import Query, Ranked, RecallResult
-from madeleine.memory.recall.reformulation import Attempt, Reformulation, ReformulationConfig, metered
-from madeleine.memory.recall.reranking import reranked
-from madeleine.memory.rules.prompting.saying import LISTED, Saying
+from madeleine.memory.recall.ranking import RankedCandidates, RecallQuery, rerank
+from madeleine.memory.recall.reformulation import Attempt, ReformulationConfig, metered, reformulate
+from madeleine.memory.recall.selection import Selector
+from madeleine.memory.rules.prompting.answer_formats import LIST_FORMAT, AnswerFormat
 from madeleine.memory.rules.ranking.blended import RankingWeights, blended, shared_emotions
 from madeleine.memory.rules.ranking.matching import MatchThresholds, matches
 from madeleine.memory.rules.ranking.profiles import (
@@ -33,13 +32,11 @@ from madeleine.memory.rules.ranking.profiles import (
     linear,
     similarity,
 )
-from madeleine.memory.rules.storing.secrets import Redact, redacted
+from madeleine.memory.rules.storing.secrets import Redact, redact_secrets
 from madeleine.memory.scope import Scope
 
-__all__ = ["Query", "Ranked", "Recall", "RecallConfig", "RecallResult"]
-
-CANDIDATES = 4
-"""Of each channel at least so many for each memory that is wanted (spec L2, step 2)."""
+CANDIDATES_PER_RESULT = 4
+"""Least number of candidates from each channel for each memory to return (spec L2, step 2)."""
 HEAD_START_S = 0.001
 """For the model before the index: the least that an event loop can wait, a fifth of what an embedding takes."""
 
@@ -58,10 +55,25 @@ class RecallConfig:
     themes: tuple[str, ...] = ()
     """Recall is restricted to memories with all of these (spec O12, the non-inferable filter)."""
     min_importance: float = 0.0
-    """Less important ones are left out (spec L2); what was stored is recallable by ruling 1, hence none."""
+    """Less important memories are left out (spec L2); what was stored is recallable by ruling 1, hence 0."""
     rerank: int = 20
-    """The best that a re-ranker looks at, where there is one."""
+    """Best candidates that a re-ranker scores, where there is one."""
     reformulation: ReformulationConfig = ReformulationConfig()
+
+
+@dataclass(frozen=True, slots=True)
+class RecallResult:
+    """spec L2. Preferences first, each group best first; a preference that does not match has the score 0. `text`: what
+    the token budget was spent on, `total_tokens` of it; `budget_used` = total_tokens / token_budget. `meaning_off`: why
+    only words were compared, or "". `reformulated`: the rewordings that were tried as well."""
+
+    memories: tuple[tuple[Memory, float], ...]
+    total_tokens: int
+    budget_used: float
+    meaning_off: str = ""
+    text: str = ""
+    notices: tuple[str, ...] = ()
+    reformulated: tuple[str, ...] = ()
 
 
 class Recall:
@@ -78,9 +90,9 @@ class Recall:
         config: RecallConfig | None = None,
         reranker: Reranker | None = None,
         costs: CostLog | None = None,
-        redact: Redact = redacted,
+        redact: Redact = redact_secrets,
     ) -> None:
-        """`costs`: where it is recorded what a language model costs. `redact` is for queries that one is shown."""
+        """`costs` records what a language model costs. `redact` is applied to queries before a model is shown them."""
         self._ledger = ledger
         self._index = index
         self._embedder = embedder
@@ -92,51 +104,54 @@ class Recall:
         self.config = config or RecallConfig()
 
     async def __call__(
-        self, scope: Scope, query: Query, saying: Saying = LISTED, *, language: LanguageModel | None = None
+        self,
+        scope: Scope,
+        query: RecallQuery,
+        answer_format: AnswerFormat = LIST_FORMAT,
+        *,
+        language: LanguageModel | None = None,
     ) -> RecallResult:
-        """`saying`: how the answer will say it. `language` puts the query in other words, where that is configured."""
-        choosing = Choosing(self._ledger, self._embedder, saying, min_importance=self.config.min_importance)
+        """`answer_format`: how the memories are rendered. `language` rewords the query, where that is configured."""
         query = replace(query, themes=tuple(dict.fromkeys((*query.themes, *self.config.themes))))
-        choose = partial(choosing, scope, query)
-        ranked = await self._ranked(scope, query)
-        found = Attempt(ranked, await choose(ranked))
+        selector = Selector(self._ledger, self._embedder, answer_format, min_importance=self.config.min_importance)
+        rank, select = partial(self._ranked, scope), partial(selector, scope, query)
+        ranked = await rank(query)
+        attempt = Attempt(ranked, await select(ranked))
         if language is not None and self.config.reformulation.rounds:
-            rank = partial(self._ranked, scope)
             model = metered(language, self._costs, scope, self._now)
-            reformulate = Reformulation(model, self.config.reformulation, rank, choose, redact=self._redact)
-            found = await reformulate(query, found)
-        return self._recalled(scope, query, found)
+            config = self.config.reformulation
+            attempt = await reformulate(query, attempt, model, config, rank=rank, select=select, redact=self._redact)
+        return self._result(scope, query, attempt)
 
-    def _recalled(self, scope: Scope, query: Query, found: Attempt) -> RecallResult:
-        ranked, chosen = found.ranked, found.chosen
+    def _result(self, scope: Scope, query: RecallQuery, attempt: Attempt) -> RecallResult:
+        ranked, selection = attempt.ranked, attempt.selection
         now = self._now()
-        self._activations.add(scope, [Activation(memory.id, 1, now) for memory in chosen.memories])
-        scores = ranked.score_of()
+        self._activations.add(scope, [Activation(memory.id, 1, now) for memory in selection.memories])
         return RecallResult(
-            memories=tuple((memory, scores.get(memory.id, 0.0)) for memory in chosen.memories),
-            total_tokens=chosen.tokens,
-            budget_used=chosen.tokens / query.token_budget,
+            memories=tuple((memory, ranked.scores.get(memory.id, 0.0)) for memory in selection.memories),
+            total_tokens=selection.tokens,
+            budget_used=selection.tokens / query.token_budget,
             meaning_off=ranked.meaning_off,
-            said=chosen.said,
+            text=selection.text,
             notices=ranked.notices,
-            reformulated=found.words,
+            reformulated=attempt.rewordings,
         )
 
-    async def _ranked(self, scope: Scope, query: Query) -> Ranked:
+    async def _ranked(self, scope: Scope, query: RecallQuery) -> RankedCandidates:
         ranked = await self.rank(scope, query)
-        if self._reranker is None or not ranked.ids:
+        if self._reranker is None or not ranked.scores:
             return ranked
-        return await reranked(self._reranker, self._ledger, scope, query.text, ranked, most=self.config.rerank)
+        return await rerank(self._reranker, self._ledger, scope, query.text, ranked, limit=self.config.rerank)
 
-    async def rank(self, scope: Scope, query: Query) -> Ranked:
-        """The candidate pipeline: every match of the query in order, nothing activated."""
+    async def rank(self, scope: Scope, query: RecallQuery) -> RankedCandidates:
+        """Rank every match of the query; nothing is activated."""
         candidate_query = CandidateQuery(
             words=query.text,
             statuses=LIVING,
             categories=query.categories,
             themes=tuple(dict.fromkeys((*query.themes, *self.config.themes))),
-            sparse_limit=max(self.config.sparse_limit, CANDIDATES * query.limit),
-            dense_limit=max(self.config.dense_limit, CANDIDATES * query.limit),
+            sparse_limit=max(self.config.sparse_limit, CANDIDATES_PER_RESULT * query.limit),
+            dense_limit=max(self.config.dense_limit, CANDIDATES_PER_RESULT * query.limit),
         )
         embedding = asyncio.create_task(self._embedded(query.text))
         try:
@@ -149,55 +164,40 @@ class Recall:
         trust = self._embedder.coverage(query.text) if vector is not None else 0.0
         matching = np.flatnonzero(matches(pool, dense_trust=trust, thresholds=self.config.thresholds))
         if not len(matching):
-            return Ranked((), (), (), pool, meaning_off)
-        profile = query.ranking or self.config.ranking
-        if profile == "blended":
-            scores = blended(
-                query.text,
-                pool,
-                matching,
-                dense_trust=trust,
-                emotions=frozenset(query.emotions),
-                weights=self.config.weights,
-            )
-        else:
-            matching, scores = await self._by_profile(scope, query, profile, pool=pool, matching=matching, trust=trust)
+            return RankedCandidates({}, {}, pool, meaning_off)
+        matching, scores = await self._scores(scope, query, pool=pool, matching=matching, trust=trust)
         order = np.argsort(-scores, kind="stable")  # equals keep the engine's order
-        best_first = matching[order]
-        return Ranked(
-            ids=tuple(pool.ids[i] for i in best_first),
-            scores=tuple(round(float(score), 4) for score in scores[order]),
-            tokens=tuple(pool.features[i].tokens for i in best_first),
+        best_first = [(pool.ids[i], pool.features[i].tokens) for i in matching[order]]
+        return RankedCandidates(
+            scores={id_: round(float(score), 4) for (id_, _), score in zip(best_first, scores[order], strict=True)},
+            tokens=dict(best_first),
             pool=pool,
             meaning_off=meaning_off,
         )
 
-    async def _by_profile(
-        self,
-        scope: Scope,
-        query: Query,
-        profile: RankingProfile,
-        *,
-        pool: CandidatePool,
-        matching: NDArray[np.intp],
-        trust: float,
+    async def _scores(
+        self, scope: Scope, query: RecallQuery, *, pool: CandidatePool, matching: NDArray[np.intp], trust: float
     ) -> tuple[NDArray[np.intp], NDArray[np.float32]]:
-        """Those of the matching that take part, and their scores."""
+        """Positions of the candidates to rank, and their scores by the profile."""
+        profile, emotions = query.ranking or self.config.ranking, frozenset(query.emotions)
+        if profile == "blended":
+            weights = self.config.weights
+            return matching, blended(query.text, pool, matching, dense_trust=trust, emotions=emotions, weights=weights)
         if profile == "rrf":
             return matching, in_order(len(matching))
-        ranking_states = await self._ledger.ranking_states(scope, [pool.ids[i] for i in matching])
-        # What was forgotten since it was indexed has none.
-        matching = matching[[pool.ids[i] in ranking_states for i in matching]]
-        given = [ranking_states[pool.ids[i]] for i in matching]
+        states = await self._ledger.ranking_states(scope, [pool.ids[i] for i in matching])
+        # Memories forgotten since they were indexed have no state.
+        matching = matching[[pool.ids[i] in states for i in matching]]
+        matching_states = [states[pool.ids[i]] for i in matching]
         near = similarity(pool, dense_trust=trust)[matching]
-        weights, now = self.config.profiles, self._now()
+        profiles, now = self.config.profiles, self._now()
         if profile == "linear":
-            scores = linear(near, given, now=now, weights=weights)
-            enough = scores >= weights.linear.minimum
+            scores = linear(near, matching_states, now=now, weights=profiles)
+            enough = scores >= profiles.linear.minimum
             return matching[enough], scores[enough]
         features = [pool.features[i] for i in matching]
-        shared = shared_emotions(query.text, np.asarray(near, np.float64), features, frozenset(query.emotions))
-        return matching, associative(near, given, shared, now=now, weights=weights)
+        shared = shared_emotions(query.text, np.asarray(near, np.float64), features, emotions)
+        return matching, associative(near, matching_states, shared, now=now, weights=profiles)
 
     async def _embedded(self, text: str) -> tuple[Vector | None, str]:
         try:

@@ -1,4 +1,4 @@
-"""Keyword search (spec P11, H2 to H4): no model, every word as it was written."""
+"""Keyword search (spec P11, H2 to H4): exact words, no model."""
 
 from __future__ import annotations
 
@@ -13,15 +13,12 @@ from datetime import datetime
 
 from madeleine.memory.errors import InvalidInput
 from madeleine.memory.keyword_search import KeywordQuery, SearchHit
-from madeleine.memory.model import MemoryId
+from madeleine.memory.model import MemoryId, Status
 from madeleine.memory.recall.ports import Activation, ActivationLog, SearchLedger
 from madeleine.memory.recall.tagged import MessageSearch
 from madeleine.memory.rules.searching.excerpt import excerpt, first_of
 from madeleine.memory.rules.searching.hits import deduplicated
 from madeleine.memory.scope import Scope
-
-LIVING_HIT = 1
-DEAD_HIT = 2
 
 _TERM = re.compile(r'"([^"]+)"|(\S+)')
 
@@ -33,7 +30,7 @@ class Page:
 
 
 class Search:
-    """The use case. Living memories that are hit get +1 reactivation, dead ones +2; other sources are not counted."""
+    """The use case. Living memories that are found get +1 reactivation, dead ones +2; other sources are not counted."""
 
     def __init__(
         self,
@@ -51,10 +48,11 @@ class Search:
     async def __call__(self, scope: Scope, query: KeywordQuery, *, cursor: str = "") -> Page:
         """Raises `InvalidInput` for a cursor that is not of this query."""
         after = read_cursor(cursor, query) if cursor else None
-        found = await self._one_more(scope, replace(query, after=after))
-        hits = found[: query.limit]
+        page_and_next = await self._page_and_next(scope, replace(query, after=after))
+        hits = page_and_next[: query.limit]
         self._activate(scope, hits)
-        return Page(tuple(hits), make_cursor(hits[-1].position, query) if len(found) > query.limit else "")
+        has_more = len(page_and_next) > query.limit
+        return Page(tuple(hits), make_cursor(hits[-1].position, query) if has_more else "")
 
     async def about(self, scope: Scope, message: str, query: KeywordQuery) -> Page:
         """One page, by the tags of a message (`memory.recall.tagged`)."""
@@ -62,52 +60,51 @@ class Search:
         self._activate(scope, hits)
         return Page(hits)
 
-    async def _one_more(self, scope: Scope, query: KeywordQuery) -> list[SearchHit]:
-        """Up to one hit more than a page has, to know whether another page follows. What a ledger gives twice is left
-        out, and the page filled up from where it ended (spec H2, H4)."""
-        place = first_of(query.terms)
-        found: list[SearchHit] = []
+    async def _page_and_next(self, scope: Scope, query: KeywordQuery) -> list[SearchHit]:
+        """A page and one hit more, if there is one. Duplicates are left out, and the page is filled up from where it
+        ended (spec H2, H4)."""
+        find_match = first_of(query.terms)
+        hits: list[SearchHit] = []
         size = query.limit + 1
-        while len(found) < size:
-            more = await self._ledger.search(scope, replace(query, limit=size))
-            found = deduplicated([*found, *(replace(hit, snippet=excerpt(hit.text, place)) for hit in more)])
-            if len(more) < size:
+        while len(hits) < size:
+            batch = await self._ledger.search(scope, replace(query, limit=size))
+            hits = deduplicated([*hits, *(replace(hit, snippet=excerpt(hit.text, find_match)) for hit in batch)])
+            if len(batch) < size:
                 break
-            query = replace(query, after=more[-1].position)
-        return found[:size]
+            query = replace(query, after=batch[-1].position)
+        return hits[:size]
 
     def _activate(self, scope: Scope, hits: Iterable[SearchHit]) -> None:
         now = self._now()
-        self._activations.add(
-            scope,
-            [
-                Activation(MemoryId(hit.id), DEAD_HIT if hit.status == "dead" else LIVING_HIT, now)
-                for hit in hits
-                if hit.source == "memories"
-            ],
-        )
+        memories = [hit for hit in hits if hit.source == "memories"]
+        self._activations.add(scope, [activation_of(MemoryId(hit.id), hit.status, now) for hit in memories])
+
+
+def activation_of(memory_id: MemoryId, status: Status | None, at: datetime) -> Activation:
+    """+1 for a living memory, +2 for a dead one (spec P10, P11)."""
+    return Activation(memory_id, 2 if status == "dead" else 1, at)
 
 
 def terms_of(text: str) -> tuple[str, ...]:
-    """Words at white space, `"a phrase"` as one; compared without regard to case or width. Each once."""
+    """Split a query at white space, `"a phrase"` as one term; casefolded and width-normalised, each once."""
     folded = unicodedata.normalize("NFKC", text).casefold()
     return tuple(dict.fromkeys(phrase or word for phrase, word in _TERM.findall(folded)))
 
 
-def _of_query(query: KeywordQuery) -> str:
+def _fingerprint(query: KeywordQuery) -> str:
     return hashlib.sha256(repr(replace(query, after=None, limit=0)).encode()).hexdigest()[:12]
 
 
 def make_cursor(position: tuple[int, str], query: KeywordQuery) -> str:
-    return base64.urlsafe_b64encode(json.dumps([*position, _of_query(query)]).encode()).decode()
+    return base64.urlsafe_b64encode(json.dumps([*position, _fingerprint(query)]).encode()).decode()
 
 
 def read_cursor(cursor: str, query: KeywordQuery) -> tuple[int, str]:
     try:
-        micros, id_, of_query = json.loads(base64.urlsafe_b64decode(cursor.encode()))
+        micros, id_, fingerprint = json.loads(base64.urlsafe_b64decode(cursor.encode()))
         position = (int(micros), str(id_))
     except (ValueError, TypeError, OverflowError, RecursionError) as error:
         raise InvalidInput("cursor is not one that search_memory returned; leave it out to start again.") from error
-    if of_query != _of_query(query):
+    if fingerprint != _fingerprint(query):
         raise InvalidInput("cursor belongs to another search; repeat the arguments it came from, or leave it out.")
     return position

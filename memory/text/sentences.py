@@ -1,9 +1,11 @@
-"""Where a sentence ends, in any language (spec L1, step 2)."""
+"""Sentence boundaries, in any language (spec L1, step 2)."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+
+from madeleine.memory.text.lexicon import Lexicon, lexicons_by_script, lexicons_of, listed
 
 _CLOSERS = "\"'”’»›)\\]}*_`」』）】〉》〕"
 _END = re.compile(
@@ -13,45 +15,58 @@ _END = re.compile(
     # … and of those that do not.
     rf"|[。！？｡．︒⁇⁈⁉]++[…{_CLOSERS}]*+\s*+"
 )
-"""Also a mark without a space behind it, which ends nothing: so each sign is read once."""
-_LAST_WORD = re.compile(r"(\w+)\.?$")
-_SHORTENED = frozenset(
-    """
-    mr mrs ms dr prof st sr jr vs etc eg ie cf al no fig approx dept est inc ltd co corp vol ed rev gen capt
-    bzw usw ca hr fr nr str abs bsp evtl ggf inkl zzgl mme mlle sra srta ud núm pág
-    """.split()
-)
-"""Before a full stop these seldom end a sentence."""
+"""Also a mark without a space behind it, which ends nothing: so each character is read once."""
+_LAST_WORD = re.compile(r"((?:\w\.)*\w+)\.?$")
+_NEXT_WORD = re.compile(r"\W{0,3}(\w+)")
 
 
 def sentences(text: str) -> list[str]:
-    """They join back to `text`; each but the last ends with the space behind it. A mark ends a sentence where a space
-    and no small letter follow (in scripts without spaces, anywhere), but not behind an initial, an abbreviation or a
-    day of the month."""
-    found = []
+    """Split the text. The parts join back to it; each but the last ends with the white space behind it.
+
+    A mark ends a sentence where white space and no small letter follow (in scripts without spaces: anywhere), except
+    behind a title, an abbreviation, an initial or a day of the month (`memory.text.lexicon`: `titles`,
+    `abbreviations`, `numbered`). Behind an abbreviation or an initial, a function word with a capital begins a new
+    sentence.
+    """
+    parts = []
     start = 0
     for end in _ends(text):
-        found.append(text[start:end])
+        parts.append(text[start:end])
         start = end
-    return [*found, text[start:]] if start < len(text) else found
+    return [*parts, text[start:]] if start < len(text) else parts
 
 
 def _ends(text: str) -> Iterator[int]:
+    lexicons: tuple[Lexicon, ...] | None = None
     for match in _END.finditer(text):
         if match["mark"] and not match["space"]:
             continue
         end = match.end()
-        if end == len(text) or (not text[end].islower() and not _shortened(text, match)):
-            yield end
+        if end < len(text) and text[end].islower():
+            continue
+        if match["mark"] == "." and end < len(text):
+            lexicons = lexicons_by_script(text) if lexicons is None else lexicons
+            if _is_abbreviated(text, match, lexicons):
+                continue
+        yield end
 
 
-def _shortened(text: str, match: re.Match[str]) -> bool:
-    if match["mark"] != ".":
-        return False
+def _is_abbreviated(text: str, match: re.Match[str], lexicons: tuple[Lexicon, ...]) -> bool:
     before = _LAST_WORD.search(text, max(0, match.start() - 12), match.start())
     if before is None:
         return False
-    word = before[1]
-    initial = len(word) == 1 and word.isupper() and word != "I"
-    day = word.isdigit() and len(word) <= 2 and text[match.end()].isalpha()
-    return initial or day or word.casefold() in _SHORTENED
+    word = before[1].casefold()
+    following = text[match.end()]
+    if word in listed(lexicons, "titles"):
+        return True
+    if word.isdigit():
+        near = text[max(0, match.start() - 200) : match.end() + 200]
+        ordinal = len(word) <= 2 and following.isalpha()
+        return ordinal and any(one.entries.get("ordinal_dot") for one in lexicons_of(near))
+    if word in listed(lexicons, "numbered"):
+        return following.isdigit()
+    initial = len(word) == 1 and before[1].isupper() and before[1] != "I"
+    if not (initial or word in listed(lexicons, "abbreviations")):
+        return False
+    next_word = _NEXT_WORD.match(text, match.end())
+    return next_word is None or next_word[1].casefold() not in listed(lexicons, "openers")

@@ -19,9 +19,9 @@ class MemoriesLedger(Protocol):
     async def memories(self, scope: Scope, ids: Sequence[MemoryId]) -> list[Memory]: ...
 
 
-class StoreDrawn:
-    """`memory.watch.observe.RememberDrawn`: each becomes a memory, or reinforces one that says the same (spec T6). What
-    only tells a memory again, dead or alive, changes nothing."""
+class StoreAgentMemories:
+    """`RememberAgentMemories`: each becomes a memory, or reinforces one that says the same (spec T6). What only repeats
+    a memory, dead or alive, changes nothing."""
 
     def __init__(self, remember: Remember, ledger: MemoriesLedger) -> None:
         self._remember = remember

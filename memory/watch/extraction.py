@@ -17,7 +17,7 @@ from madeleine.memory.language import Prompt, Rejected
 from madeleine.memory.metered_model import MeteredModel
 from madeleine.memory.model import Emotion
 from madeleine.memory.rules.storing.grounding import ungrounded
-from madeleine.memory.rules.storing.quoting import Told, echoes
+from madeleine.memory.rules.storing.quoting import Statement, echoes
 
 PURPOSE = "extract"
 EMOTIONS: tuple[Emotion, ...] = get_args(Emotion)
@@ -205,7 +205,7 @@ def _fault(one: EssenceSchema, lines: Sequence[Line]) -> str:
     return ""
 
 
-_OURS = tuple(Told(line) for line in re.split(r"(?<=[.:])\s+", SYSTEM.replace("\n", " ")) if len(line) > 30)
+_OURS = tuple(Statement(line) for line in re.split(r"(?<=[.:])\s+", SYSTEM.replace("\n", " ")) if len(line) > 30)
 
 
 def _unfit(text: str) -> bool:

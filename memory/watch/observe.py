@@ -12,9 +12,9 @@ from typing import Protocol
 
 from madeleine.memory.chat import Message, MessageId, NewMessage
 from madeleine.memory.errors import InvalidInput
-from madeleine.memory.ingest.redaction import Cleaning
+from madeleine.memory.ingest.redaction import Redaction
 from madeleine.memory.ingest.store import Stored
-from madeleine.memory.rules.storing.secrets import Redact, redacted
+from madeleine.memory.rules.storing.secrets import Redact, redact_secrets
 from madeleine.memory.scope import Scope
 from madeleine.memory.watch.extraction import Extracted
 from madeleine.memory.watch.ports import ChatLedger
@@ -23,7 +23,7 @@ _TICK = timedelta(microseconds=1)
 
 
 @dataclass(frozen=True, slots=True)
-class Drawn:
+class AgentMemory:
     """What an agent drew from a conversation by itself. `sources`: the messages that it is of, by their keys in the
     session or by their places in the call; all of the call if there are none."""
 
@@ -38,7 +38,7 @@ class Observation:
 
     session_id: str
     messages: Sequence[NewMessage] = ()
-    drawn: Sequence[Drawn] = ()
+    drawn: Sequence[AgentMemory] = ()
     title: str = ""
     interface: str = ""
     watched: bool = False
@@ -58,7 +58,7 @@ class Observed:
     redacted: Mapping[str, int] = field(default_factory=dict)
 
 
-class RememberDrawn(Protocol):
+class RememberAgentMemories(Protocol):
     """Makes memories of what was drawn from `messages` of a session, and links the two. `request`: the same for a call
     that is made again, of which nothing is stored twice; "" where that does not happen."""
 
@@ -79,10 +79,10 @@ class Observe:
     def __init__(
         self,
         ledger: ChatLedger,
-        remember: RememberDrawn | None = None,
+        remember: RememberAgentMemories | None = None,
         *,
         now: Callable[[], datetime],
-        redact: Redact = redacted,
+        redact: Redact = redact_secrets,
         appended: Callable[[], None] = lambda: None,
     ) -> None:
         """Without `remember` nothing can come that was drawn. `appended` is called when new messages are durable; it
@@ -102,7 +102,7 @@ class Observe:
         """
         if seen.drawn and self._remember is None:
             raise InvalidInput("Nothing was kept: memories come along with messages only where a memory is at work.")
-        seen, found = clean_observation(seen, self._redact)
+        seen, found = redact_observation(seen, self._redact)
         keys = [
             message.key or (f"{request}-{place}" if request else None) for place, message in enumerate(seen.messages)
         ]
@@ -183,7 +183,7 @@ class Observe:
         return stored
 
 
-def clean_observation(seen: Observation, redact: Redact) -> tuple[Observation, Mapping[str, int]]:
+def redact_observation(seen: Observation, redact: Redact) -> tuple[Observation, Mapping[str, int]]:
     """Without the secrets in it, and how many of each kind there were.
 
     What tells one conversation or message from another is refused instead: cleaned it would be the same as another
@@ -196,7 +196,7 @@ def clean_observation(seen: Observation, redact: Redact) -> tuple[Observation, M
     for message in seen.messages:
         if message.key is not None and (kinds := redact(message.key).found):
             raise InvalidInput(f"key: looks like a secret ({', '.join(kinds)}). Nothing was kept: use another key.")
-    cleaning = Cleaning(redact)
+    cleaning = Redaction(redact)
     cleaned = replace(
         seen,
         title=cleaning.text(seen.title),

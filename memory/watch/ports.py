@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from datetime import datetime
 from typing import Protocol
 
-from madeleine.memory.chat import Message, MessageId, Unwatched
+from madeleine.memory.chat import Message, MessageId, UnwatchedSession
 from madeleine.memory.metered_model import CostLog
-from madeleine.memory.model import MemoryId
 from madeleine.memory.scope import Scope
 
 
@@ -26,11 +25,6 @@ class ChatLedger(Protocol):
         them, unless it has yet to look at earlier ones. Raises `StorageFull`, `StorageError`."""
         ...
 
-    async def link(self, scope: Scope, told: Mapping[MemoryId, Sequence[MessageId]]) -> None:
-        """Which messages a memory was drawn from, so that they can be forgotten with it. A memory or message that is
-        not the being's, or is gone, is left out; what is linked already stays linked."""
-        ...
-
     async def messages(self, scope: Scope, ids: Sequence[MessageId]) -> list[Message]:
         """Those that exist, each once, in the order of `ids`."""
         ...
@@ -45,7 +39,7 @@ class ChatLedger(Protocol):
 class WatchLedger(Protocol):
     """What the memory thread needs (spec T1). Not scoped where it looks for work: it serves the store."""
 
-    async def unwatched(self, *, now: datetime, limit: int) -> list[Unwatched]:
+    async def unwatched_sessions(self, *, now: datetime, limit: int) -> list[UnwatchedSession]:
         """Of all beings: sessions with messages not looked at, whose next try is due, longest waiting first."""
         ...
 
@@ -53,19 +47,19 @@ class WatchLedger(Protocol):
         """Those at positions in [start, end), in order."""
         ...
 
-    async def watched(self, scope: Scope, session_id: str, *, up_to: int) -> None:
+    async def mark_watched(self, scope: Scope, session_id: str, *, up_to: int) -> None:
         """The thread has looked at the messages before this position; failures are forgotten."""
         ...
 
-    async def watch_failed(self, scope: Scope, session_id: str, *, next_try: datetime) -> None:
+    async def record_watch_failure(self, scope: Scope, session_id: str, *, next_try: datetime) -> None:
         """One failure more; not before `next_try` again."""
         ...
 
-    async def watch_later(self, scope: Scope, session_id: str, *, next_try: datetime) -> None:
+    async def postpone_watch(self, scope: Scope, session_id: str, *, next_try: datetime) -> None:
         """Not before `next_try` again, though nothing failed."""
         ...
 
-    async def drawn_from(self, scope: Scope, ids: Sequence[MessageId]) -> set[MessageId]:
+    async def messages_with_memories(self, scope: Scope, ids: Sequence[MessageId]) -> set[MessageId]:
         """Those that memories were drawn from already."""
         ...
 

@@ -10,13 +10,13 @@ from datetime import UTC, date, datetime
 from typing import Literal, Protocol
 
 from madeleine.memory.chat import Message, MessageId
-from madeleine.memory.ingest.ports import KeyedEarlier
+from madeleine.memory.ingest.ports import KeyOutcome
 from madeleine.memory.ingest.store import NewScene, Stored
 from madeleine.memory.model import LIVING, Memory, MemoryId, Scene
-from madeleine.memory.rules.storing.quoting import echoes, restates, share_said, told_by
+from madeleine.memory.rules.storing.quoting import echoes, restates, share_said, statements_of
 from madeleine.memory.scope import Scope
 from madeleine.memory.watch.extraction import Extracted, Finding
-from madeleine.memory.watch.familiar import Familiar, Near
+from madeleine.memory.watch.similar import SimilarMemories, SimilarMemory
 
 OWN_WORDS = 0.5
 """Share of an essence's words from which it is taken for what the person said, and not the assistant alone: a question
@@ -39,9 +39,12 @@ class Remembered:
 
 
 class RememberLedger(Protocol):
-    async def keyed(self, scope: Scope, keys: Sequence[str]) -> dict[str, KeyedEarlier]: ...
+    async def keyed(self, scope: Scope, keys: Sequence[str]) -> dict[str, KeyOutcome]: ...
 
-    async def link(self, scope: Scope, told: Mapping[MemoryId, Sequence[MessageId]]) -> None: ...
+    async def link(self, scope: Scope, told: Mapping[MemoryId, Sequence[MessageId]]) -> None:
+        """Which messages a memory was drawn from, so that they can be forgotten with it. A memory or message that is
+        not the being's, or is gone, is left out; what is linked already stays linked."""
+        ...
 
 
 Store = Callable[[Scope, Sequence[NewScene]], Awaitable[list[Stored]]]
@@ -59,14 +62,14 @@ class Remember:
         self,
         store: Store,
         ledger: RememberLedger,
-        familiar: Familiar,
+        similar: SimilarMemories,
         *,
         day_of: Callable[[datetime], date] = utc_day,
     ) -> None:
         """`day_of`: the day that a moment is on where the people are."""
         self._store = store
         self._ledger = ledger
-        self._familiar = familiar
+        self._similar = similar
         self._day_of = day_of
 
     async def __call__(
@@ -82,7 +85,7 @@ class Remember:
         the messages and the essence. Raises `StorageFull`, `StorageError`, `IndexUnavailable`."""
         keys = keys or [key_of(session_id, one) for one in findings]
         earlier = await self._ledger.keyed(scope, keys)
-        near = await self._familiar.near(scope, [one.extracted.essence for one in findings])
+        near = await self._similar.near(scope, [one.extracted.essence for one in findings])
         scenes: list[NewScene] = []
         found: list[Remembered | int] = []
         for one, key, known in zip(findings, keys, near, strict=True):
@@ -113,7 +116,7 @@ class Remember:
     async def link(self, scope: Scope, told: Mapping[MemoryId, Sequence[MessageId]]) -> None:
         await self._ledger.link(scope, told)
 
-    def _scene(self, one: Finding, known: Sequence[Near], session_id: str, tool: str, key: str) -> NewScene:
+    def _scene(self, one: Finding, known: Sequence[SimilarMemory], session_id: str, tool: str, key: str) -> NewScene:
         """The essence as a scene; that of a living memory which says it all, so that it is reinforced (spec T6): said
         on another day or by another name of the same person it would not be taken for the same."""
         speakers = speakers_of(one.sources)
@@ -155,14 +158,14 @@ def speakers_of(messages: Sequence[Message]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(message.speaker for message in messages if message.speaker))
 
 
-def _quoted(one: Finding, known: Sequence[Near]) -> Memory | None:
+def _quoted(one: Finding, known: Sequence[SimilarMemory]) -> Memory | None:
     """The memory that the assistant only told again, dead or alive."""
     asked = "\n".join(message.text for message in one.sources if message.role == "user")
     if not one.sources or share_said(one.extracted.essence, asked) >= OWN_WORDS:
         return None
     speakers = speakers_of(one.sources)
     for near in known:
-        told = told_by(near.memory)
+        told = statements_of(near.memory)
         if echoes(one.extracted.essence, told, speakers) or (
             near.cosine >= ECHO and echoes(one.extracted.essence, told, speakers, share=0.0)
         ):
@@ -173,7 +176,7 @@ def _quoted(one: Finding, known: Sequence[Near]) -> Memory | None:
 def _restates(one: Finding, memory: Memory) -> bool:
     if one.extracted.lesson and one.extracted.lesson != memory.lesson:
         return False
-    return restates(one.extracted.essence, told_by(memory), speakers_of(one.sources))
+    return restates(one.extracted.essence, statements_of(memory), speakers_of(one.sources))
 
 
 def _alive(memory: Memory) -> bool:

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from itertools import pairwise
 
-from madeleine.memory.chat import Message, MessageId, Unwatched
+from madeleine.memory.chat import Message, MessageId, UnwatchedSession
 from madeleine.memory.errors import (
     EmbeddingUnavailable,
     IndexUnavailable,
@@ -24,14 +24,14 @@ from madeleine.memory.language import Spent
 from madeleine.memory.metered_model import MeteredModel
 from madeleine.memory.model import BeingId, MemoryId, RunId
 from madeleine.memory.ports import LanguageModel
-from madeleine.memory.rules.storing.quoting import told_by, unquoted
+from madeleine.memory.rules.storing.quoting import statements_of, unquoted
 from madeleine.memory.rules.storing.worth import agreed, should_remember
 from madeleine.memory.scope import Scope
 from madeleine.memory.watch.extraction import Finding, Line, extract
-from madeleine.memory.watch.familiar import Familiar, Near
 from madeleine.memory.watch.ports import CostLedger, WatchLedger
 from madeleine.memory.watch.recording import recorded
 from madeleine.memory.watch.remember import Remember, digest, speakers_of
+from madeleine.memory.watch.similar import SimilarMemories, SimilarMemory
 
 logger = logging.getLogger(__name__)
 
@@ -88,7 +88,7 @@ class MemoryThread:
         self,
         watch: WatchLedger,
         costs: CostLedger,
-        familiar: Familiar,
+        similar: SimilarMemories,
         remember: Remember,
         *,
         now: Callable[[], datetime],
@@ -96,7 +96,7 @@ class MemoryThread:
     ) -> None:
         self._watch = watch
         self._costs = costs
-        self._familiar = familiar
+        self._similar = similar
         self._remember = remember
         self._now = now
         self.config = config or ThreadConfig()
@@ -123,7 +123,7 @@ class MemoryThread:
         if language is not None and self._not_before is not None and now < self._not_before:
             return turned
         run = RunId(str(uuid.uuid4()))
-        for one in await self._watch.unwatched(now=now, limit=SESSIONS):
+        for one in await self._watch.unwatched_sessions(now=now, limit=SESSIONS):
             scope = Scope(one.being_id, CLIENT)
             metered = None if language is None else self._metered(language, scope, run)
             try:
@@ -162,7 +162,9 @@ class MemoryThread:
 
         return MeteredModel(language, record, budget=self.config.token_budget, spent_tokens=spent_tokens)
 
-    async def _look(self, scope: Scope, one: Unwatched, language: MeteredModel | None, counts: Counter[str]) -> bool:
+    async def _look(
+        self, scope: Scope, one: UnwatchedSession, language: MeteredModel | None, counts: Counter[str]
+    ) -> bool:
         """True if more of the session waits."""
         snippet = await self._snippet(scope, one)
         if snippet is None:
@@ -182,11 +184,11 @@ class MemoryThread:
                 raise
             self._give_up(error, counts)
         self._unusable.pop((one.being_id, one.session_id, one.watched), None)
-        await self._watch.watched(scope, one.session_id, up_to=end)
+        await self._watch.mark_watched(scope, one.session_id, up_to=end)
         return end < one.messages
 
     async def _take_in(
-        self, scope: Scope, one: Unwatched, snippet: Snippet, language: MeteredModel | None, counts: Counter[str]
+        self, scope: Scope, one: UnwatchedSession, snippet: Snippet, language: MeteredModel | None, counts: Counter[str]
     ) -> int:
         """The position up to which all is kept that is worth it."""
         if earlier := await self._earlier(scope, one, snippet):
@@ -199,7 +201,7 @@ class MemoryThread:
             await self._keep(scope, one, snippet, await self._found(language, lines, counts), counts)
         return snippet.end
 
-    async def _snippet(self, scope: Scope, one: Unwatched) -> Snippet | None:
+    async def _snippet(self, scope: Scope, one: UnwatchedSession) -> Snippet | None:
         """The next up to six new messages, and what stands before them; None while an answer is awaited.
 
         Where more than six are new they are walked through from the oldest, each in exactly one snippet as a new one.
@@ -224,7 +226,7 @@ class MemoryThread:
         """The snippet as a model may see it, without what it quotes from memory; empty if it is not worth a look.
         What programs and systems say is nobody's, and not shown. What an agent drew memories from itself is only what
         was said before."""
-        drawn = await self._watch.drawn_from(scope, [one.id for one in snippet.new])
+        drawn = await self._watch.messages_with_memories(scope, [one.id for one in snippet.new])
         said = [
             Line(one, one.text, one.position >= snippet.start and one.id not in drawn)
             for one in snippet.shown
@@ -232,13 +234,13 @@ class MemoryThread:
         ]
         if not _worth_it(said):
             return []
-        near = await self._familiar.near(scope, [line.text for line in said])
+        near = await self._similar.near(scope, [line.text for line in said])
         # It may take some time, and others are to be answered meanwhile.
         lines = await asyncio.to_thread(_without_quotes, said, near, speakers_of(snippet.shown))
         return [line for line in lines if line.text] if _worth_it(lines) else []
 
     async def _earlier(
-        self, scope: Scope, one: Unwatched, snippet: Snippet
+        self, scope: Scope, one: UnwatchedSession, snippet: Snippet
     ) -> tuple[int, dict[MemoryId, list[MessageId]]] | None:
         """What an earlier turn has stored of a snippet that began here: where that ended, and of which messages it
         told."""
@@ -268,7 +270,7 @@ class MemoryThread:
         return list(found.findings)
 
     async def _keep(
-        self, scope: Scope, one: Unwatched, snippet: Snippet, findings: Sequence[Finding], counts: Counter[str]
+        self, scope: Scope, one: UnwatchedSession, snippet: Snippet, findings: Sequence[Finding], counts: Counter[str]
     ) -> None:
         # What was forgotten while the model thought about it is not stored after all.
         told = await self._watch.messages_of(
@@ -283,7 +285,7 @@ class MemoryThread:
 
     # failures
 
-    async def _given_up(self, scope: Scope, one: Unwatched, error: UnusableAnswer, counts: Counter[str]) -> bool:
+    async def _given_up(self, scope: Scope, one: UnwatchedSession, error: UnusableAnswer, counts: Counter[str]) -> bool:
         """An answer that cannot be used is asked for again later, some times."""
         place = (one.being_id, one.session_id, one.watched)
         self._unusable[place] += 1
@@ -299,10 +301,12 @@ class MemoryThread:
         logger.warning("a part of a conversation is left as it is, for %s: %s", why, error)
         counts["given up"] += 1
 
-    async def _failed(self, scope: Scope, one: Unwatched, counts: Counter[str]) -> None:
+    async def _failed(self, scope: Scope, one: UnwatchedSession, counts: Counter[str]) -> None:
         counts["failed"] += 1
         try:
-            await self._watch.watch_failed(scope, one.session_id, next_try=self._now() + self._pause(one.failures))
+            await self._watch.record_watch_failure(
+                scope, one.session_id, next_try=self._now() + self._pause(one.failures)
+            )
         except StorageError as error:
             logger.warning("that a conversation is to be looked at later could not be written down: %s", error)
 
@@ -317,7 +321,7 @@ class MemoryThread:
         level = logging.WARNING if self._refusals == 1 else logging.INFO
         logger.log(level, "the memory thread rests for %.0f s: %s", pause.total_seconds(), error)
 
-    async def _wait_for_tokens(self, scope: Scope, one: Unwatched, error: TokenBudgetExceeded) -> None:
+    async def _wait_for_tokens(self, scope: Scope, one: UnwatchedSession, error: TokenBudgetExceeded) -> None:
         now = self._now()
         await self._put_off(scope, one, now + BUDGET_PAUSE)
         first = self._thrifty_since is None or now - self._thrifty_since >= BUDGET_PERIOD
@@ -336,9 +340,9 @@ class MemoryThread:
             why,
         )
 
-    async def _put_off(self, scope: Scope, one: Unwatched, until: datetime) -> None:
+    async def _put_off(self, scope: Scope, one: UnwatchedSession, until: datetime) -> None:
         try:
-            await self._watch.watch_later(scope, one.session_id, next_try=until)
+            await self._watch.postpone_watch(scope, one.session_id, next_try=until)
         except StorageError as error:
             logger.warning("that a conversation is to be looked at later could not be written down: %s", error)
 
@@ -352,8 +356,10 @@ def keys_of(session_id: str, start: int, end: int) -> list[str]:
     return [f"{TOOL}-{digest([session_id, start, end, number])}" for number in range(SNIPPET)]
 
 
-def _without_quotes(lines: Sequence[Line], near: Sequence[Sequence[Near]], speakers: Sequence[str]) -> list[Line]:
-    told = {one.memory.id: told_by(one.memory) for known in near for one in known}
+def _without_quotes(
+    lines: Sequence[Line], near: Sequence[Sequence[SimilarMemory]], speakers: Sequence[str]
+) -> list[Line]:
+    told = {one.memory.id: statements_of(one.memory) for known in near for one in known}
     return [
         replace(
             line,

@@ -14,7 +14,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
-from madeleine.memory.rules.storing.secrets import redacted
+from madeleine.memory.rules.storing.secrets import redact_secrets
 from madeleine.memory.text.clipping import in_parts, storable
 
 _OF_SOMEBODY = re.compile(rb'"type"\s*:\s*"(?:user|assistant)"')
@@ -71,7 +71,7 @@ def prompt_key(text: str, earlier: int) -> str:
 
 def _stem(text: str) -> str:
     """Of the text without its secrets: by the hash of the whole one a short secret could be guessed."""
-    return f"prompt-{hashlib.sha256(redacted(text).text.encode()).hexdigest()[:24]}-"
+    return f"prompt-{hashlib.sha256(redact_secrets(text).text.encode()).hexdigest()[:24]}-"
 
 
 def prompted(spoken: Sequence[Spoken], prompt: str, prompt_id: str) -> Spoken | None:

@@ -7,7 +7,6 @@ from collections.abc import Mapping
 from typing import ClassVar, Generic, TypeVar
 
 from madeleine.memory.language import Rejected
-from madeleine.memory.model import ContentHash
 from madeleine.patrol.context import PatrolContext
 from madeleine.patrol.deciding.answers import Consolidation, Diary, Split, Summary
 from madeleine.patrol.deciding.checks import CurrentState
@@ -38,9 +37,9 @@ class DecisionType(ABC, Generic[AnswerT]):
 
     def new_texts(
         self, context: PatrolContext, request: DecisionRequest, answer: AnswerT, current: CurrentState
-    ) -> Mapping[ContentHash, str]:
+    ) -> list[str]:
         """Texts that `apply` stores, to be embedded before it; the answer was checked against `current`."""
-        return {}
+        return []
 
     @abstractmethod
     async def apply(

@@ -151,7 +151,7 @@ async def apply(
         result = checked(answer, request, current)
         if not isinstance(result, Rejected):
             texts = decision_type.new_texts(context, request, result.answer, current)
-            vectors = await context.services.embed_if_available(texts)
+            vectors = (await context.services.embed(texts)).vectors
     async with context.unit_of_work(decision_type.kind, PreparedInputs(vectors=vectors)) as work:
         if request.cluster_id is not None:
             await work.read_clusters([request.cluster_id])

@@ -6,7 +6,7 @@ import uuid
 from collections.abc import Mapping
 from datetime import datetime
 
-from madeleine.memory.model import ContentHash, Memory, MemoryId, Provenance, Scene
+from madeleine.memory.model import Memory, MemoryId, Provenance, Scene
 from madeleine.patrol.context import PatrolContext
 from madeleine.patrol.deciding.answers import Summary
 from madeleine.patrol.deciding.checks import CurrentState
@@ -31,9 +31,8 @@ class Compress(DecisionType[Summary]):
 
     def new_texts(
         self, context: PatrolContext, request: DecisionRequest, answer: Summary, current: CurrentState
-    ) -> Mapping[ContentHash, str]:
-        summary = summary_of(answer.summary, request, current, context.services.now())
-        return {summary.content_hash: summary.embed_text}
+    ) -> list[str]:
+        return [summary_of(answer.summary, request, current, context.services.now()).embed_text]
 
     async def apply(
         self, context: PatrolContext, work: UnitOfWork, request: DecisionRequest, answer: Summary, current: CurrentState

@@ -8,7 +8,6 @@ from dataclasses import replace
 
 from madeleine.memory.model import (
     ClusterId,
-    ContentHash,
     DatedAction,
     Memory,
     MemoryId,
@@ -52,9 +51,9 @@ class Consolidate(DecisionType[Consolidation]):
 
     def new_texts(
         self, context: PatrolContext, request: DecisionRequest, answer: Consolidation, current: CurrentState
-    ) -> Mapping[ContentHash, str]:
+    ) -> list[str]:
         changed = consolidated(answer, request, current.memories)
-        return {memory.content_hash: memory.embed_text for memory in changed if _is_rewritten(memory, current)}
+        return [memory.embed_text for memory in changed if _is_rewritten(memory, current)]
 
     async def apply(
         self,

@@ -16,6 +16,7 @@ from types import FrameType
 from madeleine.server import EXIT_USAGE
 from madeleine.server.attach.connector import Ended, HostConnector
 from madeleine.server.attach.handshake import HostRefused, HostRequest
+from madeleine.server.attach.lines import LineBuffer
 from madeleine.server.attach.pending_requests import Journal
 from madeleine.server.attach.pipes import CHUNK, Sink, Source
 
@@ -46,8 +47,8 @@ class Forwarder:
         self._selector = selectors.DefaultSelector()
         self._link: socket.socket | None = None
         self._to_host = bytearray()
-        self._from_host = bytearray()
-        self._from_client = bytearray()
+        self._from_host = LineBuffer()
+        self._from_client = LineBuffer()
         self._unclear: list[bytes] = []
         """Lines that no host has got yet, and of which one has to say what is wrong with them."""
         self._until: float | None = None
@@ -126,7 +127,7 @@ class Forwarder:
 
     def _from_the_client(self) -> None:
         got = self._source.read()
-        for line in _lines(self._from_client, got or b"\n"):
+        for line in _whole_lines(self._from_client, got or b"\n"):
             clear = self._journal.sends(line)
             if self._link is not None and not self._journal.shaking_hands:
                 self._to_host += line
@@ -168,7 +169,7 @@ class Forwarder:
             self._lost()
 
     def _hear(self, got: bytes) -> None:
-        for line in _lines(self._from_host, got):
+        for line in _whole_lines(self._from_host, got):
             if self._journal.hears(line):
                 self._sink.write(line)
                 if self._until is not None:
@@ -218,15 +219,9 @@ class Forwarder:
         self._send()
 
 
-def _lines(buffer: bytearray, got: bytes) -> list[bytes]:
-    """The lines that are whole with what was `got`, each with its end; what is left stays in the buffer."""
-    ends, end, rest = got.rpartition(b"\n")
-    if not end:
-        buffer += got
-        return []
-    whole = bytes(buffer) + ends
-    buffer[:] = rest
-    return [line + b"\n" for line in whole.split(b"\n") if line.strip()]
+def _whole_lines(buffer: LineBuffer, data: bytes) -> list[bytes]:
+    """The lines that `data` completes, each with its end."""
+    return [line + b"\n" for line in buffer.feed(data) if line is not None]
 
 
 @contextmanager

@@ -10,6 +10,8 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
+from madeleine.memory.errors import ServerUnavailable
+
 PROTOCOL = 1
 """Of these two lines and what they promise. The higher one wins: a host of a lower one is replaced, a forwarder of a
 lower one is told to be updated."""
@@ -18,8 +20,9 @@ LONGEST = 64 * 1024
 HANDSHAKE_SECONDS = 30.0
 
 
-class HostRefused(Exception):
-    """The host will not serve; `usage` if it is the caller who has to change something. `protocol` is the host's."""
+class HostRefused(ServerUnavailable):
+    """The host refuses to serve, or cannot be started. `usage`: the caller has to change something. `protocol` is the
+    host's."""
 
     def __init__(self, message: str, *, usage: bool = False, protocol: int = PROTOCOL) -> None:
         super().__init__(message)

@@ -7,6 +7,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from madeleine.server.attach.lines import LONGEST_LINE
+
 REPEATABLE = frozenset(
     {
         "recall", "recall_memory", "search_memory", "context",
@@ -18,8 +20,6 @@ REPEATABLE = frozenset(
 MOST_REPEATS = 5
 """A request that hosts die over is not put to yet another for ever."""
 
-LONGEST_LINE = 16 * 1024 * 1024
-"""Bytes that a host reads (`server.mcp.lines`)."""
 _SAYS_VERSION = b'"io.modelcontextprotocol/protocolVersion"'
 
 Key = tuple[str, str | int]

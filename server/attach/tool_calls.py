@@ -1,4 +1,4 @@
-"""Calls of tools by a program that somebody waits for. The SDK's client takes a second to import; this takes none."""
+"""Tool calls by a program that somebody waits for. The MCP SDK takes a second to import; this takes nothing."""
 
 from __future__ import annotations
 
@@ -10,91 +10,88 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
 
+from madeleine.memory.errors import ERROR_META, ConnectionLost, ServerError, error_from_json
 from madeleine.server.attach.connector import HostConnector
 from madeleine.server.attach.handshake import HostRequest
+from madeleine.server.attach.lines import LineBuffer
 
 PROTOCOL_VERSION = "2025-11-25"
 """Of MCP, with the handshake that every host knows."""
 CHUNK = 64 * 1024
+LATE = "the memory's process did not answer in time"
 
 
-class Refused(Exception):
-    """The host's own words on why a call was not carried out."""
+def structured_answer(result: Mapping[str, Any]) -> dict[str, Any]:
+    """The structured content of a `tools/call` result. Raises the `MadeleineError` that the tool answered with."""
+    if result.get("isError"):
+        message = "".join(str(part.get("text", "")) for part in result.get("content", ()))
+        raise error_from_json((result.get("_meta") or {}).get(ERROR_META), message)
+    content = result.get("structuredContent")
+    return content if isinstance(content, dict) else {}
 
 
-class NoAnswer(Exception):
-    """The host went away, or did not answer in time."""
+class ToolCalls:
+    """One connection to the host; one call at a time."""
 
-
-class Calls:
-    """One connection; a call at a time."""
-
-    def __init__(self, link: socket.socket, rest: bytes, *, until: float) -> None:
-        """`until`: by the monotonic clock; calls that are not answered by then raise `NoAnswer`."""
+    def __init__(self, link: socket.socket, received: bytes, *, until: float) -> None:
+        """`received`: bytes that came behind the host's reply. `until`: by the monotonic clock; a call that is not
+        answered by then raises `ConnectionLost`."""
         self._link = link
-        self._got = bytearray(rest)
+        self._buffer = LineBuffer()
+        self._lines = self._buffer.feed(received)
         self._until = until
-        self._calls = 0
+        self._count = 0
 
     def __call__(self, tool: str, arguments: Mapping[str, Any]) -> dict[str, Any]:
-        """The structured answer. Raises `Refused`, `NoAnswer`."""
-        self._calls += 1
-        self._send(id=self._calls, method="tools/call", params={"name": tool, "arguments": arguments})
-        answer = self._answer(self._calls)
+        """The structured answer. Raises the `MadeleineError` that the tool answered with, `ConnectionLost`."""
+        self._count += 1
+        self._send(id=self._count, method="tools/call", params={"name": tool, "arguments": arguments})
+        answer = self._answer(self._count)
         if "error" in answer:
-            raise Refused(str(answer["error"].get("message")))
-        result = answer["result"]
-        if result.get("isError"):
-            raise Refused("".join(str(part.get("text", "")) for part in result.get("content", ())))
-        content = result.get("structuredContent")
-        return content if isinstance(content, dict) else {}
+            raise ServerError(str(answer["error"].get("message")))
+        return structured_answer(answer["result"])
 
-    def shake_hands(self, name: str, version: str) -> None:
-        about = {"name": name, "version": version}
-        params = {"protocolVersion": PROTOCOL_VERSION, "capabilities": {}, "clientInfo": about}
+    def initialize(self, name: str, version: str) -> None:
+        client = {"name": name, "version": version}
+        params = {"protocolVersion": PROTOCOL_VERSION, "capabilities": {}, "clientInfo": client}
         self._send(id=0, method="initialize", params=params)
         self._answer(0)
         self._send(method="notifications/initialized")
 
     def _send(self, **message: Any) -> None:
         try:
-            self._link.settimeout(self._left())
+            self._link.settimeout(self._seconds_left())
             self._link.sendall(json.dumps({"jsonrpc": "2.0"} | message).encode() + b"\n")
         except OSError as error:
-            raise NoAnswer(str(error)) from error
+            raise ConnectionLost(str(error)) from error
 
     def _answer(self, id_: int) -> dict[str, Any]:
-        """Past whatever else the host says."""
-        for line in self._lines():
-            try:
-                message = json.loads(line)
-            except ValueError as error:
-                raise NoAnswer("what answers is not the memory's process") from error
+        """The answer to this request; notifications and requests of the host's are skipped."""
+        while True:
+            message = self._receive()
             if isinstance(message, dict) and message.get("id") == id_ and "method" not in message:
                 return message
-        raise NoAnswer("the memory's process went away")
 
-    def _lines(self) -> Iterator[bytes]:
-        while True:
-            line, end, rest = self._got.partition(b"\n")
-            if end:
-                self._got = rest
-                yield bytes(line)
-                continue
+    def _receive(self) -> Any:
+        while not self._lines:
             try:
-                self._link.settimeout(self._left())
-                more = self._link.recv(CHUNK)
+                self._link.settimeout(self._seconds_left())
+                received = self._link.recv(CHUNK)
             except OSError as error:
-                raise NoAnswer("the memory's process did not answer in time") from error
-            if not more:
-                return
-            self._got += more
+                raise ConnectionLost(LATE) from error
+            if not received:
+                raise ConnectionLost("the memory's process went away")
+            self._lines = self._buffer.feed(received)
+        try:
+            return json.loads(self._lines.pop(0) or b"null")
+        except ValueError as error:
+            raise ConnectionLost("what answers is not the memory's process") from error
 
-    def _left(self) -> float:
-        left = self._until - time.monotonic()
-        if left <= 0:
-            raise NoAnswer("the memory's process did not answer in time")
-        return left
+    def _seconds_left(self) -> float:
+        seconds = self._until - time.monotonic()
+        if seconds <= 0:
+            raise ConnectionLost(LATE)
+        return seconds
 
 
 @contextmanager
@@ -106,13 +103,13 @@ def host_tool_calls(
     name: str,
     version: str,
     until: float,
-) -> Iterator[Calls]:
-    """Connect, starting a host if there is none. `settings` as in `HostRequest`. Raises `HostRefused`, `NoAnswer`."""
-    alarm, bell = socket.socketpair()
-    with alarm, bell:
-        hello = HostRequest(version=version, settings=settings)
-        link, rest = HostConnector(data_dir, environment, alarm=alarm).connect(hello, until=until)
+) -> Iterator[ToolCalls]:
+    """Connect, starting a host if there is none. `settings` as in `HostRequest`. Raises `ServerUnavailable`."""
+    cancelled, cancel = socket.socketpair()
+    with cancelled, cancel:
+        request = HostRequest(version=version, settings=settings)
+        link, received = HostConnector(data_dir, environment, alarm=cancelled).connect(request, until=until)
     with closing(link):
-        calls = Calls(link, rest, until=until)
-        calls.shake_hands(name, version)
+        calls = ToolCalls(link, received, until=until)
+        calls.initialize(name, version)
         yield calls

@@ -8,8 +8,8 @@ import logging
 from collections.abc import Awaitable, Callable
 
 from madeleine.memory.errors import EmbeddingUnavailable, IndexUnavailable, StorageFull
-from madeleine.memory.ingest.erasure import Erasure
 from madeleine.memory.ingest.index_keeper import IndexKeeper
+from madeleine.memory.ingest.scrubbing import Scrubber
 from madeleine.memory.ports import Index
 
 logger = logging.getLogger(__name__)
@@ -27,10 +27,10 @@ class IndexUpkeep:
     """`wake` is called after each write. `run` goes on until it is cancelled."""
 
     def __init__(
-        self, keeper: IndexKeeper, index: Index, warm_up: Callable[[], Awaitable[None]], erasure: Erasure
+        self, keeper: IndexKeeper, index: Index, warm_up: Callable[[], Awaitable[None]], scrubber: Scrubber
     ) -> None:
         self._keeper = keeper
-        self._erasure = erasure
+        self._scrubber = scrubber
         self._index = index
         self._warm_up = warm_up
         self._written = asyncio.Event()
@@ -68,15 +68,15 @@ class IndexUpkeep:
 
     async def _erase(self) -> None:
         while True:
-            await self._erasure.asked()
+            await self._scrubber.asked()
             try:
-                if await self._erasure.finish():
+                if await self._scrubber.finish():
                     self._changes = OPTIMIZE_AFTER  # the index was rewritten, without its graph
                     self.wake()
             except Exception:  # the marks are still there
                 logger.exception("erasing forgotten memories from the files failed, retrying")
                 await asyncio.sleep(ERASE_RETRY_SECONDS)
-                self._erasure.ask()
+                self._scrubber.ask()
 
     async def _fill_in_vectors(self) -> None:
         while True:
@@ -86,7 +86,7 @@ class IndexUpkeep:
                 await self._warm_up()
                 if not gc.get_freeze_count():
                     gc.freeze()  # loaded modules stay; visiting them takes 0.1 s in each full collection
-                await self._keeper.fill_in_vectors()
+                await self._keeper.embed_missing()
                 await self._vectors_wanted.wait()
             except StorageFull as error:
                 logger.warning("adding missing vectors failed, retrying: %s", error)

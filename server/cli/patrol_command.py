@@ -15,17 +15,10 @@ from madeleine.memory.model import BeingId
 from madeleine.memory.patrol_records import PatrolRun
 from madeleine.memory.scope import Scope
 from madeleine.patrol.report import StepName
-from madeleine.server.attach.handshake import HostRefused, NoHost
-from madeleine.server.cli.patrol_display import (
-    console,
-    in_few_words,
-    live_news,
-    printable,
-    progress_on,
-    runs_table,
-    show_report,
-)
-from madeleine.server.settings.environment import environment, given
+from madeleine.server.attach.handshake import NoHost
+from madeleine.server.cli.output import client_settings, console, host_tool, print_json, printable
+from madeleine.server.cli.patrol_display import in_few_words, live_news, progress_on, runs_table, show_report
+from madeleine.server.settings.environment import environment
 from madeleine.server.settings.settings import Settings
 
 NAME = "madeleine patrol"
@@ -35,17 +28,13 @@ AGAIN_SECONDS = 1.0
 
 
 async def patrol_command(settings: Settings, arguments: argparse.Namespace) -> int:
-    """The exit code: 1 if a step failed, or the host cannot be had."""
+    """The exit code: 1 if a step failed. Raises `HostRefused`, and the error that the tool answers with."""
     verb = {None: run, "undo": undo, "runs": show_runs}[arguments.verb]
     if arguments.watch:
         if arguments.verb or arguments.steps or arguments.dry_run:
             raise InvalidInput("--watch stands alone, or with --json: it shows what patrols do and starts none.")
         verb = watch
-    try:
-        return await verb(settings, arguments)
-    except HostRefused as no:
-        print(f"madeleine: {no}", file=sys.stderr)
-        return 2 if no.usage else 1
+    return await verb(settings, arguments)
 
 
 async def run(settings: Settings, arguments: argparse.Namespace) -> int:
@@ -54,7 +43,7 @@ async def run(settings: Settings, arguments: argparse.Namespace) -> int:
         chosen["steps"] = steps_of(arguments.steps)
     report = await ask(settings, chosen)
     if arguments.json:
-        print(json.dumps(report, ensure_ascii=False, indent=2))
+        print_json(report)
     else:
         show_report(console(), report)
     return 1 if any(step.get("failed") for step in report["steps"]) else 0
@@ -63,7 +52,7 @@ async def run(settings: Settings, arguments: argparse.Namespace) -> int:
 async def undo(settings: Settings, arguments: argparse.Namespace) -> int:
     answer = await ask(settings, {"undo": arguments.run})
     if arguments.json:
-        print(json.dumps(answer, ensure_ascii=False, indent=2))
+        print_json(answer)
     else:
         undone = {name: count for name, count in answer.get("undone", {}).items() if count}
         counts = ", ".join(f"{count} {name.replace('_', ' ')}" for name, count in undone.items())
@@ -80,7 +69,7 @@ async def show_runs(settings: Settings, arguments: argparse.Namespace) -> int:
     async with patrol_runs(settings) as ledger:
         runs = await ledger.runs(Scope(BeingId(settings.being), NAME), limit=arguments.limit)
     if arguments.json:
-        print(json.dumps([as_json(one) for one in runs], ensure_ascii=False, indent=2))
+        print_json([as_json(one) for one in runs])
     elif runs:
         console().print(runs_table(runs))
     else:
@@ -104,7 +93,7 @@ async def watch(settings: Settings, arguments: argparse.Namespace) -> int:
         await start_host(settings.data_dir, environment())
         while True:
             with suppress(NoHost):
-                async with patrol_events(settings.data_dir, brought()) as all_news:
+                async with patrol_events(settings.data_dir, client_settings("run_patrol")) as all_news:
                     print(f"Watching for patrols of {settings.being!r}. Ctrl-C ends this.", file=sys.stderr, flush=True)
                     async for news in all_news:
                         if arguments.json:
@@ -116,32 +105,15 @@ async def watch(settings: Settings, arguments: argparse.Namespace) -> int:
 
 
 async def ask(settings: Settings, arguments: Mapping[str, Any]) -> dict[str, Any]:
-    """What `run_patrol` answers. Raises `InvalidInput` for what it refuses, and if the host goes."""
-    from mcp.shared.exceptions import MCPError
-    from mcp_types import CallToolResult, TextContent
+    """What `run_patrol` answers. Raises as `ToolClient` does."""
+    with progress_on(console(sys.stderr)) as show_progress:
 
-    from madeleine.server.attach.client import host_client
+        async def on_progress(progress: float, total: float | None, message: str | None) -> None:
+            show_progress(progress, total or 0, message or "")
 
-    with progress_on(console(sys.stderr)) as tell:
-
-        async def told(progress: float, total: float | None, message: str | None) -> None:
-            tell(progress, total or 0, message or "")
-
-        async with host_client(settings.data_dir, environment(), brought(), NAME) as client:
-            try:
-                answer = await client.call_tool("run_patrol", dict(arguments), progress_callback=told)
-            except MCPError as error:
-                gone = "The memory's process went away before the patrol was through; `madeleine patrol runs` tells"
-                message = f"{gone} what became of it ({error.error.message})."
-                answer = CallToolResult(is_error=True, content=[TextContent(type="text", text=message)])
-    if answer.is_error or not isinstance(answer.structured_content, dict):
-        raise InvalidInput("".join(part.text for part in answer.content if isinstance(part, TextContent)))
-    return answer.structured_content
-
-
-def brought() -> dict[str, str]:
-    """As every client of the host brings its own settings; this one needs one tool."""
-    return {name: value for name, value in given(environment()).items() if name != "data_dir"} | {"tools": "run_patrol"}
+        when_lost = "`madeleine patrol runs` tells what became of it."
+        async with host_tool(settings, "run_patrol", command=NAME, when_lost=when_lost) as call:
+            return await call("run_patrol", arguments, on_progress=on_progress)
 
 
 def steps_of(written: str) -> list[str]:

@@ -21,8 +21,9 @@ from madeleine.patrol.run import PatrolEvent
 from madeleine.server import __version__
 from madeleine.server.attach.handshake import HANDSHAKE_SECONDS, LONGEST, PROTOCOL, HostRequest, parse_request, reply
 from madeleine.server.background.patrol_events import EventBroadcast, as_json
+from madeleine.server.mcp.caller import Caller, always
 from madeleine.server.mcp.lines import FINISH_SECONDS, SocketWriter, line_transport
-from madeleine.server.mcp.server import Caller, always, build_server, toolset_of
+from madeleine.server.mcp.server import build_server, toolset_of
 from madeleine.server.settings.http import HttpSettings
 from madeleine.server.settings.language_model import LlmSettings
 from madeleine.server.settings.settings import Settings, settings_of
@@ -173,7 +174,7 @@ class Host:
                     toolset,
                     always(Caller(BeingId(settings.being))),
                     self._use_cases,
-                    lend=lambda _: self._models.for_client(settings),
+                    language_model_of=lambda _: self._models.for_client(settings),
                     session=hello.session,
                 )
                 await server.run(read, write, server.create_initialization_options())

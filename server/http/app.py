@@ -1,8 +1,7 @@
-"""The ASGI application: an MCP server behind its guard, its gate and its limits."""
+"""The ASGI application: an MCP server behind authentication and limits."""
 
 from __future__ import annotations
 
-import time
 from dataclasses import dataclass
 from typing import Any
 
@@ -22,21 +21,22 @@ from starlette.middleware.cors import CORSMiddleware
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
-from starlette.types import ASGIApp
+from starlette.types import ASGIApp, Receive, Scope, Send
 
-from madeleine.server.http.guard import Guard, allowed
-from madeleine.server.http.identity import Gate, Verifier
-from madeleine.server.http.language_key import LanguageKey
-from madeleine.server.http.limits import Bounded, RateLimit, RateLimited, WholeBody
+from madeleine.server.http.authentication import BearerTokenVerifier, RequireCaller
+from madeleine.server.http.error_responses import error_response
+from madeleine.server.http.language_key import take_language_key
+from madeleine.server.http.limits import RateLimit, RateLimited, buffer_body, limit_concurrency
 from madeleine.server.http.ports import TokenLedger
-from madeleine.server.http.refusals import refusal
-from madeleine.server.http.sse import MESSAGES_PATH, STREAM_PATH, SseStream
-from madeleine.server.http.traffic import Traffic
-from madeleine.server.mcp.server import Caller
+from madeleine.server.http.shutdown import GracefulShutdown
+from madeleine.server.http.transport_security import TransportSecurity, security_settings
+from madeleine.server.mcp.caller import Caller
 from madeleine.server.settings.http import HttpSettings
 
 MCP_PATH = "/mcp"
 HEALTH_PATH = "/health"
+SSE_PATH = "/sse"
+SSE_MESSAGES_PATH = "/messages"
 RETRY_MILLISECONDS = 100
 MAX_CONCURRENT_CALLS = 64
 MAX_SESSIONS = 1_000
@@ -48,13 +48,13 @@ BODY_SECONDS = 30.0
 @dataclass(frozen=True, slots=True)
 class HttpApp:
     asgi: Starlette
-    traffic: Traffic
+    shutdown: GracefulShutdown
 
 
 def build_app(
     server: Server[Any],
     settings: HttpSettings,
-    verifier: Verifier,
+    verifier: BearerTokenVerifier,
     tokens: TokenLedger,
     *,
     anonymous: Caller | None,
@@ -63,20 +63,21 @@ def build_app(
 ) -> HttpApp:
     """`server` is one for all connections, and its lifespan is the application's.
 
-    `anonymous`: who comes in without a token while none was ever made; None if nobody may. `events` keeps what was
-    sent, so that a stream which broke can be taken up again; Madeleine's calls are short and do without.
+    `anonymous`: the caller of a request without a token while no token was ever made; None: such a request is refused.
+    `events` keeps sent messages, so that a broken stream can be resumed; Madeleine's calls are short and do without.
     """
-    traffic = Traffic()
-    server.middleware.append(traffic)
+    shutdown = GracefulShutdown()
+    server.middleware.append(shutdown)
     resource = AnyHttpUrl(settings.resource)
+    metadata_url = build_resource_metadata_url(resource)
     rate = RateLimit(settings.http_rate_per_minute)
 
-    def protected(app: ASGIApp, most: int) -> ASGIApp:
-        whole = WholeBody(app, most_bytes=settings.http_max_body_bytes, most_seconds=BODY_SECONDS)
-        served = Bounded(traffic.through(whole), most)
-        metadata_url = build_resource_metadata_url(resource)
-        gate = Gate(served, tokens, anonymous=anonymous, metadata_url=metadata_url)
-        return RateLimited(gate, rate, clock=time.monotonic)
+    def protected(app: ASGIApp, max_requests: int) -> ASGIApp:
+        """The outermost check is the last one here."""
+        app = buffer_body(app, max_bytes=settings.http_max_body_bytes, max_seconds=BODY_SECONDS)
+        app = limit_concurrency(shutdown.wrap(app), max_requests)
+        app = RequireCaller(app, tokens, anonymous=anonymous, metadata_url=metadata_url)
+        return RateLimited(app, rate)
 
     sessions = StreamableHTTPSessionManager(
         server,
@@ -89,34 +90,41 @@ def build_app(
     routes = [
         Route(HEALTH_PATH, health, methods=["GET"]),
         *metadata_routes(settings, resource),
-        # A stream is open for hours and a call for milliseconds: each kind has a bound of its own.
+        # A stream is open for hours and a call for milliseconds: each kind has a limit of its own.
         Route(MCP_PATH, protected(streamable, MAX_SESSIONS), methods=["GET"]),
         Route(MCP_PATH, protected(streamable, MAX_CONCURRENT_CALLS)),
     ]
     if sse:
-        transport = SseServerTransport(MESSAGES_PATH, max_request_body_size=settings.http_max_body_bytes)
+        # The transport of 2024-11-05: deprecated, for clients that know no other.
+        transport = SseServerTransport(SSE_MESSAGES_PATH, max_request_body_size=settings.http_max_body_bytes)
+
+        async def serve_stream(scope: Scope, receive: Receive, send: Send) -> None:
+            async with transport.connect_sse(scope, receive, send) as (read, write):
+                await server.run(read, write, server.create_initialization_options())
+
+        post_message = protected(transport.handle_post_message, MAX_CONCURRENT_CALLS)
         routes += [
-            Route(STREAM_PATH, protected(SseStream(server, transport), MAX_SESSIONS), methods=["GET"]),
-            Route(MESSAGES_PATH, protected(transport.handle_post_message, MAX_CONCURRENT_CALLS), methods=["POST"]),
+            Route(SSE_PATH, protected(serve_stream, MAX_SESSIONS), methods=["GET"]),
+            Route(SSE_MESSAGES_PATH, post_message, methods=["POST"]),
         ]
     middleware = [
-        Middleware(LanguageKey),
-        Middleware(Guard, settings=allowed(settings)),
+        Middleware(take_language_key),
+        Middleware(TransportSecurity, settings=security_settings(settings)),
         *cors(settings),
         Middleware(AuthenticationMiddleware, backend=BearerAuthBackend(verifier, resource_server_url=resource)),
     ]
     asgi = Starlette(
         routes=routes,
         middleware=middleware,
-        exception_handlers={HTTPException: in_our_words, Exception: unforeseen},
+        exception_handlers={HTTPException: http_error, Exception: internal_error},
         lifespan=lambda _: sessions.run(),
     )
     asgi.router.redirect_slashes = False
-    return HttpApp(asgi, traffic)
+    return HttpApp(asgi, shutdown)
 
 
 def cors(settings: HttpSettings) -> list[Middleware]:
-    """For pages of the origins that are configured; others cannot read an answer, even if they could ask."""
+    """For pages of the configured origins; others cannot read an answer, even if they could ask."""
     if not settings.allowed_origins:
         return []
     return [
@@ -132,16 +140,16 @@ def cors(settings: HttpSettings) -> list[Middleware]:
 
 def metadata_routes(settings: HttpSettings, resource: AnyHttpUrl) -> list[Route]:
     """RFC 9728. Without an issuer there is no authorization server to name, which the RFC allows and the SDK does
-    not: then the page is ours."""
+    not: then this page stands in for it."""
     if settings.oauth_issuer:
         # Through the SDK's settings, which keep the issuer as it is written: clients compare it sign by sign.
         written = {"issuer_url": settings.oauth_issuer, "resource_server_url": settings.resource}
         auth = AuthSettings.model_validate(written | {"validate_token_resource": True})
         return create_protected_resource_routes(resource, [auth.issuer_url])
-    about = {"resource": settings.resource, "bearer_methods_supported": ["header"]}
+    document = {"resource": settings.resource, "bearer_methods_supported": ["header"]}
 
     async def metadata(request: Request) -> Response:
-        return JSONResponse(about)
+        return JSONResponse(document)
 
     return [Route(build_resource_metadata_url(resource).path or "/", metadata, methods=["GET"])]
 
@@ -150,13 +158,13 @@ async def health(request: Request) -> Response:
     return JSONResponse({"status": "ok"})
 
 
-async def in_our_words(request: Request, error: Exception) -> Response:
+async def http_error(request: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)
-    answer = refusal(error.status_code, f"{error.detail}.")
-    answer.headers.update(error.headers or {})
-    return answer
+    response = error_response(error.status_code, f"{error.detail}.")
+    response.headers.update(error.headers or {})
+    return response
 
 
-async def unforeseen(request: Request, error: Exception) -> Response:
-    """The traceback is for the log alone, and Starlette passes the error on to it."""
-    return refusal(500, "The request failed inside Madeleine; the server's log tells more.")
+async def internal_error(request: Request, error: Exception) -> Response:
+    """Starlette raises the error again, for the log."""
+    return error_response(500, "The request failed inside Madeleine. The server's log says why.")

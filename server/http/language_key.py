@@ -6,35 +6,36 @@ from pydantic import SecretStr
 from starlette.requests import Request
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from madeleine.server.http.refusals import refusal
-from madeleine.server.mcp.server import Context
+from madeleine.server.http.error_responses import error_response
+from madeleine.server.mcp.caller import Context
 from madeleine.server.settings.language_model import is_valid_key
 
 HEADER = b"x-madeleine-llm-key"
 KEY = "madeleine.llm_key"
-"""Where it stands in a request's ASGI scope, put there by `LanguageKey` and by nothing else."""
+"""Key of the header's value in a request's ASGI scope, set by `take_language_key` alone."""
 
 
-class LanguageKey:
+def take_language_key(app: ASGIApp) -> ASGIApp:
     """Takes it out of the headers before anything can log them; 400 for what cannot be a key."""
 
-    def __init__(self, app: ASGIApp) -> None:
-        self._app = app
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+    async def serve(scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
-            await self._app(scope, receive, send)
+            await app(scope, receive, send)
             return
-        found = [value.decode("latin-1").strip() for name, value in scope["headers"] if name.lower() == HEADER]
-        if len(found) > 1 or not all(map(is_valid_key, found)):
-            await refusal(400, "Send X-Madeleine-LLM-Key once, as one line without spaces.")(scope, receive, send)
+        keys = [value.decode("latin-1").strip() for name, value in scope["headers"] if name.lower() == HEADER]
+        if len(keys) > 1 or not all(map(is_valid_key, keys)):
+            response = error_response(400, "Send X-Madeleine-LLM-Key once, as one line without spaces.")
+            await response(scope, receive, send)
             return
         headers = [(name, value) for name, value in scope["headers"] if name.lower() != HEADER]
-        await self._app(dict(scope, headers=headers) | {KEY: SecretStr("".join(found))}, receive, send)
+        scope = dict(scope, headers=headers) | {KEY: SecretStr("".join(keys))}
+        await app(scope, receive, send)
+
+    return serve
 
 
 def language_key_of(context: Context) -> str:
-    """Of the HTTP request that carried the message, not of its session. "" if it has none."""
+    """The key of the HTTP request that carried the message, not of its session; "" without one."""
     if not isinstance(context.request, Request):
         return ""
     key = context.request.scope.get(KEY)

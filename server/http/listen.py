@@ -1,4 +1,4 @@
-"""A port and uvicorn on it, within a process that has other things to do."""
+"""A listening socket, and uvicorn on it as one task of the process."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ from madeleine.server.mcp.lines import FINISH_SECONDS
 from madeleine.server.settings.http import in_url
 
 CONNECTIONS = 2_000
-"""Open at once, idle ones too; beyond, uvicorn answers 503."""
+"""Open at once, idle ones included; beyond, uvicorn answers 503."""
 BACKLOG = 256
 
 
 class CannotListen(MadeleineError):
-    """The address is taken, or is not this machine's."""
+    """The address is in use, or is not this machine's."""
 
     def __init__(self, host: str, port: int, reason: str) -> None:
         super().__init__(
             f"Madeleine cannot listen on {in_url(host)}:{port} ({reason}). "
-            "Choose another with --host and --port, or end the program that holds it."
+            "Choose another with --host and --port, or end the program that uses it."
         )
         self.host = host
         self.port = port
@@ -34,7 +34,7 @@ class CannotListen(MadeleineError):
 
 @contextmanager
 def bound(host: str, port: int) -> Iterator[socket.socket]:
-    """A socket of our own: uvicorn's way with an address that is taken is to end the process."""
+    """Raises `CannotListen`. Bound here, for uvicorn ends the process if the address is in use."""
     try:
         family, _, _, _, address = socket.getaddrinfo(host.strip("[]"), port, type=socket.SOCK_STREAM)[0]
         listener = socket.create_server(address[:2], family=family, backlog=BACKLOG)
@@ -45,7 +45,7 @@ def bound(host: str, port: int) -> Iterator[socket.socket]:
 
 
 class _Uvicorn(uvicorn.Server):
-    """Without signals, which are the process's and not ours."""
+    """Leaves signals to the process."""
 
     def __init__(self, config: uvicorn.Config, listening: Callable[[], None]) -> None:
         super().__init__(config)
@@ -69,7 +69,7 @@ async def run(
     before_end: Callable[[float], Awaitable[None]],
     listening: Callable[[], None],
 ) -> None:
-    """`before_end` is given the seconds it may take, and is done before the first connection is closed."""
+    """Until `until` is set. `before_end` gets the seconds it may take; connections are closed after it."""
     config = uvicorn.Config(
         app,
         lifespan="on",

@@ -1,4 +1,4 @@
-"""Bearer tokens of our own: `mdl_<id>_<secret>`, of which the ledger knows the id and the secret's hash.
+"""Bearer tokens of our own: `mdl_<id>_<secret>`, of which the ledger stores the id and the secret's hash.
 
 The secret is 256 random bits, so one round of SHA-256 keeps it: there is nothing to guess (spec ruling 12).
 """
@@ -12,24 +12,24 @@ import secrets
 from dataclasses import dataclass, field
 from datetime import datetime
 
+from madeleine.memory.bearer_tokens import BearerToken, BearerTokenId
 from madeleine.memory.model import BeingId
-from madeleine.memory.roles import Role
-from madeleine.memory.tokens import Token, TokenId
+from madeleine.memory.scope import Role
 from madeleine.server.http.ports import TokenLedger
 
 PREFIX = "mdl_"
-_WRITTEN = re.compile(r"mdl_([0-9a-f]{12})_([A-Za-z0-9_-]{43})")
+_BEARER = re.compile(r"mdl_([0-9a-f]{12})_([A-Za-z0-9_-]{43})")
 _BEING = re.compile(r"[^\x00-\x1f\ud800-\udfff]{1,200}")
 
 
 @dataclass(frozen=True, slots=True)
-class Minted:
-    token: Token
-    written: str = field(repr=False)
-    """What the holder sends. It is nowhere else."""
+class NewBearerToken:
+    token: BearerToken
+    bearer: str = field(repr=False)
+    """The text that the holder sends. It is stored nowhere."""
 
 
-def mint(
+def create_token(
     being_id: BeingId,
     *,
     role: Role,
@@ -38,11 +38,11 @@ def mint(
     name: str,
     expires_at: datetime | None,
     now: datetime,
-) -> Minted:
+) -> NewBearerToken:
     id_, secret = secrets.token_hex(6), secrets.token_urlsafe(32)
-    token = Token(
-        id=TokenId(id_),
-        secret_hash=hashed(secret),
+    token = BearerToken(
+        id=BearerTokenId(id_),
+        secret_hash=hash_secret(secret),
         being_id=being_id,
         role=role,
         read_only=read_only,
@@ -51,24 +51,24 @@ def mint(
         created_at=now,
         expires_at=expires_at,
     )
-    return Minted(token, f"{PREFIX}{id_}_{secret}")
+    return NewBearerToken(token, f"{PREFIX}{id_}_{secret}")
 
 
-def hashed(secret: str) -> bytes:
+def hash_secret(secret: str) -> bytes:
     return hashlib.sha256(secret.encode()).digest()
 
 
-async def recognised(written: str, ledger: TokenLedger, *, now: datetime) -> Token | None:
-    """The token if it is one of ours and valid now. For which resource, the caller has to ask."""
-    found = _WRITTEN.fullmatch(written)
-    if found is None:
+async def find_valid_token(bearer: str, ledger: TokenLedger, *, now: datetime) -> BearerToken | None:
+    """None if it is not one of ours, or not valid now. Its resource is not checked here."""
+    match = _BEARER.fullmatch(bearer)
+    if match is None:
         return None
-    token = await ledger.find(TokenId(found[1]))
+    token = await ledger.find(BearerTokenId(match[1]))
     expected = token.secret_hash if token else bytes(32)
-    same = hmac.compare_digest(hashed(found[2]), expected)
-    return token if token and same and token.valid(now) else None
+    is_secret = hmac.compare_digest(hash_secret(match[2]), expected)
+    return token if token and is_secret and token.valid(now) else None
 
 
-def being_of(name: object) -> BeingId | None:
-    """None for what cannot be a being's name: 1 to 200 characters, none of them a control character."""
+def parse_being_id(name: object) -> BeingId | None:
+    """None unless it is a string of 1 to 200 characters, none of them a control character."""
     return BeingId(name) if isinstance(name, str) and _BEING.fullmatch(name) else None

@@ -3,36 +3,33 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 
 import mcp_types as types
 from mcp.server.lowlevel import Server
 from mcp.shared.exceptions import MCPError
 
 from madeleine.memory.errors import InvalidInput, MadeleineError
-from madeleine.memory.model import BeingId
+from madeleine.server.mcp.caller import CallerOf, Context
 from madeleine.tools import memory_context, resources
 from madeleine.tools.arguments import printable
 from madeleine.tools.replies import crash
 from madeleine.tools.tool import Call
 
-if TYPE_CHECKING:
-    from madeleine.server.mcp.server import Context
-
 T = TypeVar("T")
 
 
-class Offered:
-    """`being_of` says whose the connection is, `call_of` opens the memory for it."""
+class PromptsAndResources:
+    """`call_of` opens the memory for a connection."""
 
     def __init__(
         self,
-        being_of: Callable[[Context], BeingId],
+        caller_of: CallerOf,
         call_of: Callable[[Context], Awaitable[Call]],
         *,
         max_text_chars: int,
     ) -> None:
-        self._being_of = being_of
+        self._caller_of = caller_of
         self._call_of = call_of
         self._max_text_chars = max_text_chars
 
@@ -54,29 +51,29 @@ class Offered:
         async def get(call: Call) -> types.GetPromptResult:
             return await memory_context.get(call, params.arguments or {}, max_text_chars=self._max_text_chars)
 
-        return await self._done(params.name, context, get)
+        return await self._run(params.name, context, get)
 
     async def list_resources(self, context: Context, params: types.PaginatedRequestParams) -> types.ListResourcesResult:
-        return types.ListResourcesResult(resources=resources.of_being(self._being_of(context)))
+        return types.ListResourcesResult(resources=resources.of_being(self._caller_of(context).being_id))
 
     async def list_templates(
         self, context: Context, params: types.PaginatedRequestParams
     ) -> types.ListResourceTemplatesResult:
-        """Every resource there is, is listed."""
+        """None: every resource is listed."""
         return types.ListResourceTemplatesResult(resource_templates=[])
 
     async def read_resource(
         self, context: Context, params: types.ReadResourceRequestParams
     ) -> types.ReadResourceResult:
-        found = resources.named(params.uri, self._being_of(context))
-        if found is None:
+        resource = resources.named(params.uri, self._caller_of(context).being_id)
+        if resource is None:
             raise MCPError(types.INVALID_PARAMS, "Resource not found", {"uri": printable(params.uri)})
-        text = await self._done(f"{resources.SCHEME}://{found.name}", context, found.read)
-        content = types.TextResourceContents(uri=params.uri, mime_type=found.mime_type, text=text)
+        text = await self._run(f"{resources.SCHEME}://{resource.name}", context, resource.read)
+        content = types.TextResourceContents(uri=params.uri, mime_type=resource.mime_type, text=text)
         return types.ReadResourceResult(contents=[content])
 
-    async def _done(self, what: str, context: Context, work: Callable[[Call], Awaitable[T]]) -> T:
-        """As a tool's call: what was foreseen says what to do, no traceback reaches a client."""
+    async def _run(self, name: str, context: Context, work: Callable[[Call], Awaitable[T]]) -> T:
+        """As for a tool call: expected errors say what to do, no traceback reaches a client."""
         try:
             return await work(await self._call_of(context))
         except InvalidInput as error:
@@ -84,5 +81,5 @@ class Offered:
         except MadeleineError as error:
             raise MCPError(types.INTERNAL_ERROR, str(error)) from error
         except Exception as error:
-            said = "".join(part.text for part in crash(what, error).content if isinstance(part, types.TextContent))
-            raise MCPError(types.INTERNAL_ERROR, said) from error
+            message = "".join(part.text for part in crash(name, error).content if isinstance(part, types.TextContent))
+            raise MCPError(types.INTERNAL_ERROR, message) from error

@@ -13,8 +13,9 @@ import anyio
 from madeleine.memory.model import BeingId
 from madeleine.server.background.memory_thread import memory_thread
 from madeleine.server.background.patrol_schedule import scheduled_patrols
+from madeleine.server.mcp.caller import Caller, always
 from madeleine.server.mcp.lines import stdio_transport
-from madeleine.server.mcp.server import Caller, always, build_server, toolset_of
+from madeleine.server.mcp.server import build_server, toolset_of
 from madeleine.server.settings.settings import Settings
 from madeleine.server.wiring.language_models import LanguageModels
 from madeleine.server.wiring.lazy_memory import LazyMemory
@@ -38,7 +39,7 @@ async def serve_stdio(settings: Settings) -> None:
                 toolset,
                 always(Caller(BeingId(settings.being))),
                 memory.use_cases,
-                lend=lambda _: models.for_process(),
+                language_model_of=lambda _: models.for_process(),
             )
             await server.run(read, write, server.create_initialization_options())
 

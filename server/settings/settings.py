@@ -1,6 +1,6 @@
-"""Settings, from the environment (`MADELEINE_…`) and from `madeleine.toml` in the data directory; the environment wins.
+"""Settings (spec O6), from the environment (`MADELEINE_…`) and `madeleine.toml` in the data directory.
 
-`server.settings.environment` alone reads the environment. A setting of a configuration has the default of that
+The environment wins; `server.settings.environment` alone reads it. A setting of a configuration has the default of that
 configuration.
 """
 
@@ -15,7 +15,7 @@ from pydantic_core import PydanticCustomError
 
 from madeleine.inference.packaged import NAME as PACKAGED_MODEL
 from madeleine.memory.context.context import TOKEN_LIMIT
-from madeleine.memory.context.flags import ContextFlags
+from madeleine.memory.context.values import ContextFlags
 from madeleine.memory.errors import InvalidInput
 from madeleine.memory.recall.recall import RecallConfig
 from madeleine.memory.rules.dynamics.importance import THRESHOLD

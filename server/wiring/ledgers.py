@@ -25,7 +25,7 @@ async def notes_inbox(settings: Settings) -> AsyncIterator[NoteLedger]:
     """The ledger alone: it may be opened beside a running server, the index may not."""
     settings.data_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
     async with open_ledger(settings.data_dir / LEDGER) as ledger:
-        yield ledger
+        yield ledger.profile
 
 
 @asynccontextmanager
@@ -33,14 +33,14 @@ async def chat_history(settings: Settings) -> AsyncIterator[Observe]:
     """The ledger alone, as for the inbox: messages need no index."""
     settings.data_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
     async with open_ledger(settings.data_dir / LEDGER) as ledger:
-        yield Observe(ledger, now=utc_now, redact=redaction(settings))
+        yield Observe(ledger.conversations, now=utc_now, redact=redaction(settings))
 
 
 @asynccontextmanager
 async def audit_trail(settings: Settings) -> AsyncIterator[AuditReader]:
     """The ledger alone, as for the inbox. Raises `InvalidInput` where there is none."""
     async with _ledger_for_reading(settings) as ledger:
-        yield ledger
+        yield ledger.audit
 
 
 @asynccontextmanager
@@ -56,7 +56,7 @@ async def _ledger_for_reading(settings: Settings) -> AsyncIterator[Ledger]:
 async def patrol_runs(settings: Settings) -> AsyncIterator[PatrolLedger]:
     """The ledger alone, as for the audit. Raises `InvalidInput` where there is none."""
     async with _ledger_for_reading(settings) as ledger:
-        yield ledger
+        yield ledger.patrols
 
 
 @asynccontextmanager

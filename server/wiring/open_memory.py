@@ -14,8 +14,8 @@ from typing import Protocol
 
 from madeleine.inference.dense import DenseEmbedder
 from madeleine.memory.errors import IndexNeedsRebuild
-from madeleine.memory.ingest.erasure import Erasure
 from madeleine.memory.ingest.index_keeper import IndexKeeper, Progress
+from madeleine.memory.ingest.scrubbing import Scrubber
 from madeleine.memory.model import ModelName
 from madeleine.memory.ports import Embedder, Index
 from madeleine.memory.watch.thread import MemoryThread
@@ -88,8 +88,8 @@ async def open_memory(
         stack.push_async_callback(index.close)
         if reranker := reranker_of(settings, settings.data_dir / MODELS):
             stack.push_async_callback(reranker.close)
-        erasure = Erasure(ledger, keeper, index)
-        work = IndexUpkeep(keeper, index, embedder.warm_up, erasure)
+        scrubber = Scrubber(ledger.erasure, keeper, index)
+        work = IndexUpkeep(keeper, index, embedder.warm_up, scrubber)
         if background:
             await stack.enter_async_context(_running(work))
 
@@ -101,7 +101,7 @@ async def open_memory(
                 embedder=embedder,
                 reranker=reranker,
                 keeper=keeper,
-                erasure=erasure,
+                scrubber=scrubber,
                 wake=work.wake,
                 on_patrol_event=on_patrol_event,
             )
@@ -132,23 +132,23 @@ async def open_index(
     """The index, equal to the ledger: caught up from its marks, or built anew when it is torn, of another model, in
     another place than before, not finished, or does not hold as many memories as the ledger."""
     place = await _index_place(settings, ledger, await embedder.dimension(), embedder.model)
-    if not rebuild and await ledger.setting(INDEX_BUILT) == place.name:
+    if not rebuild and await ledger.index_source.setting(INDEX_BUILT) == place.name:
         try:
             async with _closed_on_error(await place.open()) as index:
-                keeper = IndexKeeper(ledger, index, embedder)
+                keeper = IndexKeeper(ledger.index_source, index, embedder)
                 # The last process may have been killed between the ledger and the index.
-                await keeper.take_out([id_ for _, id_ in await ledger.remains()])
+                await keeper.remove_memories([id_ for _, id_ in await ledger.erasure.pending_scrubs()])
                 await keeper.catch_up()
                 await keeper.require_complete()
                 return index, keeper
         except IndexNeedsRebuild as error:
             logger.warning("the index is built anew from the ledger: %s", error)
-    await ledger.set_setting(INDEX_BUILT, None)
+    await ledger.index_source.set_setting(INDEX_BUILT, None)
     async with _closed_on_error(await place.create_anew()) as index:
-        keeper = IndexKeeper(ledger, index, embedder)
+        keeper = IndexKeeper(ledger.index_source, index, embedder)
         await keeper.rebuild(progress)
         await keeper.catch_up()
-        await ledger.set_setting(INDEX_BUILT, place.name)
+        await ledger.index_source.set_setting(INDEX_BUILT, place.name)
         return index, keeper
 
 
@@ -173,10 +173,10 @@ async def _index_place(settings: Settings, ledger: Ledger, dim: int, model: Mode
     from madeleine.storage.qdrant.server import ServerIndex
 
     # Of its own for each ledger: what is built anew is dropped before, and must be nobody else's.
-    collection = await ledger.setting(COLLECTION)
+    collection = await ledger.index_source.setting(COLLECTION)
     if collection is None:
         collection = f"madeleine-{uuid.uuid4().hex}"
-        await ledger.set_setting(COLLECTION, collection)
+        await ledger.index_source.set_setting(COLLECTION, collection)
     on_server = partial(ServerIndex.open, settings.qdrant_url, fingerprint, collection=collection)
     anew = partial(ServerIndex.create_anew, settings.qdrant_url, fingerprint, collection=collection)
     return _IndexPlace(settings.qdrant_url, on_server, anew)

@@ -10,14 +10,14 @@ from datetime import timedelta
 from madeleine.inference.stems import stem
 from madeleine.memory.audit import Audit
 from madeleine.memory.context.context import BuildContext
-from madeleine.memory.context.flags import ContextFlags
 from madeleine.memory.context.profile import EditProfile
+from madeleine.memory.context.values import ContextFlags
 from madeleine.memory.ingest.centroid import Centroids
-from madeleine.memory.ingest.erasure import Erasure
 from madeleine.memory.ingest.forget import Forget
 from madeleine.memory.ingest.index_keeper import IndexKeeper
-from madeleine.memory.ingest.pour import Ingest
+from madeleine.memory.ingest.ingest import Ingest
 from madeleine.memory.ingest.rarity import Rarity
+from madeleine.memory.ingest.scrubbing import Scrubber
 from madeleine.memory.ingest.store import StoreScenes
 from madeleine.memory.ingest.update import UpdateMemory
 from madeleine.memory.model import MemoryId
@@ -27,11 +27,11 @@ from madeleine.memory.recall.ports import Reranker
 from madeleine.memory.recall.recall import Recall
 from madeleine.memory.recall.search import Search
 from madeleine.memory.recall.tagged import MessageSearch
-from madeleine.memory.rules.storing.secrets import Redact, as_it_stands, redacted
-from madeleine.memory.watch.drawn import StoreDrawn
-from madeleine.memory.watch.familiar import Familiar
+from madeleine.memory.rules.storing.secrets import Redact, redact_secrets, without_redaction
+from madeleine.memory.watch.drawn import StoreAgentMemories
 from madeleine.memory.watch.observe import Observe
 from madeleine.memory.watch.remember import Remember
+from madeleine.memory.watch.similar import SimilarMemories
 from madeleine.memory.watch.thread import MemoryThread, ThreadConfig
 from madeleine.patrol.context import PatrolConfig, PatrolServices
 from madeleine.patrol.run import Patrol, PatrolEvent
@@ -52,49 +52,51 @@ class Parts:
     embedder: Embedder
     reranker: Reranker | None
     keeper: IndexKeeper
-    erasure: Erasure
+    scrubber: Scrubber
     wake: Callable[[], None]
     on_patrol_event: Callable[[PatrolEvent], None] | None
 
 
 def build(parts: Parts) -> tuple[UseCases, MemoryThread]:
     settings, ledger, index, embedder = parts.settings, parts.ledger, parts.index, parts.embedder
-    keeper, erasure, redact = parts.keeper, parts.erasure, redaction(parts.settings)
+    keeper, scrubber, redact = parts.keeper, parts.scrubber, redaction(parts.settings)
 
     async def caught_up() -> None:
         parts.wake()  # should it fail now, the background tries again
         await keeper.catch_up()
 
     async def taken_out(ids: Sequence[MemoryId]) -> None:
-        erasure.ask()  # should it fail now, that takes them out
-        await keeper.take_out(ids)
+        scrubber.ask()  # should it fail now, that takes them out
+        await keeper.remove_memories(ids)
 
     turn = asyncio.Lock()
-    store = StoreScenes(ledger, index, embedder, now=utc_now, wrote=parts.wake, redact=redact, turn=turn)
-    familiar = Familiar(ledger, index, embedder)
-    remember = Remember(store, ledger, familiar, day_of=local_day)
-    thread = MemoryThread(ledger, ledger, familiar, remember, now=utc_now, config=thread_config(settings))
-    update = UpdateMemory(ledger, index, embedder, turn, now=utc_now, wrote=parts.wake, redact=redact)
-    forget = Forget(ledger, keeper, erasure, turn, now=utc_now)
-    by_message = MessageSearch(ledger, stem)
+    store = StoreScenes(ledger.memories, index, embedder, now=utc_now, wrote=parts.wake, redact=redact, turn=turn)
+    similar = SimilarMemories(ledger.recall, index, embedder)
+    remember = Remember(store, ledger.memories, similar, day_of=local_day)
+    thread = MemoryThread(
+        ledger.conversations, ledger.costs, similar, remember, now=utc_now, config=thread_config(settings)
+    )
+    update = UpdateMemory(ledger.revisions, index, embedder, turn, now=utc_now, wrote=parts.wake, redact=redact)
+    forget = Forget(ledger.erasure, keeper, scrubber, turn, now=utc_now)
+    by_message = MessageSearch(ledger.search, stem)
     recall = Recall(
-        ledger,
+        ledger.recall,
         index,
         embedder,
         ledger.activations,
         now=utc_now,
         config=recall_config(settings),
         reranker=parts.reranker,
-        costs=ledger,
+        costs=ledger.costs,
         redact=redact,
     )
     use = UseCases(
         store=store,
         ingest=Ingest(
-            ledger,
+            ledger.ingestion,
             store,
             embedder,
-            Centroids(ledger, embedder.model),
+            Centroids(ledger.centroids, embedder.model),
             Rarity(index),
             now=utc_now,
             redact=redact,
@@ -103,11 +105,11 @@ def build(parts: Parts) -> tuple[UseCases, MemoryThread]:
         update=update,
         forget=forget,
         recall=recall,
-        search=Search(ledger, ledger.activations, by_message=by_message, now=utc_now),
-        browse=BrowseMemories(ledger, ledger.activations, now=utc_now),
+        search=Search(ledger.search, ledger.activations, by_message=by_message, now=utc_now),
+        browse=BrowseMemories(ledger.browsing, ledger.activations, now=utc_now),
         patrol=Patrol(
             PatrolServices(
-                ledger=ledger,
+                ledger=ledger.patrols,
                 words=index,
                 embedder=embedder,
                 now=utc_now,
@@ -123,14 +125,14 @@ def build(parts: Parts) -> tuple[UseCases, MemoryThread]:
         ),
         audit=Audit(ledger.activations, now=utc_now),
         observe=Observe(
-            ledger,
-            StoreDrawn(remember, ledger),
+            ledger.conversations,
+            StoreAgentMemories(remember, ledger.memories),
             now=utc_now,
             redact=redact,
             appended=thread.wake,
         ),
         context=BuildContext(
-            ledger,
+            ledger.context,
             recall,
             by_message,
             embedder,
@@ -140,13 +142,13 @@ def build(parts: Parts) -> tuple[UseCases, MemoryThread]:
             flags=context_flags(settings),
             token_limit=settings.context_token_limit,
         ),
-        profile=EditProfile(ledger, store, update, forget, now=utc_now, redact=redact),
+        profile=EditProfile(ledger.profile, store, update, forget, now=utc_now, redact=redact),
     )
     return use, thread
 
 
 def redaction(settings: Settings) -> Redact:
-    return redacted if settings.redact else as_it_stands
+    return redact_secrets if settings.redact else without_redaction
 
 
 def patrol_config(settings: Settings) -> PatrolConfig:

@@ -1,4 +1,4 @@
-"""What the index holds, in words that both engines understand."""
+"""The schema of the index, for both engines: dense and BM25 vectors, payload, model (spec O13, ruling 6)."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from typing import Any
 
 from madeleine.memory.candidates import IndexPoint, RankingFeatures, WordingSignals
 from madeleine.memory.model import LIVING, ModelName
-from madeleine.memory.rules.ranking.signals import signals
+from madeleine.memory.rules.ranking.wording import wording_signals
 from madeleine.memory.text.folding import fold
-from madeleine.storage.qdrant.words import WORDS_VERSION
+from madeleine.storage.qdrant.bm25 import WORDS_VERSION
 
-SCHEMA_VERSION = 3
+SCHEMA_VERSION = 4
 """Raise it when vectors, payload or their indexes change: an index of another version is rebuilt."""
 
 DENSE = "dense"
@@ -38,7 +38,7 @@ LENGTH = "length"
 TOKENS = "tokens"
 SIGNALS = "signals"
 """Of the action's wording (`packed`)."""
-TRAITS = (SESSION, TURN, ACTORS, EMOTIONS, LENGTH, TOKENS, SIGNALS)
+FEATURES = (SESSION, TURN, ACTORS, EMOTIONS, LENGTH, TOKENS, SIGNALS)
 """What `features` reads."""
 KEYWORD_FIELDS = (BEING, LIVES_IN, STATUS, CATEGORY, CLUSTER, SESSION, THEMES)
 
@@ -83,7 +83,7 @@ def payload(point: IndexPoint) -> dict[str, Any]:
         EMOTIONS: list(memory.emotions),
         LENGTH: len(memory.scene.action.split()),
         TOKENS: point.tokens,
-        SIGNALS: packed(signals(memory.scene.action)),
+        SIGNALS: packed(wording_signals(memory.scene.action)),
     }
     if memory.status in LIVING and not memory.compressed:
         fields[LIVES_IN] = memory.being_id

@@ -1,48 +1,33 @@
 """The index on a Qdrant server, or for tests in qdrant-client's local mode (`":memory:"`).
 
-Same schema, same queries (`asks`) and same terms (`words`) as the embedded one, so the same ranking.
+Same schema, same queries and same terms as the embedded one, so the same ranking. qdrant-client takes 1.2 s to import:
+import this module only where it is used.
 """
 
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager
-from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from uuid import UUID
 
-from madeleine.memory.candidates import CandidatePool, CandidateQuery, IndexPoint, PendingVector
-from madeleine.memory.errors import IndexNeedsRebuild, IndexUnavailable
-from madeleine.memory.model import MemoryId, Status, Vector
-from madeleine.memory.scope import Scope
-from madeleine.storage.qdrant import asks
-from madeleine.storage.qdrant import words as encoder
-from madeleine.storage.qdrant.asks import Ask, Hit, Hits, Statistics, weights_in
-from madeleine.storage.qdrant.filters import Where, memories_of
-from madeleine.storage.qdrant.schema import (
-    BEING,
-    BM25,
-    DENSE,
-    HNSW_BEING_EDGES,
-    HNSW_EF_CONSTRUCT,
-    HNSW_GRAPH_EDGES,
-    KEYWORD_FIELDS,
-    TIME,
-    TRAITS,
-    Fingerprint,
-    features,
-    payload,
-)
+from httpx import HTTPError
+from qdrant_client import AsyncQdrantClient
+from qdrant_client import models as qm
+from qdrant_client.common.client_exceptions import QdrantException
+from qdrant_client.http.exceptions import ApiException
 
-if TYPE_CHECKING:  # qdrant-client takes 1.2 s to import
-    from qdrant_client import AsyncQdrantClient
-    from qdrant_client import models as qm
+from madeleine.memory.candidates import IndexPoint
+from madeleine.memory.errors import IndexNeedsRebuild, IndexUnavailable
+from madeleine.memory.model import MemoryId
+from madeleine.memory.scope import Scope
+from madeleine.storage.qdrant import bm25, schema
+from madeleine.storage.qdrant.queries import Hit, HybridIndex, IdfByTerm, PointFilter, PointQuery, weights_in
 
 _TIMEOUT_SECONDS = 10
-_NEAREST_EF = 128
 
 
-class ServerIndex:
+class ServerIndex(HybridIndex):
     """`memory.ports.Index` on one collection. A server minds its own disk: `flush` and `optimize` do nothing."""
 
     def __init__(self, client: AsyncQdrantClient, collection: str, *, local: bool) -> None:
@@ -53,28 +38,37 @@ class ServerIndex:
 
     @classmethod
     async def open(
-        cls, location: str, fingerprint: Fingerprint, *, collection: str = "madeleine", api_key: str | None = None
+        cls,
+        location: str,
+        fingerprint: schema.Fingerprint,
+        *,
+        collection: str = "madeleine",
+        api_key: str | None = None,
     ) -> ServerIndex:
         """`location` is a URL, or a directory or `":memory:"` for local mode. Creates the collection if there is none.
 
         Raises `IndexNeedsRebuild` if it was made with another fingerprint, `IndexUnavailable` if the server does not
         answer.
         """
-        index = cls(_connect(location, api_key), collection, local="://" not in location)
+        index = cls(_connect(location), collection, local="://" not in location)
         async with index._closed_on_failure():
             if not await index._client.collection_exists(collection):
                 await index._create(fingerprint)
-            made_with = await index._fingerprint()
-        if made_with != fingerprint.to_json():
-            await index.close()
-            raise IndexNeedsRebuild("The collection was made with another model or schema.")
+            metadata = (await index._client.get_collection(collection)).config.metadata or {}
+            if metadata.get("fingerprint") != fingerprint.to_json():
+                raise IndexNeedsRebuild("The collection was made with another model or schema.")
         return index
 
     @classmethod
     async def create_anew(
-        cls, location: str, fingerprint: Fingerprint, *, collection: str = "madeleine", api_key: str | None = None
+        cls,
+        location: str,
+        fingerprint: schema.Fingerprint,
+        *,
+        collection: str = "madeleine",
+        api_key: str | None = None,
     ) -> ServerIndex:
-        index = cls(_connect(location, api_key), collection, local="://" not in location)
+        index = cls(_connect(location), collection, local="://" not in location)
         async with index._closed_on_failure():
             await index._client.delete_collection(collection)
             await index._create(fingerprint)
@@ -89,19 +83,6 @@ class ServerIndex:
         if ids:
             with _client_errors():
                 await self._client.delete(self._collection, list(ids), wait=True)
-
-    async def candidates(self, scope: Scope, query: CandidateQuery, vector: PendingVector) -> CandidatePool:
-        return await asks.candidates(self._answers, self._statistics_of(scope), scope, query, vector)
-
-    async def nearest(
-        self, scope: Scope, vector: Vector, *, limit: int, statuses: Sequence[Status]
-    ) -> list[tuple[MemoryId, float]]:
-        where = Where(being=scope.being_id, statuses=tuple(statuses))
-        [hits] = await self._answers([Ask(where=where, limit=limit, vector=vector, ef=_NEAREST_EF)])
-        return [(hit.id, hit.score) for hit in hits]
-
-    async def idf(self, scope: Scope, words: Sequence[str]) -> list[float]:
-        return await asks.idf_of_words(self._answers, self._statistics_of(scope), scope, words)
 
     async def count(self) -> int:
         with _client_errors():
@@ -129,73 +110,62 @@ class ServerIndex:
             await self._client.close()
             raise
 
-    async def _create(self, fingerprint: Fingerprint) -> None:
-        from qdrant_client import models as qm
-
+    async def _create(self, fingerprint: schema.Fingerprint) -> None:
         await self._client.create_collection(
             self._collection,
-            vectors_config={DENSE: qm.VectorParams(size=fingerprint.dim, distance=qm.Distance.COSINE)},
-            sparse_vectors_config={BM25: qm.SparseVectorParams(modifier=qm.Modifier.IDF)},
+            vectors_config={schema.DENSE: qm.VectorParams(size=fingerprint.dim, distance=qm.Distance.COSINE)},
+            sparse_vectors_config={schema.BM25: qm.SparseVectorParams(modifier=qm.Modifier.IDF)},
             hnsw_config=qm.HnswConfigDiff(
-                m=HNSW_GRAPH_EDGES, payload_m=HNSW_BEING_EDGES, ef_construct=HNSW_EF_CONSTRUCT
+                m=schema.HNSW_GRAPH_EDGES, payload_m=schema.HNSW_BEING_EDGES, ef_construct=schema.HNSW_EF_CONSTRUCT
             ),
             metadata={"fingerprint": fingerprint.to_json()},
         )
         if self._local:
             return
-        for name in KEYWORD_FIELDS:
-            tenant = name == BEING
-            schema = qm.KeywordIndexParams(type=qm.KeywordIndexType.KEYWORD, is_tenant=tenant, enable_hnsw=tenant)
-            await self._client.create_payload_index(self._collection, name, schema)
+        for name in schema.KEYWORD_FIELDS:
+            tenant = name == schema.BEING
+            keywords = qm.KeywordIndexParams(type=qm.KeywordIndexType.KEYWORD, is_tenant=tenant, enable_hnsw=tenant)
+            await self._client.create_payload_index(self._collection, name, keywords)
         times = qm.IntegerIndexParams(type=qm.IntegerIndexType.INTEGER, lookup=False, range=True, enable_hnsw=False)
-        await self._client.create_payload_index(self._collection, TIME, times)
+        await self._client.create_payload_index(self._collection, schema.TIME, times)
 
-    async def _fingerprint(self) -> Any:
-        config = (await self._client.get_collection(self._collection)).config
-        return (config.metadata or {}).get("fingerprint")
-
-    async def _answers(self, asks: Sequence[Ask]) -> list[Hits]:
+    async def _run(self, queries: Sequence[PointQuery]) -> list[list[Hit]]:
         with _client_errors():
-            requests = [_request(ask, local=self._local) for ask in asks]
+            requests = [_request(query, local=self._local) for query in queries]
             answers = await self._client.query_batch_points(self._collection, requests)
-            return [[_hit(point, ask) for point in got.points] for ask, got in zip(asks, answers, strict=True)]
+            return [
+                [_hit(point, query) for point in answer.points] for query, answer in zip(queries, answers, strict=True)
+            ]
 
-    def _statistics_of(self, scope: Scope) -> Statistics:
-        # Not remembered: another server may write to the same collection.
-        return Statistics(partial(self._documents_of, scope))
+    def _known_idf(self, scope: Scope) -> IdfByTerm:
+        return {}  # not remembered: another server may write to the same collection
 
-    async def _documents_of(self, scope: Scope) -> int:
+    async def _count_documents(self, scope: Scope) -> int:
         with _client_errors():
-            where = _filter(memories_of(scope, vector=BM25))
+            where = _filter(PointFilter(being=scope.being_id, vector=schema.BM25))
             return (await self._client.count(self._collection, count_filter=where, exact=True)).count
 
 
-def _connect(location: str, api_key: str | None) -> AsyncQdrantClient:
-    from qdrant_client import AsyncQdrantClient
-
+def _connect(location: str) -> AsyncQdrantClient:
     with _client_errors():
         if location == ":memory:":
             return AsyncQdrantClient(location)
         if "://" not in location:
             return AsyncQdrantClient(path=location)
-        return AsyncQdrantClient(location, api_key=api_key, timeout=_TIMEOUT_SECONDS, check_compatibility=False)
+        return AsyncQdrantClient(location, timeout=_TIMEOUT_SECONDS, check_compatibility=False)
 
 
 def _point(point: IndexPoint) -> qm.PointStruct:
-    from qdrant_client import models as qm
-
     vectors: dict[str, Any] = {}
     if point.vector is not None:
-        vectors[DENSE] = point.vector.tolist()
-    indices, values = encoder.document(point.words)
+        vectors[schema.DENSE] = point.vector.tolist()
+    indices, values = bm25.document_terms(point.words)
     if indices:
-        vectors[BM25] = qm.SparseVector(indices=indices, values=values)
-    return qm.PointStruct(id=point.memory.id, vector=vectors, payload=payload(point))
+        vectors[schema.BM25] = qm.SparseVector(indices=indices, values=values)
+    return qm.PointStruct(id=point.memory.id, vector=vectors, payload=schema.payload(point))
 
 
-def _filter(where: Where) -> qm.Filter:
-    from qdrant_client import models as qm
-
+def _filter(where: PointFilter) -> qm.Filter:
     must: list[qm.Condition] = [
         qm.FieldCondition(
             key=name, match=qm.MatchValue(value=values[0]) if len(values) == 1 else qm.MatchAny(any=list(values))
@@ -209,48 +179,44 @@ def _filter(where: Where) -> qm.Filter:
     return qm.Filter(must=must)
 
 
-def _request(ask: Ask, *, local: bool) -> qm.QueryRequest:
-    from qdrant_client import models as qm
-
-    query: Any
+def _request(query: PointQuery, *, local: bool) -> qm.QueryRequest:
+    nearest: Any
     params: qm.SearchParams | None
-    if ask.vector is not None:
-        using, query = DENSE, ask.vector.tolist()
-        params = None if local else qm.SearchParams(exact=ask.exact, hnsw_ef=ask.ef)
+    if query.vector is not None:
+        using, nearest = schema.DENSE, query.vector.tolist()
+        params = None if local else qm.SearchParams(exact=query.exact, hnsw_ef=query.ef)
     else:
-        indices, values = ask.terms or ([], [])
-        using, query = BM25, qm.SparseVector(indices=indices, values=values)
-        corpus = qm.IdfCorpusParams(corpus=_filter(ask.corpus)) if ask.corpus is not None else None
+        using = schema.BM25
+        nearest = qm.SparseVector(indices=list(query.terms), values=[1.0] * len(query.terms))
+        corpus = qm.IdfCorpusParams(corpus=_filter(query.corpus)) if query.corpus is not None else None
         params = qm.SearchParams(idf=corpus)
     return qm.QueryRequest(
-        query=query,
+        query=nearest,
         using=using,
         params=params,
-        filter=_filter(ask.where),
-        limit=ask.limit,
-        with_vector=[BM25] if ask.weigh else None,
-        with_payload=list(TRAITS) if ask.features else None,
+        filter=_filter(query.where),
+        limit=query.limit,
+        with_vector=[schema.BM25] if query.weights_of else None,
+        with_payload=list(schema.FEATURES) if query.features else None,
     )
 
 
-def _hit(point: qm.ScoredPoint, ask: Ask) -> Hit:
-    vector: Any = point.vector.get(BM25) if isinstance(point.vector, dict) else None
+def _hit(point: qm.ScoredPoint, query: PointQuery) -> Hit:
+    vector: Any = point.vector.get(schema.BM25) if isinstance(point.vector, dict) else None
     return Hit(
         UUID(str(point.id)).int,
         MemoryId(str(point.id)),
         point.score,
-        weights_in(vector, ask.weigh),
-        features(point.payload or {}) if ask.features else None,
+        weights_in(vector, query.weights_of),
+        schema.features(point.payload or {}) if query.features else None,
     )
 
 
 @contextmanager
 def _client_errors() -> Iterator[None]:
-    from httpx import HTTPError
-    from qdrant_client.common.client_exceptions import QdrantException
-    from qdrant_client.http.exceptions import ApiException
-
     try:
         yield
+    except IndexUnavailable:
+        raise
     except (QdrantException, ApiException, HTTPError, ValueError, RuntimeError, OSError) as error:
         raise IndexUnavailable(f"The Qdrant server did not answer as expected: {error}") from error

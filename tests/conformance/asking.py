@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 import mcp_types as types
 
-from madeleine.server.mcp.server import Context
+from madeleine.server.mcp.caller import Context
 from tests.conformance.tools import Answer, Run, said, text
 
 

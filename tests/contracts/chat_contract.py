@@ -48,7 +48,7 @@ async def whole(chat: AnyChat, session_id: str = "s", scope: Scope = ADA) -> lis
 
 
 async def waiting(chat: AnyChat, now: datetime = LATER, limit: int = 9) -> list[tuple[str, int, int]]:
-    return [(one.session_id, one.watched, one.messages) for one in await chat.unwatched(now=now, limit=limit)]
+    return [(one.session_id, one.watched, one.messages) for one in await chat.unwatched_sessions(now=now, limit=limit)]
 
 
 class ChatContract:
@@ -145,12 +145,12 @@ class ChatContract:
         """spec T1"""
         await appended(chat, "one", "two")
         assert await waiting(chat) == [("s", 0, 2)]
-        await chat.watched(ADA, "s", up_to=2)
+        await chat.mark_watched(ADA, "s", up_to=2)
         assert await waiting(chat) == []
         await appended(chat, "three")
         assert await waiting(chat) == [("s", 2, 3)]
-        await chat.watched(ADA, "s", up_to=99)
-        await chat.watched(ADA, "s", up_to=1)
+        await chat.mark_watched(ADA, "s", up_to=99)
+        await chat.mark_watched(ADA, "s", up_to=1)
         assert await waiting(chat) == []
 
     async def test_who_waits_longest_is_looked_at_first(self, chat: AnyChat) -> None:
@@ -160,28 +160,28 @@ class ChatContract:
         await appended(chat, "2", session_id="a", scope=BOB, stored_at=NOW + 3 * SECOND)
         assert await waiting(chat) == [("a", 0, 2), ("b", 0, 1), ("c", 0, 1)]
         assert await waiting(chat, limit=1) == [("a", 0, 2)]
-        await chat.watched(BOB, "a", up_to=1)
+        await chat.mark_watched(BOB, "a", up_to=1)
         assert await waiting(chat) == [("b", 0, 1), ("c", 0, 1), ("a", 1, 2)]
 
     async def test_what_failed_is_tried_again_when_it_is_due(self, chat: AnyChat) -> None:
         await appended(chat, "one")
-        await chat.watch_failed(ADA, "s", next_try=LATER)
-        await chat.watch_failed(ADA, "s", next_try=LATER)
+        await chat.record_watch_failure(ADA, "s", next_try=LATER)
+        await chat.record_watch_failure(ADA, "s", next_try=LATER)
         await appended(chat, "two")
-        assert await chat.unwatched(now=LATER - SECOND, limit=9) == []
-        [found] = await chat.unwatched(now=LATER, limit=9)
+        assert await chat.unwatched_sessions(now=LATER - SECOND, limit=9) == []
+        [found] = await chat.unwatched_sessions(now=LATER, limit=9)
         assert (found.being_id, found.watched, found.messages, found.failures) == (ADA.being_id, 0, 2, 2)
-        await chat.watched(ADA, "s", up_to=1)
-        [found] = await chat.unwatched(now=LATER, limit=9)
+        await chat.mark_watched(ADA, "s", up_to=1)
+        [found] = await chat.unwatched_sessions(now=LATER, limit=9)
         assert (found.watched, found.failures) == (1, 0)
 
     async def test_what_is_put_off_waits_and_has_not_failed(self, chat: AnyChat) -> None:
         await appended(chat, "one")
         await appended(chat, "Bob's", scope=BOB)
-        await chat.watch_later(ADA, "s", next_try=LATER)
-        [theirs] = await chat.unwatched(now=LATER - SECOND, limit=9)
+        await chat.postpone_watch(ADA, "s", next_try=LATER)
+        [theirs] = await chat.unwatched_sessions(now=LATER - SECOND, limit=9)
         assert theirs.being_id == BOB.being_id
-        _, found = await chat.unwatched(now=LATER, limit=9)
+        _, found = await chat.unwatched_sessions(now=LATER, limit=9)
         assert (found.being_id, found.watched, found.messages, found.failures) == (ADA.being_id, 0, 1, 0)
 
     async def test_what_comes_watched_does_not_wait_unless_earlier_messages_do(self, chat: AnyChat) -> None:
@@ -205,9 +205,9 @@ class ChatContract:
         assert await whole(chat) == [(0, "Ada's")]
         assert await whole(chat, scope=BOB) == [(0, "Bob's"), (1, "Bob's too")]
         assert [one.text for one in await chat.recent_messages(ADA, limit=9)] == ["Ada's"]
-        await chat.watched(ADA, "s", up_to=1)
-        await chat.watch_failed(ADA, "s", next_try=LATER)
-        [found] = await chat.unwatched(now=LATER, limit=9)
+        await chat.mark_watched(ADA, "s", up_to=1)
+        await chat.record_watch_failure(ADA, "s", next_try=LATER)
+        [found] = await chat.unwatched_sessions(now=LATER, limit=9)
         assert (found.being_id, found.failures) == (BOB.being_id, 0)
 
     # --- what was forgotten
@@ -223,7 +223,7 @@ class ChatContract:
 
     async def test_the_last_position_is_not_given_out_again(self, chat: AnyChat) -> None:
         ids = await appended(chat, "one", "two")
-        await chat.watched(ADA, "s", up_to=2)
+        await chat.mark_watched(ADA, "s", up_to=2)
         await self.erase(chat, [ids[1]])
         await appended(chat, "three")
         assert await whole(chat) == [(0, "one"), (2, "three")]
@@ -231,7 +231,7 @@ class ChatContract:
 
     async def test_nothing_waits_where_all_that_waited_was_erased(self, chat: AnyChat) -> None:
         await appended(chat, "one")
-        await chat.watched(ADA, "s", up_to=1)
+        await chat.mark_watched(ADA, "s", up_to=1)
         await self.erase(chat, await appended(chat, "two", "three"))
         assert await waiting(chat) == []
 
@@ -247,12 +247,12 @@ class ChatContract:
     async def test_a_session_that_was_erased_whole_goes_on_where_it_ended(self, chat: AnyChat) -> None:
         """What is known by its position must not be taken for what was there before."""
         ids = await chat.append(ADA, "s", said("one", "two"), keys=[None, None], title="Tea", interface="cli")
-        await chat.watch_failed(ADA, "s", next_try=LATER)
+        await chat.record_watch_failure(ADA, "s", next_try=LATER)
         await self.erase(chat, ids)
         new = said("three", at=LATER, stored_at=LATER)
         await chat.append(ADA, "s", new, keys=[None], title="Tea", interface="web")
         assert await whole(chat) == [(2, "three")]
-        [found] = await chat.unwatched(now=LATER, limit=9)
+        [found] = await chat.unwatched_sessions(now=LATER, limit=9)
         assert (found.watched, found.messages, found.failures) == (2, 3, 0)
         [session] = await chat.sessions(ADA, limit=9)
         assert (session.title, session.interface, session.messages) == ("", "web", 1)

@@ -30,7 +30,7 @@ from madeleine.memory.ports import Index
 from madeleine.memory.recall.ports import RecallIndex
 from madeleine.memory.scope import Scope
 from madeleine.memory.text.terms import normalize
-from madeleine.storage.qdrant import words as encoder
+from madeleine.storage.qdrant import bm25
 from madeleine.storage.qdrant.schema import Fingerprint
 
 DIM = 8
@@ -114,17 +114,17 @@ async def candidates(index: RecallIndex, scope: Scope, question: Asked) -> Candi
 
 
 def expected_idf(word: str, points: Sequence[IndexPoint]) -> float:
-    [term] = encoder.query(word)[0]
-    having = sum(term in encoder.document(point.words)[0] for point in points)
-    documents = sum(bool(encoder.document(point.words)[0]) for point in points)
+    [term] = bm25.query_terms(word)
+    having = sum(term in bm25.document_terms(point.words)[0] for point in points)
+    documents = sum(bool(bm25.document_terms(point.words)[0]) for point in points)
     return math.log(1 + (documents - having + 0.5) / (having + 0.5))
 
 
 def assert_scores_are_true(pool: CandidatePool, question: Asked, points: Sequence[IndexPoint]) -> None:
     """Every cosine, weight and IDF of `pool` equals what the formulas give over `points`, all of one being."""
     by_id = {point.memory.id: point for point in points}
-    terms = encoder.query(question.words)[0]
-    documents = {id: dict(zip(*encoder.document(by_id[id].words), strict=True)) for id in by_id}
+    terms = bm25.query_terms(question.words)
+    documents = {id: dict(zip(*bm25.document_terms(by_id[id].words), strict=True)) for id in by_id}
     filled = [document for document in documents.values() if document]
     for column, term in enumerate(terms):
         having = sum(term in document for document in filled)

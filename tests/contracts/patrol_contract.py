@@ -23,13 +23,13 @@ from madeleine.memory.patrol_records import (
 from madeleine.memory.rules.dynamics.decay import flagged
 from madeleine.memory.scope import Scope
 from madeleine.patrol.unit_of_work import state_of
-from tests.contracts.forgetting_contract import LATER, ForgetfulLedger, change, stored
+from tests.contracts.any_ledger import AnyLedger
+from tests.contracts.forgetting_contract import LATER, change, stored
 from tests.contracts.ledger_contract import (
     ADA,
     BOB,
     MODEL,
     MOMENT,
-    AnyLedger,
     asked,
     batch,
     cluster,
@@ -46,10 +46,10 @@ TOLD = "Zoé sold a xylophone"
 
 async def run(ledger: AnyLedger, id_: RunId, changes: PatrolChanges) -> None:
     """A patrol of one step."""
-    await ledger.begin_run(ADA, id_, MOMENT)
-    async with ledger.patrol(ADA) as transaction:
+    await ledger.patrols.begin_run(ADA, id_, MOMENT)
+    async with ledger.patrols.patrol(ADA) as transaction:
         await transaction.apply(changes, run=id_, step="consolidate")
-    await ledger.finish_run(ADA, id_, MOMENT, {})
+    await ledger.patrols.finish_run(ADA, id_, MOMENT, {})
 
 
 async def merged(ledger: AnyLedger, id_: RunId, survivor: Memory, absorbed: Memory, *told: str) -> Memory:
@@ -96,18 +96,18 @@ class PatrolContract:
             memory(scope=scope, importance=importance, session_count=cycles, status=status, pinned=pinned)
             for importance, cycles, status, pinned in clocks
         ]
-        await ledger.commit(scope, batch(*all_))
+        await ledger.memories.commit(scope, batch(*all_))
         expected = {
             one.id
             for one in all_
             if one.status
             != flagged(one.status, importance=one.importance, session_count=one.session_count, pinned=one.pinned)
         }
-        assert {one.id for one in await ledger.patrol_reads(scope).with_outdated_status()} == expected
+        assert {one.id for one in await ledger.patrols.patrol_reads(scope).with_outdated_status()} == expected
 
     # --- diary and points
 
-    async def test_a_diary_that_was_written_from_it_goes_with_it_and_others_stay(self, ledger: ForgetfulLedger) -> None:
+    async def test_a_diary_that_was_written_from_it_goes_with_it_and_others_stay(self, ledger: AnyLedger) -> None:
         """spec P8: a derived text may tell it."""
         gone, stays = memory(TOLD), memory("Ann tuned a harp")
         await stored(ledger, gone, stays)
@@ -115,43 +115,41 @@ class PatrolContract:
         day = timedelta(days=1)
         later = entry("Both.", gone, stays, date="2025-03-02", at=day)
         await run(ledger, SECOND, PatrolChanges(diary=later, thoughts=_points("Both.", stays, gone)))
-        erased = await ledger.forget(ADA, [gone.id], at=LATER)
+        erased = await ledger.erasure.forget(ADA, [gone.id], at=LATER)
         assert erased == Erased((gone.id,), (), 1)
-        view = ledger.patrol_reads(ADA)
+        view = ledger.patrols.patrol_reads(ADA)
         assert await view.last_diary() == entry("A harp.", stays)
         assert await view.thoughts() == Thoughts()
-        assert (await ledger.forget(ADA, [stays.id], at=LATER)).diary_entries == 1
+        assert (await ledger.erasure.forget(ADA, [stays.id], at=LATER)).diary_entries == 1
         assert await view.last_diary() is None
 
-    async def test_an_undo_brings_back_no_diary_that_told_of_it(self, ledger: ForgetfulLedger) -> None:
+    async def test_an_undo_brings_back_no_diary_that_told_of_it(self, ledger: AnyLedger) -> None:
         gone, stays = memory(TOLD), memory("Ann tuned a harp")
         await stored(ledger, gone, stays)
         first = PatrolChanges(diary=entry("A xylophone.", gone), thoughts=_points("Xylophones.", gone))
         await run(ledger, FIRST, first)
         second = PatrolChanges(diary=entry("Both.", gone, stays), thoughts=_points("Both.", gone, stays))
         await run(ledger, SECOND, second)
-        await ledger.forget(ADA, [gone.id], at=LATER)
+        await ledger.erasure.forget(ADA, [gone.id], at=LATER)
         for run_id in (SECOND, FIRST):
-            await ledger.undo(ADA, run_id, at=LATER)
-            assert await ledger.patrol_reads(ADA).last_diary() is None
-            assert await ledger.patrol_reads(ADA).thoughts() == Thoughts()
+            await ledger.patrols.undo(ADA, run_id, at=LATER)
+            assert await ledger.patrols.patrol_reads(ADA).last_diary() is None
+            assert await ledger.patrols.patrol_reads(ADA).thoughts() == Thoughts()
 
-    async def test_an_undo_brings_back_the_diary_of_before_that_told_nothing_of_it(
-        self, ledger: ForgetfulLedger
-    ) -> None:
+    async def test_an_undo_brings_back_the_diary_of_before_that_told_nothing_of_it(self, ledger: AnyLedger) -> None:
         gone, stays = memory(TOLD), memory("Ann tuned a harp")
         await stored(ledger, gone, stays)
         await run(ledger, FIRST, PatrolChanges(diary=entry("A harp.", stays), thoughts=_points("Harps.", stays)))
         second = PatrolChanges(diary=entry("Both.", gone, stays), thoughts=_points("Both.", gone, stays))
         await run(ledger, SECOND, second)
-        await ledger.forget(ADA, [gone.id], at=LATER)
-        await ledger.undo(ADA, SECOND, at=LATER)
-        assert await ledger.patrol_reads(ADA).last_diary() == entry("A harp.", stays)
-        assert await ledger.patrol_reads(ADA).thoughts() == _points("Harps.", stays)
+        await ledger.erasure.forget(ADA, [gone.id], at=LATER)
+        await ledger.patrols.undo(ADA, SECOND, at=LATER)
+        assert await ledger.patrols.patrol_reads(ADA).last_diary() == entry("A harp.", stays)
+        assert await ledger.patrols.patrol_reads(ADA).thoughts() == _points("Harps.", stays)
 
     # --- offers
 
-    async def test_open_offers_that_show_it_or_tell_of_it_are_withdrawn(self, ledger: ForgetfulLedger) -> None:
+    async def test_open_offers_that_show_it_or_tell_of_it_are_withdrawn(self, ledger: AnyLedger) -> None:
         """ruling 10"""
         gone, stays = memory(TOLD), memory("Ann tuned a harp")
         await stored(ledger, gone, stays)
@@ -159,35 +157,35 @@ class PatrolContract:
             offer("shows", stays, gone), offer("other", stays, cluster="harps"),
             offer("named", stays, cluster="xylophone"), offer("before", stays, earlier="We sold something."),
         ]  # fmt: skip
-        await ledger.store_requests(ADA, offers, at=MOMENT)
-        await ledger.store_requests(BOB, [offer("theirs", stays, gone)], at=MOMENT)
-        await ledger.forget(ADA, [gone.id], at=LATER)
+        await ledger.patrols.store_requests(ADA, offers, at=MOMENT)
+        await ledger.patrols.store_requests(BOB, [offer("theirs", stays, gone)], at=MOMENT)
+        await ledger.erasure.forget(ADA, [gone.id], at=LATER)
         asked_for = [one.id for one in offers]
-        assert [one.id for one in await ledger.patrol_reads(ADA).requests(asked_for)] == ["other"]
-        assert len(await ledger.patrol_reads(BOB).requests([DecisionRequestId("theirs")])) == 1
+        assert [one.id for one in await ledger.patrols.patrol_reads(ADA).requests(asked_for)] == ["other"]
+        assert len(await ledger.patrols.patrol_reads(BOB).requests([DecisionRequestId("theirs")])) == 1
 
     # --- summaries
 
-    async def test_what_a_forgotten_summary_stood_for_is_recalled_again(self, ledger: ForgetfulLedger) -> None:
+    async def test_what_a_forgotten_summary_stood_for_is_recalled_again(self, ledger: AnyLedger) -> None:
         """spec L3, ruling 11"""
         one, two = memory("one"), memory("two")
         await stored(ledger, one, two)
         summary = await self._summarised(ledger, FIRST, one, two)
         assert (await the(ledger, one)).compressed_into == summary.id
-        await ledger.clear_marks([mark for mark, _ in await ledger.pending(limit=9)])
-        assert await ledger.forget(ADA, [summary.id], at=LATER) == Erased((summary.id,), (one.id, two.id))
+        await ledger.index_source.clear_marks([mark for mark, _ in await ledger.index_source.pending(limit=9)])
+        assert await ledger.erasure.forget(ADA, [summary.id], at=LATER) == Erased((summary.id,), (one.id, two.id))
         assert [await the(ledger, one), await the(ledger, two)] == [one, two]
-        assert {id_ for _, id_ in await ledger.pending(limit=9)} == {one.id, two.id}
-        await ledger.undo(ADA, FIRST, at=LATER)
+        assert {id_ for _, id_ in await ledger.index_source.pending(limit=9)} == {one.id, two.id}
+        await ledger.patrols.undo(ADA, FIRST, at=LATER)
         assert [await the(ledger, one), await the(ledger, two)] == [one, two]
 
-    async def test_the_summary_of_what_is_forgotten_stays_and_is_told(self, ledger: ForgetfulLedger) -> None:
+    async def test_the_summary_of_what_is_forgotten_stays_and_is_told(self, ledger: AnyLedger) -> None:
         one, two = memory("one"), memory("two")
         await stored(ledger, one, two)
         summary = await self._summarised(ledger, FIRST, one, two)
-        assert await ledger.forget(ADA, [one.id], at=LATER) == Erased((one.id,), (summary.id,))
+        assert await ledger.erasure.forget(ADA, [one.id], at=LATER) == Erased((one.id,), (summary.id,))
         assert (await the(ledger, two)).compressed_into == summary.id
-        both = await ledger.forget(ADA, [two.id, summary.id], at=LATER)
+        both = await ledger.erasure.forget(ADA, [two.id, summary.id], at=LATER)
         assert both == Erased((two.id, summary.id))
 
     async def _summarised(self, ledger: AnyLedger, id_: RunId, *of: Memory) -> Memory:
@@ -197,89 +195,87 @@ class PatrolContract:
 
     # --- timelines
 
-    async def test_no_survivor_up_the_chain_retells_it(self, ledger: ForgetfulLedger) -> None:
+    async def test_no_survivor_up_the_chain_retells_it(self, ledger: AnyLedger) -> None:
         """spec P4. The first survivor was cleaned, the one that had absorbed that was not."""
         last, middle, first = memory("last"), memory("middle"), memory(TOLD)
         await stored(ledger, last, middle, first, row=vector(1, 0))
         middle = await merged(ledger, FIRST, middle, first)
         await merged(ledger, SECOND, last, middle, "middle", TOLD)
-        erased = await ledger.forget(ADA, [first.id], at=LATER)
+        erased = await ledger.erasure.forget(ADA, [first.id], at=LATER)
         assert set(erased.related) == {middle.id, last.id}
-        assert await ledger.search(ADA, asked("xylophone")) == []
+        assert await ledger.search.search(ADA, asked("xylophone")) == []
         assert (await the(ledger, last)).scene.when == (DatedAction("2025-02-01", "middle"),)
 
-    async def test_a_survivor_of_long_ago_does_not_retell_one_that_came_back(self, ledger: ForgetfulLedger) -> None:
+    async def test_a_survivor_of_long_ago_does_not_retell_one_that_came_back(self, ledger: AnyLedger) -> None:
         """ruling 3: on revival the tie is gone, the timeline is not."""
         survivor, absorbed = memory("An auction"), memory(TOLD)
         await stored(ledger, survivor, absorbed)
         await merged(ledger, FIRST, survivor, absorbed)
         await run(ledger, SECOND, PatrolChanges(states=(state_of(absorbed),)))
         assert (await the(ledger, absorbed)).absorbed_into is None
-        assert (await ledger.forget(ADA, [absorbed.id], at=LATER)).related == (survivor.id,)
+        assert (await ledger.erasure.forget(ADA, [absorbed.id], at=LATER)).related == (survivor.id,)
         assert (await the(ledger, survivor)).scene.when == ()
 
-    async def test_a_timeline_that_cut_it_short_does_not_tell_it_either(self, ledger: ForgetfulLedger) -> None:
+    async def test_a_timeline_that_cut_it_short_does_not_tell_it_either(self, ledger: AnyLedger) -> None:
         survivor, absorbed = memory("An auction"), memory(TOLD + " for a song" * 300)
         await stored(ledger, survivor, absorbed)
         await merged(ledger, FIRST, survivor, absorbed, absorbed.scene.action[:1_999] + "…", "another…")
-        await ledger.forget(ADA, [absorbed.id], at=LATER)
+        await ledger.erasure.forget(ADA, [absorbed.id], at=LATER)
         assert (await the(ledger, survivor)).scene.when == (DatedAction("2025-02-01", "another…"),)
 
-    async def test_what_it_said_before_it_was_changed_and_its_own_dates_are_not_retold(
-        self, ledger: ForgetfulLedger
-    ) -> None:
+    async def test_what_it_said_before_it_was_changed_and_its_own_dates_are_not_retold(self, ledger: AnyLedger) -> None:
         dated = DatedAction("2025-01-31", "Zoé tuned it")
         survivor, absorbed = memory("An auction"), memory(scene=Scene(action=TOLD, when=(dated,)))
         other = memory("Ann tuned a harp", status="dead", absorbed_into=absorbed.id)
         await stored(ledger, survivor, absorbed, other)
         await merged(ledger, FIRST, survivor, absorbed, TOLD, dated.action, other.scene.action)
         await change(ledger, absorbed, text="Zoé kept everything")
-        await ledger.forget(ADA, [absorbed.id], at=LATER)
+        await ledger.erasure.forget(ADA, [absorbed.id], at=LATER)
         # What another one did, that stays, is still told.
         assert (await the(ledger, survivor)).scene.when == (DatedAction("2025-02-01", other.scene.action),)
         assert (await the(ledger, other)).absorbed_into == survivor.id
 
     # --- the journal
 
-    async def test_an_undo_after_it_brings_nothing_of_it_back(self, ledger: ForgetfulLedger) -> None:
+    async def test_an_undo_after_it_brings_nothing_of_it_back(self, ledger: AnyLedger) -> None:
         survivor, absorbed = memory("An auction", importance=0.5), memory(TOLD)
         await stored(ledger, survivor, absorbed, row=vector(1, 0))
         told = await merged(ledger, FIRST, survivor, absorbed)
-        await ledger.forget(ADA, [absorbed.id], at=LATER)
-        assert await ledger.vectors(MODEL, [absorbed.content_hash, told.content_hash]) == {}
-        await ledger.undo(ADA, FIRST, at=LATER)
-        assert await ledger.memories(ADA, [absorbed.id]) == []
+        await ledger.erasure.forget(ADA, [absorbed.id], at=LATER)
+        assert await ledger.memories.vectors(MODEL, [absorbed.content_hash, told.content_hash]) == {}
+        await ledger.patrols.undo(ADA, FIRST, at=LATER)
+        assert await ledger.memories.memories(ADA, [absorbed.id]) == []
         assert await the(ledger, survivor) == survivor
-        assert ids(await ledger.search(ADA, asked("auction"))) == [survivor.id]
+        assert ids(await ledger.search.search(ADA, asked("auction"))) == [survivor.id]
 
-    async def test_the_vectors_of_all_its_earlier_texts_are_gone(self, ledger: ForgetfulLedger) -> None:
+    async def test_the_vectors_of_all_its_earlier_texts_are_gone(self, ledger: AnyLedger) -> None:
         """Those of a survivor before its timeline grew are kept, for an undo."""
         survivor, absorbed = memory(TOLD), memory("An auction")
         await stored(ledger, survivor, absorbed, row=vector(1, 0))
         told = await merged(ledger, FIRST, survivor, absorbed)
-        assert len(await ledger.vectors(MODEL, [survivor.content_hash, told.content_hash])) == 2
-        await ledger.forget(ADA, [survivor.id], at=LATER)
-        assert await ledger.vectors(MODEL, [survivor.content_hash, told.content_hash]) == {}
-        assert list(await ledger.vectors(MODEL, [absorbed.content_hash])) == [absorbed.content_hash]
+        assert len(await ledger.memories.vectors(MODEL, [survivor.content_hash, told.content_hash])) == 2
+        await ledger.erasure.forget(ADA, [survivor.id], at=LATER)
+        assert await ledger.memories.vectors(MODEL, [survivor.content_hash, told.content_hash]) == {}
+        assert list(await ledger.memories.vectors(MODEL, [absorbed.content_hash])) == [absorbed.content_hash]
 
     async def test_what_a_forgotten_survivor_absorbed_lives_again_after_an_undo_and_is_tied_to_nobody(
-        self, ledger: ForgetfulLedger
+        self, ledger: AnyLedger
     ) -> None:
         last, survivor, absorbed = memory("last"), memory("middle"), memory("first")
         await stored(ledger, last, survivor, absorbed)
         survivor = await merged(ledger, FIRST, survivor, absorbed)
         await merged(ledger, SECOND, last, survivor, "middle", "first")
-        await ledger.forget(ADA, [survivor.id], at=LATER)
+        await ledger.erasure.forget(ADA, [survivor.id], at=LATER)
         assert (await the(ledger, absorbed)).absorbed_into == last.id
-        await ledger.undo(ADA, FIRST, at=LATER)
+        await ledger.patrols.undo(ADA, FIRST, at=LATER)
         now = await the(ledger, absorbed)
         assert (now.status, now.absorbed_into) == ("active", None)
 
-    async def test_a_cluster_that_an_undo_brings_back_tells_nothing_of_it(self, ledger: ForgetfulLedger) -> None:
+    async def test_a_cluster_that_an_undo_brings_back_tells_nothing_of_it(self, ledger: AnyLedger) -> None:
         """Neither its name nor its mean, which may be the very vector of what is forgotten."""
         gone, stays = memory(TOLD), memory("Ann tuned a harp")
         rows = {gone.content_hash: vector(1, 0), stays.content_hash: vector(0, 1)}
-        await ledger.commit(ADA, batch(gone, stays, vectors=rows))
+        await ledger.memories.commit(ADA, batch(gone, stays, vectors=rows))
         root = cluster("root", "Private", "root", is_root=True)
         mean = vector(*np.sqrt([0.5, 0.5]))
         named = cluster("c", "harp & xylophone", "root", vector=mean, model=MODEL)
@@ -287,9 +283,9 @@ class PatrolContract:
         await run(ledger, FIRST, PatrolChanges(clusters=(root, named), states=in_c))
         at_root = tuple(replace(one, cluster_id=root.id) for one in in_c)
         await run(ledger, SECOND, PatrolChanges(removed_clusters=(named.id,), states=at_root))
-        await ledger.forget(ADA, [gone.id], at=LATER)
-        await ledger.undo(ADA, SECOND, at=LATER)
-        async with ledger.patrol(ADA) as transaction:
+        await ledger.erasure.forget(ADA, [gone.id], at=LATER)
+        await ledger.patrols.undo(ADA, SECOND, at=LATER)
+        async with ledger.patrols.patrol(ADA) as transaction:
             [found] = [one for one in await transaction.clusters() if one.id == "c"]
             assert [one.id for one in await everyone(ledger, transaction)] == [stays.id]
         assert "xylophone" not in found.name

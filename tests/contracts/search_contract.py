@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
-from typing import Any, Protocol
+from typing import Any
 from uuid import UUID
 
 import pytest
@@ -17,12 +17,11 @@ from madeleine.memory.chat import MessageId
 from madeleine.memory.keyword_search import KeywordQuery, SearchHit, SearchSource, Tag, TagMatches, TagQuery
 from madeleine.memory.model import BeingId, Memory, Provenance
 from madeleine.memory.patrol_records import DiaryEntry, PatrolChanges
-from madeleine.memory.recall.ports import TagLedger
 from madeleine.memory.rules.searching.tag_forms import holds, tag_of
 from madeleine.memory.scope import Scope
 from madeleine.memory.text.folding import fold
-from madeleine.memory.watch.ports import ChatLedger
-from tests.contracts.ledger_contract import ADA, BOB, MOMENT, RUN, AnyLedger, apply, asked, batch, ids, memory, note
+from tests.contracts.any_ledger import AnyLedger
+from tests.contracts.ledger_contract import ADA, BOB, MOMENT, RUN, apply, asked, batch, ids, memory, note
 from tests.doubles_chat import a_message
 
 DAY = timedelta(days=1)
@@ -30,28 +29,23 @@ SOURCES: tuple[SearchSource, ...] = ("memories", "diary", "chat", "notes")
 _numbers = itertools.count(1)
 
 
-class SearchedLedger(AnyLedger, ChatLedger, TagLedger, Protocol): ...
-
-
-async def say(ledger: SearchedLedger, text: str, *, at: datetime = MOMENT, scope: Scope = ADA, **other: Any) -> str:
+async def say(ledger: AnyLedger, text: str, *, at: datetime = MOMENT, scope: Scope = ADA, **other: Any) -> str:
     id_ = MessageId(str(UUID(int=10**9 + next(_numbers))))
     message = replace(a_message(text), id=id_, at=at, **other)
-    await ledger.append(scope, "s", [message], keys=[None])
+    await ledger.conversations.append(scope, "s", [message], keys=[None])
     return id_
 
 
-async def write(
-    ledger: SearchedLedger, text: str, *of: Memory, date: str = "2025-03-01", scope: Scope = ADA
-) -> DiaryEntry:
+async def write(ledger: AnyLedger, text: str, *of: Memory, date: str = "2025-03-01", scope: Scope = ADA) -> DiaryEntry:
     sources = tuple(one.id for one in of)
     entry = DiaryEntry(date=date, text=text, sources=sources, written_at=MOMENT + timedelta(hours=9))
     await apply(ledger, PatrolChanges(diary=entry), scope)
     return entry
 
 
-async def keep(ledger: SearchedLedger, text: str = "tea", *, scope: Scope = ADA, **other: Any) -> Memory:
+async def keep(ledger: AnyLedger, text: str = "tea", *, scope: Scope = ADA, **other: Any) -> Memory:
     one = memory(text, scope=scope, **other)
-    await ledger.commit(scope, batch(one))
+    await ledger.memories.commit(scope, batch(one))
     return one
 
 
@@ -70,42 +64,42 @@ def masks(found: list[TagMatches]) -> dict[str, int]:
 class SearchContract:
     # --- by words
 
-    async def test_one_search_finds_in_all_four_sources_newest_first(self, ledger: SearchedLedger) -> None:
+    async def test_one_search_finds_in_all_four_sources_newest_first(self, ledger: AnyLedger) -> None:
         kept = await keep(ledger, happened_at=MOMENT)
         said = await say(ledger, "More TEA?", at=MOMENT + timedelta(minutes=2))
         entry = await write(ledger, "Tea all day.")
-        await ledger.add_note(ADA, noted := note("Buy tea", at=MOMENT + timedelta(minutes=1)))
+        await ledger.profile.add_note(ADA, noted := note("Buy tea", at=MOMENT + timedelta(minutes=1)))
         await keep(ledger, "milk")
-        found = await ledger.search(ADA, asked("tea"))
+        found = await ledger.search.search(ADA, asked("tea"))
         # A day stands at its beginning.
         assert [(hit.source, hit.id) for hit in found] == [
             ("chat", said), ("notes", noted.id), ("memories", kept.id), ("diary", entry.date),
         ]  # fmt: skip
         for source in SOURCES:
-            assert ids(await ledger.search(ADA, asked("tea", sources=(source,)))) == [
+            assert ids(await ledger.search.search(ADA, asked("tea", sources=(source,)))) == [
                 hit.id for hit in found if hit.source == source
             ]
 
-    async def test_a_message_that_is_found_says_who_said_it_when_and_where(self, ledger: SearchedLedger) -> None:
+    async def test_a_message_that_is_found_says_who_said_it_when_and_where(self, ledger: AnyLedger) -> None:
         said = await say(ledger, "Gern, Straßentee!", speaker="Zoé", client="desk", stored_at=MOMENT + DAY)
-        [hit] = await ledger.search(ADA, asked("STRASSENTEE"))
+        [hit] = await ledger.search.search(ADA, asked("STRASSENTEE"))
         assert hit == SearchHit(
             source="chat", id=said, timestamp=MOMENT, text="Gern, Straßentee!", stored_at=MOMENT + DAY,
             provenance=Provenance(tool="chat", client="desk", session_id="s"), actors=("Zoé",),
             position=(1740830400123457, said),
         )  # fmt: skip
-        assert ids(await ledger.search(ADA, asked("zoé"))) == [said]
+        assert ids(await ledger.search.search(ADA, asked("zoé"))) == [said]
         await say(ledger, "nobody's tea", role="assistant")
-        assert [hit.actors for hit in await ledger.search(ADA, asked("nobody"))] == [("assistant",)]
+        assert [hit.actors for hit in await ledger.search.search(ADA, asked("nobody"))] == [("assistant",)]
 
     async def test_a_day_that_is_found_has_the_themes_of_its_memories_the_commonest_first(
-        self, ledger: SearchedLedger
+        self, ledger: AnyLedger
     ) -> None:
         one = await keep(ledger, "x", themes=("Trips", "Food"))
         two = await keep(ledger, "x", themes=("Food",))
         of_bob = await keep(ledger, "x", scope=BOB, themes=("Secret",))
         entry = await write(ledger, "Ate a Madeleine", one, two, of_bob)
-        [hit] = await ledger.search(ADA, asked("madeleine"))
+        [hit] = await ledger.search.search(ADA, asked("madeleine"))
         start = datetime(2025, 3, 1, tzinfo=UTC)
         assert hit == SearchHit(
             source="diary", id="2025-03-01", timestamp=start, text="Ate a Madeleine", stored_at=entry.written_at,
@@ -130,34 +124,34 @@ class SearchContract:
         ],
     )
     async def test_each_filter_narrows_what_has_what_it_asks_for(
-        self, ledger: SearchedLedger, filters: dict[str, Any], expected: str
+        self, ledger: AnyLedger, filters: dict[str, Any], expected: str
     ) -> None:
         """The memory is dead: only memories can be."""
         kept = await keep(ledger, happened_at=MOMENT, themes=("Food",), status="dead")
         await write(ledger, "tea", kept)
         await say(ledger, "tea")
-        await ledger.add_note(ADA, note("tea"))
-        found = await ledger.search(ADA, asked("tea", **filters))
+        await ledger.profile.add_note(ADA, note("tea"))
+        found = await ledger.search.search(ADA, asked("tea", **filters))
         assert {hit.source for hit in found} == set(expected.split())
-        matched = await ledger.tagged(ADA, tagged("tea", **filters))
+        matched = await ledger.search.tagged(ADA, tagged("tea", **filters))
         assert {one.source for one in matched if one.found} == set(expected.split())
 
-    async def test_and_takes_all_terms_from_one_text(self, ledger: SearchedLedger) -> None:
+    async def test_and_takes_all_terms_from_one_text(self, ledger: AnyLedger) -> None:
         both, one = await say(ledger, "tea and milk"), await say(ledger, "tea")
         await write(ledger, "Milk in tea")
         await write(ledger, "Milk", date="2025-03-02")
-        found = await ledger.search(ADA, asked("tea", "milk", mode="and"))
+        found = await ledger.search.search(ADA, asked("tea", "milk", mode="and"))
         assert set(ids(found)) == {both, "2025-03-01"}
-        assert one in ids(await ledger.search(ADA, asked("tea", "milk")))
+        assert one in ids(await ledger.search.search(ADA, asked("tea", "milk")))
 
-    async def test_a_diary_longer_than_one_reading_is_searched_to_its_first_day(self, ledger: SearchedLedger) -> None:
+    async def test_a_diary_longer_than_one_reading_is_searched_to_its_first_day(self, ledger: AnyLedger) -> None:
         start = datetime(2023, 1, 1, tzinfo=UTC)
-        async with ledger.patrol(ADA) as patrol:
+        async with ledger.patrols.patrol(ADA) as patrol:
             for day in range(430):
                 date, text = (start + day * DAY).date().isoformat(), "milk" if day else "tea"
                 entry = DiaryEntry(date=date, text=text, sources=(), written_at=MOMENT)
                 await patrol.apply(PatrolChanges(diary=entry), run=RUN, step="diary")
-        assert ids(await ledger.search(ADA, asked("tea"))) == ["2023-01-01"]
+        assert ids(await ledger.search.search(ADA, asked("tea"))) == ["2023-01-01"]
 
     @given(
         written=st.lists(
@@ -171,7 +165,7 @@ class SearchContract:
     @settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
     async def test_pages_over_all_sources_join_without_gap_or_repeat(
         self,
-        ledger: SearchedLedger,
+        ledger: AnyLedger,
         written: list[tuple[int, str, SearchSource]],
         terms: list[str],
         every: bool,
@@ -192,7 +186,7 @@ class SearchContract:
         )
         query = asked(*terms, mode="and" if every else "or", limit=limit)
         seen: list[str] = []
-        while page := await ledger.search(scope, query):
+        while page := await ledger.search.search(scope, query):
             assert len(page) == min(limit, len(expected) - len(seen))
             seen += ids(page)
             query = replace(query, after=page[-1].position)
@@ -204,47 +198,53 @@ class SearchContract:
     )
     @settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
     async def test_no_terms_and_no_position_make_a_search_fail(
-        self, ledger: SearchedLedger, terms: list[str], after: tuple[int, str] | None
+        self, ledger: AnyLedger, terms: list[str], after: tuple[int, str] | None
     ) -> None:
-        assert len(await ledger.search(ADA, asked(*terms, after=after))) <= 10
+        assert len(await ledger.search.search(ADA, asked(*terms, after=after))) <= 10
 
     # --- by tags
 
-    async def test_a_text_is_marked_with_every_tag_that_it_holds_as_a_word(self, ledger: SearchedLedger) -> None:
+    async def test_a_text_is_marked_with_every_tag_that_it_holds_as_a_word(self, ledger: AnyLedger) -> None:
         both = await keep(ledger, "Running for ramen")
         theme = await keep(ledger, "x", themes=("Ramen shops",))
         part = await keep(ledger, "a brunch of ramenlike rungs")
         said = await say(ledger, "We run!")
         await write(ledger, "Runs.", theme)
-        await ledger.add_note(ADA, noted := note("ramen"))
-        assert masks(await ledger.tagged(ADA, tagged("run", "ramen"))) == {
+        await ledger.profile.add_note(ADA, noted := note("ramen"))
+        assert masks(await ledger.search.tagged(ADA, tagged("run", "ramen"))) == {
             both.id: 0b11, theme.id: 0b10, said: 0b01, "2025-03-01": 0b11, noted.id: 0b10,
         }  # fmt: skip
-        assert part.id not in masks(await ledger.tagged(ADA, tagged("run", "ramen")))
+        assert part.id not in masks(await ledger.search.tagged(ADA, tagged("run", "ramen")))
 
-    async def test_a_related_theme_is_one_of_the_themes_and_no_word(self, ledger: SearchedLedger) -> None:
+    async def test_a_related_theme_is_one_of_the_themes_and_no_word(self, ledger: AnyLedger) -> None:
         has = await keep(ledger, "x", themes=("Food", "x"))
         await keep(ledger, "food", themes=("fast food",))
         await write(ledger, "a day", has)
         query = tagged("ramen", related=("food", "drinks"))
-        assert masks(await ledger.tagged(ADA, query)) == {has.id: 0b10, "2025-03-01": 0b10}
+        assert masks(await ledger.search.tagged(ADA, query)) == {has.id: 0b10, "2025-03-01": 0b10}
 
-    async def test_of_each_mask_the_newest_come_and_the_number_of_all(self, ledger: SearchedLedger) -> None:
+    async def test_of_each_mask_the_newest_come_and_the_number_of_all(self, ledger: AnyLedger) -> None:
         kept = [await keep(ledger, "ramen") for _ in range(4)]
         other = await keep(ledger, "ramen soup")
         said = [await say(ledger, "soup", at=MOMENT + n * DAY) for n in range(3)]
-        of_memories, of_chat = await ledger.tagged(ADA, tagged("ramen", "soup", limit=2, sources=("memories", "chat")))
+        of_memories, of_chat = await ledger.search.tagged(
+            ADA, tagged("ramen", "soup", limit=2, sources=("memories", "chat"))
+        )
         assert masks([of_memories]) == {kept[3].id: 0b01, kept[2].id: 0b01, other.id: 0b11}
         assert of_memories.numbers == {0b01: 4, 0b11: 1}
         assert masks([of_chat]) == {said[2]: 0b10, said[1]: 0b10}
         assert of_chat.numbers == {0b10: 3}
 
-    async def test_no_more_than_the_newest_of_each_source_are_looked_through(self, ledger: SearchedLedger) -> None:
+    async def test_no_more_than_the_newest_of_each_source_are_looked_through(self, ledger: AnyLedger) -> None:
         kept = [await keep(ledger, text) for text in ("ramen", "ramen", "soup")]
         said = [await say(ledger, text, at=MOMENT + n * DAY) for n, text in enumerate(("ramen", "ramen", "soup"))]
         for day in (1, 2, 3):
             await write(ledger, "ramen" if day < 3 else "soup", date=f"2025-03-0{day}")
-        assert set(masks(await ledger.tagged(ADA, tagged("ramen", newest=2)))) == {kept[1].id, said[1], "2025-03-02"}
+        assert set(masks(await ledger.search.tagged(ADA, tagged("ramen", newest=2)))) == {
+            kept[1].id,
+            said[1],
+            "2025-03-02",
+        }
 
     @given(
         text=st.lists(st.sampled_from("run running rung ramen Ramen's *?[ ] _ 寿司 straße art-party é\x1f".split(" "))),
@@ -256,7 +256,7 @@ class SearchContract:
     )  # fmt: skip
     @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
     async def test_the_ledger_and_the_rule_agree_on_what_a_text_holds(
-        self, ledger: SearchedLedger, text: list[str], glue: str, wanted: list[str]
+        self, ledger: AnyLedger, text: list[str], glue: str, wanted: list[str]
     ) -> None:
         scope = Scope(BeingId(f"being {next(_numbers)}"))
         said = glue.join(text) or "nothing"
@@ -265,48 +265,48 @@ class SearchContract:
         entry = await write(ledger, said, scope=scope)
         mask = sum(1 << n for n, tag in enumerate(tags(*wanted)) if holds(fold(said), tag))
         expected = dict.fromkeys((kept.id, message, entry.date), mask) if mask else {}
-        assert masks(await ledger.tagged(scope, tagged(*wanted))) == expected
+        assert masks(await ledger.search.tagged(scope, tagged(*wanted))) == expected
 
-    async def test_hits_come_by_source_and_id(self, ledger: SearchedLedger) -> None:
+    async def test_hits_come_by_source_and_id(self, ledger: AnyLedger) -> None:
         kept, said = await keep(ledger), await say(ledger, "tea")
         entry = await write(ledger, "tea", kept)
-        await ledger.add_note(ADA, noted := note("tea"))
-        found = await ledger.search(ADA, asked("tea"))
+        await ledger.profile.add_note(ADA, noted := note("tea"))
+        found = await ledger.search.search(ADA, asked("tea"))
         wanted: list[tuple[SearchSource, str]] = [
             ("memories", kept.id), ("chat", said), ("diary", entry.date), ("notes", noted.id),
             ("memories", said), ("notes", "unknown"), ("diary", "yesterday"),
         ]  # fmt: skip
-        by_id = await ledger.hits(ADA, wanted)
+        by_id = await ledger.search.hits(ADA, wanted)
         assert sorted(by_id, key=lambda hit: hit.id) == sorted(found, key=lambda hit: hit.id)
-        assert await ledger.hits(ADA, []) == []
+        assert await ledger.search.hits(ADA, []) == []
 
-    async def test_themes_that_stand_beside_a_tag_are_those_of_recent_memories(self, ledger: SearchedLedger) -> None:
+    async def test_themes_that_stand_beside_a_tag_are_those_of_recent_memories(self, ledger: AnyLedger) -> None:
         await keep(ledger, "x", themes=("Ramen", "Old"), happened_at=MOMENT - DAY)
         await keep(ledger, "x", themes=("Ramen shop", "Food"))
         await keep(ledger, "ramen", themes=("Trips",))  # not among its themes
-        assert await ledger.themes_beside(ADA, tags("ramen"), recent=2) == [("Ramen shop", "Food")]
-        assert len(await ledger.themes_beside(ADA, tags("ramen", "x"), recent=9)) == 2
+        assert await ledger.search.themes_beside(ADA, tags("ramen"), recent=2) == [("Ramen shop", "Food")]
+        assert len(await ledger.search.themes_beside(ADA, tags("ramen", "x"), recent=9)) == 2
 
     # --- whose it is
 
-    async def test_nothing_of_another_being_is_found_in_any_source(self, ledger: SearchedLedger) -> None:
+    async def test_nothing_of_another_being_is_found_in_any_source(self, ledger: AnyLedger) -> None:
         kept = await keep(ledger, themes=("tea", "Secret"), scope=BOB)
         said = await say(ledger, "tea", scope=BOB)
         entry = await write(ledger, "tea", kept, scope=BOB)
         noted = note("tea", scope=BOB)
-        await ledger.add_note(BOB, noted)
+        await ledger.profile.add_note(BOB, noted)
         wanted: list[tuple[SearchSource, str]] = [
             ("memories", kept.id), ("chat", said), ("diary", entry.date), ("notes", noted.id),
         ]  # fmt: skip
-        assert len(await ledger.search(BOB, asked("tea"))) == len(await ledger.hits(BOB, wanted)) == 4
-        assert await ledger.search(ADA, asked("tea")) == []
-        assert masks(await ledger.tagged(ADA, tagged("tea", related=("secret",)))) == {}
-        assert await ledger.hits(ADA, wanted) == []
-        assert await ledger.themes_beside(ADA, tags("tea"), recent=9) == []
-        assert await ledger.themes_beside(BOB, tags("tea"), recent=9) == [("tea", "Secret")]
+        assert len(await ledger.search.search(BOB, asked("tea"))) == len(await ledger.search.hits(BOB, wanted)) == 4
+        assert await ledger.search.search(ADA, asked("tea")) == []
+        assert masks(await ledger.search.tagged(ADA, tagged("tea", related=("secret",)))) == {}
+        assert await ledger.search.hits(ADA, wanted) == []
+        assert await ledger.search.themes_beside(ADA, tags("tea"), recent=9) == []
+        assert await ledger.search.themes_beside(BOB, tags("tea"), recent=9) == [("tea", "Secret")]
 
 
-async def one_of(ledger: SearchedLedger, source: SearchSource, text: str, at: datetime, scope: Scope) -> str:
+async def one_of(ledger: AnyLedger, source: SearchSource, text: str, at: datetime, scope: Scope) -> str:
     """Its id. A day has one entry: a second replaces the first."""
     if source == "memories":
         return (await keep(ledger, text, happened_at=at, scope=scope)).id
@@ -315,5 +315,5 @@ async def one_of(ledger: SearchedLedger, source: SearchSource, text: str, at: da
     if source == "diary":
         return (await write(ledger, text, date=at.date().isoformat(), scope=scope)).date
     noted = note(text, at=at, scope=scope)
-    await ledger.add_note(scope, noted)
+    await ledger.profile.add_note(scope, noted)
     return noted.id

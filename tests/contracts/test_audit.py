@@ -40,14 +40,14 @@ def told(entries: list[AuditEntry]) -> list[tuple[str, str, str, tuple[str, ...]
 
 async def test_every_write_is_audited_by_whom_and_of_what_in_its_own_transaction(ledger: Ledger) -> None:
     one, two = memory("one"), memory("two", provenance=Provenance(tool="import"))
-    await ledger.commit(DESK, batch(one, two))
-    await ledger.commit(DESK, batch(again=(again(one), again(one, "yet again"))))
-    await ledger.add_note(BOB, waiting := note("later", scope=BOB))
+    await ledger.memories.commit(DESK, batch(one, two))
+    await ledger.memories.commit(DESK, batch(again=(again(one), again(one, "yet again"))))
+    await ledger.profile.add_note(BOB, waiting := note("later", scope=BOB))
     fresh = memory("three", provenance=Provenance(tool="notes"))
     await apply(ledger, PatrolChanges(new=(fresh,)))
-    await ledger.begin_run(DESK, RunId("run"), MOMENT)
-    await ledger.finish_run(DESK, RunId("run"), MOMENT + timedelta(seconds=3), {})
-    entries = await ledger.audit(EVERYTHING)
+    await ledger.patrols.begin_run(DESK, RunId("run"), MOMENT)
+    await ledger.patrols.finish_run(DESK, RunId("run"), MOMENT + timedelta(seconds=3), {})
+    entries = await ledger.audit.audit(EVERYTHING)
     assert told(entries) == [
         ("store", "ada", "store", (one.id,)),
         ("store", "ada", "import", (two.id,)),
@@ -63,12 +63,12 @@ async def test_every_write_is_audited_by_whom_and_of_what_in_its_own_transaction
 
 
 async def test_a_write_that_fails_leaves_no_entry_and_no_gap(ledger: Ledger) -> None:
-    await ledger.commit(ADA, batch(memory(key="k")))
+    await ledger.memories.commit(ADA, batch(memory(key="k")))
     with pytest.raises(KeyConflict):
-        await ledger.commit(ADA, batch(memory(key="k")))
-    await ledger.commit(ADA, batch(memory()))
-    assert [entry.seq for entry in await ledger.audit(EVERYTHING)] == [1, 2]
-    assert await ledger.audit_missing() == 0
+        await ledger.memories.commit(ADA, batch(memory(key="k")))
+    await ledger.memories.commit(ADA, batch(memory()))
+    assert [entry.seq for entry in await ledger.audit.audit(EVERYTHING)] == [1, 2]
+    assert await ledger.audit.audit_missing() == 0
 
 
 async def test_a_recall_is_there_at_the_latest_after_the_end(path: Path) -> None:
@@ -76,12 +76,12 @@ async def test_a_recall_is_there_at_the_latest_after_the_end(path: Path) -> None
     async with open_ledger(path) as ledger:
         ledger.activations.record(entry)
         await ledger.activations.flush()
-        [found] = await ledger.audit(EVERYTHING)
+        [found] = await ledger.audit.audit(EVERYTHING)
         assert told([found]) == [("recall", "ada", "recall", ("a", "b"))]
         assert (found.client, found.role, found.at) == ("desk", "senior", MOMENT)
         ledger.activations.record(entry)
     async with open_ledger(path) as ledger:
-        assert [entry.seq for entry in await ledger.audit(EVERYTHING)] == [1, 2]
+        assert [entry.seq for entry in await ledger.audit.audit(EVERYTHING)] == [1, 2]
 
 
 async def test_recalls_that_could_not_be_written_are_written_later_in_order(ledger: Ledger) -> None:
@@ -92,7 +92,7 @@ async def test_recalls_that_could_not_be_written_are_written_later_in_order(ledg
             await ledger.activations.flush()
         ledger.activations.record(audit_entry(ADA, "recall", MOMENT, ids=["last"]))
     await ledger.activations.flush()
-    found = await ledger.audit(AuditQuery(limit=5000))
+    found = await ledger.audit.audit(AuditQuery(limit=5000))
     assert [entry.ids[0] for entry in found] == [*(f"{number}" for number in range(1000)), "last"]
 
 
@@ -107,24 +107,24 @@ async def test_recalls_that_could_not_be_written_are_written_later_in_order(ledg
     ],
 )
 async def test_what_was_audited_cannot_be_changed(ledger: Ledger, path: Path, change: str) -> None:
-    await ledger.commit(ADA, batch(memory()))
-    before = await ledger.audit(EVERYTHING)
+    await ledger.memories.commit(ADA, batch(memory()))
+    before = await ledger.audit.audit(EVERYTHING)
     with (
         closing(sqlite3.connect(path, isolation_level=None)) as other,
         pytest.raises(sqlite3.IntegrityError, match="only be appended to"),
     ):
         other.execute(change)
-    assert await ledger.audit(EVERYTHING) == before
+    assert await ledger.audit.audit(EVERYTHING) == before
 
 
 @pytest.mark.parametrize("removed", ["seq = 1", "seq = 2", "seq = 3", "true"])
 async def test_entries_that_were_removed_with_the_triggers_are_missed(ledger: Ledger, path: Path, removed: str) -> None:
     for _ in range(3):
-        await ledger.commit(ADA, batch(memory()))
+        await ledger.memories.commit(ADA, batch(memory()))
     with closing(sqlite3.connect(path)) as other, other:
         other.execute("DROP TRIGGER audit_no_delete")
         gone = other.execute(f"DELETE FROM audit WHERE {removed}").rowcount
-    assert await ledger.audit_missing() == gone > 0
+    assert await ledger.audit.audit_missing() == gone > 0
 
 
 async def test_the_last_entries_are_read_by_being_event_and_time(ledger: Ledger) -> None:
@@ -135,7 +135,7 @@ async def test_the_last_entries_are_read_by_being_event_and_time(ledger: Ledger)
     await ledger.activations.flush()
 
     async def found(**asked: object) -> list[int]:
-        return [entry.seq for entry in await ledger.audit(AuditQuery(**asked))]  # type: ignore[arg-type]
+        return [entry.seq for entry in await ledger.audit.audit(AuditQuery(**asked))]  # type: ignore[arg-type]
 
     assert await found() == [1, 2, 3, 4, 5, 6]
     assert await found(limit=2) == [5, 6]
@@ -146,5 +146,5 @@ async def test_the_last_entries_are_read_by_being_event_and_time(ledger: Ledger)
 
 
 async def test_nothing_was_done_in_a_new_ledger(ledger: Ledger) -> None:
-    assert await ledger.audit(EVERYTHING) == []
-    assert await ledger.audit_missing() == 0
+    assert await ledger.audit.audit(EVERYTHING) == []
+    assert await ledger.audit.audit_missing() == 0

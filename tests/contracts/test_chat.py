@@ -7,7 +7,9 @@ import pytest
 
 from madeleine.memory.chat import MessageId
 from madeleine.memory.scope import Scope
-from madeleine.storage.sql.ledger import Ledger, open_ledger
+from madeleine.storage.sql.conversations.chat import ConversationRepository
+from madeleine.storage.sql.erasing.memories import ErasureRepository
+from madeleine.storage.sql.ledger import open_ledger
 from tests.contracts.chat_contract import AnyChat, ChatContract
 from tests.doubles import ADA, NOW
 from tests.doubles_chat import FakeChat
@@ -27,8 +29,8 @@ class TestSqlChat(ChatContract):
     @pytest.fixture
     async def chat(self, new_db: Path) -> AsyncIterator[AnyChat]:
         async with open_ledger(new_db) as ledger:
-            yield ledger
+            yield ledger.conversations
 
     async def erase(self, chat: AnyChat, ids: Sequence[MessageId], scope: Scope = ADA) -> None:
-        assert isinstance(chat, Ledger)
-        await chat.forget(scope, ids, at=NOW)
+        assert isinstance(chat, ConversationRepository)
+        await ErasureRepository(chat._database).forget(scope, ids, at=NOW)

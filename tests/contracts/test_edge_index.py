@@ -142,7 +142,7 @@ class TestEdgeIndex(IndexContract):
         index = await EdgeIndex.create_anew(tmp_path / "i", FINGERPRINT, scan_below=100)
         await index.upsert(random_points(600, seed=5))
         optimizing = asyncio.create_task(index.optimize())
-        while index._builder is None:  # noqa: ASYNC110
+        while index._builder.process is None:  # noqa: ASYNC110
             await asyncio.sleep(0)
         await index.close()
         assert not await optimizing
@@ -201,7 +201,7 @@ class TestEdgeIndex(IndexContract):
         index = await EdgeIndex.create_anew(tmp_path / "i", FINGERPRINT, scan_below=100)
         await index.upsert(random_points(600, seed=5))
         optimizing = asyncio.create_task(index.optimize())
-        while index._builder is None:  # noqa: ASYNC110
+        while index._builder.process is None:  # noqa: ASYNC110
             await asyncio.sleep(0)
         await index.scrub()
         assert not await optimizing
@@ -213,7 +213,7 @@ class TestEdgeIndex(IndexContract):
         index = await EdgeIndex.open(tmp_path / "i", FINGERPRINT)
         await index.upsert(random_points(600, seed=5))
         scrubbing = asyncio.create_task(index.scrub())
-        while index._builder is None:  # noqa: ASYNC110
+        while index._builder.process is None:  # noqa: ASYNC110
             await asyncio.sleep(0)
         await index.close()
         with pytest.raises(IndexUnavailable):

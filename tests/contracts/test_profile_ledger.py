@@ -17,9 +17,9 @@ from madeleine.memory.model import NoteId, RunId
 from madeleine.memory.patrol_records import DiaryEntry, PatrolChanges
 from madeleine.memory.profile import ProfileEntry
 from madeleine.memory.recall.ports import Activation
+from madeleine.storage.sql.conversations import context
 from madeleine.storage.sql.database.engine import _compiled
 from madeleine.storage.sql.ledger import Ledger, open_ledger
-from madeleine.storage.sql.memories import recent
 from madeleine.storage.sql.operations import profile
 from tests.contracts.ledger_contract import ADA, BOB, MOMENT, batch, memory, note
 
@@ -38,78 +38,78 @@ def entry(name: str, value: str = "x", **fields: Any) -> ProfileEntry:
 async def test_an_entry_is_kept_whole_and_replaced_by_the_next_of_its_kind_and_name(ledger: Ledger) -> None:
     first, other = entry("a", enabled=False), entry("a", kind="tools")
     for one in (first, other):
-        assert await ledger.write_entry(ADA, one) is None
-    assert await ledger.profile(ADA) == [first, other]
+        assert await ledger.profile.write_entry(ADA, one) is None
+    assert await ledger.profile.profile(ADA) == [first, other]
     later = replace(first, value="y", enabled=True, updated_at=MOMENT + timedelta(days=1))
-    await ledger.write_entry(ADA, later)
-    assert await ledger.profile(ADA) == [later, other]
-    assert await ledger.profile(BOB) == []
+    await ledger.profile.write_entry(ADA, later)
+    assert await ledger.profile.profile(ADA) == [later, other]
+    assert await ledger.profile.profile(BOB) == []
 
 
 async def test_an_entry_is_removed_once_and_by_its_owner_alone(ledger: Ledger) -> None:
-    await ledger.write_entry(ADA, entry("a"))
-    assert not await ledger.remove_entry(BOB, entry("a"), at=MOMENT)
-    assert await ledger.remove_entry(ADA, entry("a"), at=MOMENT)
-    assert not await ledger.remove_entry(ADA, entry("a"), at=MOMENT)
+    await ledger.profile.write_entry(ADA, entry("a"))
+    assert not await ledger.profile.remove_entry(BOB, entry("a"), at=MOMENT)
+    assert await ledger.profile.remove_entry(ADA, entry("a"), at=MOMENT)
+    assert not await ledger.profile.remove_entry(ADA, entry("a"), at=MOMENT)
 
 
 async def test_one_memory_has_one_entry_and_one_that_loses_its_entry_is_told(ledger: Ledger) -> None:
     first, second = memory("Tea: green", category="procedural"), memory("Tea: black", category="procedural")
-    await ledger.commit(ADA, batch(first, second))
+    await ledger.memories.commit(ADA, batch(first, second))
 
     def tea(name: str, id_: Any) -> ProfileEntry:
         return entry(name, kind="preferences", memory_id=id_)
 
-    assert await ledger.write_entry(ADA, tea("Tea", first.id)) is None
+    assert await ledger.profile.write_entry(ADA, tea("Tea", first.id)) is None
     with pytest.raises(InvalidInput, match="preference 'Tea' says that already"):
-        await ledger.write_entry(ADA, tea("Drink", first.id))
-    assert [(one.name, one.value) for one in await ledger.profile(ADA)] == [
+        await ledger.profile.write_entry(ADA, tea("Drink", first.id))
+    assert [(one.name, one.value) for one in await ledger.profile.profile(ADA)] == [
         ("Tea", "green"),
         (second.id, "Tea: black"),
     ]
-    await ledger.write_entry(ADA, tea(second.id, second.id))
-    assert await ledger.write_entry(ADA, tea("Tea", second.id)) == first.id
-    assert [one.name for one in await ledger.profile(ADA)] == ["Tea", first.id]
+    await ledger.profile.write_entry(ADA, tea(second.id, second.id))
+    assert await ledger.profile.write_entry(ADA, tea("Tea", second.id)) == first.id
+    assert [one.name for one in await ledger.profile.profile(ADA)] == ["Tea", first.id]
 
 
 async def test_notes_that_are_open_are_the_latest_and_no_scenes(ledger: Ledger) -> None:
     notes = [note(f"n{n}", at=MOMENT + timedelta(hours=n)) for n in range(4)]
     for one in [*notes, note("{}", type_="scene"), note("bob's", scope=BOB)]:
-        await ledger.add_note(BOB if one.being_id == "bob" else ADA, one)
-    assert await ledger.open_notes(ADA, limit=3) == notes[1:]
-    assert await ledger.close_note(ADA, notes[3].id, at=MOMENT)
-    assert not await ledger.close_note(BOB, notes[2].id, at=MOMENT, remove=True)
-    assert not await ledger.close_note(ADA, NoteId("nobody"), at=MOMENT)
-    assert await ledger.open_notes(ADA, limit=9) == notes[:3]
+        await ledger.profile.add_note(BOB if one.being_id == "bob" else ADA, one)
+    assert await ledger.profile.open_notes(ADA, limit=3) == notes[1:]
+    assert await ledger.profile.close_note(ADA, notes[3].id, at=MOMENT)
+    assert not await ledger.profile.close_note(BOB, notes[2].id, at=MOMENT, remove=True)
+    assert not await ledger.profile.close_note(ADA, NoteId("nobody"), at=MOMENT)
+    assert await ledger.profile.open_notes(ADA, limit=9) == notes[:3]
 
 
 async def test_the_diary_since_a_day_is_oldest_first(ledger: Ledger) -> None:
     days = [DiaryEntry(date=f"2026-02-0{n}", text=str(n), sources=(), written_at=MOMENT) for n in range(1, 6)]
-    async with ledger.patrol(ADA) as transaction:
+    async with ledger.patrols.patrol(ADA) as transaction:
         for day in days:
             await transaction.apply(PatrolChanges(diary=day), run=RunId("r"), step="diary")
-    assert await ledger.diary_since(ADA, "2026-02-02", limit=9) == days[1:]
-    assert await ledger.diary_since(ADA, "2026-02-02", limit=2) == days[3:]
-    assert await ledger.diary_since(BOB, "2026-02-02", limit=2) == []
+    assert await ledger.context.diary_since(ADA, "2026-02-02", limit=9) == days[1:]
+    assert await ledger.context.diary_since(ADA, "2026-02-02", limit=2) == days[3:]
+    assert await ledger.context.diary_since(BOB, "2026-02-02", limit=2) == []
 
 
 async def test_recently_activated_are_alive_activated_and_ones_own_the_latest_first(ledger: Ledger) -> None:
     found = [memory(f"m{n}") for n in range(4)]
     dead, told, never = memory("d", status="dead"), memory("c", compressed=True), memory("never")
     bobs = memory("bob's", scope=BOB)
-    await ledger.commit(ADA, batch(*found, dead, told, never))
-    await ledger.commit(BOB, batch(bobs))
+    await ledger.memories.commit(ADA, batch(*found, dead, told, never))
+    await ledger.memories.commit(BOB, batch(bobs))
     for n, one in enumerate([*found, dead, told]):
         ledger.activations.add(ADA, [Activation(one.id, 1, MOMENT + timedelta(minutes=n))])
     ledger.activations.add(BOB, [Activation(bobs.id, 1, MOMENT + timedelta(days=1))])
     await ledger.activations.flush()
-    recent_ones = await ledger.recently_activated(ADA, limit=3)
+    recent_ones = await ledger.context.recently_activated(ADA, limit=3)
     assert [one.scene.action for one in recent_ones] == ["m3", "m2", "m1"]
 
 
 @pytest.mark.parametrize(
     ("statement", "index"),
-    [(recent._RECENT, "ix_memories_activated"), (profile._UNNAMED, "ix_memories_procedural")],
+    [(context._RECENT, "ix_memories_activated"), (profile._UNNAMED, "ix_memories_procedural")],
     ids=["recent", "preferences"],
 )
 async def test_of_a_being_with_many_memories_only_the_few_that_matter_are_looked_at(

@@ -19,17 +19,18 @@ from madeleine.memory.model import DatedAction, RunId, Scene, Status
 from madeleine.memory.patrol_records import PatrolChanges
 from madeleine.memory.recall.ports import Activation
 from madeleine.storage.sql.database.engine import Transaction
+from madeleine.storage.sql.database.patrol_tables import patrol_runs
 from madeleine.storage.sql.database.rows import from_memory
 from madeleine.storage.sql.database.schema import HEAD, MIGRATIONS
-from madeleine.storage.sql.database.tables import metadata, patrol_runs
+from madeleine.storage.sql.database.tables import metadata
 from madeleine.storage.sql.ledger import Ledger, open_ledger
+from tests.contracts.any_ledger import AnyLedger
 from tests.contracts.forgetting_contract import ForgettingContract
 from tests.contracts.ledger_contract import (
     ADA,
     MODEL,
     MOMENT,
     RUN,
-    AnyLedger,
     LedgerContract,
     batch,
     everyone,
@@ -55,7 +56,7 @@ async def ledger(new_db: Path) -> AsyncIterator[AnyLedger]:
 
 async def pragma(ledger: Ledger, text: str) -> object:
     """Of the writer."""
-    return (await ledger._database._writer.sql.exec_driver_sql(f"PRAGMA {text}")).scalar()
+    return (await ledger.database._writer.sql.exec_driver_sql(f"PRAGMA {text}")).scalar()
 
 
 @asynccontextmanager
@@ -73,7 +74,7 @@ class TestSqlLedger(LedgerContract, ForgettingContract, PatrolContract, SearchCo
     async def _reports(self, ledger: AnyLedger) -> list[object]:
         assert isinstance(ledger, Ledger)
         statement = select(patrol_runs.c.report)
-        return await ledger._database.rows(statement, lambda row: json.loads(row[0]))
+        return await ledger.database.rows(statement, lambda row: json.loads(row[0]))
 
     def test_it_was_thought_of_what_each_table_holds_of_a_memory(self) -> None:
         """One that is not in this list: see `storage.sql.erasing` and `tests/faults/test_forgotten_bytes.py`."""
@@ -87,25 +88,25 @@ class TestSqlLedger(LedgerContract, ForgettingContract, PatrolContract, SearchCo
     async def test_everything_acknowledged_is_there_after_reopening(self, path: Path) -> None:
         one = memory("tea", key="k")
         async with open_ledger(path) as ledger:
-            await ledger.commit(ADA, batch(one, vectors={one.content_hash: vector(1, 0)}))
-            await ledger.add_note(ADA, waiting := note("later"))
-            await ledger.set_setting("a", [1])
+            await ledger.memories.commit(ADA, batch(one, vectors={one.content_hash: vector(1, 0)}))
+            await ledger.profile.add_note(ADA, waiting := note("later"))
+            await ledger.index_source.set_setting("a", [1])
             ledger.activations.add(ADA, [Activation(one.id, 3, MOMENT)])
         async with open_ledger(path) as ledger:
             assert (await the(ledger, one)).reactivation_count == 3
-            assert list(await ledger.vectors(MODEL, [one.content_hash])) == [one.content_hash]
-            assert [id_ for _, id_ in await ledger.pending(limit=9)] == [one.id]
-            assert await ledger.unread_notes(ADA, type="todo") == [waiting]
-            assert await ledger.setting("a") == [1]
+            assert list(await ledger.memories.vectors(MODEL, [one.content_hash])) == [one.content_hash]
+            assert [id_ for _, id_ in await ledger.index_source.pending(limit=9)] == [one.id]
+            assert await ledger.patrols.unread_notes(ADA, type="todo") == [waiting]
+            assert await ledger.index_source.setting("a") == [1]
             with pytest.raises(KeyConflict):
-                await ledger.commit(ADA, batch(memory(key="k")))
+                await ledger.memories.commit(ADA, batch(memory(key="k")))
 
     async def test_a_commit_that_returned_is_in_the_files_though_nobody_closed(
         self, path: Path, tmp_path: Path
     ) -> None:
         one = memory()
         async with open_ledger(path) as ledger:
-            await ledger.commit(ADA, batch(one))
+            await ledger.memories.commit(ADA, batch(one))
             killed = tmp_path / "killed.db"
             for suffix in ("", "-wal"):
                 killed.with_name(killed.name + suffix).write_bytes(path.with_name(path.name + suffix).read_bytes())
@@ -114,17 +115,17 @@ class TestSqlLedger(LedgerContract, ForgettingContract, PatrolContract, SearchCo
 
     async def test_the_files_are_for_their_owner_alone(self, path: Path) -> None:
         async with open_ledger(path) as ledger:
-            await ledger.commit(ADA, batch(memory()))
+            await ledger.memories.commit(ADA, batch(memory()))
             files = sorted(path.parent.glob("memory.db*"))
             assert [file.name for file in files] == ["memory.db", "memory.db-shm", "memory.db-wal"]
             assert {file.stat().st_mode & 0o777 for file in files} == {0o600}
 
     async def test_the_writer_syncs_every_commit_also_after_one_that_need_not(self, path: Path) -> None:
         async with open_ledger(path) as ledger:
-            await ledger.commit(ADA, batch(memory()))
-            await ledger.clear_marks([1])
+            await ledger.memories.commit(ADA, batch(memory()))
+            await ledger.index_source.clear_marks([1])
             with pytest.raises(StorageError):
-                await ledger.clear_marks(["not a number" * 2, object()])  # type: ignore[list-item]
+                await ledger.index_source.clear_marks(["not a number" * 2, object()])  # type: ignore[list-item]
             assert await pragma(ledger, "synchronous") == 2
             assert await pragma(ledger, "journal_mode") == "wal"
             assert await pragma(ledger, "foreign_keys") == 1
@@ -148,13 +149,13 @@ class TestSqlLedger(LedgerContract, ForgettingContract, PatrolContract, SearchCo
             report = json.dumps({"run_id": "old", "steps": [{"name": "age", "aged": 3}]})
             connection.execute("INSERT INTO patrol_runs VALUES ('old', ?, 1, 2, ?)", (ADA.being_id, report))
         async with open_ledger(path) as ledger:
-            [run] = await ledger.runs(ADA, limit=9)
+            [run] = await ledger.patrols.runs(ADA, limit=9)
             assert (run.id, run.state) == ("old", "unjournalled")
             with pytest.raises(CannotUndo, match="before there was a journal"):
-                await ledger.undo(ADA, RunId("old"), at=MOMENT)
-            assert await ledger.runs(ADA, limit=9) == [run]
-            await ledger.commit(ADA, batch(memory(created_at=run.started)))
-            assert await ledger.recent_activity() == [], "it was a patrol all the same"
+                await ledger.patrols.undo(ADA, RunId("old"), at=MOMENT)
+            assert await ledger.patrols.runs(ADA, limit=9) == [run]
+            await ledger.memories.commit(ADA, batch(memory(created_at=run.started)))
+            assert await ledger.beings.recent_activity() == [], "it was a patrol all the same"
 
     async def test_a_store_from_before_the_clock_keeps_every_count_and_what_it_embeds_is_found_again(
         self, path: Path
@@ -175,13 +176,13 @@ class TestSqlLedger(LedgerContract, ForgettingContract, PatrolContract, SearchCo
                 marks = ", ".join("?" * len(columns))
                 connection.execute(f"INSERT INTO memories ({', '.join(columns)}) VALUES ({marks})", values)
         async with open_ledger(path) as ledger:
-            assert await ledger.memories(ADA, [old.id for old in olds]) == olds
-            found = await ledger.patrol_reads(ADA).states([old.id for old in olds])
+            assert await ledger.memories.memories(ADA, [old.id for old in olds]) == olds
+            found = await ledger.patrols.patrol_reads(ADA).states([old.id for old in olds])
             assert [one.content_hash for one in found] == [old.content_hash for old in olds]
 
     async def test_a_store_of_a_newer_version_is_refused_and_left_alone(self, path: Path) -> None:
         async with open_ledger(path) as ledger:
-            await ledger.commit(ADA, batch(memory()))
+            await ledger.memories.commit(ADA, batch(memory()))
         with closing(sqlite3.connect(path)) as connection, connection:
             connection.execute("UPDATE alembic_version SET version_num = '9999'")
         before = _files(path)
@@ -191,7 +192,7 @@ class TestSqlLedger(LedgerContract, ForgettingContract, PatrolContract, SearchCo
 
     async def test_two_that_open_a_new_store_at_once_both_get_it(self, path: Path) -> None:
         async with open_ledger(path) as first, open_ledger(path) as second:
-            await first.commit(ADA, batch(one := memory()))
+            await first.memories.commit(ADA, batch(one := memory()))
             assert await the(second, one) == one
 
     async def test_a_file_that_is_no_database_is_refused_and_left_alone(self, path: Path) -> None:
@@ -209,23 +210,23 @@ class TestSqlLedger(LedgerContract, ForgettingContract, PatrolContract, SearchCo
 
     async def test_two_processes_racing_for_a_key_do_not_both_get_it(self, path: Path) -> None:
         async with open_ledger(path) as one, open_ledger(path) as other:
-            stores = [ledger.commit(ADA, batch(memory(key="k"))) for ledger in (one, other) * 4]
+            stores = [ledger.memories.commit(ADA, batch(memory(key="k"))) for ledger in (one, other) * 4]
             ends = await asyncio.gather(*stores, return_exceptions=True)
             assert sum(end is None for end in ends) == 1
             assert sum(isinstance(end, KeyConflict) for end in ends) == 7
-            assert await one.count_memories() == 1
+            assert await one.index_source.count_memories() == 1
 
     async def test_a_full_disk_stores_nothing_and_says_so(self, path: Path) -> None:
         async with open_ledger(path) as ledger:
-            await ledger.commit(ADA, batch(kept := memory()))
+            await ledger.memories.commit(ADA, batch(kept := memory()))
             large = [memory("word " * 500) for _ in range(100)]
             async with no_room(ledger):
                 with pytest.raises(StorageFull):
-                    await ledger.commit(ADA, batch(*large))
+                    await ledger.memories.commit(ADA, batch(*large))
                 assert await the(ledger, kept) == kept
-            assert await ledger.count_memories() == 1
-            await ledger.commit(ADA, batch(*large))
-            assert await ledger.count_memories() == 101
+            assert await ledger.index_source.count_memories() == 1
+            await ledger.memories.commit(ADA, batch(*large))
+            assert await ledger.index_source.count_memories() == 101
 
     async def test_a_database_locked_by_another_is_busy(self, path: Path) -> None:
         async with open_ledger(path) as ledger:
@@ -233,30 +234,30 @@ class TestSqlLedger(LedgerContract, ForgettingContract, PatrolContract, SearchCo
             with closing(sqlite3.connect(path, isolation_level=None)) as other:
                 other.execute("BEGIN IMMEDIATE")
                 with pytest.raises(StorageBusy):
-                    await ledger.commit(ADA, batch(memory()))
+                    await ledger.memories.commit(ADA, batch(memory()))
                 other.rollback()
-            await ledger.commit(ADA, batch(memory()))
+            await ledger.memories.commit(ADA, batch(memory()))
 
     async def test_text_that_cannot_be_written_is_refused(self, path: Path) -> None:
         async with open_ledger(path) as ledger:
             with pytest.raises(InvalidInput):
-                await ledger.add_note(ADA, note("half a \ud83d pair"))
-            assert await ledger.unread_notes(ADA, type="todo") == []
+                await ledger.profile.add_note(ADA, note("half a \ud83d pair"))
+            assert await ledger.patrols.unread_notes(ADA, type="todo") == []
 
     async def test_a_closed_ledger_says_so(self, path: Path) -> None:
         async with open_ledger(path) as ledger:
-            await ledger.commit(ADA, batch(one := memory()))
-            await ledger.memories(ADA, [one.id])
+            await ledger.memories.commit(ADA, batch(one := memory()))
+            await ledger.memories.memories(ADA, [one.id])
         with pytest.raises(StorageError, match="closed"):
-            await ledger.memories(ADA, [one.id])
+            await ledger.memories.memories(ADA, [one.id])
         with pytest.raises(StorageError, match="closed"):
-            await ledger.commit(ADA, batch(memory()))
+            await ledger.memories.commit(ADA, batch(memory()))
 
     async def test_activations_that_cannot_be_written_are_kept_and_written_later(
         self, path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         async with open_ledger(path) as ledger:
-            await ledger.commit(ADA, batch(one := memory()))
+            await ledger.memories.commit(ADA, batch(one := memory()))
             failed = asyncio.Event()
 
             @asynccontextmanager
@@ -266,7 +267,7 @@ class TestSqlLedger(LedgerContract, ForgettingContract, PatrolContract, SearchCo
                 yield
 
             with monkeypatch.context() as patch:
-                patch.setattr(ledger._database, "transaction", full)
+                patch.setattr(ledger.database, "transaction", full)
                 ledger.activations.add(ADA, [Activation(one.id, 1, MOMENT)])
                 await asyncio.wait_for(failed.wait(), 10)
                 with pytest.raises(StorageFull):
@@ -277,7 +278,7 @@ class TestSqlLedger(LedgerContract, ForgettingContract, PatrolContract, SearchCo
 
     async def test_a_settle_that_is_cancelled_counts_each_activation_once(self, path: Path) -> None:
         async with open_ledger(path) as ledger:
-            await ledger.commit(ADA, batch(one := memory()))
+            await ledger.memories.commit(ADA, batch(one := memory()))
             for turns in range(20):
                 ledger.activations.add(ADA, [Activation(one.id, 1, MOMENT)])
                 settle = asyncio.create_task(ledger.activations.flush())
@@ -291,18 +292,18 @@ class TestSqlLedger(LedgerContract, ForgettingContract, PatrolContract, SearchCo
     async def test_a_patrol_of_many_memories_is_applied_whole(self, path: Path) -> None:
         async with open_ledger(path) as ledger:
             many = [memory(f"Memory {n}") for n in range(2000)]
-            await ledger.commit(ADA, batch(*many))
-            async with ledger.patrol(ADA) as transaction:
+            await ledger.memories.commit(ADA, batch(*many))
+            async with ledger.patrols.patrol(ADA) as transaction:
                 read = await everyone(ledger, transaction)
                 assert [one.id for one in read] == [one.id for one in many]
                 await transaction.apply(PatrolChanges(states=tuple(read)), run=RUN, step="assign")
-            assert len(await ledger.pending(limit=5000)) == 2000
+            assert len(await ledger.index_source.pending(limit=5000)) == 2000
 
     async def test_a_checkpoint_moves_the_log_into_the_file(self, path: Path) -> None:
         async with open_ledger(path) as ledger:
             before = len(_files(path)["memory.db"])
-            await ledger.commit(ADA, batch(memory("word " * 20_000)))
-            await ledger.checkpoint()
+            await ledger.memories.commit(ADA, batch(memory("word " * 20_000)))
+            await ledger.database.checkpoint()
             assert len(_files(path)["memory.db"]) > before
 
 

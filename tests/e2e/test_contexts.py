@@ -266,8 +266,8 @@ async def test_the_command_shows_and_changes_a_profile_through_the_host(
     rule = tmp_path / "rule.txt"
     rule.write_text("never\ntell it", encoding="utf-8")
 
-    async def profile(*arguments: str, code: int = 0) -> str:
-        assert await profile_command(settings, parser().parse_args(["profile", *arguments])) == code
+    async def profile(*arguments: str) -> str:
+        await profile_command(settings, parser().parse_args(["profile", *arguments]))
         return capsys.readouterr().out
 
     try:
@@ -286,7 +286,7 @@ async def test_the_command_shows_and_changes_a_profile_through_the_host(
         await profile("remove", "partner_rules", "Address")
         with pytest.raises(InvalidInput, match="no part 'legs'"):
             await profile("set", "soul", "legs", "two")
-        with pytest.raises(InvalidInput, match="the one or the other"):
+        with pytest.raises(InvalidInput, match="one of the two"):
             await profile("set", "soul", "voice")
         assert [one["name"] for one in json.loads(await profile("show", "--json"))["entries"]] == ["voice"]
     finally:

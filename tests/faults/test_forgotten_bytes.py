@@ -26,7 +26,7 @@ from madeleine.memory.keyword_search import KeywordQuery
 from madeleine.memory.language import Prompt
 from madeleine.memory.model import DatedAction, Memory, MemoryChanges, Scene
 from madeleine.memory.watch.extraction import Extracted
-from madeleine.memory.watch.observe import Drawn, Observation
+from madeleine.memory.watch.observe import AgentMemory, Observation
 from madeleine.server.settings.settings import Settings
 from madeleine.server.wiring.open_memory import OpenMemory, open_memory
 from tests.doubles import ADA, BOB, NOW
@@ -99,7 +99,7 @@ async def test_nothing_of_a_forgotten_memory_is_in_any_file(tmp_path: Path, seed
         told = await memory.use.forget(ADA, [secret.id])
         assert (told.erased, told.missing, told.bytes_gone) == ((secret.id,), (), True)
         assert found_in(tmp_path, MORE_WORDS, rows) == {}
-        assert await memory.ledger.count_memories() == await memory.index.count() == 180
+        assert await memory.ledger.index_source.count_memories() == await memory.index.count() == 180
     assert found_in(tmp_path, MORE_WORDS, rows) == {}
 
 
@@ -110,7 +110,7 @@ async def test_the_note_that_it_came_from_and_the_cluster_that_it_named_are_gone
     async with open_memory(Settings(data_dir=tmp_path), embedder=embedder) as memory:
         for number in range(3):
             noted = scene | {"action": f"Zoé buried a xylophoniser number {number}"}
-            await add_note(memory.ledger, ADA, json.dumps(noted), now=NOW)
+            await add_note(memory.ledger.profile, ADA, json.dumps(noted), now=NOW)
         await memory.use.patrol(ADA)
         [named] = [one for one in await memory.use.browse.clusters(ADA) if not one.is_root]
         assert named.name == "xylophonisers"
@@ -127,7 +127,7 @@ async def test_the_messages_that_it_was_drawn_from_are_gone_too(tmp_path: Path) 
     """With the title of their session, and with a key and an index of their words. And messages that are forgotten by
     themselves."""
     words = ("xylophoniser", "quincewood", "Brandauerin", "zwischenlagered", "marzipanstone", "key-zzyzx")
-    drawn = Drawn(Extracted("Zoé buried a xylophoniser", ("joy",), 0.7, "Bury xylophonisers deeper"), (0,))
+    drawn = AgentMemory(Extracted("Zoé buried a xylophoniser", ("joy",), 0.7, "Bury xylophonisers deeper"), (0,))
     async with open_memory(Settings(data_dir=tmp_path), embedder=DenseWords(dim=96)) as memory:
         filler = [NewMessage(role="assistant", text=scene.scene.action) for scene in filling(random.Random(1), 90)]
         text = "I buried the xylophoniser under the quincewood. " + "It was a long evening. " * 400
@@ -149,7 +149,7 @@ async def test_the_messages_that_it_was_drawn_from_are_gone_too(tmp_path: Path) 
         assert found_in(tmp_path, words) == {}
         again = await memory.use.observe(ADA, Observation(session_id="s", messages=[secret]))
         assert (again.new, again.known) == ((), 1)
-        assert len(await memory.ledger.messages_of(ADA, "s", start=0, end=99)) == 90
+        assert len(await memory.ledger.conversations.messages_of(ADA, "s", start=0, end=99)) == 90
     assert found_in(tmp_path, words) == {}
 
 
@@ -198,7 +198,9 @@ async def test_what_patrols_have_made_of_it_is_gone_too(tmp_path: Path) -> None:
         last = await use.patrol(ADA)
         assert {offer.kind for offer in last.pending} >= {"consolidate", "diary"}
         [survivor] = [
-            one for one in await memory.ledger.all_memories(after=None, limit=50) if one.scene.action.endswith("day 9")
+            one
+            for one in await memory.ledger.index_source.all_memories(after=None, limit=50)
+            if one.scene.action.endswith("day 9")
         ]
         assert secret in [item.action for item in survivor.scene.when if isinstance(item, DatedAction)]
         rows = [embedder.vector(stored[0].memory.embed_text)]
@@ -211,8 +213,8 @@ async def test_what_patrols_have_made_of_it_is_gone_too(tmp_path: Path) -> None:
                 await use.patrol.undo(ADA, report.run_id)
         await memory.keeper.catch_up()
         assert found_in(tmp_path, words, rows) == {}
-        assert await memory.ledger.count_memories() == await memory.index.count() == 7
-        [plain] = await memory.ledger.memories(ADA, [kept[0].id])
+        assert await memory.ledger.index_source.count_memories() == await memory.index.count() == 7
+        [plain] = await memory.ledger.memories.memories(ADA, [kept[0].id])
         assert plain.scene.action == PLAIN
     assert found_in(tmp_path, words, rows) == {}
 
@@ -253,7 +255,7 @@ async def test_while_others_store_recall_and_patrol_nothing_else_is_lost_and_not
         async def tend() -> None:
             while busy:
                 await memory.use.patrol(ADA)
-                await memory.keeper.fill_in_vectors()
+                await memory.keeper.embed_missing()
 
         async def forget(secret: Memory) -> Forgotten:
             secrets.append(secret)
@@ -275,8 +277,8 @@ async def test_while_others_store_recall_and_patrol_nothing_else_is_lost_and_not
         assert found_in(tmp_path, ["xylophoniser", "Brandauerin"], rows) == {}
         await memory.keeper.catch_up()
         assert len(kept) > 20
-        assert len(await memory.ledger.memories(ADA, [one.id for one in kept])) == len(kept)
-        assert await memory.index.count() == await memory.ledger.count_memories() == len(kept)
+        assert len(await memory.ledger.memories.memories(ADA, [one.id for one in kept])) == len(kept)
+        assert await memory.index.count() == await memory.ledger.index_source.count_memories() == len(kept)
     assert found_in(tmp_path, ["xylophoniser", "Brandauerin"], rows) == {}
 
 

@@ -123,15 +123,17 @@ async def test_the_ledger_takes_in_nothing_that_the_index_could_not(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async with open_ledger(tmp_path / "memory.db") as ledger:
-        await ledger.commit(ADA, batch(first := memory()))
+        await ledger.memories.commit(ADA, batch(first := memory()))
         no_disk_has(monkeypatch, room.FOR_LEDGER - 1)
         with pytest.raises(StorageFull, match="free some space"):
-            await ledger.commit(ADA, batch(memory()))
+            await ledger.memories.commit(ADA, batch(memory()))
         # What makes no work for the index goes on while SQLite has room.
-        await ledger.clear_marks([mark for mark, _ in await ledger.pending(limit=9)])
+        await ledger.index_source.clear_marks([mark for mark, _ in await ledger.index_source.pending(limit=9)])
         no_disk_has(monkeypatch, room.FOR_LEDGER)
-        await ledger.commit(ADA, batch(second := memory()))
-        assert [found.id for found in await ledger.all_memories(after=None, limit=9)] == sorted([first.id, second.id])
+        await ledger.memories.commit(ADA, batch(second := memory()))
+        assert [found.id for found in await ledger.index_source.all_memories(after=None, limit=9)] == sorted(
+            [first.id, second.id]
+        )
 
 
 async def test_an_index_without_room_writes_nothing_and_answers(

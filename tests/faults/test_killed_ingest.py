@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.told import sentences
+from benchmarks.made_up_sentences import sentences
 from tests.e2e.hosting import hosts_of, madeleine, no_host_left
 from tests.e2e.serving import COMMAND, ROOT, environment
 
@@ -23,7 +23,7 @@ LIMIT_S = 60
 
 def a_text(paragraphs: int) -> str:
     told = sentences(4)
-    return "\n\n".join(" ".join(next(told).plainly() for _ in range(8)) for _ in range(paragraphs))
+    return "\n\n".join(" ".join(next(told).text() for _ in range(8)) for _ in range(paragraphs))
 
 
 def outcomes(data: Path) -> int:

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from benchmarks.scenes import questions, texts
+from benchmarks.made_up_scenes import questions, texts
 from tests.e2e.hosting import Asker, hosts_of, no_host_left
 
 CLIENTS = 4

@@ -20,8 +20,8 @@ import pytest
 
 from madeleine.memory.candidates import IndexPoint
 from madeleine.memory.errors import IndexNeedsRebuild, IndexUnavailable
-from madeleine.storage.qdrant.copying import copy_tree
 from madeleine.storage.qdrant.edge import EdgeIndex
+from madeleine.storage.qdrant.edge_files import copy_tree
 from tests.contracts.index_contract import ADA, FINGERPRINT, Asked, candidates, memory_id, point, random_points
 
 POINTS = 2000

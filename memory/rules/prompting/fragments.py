@@ -1,4 +1,4 @@
-"""A diffuse impression: fragments of several memories, shuffled (spec P9, ruling 7)."""
+"""A diffuse impression: fragments of several memories, shuffled (spec P9, rulings 7 and 22)."""
 
 from __future__ import annotations
 

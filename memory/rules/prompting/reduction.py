@@ -1,79 +1,78 @@
-"""What of a prompt fits into a limit of tokens (spec H5, prompt reduction): the least valuable goes first."""
+"""Prompt reduction (spec H5): which entries fit into a token limit; the least valuable are dropped first."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from madeleine.memory.rules.prompting.blocks import Part
+from madeleine.memory.rules.prompting.prompt_parts import PromptPart
 
-WORTH: tuple[Part | None, ...] = (
+PRIORITY: tuple[PromptPart | None, ...] = (
     "soul", "partner_rules", "preferences", "memory_block", "notes", "thoughts", "relationships", "tools", "map",
     "knowledge", "diary", "recent_nodes", "memories", None, "history_current_chat", "history_recent",
 )  # fmt: skip
-"""The most valuable part first. None: that the diary is told in full."""
-IN_FULL = WORTH.index(None)
+"""The most valuable part first. None: the full text of diary entries."""
+_FULL_TEXT = PRIORITY.index(None)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Piece:
-    """An entry of a prompt as it is written. `rank`: its place by worth among those of its part, 0 the best.
-    `in_full`: what may stand in its place where there is room."""
+class PromptEntry:
+    """A rendered entry. `rank`: its place within its part, 0 the most valuable. `full`: a longer text that replaces
+    `text` where there is room; "" for none."""
 
-    part: Part
+    part: PromptPart
     id: str
     text: str
     rank: int
-    in_full: str = ""
+    full: str = ""
 
 
 @dataclass(frozen=True, slots=True)
-class Costs:
-    """Tokens: of each piece, and of it in full; of what surrounds each part, paid with its first piece; and of what is
-    there in any case."""
+class EntryCosts:
+    """Tokens of each entry and of its full text, by position; of the tags of each part, paid with its first entry; and
+    of text that is always there."""
 
-    pieces: Sequence[int]
-    in_full: Sequence[int]
-    frames: Mapping[Part, int]
+    entries: Sequence[int]
+    full: Sequence[int]
+    tags: Mapping[PromptPart, int]
     fixed: int = 0
 
 
 @dataclass(frozen=True, slots=True)
-class Choice:
-    """Positions of the pieces that stay, and of those among them that are told in full."""
+class EntrySelection:
+    """Positions of the entries that stay, and of those that stay in full."""
 
     kept: frozenset[int]
-    in_full: frozenset[int]
+    full: frozenset[int]
 
 
-def reduced(pieces: Sequence[Piece], costs: Costs, *, limit: int) -> Choice:
-    """From the most valuable piece to the least, each that still fits stays, whole. What one that is too long leaves
-    free goes to those after it. By `costs` the sum is never greater than `limit`, and nothing stays if not even
-    `costs.fixed` fits."""
+def select_entries(entries: Sequence[PromptEntry], costs: EntryCosts, *, limit: int) -> EntrySelection:
+    """Greedy by priority: each entry that still fits stays; an entry that is too long leaves its room to the next ones.
+    The costs of the selection never exceed `limit`; nothing stays if `costs.fixed` alone exceeds it."""
     used = costs.fixed
     kept: set[int] = set()
-    in_full: set[int] = set()
-    open_parts: set[Part] = set()
+    full: set[int] = set()
+    open_parts: set[PromptPart] = set()
     if used > limit:
-        return Choice(frozenset(), frozenset())
-    for place, position in _by_worth(pieces):
-        piece = pieces[position]
-        if place == IN_FULL:
-            more = costs.in_full[position] - costs.pieces[position]
-            if position in kept and used + more <= limit:
-                in_full.add(position)
-                used += more
+        return EntrySelection(frozenset(), frozenset())
+    for priority, position in _by_priority(entries):
+        part = entries[position].part
+        if priority == _FULL_TEXT:
+            cost = costs.full[position] - costs.entries[position]
+            if position in kept and used + cost <= limit:
+                full.add(position)
+                used += cost
             continue
-        cost = costs.pieces[position] + (0 if piece.part in open_parts else costs.frames[piece.part])
+        cost = costs.entries[position] + (0 if part in open_parts else costs.tags[part])
         if used + cost <= limit:
             kept.add(position)
-            open_parts.add(piece.part)
+            open_parts.add(part)
             used += cost
-    return Choice(frozenset(kept), frozenset(in_full))
+    return EntrySelection(frozenset(kept), frozenset(full))
 
 
-def _by_worth(pieces: Sequence[Piece]) -> list[tuple[int, int]]:
-    """(place in `WORTH`, position), best first."""
-    places = [(WORTH.index(piece.part), piece.rank, position) for position, piece in enumerate(pieces)]
-    places += [(IN_FULL, piece.rank, position) for position, piece in enumerate(pieces) if piece.in_full]
-    return [(place, position) for place, _, position in sorted(places)]
+def _by_priority(entries: Sequence[PromptEntry]) -> list[tuple[int, int]]:
+    """(index in `PRIORITY`, position), most valuable first."""
+    keys = [(PRIORITY.index(entry.part), entry.rank, position) for position, entry in enumerate(entries)]
+    keys += [(_FULL_TEXT, entry.rank, position) for position, entry in enumerate(entries) if entry.full]
+    return [(priority, position) for priority, _, position in sorted(keys)]

@@ -32,12 +32,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from madeleine.memory.candidates import CandidatePool, RankingFeatures
-from madeleine.memory.rules.ranking.asking import (
+from madeleine.memory.rules.ranking.wording import (
     asks_about_oneself,
     asks_for_advice,
     asks_when,
     feeling_in,
-    query_words,
+    read_query,
 )
 
 Floats = NDArray[np.float64]
@@ -140,8 +140,7 @@ def best_of_session(g: Floats, features: Sequence[RankingFeatures]) -> Floats:
 
 def shared_emotions(query: str, f: Floats, features: Sequence[RankingFeatures], emotions: frozenset[str]) -> Floats:
     """float64, (n,), in [0, 1] (spec T7): the share of the emotions that each candidate has, as far as they count."""
-    asked = feeling_in(query)
-    if not emotions or asked == "beside" or not len(f):
+    if not emotions or not len(f) or (asked := feeling_in(read_query(query))) == "beside":
         return np.zeros(len(f))
     shares = np.asarray([len(emotions.intersection(one.emotions)) / len(emotions) for one in features])
     return shares if asked == "asked" else shares * np.clip(1 - (f.max() - f) / EMOTION_WITHIN, 0, 1)
@@ -149,8 +148,9 @@ def shared_emotions(query: str, f: Floats, features: Sequence[RankingFeatures], 
 
 def prior_of(query: str, weights: RankingWeights) -> Callable[[RankingFeatures], float]:
     """What a candidate is worth for this query whatever it is about."""
-    asked = query_words(query)
-    oneself, when, advice = asks_about_oneself(query), asks_when(query), asks_for_advice(query)
+    query_words = frozenset(_WORD.findall(query.casefold().replace("'", "").replace("’", "")))
+    reading = read_query(query)
+    oneself, when, advice = asks_about_oneself(reading), asks_when(reading), asks_for_advice(reading)
 
     def told_by_oneself(one: RankingFeatures) -> float:
         if not one.actors:
@@ -159,7 +159,7 @@ def prior_of(query: str, weights: RankingWeights) -> Callable[[RankingFeatures],
 
     def prior(one: RankingFeatures) -> float:
         found = weights.length * min(one.words, weights.length_words) / weights.length_words
-        if any((name := first_name(actor)) in asked and name not in _USERS for actor in one.actors):
+        if any((name := first_name(actor)) in query_words and name not in _USERS for actor in one.actors):
             found += weights.actor
         if oneself:
             found += told_by_oneself(one)

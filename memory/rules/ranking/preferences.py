@@ -1,4 +1,4 @@
-"""Preferences first (spec L2): where procedural memories stand among what comes to mind, and how many of them.
+"""Preferences first (spec L2, ruling 15): the places of procedural memories in an answer, and their number.
 
 They are to shape whatever is said, so they lead. But the weaker ones, which match less than others or not at all, would
 drive out what was asked for: half of the places at least stay with the best matches, and preferences that do not match

@@ -1,4 +1,4 @@
-"""What of a long text a hit shows (spec H3): the place where the words were found."""
+"""The snippet of a long text that a hit shows (spec H3): the passage that holds the match."""
 
 from __future__ import annotations
 
@@ -7,57 +7,53 @@ from collections.abc import Callable, Iterable
 
 from madeleine.memory.text.folding import fold
 
-SNIPPET = 400
-"""Characters of a snippet at most (spec H3)."""
-LEAD = 100
-"""Of them before what was found."""
-_CUT = "…"
-_TO_A_WORD = 40
-"""So many characters are given up at most to begin and end with a whole word."""
+SNIPPET_CHARS = 400
+"""Of a snippet at most (spec H3)."""
+LEAD_CHARS = 100
+"""Of them before the match."""
+ELLIPSIS = "…"
+_WORD_SLACK = 40
+"""Characters given up at most to begin and end with a whole word."""
 
-Place = Callable[[str], int]
-"""Where in a folded text what is looked for stands first; -1 for nowhere."""
+MatchFinder = Callable[[str], int]
+"""Position of the first match in a folded text; -1 for none."""
 
 
-def first_of(terms: Iterable[str]) -> Place:
+def first_of(terms: Iterable[str]) -> MatchFinder:
     """Not a pattern: two long terms that differ at their ends would be compared anew at each character."""
-    wanted = [fold(term) for term in terms]
-    return lambda folded: min((at for at in map(folded.find, wanted) if at >= 0), default=-1)
+    folded_terms = [fold(term) for term in terms]
+    return lambda folded: min((at for at in map(folded.find, folded_terms) if at >= 0), default=-1)
 
 
-def excerpt(text: str, place: Place) -> str:
-    """A short text whole; of a longer one up to `SNIPPET` characters around what is looked for, the beginning where it
-    stands nowhere. Where something is left out stands an ellipsis."""
-    if len(text) <= SNIPPET:
+def excerpt(text: str, find_match: MatchFinder) -> str:
+    """Return a short text whole; of a longer one up to `SNIPPET_CHARS` characters around the match, or its beginning
+    without a match. An ellipsis marks what is left out."""
+    if len(text) <= SNIPPET_CHARS:
         return text
     folded = fold(text)
-    at = _before_folding(text, folded, max(0, place(folded)))
-    room = SNIPPET - 2 * len(_CUT)
-    start = max(0, min(at - LEAD, len(text) - room))
+    at = _unfolded_position(text, folded, max(0, find_match(folded)))
+    room = SNIPPET_CHARS - 2 * len(ELLIPSIS)
+    start = max(0, min(at - LEAD_CHARS, len(text) - room))
     if start > 0:
-        start = _next_word(text, start, at)
+        start = _next_word_start(text, start, at)
     end = min(len(text), start + room)
     if end < len(text):
-        end = _last_word(text, end, at)
-    return f"{_CUT if start else ''}{text[start:end]}{_CUT if end < len(text) else ''}"
+        end = _last_word_end(text, end, at)
+    return f"{ELLIPSIS if start else ''}{text[start:end]}{ELLIPSIS if end < len(text) else ''}"
 
 
-def _before_folding(text: str, folded: str, at: int) -> int:
-    """The character of `text` that stands at `at` when it is folded: `ß` is two there, and an accent is none."""
+def _unfolded_position(text: str, folded: str, at: int) -> int:
+    """Position in `text` of the character at `at` in its folded form, where `ß` takes two and an accent none."""
     if len(folded) == len(text):
         return at
     return bisect_right(range(1, len(text)), at, key=lambda end: len(fold(text[:end])))
 
 
-def _next_word(text: str, start: int, at: int) -> int:
-    for place in range(start, min(at, start + _TO_A_WORD)):
-        if text[place].isspace():
-            return place + 1
-    return start
+def _next_word_start(text: str, start: int, at: int) -> int:
+    spaces = (position for position in range(start, min(at, start + _WORD_SLACK)) if text[position].isspace())
+    return next(spaces, start - 1) + 1
 
 
-def _last_word(text: str, end: int, at: int) -> int:
-    for place in range(end, max(at + 1, end - _TO_A_WORD), -1):
-        if text[place].isspace():
-            return place
-    return end
+def _last_word_end(text: str, end: int, at: int) -> int:
+    slack = range(end, max(at + 1, end - _WORD_SLACK), -1)
+    return next((position for position in slack if text[position].isspace()), end)

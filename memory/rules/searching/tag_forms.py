@@ -1,4 +1,4 @@
-"""How a text is known to hold a tag (spec H2): as a word, in any form of it, not as a part of another word."""
+"""Match tags in texts (spec H2): as a word in any of its forms, not as a part of another word."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from functools import lru_cache
 from itertools import takewhile
 
 from madeleine.memory.keyword_search import Stemmer, Tag
-from madeleine.memory.rules.searching.excerpt import Place
+from madeleine.memory.rules.searching.excerpt import MatchFinder
 
 WORD_SIGNS = "0-9a-z_\u00df-\u00f6\u00f8-\u00ff\u0100-\u1fff\u2c00-\u2dff"
-"""Of folded words in scripts with spaces, as the inside of a character class. Unspaced scripts are not among them, so
-that a Latin word ends where Japanese goes on."""
+"""Inside of a character class: letters of folded words in scripts with spaces. Unspaced scripts are left out, so that a
+Latin word ends where Japanese follows."""
 LONG_STEM = 5
-"""Letters from which on whatever begins with a stem is taken for a form of the word. With fewer it is not: `car` begins
+"""Letters a stem needs so that any word beginning with it counts as a form. Shorter stems are ambiguous: `car` begins
 `care`, `card` and `carry`."""
 HAN = "\u3005\u3007\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
 KATAKANA = "\u30a1-\u30fa\u30fc-\u30fe"
@@ -25,28 +25,27 @@ _DOUBLES = re.compile("[aeiou][bdgklmnprt]$")
 
 
 def tag_of(text: str, stem: Stemmer) -> Tag:
-    """How a text is known to hold the tag. `text` is folded."""
+    """Build the tag of a folded word or phrase, with the forms in which texts hold it."""
     if UNSPACED.match(text):
         return Tag(text, "part", (text,), text)
     if not text.isalpha():
         spaced = text.replace("_", " ")
-        return Tag(text, "words", tuple(dict.fromkeys((text, spaced))), _beginning_of([text, spaced]))
+        return Tag(text, "words", tuple(dict.fromkeys((text, spaced))), _common_prefix([text, spaced]))
     stemmed = stem(text)
-    base = _beginning_of([text, stemmed.removesuffix("i")])
+    base = _common_prefix([text, stemmed.removesuffix("i")])
     if len(base) >= LONG_STEM + (base == text):
         return Tag(text, "beginning", (base,), base)
     forms = sorted({text, *(form for form in _forms(stemmed) if stem(form) == stemmed)})
-    return Tag(text, "words", tuple(forms), _beginning_of(forms))
+    return Tag(text, "words", tuple(forms), _common_prefix(forms))
 
 
-def _beginning_of(words: Sequence[str]) -> str:
-    """What all of them begin with."""
-    alike = takewhile(lambda signs: len({*signs}) == 1, zip(*words, strict=False))
-    return "".join(signs[0] for signs in alike)
+def _common_prefix(words: Sequence[str]) -> str:
+    same = takewhile(lambda letters: len({*letters}) == 1, zip(*words, strict=False))
+    return "".join(letters[0] for letters in same)
 
 
 def _forms(stemmed: str) -> list[str]:
-    """What English makes of a short stem; whatever is no word stands in no text."""
+    """Possible English forms of a short stem; non-words among them match nothing."""
     if stemmed.endswith("i"):  # berri: berry
         root = stemmed[:-1]
         return [root + ending for ending in ("y", "ies", "ied", "ying")]
@@ -58,19 +57,19 @@ def _forms(stemmed: str) -> list[str]:
 
 
 def holds(folded: str, tag: Tag) -> bool:
-    """`folded` is what is searched of one text."""
+    """Whether a folded text holds the tag."""
     return tag.anchor in folded and _compiled(_pattern(tag)).search(folded) is not None
 
 
-def place_of(tags: Iterable[Tag]) -> Place:
-    """Where a folded text holds the first of them."""
+def match_finder(tags: Iterable[Tag]) -> MatchFinder:
+    """Find the first of the tags in a folded text."""
     pattern = _compiled("|".join(map(_pattern, tags)))
 
-    def place(folded: str) -> int:
-        found = pattern.search(folded)
-        return found.start() if found else -1
+    def find_match(folded: str) -> int:
+        match = pattern.search(folded)
+        return match.start() if match else -1
 
-    return place
+    return find_match
 
 
 def _pattern(tag: Tag) -> str:

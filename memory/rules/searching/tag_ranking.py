@@ -1,4 +1,4 @@
-"""Which of the texts that hold some tags of a message are most about it (spec H2: a pool larger than the limit)."""
+"""Rank texts by the tags of a message that they hold (spec H2: a pool larger than the limit)."""
 
 from __future__ import annotations
 
@@ -10,51 +10,51 @@ from math import log2
 from madeleine.memory.keyword_search import Position, SearchHit, SearchSource, TagMatches
 
 POOL = 4
-"""Times the limit: of so many of the best at most those that are near the best one are put in order of time."""
+"""Pool size as a multiple of the limit: of the pool, texts near the best one are sorted by time."""
 NEAR = 0.5
-"""Of the best one's weight: those below it fill up what is left of the limit, and no more."""
+"""Share of the best weight from which a text counts as near; weaker ones only fill up the limit."""
 
-Place = tuple[SearchSource, str]
-"""A source, and an id in it."""
+SourceRef = tuple[SearchSource, str]
+"""A source and an id in it."""
 Weight = tuple[bool, float]
-"""Of a text: whether it holds a tag of the message itself, which goes before one that has a related theme alone; and
-the sum of the weights of what it holds."""
+"""Whether a text holds a tag of the message itself (these come before texts with a related theme alone), and the sum of
+the weights of its tags."""
 
 
 def tag_weights(matches: Sequence[TagMatches], tags: int) -> tuple[float, ...]:
-    """1 / log2(2 + n) for each tag, and for the related themes behind them, which n texts hold: one that one text holds
-    weighs 0.63, one that a thousand hold 0.10."""
-    numbers = [0] * (tags + 1)
-    for of_source in matches:
-        for mask, number in of_source.numbers.items():
+    """1 / log2(2 + n) for each tag that n texts hold, and last for the related themes: 0.63 for n = 1, 0.10 for a
+    thousand."""
+    counts = [0] * (tags + 1)
+    for source_matches in matches:
+        for mask, count in source_matches.numbers.items():
             for bit in range(tags + 1):
-                numbers[bit] += number * (mask >> bit & 1)
-    return tuple(1 / log2(2 + number) for number in numbers)
+                counts[bit] += count * (mask >> bit & 1)
+    return tuple(1 / log2(2 + count) for count in counts)
 
 
-def ranked(matches: Sequence[TagMatches], tags: int, most: int) -> list[tuple[Place, Weight]]:
-    """The best `most`, best first; the newest of equals first."""
+def best_matches(matches: Sequence[TagMatches], tags: int, limit: int) -> list[tuple[SourceRef, Weight]]:
+    """The best `limit` texts, best first; the newest of equals first."""
     weights = tag_weights(matches, tags)
-    own = (1 << tags) - 1
+    own_tags = (1 << tags) - 1
 
     @cache
     def weight(mask: int) -> Weight:
-        return bool(mask & own), sum(weights[bit] for bit in range(tags + 1) if mask >> bit & 1)
+        return bool(mask & own_tags), sum(weights[bit] for bit in range(tags + 1) if mask >> bit & 1)
 
-    def rank(found: tuple[Position, int, SearchSource]) -> tuple[bool, float, int, str, str]:
-        (at, id_), mask, source = found
-        is_own, weighs = weight(mask)
-        return not is_own, -weighs, -at, id_, source
+    def sort_key(match: tuple[Position, int, SearchSource]) -> tuple[bool, float, int, str, str]:
+        (at, id_), mask, source = match
+        is_own, total = weight(mask)
+        return not is_own, -total, -at, id_, source
 
-    all_found = ((position, mask, of_source.source) for of_source in matches for position, mask in of_source.found)
-    best = nsmallest(most, all_found, key=rank)
+    texts = ((position, mask, of_source.source) for of_source in matches for position, mask in of_source.found)
+    best = nsmallest(limit, texts, key=sort_key)
     return [((source, id_), weight(mask)) for (_, id_), mask, source in best]
 
 
 def pooled(hits: Sequence[tuple[SearchHit, Weight]], limit: int) -> list[SearchHit]:
-    """Of hits that come best first those near the best one; as many as `limit` where they are fewer."""
+    """The hits near the best one, given best first; `limit` hits where fewer are near."""
     if not hits:
         return []
-    _, (of_best, weighs_best) = hits[0]
-    near = sum(is_own == of_best and weighs >= NEAR * weighs_best for _, (is_own, weighs) in hits)
+    _, (best_is_own, best_weight) = hits[0]
+    near = sum(is_own == best_is_own and weight >= NEAR * best_weight for _, (is_own, weight) in hits)
     return [hit for hit, _ in hits[: max(limit, near)]]

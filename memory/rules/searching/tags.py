@@ -1,14 +1,15 @@
-"""What a message is about, as tags (spec H1).
+"""The subject of a message as tags (spec H1).
 
-Words that tell little are left out; of the rest, what was marked or is a name goes before other words, longer words
-before shorter ones. Where words are not spaced, runs of Katakana and short runs of Han signs are words, longer runs are
-cut into pairs; Hiragana is endings and particles.
+Stop words are left out; quoted, marked and capitalised words come before others, longer words before shorter ones. In
+scripts without spaces, runs of Katakana and short runs of Han signs are words, longer Han runs are cut into pairs;
+Hiragana (endings and particles) is skipped.
 """
 
 from __future__ import annotations
 
 import re
 import unicodedata
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from itertools import chain
 
@@ -17,9 +18,9 @@ from madeleine.memory.rules.searching.tag_forms import HAN, HANGUL, KATAKANA, TH
 from madeleine.memory.text.folding import fold
 from madeleine.memory.text.terms import STOP_WORDS, normalize
 
-MOST_TAGS = 8
-"""Each is looked for in everything the being has: about 25 ms for 100,000 texts."""
-LONGEST_TAG = 60
+MAX_TAGS = 8
+"""Each is searched in all texts of the being: about 25 ms for 100,000 texts."""
+MAX_TAG_CHARS = 60
 
 _QUOTED = re.compile(
     r'"([^"\n]{1,60})"|“([^”\n]{1,60})”|«([^»\n]{1,60})»|„([^“”\n]{1,60})[“”]|「([^」\n]{1,60})」|『([^』\n]{1,60})』'
@@ -39,68 +40,66 @@ _NOTHING = re.compile("(?!)")
 
 
 def extract_tags(message: str) -> Iterator[str]:
-    """All that tells anything, folded, the most telling first; one may come more than once."""
+    """All tags, folded, the most specific first; a tag may repeat."""
     text = _LINK.sub(" ", unicodedata.normalize("NFKC", message))
     quoted = (next(filter(None, groups)) for groups in _QUOTED.findall(text))
     marked = [*quoted, *_HASHTAG.findall(text), *_DATE.findall(text)]
     names: list[str] = []
     words: list[str] = []
-    for place, word in _words(_DATE.sub(" ", text)):
-        (names if place > 0 and word[0].isupper() and not word.isupper() else words).append(word)
+    for position, word in _words(_DATE.sub(" ", text)):
+        (names if position > 0 and word[0].isupper() and not word.isupper() else words).append(word)
     words.sort(key=len, reverse=True)
-    for found in chain(marked, names, _unspaced(text), words):
-        tag = " ".join(fold(found).split())
-        if _tells(tag):
+    for candidate in chain(marked, names, _unspaced_words(text), words):
+        tag = " ".join(fold(candidate).split())
+        if _is_specific(tag):
             yield tag
 
 
 def tags_of(message: str, stem: Stemmer) -> tuple[Tag, ...]:
-    """The `MOST_TAGS` most telling ones; forms of one word are one tag."""
-    found: dict[tuple[str, ...], Tag] = {}
+    """The `MAX_TAGS` most specific tags; forms of one word are one tag."""
+    tags: dict[tuple[str, ...], Tag] = {}
     for text in extract_tags(message):
         tag = tag_of(text, stem)
-        found.setdefault(tag.forms, tag)
-        if len(found) == MOST_TAGS:
+        tags.setdefault(tag.forms, tag)
+        if len(tags) == MAX_TAGS:
             break
-    return tuple(found.values())
+    return tuple(tags.values())
 
 
 def _words(text: str) -> Iterator[tuple[int, str]]:
-    """(its place in its sentence, the word)."""
+    """(position in its sentence, word)."""
     for sentence in _SENTENCE_END.split(text):
-        for place, found in enumerate(_WORD.findall(sentence)):
-            yield place, _POSSESSIVE.sub("", found)
+        for position, word in enumerate(_WORD.findall(sentence)):
+            yield position, _POSSESSIVE.sub("", word)
 
 
-def _tells(tag: str) -> bool:
+def _is_specific(tag: str) -> bool:
     shortest = 3 if tag.isascii() and " " not in tag else 2
-    return shortest <= len(tag) <= LONGEST_TAG and normalize(tag) not in STOP_WORDS
+    return shortest <= len(tag) <= MAX_TAG_CHARS and normalize(tag) not in STOP_WORDS
 
 
-def _unspaced(text: str) -> list[str]:
-    found: list[str] = []
-    between = _NOTHING if _KANA.search(text) else _FUNCTION_SIGNS
+def _unspaced_words(text: str) -> list[str]:
+    words: list[str] = []
+    separators = _NOTHING if _KANA.search(text) else _FUNCTION_SIGNS
     for run in UNSPACED.findall(text):
         if re.match(f"[{HAN}]", run):
-            found += [piece for part in between.split(run) for piece in _pieces(part)]
+            words += [word for part in separators.split(run) for word in _han_words(part)]
         elif re.match(f"[{HANGUL}]", run):
-            found.append(_PARTICLE.sub("", run) or run)
+            words.append(_PARTICLE.sub("", run) or run)
         else:
-            found.append(run)
-    return found
+            words.append(run)
+    return words
 
 
-def _pieces(han: str) -> list[str]:
+def _han_words(han: str) -> list[str]:
     return [han] if len(han) <= 3 else [han[at : at + 2] for at in range(len(han) - 1)]
 
 
 def related_themes(beside: Sequence[Sequence[str]], tags: Sequence[Tag], *, most: int) -> tuple[str, ...]:
-    """Themes that often stand together with a tag: on at least 2 memories, and on a quarter of those that have a theme
-    which holds a tag; the commonest first. `beside`: the themes of these."""
-    numbers: dict[str, int] = {}
+    """Themes that often co-occur with a tag: on at least 2, and a quarter, of the memories with a theme that holds a
+    tag, the commonest first. `beside`: the themes of each of these memories."""
+    counts: Counter[str] = Counter()
     for themes in beside:
-        for theme in {fold(one) for one in themes}:
-            if not any(holds(theme, tag) for tag in tags):
-                numbers[theme] = numbers.get(theme, 0) + 1
-    often = [theme for theme, number in numbers.items() if number >= max(2, len(beside) / 4)]
-    return tuple(sorted(often, key=lambda theme: (-numbers[theme], theme))[:most])
+        counts.update(theme for theme in set(map(fold, themes)) if not any(holds(theme, tag) for tag in tags))
+    frequent = [theme for theme, count in counts.items() if count >= max(2, len(beside) / 4)]
+    return tuple(sorted(frequent, key=lambda theme: (-counts[theme], theme))[:most])

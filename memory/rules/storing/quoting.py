@@ -10,12 +10,15 @@ from __future__ import annotations
 import json
 import re
 import unicodedata
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from functools import cached_property
 from typing import Any
 
 from madeleine.memory.model import CATEGORIES, DatedAction, Memory, when_date
-from madeleine.memory.rules.storing.likeness import Facts, facts
+from madeleine.memory.rules.storing.likeness import FACT_LISTS, facts
+from madeleine.memory.text.lexicon import lexicons_by_script
+from madeleine.memory.text.reading import Reading
+from madeleine.memory.text.sentences import sentences
 from madeleine.memory.text.terms import STOP_WORDS
 
 BLOCKS = ("recall", "memory", "context")
@@ -33,95 +36,49 @@ _OWN_KEYS = ({"total_tokens", "budget_used"}, {"provenance", "id"}, {"snippet", 
 _MOST_OBJECTS = 50
 """Beginnings of JSON that are looked at in one text."""
 
-_BREAKS = re.compile(r"(?<!\s)\s++/\s++|[\r\n]+|(?<=[.!?…])[\"'”’)\]]{0,3}\s+|(?<=[。！？])")
-_WORD = re.compile(r"[^\W\d_]+(?:['’][^\W\d_]+)?")
-_NUMBER = re.compile(r"\d+(?:[.,:/\-]\d+)*")
+_FRAGMENT_BREAK = re.compile(r"(?<!\s)\s++/\s++|[\r\n]+")
+"""Between the fragments of a recall, and between lines."""
 _ENDING = re.compile(r"(?<=\w{3})(?:ing|ed|es|en|er|e|s|n|t)$")
-_FRAME = frozenset(
-    """
-    remember remembers remembered recall recalls recalled know knows knew told tell tells said say says mention
-    mentioned
-    mentions memory memories note noted notes earlier previously before already ago once time user users assistant
-    person
-    someone something according apparently like right correct true indeed based see
-    ich du er sie es wir ihr mich dich mir dir sich mein meine dein deine ist bist bin sind war hat hast habe haben
-    dass
-    der die das ein eine einen und erinnere weiß gesagt erzählt
-    je tu il elle nous vous me te se mon ma mes ton ta tes suis es est sont as ai avez que qu un une le la les des du
-    de
-    et souviens rappelle dit avais
-    yo tú él ella nosotros mi mis su sus soy eres es son ha has he que el los las una uno recuerdo dijiste
-    io lui lei noi voi mio mia tuo tua sono sei hai ho che il lo gli ricordo detto
-    eu ele ela você meu minha seu sua sou é são tem tenho o os as um uma lembro disse
-    я ты он она мы вы мой моя твой твоя что это помню сказал сказала
-    """.split()
-)
-"""What only says that somebody speaks, remembers or is meant: it makes no sentence a new one."""
-_PRONOUNS = frozenset(
-    "he she i we you they me us him them his her hers my mine our ours your yours their theirs".split()
-)
-_PLACING = frozenset("up down in out on off over under first last before like true false".split())
-"""Words that `likeness` counts as opposites, and that a sentence gets by being put in other words."""
-_CASELESS_FRAME = re.compile(
-    r"覚えてい?ます|と言っていました|あなた(?:は|が)|ユーザー(?:は|が)"
-    r"|我记得|记得|你说过|用户|你|您|기억(?:해요|합니다|하고 있어요)"
-)
-_RECALLS = re.compile(
-    r"\b(?:i|you) (?:remember|recall)\b|\b(?:you|i)(?:'ve| have)? (?:told|said|mentioned)\b|\bich erinnere\b"
-    r"|\bdu hast gesagt\b|\bje me souviens\b|\bm'as dit\b|\b(?:recuerdo|dijiste)\b|\bricordo\b|\blembro\b|\bпомню\b"
-    r"|覚えて|我记得|你说过|기억",
-    re.I,
-)
-"""How a sentence begins that says what is remembered."""
-_CASELESS_NOT = re.compile(r"ない|ません|なかった|ぬ|不|没|沒|無い|未|않|못|안\s|아니")
-
-
-_NOT = frozenset(
-    """
-    no not never none nobody nothing neither nor without cannot dont cant wont isnt didnt doesnt wasnt stopped quit
-    nicht kein keine keinen nie niemals pas jamais plus sans nunca jamás sin tampoco non mai senza não sem не нет
-    никогда
-    """.split()
-)
+FRAME_LISTS = ("reporting", "function_words")
+"""Of a lexicon: words that only say that somebody speaks, remembers or is meant; they make no sentence a new one."""
+_PARAPHRASE_LISTS = ("persons", "weak_opposites", *FRAME_LISTS)
+"""Words that change when a sentence is put in other words."""
 _HAN = re.compile(r"[\u3041-\u30ff\u3400-\u9fff]")
 _HIRAGANA = re.compile(r"[\u3041-\u309f]+")
 _HANGUL = re.compile(r"[\uac00-\ud7af]")
 _ANY_WORD = re.compile(r"\w+")
 
 
-class Told:
-    """One thing that was told, by a memory or in a conversation. `about`: who and when, which goes without saying."""
+class Statement:
+    """One thing that was said, by a memory or in a conversation. `about`: who and when, which goes without saying."""
 
     def __init__(self, text: str, about: str = "") -> None:
         self.text = text
+        self.reading = Reading(text)
         self.plain = " ".join(_ANY_WORD.findall(unicodedata.normalize("NFKC", text).casefold()))
         self.stems = stems(text)
-        self._about = about
+        self.numbers = frozenset(self.reading.numbers)
+        self._about = Reading(about)
 
     @cached_property
     def known(self) -> frozenset[str]:
         """Every word of it, as it stands."""
-        return frozenset(_each_word(f"{self.text} {self._about}"))
-
-    @cached_property
-    def numbers(self) -> frozenset[str]:
-        return frozenset(_NUMBER.findall(unicodedata.normalize("NFKC", self.text)))
+        return self.reading.known_words | self._about.known_words
 
     @cached_property
     def known_numbers(self) -> frozenset[str]:
-        return self.numbers | frozenset(_NUMBER.findall(self._about))
+        return self.numbers | frozenset(self._about.numbers)
 
     @cached_property
     def names(self) -> frozenset[str]:
         """Capitalised words; the first word may be a name or not."""
-        first = _WORD.search(unicodedata.normalize("NFKC", self.text))
-        opening = {_bare(first[0])} if first and first[0][0].isupper() else set()
-        return frozenset(self._facts.names | opening) - _FRAME - STOP_WORDS
+        opening = [word.stem for word in self.reading.words[:1] if word.capitalised]
+        return (facts(self.reading).names | frozenset(opening)) - _listed(self.reading, *FRAME_LISTS) - STOP_WORDS
 
     @cached_property
-    def telling(self) -> frozenset[str]:
+    def fact_words(self) -> frozenset[str]:
         """Words for amounts, days, negations and opposites."""
-        return frozenset(word for word, _ in self._facts.telling) - _PRONOUNS - _PLACING - _FRAME
+        return frozenset(self.reading.listed(*FACT_LISTS)) - _listed(self.reading, *_PARAPHRASE_LISTS)
 
     @cached_property
     def caseless(self) -> frozenset[str]:
@@ -129,33 +86,27 @@ class Told:
 
     @cached_property
     def known_caseless(self) -> frozenset[str]:
-        return caseless_parts(f"{self.text} {self._about}", single=True)
+        return caseless_parts(f"{self.text} {self._about.text}", single=True)
 
     @cached_property
     def pairs(self) -> frozenset[str]:
-        """Of signs, where the script has no case."""
-        words = _WORD.findall(_CASELESS_FRAME.sub(" ", unicodedata.normalize("NFKC", self.text)))
-        caseless = (word for word in words if word.lower() == word.upper())
+        """Of characters, where the script has no case."""
+        caseless = (word.text for word in Reading(_unframed(self.text)).words if word.caseless)
         return frozenset(word[at : at + 2] for word in caseless for at in range(max(1, len(word) - 1)))
 
-    @cached_property
-    def denies(self) -> bool:
-        words = frozenset(_each_word(self.text))
-        return bool(words & _NOT) or any(one.endswith("n't") for one in words) or bool(_CASELESS_NOT.search(self.text))
 
-    @cached_property
-    def _facts(self) -> Facts:
-        return facts(self.text)
+def _listed(reading: Reading, *lists: str) -> frozenset[str]:
+    return frozenset(reading.listed(*lists))
 
 
-def told_by(memory: Memory) -> tuple[Told, ...]:
+def statements_of(memory: Memory) -> tuple[Statement, ...]:
     """All that a memory says: its action, feeling, lesson, lines and timeline, each sentence and each whole."""
     scene = memory.scene
     about = " ".join((*scene.actors, *(when_date(item) for item in scene.when), scene.setting, memory.category))
     wholes = [scene.action, memory.feeling, memory.lesson, *scene.dialogue, *scene.sensory]
     wholes += [item.action for item in scene.when if isinstance(item, DatedAction)]
-    parts = [part for whole in wholes for part in (whole, *sentences(whole))]
-    return tuple(Told(part, about) for part in dict.fromkeys(parts) if part)
+    parts = [part for whole in wholes for part in (whole, *statements(whole))]
+    return tuple(Statement(part, about) for part in dict.fromkeys(parts) if part)
 
 
 # --- marks ------------------------------------------------------------------------------------------------------
@@ -212,43 +163,42 @@ def _is_own(value: Any, depth: int = 4) -> bool:
 # --- words ------------------------------------------------------------------------------------------------------
 
 
-def sentences(text: str) -> list[str]:
-    """Also the fragments of a recall, which ` / ` parts. None is empty."""
-    return [part for piece in _BREAKS.split(text) if (part := piece.strip(" \t-*•>\"'“”"))]
+def statements(text: str) -> list[str]:
+    """Sentences, lines, and the fragments of a recall, which ` / ` parts. None is empty."""
+    pieces = (sentence for line in _FRAGMENT_BREAK.split(text) for sentence in sentences(line))
+    return [part for piece in pieces if (part := piece.strip(" \t-*•>\"'“”"))]
 
 
-def unquoted(text: str, told: Sequence[Told], *, by_assistant: bool, speakers: Collection[str] = ()) -> str:
+def unquoted(text: str, known: Sequence[Statement], *, by_assistant: bool, speakers: Collection[str] = ()) -> str:
     """The text without what is marked as recalled, and without sentences that a memory tells already.
 
     What the assistant says of a memory is a quote, however it is put. A person may say a thing a second time: one
     sentence that says no more than a memory stays, unless it says that it is remembered; two in one message are a
     quote.
     """
-    rest = unmarked(text)
-    if not rest or not told:
-        return rest
-    pieces = sentences(rest)
+    unmarked_text = unmarked(text)
+    if not unmarked_text or not known:
+        return unmarked_text
+    said = statements(unmarked_text)
     share = MOSTLY if by_assistant else 1.0
-    quotes = {piece for piece in dict.fromkeys(pieces) if _echoed(Told(piece), told, speakers, share)}
+    quotes = {piece for piece in dict.fromkeys(said) if _echoed(Statement(piece), known, speakers, share)}
     if not by_assistant and len(quotes) < 2:
-        quotes = {piece for piece in quotes if _RECALLS.search(piece)}
-    if not quotes:
-        return rest
-    return "\n".join(piece for piece in pieces if piece not in quotes)
+        quotes = {piece for piece in quotes if Reading(piece).matches("recalls")}
+    return "\n".join(piece for piece in said if piece not in quotes) if quotes else unmarked_text
 
 
-def echoes(text: str, told: Sequence[Told], speakers: Collection[str] = (), *, share: float = MOSTLY) -> bool:
-    """Whether every sentence of the text says no more than something told: no fact differs, and at least this share of
-    its words is there. `speakers`: names that are no news."""
-    pieces = [Told(piece) for piece in sentences(text)]
-    return bool(pieces) and all(_echoed(piece, told, speakers, share) for piece in pieces)
+def echoes(text: str, known: Sequence[Statement], speakers: Collection[str] = (), *, share: float = MOSTLY) -> bool:
+    """Whether every sentence of the text says no more than a known statement: no fact differs, and at least this share
+    of its words is there. `speakers`: names that are no news."""
+    said = [Statement(piece) for piece in statements(text)]
+    return bool(said) and all(_echoed(piece, known, speakers, share) for piece in said)
 
 
-def restates(text: str, told: Sequence[Told], speakers: Collection[str] = ()) -> bool:
+def restates(text: str, known: Sequence[Statement], speakers: Collection[str] = ()) -> bool:
     """As `echoes`, for what a person has said: every word must be there, and nobody whom the memory names may be
     missing, for it may be told of somebody else."""
-    pieces = [Told(piece) for piece in sentences(text)]
-    return bool(pieces) and all(any(_restates(piece, one, speakers) for one in told) for piece in pieces)
+    said = [Statement(piece) for piece in statements(text)]
+    return bool(said) and all(any(_restates(piece, one, speakers) for one in known) for piece in said)
 
 
 def share_said(text: str, source: str) -> float:
@@ -257,42 +207,42 @@ def share_said(text: str, source: str) -> float:
     return len(mine & stems(source)) / len(mine) if mine else 0.0
 
 
-def _restates(said: Told, one: Told, speakers: Collection[str]) -> bool:
+def _restates(said: Statement, one: Statement, speakers: Collection[str]) -> bool:
     if not (_echoed(said, [one], speakers, 1.0) and one.names <= said.known):
         return False
     return len(said.pairs & one.pairs) >= MOSTLY * len(said.pairs)
 
 
-def _echoed(said: Told, told: Iterable[Told], speakers: Collection[str], share: float) -> bool:
-    extra = frozenset(low for name in speakers for low in _each_word(name))
-    mine = said.stems - stems(" ".join(speakers)) if speakers else said.stems
-    telling = len(mine | said.telling | said.numbers)
-    for one in told:
+def _echoed(said: Statement, known: Iterable[Statement], speakers: Collection[str], share: float) -> bool:
+    spoken_names = Reading(" ".join(speakers))
+    mine = said.stems - stems(spoken_names.text) if speakers else said.stems
+    telling = len(mine | said.fact_words | said.numbers)
+    for one in known:
         if said.plain and said.plain == one.plain:
             return True
         # The share first: it is soon told, and rules most of them out.
-        if telling >= LEAST_WORDS and len(mine & one.stems) >= share * len(mine) and _no_news(said, one, extra):
+        if telling >= LEAST_WORDS and len(mine & one.stems) >= share * len(mine) and _no_news(said, one, spoken_names):
             return True
     return False
 
 
-def _no_news(said: Told, one: Told, speakers: frozenset[str]) -> bool:
+def _no_news(said: Statement, one: Statement, speakers: Reading) -> bool:
     """No number, name, day or negation that the other has not, and none of the other's negations missing."""
     return (
         said.numbers <= one.known_numbers
-        and said.names <= one.known | speakers
-        and said.telling <= one.known
-        and said.denies == one.denies
-        and said.caseless <= one.known_caseless | caseless_parts(" ".join(speakers), single=True)
+        and said.names <= one.known | speakers.known_words
+        and said.fact_words <= one.known
+        and said.reading.denies == one.reading.denies
+        and said.caseless <= one.known_caseless | caseless_parts(speakers.text, single=True)
     )
 
 
 def stems(text: str) -> frozenset[str]:
     """Of words with a meaning, and of scripts without case what stands for them."""
-    text = _CASELESS_FRAME.sub(" ", unicodedata.normalize("NFKC", text))
-    lows = (_bare(word) for word in _WORD.findall(text) if word.lower() != word.upper())
-    meaning = frozenset(_ENDING.sub("", low) for low in lows if low not in STOP_WORDS and low not in _FRAME)
-    return meaning | caseless_parts(text)
+    reading = Reading(_unframed(text))
+    frame = _listed(reading, *FRAME_LISTS) | STOP_WORDS
+    words = (word.stem for word in reading.words if not word.caseless and word.stem not in frame)
+    return frozenset(_ENDING.sub("", word) for word in words) | caseless_parts(text)
 
 
 def caseless_parts(text: str, *, single: bool = False) -> frozenset[str]:
@@ -300,25 +250,21 @@ def caseless_parts(text: str, *, single: bool = False) -> frozenset[str]:
     which change with the tone; of others the beginnings of words. `single`: each sign by itself, too."""
     if text.isascii():
         return frozenset()
-    found: set[str] = set()
-    for word in _WORD.findall(_CASELESS_FRAME.sub(" ", unicodedata.normalize("NFKC", text))):
-        if word.lower() != word.upper():
-            continue
+    parts: set[str] = set()
+    for word in (word.text for word in Reading(_unframed(text)).words if word.caseless):
         if not _HAN.search(word):
-            found.add(word[: 2 if _HANGUL.match(word) else 4])
+            parts.add(word[: 2 if _HANGUL.match(word) else 4])
             continue
         for run in _HIRAGANA.split(word):
-            found.update(run[at : at + 2] for at in range(max(1, len(run) - 1)) if run)
-            found.update(run if single else ())
-    return frozenset(found)
+            parts.update(run[at : at + 2] for at in range(max(1, len(run) - 1)) if run)
+            parts.update(run if single else ())
+    return frozenset(parts)
 
 
-def _each_word(text: str) -> Iterator[str]:
-    for word in _WORD.findall(unicodedata.normalize("NFKC", text)):
-        yield word.replace("’", "'").casefold()
-        yield _bare(word)
-
-
-def _bare(word: str) -> str:
-    """In lower case, without what an apostrophe joins to it."""
-    return word.replace("’", "'").casefold().split("'")[0]
+def _unframed(text: str) -> str:
+    """Without the phrases of unspaced scripts that only say that somebody speaks, remembers or is meant."""
+    text = unicodedata.normalize("NFKC", text)
+    if not text.isascii():
+        for pattern in (one.pattern("framing") for one in lexicons_by_script(text)):
+            text = pattern.sub(" ", text) if pattern else text
+    return text

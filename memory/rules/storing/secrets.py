@@ -82,14 +82,14 @@ class Redacted:
 
 
 Redact = Callable[[str], Redacted]
-"""Two of them: `redacted`, and `as_it_stands` where the setting turns redaction off."""
+"""Two of them: `redact_secrets`, and `without_redaction` where the setting turns redaction off."""
 
 
-def as_it_stands(text: str) -> Redacted:
+def without_redaction(text: str) -> Redacted:
     return Redacted(text)
 
 
-def redacted(text: str) -> Redacted:
+def redact_secrets(text: str) -> Redacted:
     """Each secret replaced by `[redacted: its kind]`. Done twice it is done once."""
     found: Counter[str] = Counter()
 

@@ -1,33 +1,36 @@
 """Whether an exchange is worth remembering, by its words alone (spec H6).
 
-Mechanical, so that a model is asked only about what may be worth it. When in doubt it is: what a yes costs is one
-question, what a no costs is gone.
+Mechanical, so that a model is asked only about what may be worth it. When in doubt it is: a yes costs one question to
+the model, a no loses the memory. The signs are the patterns of the lexicons, in twelve languages; of other languages
+long statements, numbers, dates and names still tell.
 """
 
 from __future__ import annotations
 
 import re
 import unicodedata
+from collections.abc import Mapping
 
-from madeleine.memory.rules.storing.quoting import sentences, unmarked
-from madeleine.memory.rules.storing.signs_of_worth import (
-    COMMAND,
-    COMMAND_CASELESS,
-    CONFIRMED,
-    DAY,
-    OF_ONESELF,
-    QUESTION,
-    SIGNS,
-    SMALL_TALK,
-    SMALL_TALK_CASELESS,
-)
+from madeleine.memory.rules.storing.quoting import statements, unmarked
+from madeleine.memory.text.lexicon import lexicons_by_script, listed
+from madeleine.memory.text.reading import Reading, Word
 
 STATEMENT_WORDS = 6
 """Words from which a statement without any sign counts."""
-STATEMENT_SIGNS = 12
+STATEMENT_CHARS = 12
 """The same for scripts without spaces."""
 READ = 20_000
 """Characters of a text that are looked at."""
+SIGNS: Mapping[str, str] = {
+    "preference": "a preference",
+    "decision": "a decision",
+    "plan": "a plan",
+    "feeling": "a feeling",
+    "person_fact": "a fact about a person",
+    "correction": "a correction",
+    "lesson": "a lesson",
+}
+"""Pattern of the lexicons → reason, in the order in which a reason is given; in questions and orders they count too."""
 
 _FENCE = re.compile(r"```.*?(?:```|\Z)|~~~.*?(?:~~~|\Z)", re.S)
 _INLINE = re.compile(r"`[^`\n]{1,300}`")
@@ -39,38 +42,44 @@ _CODE_LINE = re.compile(
     r"@\w+|</?\w+[^>]*>|[{}\[\]();,]+\s*$|\w[\w.\[\]\"']*\s*(?:[-+*/]?=|:=)\s*\S|(?:SELECT|INSERT|UPDATE|DELETE|CREATE)\s.*|"
     r"Traceback \(|File \"[^\"]+\", line|\w*(?:Error|Exception): )|[;{}]\s*$|^\s+at \S+\(|=>\s*\{?$"
 )
-_SLASH = re.compile(r"^\s*[/!][a-z][\w-]*(?:\s.*)?$", re.I)
+_SLASH_COMMAND = re.compile(r"^\s*[/!][a-z][\w-]*(?:\s.*)?$", re.I)
 _PATHS = re.compile(r"(?<!\S)(?:[~.]{0,2}/\S+|\S+\.[a-z]{1,4}(?!\S)|--?[a-z]\S*)")
-_WORD = re.compile(r"[^\W\d_]+(?:['’\-][^\W\d_]+)*")
-_MARKED_NUMBER = re.compile(r"\d")
 
 
 def should_remember(user_text: str, response_text: str) -> tuple[bool, str]:
-    """(whether, why), of what a person said and what was answered. What they quote from memory does not count, nor do
-    code and commands; of the answer, only what was done or understood for good."""
-    said = told(user_text)
-    for piece in (pieces := sentences(said)):
-        if reason := _sign(piece):
+    """(whether, why), for what a person said and what was answered. Text that they quote from memory does not count,
+    nor do code and commands; of the answer, only what was done or understood for good."""
+    said = spoken(user_text)
+    stated = [Reading(sentence) for sentence in statements(said)]
+    for sentence in stated:
+        if reason := _sign(sentence):
             return True, reason
-    answered = told(response_text)
-    idle = [piece for piece in pieces if not is_small_talk(piece)]
-    if not _only_orders(idle) and any(CONFIRMED.search(piece) for piece in sentences(answered)):
+    open_statements = [sentence for sentence in stated if not is_small_talk(sentence.text)]
+    only_orders = bool(open_statements) and all(map(_is_order, open_statements))
+    if not only_orders and any(Reading(sentence).matches("done") for sentence in statements(spoken(response_text))):
         return True, "what was done or understood"
-    for piece in idle:
-        if not _is_order(piece) and _is_statement(piece):
-            return True, "a statement"
-    return False, _why_not(user_text, response_text, said, pieces, idle)
+    if any(not _is_order(sentence) and _is_statement(sentence) for sentence in open_statements):
+        return True, "a statement"
+    if not (user_text + response_text).strip():
+        return False, "nothing was said"
+    if not said:
+        return False, (
+            "nothing was said but code, links or quotes" if user_text.strip() else "nobody but the assistant spoke"
+        )
+    if not open_statements:
+        return False, "greetings, thanks, yes or no"
+    return False, "orders and questions" if only_orders else "nothing that tells of anybody or anything"
 
 
 def agreed(question: str, answer: str) -> str:
-    """What a bare yes or no was said to, if the question had something worth remembering in it; else ""."""
-    if not told(answer) or not is_small_talk(told(answer)):
+    """The reason why what a bare yes or no was said to is worth remembering; "" if it is not."""
+    if not spoken(answer) or not is_small_talk(spoken(answer)):
         return ""
-    asked = (piece.rstrip("?？؟ ") for piece in sentences(told(question)) if _is_question(piece))
-    return next((reason for piece in asked if (reason := _sign(piece))), "")
+    asked = (sentence for sentence in statements(spoken(question)) if _is_question(Reading(sentence)))
+    return next((reason for sentence in asked if (reason := _sign(Reading(sentence.rstrip("?？؟ "))))), "")
 
 
-def told(text: str) -> str:
+def spoken(text: str) -> str:
     """The text without code, links, and what is quoted, from memory or from a message."""
     text = unmarked(unicodedata.normalize("NFKC", text[:READ]).replace("’", "'"))
     text = _QUOTE_LINE.sub("", _FENCE.sub("\n", text))
@@ -79,64 +88,50 @@ def told(text: str) -> str:
 
 
 def is_small_talk(text: str) -> bool:
-    """Whether it is made of greetings, thanks, yes and no alone; signs and emoji too."""
-    rest = SMALL_TALK_CASELESS.sub("", text)
+    """Whether it is made of greetings, thanks, yes and no alone, in any languages; signs and emoji too."""
+    lexicons = lexicons_by_script(text, mixed=True)
+    for pattern in (one.pattern("small_talk") for one in lexicons):
+        text = pattern.sub("", text) if pattern else text
+    known = listed(lexicons, "small_talk")
     return all(
-        word.casefold() in SMALL_TALK or (not word.isalpha() and _parts_idle(word)) for word in _WORD.findall(rest)
+        word.low in known or ("'" in word.low and known.issuperset(word.low.split("'"))) for word in Reading(text).words
     )
 
 
-def _parts_idle(word: str) -> bool:
-    return all(part.casefold() in SMALL_TALK for part in re.split(r"['’\-]", word))
-
-
-def _sign(piece: str) -> str:
-    if _SLASH.match(piece) or is_small_talk(piece):
+def _sign(sentence: Reading) -> str:
+    if _SLASH_COMMAND.match(sentence.text) or is_small_talk(sentence.text):
         return ""
-    for reason, sign in SIGNS.items():
-        if sign.search(piece):
+    for sign, reason in SIGNS.items():
+        if sentence.states_preference if sign == "preference" else sentence.matches(sign):
             return reason
-    if DAY.search(piece) and (not _is_question(piece)):
+    if sentence.tells_date and not _is_question(sentence):
         return "a date"
-    if not _is_order(piece) and _has_name(piece):
-        return "a name"
-    return ""
+    return "a name" if not _is_order(sentence) and _has_name(sentence) else ""
 
 
-def _is_question(piece: str) -> bool:
+def _is_question(sentence: Reading) -> bool:
     """One that does not begin with what somebody tells of themselves."""
-    return bool(QUESTION.search(piece)) and not OF_ONESELF.search(piece)
+    return sentence.is_question and not sentence.matches("oneself")
 
 
-def _is_order(piece: str) -> bool:
-    return bool(_SLASH.match(piece) or COMMAND.search(piece) or COMMAND_CASELESS.search(piece) or _is_question(piece))
+def _is_order(sentence: Reading) -> bool:
+    return bool(_SLASH_COMMAND.match(sentence.text)) or sentence.matches("command") or _is_question(sentence)
 
 
-def _only_orders(pieces: list[str]) -> bool:
-    return bool(pieces) and all(_is_order(piece) for piece in pieces)
+def _is_statement(sentence: Reading) -> bool:
+    words = _prose(sentence)
+    caseless = sum(len(word.text) for word in words if word.caseless)
+    cased = sum(not word.caseless for word in words)
+    return cased >= STATEMENT_WORDS or caseless >= STATEMENT_CHARS or (cased >= 3 and bool(sentence.numbers))
 
 
-def _is_statement(piece: str) -> bool:
-    words = _WORD.findall(_PATHS.sub(" ", piece))
-    caseless = sum(len(word) for word in words if word.lower() == word.upper())
-    cased = sum(word.lower() != word.upper() for word in words)
-    return cased >= STATEMENT_WORDS or caseless >= STATEMENT_SIGNS or bool(cased >= 3 and _MARKED_NUMBER.search(piece))
-
-
-def _has_name(piece: str) -> bool:
+def _has_name(sentence: Reading) -> bool:
     """A capitalised word that does not begin the sentence, in a sentence of some words."""
-    words = _WORD.findall(_PATHS.sub(" ", piece))
-    cased = [word for word in words if word.lower() != word.upper()]
+    cased = [word for word in _prose(sentence) if not word.caseless]
     return len(cased) >= 3 and any(
-        word[0].isupper() and word[1:].islower() and word.casefold() not in SMALL_TALK for word in cased[1:]
+        word.capitalised and word.text[1:].islower() and not is_small_talk(word.text) for word in cased[1:]
     )
 
 
-def _why_not(user_text: str, response_text: str, said: str, pieces: list[str], idle: list[str]) -> str:
-    if not (user_text + response_text).strip():
-        return "nothing was said"
-    if not said:
-        return "nothing was said but code, links or quotes" if user_text.strip() else "nobody but the assistant spoke"
-    if not idle:
-        return "greetings, thanks, yes or no"
-    return "orders and questions" if _only_orders(idle) else "nothing that tells of anybody or anything"
+def _prose(sentence: Reading) -> tuple[Word, ...]:
+    return Reading(_PATHS.sub(" ", sentence.text)).words

@@ -3,24 +3,31 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
 from sqlalchemy import Update, and_, bindparam, case, func, insert, or_, select, update
-from sqlalchemy.dialects import sqlite
 
 from madeleine.memory.audit import audit_entry
-from madeleine.memory.chat import ChatSession, Message, MessageId, Unwatched
+from madeleine.memory.chat import ChatSession, Message, MessageId, UnwatchedSession
 from madeleine.memory.errors import InvalidInput
-from madeleine.memory.model import MemoryId
 from madeleine.memory.scope import Scope
 from madeleine.memory.text.folding import fold
-from madeleine.storage.sql.database.engine import Database, Reads, Row, Transaction
-from madeleine.storage.sql.database.query import among, as_list, unindexed
+from madeleine.storage.sql.database.dialect import (
+    among,
+    as_list,
+    excluded,
+    greatest,
+    insert_or_update,
+    least,
+    unindexed,
+)
+from madeleine.storage.sql.database.engine import Database, Row, Transaction
+from madeleine.storage.sql.database.repository import Repository
 from madeleine.storage.sql.database.rows import scalar
-from madeleine.storage.sql.database.tables import forgotten_keys, memories, message_memories, messages, sessions
+from madeleine.storage.sql.database.tables import forgotten_keys, message_memories, messages, sessions
 from madeleine.storage.sql.database.times import from_micros, to_micros
 from madeleine.storage.sql.operations import audit
 
@@ -42,27 +49,21 @@ _STATE = select(_s.messages, _s.watched, _s.next_try).where(_ONE)
 _KEYS = select(_m.key).where(_IN_SESSION, among(_m.key, "keys"))
 _FORGOTTEN = select(_f.key_hash).where(_f.being_id == _BEING, among(_f.key_hash, "hashes"))
 _INSERT = insert(messages)
-_insert_session = sqlite.insert(sessions)
-_new = _insert_session.excluded
-_KEEP_SESSION = _insert_session.on_conflict_do_update(
-    index_elements=[_s.being_id, _s.session_id],
-    set_={
-        "title": case((_s.title == "", _new.title), else_=_s.title),
-        "interface": case((_s.interface == "", _new.interface), else_=_s.interface),
-        "first_at": func.min(_s.first_at, _new.first_at),
-        "last_at": func.max(_s.last_at, _new.last_at),
-        "messages": _new.messages,
-        "watched": _new.watched,
-        "next_try": _new.next_try,
-    },
+_new = excluded(sessions)
+_KEEP_SESSION = insert_or_update(
+    sessions,
+    "messages",
+    "watched",
+    "next_try",
+    title=case((_s.title == "", _new.title), else_=_s.title),
+    interface=case((_s.interface == "", _new.interface), else_=_s.interface),
+    first_at=least(_s.first_at, _new.first_at),
+    last_at=greatest(_s.last_at, _new.last_at),
 )
 
 _BY_IDS = select(*_MESSAGE).where(among(_m.id, "ids"), unindexed(_m.being_id) == _BEING)
 _KEYED = select(_m.key, *_MESSAGE).where(_IN_SESSION, among(_m.key, "keys"))
 _LAST_KEY = select(_m.key).where(_IN_SESSION, _m.key.is_not(None)).order_by(_m.position.desc()).limit(1)
-_OWN_MEMORIES = select(memories.c.id).where(among(memories.c.id, "ids"), unindexed(memories.c.being_id) == _BEING)
-_OWN_MESSAGES = select(_m.id).where(among(_m.id, "ids"), unindexed(_m.being_id) == _BEING)
-_LINK = sqlite.insert(message_memories).on_conflict_do_nothing()
 
 _LAST_OF_SESSION = select(*_MESSAGE).where(_IN_SESSION).order_by(_m.position.desc()).limit(_LIMIT)
 _LAST = (
@@ -109,7 +110,7 @@ _WATCHED = (
     update(sessions)
     .where(_ONE, _s.watched <= bindparam("up_to"))
     .values(
-        watched=func.min(bindparam("up_to"), _s.messages),
+        watched=least(bindparam("up_to"), _s.messages),
         failures=0,
         next_try=func.coalesce(_WAITING_SINCE, _s.next_try),
     )
@@ -134,41 +135,6 @@ class _State:
     messages: int = 0
     watched: int = 0
     next_try: int = 0
-
-
-async def append(
-    database: Database,
-    scope: Scope,
-    session_id: str,
-    given: Sequence[Message],
-    keys: Sequence[str | None],
-    *,
-    title: str,
-    interface: str,
-    watched: bool,
-) -> list[MessageId]:
-    if any(message.session_id != session_id for message in given):
-        raise InvalidInput("Messages can only be appended to the session that they are of.")
-    async with database.transaction(grows=True) as transaction:
-        taken = await _taken(transaction, scope, session_id, [key for key in keys if key is not None])
-        new: list[tuple[Message, str | None]] = []
-        for message, key in zip(given, keys, strict=True):
-            if key not in taken:
-                new.append((message, key))
-                taken |= {key} - {None}
-        if not new:
-            return []
-        found = await transaction.rows(_STATE, lambda row: _State(*row), being=scope.being_id, session=session_id)
-        was = found[0] if found else _State()
-        await transaction.run(
-            _INSERT,
-            [_to_row(scope, one, was.messages + place, key) for place, (one, key) in enumerate(new)],
-        )
-        row = _session_row(scope, [message for message, _ in new], was, watched=watched)
-        await transaction.run(_KEEP_SESSION, [row | {"title": title, "interface": interface}])
-        ids = [message.id for message, _ in new]
-        await audit.append(transaction, [audit_entry(scope, "observe", new[-1][0].stored_at, ids=ids)])
-        return ids
 
 
 async def _taken(transaction: Transaction, scope: Scope, session_id: str, keys: Sequence[str]) -> set[str | None]:
@@ -220,46 +186,7 @@ def _session_row(scope: Scope, new: Sequence[Message], was: _State, *, watched: 
     }
 
 
-async def link(database: Database, scope: Scope, told: Mapping[MemoryId, Sequence[MessageId]]) -> None:
-    async with database.transaction() as transaction:
-        own = await transaction.rows(_OWN_MEMORIES, scalar, ids=as_list(told), being=scope.being_id)
-        wanted = {id_ for memory in own for id_ in told[memory]}
-        there = set(await transaction.rows(_OWN_MESSAGES, scalar, ids=as_list(wanted), being=scope.being_id))
-        rows = [{"message_id": id_, "memory_id": memory} for memory in own for id_ in told[memory] if id_ in there]
-        await transaction.run(_LINK, rows)
-
-
-async def by_ids(reads: Reads, scope: Scope, ids: Sequence[MessageId]) -> list[Message]:
-    found = await reads.rows(_BY_IDS, _to_message, ids=as_list(ids), being=scope.being_id)
-    known = {message.id: message for message in found}
-    return [known[id_] for id_ in dict.fromkeys(ids) if id_ in known]
-
-
-async def keyed(reads: Reads, scope: Scope, session_id: str, keys: Sequence[str]) -> dict[str, Message]:
-    binds = {"being": scope.being_id, "session": session_id, "keys": as_list(keys)}
-    return dict(await reads.rows(_KEYED, lambda row: (row[0], _to_message(row[1:])), **binds))
-
-
-async def last_key(reads: Reads, scope: Scope, session_id: str) -> str | None:
-    found = await reads.rows(_LAST_KEY, scalar, being=scope.being_id, session=session_id)
-    return found[0] if found else None
-
-
 # --- reading ----------------------------------------------------------------------------------------------------
-
-
-async def recent(
-    reads: Reads, scope: Scope, *, limit: int, session_id: str | None, other_than: str | None
-) -> list[Message]:
-    if session_id is not None:
-        found = await reads.rows(_LAST_OF_SESSION, _to_message, being=scope.being_id, session=session_id, limit=limit)
-    else:
-        found = await reads.rows(_LAST, _to_message, being=scope.being_id, other_than=other_than, limit=limit)
-    return found[::-1]
-
-
-async def latest_sessions(reads: Reads, scope: Scope, limit: int) -> list[ChatSession]:
-    return await reads.rows(_SESSIONS, _to_session, being=scope.being_id, limit=limit)
 
 
 def _to_message(row: Row) -> Message:
@@ -292,30 +219,11 @@ def _to_session(row: Row) -> ChatSession:
 # --- watching ---------------------------------------------------------------------------------------------------
 
 
-async def unwatched(reads: Reads, now: datetime, limit: int) -> list[Unwatched]:
-    return await reads.rows(_UNWATCHED, _to_unwatched, now=to_micros(now), limit=limit)
-
-
-def _to_unwatched(row: Row) -> Unwatched:
+def _to_unwatched(row: Row) -> UnwatchedSession:
     being_id, session_id, watched, count, failures = row
-    return Unwatched(being_id=being_id, session_id=session_id, watched=watched, messages=count, failures=failures)
-
-
-async def between(reads: Reads, scope: Scope, session_id: str, start: int, end: int) -> list[Message]:
-    return await reads.rows(_BETWEEN, _to_message, being=scope.being_id, session=session_id, start=start, end=end)
-
-
-async def watched(database: Database, scope: Scope, session_id: str, up_to: int) -> None:
-    async with database.transaction() as transaction:
-        await transaction.run(_WATCHED, [{"being": scope.being_id, "session": session_id, "up_to": up_to}])
-
-
-async def watch_failed(database: Database, scope: Scope, session_id: str, next_try: datetime) -> None:
-    await _put_off(database, _FAILED, scope, session_id, next_try)
-
-
-async def watch_later(database: Database, scope: Scope, session_id: str, next_try: datetime) -> None:
-    await _put_off(database, _LATER, scope, session_id, next_try)
+    return UnwatchedSession(
+        being_id=being_id, session_id=session_id, watched=watched, messages=count, failures=failures
+    )
 
 
 async def _put_off(database: Database, how: Update, scope: Scope, session_id: str, next_try: datetime) -> None:
@@ -324,5 +232,89 @@ async def _put_off(database: Database, how: Update, scope: Scope, session_id: st
         await transaction.run(how, [row])
 
 
-async def drawn_from(reads: Reads, scope: Scope, ids: Sequence[MessageId]) -> set[MessageId]:
-    return set(await reads.rows(_DRAWN_FROM, scalar, ids=as_list(ids), being=scope.being_id))
+class ConversationRepository(Repository):
+    """`ChatLedger`, `ChatReads` and `WatchLedger`."""
+
+    async def append(
+        self,
+        scope: Scope,
+        session_id: str,
+        messages: Sequence[Message],
+        *,
+        keys: Sequence[str | None],
+        title: str = "",
+        interface: str = "",
+        watched: bool = False,
+    ) -> list[MessageId]:
+        if any(message.session_id != session_id for message in messages):
+            raise InvalidInput("Messages can only be appended to the session that they are of.")
+        async with self._database.transaction(grows=True) as transaction:
+            taken = await _taken(transaction, scope, session_id, [key for key in keys if key is not None])
+            new: list[tuple[Message, str | None]] = []
+            for message, key in zip(messages, keys, strict=True):
+                if key not in taken:
+                    new.append((message, key))
+                    taken |= {key} - {None}
+            if not new:
+                return []
+            found = await transaction.rows(_STATE, lambda row: _State(*row), being=scope.being_id, session=session_id)
+            was = found[0] if found else _State()
+            await transaction.run(
+                _INSERT,
+                [_to_row(scope, one, was.messages + place, key) for place, (one, key) in enumerate(new)],
+            )
+            row = _session_row(scope, [message for message, _ in new], was, watched=watched)
+            await transaction.run(_KEEP_SESSION, [row | {"title": title, "interface": interface}])
+            ids = [message.id for message, _ in new]
+            await audit.append(transaction, [audit_entry(scope, "observe", new[-1][0].stored_at, ids=ids)])
+            return ids
+
+    async def messages(self, scope: Scope, ids: Sequence[MessageId]) -> list[Message]:
+        found = await self._database.rows(_BY_IDS, _to_message, ids=as_list(ids), being=scope.being_id)
+        known = {message.id: message for message in found}
+        return [known[id_] for id_ in dict.fromkeys(ids) if id_ in known]
+
+    async def keyed_messages(self, scope: Scope, session_id: str, keys: Sequence[str]) -> dict[str, Message]:
+        binds = {"being": scope.being_id, "session": session_id, "keys": as_list(keys)}
+        return dict(await self._database.rows(_KEYED, lambda row: (row[0], _to_message(row[1:])), **binds))
+
+    async def last_key(self, scope: Scope, session_id: str) -> str | None:
+        found = await self._database.rows(_LAST_KEY, scalar, being=scope.being_id, session=session_id)
+        return found[0] if found else None
+
+    async def recent_messages(
+        self, scope: Scope, *, limit: int, session_id: str | None = None, other_than: str | None = None
+    ) -> list[Message]:
+        if session_id is not None:
+            found = await self._database.rows(
+                _LAST_OF_SESSION, _to_message, being=scope.being_id, session=session_id, limit=limit
+            )
+        else:
+            found = await self._database.rows(
+                _LAST, _to_message, being=scope.being_id, other_than=other_than, limit=limit
+            )
+        return found[::-1]
+
+    async def sessions(self, scope: Scope, *, limit: int) -> list[ChatSession]:
+        return await self._database.rows(_SESSIONS, _to_session, being=scope.being_id, limit=limit)
+
+    async def unwatched_sessions(self, *, now: datetime, limit: int) -> list[UnwatchedSession]:
+        return await self._database.rows(_UNWATCHED, _to_unwatched, now=to_micros(now), limit=limit)
+
+    async def messages_of(self, scope: Scope, session_id: str, *, start: int, end: int) -> list[Message]:
+        return await self._database.rows(
+            _BETWEEN, _to_message, being=scope.being_id, session=session_id, start=start, end=end
+        )
+
+    async def mark_watched(self, scope: Scope, session_id: str, *, up_to: int) -> None:
+        async with self._database.transaction() as transaction:
+            await transaction.run(_WATCHED, [{"being": scope.being_id, "session": session_id, "up_to": up_to}])
+
+    async def record_watch_failure(self, scope: Scope, session_id: str, *, next_try: datetime) -> None:
+        await _put_off(self._database, _FAILED, scope, session_id, next_try)
+
+    async def postpone_watch(self, scope: Scope, session_id: str, *, next_try: datetime) -> None:
+        await _put_off(self._database, _LATER, scope, session_id, next_try)
+
+    async def messages_with_memories(self, scope: Scope, ids: Sequence[MessageId]) -> set[MessageId]:
+        return set(await self._database.rows(_DRAWN_FROM, scalar, ids=as_list(ids), being=scope.being_id))

@@ -14,49 +14,41 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import bindparam, func, select, update
-from sqlalchemy.dialects import sqlite
+from sqlalchemy import bindparam, select, update
 
 from madeleine.memory.model import MemoryId
 from madeleine.memory.scope import Scope
-from madeleine.storage.sql.database.engine import Database, Reads, Transaction
-from madeleine.storage.sql.database.query import among, as_list
+from madeleine.storage.sql.database.dialect import (
+    among,
+    as_list,
+    insert_missing,
+    json_field,
+    json_items,
+    json_without_field,
+)
+from madeleine.storage.sql.database.engine import Transaction
 from madeleine.storage.sql.database.rows import scalar
 from madeleine.storage.sql.database.tables import ingested
 from madeleine.storage.sql.database.times import to_micros
+from madeleine.storage.sql.memories.memories import MemoryRepository
 from madeleine.storage.sql.operations import settings
 
 _i = ingested.c
 _GET = select(_i.outcome).where(_i.being_id == bindparam("being"), _i.key == bindparam("wanted"))
-_INSERT = sqlite.insert(ingested).on_conflict_do_nothing(index_elements=[_i.being_id, _i.key])
-_chunk = func.json_each(_i.outcome, "$.chunks").table_valued("value")
+_INSERT = insert_missing(ingested)
+_chunk = json_items(json_field(_i.outcome, "chunks"))
 _WITHOUT_DIGEST = (
     update(ingested)
     .where(
         _i.being_id == bindparam("being"),
-        select(_chunk.c.value).where(among(func.json_extract(_chunk.c.value, "$.id"), "ids")).exists(),
+        select(_chunk.c.value).where(among(json_field(_chunk.c.value, "id"), "ids")).exists(),
     )
-    .values(outcome=func.json_remove(_i.outcome, "$.digest"))
+    .values(outcome=json_without_field(_i.outcome, "digest"))
 )
 
 
 SECRET = "ingested_secret"
 """In the store's settings: 32 random bytes in hexadecimal digits, made with the first note."""
-
-
-async def outcome(reads: Reads, scope: Scope, key: str) -> dict[str, Any] | None:
-    secret: str | None = await settings.read(reads, SECRET)
-    if secret is None:
-        return None
-    found = await reads.rows(_GET, scalar, being=scope.being_id, wanted=_hidden(secret, key))
-    return json.loads(found[0]) if found else None
-
-
-async def keep(database: Database, scope: Scope, key: str, outcome: Mapping[str, Any], *, at: datetime) -> None:
-    async with database.transaction() as transaction:
-        secret = await settings.once(transaction, SECRET, secrets.token_hex(32))
-        row = {"being_id": scope.being_id, "key": _hidden(secret, key)}
-        await transaction.run(_INSERT, [row | {"at": to_micros(at), "outcome": json.dumps(outcome)}])
 
 
 async def forget(transaction: Transaction, scope: Scope, gone: Sequence[MemoryId]) -> None:
@@ -67,3 +59,20 @@ async def forget(transaction: Transaction, scope: Scope, gone: Sequence[MemoryId
 
 def _hidden(secret: str, key: str) -> str:
     return hmac.new(bytes.fromhex(secret), key.encode(), hashlib.sha256).hexdigest()
+
+
+class IngestionRepository(MemoryRepository):
+    """`IngestLedger`."""
+
+    async def outcome(self, scope: Scope, key: str) -> dict[str, Any] | None:
+        secret: str | None = await settings.read(self._database, SECRET)
+        if secret is None:
+            return None
+        found = await self._database.rows(_GET, scalar, being=scope.being_id, wanted=_hidden(secret, key))
+        return json.loads(found[0]) if found else None
+
+    async def keep_outcome(self, scope: Scope, key: str, outcome: Mapping[str, Any], *, at: datetime) -> None:
+        async with self._database.transaction() as transaction:
+            secret = await settings.once(transaction, SECRET, secrets.token_hex(32))
+            row = {"being_id": scope.being_id, "key": _hidden(secret, key)}
+            await transaction.run(_INSERT, [row | {"at": to_micros(at), "outcome": json.dumps(outcome)}])

@@ -13,7 +13,8 @@ from madeleine.memory.ingest.notes import SCENE
 from madeleine.memory.model import Note, NoteId
 from madeleine.memory.scope import Scope
 from madeleine.memory.text.folding import fold
-from madeleine.storage.sql.database.engine import Database, Reads, Row, Transaction
+from madeleine.storage.sql.database.engine import Reads, Row, Transaction
+from madeleine.storage.sql.database.repository import Repository
 from madeleine.storage.sql.database.rows import scalar
 from madeleine.storage.sql.database.tables import notes
 from madeleine.storage.sql.database.times import from_micros, to_micros
@@ -66,40 +67,6 @@ def _to_note(row: Row) -> Note:
     )
 
 
-async def add(database: Database, scope: Scope, note: Note) -> None:
-    if note.being_id != scope.being_id:
-        raise InvalidInput("A note can only be left for the being that the connection serves.")
-    row = {
-        "id": note.id,
-        "being_id": note.being_id,
-        "type": note.type,
-        "content": note.content,
-        "created_at": to_micros(note.created_at),
-        "state": note.state,
-        "reason": note.reason,
-        "folded": fold(note.content),
-        "memory_id": note.memory_id,
-    }
-    async with database.transaction(grows=True) as transaction:
-        await transaction.run(_INSERT, [row])
-        await audit.append(transaction, [audit_entry(scope, "note", note.created_at, ids=[note.id])])
-
-
-async def open_(reads: Reads, scope: Scope, limit: int) -> list[Note]:
-    """The latest that are unread and no scenes, oldest first."""
-    return (await reads.rows(_OPEN, _to_note, being=scope.being_id, limit=limit))[::-1]
-
-
-async def close(database: Database, scope: Scope, note_id: NoteId, at: datetime, *, remove: bool) -> bool:
-    binds = {"target": note_id, "being": scope.being_id}
-    async with database.transaction() as transaction:
-        if not await transaction.rows(_IS, scalar, **binds):
-            return False
-        await transaction.run(_REMOVE if remove else _CLOSE, [binds])
-        await audit.append(transaction, [audit_entry(scope, "note", at, tool="profile", ids=[note_id])])
-        return True
-
-
 async def update_read(transaction: Transaction, scope: Scope, changed: Sequence[Note]) -> None:
     rows = [
         {
@@ -114,3 +81,38 @@ async def update_read(transaction: Transaction, scope: Scope, changed: Sequence[
         for note in changed
     ]
     await transaction.run(_UPDATE, rows)
+
+
+class NoteRepository(Repository):
+    """`NoteLedger`, and the notes of a profile and a context."""
+
+    async def add_note(self, scope: Scope, note: Note) -> None:
+        if note.being_id != scope.being_id:
+            raise InvalidInput("A note can only be left for the being that the connection serves.")
+        row = {
+            "id": note.id,
+            "being_id": note.being_id,
+            "type": note.type,
+            "content": note.content,
+            "created_at": to_micros(note.created_at),
+            "state": note.state,
+            "reason": note.reason,
+            "folded": fold(note.content),
+            "memory_id": note.memory_id,
+        }
+        async with self._database.transaction(grows=True) as transaction:
+            await transaction.run(_INSERT, [row])
+            await audit.append(transaction, [audit_entry(scope, "note", note.created_at, ids=[note.id])])
+
+    async def open_notes(self, scope: Scope, *, limit: int) -> list[Note]:
+        """The latest that are unread and no scenes, oldest first."""
+        return (await self._database.rows(_OPEN, _to_note, being=scope.being_id, limit=limit))[::-1]
+
+    async def close_note(self, scope: Scope, note_id: NoteId, *, at: datetime, remove: bool = False) -> bool:
+        binds = {"target": note_id, "being": scope.being_id}
+        async with self._database.transaction() as transaction:
+            if not await transaction.rows(_IS, scalar, **binds):
+                return False
+            await transaction.run(_REMOVE if remove else _CLOSE, [binds])
+            await audit.append(transaction, [audit_entry(scope, "note", at, tool="profile", ids=[note_id])])
+            return True

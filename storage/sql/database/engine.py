@@ -63,7 +63,7 @@ class Reads(Protocol):
 
 
 async def finish(work: Coroutine[Any, Any, T], *, stop: Callable[[], Awaitable[None]] | None = None) -> T:
-    """Run `work` to its end even if the caller is cancelled meanwhile; the cancellation is passed on afterwards.
+    """PatrolRun `work` to its end even if the caller is cancelled meanwhile; the cancellation is passed on afterwards.
 
     SQLAlchemy gives up a connection whose statement is cancelled, so every statement is run by this. `stop` makes
     the end come sooner; it is called until it does, as SQLite forgets an interrupt that comes between statements.

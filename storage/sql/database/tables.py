@@ -15,7 +15,18 @@ from sqlalchemy import (
     Table,
     Text,
     UniqueConstraint,
-    text,
+)
+
+from madeleine.storage.sql.database.dialect import Moment, TextList, as_indexed, only_where, required
+from madeleine.storage.sql.database.lifecycle import (
+    ClearReference,
+    DeleteRows,
+    DeleteWithMemory,
+    Journal,
+    KeepRows,
+    NotRestored,
+    Redact,
+    lifecycle,
 )
 
 metadata = MetaData(
@@ -27,30 +38,31 @@ metadata = MetaData(
     }
 )
 
+CHANGED_BY_PATROLS = (
+    "importance", "status", "fresh", "cluster_id", "absorbed_into", "since", "stopped_at", "reactivation_count",
+    "when_", "content_hash", "compressed", "compressed_into",
+)  # fmt: skip
+"""What a patrol may change of a memory."""
+
 memories = Table(
     "memories",
     metadata,
     Column("seq", Integer, primary_key=True),
     Column("id", Text, nullable=False, unique=True),
-    Column("being_id", Text, nullable=False),
-    Column("action", Text, nullable=False),
-    Column("actors", Text, nullable=False),
-    Column("when_", Text, nullable=False),
-    Column("setting", Text, nullable=False),
-    Column("dialogue", Text, nullable=False),
-    Column("sensory", Text, nullable=False),
+    *required(Text, "being_id", "action"),
+    Column("actors", TextList, nullable=False),
+    *required(Text, "when_", "setting"),
+    *required(TextList, "dialogue", "sensory"),
     Column("feeling", Text, nullable=False),
     Column("importance", Float, nullable=False),
     Column("category", Text, nullable=False),
-    Column("themes", Text, nullable=False),
-    Column("emotions", Text, nullable=False),
+    *required(TextList, "themes", "emotions"),
     Column("emotion", Text),
     Column("lesson", Text, nullable=False),
     Column("key", Text),
     Column("pinned", Boolean, nullable=False),
     Column("status", Text, nullable=False),
-    Column("fresh", Boolean, nullable=False),
-    Column("compressed", Boolean, nullable=False),
+    *required(Boolean, "fresh", "compressed"),
     Column("cluster_id", Text),
     Column("absorbed_into", Text, index=True),
     # The summary that tells of it (spec L3); on the summary `compression_source` is true.
@@ -60,85 +72,79 @@ memories = Table(
     # one in which it stopped being active, NULL while it is.
     Column("since", Integer, nullable=False, server_default="0"),
     Column("stopped_at", Integer),
-    Column("access_count", Integer, nullable=False),
-    Column("reactivation_count", Integer, nullable=False),
-    Column("created_at", Integer, nullable=False),
-    Column("happened_at", Integer, nullable=False),
-    Column("last_activated", Integer),
-    Column("last_accessed", Integer),
-    Column("tool", Text, nullable=False),
-    Column("client", Text, nullable=False),
-    Column("session_id", Text, nullable=False),
+    *required(Integer, "access_count", "reactivation_count"),
+    *required(Moment, "created_at", "happened_at"),
+    Column("last_activated", Moment),
+    Column("last_accessed", Moment),
+    *required(Text, "tool", "client", "session_id"),
     # How many memories of its session were stored before it.
     Column("turn", Integer, nullable=False, server_default="0"),
     # The older one that says nearly the same, and was not taken for the same (spec T6).
     Column("resembles", Text, index=True),
     Column("content_hash", Text, nullable=False),
     # What keyword search looks into: see `storage.sql.database.folding`.
-    Column("folded", Text, nullable=False),
-    Column("folded_themes", Text, nullable=False),
+    *required(Text, "folded", "folded_themes"),
     UniqueConstraint("being_id", "key"),
+    # With status and freshness, so that counting a cluster's memories does not read them.
+    Index("ix_memories_cluster", "being_id", "cluster_id", "status", "fresh"),
+    # ❸ looks up, for each cycle of activation, those below the importance that has faded by now.
+    Index("ix_memories_fading", "being_id", "status", "pinned", "since", "importance"),
+    Index("ix_memories_created", "being_id", "created_at"),
+    Index("ix_memories_recalled_dead", "being_id", **only_where("status = 'dead' AND reactivation_count > 0")),
+    Index(
+        "ix_memories_sessions",
+        "being_id",
+        "session_id",
+        "created_at",
+        "status",
+        "pinned",
+        "category",
+        "compressed",
+        **only_where("category = 'episodic' AND session_id != '' AND compressed = 0"),
+    ),
+    Index("ix_memories_turn", "being_id", "session_id", "turn", **only_where("session_id != ''")),
+    Index("ix_memories_procedural", "being_id", "status", **only_where("category = 'procedural'")),
+    Index("ix_memories_content_hash", "content_hash"),
     sqlite_autoincrement=True,
+    info=lifecycle(
+        (DeleteRows("id"), ClearReference("resembles"), Redact("erasing.memories._untie")),
+        (
+            Journal("memory", "id", CHANGED_BY_PATROLS),
+            DeleteWithMemory("id"),
+        ),
+    ),
 )
-# With status and freshness, so that counting a cluster's memories does not read them.
-Index("ix_memories_cluster", memories.c.being_id, memories.c.cluster_id, memories.c.status, memories.c.fresh)
-# ❸ looks up, for each cycle of activation, those below the importance that has faded by now.
-Index(
-    "ix_memories_fading",
-    memories.c.being_id,
-    memories.c.status,
-    memories.c.pinned,
-    memories.c.since,
-    memories.c.importance,
-)
-Index("ix_memories_created", memories.c.being_id, memories.c.created_at)
-RECALLED_DEAD = text("memories.status = 'dead' AND memories.reactivation_count > 0")
-OF_A_SESSION = text("memories.category = 'episodic' AND memories.session_id != '' AND memories.compressed = 0")
-"""As text: a query with a bound value would not be known to look for what a partial index holds."""
-Index("ix_memories_recalled_dead", memories.c.being_id, sqlite_where=text("status = 'dead' AND reactivation_count > 0"))
-Index(
-    "ix_memories_sessions",
-    memories.c.being_id,
-    memories.c.session_id,
-    memories.c.created_at,
-    memories.c.status,
-    memories.c.pinned,
-    memories.c.category,
-    memories.c.compressed,
-    sqlite_where=text("category = 'episodic' AND session_id != '' AND compressed = 0"),
-)
-Index(
-    "ix_memories_turn",
-    memories.c.being_id,
-    memories.c.session_id,
-    memories.c.turn,
-    sqlite_where=text("session_id != ''"),
-)
-Index("ix_memories_procedural", memories.c.being_id, memories.c.status, sqlite_where=text("category = 'procedural'"))
+Index("ix_memories_timeline", memories.c.being_id, memories.c.happened_at.desc(), memories.c.id)
 Index(
     "ix_memories_activated",
     memories.c.being_id,
     memories.c.last_activated.desc(),
     memories.c.id,
-    sqlite_where=text("last_activated IS NOT NULL"),
+    **only_where("last_activated IS NOT NULL"),
 )
-Index("ix_memories_timeline", memories.c.being_id, memories.c.happened_at.desc(), memories.c.id)
-Index("ix_memories_content_hash", memories.c.content_hash)
+_m = memories.c
+RECALLED_DEAD = as_indexed(
+    "memories.status = 'dead' AND memories.reactivation_count > 0", (_m.status == "dead") & (_m.reactivation_count > 0)
+)
+OF_A_SESSION = as_indexed(
+    "memories.category = 'episodic' AND memories.session_id != '' AND memories.compressed = 0",
+    (_m.category == "episodic") & (_m.session_id != "") & _m.compressed.is_(False),
+)
 
 reinforcements = Table(
     "reinforcements",
     metadata,
     Column("seq", Integer, primary_key=True),
     Column("memory_id", Text, ForeignKey("memories.id"), nullable=False, index=True),
-    Column("being_id", Text, nullable=False),
-    Column("text", Text, nullable=False),
-    Column("at", Integer, nullable=False),
-    Column("tool", Text, nullable=False),
-    Column("client", Text, nullable=False),
-    Column("session_id", Text, nullable=False),
+    *required(Text, "being_id", "text"),
+    Column("at", Moment, nullable=False),
+    *required(Text, "tool", "client", "session_id"),
     Column("key", Text),
     UniqueConstraint("being_id", "key"),
     sqlite_autoincrement=True,
+    info=lifecycle(
+        DeleteRows(), NotRestored("what was stored again is not a patrol's; an undo that would lose it is refused")
+    ),
 )
 
 clusters = Table(
@@ -146,11 +152,14 @@ clusters = Table(
     metadata,
     Column("id", Text, primary_key=True, nullable=False),
     Column("being_id", Text, nullable=False, index=True),
-    Column("name", Text, nullable=False),
-    Column("parent_id", Text, nullable=False),
+    *required(Text, "name", "parent_id"),
     Column("is_root", Boolean, nullable=False),
     Column("vector", LargeBinary),
     Column("model", Text),
+    info=lifecycle(
+        Redact("erasing.memories._mend_clusters"),
+        Journal("cluster", "id", ("name", "parent_id", "is_root", "vector", "model")),
+    ),
 )
 
 notes = Table(
@@ -158,28 +167,29 @@ notes = Table(
     metadata,
     Column("seq", Integer, primary_key=True),
     Column("id", Text, nullable=False, unique=True),
-    Column("being_id", Text, nullable=False),
-    Column("type", Text, nullable=False),
-    Column("content", Text, nullable=False),
-    Column("created_at", Integer, nullable=False),
-    Column("state", Text, nullable=False),
-    Column("reason", Text, nullable=False),
-    Column("folded", Text, nullable=False),
+    *required(Text, "being_id", "type", "content"),
+    Column("created_at", Moment, nullable=False),
+    *required(Text, "state", "reason", "folded"),
     # What it became, so that it can be forgotten with it.
     Column("memory_id", Text, index=True),
+    Index("ix_notes_inbox", "being_id", "state", "type"),
     sqlite_autoincrement=True,
+    info=lifecycle(
+        DeleteRows(),
+        # Without the content, which changes only by a secret being taken out of it.
+        Journal("note", "id", ("state", "reason", "memory_id")),
+    ),
 )
-Index("ix_notes_inbox", notes.c.being_id, notes.c.state, notes.c.type)
 Index("ix_notes_timeline", notes.c.being_id, notes.c.created_at.desc(), notes.c.id)
 
 embeddings = Table(
     "embeddings",
     metadata,
-    Column("model", Text, nullable=False),
-    Column("content_hash", Text, nullable=False),
+    *required(Text, "model", "content_hash"),
     Column("vector", LargeBinary, nullable=False),
-    Column("created_at", Integer, nullable=False),
+    Column("created_at", Moment, nullable=False),
     PrimaryKeyConstraint("model", "content_hash"),
+    info=lifecycle(Redact("memories.embeddings.remove_orphans"), NotRestored("a cache")),
 )
 
 index_pending = Table(
@@ -189,6 +199,7 @@ index_pending = Table(
     Column("mark", Integer, primary_key=True),
     Column("memory_id", Text, ForeignKey("memories.id"), nullable=False, index=True),
     sqlite_autoincrement=True,
+    info=lifecycle(DeleteRows(), DeleteWithMemory()),
 )
 
 settings = Table(
@@ -196,34 +207,19 @@ settings = Table(
     metadata,
     Column("name", Text, primary_key=True, nullable=False),
     Column("value", Text, nullable=False),
+    info=lifecycle(KeepRows("facts about the store"), NotRestored("no patrol changes it")),
 )
-
-patrol_runs = Table(
-    "patrol_runs",
-    metadata,
-    Column("id", Text, primary_key=True, nullable=False),
-    Column("being_id", Text, nullable=False),
-    Column("started", Integer, nullable=False),
-    Column("finished", Integer, nullable=False),
-    Column("report", Text, nullable=False),
-    # running, finished, undone, rolled_back, unjournalled
-    Column("state", Text, nullable=False, server_default="finished"),
-)
-Index("ix_patrol_runs_started", patrol_runs.c.being_id, patrol_runs.c.started)
 
 # Only ever appended to: triggers refuse the rest (migration 0002).
 audit = Table(
     "audit",
     metadata,
     Column("seq", Integer, primary_key=True),
-    Column("at", Integer, nullable=False),
-    Column("event", Text, nullable=False),
-    Column("being_id", Text, nullable=False),
-    Column("client", Text, nullable=False),
-    Column("role", Text, nullable=False),
-    Column("tool", Text, nullable=False),
-    Column("ids", Text, nullable=False),
+    Column("at", Moment, nullable=False),
+    *required(Text, "event", "being_id", "client", "role", "tool"),
+    Column("ids", TextList, nullable=False),
     sqlite_autoincrement=True,
+    info=lifecycle(KeepRows("ids only, append-only"), NotRestored("append-only")),
 )
 
 tokens = Table(
@@ -231,14 +227,13 @@ tokens = Table(
     metadata,
     Column("id", Text, primary_key=True, nullable=False),
     Column("secret_hash", LargeBinary, nullable=False),
-    Column("being_id", Text, nullable=False),
-    Column("role", Text, nullable=False),
+    *required(Text, "being_id", "role"),
     Column("read_only", Boolean, nullable=False),
-    Column("resource", Text, nullable=False),
-    Column("name", Text, nullable=False),
-    Column("created_at", Integer, nullable=False),
-    Column("expires_at", Integer),
-    Column("revoked_at", Integer),
+    *required(Text, "resource", "name"),
+    Column("created_at", Moment, nullable=False),
+    Column("expires_at", Moment),
+    Column("revoked_at", Moment),
+    info=lifecycle(KeepRows("names no memory"), NotRestored("no patrol changes it")),
 )
 
 # What a memory was before each change; NULL where that change left it as it was.
@@ -248,13 +243,14 @@ revisions = Table(
     Column("seq", Integer, primary_key=True),
     Column("memory_id", Text, ForeignKey("memories.id"), nullable=False, index=True),
     Column("being_id", Text, nullable=False),
-    Column("at", Integer, nullable=False),
+    Column("at", Moment, nullable=False),
     Column("client", Text, nullable=False),
     Column("text", Text),
     Column("importance", Float),
-    Column("themes", Text),
+    Column("themes", TextList),
     Column("pinned", Boolean),
     sqlite_autoincrement=True,
+    info=lifecycle(DeleteRows(), NotRestored("no patrol revises a memory")),
 )
 
 # Memories that are gone from the tables, and may have left bytes in the files.
@@ -264,75 +260,10 @@ forgotten = Table(
     Column("mark", Integer, primary_key=True),
     Column("memory_id", Text, nullable=False),
     sqlite_autoincrement=True,
+    info=lifecycle(
+        KeepRows("the mark of what is forgotten, until its bytes are gone"), NotRestored("forgetting is final")
+    ),
 )
-
-# What the patrol knows of a being: its clock, and its notes for the next session (spec P8).
-beings = Table(
-    "beings",
-    metadata,
-    Column("being_id", Text, primary_key=True, nullable=False),
-    Column("cycle", Integer, nullable=False),
-    Column("think", Text, nullable=False),
-    Column("think_sources", Text, nullable=False),
-)
-
-# The journal (ruling 11): what each run changed, in order; `before` is NULL for what it made, `after` for what it took
-# away.
-patrol_changes = Table(
-    "patrol_changes",
-    metadata,
-    Column("seq", Integer, primary_key=True),
-    Column("run_id", Text, nullable=False, index=True),
-    Column("being_id", Text, nullable=False),
-    Column("step", Text, nullable=False),
-    Column("kind", Text, nullable=False),
-    Column("target", Text, nullable=False),
-    Column("before", Text),
-    Column("after", Text),
-    sqlite_autoincrement=True,
-)
-Index("ix_patrol_changes_target", patrol_changes.c.being_id, patrol_changes.c.target)
-
-# What was handed out to be decided (ruling 10). `topic` says what it is about; `body` is "{}" once it is settled.
-patrol_offers = Table(
-    "patrol_offers",
-    metadata,
-    Column("id", Text, primary_key=True, nullable=False),
-    Column("being_id", Text, nullable=False),
-    Column("made_at", Integer, nullable=False),
-    Column("topic", Text, nullable=False),
-    Column("body", Text, nullable=False),
-    Column("settled_by", Text),
-)
-Index("ix_patrol_offers_topic", patrol_offers.c.being_id, patrol_offers.c.topic)
-
-diary = Table(
-    "diary",
-    metadata,
-    Column("being_id", Text, nullable=False),
-    Column("date", Text, nullable=False),
-    Column("text", Text, nullable=False),
-    Column("sources", Text, nullable=False),
-    Column("written_at", Integer, nullable=False),
-    PrimaryKeyConstraint("being_id", "date"),
-)
-
-# What language models cost (spec O10).
-cost_records = Table(
-    "cost_records",
-    metadata,
-    Column("seq", Integer, primary_key=True),
-    Column("being_id", Text, nullable=False),
-    Column("run_id", Text, nullable=False),
-    Column("at", Integer, nullable=False),
-    Column("purpose", Text, nullable=False),
-    Column("model", Text, nullable=False),
-    Column("input_tokens", Integer, nullable=False),
-    Column("output_tokens", Integer, nullable=False),
-    Column("usd", Float),
-    sqlite_autoincrement=True,
-)
-Index("ix_cost_records_being_id", cost_records.c.being_id, cost_records.c.at)
 
 # Conversations as they were observed (spec T1, H1). `messages` is the position that the next message gets, `watched`
 # that from which on the memory thread has not looked; between them some may have been erased. `next_try`: since when
@@ -341,41 +272,34 @@ Index("ix_cost_records_being_id", cost_records.c.being_id, cost_records.c.at)
 sessions = Table(
     "sessions",
     metadata,
-    Column("being_id", Text, nullable=False),
-    Column("session_id", Text, nullable=False),
-    Column("title", Text, nullable=False),
+    *required(Text, "being_id", "session_id", "title"),
     # Where it was held: the client, or the export that it was imported from.
     Column("interface", Text, nullable=False),
-    Column("first_at", Integer, nullable=False),
-    Column("last_at", Integer, nullable=False),
-    Column("messages", Integer, nullable=False),
-    Column("watched", Integer, nullable=False),
-    Column("failures", Integer, nullable=False),
-    Column("next_try", Integer, nullable=False),
+    *required(Moment, "first_at", "last_at"),
+    *required(Integer, "messages", "watched", "failures"),
+    Column("next_try", Moment, nullable=False),
     PrimaryKeyConstraint("being_id", "session_id"),
+    Index("ix_sessions_unwatched", "next_try", **only_where("watched < messages")),
+    info=lifecycle(Redact("erasing.messages.erase"), NotRestored("no patrol changes it")),
 )
-Index("ix_sessions_unwatched", sessions.c.next_try, sqlite_where=text("watched < messages"))
 
 messages = Table(
     "messages",
     metadata,
     Column("seq", Integer, primary_key=True),
     Column("id", Text, nullable=False, unique=True),
-    Column("being_id", Text, nullable=False),
-    Column("session_id", Text, nullable=False),
+    *required(Text, "being_id", "session_id"),
     # In its session, from 0, without a gap while none is erased; not given out again.
     Column("position", Integer, nullable=False),
-    Column("role", Text, nullable=False),
-    Column("speaker", Text, nullable=False),
-    Column("text", Text, nullable=False),
-    Column("at", Integer, nullable=False),
-    Column("stored_at", Integer, nullable=False),
+    *required(Text, "role", "speaker", "text"),
+    *required(Moment, "at", "stored_at"),
     Column("client", Text, nullable=False),
     Column("key", Text),
     Column("folded", Text, nullable=False),
     UniqueConstraint("being_id", "session_id", "position"),
     UniqueConstraint("being_id", "session_id", "key"),
     sqlite_autoincrement=True,
+    info=lifecycle(Redact("erasing.messages.erase"), NotRestored("no patrol changes it")),
 )
 Index("ix_messages_timeline", messages.c.being_id, messages.c.at.desc(), messages.c.id)
 
@@ -383,9 +307,11 @@ Index("ix_messages_timeline", messages.c.being_id, messages.c.at.desc(), message
 forgotten_keys = Table(
     "forgotten_keys",
     metadata,
-    Column("being_id", Text, nullable=False),
-    Column("key_hash", Text, nullable=False),
+    *required(Text, "being_id", "key_hash"),
     PrimaryKeyConstraint("being_id", "key_hash"),
+    info=lifecycle(
+        KeepRows("hashes, so that what is read again does not come back"), NotRestored("forgetting is final")
+    ),
 )
 
 # What was said, and what has come of it.
@@ -395,6 +321,7 @@ message_memories = Table(
     Column("message_id", Text, nullable=False),
     Column("memory_id", Text, nullable=False, index=True),
     PrimaryKeyConstraint("message_id", "memory_id"),
+    info=lifecycle(DeleteRows(), NotRestored("no patrol changes it")),
 )
 
 # Who the being is and whom it deals with, by kind and name (spec P5). Of a preference that is a procedural memory too,
@@ -402,23 +329,21 @@ message_memories = Table(
 profile = Table(
     "profile",
     metadata,
-    Column("being_id", Text, nullable=False),
-    Column("kind", Text, nullable=False),
-    Column("name", Text, nullable=False),
-    Column("value", Text, nullable=False),
+    *required(Text, "being_id", "kind", "name", "value"),
     Column("enabled", Boolean, nullable=False),
     Column("memory_id", Text, index=True),
-    Column("updated_at", Integer, nullable=False),
+    Column("updated_at", Moment, nullable=False),
     PrimaryKeyConstraint("being_id", "kind", "name"),
+    info=lifecycle(DeleteRows(), DeleteWithMemory()),
 )
 
 # Texts that were poured in to the end, by an HMAC of the key of each, and what came of it.
 ingested = Table(
     "ingested",
     metadata,
-    Column("being_id", Text, nullable=False),
-    Column("key", Text, nullable=False),
-    Column("at", Integer, nullable=False),
+    *required(Text, "being_id", "key"),
+    Column("at", Moment, nullable=False),
     Column("outcome", Text, nullable=False),
     PrimaryKeyConstraint("being_id", "key"),
+    info=lifecycle(Redact("conversations.ingested.forget"), NotRestored("no patrol changes it")),
 )

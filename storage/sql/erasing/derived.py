@@ -14,25 +14,44 @@ from dataclasses import dataclass, field
 from functools import cache
 from typing import Any
 
-from sqlalchemy import ColumnElement, bindparam, delete, exists, func, or_, select, update
+from sqlalchemy import Column, ColumnElement, bindparam, delete, exists, func, or_, select, update
 
 from madeleine.memory.model import ContentHash, MemoryId, Scene, when_as_searched
 from madeleine.memory.rules.dynamics.traces import tells_of, without_retelling
 from madeleine.memory.scope import Scope
+from madeleine.storage.sql.database.dialect import (
+    among,
+    as_list,
+    contains_text,
+    json_field,
+    json_items,
+    json_with_field,
+)
 from madeleine.storage.sql.database.engine import Row, Transaction
-from madeleine.storage.sql.database.query import among, as_list
+from madeleine.storage.sql.database.lifecycle import EraseListing, declared
+from madeleine.storage.sql.database.patrol_tables import beings, diary, patrol_changes, patrol_offers
 from madeleine.storage.sql.database.rows import pair, scalar, texts, to_when
-from madeleine.storage.sql.database.tables import beings, diary, memories, patrol_changes, patrol_offers
+from madeleine.storage.sql.database.tables import memories, metadata
 from madeleine.storage.sql.memories import embeddings
 from madeleine.storage.sql.patrols.journal import Fields, from_json, to_json
 
 _b, _d, _j, _o = beings.c, diary.c, patrol_changes.c, patrol_offers.c
 _BEING = bindparam("being", type_=_j.being_id.type)
 
-_ENTRIES = select(_d.date, _d.sources).where(_d.being_id == _BEING)
-_DELETE_ENTRY = delete(diary).where(_d.being_id == _BEING, _d.date == bindparam("day"))
-_THOUGHTS = select(_b.think_sources).where(_b.being_id == _BEING)
-_CLEAR_THOUGHTS = update(beings).where(_b.being_id == _BEING).values(think="[]", think_sources="[]")
+
+def _lists_any(column: Column[Any]) -> ColumnElement[bool]:
+    """One of the `ids` is in the JSON list."""
+    listed = json_items(column)
+    return exists().select_from(listed).where(among(listed.c.value, "ids"))
+
+
+_DAYS = select(func.count()).where(_d.being_id == _BEING, _lists_any(_d.sources))
+_ERASE_LISTING = tuple(
+    (update(table).values(one.values) if one.values else delete(table)).where(
+        table.c.being_id == _BEING, _lists_any(table.c[one.column])
+    )
+    for table, one in declared(metadata, EraseListing)
+)
 _OPEN = select(_o.id, _o.body).where(_o.being_id == _BEING, _o.settled_by.is_(None))
 _DELETE_OFFERS = delete(patrol_offers).where(_o.being_id == _BEING, among(_o.id, "ids"))
 
@@ -42,31 +61,29 @@ _DELETE_ROWS_OF = delete(patrol_changes).where(*_OF_THEM)
 
 
 def _holds(what: str) -> ColumnElement[bool]:
-    return or_(func.instr(_j.before, what) > 0, func.instr(_j.after, what) > 0)
+    return or_(contains_text(_j.before, what), contains_text(_j.after, what))
 
 
 def _says(name: str) -> ColumnElement[bool]:
     """One of the `ids` stands under that name."""
-    return or_(*(among(func.json_extract(side, f"$.{name}"), "ids") for side in (_j.before, _j.after)))
+    return or_(*(among(json_field(side, name), "ids") for side in (_j.before, _j.after)))
 
 
 def _lists(name: str) -> ColumnElement[bool]:
     """One of the `ids` is in the list of that name."""
-    listed = (
-        func.json_each(func.json_extract(side, f"$.{name}")).table_valued("value") for side in (_j.before, _j.after)
-    )
+    listed = (json_items(json_field(side, name)) for side in (_j.before, _j.after))
     return or_(*(exists().select_from(one).where(among(one.c.value, "ids")) for one in listed))
 
 
 def _holds_dated() -> ColumnElement[bool]:
     """An object inside the object: a timeline retells by entries with a date, and has plain texts besides."""
-    return or_(func.instr(func.substr(_j.before, 2), "{") > 0, func.instr(func.substr(_j.after, 2), "{") > 0)
+    return or_(contains_text(func.substr(_j.before, 2), "{"), contains_text(func.substr(_j.after, 2), "{"))
 
 
 _RETOLD = (
     select(_j.target)
     .join(memories, (memories.c.id == _j.target) & (memories.c.being_id == _BEING))
-    .where(_j.being_id == _BEING, _j.kind == "memory", _holds('"when_"'), func.instr(memories.c.when_, "{") > 0)
+    .where(_j.being_id == _BEING, _j.kind == "memory", _holds('"when_"'), contains_text(memories.c.when_, "{"))
     .distinct()
 )
 _TIED = select(_j.seq, _j.kind, _j.before, _j.after).where(
@@ -84,22 +101,22 @@ _REWRITE = (
     .values(before=bindparam("new_before"), after=bindparam("new_after"))
 )
 _DELETE_ROW = delete(patrol_changes).where(_j.seq == bindparam("old_seq"))
-_NAMED = select(_j.seq, _j.target, func.json_extract(_j.before, "$.name"), func.json_extract(_j.after, "$.name")).where(
+_NAMED = select(_j.seq, _j.target, json_field(_j.before, "name"), json_field(_j.after, "name")).where(
     _j.being_id == _BEING, _j.kind == "cluster"
 )
-# Without moving the vectors in them to here and back. `json_set` leaves NULL as it is.
+# Without moving the vectors in them to here and back. NULL stays NULL.
 _RENAME_BEFORE, _RENAME_AFTER = (
     update(patrol_changes)
     .where(_j.seq == bindparam("old_seq"))
-    .values({side: func.json_set(patrol_changes.c[side], "$.name", bindparam("new_name"))})
+    .values({side: json_with_field(patrol_changes.c[side], "name", bindparam("new_name"))})
     for side in ("before", "after")
 )
 _WITHOUT_MEANS = (
     update(patrol_changes)
     .where(_j.being_id == _BEING, _j.kind == "cluster", among(_j.target, "ids"))
     .values(
-        before=func.json_set(_j.before, "$.vector", None),
-        after=func.json_set(_j.after, "$.vector", None),
+        before=json_with_field(_j.before, "vector"),
+        after=json_with_field(_j.after, "vector"),
     )
 )
 
@@ -110,15 +127,13 @@ async def retold(transaction: Transaction, scope: Scope) -> list[MemoryId]:
 
 
 async def remove_diary(transaction: Transaction, scope: Scope, gone: Collection[MemoryId]) -> int:
-    """Entries that were written from them, and the points for the next session: a derived text may tell it. How many
-    entries that were."""
-    entries = await transaction.rows(_ENTRIES, pair, being=scope.being_id)
-    days = [day for day, sources in entries if not set(gone).isdisjoint(texts(sources))]
-    await transaction.run(_DELETE_ENTRY, [{"being": scope.being_id, "day": day} for day in days])
-    points = await transaction.rows(_THOUGHTS, scalar, being=scope.being_id)
-    if points and not set(gone).isdisjoint(texts(points[0])):
-        await transaction.run(_CLEAR_THOUGHTS, [{"being": scope.being_id}])
-    return len(days)
+    """Remove the diary entries that were written from them, and the points for the next session: a derived text may
+    tell of what is forgotten. The number of entries."""
+    binds = {"being": scope.being_id, "ids": as_list(gone)}
+    [entries] = await transaction.rows(_DAYS, scalar, **binds)
+    for statement in _ERASE_LISTING:
+        await transaction.run(statement, [binds])
+    return int(entries)
 
 
 async def remove_offers(transaction: Transaction, scope: Scope, gone: Collection[MemoryId], words: str) -> None:

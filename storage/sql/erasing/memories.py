@@ -26,20 +26,19 @@ from madeleine.memory.rules.dynamics.traces import (
 )
 from madeleine.memory.scope import Scope
 from madeleine.storage.sql.conversations import ingested
-from madeleine.storage.sql.database.engine import Database, Reads, Transaction
-from madeleine.storage.sql.database.query import among, as_list
+from madeleine.storage.sql.database.dialect import among, as_list
+from madeleine.storage.sql.database.engine import Transaction
+from madeleine.storage.sql.database.lifecycle import ClearReference, DeleteRows, declared
+from madeleine.storage.sql.database.patrol_tables import patrol_runs
+from madeleine.storage.sql.database.repository import Repository
 from madeleine.storage.sql.database.rows import MEMORY, from_memory, pair, scalar, to_memory
 from madeleine.storage.sql.database.tables import (
     forgotten,
-    index_pending,
-    message_memories,
+    metadata,
     notes,
-    patrol_runs,
-    profile,
     reinforcements,
 )
 from madeleine.storage.sql.database.tables import memories as table
-from madeleine.storage.sql.database.tables import revisions as revisions_table
 from madeleine.storage.sql.erasing import derived
 from madeleine.storage.sql.erasing import messages as erasing_chat
 from madeleine.storage.sql.memories import clusters, embeddings, memories, pending, revisions
@@ -47,12 +46,13 @@ from madeleine.storage.sql.operations import audit
 
 _m = table.c
 _BEING = bindparam("being", type_=_m.being_id.type)
-_PARTS = tuple(
-    delete(part).where(among(part.c.memory_id, "ids"))
-    for part in (revisions_table, reinforcements, index_pending, notes, profile, message_memories)
+_CLEAR_REFERENCES = tuple(
+    update(part).where(among(part.c[one.column], "ids")).values({one.column: None})
+    for part, one in declared(metadata, ClearReference)
 )
-_UNLIKE = update(table).where(among(_m.resembles, "ids")).values(resembles=None)
-_DELETE = delete(table).where(among(_m.id, "ids"))
+_DELETE_ROWS = tuple(
+    delete(part).where(among(part.c[one.column], "ids")) for part, one in declared(metadata, DeleteRows)
+)
 _SAID_AGAIN = select(reinforcements.c.text).where(among(reinforcements.c.memory_id, "ids"))
 _ABSORBED = select(_m.id, _m.absorbed_into).where(
     _m.being_id == _BEING, among(_m.absorbed_into, "ids"), ~among(_m.id, "ids")
@@ -78,22 +78,6 @@ _MARKS = select(forgotten.c.mark, forgotten.c.memory_id).order_by(forgotten.c.ma
 _CLEAR = delete(forgotten).where(forgotten.c.mark == bindparam("old_mark"))
 
 
-async def forget(database: Database, scope: Scope, ids: Sequence[MemoryId | MessageId], *, at: datetime) -> Erased:
-    async with database.transaction() as transaction:
-        gone = await memories.by_ids(transaction, scope, [MemoryId(id_) for id_ in ids])
-        gone_ids = [memory.id for memory in gone]
-        said = [*(MessageId(id_) for id_ in ids), *await erasing_chat.sources(transaction, gone_ids)]
-        messages, drawn = await erasing_chat.erase(transaction, scope, said)
-        found = await _forget(transaction, scope, gone) if gone else Erased()
-        if not gone and not messages:
-            return found
-        # One of the messages stands for all: their bytes are in the ledger's files alone.
-        await transaction.run(_MARK, [{"memory_id": id_} for id_ in gone_ids or messages[:1]])
-        await audit.append(transaction, [audit_entry(scope, "forget", at, tool="forget", ids=[*gone_ids, *messages])])
-        stay = [id_ for id_ in drawn if id_ not in gone_ids]
-        return replace(found, related=tuple(dict.fromkeys([*found.related, *stay])), messages=tuple(messages))
-
-
 async def _forget(transaction: Transaction, scope: Scope, gone: Sequence[Memory]) -> Erased:
     gone_ids = [memory.id for memory in gone]
     earlier = await _earlier_texts(transaction, scope, gone_ids)
@@ -105,7 +89,7 @@ async def _forget(transaction: Transaction, scope: Scope, gone: Sequence[Memory]
     # A session is summarised with all that its memories have absorbed.
     related += [one.compressed_into for one in retold if one.compressed_into]
     from_notes = await transaction.rows(_NOTES, scalar, ids=as_list(gone_ids))
-    for statement in (*_PARTS, _UNLIKE, _DELETE):
+    for statement in (*_CLEAR_REFERENCES, *_DELETE_ROWS):
         await transaction.run(statement, [{"ids": as_list(gone_ids)}])
     await ingested.forget(transaction, scope, gone_ids)
     names = await _mend_clusters(transaction, scope, [*gone, *retold], words)
@@ -117,15 +101,6 @@ async def _forget(transaction: Transaction, scope: Scope, gone: Sequence[Memory]
     await derived.clean_journal(transaction, scope, going)
     await _redact_reports(transaction, scope, words, frozenset(names.values()))
     return Erased(tuple(gone_ids), tuple(dict.fromkeys(related)), entries)
-
-
-async def marks(reads: Reads) -> list[tuple[int, MemoryId]]:
-    return await reads.rows(_MARKS, pair)
-
-
-async def clear(database: Database, done: Sequence[int]) -> None:
-    async with database.transaction() as transaction:
-        await transaction.run(_CLEAR, [{"old_mark": mark} for mark in done])
 
 
 _Earlier = Mapping[MemoryId, Sequence[str]]
@@ -273,3 +248,34 @@ def _redacted(reports: Sequence[tuple[Any, Any]], words: str, names: frozenset[s
         if (new := redacted(was, words, names)) != was:
             changed.append({"target": id_, "new_report": json.dumps(new, ensure_ascii=False)})
     return changed
+
+
+class ErasureRepository(Repository):
+    """`ForgetLedger` and `RemainsSource`."""
+
+    async def forget(self, scope: Scope, ids: Sequence[MemoryId | MessageId], *, at: datetime) -> Erased:
+        async with self._database.transaction() as transaction:
+            gone = await memories.by_ids(transaction, scope, [MemoryId(id_) for id_ in ids])
+            gone_ids = [memory.id for memory in gone]
+            said = [*(MessageId(id_) for id_ in ids), *await erasing_chat.sources(transaction, gone_ids)]
+            messages, drawn = await erasing_chat.erase(transaction, scope, said)
+            found = await _forget(transaction, scope, gone) if gone else Erased()
+            if not gone and not messages:
+                return found
+            # One of the messages stands for all: their bytes are in the ledger's files alone.
+            await transaction.run(_MARK, [{"memory_id": id_} for id_ in gone_ids or messages[:1]])
+            await audit.append(
+                transaction, [audit_entry(scope, "forget", at, tool="forget", ids=[*gone_ids, *messages])]
+            )
+            stay = [id_ for id_ in drawn if id_ not in gone_ids]
+            return replace(found, related=tuple(dict.fromkeys([*found.related, *stay])), messages=tuple(messages))
+
+    async def pending_scrubs(self) -> list[tuple[int, MemoryId]]:
+        return await self._database.rows(_MARKS, pair)
+
+    async def clear_scrubs(self, marks: Sequence[int]) -> None:
+        async with self._database.transaction() as transaction:
+            await transaction.run(_CLEAR, [{"old_mark": mark} for mark in marks])
+
+    async def scrub(self) -> None:
+        await self._database.scrub()

@@ -7,15 +7,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from sqlalchemy import bindparam, case, delete, exists, func, select, update
-from sqlalchemy.dialects import sqlite
 
 from madeleine.memory.chat import MessageId
 from madeleine.memory.model import MemoryId
 from madeleine.memory.rules.dynamics.traces import folded, tells_of
 from madeleine.memory.scope import Scope
 from madeleine.storage.sql.conversations.chat import NO_FIRST, NO_LAST, TITLE_GONE, key_hash
+from madeleine.storage.sql.database.dialect import among, as_list, insert_missing, unindexed
 from madeleine.storage.sql.database.engine import Row, Transaction
-from madeleine.storage.sql.database.query import among, as_list, unindexed
 from madeleine.storage.sql.database.rows import pair, scalar
 from madeleine.storage.sql.database.tables import forgotten_keys, memories, message_memories, messages, sessions
 
@@ -35,7 +34,7 @@ _DRAWN = (
 )
 _UNLINK = delete(message_memories).where(among(_l.message_id, "ids"))
 _DELETE = delete(messages).where(*_OWN)
-_KEEP_KEY = sqlite.insert(forgotten_keys).on_conflict_do_nothing()
+_KEEP_KEY = insert_missing(forgotten_keys)
 _TITLES = select(_s.session_id, _s.title).where(*_TOUCHED, _s.title != "", _s.title != TITLE_GONE)
 _UNTITLE = update(sessions).where(*_TOUCHED).values(title=TITLE_GONE)
 _EMPTY = ~exists().where(*_LEFT).correlate(sessions)

@@ -15,6 +15,7 @@ from madeleine.memory.errors import MadeleineError, StorageFull
 from madeleine.memory.model import BeingId, MemoryId
 from madeleine.memory.recall.ports import Activation
 from madeleine.memory.scope import Scope
+from madeleine.storage.sql.database.dialect import greatest
 from madeleine.storage.sql.database.engine import Database, finish
 from madeleine.storage.sql.database.tables import memories
 from madeleine.storage.sql.database.times import to_micros
@@ -34,7 +35,7 @@ _ACTIVATE = (
     .where(_m.id == bindparam("target"), _m.being_id == bindparam("being"))
     .values(
         reactivation_count=_m.reactivation_count + bindparam("times"),
-        last_activated=func.max(func.coalesce(_m.last_activated, bindparam("at")), bindparam("at")),
+        last_activated=greatest(func.coalesce(_m.last_activated, bindparam("at")), bindparam("at")),
         since=ACTIVATED,
     )
 )

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from sqlalchemy import and_, bindparam, func, select
+from sqlalchemy import and_, bindparam, case, func, select
 
 from madeleine.memory.model import ModelName, Vector
 from madeleine.memory.scope import Scope
-from madeleine.storage.sql.database.engine import Reads, Row
-from madeleine.storage.sql.database.query import either, unindexed
+from madeleine.storage.sql.database.dialect import either, unindexed
+from madeleine.storage.sql.database.engine import Row
+from madeleine.storage.sql.database.repository import Repository
 from madeleine.storage.sql.database.rows import pair, to_vector
 from madeleine.storage.sql.database.tables import audit, embeddings, memories
 
 _a, _e, _m = audit.c, embeddings.c, memories.c
 _upsets = and_(_a.being_id == bindparam("being"), either(_a.event, "update", "forget", "patrol"))
-_UPSETS = select(func.max(_a.seq), func.total(func.iif(_upsets, 1, 0))).where(_a.seq > bindparam("after"))
+_UPSETS = select(func.max(_a.seq), func.count(case((_upsets, 1)))).where(_a.seq > bindparam("after"))
 # By number, whosever they are: what was stored since is read, and no more.
 _STORED = (
     select(_m.seq, _e.vector)
@@ -24,17 +25,21 @@ _STORED = (
 )
 
 
-async def last_upset(reads: Reads, scope: Scope, after: int) -> tuple[int, bool]:
-    [(last, upsets)] = await reads.rows(_UPSETS, pair, being=scope.being_id, after=after)
-    return (after if last is None else last), upsets > 0
-
-
-async def stored_after(
-    reads: Reads, scope: Scope, model: ModelName, after: int, limit: int
-) -> list[tuple[int, Vector | None]]:
-    return await reads.rows(_STORED, _to_entry, being=scope.being_id, model=model, after=after, limit=limit)
-
-
 def _to_entry(row: Row) -> tuple[int, Vector | None]:
     seq, vector = row
     return seq, None if vector is None else to_vector(vector)
+
+
+class CentroidRepository(Repository):
+    """`CentroidSource`."""
+
+    async def last_upset(self, scope: Scope, *, after: int) -> tuple[int, bool]:
+        [(last, upsets)] = await self._database.rows(_UPSETS, pair, being=scope.being_id, after=after)
+        return (after if last is None else last), upsets > 0
+
+    async def stored_after(
+        self, scope: Scope, model: ModelName, *, after: int, limit: int
+    ) -> list[tuple[int, Vector | None]]:
+        return await self._database.rows(
+            _STORED, _to_entry, being=scope.being_id, model=model, after=after, limit=limit
+        )

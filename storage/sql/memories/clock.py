@@ -5,11 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 from sqlalchemy import ColumnElement, bindparam, case, func, select
-from sqlalchemy.dialects import sqlite
 
 from madeleine.memory.model import BeingId
+from madeleine.storage.sql.database.dialect import insert_or_update
 from madeleine.storage.sql.database.engine import Reads, Row, Transaction
-from madeleine.storage.sql.database.tables import beings, memories
+from madeleine.storage.sql.database.patrol_tables import beings
+from madeleine.storage.sql.database.tables import memories
 
 _m, _b = memories.c, beings.c
 
@@ -24,8 +25,7 @@ ACTIVATED = case((_m.status == "dead", _m.since), else_=func.coalesce(_m.stopped
 """`since` after a recall: a living memory's clock is rewound (ruling 2)."""
 
 _CYCLE = select(cycle_of(bindparam("being")))
-_insert = sqlite.insert(beings)
-_SET = _insert.on_conflict_do_update(index_elements=[_b.being_id], set_={"cycle": _insert.excluded.cycle})
+_SET = insert_or_update(beings, "cycle")
 
 
 async def cycle(reads: Reads, being: BeingId) -> int:

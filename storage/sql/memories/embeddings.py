@@ -6,27 +6,19 @@ import time
 from collections.abc import Mapping, Sequence
 
 from sqlalchemy import bindparam, delete, exists, select
-from sqlalchemy.dialects import sqlite
 
-from madeleine.memory.model import ContentHash, Memory, ModelName, Vector
+from madeleine.memory.model import ContentHash, ModelName, Vector
+from madeleine.storage.sql.database.dialect import among, as_list, insert_missing
 from madeleine.storage.sql.database.engine import Database, Reads, Row, Transaction
-from madeleine.storage.sql.database.query import among, as_list
-from madeleine.storage.sql.database.rows import MEMORY, scalar, to_bytes, to_memory, to_vector
+from madeleine.storage.sql.database.rows import to_bytes, to_vector
 from madeleine.storage.sql.database.tables import embeddings, memories
 from madeleine.storage.sql.memories import pending
 
 _e = embeddings.c
 _BY_HASHES = select(_e.content_hash, _e.vector).where(_e.model == bindparam("model"), among(_e.content_hash, "hashes"))
-_INSERT = sqlite.insert(embeddings).on_conflict_do_nothing(index_elements=[_e.model, _e.content_hash])
-_HELD = select(memories.c.content_hash).where(among(memories.c.content_hash, "hashes")).distinct()
+_INSERT = insert_missing(embeddings)
 _DELETE_ORPHANS = delete(embeddings).where(
     among(_e.content_hash, "hashes"), ~exists().where(memories.c.content_hash == _e.content_hash)
-)
-_MEMORIES_WITHOUT = (
-    select(*MEMORY)
-    .where(~exists().where(_e.model == bindparam("model"), _e.content_hash == memories.c.content_hash))
-    .order_by(memories.c.seq)
-    .limit(bindparam("limit"))
 )
 
 
@@ -59,19 +51,6 @@ async def add(database: Database, model: ModelName, vectors: Mapping[ContentHash
             await pending.mark_texts(transaction, list(vectors))
 
 
-async def add_missing(database: Database, model: ModelName, vectors: Mapping[ContentHash, Vector]) -> None:
-    """Of texts that a memory still has: one that was forgotten while it was being embedded leaves no vector behind."""
-    async with database.transaction() as transaction:
-        held = set(await transaction.rows(_HELD, scalar, hashes=as_list(vectors)))
-        wanted = {hash_: vector for hash_, vector in vectors.items() if hash_ in held}
-        await insert(transaction, model, wanted)
-        await pending.mark_texts(transaction, list(wanted))
-
-
 async def remove_orphans(transaction: Transaction, hashes: Sequence[ContentHash]) -> None:
     """Vectors, of any model, of those texts that no memory has any more."""
     await transaction.run(_DELETE_ORPHANS, [{"hashes": as_list(hashes)}])
-
-
-async def memories_without(reads: Reads, model: ModelName, limit: int) -> list[Memory]:
-    return await reads.rows(_MEMORIES_WITHOUT, to_memory, model=model, limit=limit)

@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from sqlalchemy import bindparam, case, func, insert, literal, literal_column, select, union_all, update
 
+from madeleine.memory.chat import MessageId
 from madeleine.memory.errors import InvalidInput, KeyConflict, StorageError
-from madeleine.memory.ingest.ports import KeyedEarlier, Reinforcement, StoreBatch
-from madeleine.memory.model import ContentHash, Memory, MemoryId
+from madeleine.memory.ingest.ports import KeyOutcome, Reinforcement, StoreBatch
+from madeleine.memory.model import ContentHash, Memory, MemoryId, ModelName, Vector
 from madeleine.memory.scope import Scope
 from madeleine.memory.text.folding import fold
-from madeleine.storage.sql.database.engine import Database, Reads, Row, Transaction
+from madeleine.storage.sql.database.dialect import among, as_list, insert_missing, unindexed
+from madeleine.storage.sql.database.engine import Reads, Row, Transaction
 from madeleine.storage.sql.database.folding import fold_themes
-from madeleine.storage.sql.database.query import among, as_list, unindexed
+from madeleine.storage.sql.database.repository import Repository
 from madeleine.storage.sql.database.rows import MEMORY, from_memory, json_texts, pair, scalar, texts, to_memory
-from madeleine.storage.sql.database.tables import memories, reinforcements, revisions
+from madeleine.storage.sql.database.tables import memories, message_memories, messages, reinforcements, revisions
 from madeleine.storage.sql.database.times import to_micros
 from madeleine.storage.sql.memories import embeddings, pending, preferences
 from madeleine.storage.sql.memories.clock import cycle_of
@@ -26,8 +28,6 @@ _m, _r = memories.c, reinforcements.c
 _OWN = (among(_m.id, "ids"), unindexed(_m.being_id) == bindparam("being"))
 
 _BY_IDS = select(*MEMORY).where(*_OWN)
-_ANY_BY_IDS = select(*MEMORY).where(among(_m.id, "ids"))
-_PAGE = select(*MEMORY).where(_m.id > bindparam("after")).order_by(_m.id).limit(bindparam("limit"))
 _SAME_TEXT = (
     select(_m.id)
     .where(_m.content_hash == bindparam("hash"), unindexed(_m.being_id) == bindparam("being"), _m.status != "dead")
@@ -39,7 +39,6 @@ _TURNS = (
     .where(_m.being_id == bindparam("being"), _m.session_id != literal_column("''"), among(_m.session_id, "sessions"))
     .group_by(_m.session_id)
 )
-_COUNT = select(func.count()).select_from(memories)
 _earliest = revisions.alias("earliest")
 _FIRST_TEXT = (
     select(_earliest.c.text)
@@ -80,47 +79,28 @@ _INSERT = insert(memories).values(
     }
 )
 _INSERT_REINFORCEMENT = insert(reinforcements)
+_OWN_MEMORIES = select(_m.id).where(among(_m.id, "ids"), unindexed(_m.being_id) == bindparam("being"))
+_OWN_MESSAGES = select(messages.c.id).where(
+    among(messages.c.id, "ids"), unindexed(messages.c.being_id) == bindparam("being")
+)
+_LINK = insert_missing(message_memories)
 
 
 async def by_ids(reads: Reads, scope: Scope, ids: Sequence[MemoryId]) -> list[Memory]:
     found = await reads.rows(_BY_IDS, to_memory, ids=as_list(ids), being=scope.being_id)
-    return _in_order(found, ids)
+    return in_order(found, ids)
 
 
-async def any_by_ids(reads: Reads, ids: Sequence[MemoryId]) -> list[Memory]:
-    return _in_order(await reads.rows(_ANY_BY_IDS, to_memory, ids=as_list(ids)), ids)
-
-
-def _in_order(found: Iterable[Memory], ids: Sequence[MemoryId]) -> list[Memory]:
+def in_order(found: Iterable[Memory], ids: Sequence[MemoryId]) -> list[Memory]:
     by_id = {memory.id: memory for memory in found}
     return [by_id[id_] for id_ in dict.fromkeys(ids) if id_ in by_id]
 
 
-async def same_text(reads: Reads, scope: Scope, hash_: ContentHash) -> list[MemoryId]:
-    return await reads.rows(_SAME_TEXT, scalar, hash=hash_, being=scope.being_id)
-
-
-async def turns(reads: Reads, scope: Scope, sessions: Sequence[str]) -> dict[str, int]:
-    named = {session for session in sessions if session}
-    if not named:
-        return {}
-    found = dict(await reads.rows(_TURNS, pair, being=scope.being_id, sessions=as_list(named)))
-    return {session: found.get(session, 0) for session in named}
-
-
-async def page(reads: Reads, after: MemoryId | None, limit: int) -> list[Memory]:
-    return await reads.rows(_PAGE, to_memory, after=after or "", limit=limit)
-
-
-async def count(reads: Reads) -> int:
-    return int((await reads.rows(_COUNT, scalar))[0])
-
-
-async def keyed(reads: Reads, scope: Scope, keys: Sequence[str]) -> dict[str, KeyedEarlier]:
+async def keyed(reads: Reads, scope: Scope, keys: Sequence[str]) -> dict[str, KeyOutcome]:
     if not keys:
         return {}
     found = await reads.rows(_KEYED, tuple, being=scope.being_id, keys=as_list(keys))
-    return {key: KeyedEarlier(id_, text, status) for key, id_, text, status in found}
+    return {key: KeyOutcome(id_, text, status) for key, id_, text, status in found}
 
 
 async def store(transaction: Transaction, scope: Scope, new: Sequence[Memory]) -> None:
@@ -133,15 +113,6 @@ async def store(transaction: Transaction, scope: Scope, new: Sequence[Memory]) -
     await transaction.run(pending.INSERT, [{"memory_id": memory.id} for memory in new])
     await preferences.add(transaction, new)
     await audit.append(transaction, audit.of_stored(scope, new))
-
-
-async def commit(database: Database, scope: Scope, batch: StoreBatch) -> None:
-    async with database.transaction(grows=True) as transaction:
-        # Vectors first: a write begins the transaction by itself, a read with a statement of its own.
-        await embeddings.insert(transaction, batch.model, batch.vectors)
-        await _refuse_taken_keys(transaction, scope, batch)
-        await store(transaction, scope, batch.new)
-        await _reinforce(transaction, scope, batch.reinforcements)
 
 
 async def _refuse_taken_keys(transaction: Transaction, scope: Scope, batch: StoreBatch) -> None:
@@ -226,3 +197,46 @@ def _reinforcement_row(scope: Scope, one: Reinforcement) -> dict[str, object]:
         "session_id": one.session_id,
         "key": one.key,
     }
+
+
+class MemoryReads(Repository):
+    """What nearly every use case reads: memories by id, and cached vectors."""
+
+    async def memories(self, scope: Scope, ids: Sequence[MemoryId]) -> list[Memory]:
+        return await by_ids(self._database, scope, ids)
+
+    async def vectors(self, model: ModelName, hashes: Sequence[ContentHash]) -> dict[ContentHash, Vector]:
+        return await embeddings.by_hashes(self._database, model, hashes)
+
+
+class MemoryRepository(MemoryReads):
+    """`StoreLedger` and `RememberLedger`: what storing scenes reads and writes."""
+
+    async def keyed(self, scope: Scope, keys: Sequence[str]) -> dict[str, KeyOutcome]:
+        return await keyed(self._database, scope, keys)
+
+    async def same_text(self, scope: Scope, hash_: ContentHash) -> list[MemoryId]:
+        return await self._database.rows(_SAME_TEXT, scalar, hash=hash_, being=scope.being_id)
+
+    async def turns(self, scope: Scope, sessions: Sequence[str]) -> dict[str, int]:
+        named = {session for session in sessions if session}
+        if not named:
+            return {}
+        found = dict(await self._database.rows(_TURNS, pair, being=scope.being_id, sessions=as_list(named)))
+        return {session: found.get(session, 0) for session in named}
+
+    async def commit(self, scope: Scope, batch: StoreBatch) -> None:
+        async with self._database.transaction(grows=True) as transaction:
+            # Vectors first: a write begins the transaction by itself, a read with a statement of its own.
+            await embeddings.insert(transaction, batch.model, batch.vectors)
+            await _refuse_taken_keys(transaction, scope, batch)
+            await store(transaction, scope, batch.new)
+            await _reinforce(transaction, scope, batch.reinforcements)
+
+    async def link(self, scope: Scope, told: Mapping[MemoryId, Sequence[MessageId]]) -> None:
+        async with self._database.transaction() as transaction:
+            own = await transaction.rows(_OWN_MEMORIES, scalar, ids=as_list(told), being=scope.being_id)
+            wanted = {id_ for memory in own for id_ in told[memory]}
+            there = set(await transaction.rows(_OWN_MESSAGES, scalar, ids=as_list(wanted), being=scope.being_id))
+            rows = [{"message_id": id_, "memory_id": memory} for memory in own for id_ in told[memory] if id_ in there]
+            await transaction.run(_LINK, rows)

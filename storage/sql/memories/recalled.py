@@ -11,21 +11,22 @@ from madeleine.memory.candidates import RankingState
 from madeleine.memory.model import Memory, MemoryId
 from madeleine.memory.recall.ports import PreferenceQuery
 from madeleine.memory.scope import Scope
-from madeleine.storage.sql.database.engine import Reads, Row
+from madeleine.storage.sql.database.dialect import among, as_list, contains_text, greatest, json_items, unindexed
+from madeleine.storage.sql.database.engine import Row
 from madeleine.storage.sql.database.folding import whole
-from madeleine.storage.sql.database.query import among, as_list, unindexed
 from madeleine.storage.sql.database.rows import MEMORY, to_memory
 from madeleine.storage.sql.database.tables import memories, profile
 from madeleine.storage.sql.database.times import from_micros
+from madeleine.storage.sql.memories.memories import MemoryReads
 
 _m, _p = memories.c, profile.c
 _BEING = bindparam("being", type_=_m.being_id.type)
 _SWITCHED_OFF = exists().where(
     unindexed(_p.being_id) == _BEING, _p.kind == "preferences", _p.memory_id == _m.id, _p.enabled.is_(False)
 )
-_wanted = func.json_each(bindparam("themes")).table_valued("value")
-_LACKS_A_THEME = exists().where(func.instr(_m.folded_themes, _wanted.c.value) == 0)
-_each = func.json_each(bindparam("matching")).table_valued("key", "value")
+_wanted = json_items(bindparam("themes"))
+_LACKS_A_THEME = exists().where(~contains_text(_m.folded_themes, _wanted.c.value))
+_each = json_items(bindparam("matching"))
 _matching = select(_each.c.key, _each.c.value).subquery()
 _PREFERRED = (
     select(_m.id)
@@ -50,39 +51,13 @@ _VITALS = select(
     _m.id,
     _m.importance,
     _m.happened_at,
-    func.max(_m.created_at, func.coalesce(_m.last_activated, 0), func.coalesce(_m.last_accessed, 0)),
+    greatest(_m.created_at, greatest(func.coalesce(_m.last_activated, 0), func.coalesce(_m.last_accessed, 0))),
     _m.access_count,
 ).where(among(_m.id, "ids"), unindexed(_m.being_id) == _BEING)
 
 
-async def with_preferences(
-    reads: Reads, scope: Scope, ids: Sequence[MemoryId], preference_query: PreferenceQuery
-) -> tuple[list[Memory], list[Memory]]:
-    binds = {
-        "ids": as_list(ids),
-        "matching": as_list(preference_query.matching),
-        "themes": as_list(whole(theme) for theme in preference_query.themes),
-        "most": preference_query.most,
-        "being": scope.being_id,
-    }
-    rows = await reads.rows(_WITH_PREFERENCES, _marked, **binds)
-    wanted = {memory.id: memory for preferred, _, memory in rows if not preferred}
-    place = {id_: place for place, id_ in enumerate(preference_query.matching)}
-
-    def order(one: tuple[int, Memory]) -> tuple[float, float, float, int]:
-        seq, memory = one
-        return place.get(memory.id, math.inf), -memory.importance, -memory.created_at.timestamp(), -seq
-
-    preferred = sorted(((seq, memory) for is_preferred, seq, memory in rows if is_preferred), key=order)
-    return [wanted[id_] for id_ in dict.fromkeys(ids) if id_ in wanted], [memory for _, memory in preferred]
-
-
 def _marked(row: Row) -> tuple[bool, int, Memory]:
     return bool(row[0]), row[1], to_memory(tuple(row[2:]))
-
-
-async def ranking_states(reads: Reads, scope: Scope, ids: Sequence[MemoryId]) -> dict[MemoryId, RankingState]:
-    return dict(await reads.rows(_VITALS, _ranking_state, ids=as_list(ids), being=scope.being_id))
 
 
 def _ranking_state(row: Row) -> tuple[MemoryId, RankingState]:
@@ -93,3 +68,31 @@ def _ranking_state(row: Row) -> tuple[MemoryId, RankingState]:
         last_active=from_micros(last_active),
         access_count=access_count,
     )
+
+
+class RecallRepository(MemoryReads):
+    """`RecallLedger`."""
+
+    async def with_preferences(
+        self, scope: Scope, ids: Sequence[MemoryId], preference_query: PreferenceQuery
+    ) -> tuple[list[Memory], list[Memory]]:
+        binds = {
+            "ids": as_list(ids),
+            "matching": as_list(preference_query.matching),
+            "themes": as_list(whole(theme) for theme in preference_query.themes),
+            "most": preference_query.most,
+            "being": scope.being_id,
+        }
+        rows = await self._database.rows(_WITH_PREFERENCES, _marked, **binds)
+        wanted = {memory.id: memory for preferred, _, memory in rows if not preferred}
+        place = {id_: place for place, id_ in enumerate(preference_query.matching)}
+
+        def order(one: tuple[int, Memory]) -> tuple[float, float, float, int]:
+            seq, memory = one
+            return place.get(memory.id, math.inf), -memory.importance, -memory.created_at.timestamp(), -seq
+
+        preferred = sorted(((seq, memory) for is_preferred, seq, memory in rows if is_preferred), key=order)
+        return [wanted[id_] for id_ in dict.fromkeys(ids) if id_ in wanted], [memory for _, memory in preferred]
+
+    async def ranking_states(self, scope: Scope, ids: Sequence[MemoryId]) -> dict[MemoryId, RankingState]:
+        return dict(await self._database.rows(_VITALS, _ranking_state, ids=as_list(ids), being=scope.being_id))

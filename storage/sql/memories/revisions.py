@@ -12,13 +12,14 @@ from madeleine.memory.audit import audit_entry
 from madeleine.memory.model import ContentHash, Memory, MemoryChanges, MemoryId, ModelName, Revision, Vector
 from madeleine.memory.rules.dynamics.revision import changed, effective, revision
 from madeleine.memory.scope import Scope
-from madeleine.storage.sql.database.engine import Database, Reads, Row, Transaction
-from madeleine.storage.sql.database.query import among, as_list, unindexed
+from madeleine.storage.sql.database.dialect import among, as_list, unindexed
+from madeleine.storage.sql.database.engine import Reads, Row, Transaction
 from madeleine.storage.sql.database.rows import from_memory, json_texts, texts
 from madeleine.storage.sql.database.tables import memories as table
 from madeleine.storage.sql.database.tables import revisions
 from madeleine.storage.sql.database.times import from_micros, to_micros
 from madeleine.storage.sql.memories import clusters, embeddings, memories, pending, preferences
+from madeleine.storage.sql.memories.memories import MemoryReads
 from madeleine.storage.sql.operations import audit
 
 _r = revisions.c
@@ -64,40 +65,6 @@ def _to_revision(row: Row) -> Revision:
     )
 
 
-async def change(
-    database: Database,
-    scope: Scope,
-    memory_id: MemoryId,
-    changes: MemoryChanges,
-    *,
-    at: datetime,
-    model: ModelName,
-    vectors: Mapping[ContentHash, Vector],
-) -> tuple[Memory, MemoryChanges] | None:
-    async with database.transaction() as transaction:
-        found = await memories.by_ids(transaction, scope, [memory_id])
-        if not found:
-            return None
-        [old] = found
-        done = effective(old, changes)
-        if done == MemoryChanges():
-            return old, done
-        new = changed(old, done)
-        await embeddings.insert(transaction, model, {h: v for h, v in vectors.items() if h == new.content_hash})
-        row = from_memory(new)
-        named = {f"new_{name}": row[name] for name in _WRITTEN}
-        await transaction.run(_CHANGE, [{"target": new.id, "being": scope.being_id} | named])
-        await transaction.run(_INSERT, [_to_row(scope, revision(old, done, at=at, client=scope.client))])
-        if new.content_hash != old.content_hash:
-            await embeddings.remove_orphans(transaction, [old.content_hash])
-            await _leave_cluster(transaction, scope, old)
-            await transaction.run(_UNLIKE, [{"target": new.id, "being": scope.being_id}])
-            await preferences.follow(transaction, new, at=at)
-        await transaction.run(pending.INSERT, [{"memory_id": new.id}])
-        await audit.append(transaction, [audit_entry(scope, "update", at, tool="update_memory", ids=[new.id])])
-        return new, done
-
-
 async def _leave_cluster(transaction: Transaction, scope: Scope, old: Memory) -> None:
     left = [one for one in await clusters.all_of(transaction, scope) if one.id == old.cluster_id]
     await clusters.upsert(transaction, scope, await clusters.recompute(transaction, scope, left))
@@ -115,3 +82,40 @@ def _to_row(scope: Scope, one: Revision) -> dict[str, Any]:
         "themes": None if before.themes is None else json_texts(before.themes),
         "pinned": before.pinned,
     }
+
+
+class RevisionRepository(MemoryReads):
+    """`UpdateLedger`."""
+
+    async def change(
+        self,
+        scope: Scope,
+        memory_id: MemoryId,
+        changes: MemoryChanges,
+        *,
+        at: datetime,
+        model: ModelName,
+        vectors: Mapping[ContentHash, Vector],
+    ) -> tuple[Memory, MemoryChanges] | None:
+        async with self._database.transaction() as transaction:
+            found = await memories.by_ids(transaction, scope, [memory_id])
+            if not found:
+                return None
+            [old] = found
+            done = effective(old, changes)
+            if done == MemoryChanges():
+                return old, done
+            new = changed(old, done)
+            await embeddings.insert(transaction, model, {h: v for h, v in vectors.items() if h == new.content_hash})
+            row = from_memory(new)
+            named = {f"new_{name}": row[name] for name in _WRITTEN}
+            await transaction.run(_CHANGE, [{"target": new.id, "being": scope.being_id} | named])
+            await transaction.run(_INSERT, [_to_row(scope, revision(old, done, at=at, client=scope.client))])
+            if new.content_hash != old.content_hash:
+                await embeddings.remove_orphans(transaction, [old.content_hash])
+                await _leave_cluster(transaction, scope, old)
+                await transaction.run(_UNLIKE, [{"target": new.id, "being": scope.being_id}])
+                await preferences.follow(transaction, new, at=at)
+            await transaction.run(pending.INSERT, [{"memory_id": new.id}])
+            await audit.append(transaction, [audit_entry(scope, "update", at, tool="update_memory", ids=[new.id])])
+            return new, done

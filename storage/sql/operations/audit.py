@@ -6,13 +6,15 @@ import json
 from collections.abc import Callable, Iterable, Sequence
 from typing import TypeVar
 
-from sqlalchemy import bindparam, func, insert, or_, select, text
+from sqlalchemy import bindparam, func, insert, literal_column, or_, select
 
 from madeleine.memory.audit import AuditEntry, AuditQuery, audit_entry
 from madeleine.memory.ingest.ports import Reinforcement
 from madeleine.memory.model import Memory
 from madeleine.memory.scope import Scope
-from madeleine.storage.sql.database.engine import Reads, Row, Transaction
+from madeleine.storage.sql.database.dialect import GREATEST, SMALLEST, last_issued
+from madeleine.storage.sql.database.engine import Row, Transaction
+from madeleine.storage.sql.database.repository import Repository
 from madeleine.storage.sql.database.rows import json_texts, scalar
 from madeleine.storage.sql.database.tables import audit
 from madeleine.storage.sql.database.times import from_micros, to_micros
@@ -32,11 +34,8 @@ _LAST = (
     .order_by(_a.seq.desc())
     .limit(bindparam("limit"))
 )
-_EVER, _NEVER = -(2**63), 2**63 - 1
-# SQLite numbers them without reuse, and takes a number back when a transaction is rolled back.
-_MISSING = select(
-    func.coalesce(text("(SELECT seq FROM sqlite_sequence WHERE name = 'audit')"), 0) - func.count()
-).select_from(audit)
+# SQLite takes a number back when a transaction is rolled back.
+_MISSING = select(last_issued(literal_column("'audit'")) - func.count()).select_from(audit)
 
 
 async def append(transaction: Transaction, entries: Sequence[AuditEntry]) -> None:
@@ -77,23 +76,6 @@ def _to_row(entry: AuditEntry) -> dict[str, object]:
     }
 
 
-async def last(reads: Reads, query: AuditQuery) -> list[AuditEntry]:
-    found = await reads.rows(
-        _LAST,
-        _to_entry,
-        being=query.being_id,
-        event=query.event,
-        since=to_micros(query.since) if query.since else _EVER,
-        until=to_micros(query.until) if query.until else _NEVER,
-        limit=query.limit,
-    )
-    return found[::-1]
-
-
-async def missing(reads: Reads) -> int:
-    return int((await reads.rows(_MISSING, scalar))[0])
-
-
 def _to_entry(row: Row) -> AuditEntry:
     seq, at, event, being_id, client, role, tool, ids = row
     return AuditEntry(
@@ -106,3 +88,22 @@ def _to_entry(row: Row) -> AuditEntry:
         tool=tool,
         ids=tuple(json.loads(ids)),
     )
+
+
+class AuditRepository(Repository):
+    """`AuditReader`."""
+
+    async def audit(self, query: AuditQuery) -> list[AuditEntry]:
+        found = await self._database.rows(
+            _LAST,
+            _to_entry,
+            being=query.being_id,
+            event=query.event,
+            since=to_micros(query.since) if query.since else SMALLEST,
+            until=to_micros(query.until) if query.until else GREATEST,
+            limit=query.limit,
+        )
+        return found[::-1]
+
+    async def audit_missing(self) -> int:
+        return int((await self._database.rows(_MISSING, scalar))[0])

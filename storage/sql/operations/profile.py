@@ -6,14 +6,14 @@ from datetime import datetime
 from typing import Any
 
 from sqlalchemy import bindparam, delete, exists, func, literal, literal_column, or_, select
-from sqlalchemy.dialects import sqlite
 
 from madeleine.memory.audit import audit_entry
 from madeleine.memory.model import MemoryId
 from madeleine.memory.profile import ProfileEntry, kept_already
 from madeleine.memory.scope import Scope
-from madeleine.storage.sql.database.engine import Database, Reads, Row
-from madeleine.storage.sql.database.query import either
+from madeleine.storage.sql.conversations.notes import NoteRepository
+from madeleine.storage.sql.database.dialect import either, insert_or_update
+from madeleine.storage.sql.database.engine import Row
 from madeleine.storage.sql.database.rows import scalar
 from madeleine.storage.sql.database.tables import memories, profile
 from madeleine.storage.sql.database.times import from_micros, to_micros
@@ -53,19 +53,9 @@ _REPLACED = select(_p.memory_id).join(memories, _m.id == _p.memory_id).where(*_O
 _OTHERS = (_p.being_id == _BEING, _p.memory_id == bindparam("of_memory"), _p.name != bindparam("old_name"))
 _NAMED_OTHERS = select(_p.name).where(*_OTHERS, _p.name != _p.memory_id)
 _DELETE_OTHERS = delete(profile).where(*_OTHERS)
-_insert = sqlite.insert(profile)
-_WRITE = _insert.on_conflict_do_update(
-    index_elements=[_p.being_id, _p.kind, _p.name],
-    set_={name: _insert.excluded[name] for name in ("value", "enabled", "memory_id", "updated_at")},
-)
+_WRITE = insert_or_update(profile, "value", "enabled", "memory_id", "updated_at")
 _IS = select(_p.name).where(*_OF_NAME)
 _DELETE = delete(profile).where(*_OF_NAME)
-
-
-async def all_of(reads: Reads, scope: Scope) -> list[ProfileEntry]:
-    named = await reads.rows(_ALL, _to_entry, being=scope.being_id)
-    unnamed = await reads.rows(_UNNAMED, _to_entry, being=scope.being_id, most=MOST_UNNAMED)
-    return [*named, *reversed(unnamed)]
 
 
 def _to_entry(row: Row) -> ProfileEntry:
@@ -83,37 +73,44 @@ def _to_entry(row: Row) -> ProfileEntry:
     )
 
 
-async def write(database: Database, scope: Scope, entry: ProfileEntry) -> MemoryId | None:
-    row = {
-        "being_id": scope.being_id,
-        "kind": entry.kind,
-        "name": entry.name,
-        "value": entry.value,
-        "enabled": entry.enabled,
-        "memory_id": entry.memory_id,
-        "updated_at": to_micros(entry.updated_at),
-    }
-    async with database.transaction(grows=True) as transaction:
-        replaced: list[MemoryId] = await transaction.rows(_REPLACED, scalar, **_named(scope, entry))
-        if entry.memory_id is not None:
-            others = {"being": scope.being_id, "of_memory": entry.memory_id, "old_name": entry.name}
-            if named := await transaction.rows(_NAMED_OTHERS, scalar, **others):
-                raise kept_already(named[0])
-            await transaction.run(_DELETE_OTHERS, [others])
-        await transaction.run(_WRITE, [row])
-        ids = [entry.id, *([entry.memory_id] if entry.memory_id else [])]
-        await audit.append(transaction, [audit_entry(scope, "profile", entry.updated_at, tool="profile", ids=ids)])
-    return next((id_ for id_ in replaced if id_ != entry.memory_id), None)
-
-
-async def remove(database: Database, scope: Scope, entry: ProfileEntry, at: datetime) -> bool:
-    async with database.transaction() as transaction:
-        if not await transaction.rows(_IS, scalar, **_named(scope, entry)):
-            return False
-        await transaction.run(_DELETE, [_named(scope, entry)])
-        await audit.append(transaction, [audit_entry(scope, "profile", at, tool="profile", ids=[entry.id])])
-        return True
-
-
 def _named(scope: Scope, entry: ProfileEntry) -> dict[str, Any]:
     return {"being": scope.being_id, "old_kind": entry.kind, "old_name": entry.name}
+
+
+class ProfileRepository(NoteRepository):
+    """`ProfileLedger`."""
+
+    async def profile(self, scope: Scope) -> list[ProfileEntry]:
+        named = await self._database.rows(_ALL, _to_entry, being=scope.being_id)
+        unnamed = await self._database.rows(_UNNAMED, _to_entry, being=scope.being_id, most=MOST_UNNAMED)
+        return [*named, *reversed(unnamed)]
+
+    async def write_entry(self, scope: Scope, entry: ProfileEntry) -> MemoryId | None:
+        row = {
+            "being_id": scope.being_id,
+            "kind": entry.kind,
+            "name": entry.name,
+            "value": entry.value,
+            "enabled": entry.enabled,
+            "memory_id": entry.memory_id,
+            "updated_at": to_micros(entry.updated_at),
+        }
+        async with self._database.transaction(grows=True) as transaction:
+            replaced: list[MemoryId] = await transaction.rows(_REPLACED, scalar, **_named(scope, entry))
+            if entry.memory_id is not None:
+                others = {"being": scope.being_id, "of_memory": entry.memory_id, "old_name": entry.name}
+                if named := await transaction.rows(_NAMED_OTHERS, scalar, **others):
+                    raise kept_already(named[0])
+                await transaction.run(_DELETE_OTHERS, [others])
+            await transaction.run(_WRITE, [row])
+            ids = [entry.id, *([entry.memory_id] if entry.memory_id else [])]
+            await audit.append(transaction, [audit_entry(scope, "profile", entry.updated_at, tool="profile", ids=ids)])
+        return next((id_ for id_ in replaced if id_ != entry.memory_id), None)
+
+    async def remove_entry(self, scope: Scope, entry: ProfileEntry, *, at: datetime) -> bool:
+        async with self._database.transaction() as transaction:
+            if not await transaction.rows(_IS, scalar, **_named(scope, entry)):
+                return False
+            await transaction.run(_DELETE, [_named(scope, entry)])
+            await audit.append(transaction, [audit_entry(scope, "profile", at, tool="profile", ids=[entry.id])])
+            return True

@@ -6,16 +6,15 @@ import json
 from typing import Any
 
 from sqlalchemy import bindparam, select
-from sqlalchemy.dialects import sqlite
 
+from madeleine.storage.sql.database.dialect import insert_missing, insert_or_update
 from madeleine.storage.sql.database.engine import Database, Reads, Transaction
 from madeleine.storage.sql.database.rows import scalar
 from madeleine.storage.sql.database.tables import settings
 
 _GET = select(settings.c.value).where(settings.c.name == bindparam("wanted"))
-_insert = sqlite.insert(settings)
-_SET_ONCE = _insert.on_conflict_do_nothing(index_elements=[settings.c.name])
-_SET = _insert.on_conflict_do_update(index_elements=[settings.c.name], set_={"value": _insert.excluded.value})
+_SET_ONCE = insert_missing(settings)
+_SET = insert_or_update(settings, "value")
 
 
 async def read(reads: Reads, name: str) -> Any:

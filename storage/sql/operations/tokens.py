@@ -10,8 +10,8 @@ from pathlib import Path
 from sqlalchemy import bindparam, func, insert, literal, select, update
 
 from madeleine.memory.audit import AuditEntry
+from madeleine.memory.bearer_tokens import BearerToken, BearerTokenId
 from madeleine.memory.model import BeingId
-from madeleine.memory.tokens import Token, TokenId
 from madeleine.storage.sql.database.engine import Database, Row, open_database
 from madeleine.storage.sql.database.rows import scalar
 from madeleine.storage.sql.database.tables import tokens
@@ -46,7 +46,7 @@ class SqlTokens:
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    async def add(self, token: Token) -> None:
+    async def add(self, token: BearerToken) -> None:
         row = {
             "id": token.id,
             "secret_hash": token.secret_hash,
@@ -63,17 +63,17 @@ class SqlTokens:
             await transaction.run(_INSERT, [row])
             await audit.append(transaction, [_entry(token, token.created_at, "madeleine token create")])
 
-    async def find(self, id_: TokenId) -> Token | None:
+    async def find(self, id_: BearerTokenId) -> BearerToken | None:
         found = await self._database.rows(_ONE, _to_token, wanted=id_)
         return found[0] if found else None
 
-    async def all(self) -> list[Token]:
+    async def all(self) -> list[BearerToken]:
         return await self._database.rows(_ALL, _to_token)
 
     async def any(self) -> bool:
         return bool(await self._database.rows(_ANY, scalar))
 
-    async def revoke(self, id_: TokenId, *, at: datetime) -> bool:
+    async def revoke(self, id_: BearerTokenId, *, at: datetime) -> bool:
         async with self._database.transaction() as transaction:
             known = await transaction.rows(_ONE, _to_token, wanted=id_)
             for token in known:
@@ -82,14 +82,14 @@ class SqlTokens:
         return bool(known)
 
 
-def _entry(token: Token, at: datetime, client: str) -> AuditEntry:
+def _entry(token: BearerToken, at: datetime, client: str) -> AuditEntry:
     return AuditEntry(event="token", at=at, being_id=token.being_id, client=client, role=token.role, ids=(token.id,))
 
 
-def _to_token(row: Row) -> Token:
+def _to_token(row: Row) -> BearerToken:
     id_, secret_hash, being_id, role, read_only, resource, name, created_at, expires_at, revoked_at = row
-    return Token(
-        id=TokenId(id_),
+    return BearerToken(
+        id=BearerTokenId(id_),
         secret_hash=bytes(secret_hash),
         being_id=BeingId(being_id),
         role=role,

@@ -12,9 +12,11 @@ from sqlalchemy import CTE, ColumnElement, Table, and_, case, func, literal, or_
 
 from madeleine.memory.ingest.notes import SCENE
 from madeleine.memory.patrol_records import RecentActivity
-from madeleine.storage.sql.database.engine import Reads, Row
-from madeleine.storage.sql.database.query import either
-from madeleine.storage.sql.database.tables import memories, notes, patrol_runs
+from madeleine.storage.sql.database.dialect import either, json_field, json_items
+from madeleine.storage.sql.database.engine import Row
+from madeleine.storage.sql.database.patrol_tables import patrol_runs
+from madeleine.storage.sql.database.repository import Repository
+from madeleine.storage.sql.database.tables import memories, notes
 from madeleine.storage.sql.database.times import from_micros
 from madeleine.storage.sql.memories.clock import cycle_of
 
@@ -38,7 +40,7 @@ def _last_run(being: Any) -> ColumnElement[int]:
         .where(
             _r.being_id == being,
             either(_r.state, "finished", "undone", "unjournalled"),
-            func.json_array_length(_r.report, "$.steps") > 0,
+            select(json_items(json_field(_r.report, "steps")).c.key).exists(),
         )
         .order_by(_r.started.desc())
         .limit(1)
@@ -90,10 +92,13 @@ _LATELY = (
 )
 
 
-async def recent_activity(reads: Reads) -> list[RecentActivity]:
-    return await reads.rows(_LATELY, _to_lately)
-
-
 def _to_lately(row: Row) -> RecentActivity:
     being_id, stored, first, latest = row
     return RecentActivity(being_id=being_id, stored=stored, first=from_micros(first), latest=from_micros(latest))
+
+
+class BeingRepository(Repository):
+    """`BeingsLedger`."""
+
+    async def recent_activity(self) -> list[RecentActivity]:
+        return await self._database.rows(_LATELY, _to_lately)

@@ -9,9 +9,9 @@ from sqlalchemy import bindparam, func, insert, select
 from madeleine.memory.language import Spent
 from madeleine.memory.model import RunId
 from madeleine.memory.scope import Scope
-from madeleine.storage.sql.database.engine import Database, Reads
+from madeleine.storage.sql.database.patrol_tables import cost_records
+from madeleine.storage.sql.database.repository import Repository
 from madeleine.storage.sql.database.rows import scalar
-from madeleine.storage.sql.database.tables import cost_records
 from madeleine.storage.sql.database.times import to_micros
 
 _c = cost_records.c
@@ -21,21 +21,23 @@ _TOKENS = select(func.sum(_c.input_tokens + _c.output_tokens)).where(
 )
 
 
-async def record(database: Database, scope: Scope, run: RunId, spent: Spent, at: datetime) -> None:
-    row = {
-        "being_id": scope.being_id,
-        "run_id": run,
-        "at": to_micros(at),
-        "purpose": spent.purpose,
-        "model": spent.model,
-        "input_tokens": spent.input_tokens,
-        "output_tokens": spent.output_tokens,
-        "usd": spent.usd,
-    }
-    async with database.transaction() as transaction:
-        await transaction.run(_INSERT, [row])
+class CostRepository(Repository):
+    """`CostLedger`."""
 
+    async def record_cost(self, scope: Scope, run: RunId, spent: Spent, *, at: datetime) -> None:
+        row = {
+            "being_id": scope.being_id,
+            "run_id": run,
+            "at": to_micros(at),
+            "purpose": spent.purpose,
+            "model": spent.model,
+            "input_tokens": spent.input_tokens,
+            "output_tokens": spent.output_tokens,
+            "usd": spent.usd,
+        }
+        async with self._database.transaction() as transaction:
+            await transaction.run(_INSERT, [row])
 
-async def tokens_since(reads: Reads, purpose: str, since: datetime) -> int:
-    [found] = await reads.rows(_TOKENS, scalar, purpose=purpose, since=to_micros(since))
-    return int(found or 0)
+    async def tokens_since(self, purpose: str, since: datetime) -> int:
+        [found] = await self._database.rows(_TOKENS, scalar, purpose=purpose, since=to_micros(since))
+        return int(found or 0)

@@ -5,13 +5,13 @@ from __future__ import annotations
 import json
 
 from sqlalchemy import bindparam, select
-from sqlalchemy.dialects import sqlite
 
 from madeleine.memory.patrol_records import DiaryEntry, Thoughts
 from madeleine.memory.scope import Scope
+from madeleine.storage.sql.database.dialect import insert_or_update
 from madeleine.storage.sql.database.engine import Reads, Row, Transaction
+from madeleine.storage.sql.database.patrol_tables import beings, diary
 from madeleine.storage.sql.database.rows import json_texts, texts
-from madeleine.storage.sql.database.tables import beings, diary
 from madeleine.storage.sql.database.times import from_micros, to_micros
 
 _d, _b = diary.c, beings.c
@@ -19,17 +19,9 @@ _ENTRY = select(_d.date, _d.text, _d.sources, _d.written_at).where(_d.being_id =
 _LAST = _ENTRY.order_by(_d.written_at.desc()).limit(1)
 _OF = _ENTRY.where(_d.date == bindparam("day"))
 _SINCE = _ENTRY.where(_d.date >= bindparam("day")).order_by(_d.date.desc()).limit(bindparam("limit"))
-_insert = sqlite.insert(diary)
-_WRITE = _insert.on_conflict_do_update(
-    index_elements=[_d.being_id, _d.date],
-    set_={name: _insert.excluded[name] for name in ("text", "sources", "written_at")},
-)
+_WRITE = insert_or_update(diary, "text", "sources", "written_at")
 _THOUGHTS = select(_b.think, _b.think_sources).where(_b.being_id == bindparam("being"))
-_insert_being = sqlite.insert(beings)
-_WRITE_THOUGHTS = _insert_being.on_conflict_do_update(
-    index_elements=[_b.being_id],
-    set_={name: _insert_being.excluded[name] for name in ("think", "think_sources")},
-)
+_WRITE_THOUGHTS = insert_or_update(beings, "think", "think_sources")
 
 
 async def since(reads: Reads, scope: Scope, date: str, limit: int) -> list[DiaryEntry]:

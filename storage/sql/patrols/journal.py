@@ -12,27 +12,20 @@ from sqlalchemy import Table, bindparam, insert, select
 from madeleine.memory.model import MemoryId, RunId
 from madeleine.memory.patrol_records import PatrolChanges
 from madeleine.memory.scope import Scope
+from madeleine.storage.sql.database import lifecycle
+from madeleine.storage.sql.database.dialect import among, as_list, unindexed
 from madeleine.storage.sql.database.engine import Reads, Row, Transaction
-from madeleine.storage.sql.database.query import among, as_list, unindexed
-from madeleine.storage.sql.database.tables import beings, clusters, diary, memories, notes, patrol_changes
+from madeleine.storage.sql.database.lifecycle import declared
+from madeleine.storage.sql.database.patrol_tables import patrol_changes
+from madeleine.storage.sql.database.tables import metadata
 
 Fields = dict[str, Any]
 
-MEMORY_FIELDS = (
-    "importance", "status", "fresh", "cluster_id", "absorbed_into", "since", "stopped_at", "reactivation_count",
-    "when_", "content_hash", "compressed", "compressed_into",
-)  # fmt: skip
-"""What a patrol may change of a memory."""
 SEEN_BY_INDEX = frozenset({"status", "cluster_id", "when_", "compressed"})
 KINDS: Mapping[str, tuple[Table, str, tuple[str, ...]]] = {
-    "memory": (memories, "id", MEMORY_FIELDS),
-    "cluster": (clusters, "id", ("name", "parent_id", "is_root", "vector", "model")),
-    # Without the content: it changes only by a secret being taken out of it.
-    "note": (notes, "id", ("state", "reason", "memory_id")),
-    "diary": (diary, "date", ("text", "sources", "written_at")),
-    "thoughts": (beings, "being_id", ("think", "think_sources")),
+    one.kind: (table, one.key, one.columns) for table, one in declared(metadata, lifecycle.Journal)
 }
-"""Table, key and journalled columns; a being's own rows only."""
+"""By kind: table, key and journalled columns; a being's own rows only."""
 _INSERT = insert(patrol_changes)
 
 

@@ -11,9 +11,9 @@ from sqlalchemy import bindparam, delete, insert, select, update
 from madeleine.memory.model import RunId
 from madeleine.memory.patrol_records import DecisionRequestId, StoredDecisionRequest
 from madeleine.memory.scope import Scope
+from madeleine.storage.sql.database.dialect import among, as_list
 from madeleine.storage.sql.database.engine import Database, Reads, Row, Transaction
-from madeleine.storage.sql.database.query import among, as_list
-from madeleine.storage.sql.database.tables import patrol_offers
+from madeleine.storage.sql.database.patrol_tables import patrol_offers
 from madeleine.storage.sql.database.times import to_micros
 
 _o = patrol_offers.c

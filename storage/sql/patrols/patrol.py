@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import Text, and_, bindparam, case, cast, func, literal, or_, select, update
+from sqlalchemy import and_, bindparam, case, func, or_, select, update
 
 from madeleine.memory.model import Cluster, ClusterId, ContentHash, Memory, MemoryId, ModelName, RunId, Vector
 from madeleine.memory.patrol_records import (
@@ -24,8 +24,8 @@ from madeleine.memory.patrol_records import (
 from madeleine.memory.rules.dynamics.decay import CYCLES, FLOOR, flagged
 from madeleine.memory.scope import Scope
 from madeleine.storage.sql.conversations import notes
+from madeleine.storage.sql.database.dialect import after, among, as_list, json_items, number_at, unindexed
 from madeleine.storage.sql.database.engine import Reads, Row, Transaction
-from madeleine.storage.sql.database.query import after, among, as_list, unindexed
 from madeleine.storage.sql.database.rows import MEMORY, from_memory, scalar, to_memory
 from madeleine.storage.sql.database.tables import OF_A_SESSION, RECALLED_DEAD
 from madeleine.storage.sql.database.tables import memories as table
@@ -50,7 +50,7 @@ _MEMBERS = _SUBJECTS.where(among(_m.cluster_id, "clusters")).order_by(_m.seq)
 # taken than has: the rule decides. One seek in the index for each of the numbers, instead of a walk through all.
 _DEEPEST = math.ceil(CYCLES * math.log(1 / FLOOR))
 _FADED = [FLOOR * math.exp(count / CYCLES) * (1 + 1e-9) for count in range(_DEEPEST + 1)]
-_thresholds = func.json_each(bindparam("thresholds")).table_valued("key", "value", name="thresholds")
+_thresholds = json_items(bindparam("thresholds"), "thresholds")
 _FADING = (
     select(*_SUBJECT)
     .select_from(_thresholds.join(table, _m.since == bindparam("cycle") - _thresholds.c.key))
@@ -64,9 +64,7 @@ _FADING = (
 _FADED_LONG_AGO = _SUBJECTS.where(
     _m.status == "active", _m.pinned.is_(False), _m.since < bindparam("cycle") - bindparam("deepest")
 )
-_own_threshold = func.json_extract(
-    bindparam("thresholds"), literal("$[").concat(cast(_m.stopped_at - _m.since, Text)).concat("]")
-)
+_own_threshold = number_at(bindparam("thresholds"), _m.stopped_at - _m.since)
 _DYING_AGAIN = _SUBJECTS.where(
     _m.status == "dying", _m.pinned.is_(False), _m.importance * (1 + 1e-8) > func.coalesce(_own_threshold, 2.0)
 )
@@ -140,9 +138,7 @@ _COMPRESS = (
     .where(*_TARGET)
     .values(compressed=bindparam("summary").is_not(None), compressed_into=bindparam("summary"))
 )
-_of_them = select(func.json_each(bindparam("ids")).table_valued("value").c.value.label("id")).cte(
-    "of_them", recursive=True
-)
+_of_them = select(json_items(bindparam("ids")).c.value.label("id")).cte("of_them", recursive=True)
 _absorbed = table.alias("absorbed")
 _of_them = _of_them.union(select(_absorbed.c.id).join(_of_them, _absorbed.c.absorbed_into == _of_them.c.id))
 _SUMMARISED_BY = (

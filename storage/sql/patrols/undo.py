@@ -20,11 +20,13 @@ from madeleine.memory.audit import audit_entry
 from madeleine.memory.model import ClusterId, Memory, MemoryId, RunId
 from madeleine.memory.patrol_records import RunState, UndoResult
 from madeleine.memory.scope import Scope
+from madeleine.storage.sql.database.dialect import among, as_list, unindexed
 from madeleine.storage.sql.database.engine import Database, Transaction
-from madeleine.storage.sql.database.query import among, as_list, unindexed
+from madeleine.storage.sql.database.lifecycle import ClearReference, DeleteWithMemory, declared
+from madeleine.storage.sql.database.patrol_tables import patrol_changes
 from madeleine.storage.sql.database.rows import from_memory, scalar
 from madeleine.storage.sql.database.tables import clusters as clusters_table
-from madeleine.storage.sql.database.tables import forgotten, index_pending, patrol_changes, profile
+from madeleine.storage.sql.database.tables import forgotten, metadata
 from madeleine.storage.sql.database.tables import memories as table
 from madeleine.storage.sql.memories import clusters, embeddings, memories, pending
 from madeleine.storage.sql.operations import audit
@@ -47,10 +49,11 @@ _LEAVE = (
 )
 _FORGET_RUN = delete(patrol_changes).where(_j.run_id == bindparam("run"), _j.being_id == _BEING)
 _REMOVE = (
-    update(table).where(among(_m.resembles, "ids"), _m.being_id == _BEING).values(resembles=None),
-    delete(profile).where(among(profile.c.memory_id, "ids"), profile.c.being_id == _BEING),
-    delete(index_pending).where(among(index_pending.c.memory_id, "ids")),
-    delete(table).where(among(_m.id, "ids"), _m.being_id == _BEING),
+    *(
+        update(part).where(among(part.c[one.column], "ids")).values({one.column: None})
+        for part, one in declared(metadata, ClearReference)
+    ),
+    *(delete(part).where(among(part.c[one.column], "ids")) for part, one in declared(metadata, DeleteWithMemory)),
 )
 _THERE = select(_m.id).where(among(_m.id, "ids"), unindexed(_m.being_id) == _BEING).order_by(_m.seq)
 _READ_AGAIN = (

@@ -12,11 +12,11 @@ from sqlalchemy import BindParameter, bindparam, func, or_, select, update
 
 from madeleine.memory.model import RunId
 from madeleine.memory.scope import Scope
+from madeleine.storage.sql.database.dialect import among, as_list, greatest
 from madeleine.storage.sql.database.engine import Transaction
-from madeleine.storage.sql.database.query import among, as_list
+from madeleine.storage.sql.database.patrol_tables import patrol_changes, patrol_runs
 from madeleine.storage.sql.database.rows import scalar
 from madeleine.storage.sql.database.tables import memories as table
-from madeleine.storage.sql.database.tables import patrol_changes, patrol_runs
 from madeleine.storage.sql.memories import clock
 from madeleine.storage.sql.patrols.undo_fields import Change
 
@@ -46,7 +46,7 @@ _HEED_RECALLS = (
         among(_m.id, "ids"),
         _m.last_activated > select(_r.started).where(_r.id == bindparam("run")).scalar_subquery(),
     )
-    .values(since=func.coalesce(_m.stopped_at, func.max(_m.since, _RECALLED_AT)))
+    .values(since=func.coalesce(_m.stopped_at, greatest(_m.since, _RECALLED_AT)))
 )
 
 

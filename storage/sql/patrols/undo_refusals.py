@@ -4,25 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 
-from sqlalchemy import BindParameter, bindparam, func, select
+from sqlalchemy import BindParameter, bindparam, select
 
 from madeleine.memory.errors import CannotUndo
 from madeleine.memory.model import MemoryId, RunId
 from madeleine.memory.patrol_records import PatrolRun, RunState
 from madeleine.memory.scope import Scope
+from madeleine.storage.sql.database.dialect import among, as_list, contains_text, either
 from madeleine.storage.sql.database.engine import Transaction
-from madeleine.storage.sql.database.query import among, as_list, either
+from madeleine.storage.sql.database.patrol_tables import beings, diary, patrol_changes, patrol_runs
 from madeleine.storage.sql.database.rows import scalar, texts
-from madeleine.storage.sql.database.tables import (
-    beings,
-    clusters,
-    diary,
-    memories,
-    patrol_changes,
-    patrol_runs,
-    reinforcements,
-    revisions,
-)
+from madeleine.storage.sql.database.tables import clusters, memories, reinforcements, revisions
 from madeleine.storage.sql.patrols import runs
 from madeleine.storage.sql.patrols.undo_fields import Change
 
@@ -50,7 +42,7 @@ _LIVED_IN = (
 _TELLS_OF = (
     select(_j.run_id)
     .join(patrol_runs, _r.id == _j.run_id)
-    .where(_j.being_id == _BEING, _j.run_id != bindparam("run"), _STANDS, func.instr(_j.after, bindparam("id")) > 0)
+    .where(_j.being_id == _BEING, _j.run_id != bindparam("run"), _STANDS, contains_text(_j.after, bindparam("id")))
     .order_by(_j.seq.desc())
     .limit(1)
 )

@@ -7,17 +7,15 @@ from collections.abc import Awaitable, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
-from sqlalchemy import ColumnElement, and_, bindparam, func, or_
+from sqlalchemy import ColumnElement, and_, bindparam, or_
 
 from madeleine.memory.keyword_search import KeywordQuery
 from madeleine.memory.scope import Scope
+from madeleine.storage.sql.database.dialect import GREATEST, SMALLEST, as_list
 from madeleine.storage.sql.database.folding import fold, whole
-from madeleine.storage.sql.database.query import as_list
 from madeleine.storage.sql.database.times import to_micros
 
 T = TypeVar("T")
-_FIRST, _LAST = -(2**63), 2**63 - 1
-"""Beyond every moment."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,12 +42,12 @@ def shape(query: KeywordQuery) -> Shape:
 
 
 def binds(scope: Scope, query: KeywordQuery) -> dict[str, Any]:
-    until = to_micros(query.until) if query.until else _LAST
-    after_at, after_id = query.after or (_LAST, "")
-    after_at = max(_FIRST, min(after_at, _LAST))  # a cursor comes from outside, and may hold any number
+    until = to_micros(query.until) if query.until else GREATEST
+    after_at, after_id = query.after or (GREATEST, "")
+    after_at = max(SMALLEST, min(after_at, GREATEST))  # a cursor comes from outside, and may hold any number
     bound: dict[str, Any] = {
         "being": scope.being_id,
-        "since": to_micros(query.since) if query.since else _FIRST,
+        "since": to_micros(query.since) if query.since else SMALLEST,
         "newest": min(until, after_at),
         "after_at": after_at,
         "after_id": after_id,
@@ -59,11 +57,6 @@ def binds(scope: Scope, query: KeywordQuery) -> dict[str, Any]:
     bound |= {f"term_{n}": fold(term) for n, term in enumerate(query.terms)}
     bound |= {f"whole_{n}": whole(term) for n, term in enumerate(query.terms)}
     return bound | {f"theme_{n}": whole(theme) for n, theme in enumerate(query.themes)}
-
-
-def has(text: ColumnElement[str], bind: str) -> ColumnElement[bool]:
-    # Not LIKE: nothing in a term needs escaping, and its length is not bounded.
-    return func.instr(text, bindparam(bind)) > 0
 
 
 def any_or_all(each: Sequence[ColumnElement[bool]], all_terms: bool) -> tuple[ColumnElement[bool], ...]:

@@ -9,11 +9,11 @@ from sqlalchemy import ClauseElement, ColumnElement, bindparam, select
 
 from madeleine.memory.keyword_search import SearchHit
 from madeleine.memory.model import Provenance
+from madeleine.storage.sql.database.dialect import among, contains_text
 from madeleine.storage.sql.database.engine import Reads, Row
-from madeleine.storage.sql.database.query import among
 from madeleine.storage.sql.database.tables import messages
 from madeleine.storage.sql.database.times import from_micros
-from madeleine.storage.sql.search.asked import Shape, any_or_all, has, within
+from madeleine.storage.sql.search.asked import Shape, any_or_all, within
 
 _s = messages.c
 _HIT = (_s.id, _s.at, _s.text, _s.role, _s.speaker, _s.stored_at, _s.client, _s.session_id)
@@ -34,7 +34,7 @@ def filters() -> tuple[ColumnElement[bool], ...]:
 
 @lru_cache(maxsize=32)
 def _statement(terms: int, all_terms: bool) -> ClauseElement:
-    each = [has(_s.folded, f"term_{n}") for n in range(terms)]
+    each = [contains_text(_s.folded, bindparam(f"term_{n}")) for n in range(terms)]
     return (
         select(*_HIT)
         .where(*filters(), *any_or_all(each, all_terms))

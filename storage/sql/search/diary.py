@@ -10,20 +10,21 @@ from collections import Counter
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 from dataclasses import replace
 
-from sqlalchemy import bindparam, func, select, true
+from sqlalchemy import bindparam, select, true
 
 from madeleine.memory.keyword_search import KeywordQuery, Position, SearchHit, Tag, TagMatches, TagQuery
 from madeleine.memory.model import Provenance, parse_moment
 from madeleine.memory.rules.searching.tag_forms import holds
 from madeleine.memory.scope import Scope
+from madeleine.storage.sql.database.dialect import among, as_list, json_items
 from madeleine.storage.sql.database.engine import Reads, Row
 from madeleine.storage.sql.database.folding import SEPARATOR, fold
-from madeleine.storage.sql.database.query import among, as_list
+from madeleine.storage.sql.database.patrol_tables import diary
 from madeleine.storage.sql.database.rows import pair, shared_texts
-from madeleine.storage.sql.database.tables import diary, memories
+from madeleine.storage.sql.database.tables import memories
 from madeleine.storage.sql.database.times import from_micros, to_micros
 
-MOST_TAGS = 10
+MAX_TAGS = 10
 THEMED_DAYS = 366
 """So many of the latest are held against a message's tags with their themes too, which costs a look at each of their
 memories; older ones with what they say."""
@@ -33,7 +34,7 @@ _d, _m = diary.c, memories.c
 _ENTRY = select(_d.date, _d.text, _d.written_at).where(_d.being_id == bindparam("being"))
 _BEFORE = _ENTRY.where(_d.date < bindparam("before")).order_by(_d.date.desc()).limit(_BATCH)
 _BY_IDS = _ENTRY.where(among(_d.date, "ids"))
-_source = func.json_each(_d.sources).table_valued("value")
+_source = json_items(_d.sources)
 _THEMES = (
     select(_d.date, _m.themes)
     .select_from(diary)
@@ -117,7 +118,7 @@ def _within(hit: SearchHit, query: KeywordQuery) -> bool:
 
 async def _with_tags(reads: Reads, scope: Scope, hits: list[SearchHit]) -> list[SearchHit]:
     themes = await _themes(reads, scope, [hit.id for hit in hits]) if hits else {}
-    return [replace(hit, tags=tuple(themes.get(hit.id, ()))[:MOST_TAGS]) for hit in hits]
+    return [replace(hit, tags=tuple(themes.get(hit.id, ()))[:MAX_TAGS]) for hit in hits]
 
 
 async def _themes(reads: Reads, scope: Scope, days: Iterable[str]) -> Mapping[str, list[str]]:

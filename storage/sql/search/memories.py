@@ -9,12 +9,12 @@ from sqlalchemy import ClauseElement, ColumnElement, bindparam, or_, select
 
 from madeleine.memory.keyword_search import SearchHit
 from madeleine.memory.model import Provenance, Scene, scene_to_text
+from madeleine.storage.sql.database.dialect import among, contains_text
 from madeleine.storage.sql.database.engine import Reads, Row
-from madeleine.storage.sql.database.query import among
 from madeleine.storage.sql.database.rows import texts, to_when
 from madeleine.storage.sql.database.tables import memories
 from madeleine.storage.sql.database.times import from_micros
-from madeleine.storage.sql.search.asked import Shape, any_or_all, has, within
+from madeleine.storage.sql.search.asked import Shape, any_or_all, within
 
 _m = memories.c
 _HIT = (
@@ -35,7 +35,7 @@ async def by_ids(reads: Reads, binds: dict[str, Any]) -> list[SearchHit]:
 def filters(shape: Shape) -> tuple[ColumnElement[bool], ...]:
     """All of a query but its terms."""
     found = [_m.being_id == bindparam("being"), within(_m.happened_at, _m.id)]
-    found += [has(_m.folded_themes, f"theme_{n}") for n in range(shape.themes)]
+    found += [contains_text(_m.folded_themes, bindparam(f"theme_{n}")) for n in range(shape.themes)]
     if shape.some_categories:
         found.append(among(_m.category, "categories"))
     if not shape.dead:
@@ -47,7 +47,10 @@ def filters(shape: Shape) -> tuple[ColumnElement[bool], ...]:
 
 @lru_cache(maxsize=128)
 def _statement(shape: Shape) -> ClauseElement:
-    each = [or_(has(_m.folded, f"term_{n}"), has(_m.folded_themes, f"whole_{n}")) for n in range(shape.terms)]
+    each = [
+        or_(contains_text(_m.folded, bindparam(f"term_{n}")), contains_text(_m.folded_themes, bindparam(f"whole_{n}")))
+        for n in range(shape.terms)
+    ]
     return (
         select(*_HIT)
         .where(*filters(shape), *any_or_all(each, shape.all_terms))

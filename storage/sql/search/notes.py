@@ -9,11 +9,11 @@ from sqlalchemy import ClauseElement, ColumnElement, bindparam, or_, select
 
 from madeleine.memory.keyword_search import SearchHit
 from madeleine.memory.model import Provenance
+from madeleine.storage.sql.database.dialect import among, contains_text
 from madeleine.storage.sql.database.engine import Reads, Row
-from madeleine.storage.sql.database.query import among
 from madeleine.storage.sql.database.tables import notes
 from madeleine.storage.sql.database.times import from_micros
-from madeleine.storage.sql.search.asked import Shape, any_or_all, has, within
+from madeleine.storage.sql.search.asked import Shape, any_or_all, within
 
 _n = notes.c
 _HIT = (_n.id, _n.created_at, _n.content)
@@ -39,7 +39,7 @@ def filters() -> tuple[ColumnElement[bool], ...]:
 
 @lru_cache(maxsize=32)
 def _statement(terms: int, all_terms: bool) -> ClauseElement:
-    each = [has(_n.folded, f"term_{n}") for n in range(terms)]
+    each = [contains_text(_n.folded, bindparam(f"term_{n}")) for n in range(terms)]
     return (
         select(*_HIT)
         .where(*filters(), *any_or_all(each, all_terms))

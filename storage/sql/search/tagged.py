@@ -14,15 +14,22 @@ from sqlalchemy import ClauseElement, ColumnElement, Text, and_, bindparam, case
 from madeleine.memory.keyword_search import Position, SearchSource, Tag, TagMatches, TagQuery
 from madeleine.memory.rules.searching.tag_forms import WORD_SIGNS
 from madeleine.memory.scope import Scope
+from madeleine.storage.sql.database.dialect import (
+    ANY_TEXT,
+    as_list,
+    contains_text,
+    json_items,
+    matches_pattern,
+    word_pattern,
+)
 from madeleine.storage.sql.database.engine import Reads, Row
 from madeleine.storage.sql.database.folding import SEPARATOR, whole
-from madeleine.storage.sql.database.query import as_list
 from madeleine.storage.sql.database.rows import shared_texts
 from madeleine.storage.sql.database.tables import memories as memories_table
 from madeleine.storage.sql.database.tables import messages as messages_table
 from madeleine.storage.sql.database.tables import notes as notes_table
 from madeleine.storage.sql.search import chat, diary, memories, notes
-from madeleine.storage.sql.search.asked import Shape, binds, has, shape
+from madeleine.storage.sql.search.asked import Shape, binds, shape
 
 _m, _s, _n = memories_table.c, messages_table.c, notes_table.c
 
@@ -62,23 +69,18 @@ def _tag_binds(tags: Sequence[Tag]) -> dict[str, Any]:
 
 
 def _patterns(tag: Tag) -> list[str]:
-    """For GLOB, over a text with a separator before and behind."""
+    """For a text with a separator before and behind."""
     if tag.kind == "part":
-        return ["*"]
-    end = f"[^{WORD_SIGNS}]*" if tag.kind == "words" else "*"
-    return [f"*[^{WORD_SIGNS}]{_literal(form)}{end}" for form in tag.forms]
-
-
-def _literal(form: str) -> str:
-    return "".join(f"[{sign}]" if sign in "*?[" else sign for sign in form)
+        return [ANY_TEXT]
+    return [word_pattern(form, WORD_SIGNS, whole=tag.kind == "words") for form in tag.forms]
 
 
 def _holds(text: ColumnElement[str], n: int) -> ColumnElement[bool]:
-    pattern = func.json_each(bindparam(f"patterns_{n}")).table_valued("value")
+    pattern = json_items(bindparam(f"patterns_{n}"))
     edge = bindparam("edge", type_=Text)
     return and_(
-        has(text, f"anchor_{n}"),
-        exists().select_from(pattern).where((edge + text + edge).op("GLOB", is_comparison=True)(pattern.c.value)),
+        contains_text(text, bindparam(f"anchor_{n}")),
+        exists().select_from(pattern).where(matches_pattern(edge + text + edge, pattern.c.value)),
     )
 
 
@@ -95,7 +97,7 @@ def _statement(source: SearchSource, asked: Shape, tags: int, related: int) -> C
         at, id_, text, conditions = _n.created_at, _n.id, _n.folded, notes.filters()
     bits = [or_(_holds(text, n), _holds(themes, n)) if themes is not None else _holds(text, n) for n in range(tags)]
     if themes is not None and related:
-        bits.append(or_(*(has(themes, f"related_{n}") for n in range(related))))
+        bits.append(or_(*(contains_text(themes, bindparam(f"related_{n}")) for n in range(related))))
     mask: ColumnElement[int] = sum((case((bit, 1 << n), else_=0) for n, bit in enumerate(bits)), literal(0))
     marks = select(at.label("at"), id_.label("id"), mask.label("mask")).where(*conditions)
     marks = marks.order_by(at.desc(), id_).limit(bindparam("looked_through"))

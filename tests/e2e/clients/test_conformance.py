@@ -12,9 +12,9 @@ import pytest
 
 from madeleine.memory.model import BeingId
 from madeleine.server.http.app import build_app
-from madeleine.server.http.identity import Verifier
+from madeleine.server.http.authentication import BearerTokenVerifier
 from madeleine.server.http.listen import bound, run
-from madeleine.server.mcp.server import Caller
+from madeleine.server.mcp.caller import Caller
 from madeleine.server.settings.http import HttpSettings
 from madeleine.server.wiring.clocks import utc_now
 from madeleine.storage.sql.operations.tokens import open_tokens
@@ -38,14 +38,14 @@ async def listening(directory: Path) -> AsyncIterator[str]:
     with bound("127.0.0.1", 0) as listener:
         settings = HttpSettings(http_port=listener.getsockname()[1])
         async with open_tokens(directory / "memory.db") as tokens, anyio.create_task_group() as tasks:
-            verifier = Verifier(tokens, None, now=utc_now)
+            verifier = BearerTokenVerifier(tokens, None, now=utc_now)
             anonymous = Caller(BeingId("ada"))
             app = build_app(
                 conformance_server(), settings, verifier, tokens, anonymous=anonymous, events=MemoryEvents()
             )
 
             async def serve() -> None:
-                await run(app.asgi, listener, until=end, before_end=app.traffic.close, listening=up.set)
+                await run(app.asgi, listener, until=end, before_end=app.shutdown.drain, listening=up.set)
 
             tasks.start_soon(serve)
             await up.wait()

@@ -18,11 +18,11 @@ from mcp.client.client import Client
 from mcp.client.sse import sse_client
 from mcp.client.streamable_http import streamable_http_client
 
+from madeleine.memory.bearer_tokens import BearerTokenId
 from madeleine.memory.model import BeingId
-from madeleine.memory.roles import Role
-from madeleine.memory.tokens import TokenId
+from madeleine.memory.scope import Role
 from madeleine.server.http.serve import serve_http
-from madeleine.server.http.tokens import mint
+from madeleine.server.http.tokens import create_token
 from madeleine.server.settings.settings import Settings
 from madeleine.server.wiring.clocks import utc_now
 from madeleine.server.wiring.language_models import LanguageModels
@@ -77,7 +77,7 @@ class Served:
         expires_at: datetime | None = None,
         now: datetime | None = None,
     ) -> str:
-        minted = mint(
+        minted = create_token(
             BeingId(being),
             role=role,
             read_only=read_only,
@@ -88,11 +88,11 @@ class Served:
         )
         async with open_token_ledger(self.settings) as tokens:
             await tokens.add(minted.token)
-        return minted.written
+        return minted.bearer
 
     async def revoke(self, written: str) -> None:
         async with open_token_ledger(self.settings) as tokens:
-            assert await tokens.revoke(TokenId(written.split("_")[1]), at=utc_now())
+            assert await tokens.revoke(BearerTokenId(written.split("_")[1]), at=utc_now())
 
 
 def bearer(token: str) -> dict[str, str]:

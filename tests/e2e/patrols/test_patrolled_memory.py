@@ -53,7 +53,7 @@ async def summarised(memory: OpenMemory) -> tuple[str, Memory]:
         await ask(memory, "store", text=text, session_id=f"session {number:02}")
     report = await memory.use.patrol(ADA, steps=["compress"], language=summarising())
     assert report.steps[0].counts["summaries"] == 25
-    found = await memory.ledger.all_memories(after=None, limit=100)
+    found = await memory.ledger.index_source.all_memories(after=None, limit=100)
     [summary] = [one for one in found if one.compression_source and one.scene.action.endswith("quincewood0")]
     return report.run_id, summary
 
@@ -77,7 +77,7 @@ async def test_a_summary_is_recalled_and_what_it_stands_for_is_not(memory: OpenM
     assert "compressed_into" not in shown_[1]
     await ask(memory, "run_patrol", undo=run)
     assert (await recalled(memory, "quincewood0 number0 xylophoniser"))[0] == text
-    assert await memory.ledger.memories(ADA, [summary.id]) == []
+    assert await memory.ledger.memories.memories(ADA, [summary.id]) == []
 
 
 async def test_what_a_forgotten_summary_stood_for_is_recalled_again(memory: OpenMemory) -> None:
@@ -88,7 +88,7 @@ async def test_what_a_forgotten_summary_stood_for_is_recalled_again(memory: Open
     [original] = told["related"]
     await memory.keeper.catch_up()
     assert (await recalled(memory, "quincewood0 number0 xylophoniser"))[0].endswith("quincewood0")
-    [now] = await memory.ledger.memories(ADA, [original])
+    [now] = await memory.ledger.memories.memories(ADA, [original])
     assert not now.compressed
 
 

@@ -319,7 +319,7 @@ async def test_a_day_has_one_entry_and_the_last_points_stand(home: Household) ->
         await home.store(f"{thing} thing of the day")
         await home.night(mind, steps=["diary"])
     assert rows(home.path, "SELECT text FROM diary") == [("The second.\nI slept.\nI rose.",)]
-    thoughts = await home.ledger.patrol_reads(ADA).thoughts()
+    thoughts = await home.ledger.patrols.patrol_reads(ADA).thoughts()
     assert thoughts.points == ("One.", "Two.", "second")
     assert "The first." in mind.prompts[1].text
     again = Mind(diary=away)

@@ -10,21 +10,21 @@ from pathlib import Path
 
 import pytest
 
+from madeleine.memory.bearer_tokens import BearerTokenId
 from madeleine.memory.errors import InvalidInput
 from madeleine.memory.model import BeingId
-from madeleine.memory.tokens import TokenId
 from madeleine.server.cli.token_command import expiry
-from madeleine.server.http.serve import anonymous_caller, refuse_open_house
-from madeleine.server.http.tokens import Minted, being_of, mint, recognised
-from madeleine.server.mcp.server import Caller
+from madeleine.server.http.serve import anonymous_caller, require_auth_when_exposed
+from madeleine.server.http.tokens import NewBearerToken, create_token, find_valid_token, parse_being_id
+from madeleine.server.mcp.caller import Caller
 from madeleine.server.settings.settings import Settings
 from madeleine.storage.sql.operations.tokens import open_tokens
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
 
 
-def minted(*, expires_at: datetime | None = None) -> Minted:
-    return mint(
+def minted(*, expires_at: datetime | None = None) -> NewBearerToken:
+    return create_token(
         BeingId("ada"),
         role="human",
         read_only=True,
@@ -42,9 +42,9 @@ async def test_a_token_is_found_as_it_was_made_and_its_secret_is_nowhere(tmp_pat
         assert not await tokens.any()
         await tokens.add(made.token)
         assert await tokens.any()
-        assert await recognised(made.written, tokens, now=NOW) == made.token
+        assert await find_valid_token(made.bearer, tokens, now=NOW) == made.token
         assert await tokens.all() == [made.token]
-    secret = made.written.split("_", 2)[2]
+    secret = made.bearer.split("_", 2)[2]
     assert secret.encode() not in on_disk(tmp_path)
     assert secret not in repr(made)
 
@@ -57,23 +57,23 @@ async def test_a_revoked_or_expired_token_is_not_recognised_and_stays_known(tmp_
     made = minted(expires_at=NOW + timedelta(days=1))
     async with open_tokens(tmp_path / "memory.db") as tokens:
         await tokens.add(made.token)
-        assert await recognised(made.written, tokens, now=NOW + timedelta(days=1)) is None
+        assert await find_valid_token(made.bearer, tokens, now=NOW + timedelta(days=1)) is None
         assert await tokens.revoke(made.token.id, at=NOW)
         assert await tokens.revoke(made.token.id, at=NOW + timedelta(hours=1))
-        assert await recognised(made.written, tokens, now=NOW) is None
+        assert await find_valid_token(made.bearer, tokens, now=NOW) is None
         found = await tokens.find(made.token.id)
         assert found is not None
         assert found.revoked_at == NOW
-        assert not await tokens.revoke(TokenId("none"), at=NOW)
+        assert not await tokens.revoke(BearerTokenId("none"), at=NOW)
 
 
 async def test_a_token_revoked_by_another_process_is_refused_at_once(tmp_path: Path) -> None:
     path, made = tmp_path / "memory.db", minted()
     async with open_tokens(path) as here, open_tokens(path) as there:
         await there.add(made.token)
-        assert await recognised(made.written, here, now=NOW) is not None
+        assert await find_valid_token(made.bearer, here, now=NOW) is not None
         await there.revoke(made.token.id, at=NOW)
-        assert await recognised(made.written, here, now=NOW) is None
+        assert await find_valid_token(made.bearer, here, now=NOW) is None
 
 
 async def test_a_new_file_opened_many_times_at_once_is_made_once(tmp_path: Path) -> None:
@@ -110,7 +110,7 @@ def test_an_end_that_is_none_or_over_is_refused(written: str) -> None:
 
 @pytest.mark.parametrize("name", ["", "a\nb", "x" * 201, "\ud800", None, 3, ["ada"]])
 def test_what_names_no_being_is_not_taken_for_one(name: object) -> None:
-    assert being_of(name) is None
+    assert parse_being_id(name) is None
 
 
 @pytest.mark.parametrize(
@@ -130,12 +130,12 @@ def test_nobody_comes_in_without_a_token_where_others_might_reach_the_server(set
 def test_on_this_machine_alone_the_configured_being_is_served() -> None:
     here = Settings(being="ada", http_host="::1", allowed_hosts=("localhost:*", "[::1]", "127.0.0.1:99"))
     assert anonymous_caller(here) == Caller(BeingId("ada"))
-    refuse_open_house(here, authenticated=False)
+    require_auth_when_exposed(here, authenticated=False)
 
 
 @pytest.mark.parametrize("hosts", [(), ("memory.example.org",)])
 def test_an_address_of_the_network_wants_names_and_authentication(hosts: tuple[str, ...]) -> None:
     settings = Settings(http_host="0.0.0.0", allowed_hosts=hosts)
     with pytest.raises(InvalidInput):
-        refuse_open_house(settings, authenticated=not hosts)
-    refuse_open_house(Settings(http_host="0.0.0.0", allowed_hosts=("memory.example.org",)), authenticated=True)
+        require_auth_when_exposed(settings, authenticated=not hosts)
+    require_auth_when_exposed(Settings(http_host="0.0.0.0", allowed_hosts=("memory.example.org",)), authenticated=True)

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from madeleine.memory.context.flags import ContextFlags
+from madeleine.memory.context.values import ContextFlags
 from madeleine.memory.errors import InvalidInput
 from madeleine.memory.model import CATEGORIES
 from madeleine.tools.arguments import Arguments, input_schema, read_arguments

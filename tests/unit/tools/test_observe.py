@@ -14,7 +14,7 @@ from madeleine.memory.errors import InvalidInput
 from madeleine.memory.ingest.store import Stored
 from madeleine.memory.scope import Scope
 from madeleine.memory.watch.extraction import Extracted
-from madeleine.memory.watch.observe import Drawn, Observation, Observed
+from madeleine.memory.watch.observe import AgentMemory, Observation, Observed
 from madeleine.tools.arguments import read_arguments
 from madeleine.tools.observe import MOST, TOOL
 from madeleine.tools.tool import Call, UseCases
@@ -61,8 +61,8 @@ async def test_everything_that_is_said_reaches_the_use_case() -> None:
             NewMessage(role="tool", text="ok"),
         ],
         drawn=[
-            Drawn(Extracted("They met.", ("joy",), 1, "Say hi."), ("k", 1)),
-            Drawn(Extracted("It was brief.", (), 0.2)),
+            AgentMemory(Extracted("They met.", ("joy",), 1, "Say hi."), ("k", 1)),
+            AgentMemory(Extracted("It was brief.", (), 0.2)),
         ],
         title="Greetings",
         interface="cli",

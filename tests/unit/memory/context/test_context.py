@@ -12,15 +12,14 @@ from typing import Any
 import pytest
 
 from madeleine.memory.chat import Message, MessageId
-from madeleine.memory.context.asked import Block, BuiltContext, ContextQuery
 from madeleine.memory.context.context import BuildContext
-from madeleine.memory.context.flags import ContextFlags
+from madeleine.memory.context.values import BuiltContext, ContextBlock, ContextFlags, ContextQuery
 from madeleine.memory.ingest import forget as forgetting
 from madeleine.memory.ingest.store import NewScene
 from madeleine.memory.model import MemoryId, RunId, Scene
 from madeleine.memory.patrol_records import DiaryEntry, PatrolChanges, Thoughts
 from madeleine.memory.recall.ports import Activation
-from madeleine.memory.rules.prompting.blocks import NOTICE
+from madeleine.memory.rules.prompting.prompt_parts import DATA_NOTICE
 from madeleine.memory.scope import Scope
 from madeleine.server.settings.settings import Settings
 from madeleine.server.wiring.open_memory import OpenMemory, open_memory
@@ -36,7 +35,7 @@ class House:
         self.memory = memory
         use = memory.use.context
         self.context = BuildContext(
-            memory.ledger, use._recall, use._search, memory.embedder, memory.ledger.activations,
+            memory.ledger.context, use._recall, use._search, memory.embedder, memory.ledger.activations,
             now=lambda: AT, today=lambda: TODAY,
         )  # fmt: skip
 
@@ -59,10 +58,12 @@ class House:
             )
             for n, text in enumerate(texts)
         ]  # fmt: skip
-        await self.memory.ledger.append(scope, session, said, keys=[None] * len(said), interface=scope.client)
+        await self.memory.ledger.conversations.append(
+            scope, session, said, keys=[None] * len(said), interface=scope.client
+        )
 
     async def write_diary(self, *days: tuple[str, str], thoughts: Sequence[str] = (), scope: Scope = ADA) -> None:
-        async with self.memory.ledger.patrol(scope) as transaction:
+        async with self.memory.ledger.patrols.patrol(scope) as transaction:
             for day, text in days:
                 entry = DiaryEntry(date=day, text=text, sources=(), written_at=AT)
                 await transaction.apply(PatrolChanges(diary=entry), run=RunId("r"), step="diary")
@@ -72,7 +73,7 @@ class House:
 
     async def build(
         self, message: str = "", *, scope: Scope = HERE, limit: int = 100_000, session: str = "",
-        blocks: Sequence[Block] | None = None, **flags: Any,
+        blocks: Sequence[ContextBlock] | None = None, **flags: Any,
     ) -> BuiltContext:  # fmt: skip
         query = ContextQuery(message=message, session_id=session, token_limit=limit, flags=ContextFlags(**flags))
         if blocks is not None:
@@ -81,7 +82,7 @@ class House:
 
     async def reactivations(self, *ids: MemoryId) -> list[int]:
         await self.memory.ledger.activations.flush()
-        return [one.reactivation_count for one in await self.memory.ledger.memories(ADA, ids)]
+        return [one.reactivation_count for one in await self.memory.ledger.memories.memories(ADA, ids)]
 
 
 @pytest.fixture
@@ -112,7 +113,7 @@ async def test_all_of_it_is_there_once(house: House) -> None:
     assert built.prompt == "\n\n".join([built.system_prompt, built.snapshot[0].content, built.turn])
     assert [turn.role for turn in built.snapshot] == ["user", "assistant"]
     assert built.system_prompt.startswith("# Voice\ncalm")
-    assert built.system_prompt.endswith(NOTICE)
+    assert built.system_prompt.endswith(DATA_NOTICE)
     assert [one.id for one in built.recent_nodes or ()] == [violin]
     assert [one.id for one, _ in built.recalled] == [bread]
     for once in ("Ann was tired", "never tell it", "Router", "Buy bread", "We baked.", "Grandmother baked", "plays the",
@@ -264,7 +265,7 @@ async def test_only_what_the_message_recalls_is_counted(house: House) -> None:
     assert [one.id for one, _ in built.recalled] == [bread]
     assert await house.reactivations(bread, violin, flour) == [before[0] + 1, *before[1:]]
     await house.build(MESSAGE, context_verbosity=1, scope=replace(HERE, count_activations=False))
-    nothing = await house.build(MESSAGE, limit=40)
+    nothing = await house.build(MESSAGE, limit=34)
     assert nothing.recalled == ()  # what does not fit has not come to mind
     assert await house.reactivations(bread) == [before[0] + 1]
 
@@ -303,7 +304,7 @@ async def test_blocks_that_are_not_asked_for_are_not_there(house: House) -> None
 async def test_a_being_of_whom_nothing_is_known_has_only_the_notice(house: House) -> None:
     await furnish(house)
     built = await house.build(MESSAGE, scope=BOB, session="s1")
-    assert built.prompt == built.system_prompt == NOTICE
+    assert built.prompt == built.system_prompt == DATA_NOTICE
     assert built.shown == []
 
 
@@ -319,7 +320,7 @@ async def test_a_limit_holds_the_least_valuable_goes_first_and_what_went_is_told
     if limit >= whole.tokens["total"]:
         assert built.dropped == ()
         return
-    gone = {one.part for one in built.dropped if not one.in_full}
+    gone = {one.part for one in built.dropped if not one.full}
     assert sum(one.tokens for one in built.dropped) > 0
     shown = {"soul": "calm", "partner_rules": "never tell it", "memory_block": "Grandmother", "notes": "Buy bread",
              "history_recent": "user: The oven is broken"}  # fmt: skip

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from madeleine.memory.context.fitting import Fit, fitted
-from madeleine.memory.rules.prompting.blocks import KEPT_IN_MIND, NOTICE, PARTS, Part
-from madeleine.memory.rules.prompting.reduction import Piece
+from madeleine.memory.context.fitting import FittedPrompt, fit_prompt
+from madeleine.memory.rules.prompting.prompt_parts import DATA_NOTICE, PARTS, SNAPSHOT_REPLY, PromptPart
+from madeleine.memory.rules.prompting.reduction import PromptEntry
 from tests.doubles import WordEmbedder
 
 
@@ -39,20 +39,20 @@ WORDS = st.text(alphabet="ab é日", min_size=1, max_size=30)
 
 
 @st.composite
-def pieces(draw: st.DrawFn) -> list[Piece]:
-    found: list[Piece] = []
+def pieces(draw: st.DrawFn) -> list[PromptEntry]:
+    found: list[PromptEntry] = []
     for part in PARTS:
         for n, text in enumerate(draw(st.lists(WORDS, max_size=3))):
             longer = f"- {text} {draw(WORDS)}" if part == "diary" else ""
-            found.append(Piece(part=part, id=f"{part}{n}", text=f"- {text}", rank=n, in_full=longer))
+            found.append(PromptEntry(part=part, id=f"{part}{n}", text=f"- {text}", rank=n, full=longer))
     return found
 
 
-def handed_out(fit: Fit) -> list[str]:
+def handed_out(fit: FittedPrompt) -> list[str]:
     texts = fit.texts
     return [
         text
-        for text in (texts.system_prompt, texts.snapshot, KEPT_IN_MIND if texts.snapshot else "", texts.turn)
+        for text in (texts.system_prompt, texts.snapshot, SNAPSHOT_REPLY if texts.snapshot else "", texts.turn)
         if text
     ]
 
@@ -60,10 +60,10 @@ def handed_out(fit: Fit) -> list[str]:
 @pytest.mark.parametrize("name", TOKENIZERS)
 @given(some=pieces(), limit=st.integers(1, 400), with_notice=st.booleans())
 async def test_the_limit_is_never_exceeded_by_any_tokenizer(
-    name: str, some: list[Piece], limit: int, with_notice: bool
+    name: str, some: list[PromptEntry], limit: int, with_notice: bool
 ) -> None:
     count = TOKENIZERS[name]
-    fit = await fitted(some, Counter(count), limit=limit, with_notice=with_notice)
+    fit = await fit_prompt(some, Counter(count), limit=limit, with_notice=with_notice)
     assert count(fit.texts.prompt) <= limit
     assert fit.tokens["total"] <= limit
     if name in ("words", "signs", "bytes"):  # what is added up, message by message
@@ -72,20 +72,20 @@ async def test_the_limit_is_never_exceeded_by_any_tokenizer(
 
 @given(some=pieces(), with_notice=st.booleans())
 async def test_with_room_enough_all_of_it_is_there_and_nothing_is_counted_twice(
-    some: list[Piece], with_notice: bool
+    some: list[PromptEntry], with_notice: bool
 ) -> None:
     counter = Counter(TOKENIZERS["words"])
-    fit = await fitted(some, counter, limit=100_000, with_notice=with_notice)
-    assert fit.choice.kept == frozenset(range(len(some)))
-    assert (NOTICE in fit.texts.prompt) == with_notice
+    fit = await fit_prompt(some, counter, limit=100_000, with_notice=with_notice)
+    assert fit.selection.kept == frozenset(range(len(some)))
+    assert (DATA_NOTICE in fit.texts.prompt) == with_notice
     assert counter.counted == 1
-    assert all((one.in_full or one.text) in fit.texts.prompt for one in some)
+    assert all((one.full or one.text) in fit.texts.prompt for one in some)
 
 
 async def test_where_not_even_the_notice_fits_there_is_nothing() -> None:
-    part: Part = "soul"
-    fit = await fitted(
-        [Piece(part=part, id="voice", text="# Voice\ncalm", rank=0)],
+    part: PromptPart = "soul"
+    fit = await fit_prompt(
+        [PromptEntry(part=part, id="voice", text="# Voice\ncalm", rank=0)],
         Counter(TOKENIZERS["words"]),
         limit=1,
         with_notice=True,

@@ -30,13 +30,13 @@ class Forgetting:
     home: Household
 
     async def __call__(self, scope: Scope, ids: list[MemoryId]) -> Forgotten:
-        erased = await self.home.ledger.forget(scope, ids, at=self.home.clock())
+        erased = await self.home.ledger.erasure.forget(scope, ids, at=self.home.clock())
         return Forgotten(erased=erased.ids, missing=(), related=(), bytes_gone=True)
 
 
 def profile_of(home: Household) -> EditProfile:
     forget = cast(Forget, Forgetting(home))
-    return EditProfile(home.ledger, home._store, home.update, forget, now=home.clock)
+    return EditProfile(home.ledger.profile, home._store, home.update, forget, now=home.clock)
 
 
 @pytest.fixture
@@ -133,7 +133,7 @@ async def test_a_preference_that_is_removed_is_forgotten_with_its_memory(home: H
 async def test_a_memory_that_is_forgotten_takes_its_preference_with_it(home: Household, profile: EditProfile) -> None:
     written = await profile.write(ADA, "preferences", "Tea", "green")
     assert written.entry.memory_id
-    await home.ledger.forget(ADA, [written.entry.memory_id], at=NOW)
+    await home.ledger.erasure.forget(ADA, [written.entry.memory_id], at=NOW)
     assert await profile.read(ADA) == []
 
 
@@ -276,7 +276,7 @@ async def test_each_change_is_audited_in_the_same_transaction_and_no_chosen_name
     written = await profile.write(ADA, "preferences", "Tea", "green")
     await profile.remove(ADA, "relationships", "Ann")
     await profile.remove(ADA, "preferences", "Tea")
-    entries = await home.ledger.audit(AuditQuery(event="profile"))
+    entries = await home.ledger.audit.audit(AuditQuery(event="profile"))
     ann = entries[1].ids
     assert [one.ids for one in entries] == [
         ("soul/voice",), ann, (written.entry.id, written.entry.memory_id), ann, (written.entry.id,),
@@ -286,7 +286,7 @@ async def test_each_change_is_audited_in_the_same_transaction_and_no_chosen_name
 
 
 def test_the_order_is_the_same_whatever_it_was_before() -> None:
-    """Block 1-A can be cached: it changes only when what it says changes."""
+    """ContextBlock 1-A can be cached: it changes only when what it says changes."""
 
     def entry(kind: ProfileKind, name: str, memory_id: MemoryId | None = None) -> ProfileEntry:
         return ProfileEntry(kind=kind, name=name, value="x", updated_at=NOW, memory_id=memory_id)

@@ -27,12 +27,12 @@ class Watched:
     read: list[int] = field(default_factory=list)
 
     async def last_upset(self, scope: Scope, *, after: int) -> tuple[int, bool]:
-        return await self.ledger.last_upset(scope, after=after)
+        return await self.ledger.centroids.last_upset(scope, after=after)
 
     async def stored_after(
         self, scope: Scope, model: ModelName, *, after: int, limit: int
     ) -> list[tuple[int, Vector | None]]:
-        found = await self.ledger.stored_after(scope, model, after=after, limit=limit)
+        found = await self.ledger.centroids.stored_after(scope, model, after=after, limit=limit)
         self.read.append(len(found))
         return found
 
@@ -90,7 +90,7 @@ async def test_it_is_right_again_after_each_kind_of_change(home: Household) -> N
     mine, _ = centroids(home)
     boat, house, snow, _ = await home.store("boat", "house", "snow", "wolf")
     await mine.of(ADA)
-    await home.ledger.forget(ADA, [boat.id], at=home.clock())
+    await home.ledger.erasure.forget(ADA, [boat.id], at=home.clock())
     assert await mine.of(ADA) == pytest.approx(mean(home, "house", "snow", "wolf"))
     await home.correct(house.id, text="lamp")
     assert await mine.of(ADA) == pytest.approx(mean(home, "lamp", "snow", "wolf"))
@@ -118,7 +118,7 @@ async def test_another_being_s_changes_cost_nothing(home: Household) -> None:
     await home.store("boat")
     [other] = await home.store("house", scope=BOB)
     await mine.of(ADA)
-    await home.ledger.forget(BOB, [other.id], at=home.clock())
+    await home.ledger.erasure.forget(BOB, [other.id], at=home.clock())
     await mine.of(ADA)
     assert [count for count in source.read if count] == [1]
 
@@ -131,7 +131,7 @@ async def test_one_that_is_embedded_later_is_counted_then(home: Household) -> No
     home.embedder.available = True
     await home.store("snow")
     assert await mine.of(ADA) == pytest.approx(mean(home, "boat", "snow"))
-    await home.ledger.add_vectors(home.embedder.model, {late.content_hash: home.embedder.vector("house")})
+    await home.ledger.patrols.add_vectors(home.embedder.model, {late.content_hash: home.embedder.vector("house")})
     assert await mine.of(ADA) == pytest.approx(mean(home, "boat", "house", "snow"))
 
 

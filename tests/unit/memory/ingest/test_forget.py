@@ -11,10 +11,10 @@ import pytest
 
 from madeleine.memory.errors import IndexUnavailable, StorageFull
 from madeleine.memory.ingest import forget as forgetting
-from madeleine.memory.ingest.erasure import Erasure
 from madeleine.memory.ingest.forget import Forget
 from madeleine.memory.ingest.index_keeper import IndexKeeper
 from madeleine.memory.ingest.ports import StoreBatch
+from madeleine.memory.ingest.scrubbing import Scrubber
 from madeleine.memory.model import MemoryId
 from madeleine.server.background import index_upkeep as background
 from madeleine.server.background.index_upkeep import IndexUpkeep
@@ -53,13 +53,13 @@ class House:
     def __init__(self, ledger: Ledger, index: Stubborn) -> None:
         self.ledger, self.index = ledger, index
         self.embedder = WordEmbedder()
-        self.keeper = IndexKeeper(ledger, index, self.embedder)
-        self.erasure = Erasure(ledger, self.keeper, index)
-        self.forget = Forget(ledger, self.keeper, self.erasure, asyncio.Lock(), now=lambda: NOW)
+        self.keeper = IndexKeeper(ledger.index_source, index, self.embedder)
+        self.scrubber = Scrubber(ledger.erasure, self.keeper, index)
+        self.forget = Forget(ledger.erasure, self.keeper, self.scrubber, asyncio.Lock(), now=lambda: NOW)
 
     async def stored(self, *texts: str) -> list[MemoryId]:
         new = tuple(a_memory(text) for text in texts)
-        await self.ledger.commit(ADA, StoreBatch(new=new, model=self.embedder.model, vectors={}))
+        await self.ledger.memories.commit(ADA, StoreBatch(new=new, model=self.embedder.model, vectors={}))
         await self.keeper.catch_up()
         return [one.id for one in new]
 
@@ -78,7 +78,7 @@ async def house(tmp_path: Path, new_db: Path) -> AsyncIterator[House]:
 async def at_work(house: House, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[House]:
     monkeypatch.setattr(background, "ERASE_RETRY_SECONDS", 0)
     task = asyncio.create_task(
-        IndexUpkeep(house.keeper, house.index, house.embedder.warm_up, house.erasure).run(), name="background"
+        IndexUpkeep(house.keeper, house.index, house.embedder.warm_up, house.scrubber).run(), name="background"
     )
     try:
         async with asyncio.timeout(WAIT_S):
@@ -92,7 +92,7 @@ async def test_the_answer_comes_when_the_bytes_are_gone_and_says_what_was_not_th
     one, _ = await at_work.stored("one", "two")
     told = await at_work.forget(ADA, [one, MemoryId("nobody"), one])
     assert (told.erased, told.missing, told.related, told.bytes_gone) == ((one,), ("nobody",), (), True)
-    assert await at_work.ledger.remains() == []
+    assert await at_work.ledger.erasure.pending_scrubs() == []
     assert await at_work.index.count() == 1
     assert at_work.index.scrubs == 1
 
@@ -109,12 +109,12 @@ async def test_what_takes_long_goes_on_behind_the_answer(at_work: House, monkeyp
     at_work.index.go.clear()
     told = await at_work.forget(ADA, [one])
     assert (told.erased, told.bytes_gone) == ((one,), False)
-    assert await at_work.ledger.memories(ADA, [one]) == []
+    assert await at_work.ledger.memories.memories(ADA, [one]) == []
     assert await at_work.index.count() == 0
     at_work.index.go.set()
     monkeypatch.setattr(forgetting, "PATIENCE_S", WAIT_S)
     assert (await at_work.forget(ADA, [one])).bytes_gone
-    assert await at_work.ledger.remains() == []
+    assert await at_work.ledger.erasure.pending_scrubs() == []
 
 
 async def test_what_fails_is_told_and_tried_again(at_work: House) -> None:
@@ -123,7 +123,7 @@ async def test_what_fails_is_told_and_tried_again(at_work: House) -> None:
     told = await at_work.forget(ADA, [one])
     assert (told.erased, told.bytes_gone) == ((one,), False)
     assert (await at_work.forget(ADA, [one])).bytes_gone
-    assert await at_work.ledger.remains() == []
+    assert await at_work.ledger.erasure.pending_scrubs() == []
 
 
 async def test_an_index_that_is_away_keeps_nothing_from_being_forgotten(at_work: House) -> None:
@@ -131,7 +131,7 @@ async def test_an_index_that_is_away_keeps_nothing_from_being_forgotten(at_work:
     at_work.index.away = True
     told = await at_work.forget(ADA, [one])
     assert (told.erased, told.bytes_gone) == ((one,), False)
-    assert await at_work.ledger.memories(ADA, [one]) == []
+    assert await at_work.ledger.memories.memories(ADA, [one]) == []
     at_work.index.away = False
     assert (await at_work.forget(ADA, [one])).bytes_gone
     assert await at_work.index.count() == 0
@@ -143,12 +143,12 @@ async def test_what_is_forgotten_while_another_is_being_erased_is_erased_after_i
     first = asyncio.create_task(at_work.forget(ADA, [one]))
     await at_work.index.begun.wait()
     others = [asyncio.create_task(at_work.forget(ADA, [id_])) for id_ in (two, three)]
-    while await at_work.ledger.count_memories():  # noqa: ASYNC110
+    while await at_work.ledger.index_source.count_memories():  # noqa: ASYNC110
         await asyncio.sleep(0)
     at_work.index.go.set()
     assert [(await task).bytes_gone for task in (first, *others)] == [True] * 3
     assert at_work.index.scrubs == 2  # the two that waited shared one
-    assert await at_work.ledger.remains() == []
+    assert await at_work.ledger.erasure.pending_scrubs() == []
 
 
 async def test_a_caller_who_goes_away_does_not_stop_it(at_work: House) -> None:
@@ -159,37 +159,37 @@ async def test_a_caller_who_goes_away_does_not_stop_it(at_work: House) -> None:
     task.cancel()
     await asyncio.wait({task})
     at_work.index.go.set()
-    assert await at_work.erasure.done(within_seconds=WAIT_S)
-    assert await at_work.ledger.remains() == []
+    assert await at_work.scrubber.done(within_seconds=WAIT_S)
+    assert await at_work.ledger.erasure.pending_scrubs() == []
 
 
 async def test_what_the_last_process_left_is_finished_without_being_asked_for(house: House) -> None:
     [one] = await house.stored("one")
-    await house.ledger.forget(ADA, [one], at=NOW)
-    assert await house.erasure.finish() == 1
-    assert await house.ledger.remains() == []
+    await house.ledger.erasure.forget(ADA, [one], at=NOW)
+    assert await house.scrubber.finish() == 1
+    assert await house.ledger.erasure.pending_scrubs() == []
     assert await house.index.count() == 0
 
 
 async def test_marks_stay_when_the_ledger_cannot_be_written_anew(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
     [one] = await house.stored("one")
-    await house.ledger.forget(ADA, [one], at=NOW)
+    await house.ledger.erasure.forget(ADA, [one], at=NOW)
 
     async def full() -> None:
         raise StorageFull("The disk is full.")
 
     with monkeypatch.context() as patch:
-        patch.setattr(house.ledger, "scrub", full)
+        patch.setattr(house.ledger.erasure, "scrub", full)
         with pytest.raises(StorageFull):
-            await house.erasure.finish()
-    assert [id_ for _, id_ in await house.ledger.remains()] == [one]
-    assert await house.erasure.finish() == 1
+            await house.scrubber.finish()
+    assert [id_ for _, id_ in await house.ledger.erasure.pending_scrubs()] == [one]
+    assert await house.scrubber.finish() == 1
 
 
 async def test_a_memory_that_was_being_brought_in_is_taken_out_after_it(house: House) -> None:
     """It was read while it was there; brought in afterwards, it would stay in the index for good."""
     [one] = await house.stored("one")
-    [memory] = await house.ledger.memories(ADA, [one])
+    [memory] = await house.ledger.memories.memories(ADA, [one])
     reached, go = asyncio.Event(), asyncio.Event()
     real = house.index.upsert
 
@@ -199,11 +199,11 @@ async def test_a_memory_that_was_being_brought_in_is_taken_out_after_it(house: H
         await real(points)
 
     house.index.upsert = slow  # type: ignore[method-assign]
-    await house.ledger.add_vectors(house.embedder.model, {memory.content_hash: house.embedder.vector("one")})
+    await house.ledger.patrols.add_vectors(house.embedder.model, {memory.content_hash: house.embedder.vector("one")})
     catching_up = asyncio.create_task(house.keeper.catch_up())
     await reached.wait()
-    await house.ledger.forget(ADA, [one], at=NOW)
-    taking_out = asyncio.create_task(house.keeper.take_out([one]))
+    await house.ledger.erasure.forget(ADA, [one], at=NOW)
+    taking_out = asyncio.create_task(house.keeper.remove_memories([one]))
     go.set()
     await catching_up
     await taking_out

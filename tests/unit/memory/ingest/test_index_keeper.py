@@ -55,17 +55,17 @@ class Home:
     embedder: WordEmbedder = field(default_factory=WordEmbedder)
 
     def __post_init__(self) -> None:
-        self.keeper = IndexKeeper(self.ledger, self.index, self.embedder)
+        self.keeper = IndexKeeper(self.ledger.index_source, self.index, self.embedder)
 
     async def commit(self, *memories: Memory, scope: Scope = ADA, embedded: bool = True) -> None:
         """Into the ledger alone, which leaves a mark for each."""
         vectors = {memory.content_hash: self.embedder.vector(memory.embed_text) for memory in memories}
-        await self.ledger.commit(
+        await self.ledger.memories.commit(
             scope, StoreBatch(new=memories, model=self.embedder.model, vectors=vectors if embedded else {})
         )
 
     async def marked(self) -> list[MemoryId]:
-        return [id_ for _, id_ in await self.ledger.pending(limit=100)]
+        return [id_ for _, id_ in await self.ledger.index_source.pending(limit=100)]
 
     async def by_words(self, text: str, index: EdgeIndex | None = None) -> list[MemoryId]:
         return list((await candidates(index or self.index, ADA, asked(text))).ids)
@@ -155,7 +155,7 @@ async def test_an_index_that_is_built_anew_answers_as_the_one_before(
         told.append((done, total))
 
     async with opened(tmp_path / "anew") as anew:
-        keeper = IndexKeeper(home.ledger, anew, home.embedder)
+        keeper = IndexKeeper(home.ledger.index_source, anew, home.embedder)
         assert await keeper.rebuild(progress) == 7
         await keeper.require_complete()
         for text in (*ACTIONS, "a violin in the harbor"):
@@ -213,12 +213,12 @@ async def test_memories_stored_without_the_model_are_found_by_meaning_once_it_is
     await home.keeper.catch_up()
     assert await home.by_meaning(ACTIONS[0]) == []
     assert await home.by_words(ACTIONS[0]) == [memories[0].id]
-    assert await home.keeper.fill_in_vectors() == 5
+    assert await home.keeper.embed_missing() == 5
     for memory in memories:
         assert await home.by_meaning(memory.scene.action) == [memory.id]
     assert home.embedder.batches == [list(ACTIONS[:2]), list(ACTIONS[2:4]), list(ACTIONS[4:])]
     assert await home.marked() == []
-    assert await home.keeper.fill_in_vectors() == 0
+    assert await home.keeper.embed_missing() == 0
 
 
 async def test_filling_in_vectors_without_the_model_says_so_and_changes_nothing(home: Home) -> None:
@@ -227,7 +227,7 @@ async def test_filling_in_vectors_without_the_model_says_so_and_changes_nothing(
     await home.keeper.catch_up()
     home.embedder.available = False
     with pytest.raises(EmbeddingUnavailable):
-        await home.keeper.fill_in_vectors()
+        await home.keeper.embed_missing()
     assert await home.marked() == []
     home.embedder.available = True
-    assert await home.keeper.fill_in_vectors() == 1
+    assert await home.keeper.embed_missing() == 1

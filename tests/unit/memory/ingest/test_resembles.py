@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from madeleine.memory.ingest.index_keeper import IndexKeeper
-from madeleine.memory.ingest.pointing import index_points
+from madeleine.memory.ingest.indexing import index_points
 from madeleine.memory.ingest.store import NewScene, StoreScenes
 from madeleine.memory.model import MemoryId, Scene
 from madeleine.memory.patrol_records import PatrolChanges
@@ -73,7 +73,7 @@ async def test_a_dead_memory_is_linked_to_by_nobody(home: Household) -> None:
 
 async def test_the_link_is_shown_with_the_whole_memory(home: Household) -> None:
     [first, second] = await home.store(PAID_40, PAID_45)
-    found = await BrowseMemories(home.ledger, home.ledger.activations, now=home.clock).by_ids(
+    found = await BrowseMemories(home.ledger.browsing, home.ledger.activations, now=home.clock).by_ids(
         ADA, [first.id, second.id]
     )
     assert [whole(memory).get("resembles") for memory in found.memories] == [None, first.id]
@@ -81,7 +81,7 @@ async def test_the_link_is_shown_with_the_whole_memory(home: Household) -> None:
 
 async def test_a_forgotten_memory_leaves_no_link_to_it(home: Household) -> None:
     [first, second] = await home.store(PAID_40, PAID_45)
-    await home.ledger.forget(ADA, [first.id], at=home.clock())
+    await home.ledger.erasure.forget(ADA, [first.id], at=home.clock())
     assert (await home.now(second)).resembles is None
 
 
@@ -104,7 +104,7 @@ async def test_an_undone_note_takes_the_links_to_its_memory_with_it(home: Househ
     await home.note({"action": PAID_40})
     report = await home.night(steps=["assign"])
     [made] = await home.all()
-    vectors = await home.ledger.vectors(home.embedder.model, [made.content_hash])
+    vectors = await home.ledger.memories.vectors(home.embedder.model, [made.content_hash])
     await home.index.upsert(await index_points([made], vectors, home.embedder))
     [found] = await home.stored(PAID_45)
     assert found.resembles == made.id
@@ -119,8 +119,10 @@ async def test_the_link_survives_a_reopening_and_a_rebuilt_index(tmp_path: Path)
     async def store(text: str) -> tuple[MemoryId, MemoryId | None]:
         async with open_ledger(tmp_path / "memory.db") as ledger:
             index = await EdgeIndex.create_anew(tmp_path / "index", made)
-            await IndexKeeper(ledger, index, embedder).rebuild()
-            [found] = await StoreScenes(ledger, index, embedder, now=clock)(ADA, [NewScene(scene=Scene(action=text))])
+            await IndexKeeper(ledger.index_source, index, embedder).rebuild()
+            [found] = await StoreScenes(ledger.memories, index, embedder, now=clock)(
+                ADA, [NewScene(scene=Scene(action=text))]
+            )
             await index.close()
             return found.memory.id, found.resembles
 
@@ -130,4 +132,8 @@ async def test_the_link_survives_a_reopening_and_a_rebuilt_index(tmp_path: Path)
     third, link = await store(NEARER)
     assert link == second
     async with open_ledger(tmp_path / "memory.db") as ledger:
-        assert [one.resembles for one in await ledger.memories(ADA, [first, second, third])] == [None, first, second]
+        assert [one.resembles for one in await ledger.memories.memories(ADA, [first, second, third])] == [
+            None,
+            first,
+            second,
+        ]

@@ -17,9 +17,10 @@ from madeleine.memory.ingest.index_keeper import IndexKeeper
 from madeleine.memory.ingest.store import NewScene, StoreScenes
 from madeleine.memory.model import Category, Memory, MemoryId, Scene, Status, Vector, embed_text
 from madeleine.memory.patrol_records import PatrolChanges
-from madeleine.memory.recall.recall import Query, Recall
+from madeleine.memory.recall.ranking import RecallQuery
+from madeleine.memory.recall.recall import Recall
 from madeleine.memory.rules.storing.likeness import SAME
-from madeleine.memory.rules.storing.secrets import as_it_stands
+from madeleine.memory.rules.storing.secrets import without_redaction
 from madeleine.memory.scope import Scope
 from madeleine.storage.qdrant.edge import EdgeIndex
 from madeleine.storage.qdrant.schema import Fingerprint
@@ -66,19 +67,19 @@ class Home:
     """How often it was said that there are marks to work off."""
 
     def __post_init__(self) -> None:
-        self.store = StoreScenes(self.ledger, self.index, self.embedder, now=self.clock, wrote=self._wrote)
-        self.keeper = IndexKeeper(self.ledger, self.index, self.embedder)
+        self.store = StoreScenes(self.ledger.memories, self.index, self.embedder, now=self.clock, wrote=self._wrote)
+        self.keeper = IndexKeeper(self.ledger.index_source, self.index, self.embedder)
 
     def _wrote(self) -> None:
         self.told += 1
 
     async def kept(self, scope: Scope = ADA) -> list[Memory]:
-        everything = await self.ledger.all_memories(after=None, limit=100)
+        everything = await self.ledger.index_source.all_memories(after=None, limit=100)
         return [memory for memory in everything if memory.being_id == scope.being_id]
 
     async def recalled(self, text: str) -> list[MemoryId]:
-        recall = Recall(self.ledger, self.index, self.embedder, self.ledger.activations, now=self.clock)
-        return [memory.id for memory, _ in (await recall(ADA, Query(text=text))).memories]
+        recall = Recall(self.ledger.recall, self.index, self.embedder, self.ledger.activations, now=self.clock)
+        return [memory.id for memory, _ in (await recall(ADA, RecallQuery(text=text))).memories]
 
 
 @pytest.fixture
@@ -140,7 +141,7 @@ async def test_a_secret_as_a_key_is_refused_and_nothing_of_the_batch_is_stored(h
 
 
 async def test_where_redaction_is_off_scenes_are_kept_as_they_are(home: Home) -> None:
-    store = StoreScenes(home.ledger, home.index, home.embedder, now=home.clock, redact=as_it_stands)
+    store = StoreScenes(home.ledger.memories, home.index, home.embedder, now=home.clock, redact=without_redaction)
     [stored] = await store(ADA, [scene(with_token("1"))])
     assert stored.memory.scene.action == with_token("1")
     assert stored.redacted == {}
@@ -266,7 +267,7 @@ async def test_a_reinforcement_leaves_work_for_the_index_only_where_it_adds_a_th
     await home.keeper.catch_up()
     assert home.told == 1
     await home.store(ADA, [scene(DINNER, importance=1.0, pinned=True)])
-    assert (home.told, await home.ledger.pending(limit=9)) == (1, [])
+    assert (home.told, await home.ledger.index_source.pending(limit=9)) == (1, [])
     await home.store(ADA, [scene(DINNER, themes=("regatta",))])
     assert home.told == 2
     assert await home.keeper.catch_up() == 1
@@ -338,11 +339,11 @@ async def test_a_key_with_another_text_is_refused_and_nothing_of_the_batch_is_st
 
 async def test_a_store_without_the_index_is_acknowledged_and_recallable_once_it_is_back(home: Home) -> None:
     """ruling 1: the ledger is the truth; a mark is left for what the index missed."""
-    store = StoreScenes(home.ledger, AwayIndex(), home.embedder, now=home.clock)
+    store = StoreScenes(home.ledger.memories, AwayIndex(), home.embedder, now=home.clock)
     [stored] = await store(ADA, [scene(DINNER)])
     [again] = await store(ADA, [scene(DINNER)])
     assert (stored.status, again.status) == ("stored", "reinforced")
-    assert [id_ for _, id_ in await home.ledger.pending(limit=9)] == [stored.memory.id]
+    assert [id_ for _, id_ in await home.ledger.index_source.pending(limit=9)] == [stored.memory.id]
     assert await home.recalled(DINNER) == []
     assert await home.keeper.catch_up() == 1
     assert await home.recalled(DINNER) == [stored.memory.id]

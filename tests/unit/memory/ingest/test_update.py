@@ -12,7 +12,7 @@ from madeleine.memory.errors import InvalidInput
 from madeleine.memory.ingest.forget import Forgotten
 from madeleine.memory.ingest.store import NewScene
 from madeleine.memory.model import Memory, MemoryChanges, MemoryId, Scene
-from madeleine.memory.recall.recall import Query
+from madeleine.memory.recall.ranking import RecallQuery
 from madeleine.server.settings.settings import Settings
 from madeleine.server.wiring.open_memory import OpenMemory, open_memory
 from tests.doubles import ADA, BOB, NOW
@@ -52,7 +52,7 @@ async def stored(home: OpenMemory, text: str = ROME) -> Memory:
 
 
 async def recalled(home: OpenMemory, text: str) -> list[MemoryId]:
-    return [memory.id for memory, _ in (await home.use.recall(ADA, Query(text=text))).memories]
+    return [memory.id for memory, _ in (await home.use.recall(ADA, RecallQuery(text=text))).memories]
 
 
 async def test_the_new_text_is_recalled_at_once_and_the_earlier_one_never(home: OpenMemory) -> None:
@@ -92,8 +92,8 @@ async def test_without_the_model_it_is_changed_and_found_by_its_words(home: Open
     assert "told to be away" in done.unembedded
     assert await recalled(home, OSLO) == [one.id]
     embedder.available = True
-    assert await home.keeper.fill_in_vectors() == 1
-    assert await home.ledger.without_vector(embedder.model, limit=9) == []
+    assert await home.keeper.embed_missing() == 1
+    assert await home.ledger.index_source.without_vector(embedder.model, limit=9) == []
 
 
 @pytest.mark.parametrize("scope", [ADA, BOB])
@@ -115,11 +115,11 @@ async def test_one_that_is_forgotten_while_its_new_text_is_embedded_stays_forgot
     embedder.hold()
     updating = asyncio.create_task(home.use.update(ADA, one.id, MemoryChanges(text=OSLO)))
     await embedder.asked.wait()
-    assert (await home.ledger.forget(ADA, [one.id], at=NOW)).ids == (one.id,)
+    assert (await home.ledger.erasure.forget(ADA, [one.id], at=NOW)).ids == (one.id,)
     embedder.go.set()
     with pytest.raises(InvalidInput, match="There is no memory"):
         await updating
-    assert await home.ledger.count_memories() == 0
+    assert await home.ledger.index_source.count_memories() == 0
 
 
 async def test_a_vector_that_is_filled_in_too_late_is_not_kept(home: OpenMemory, embedder: Embedder) -> None:
@@ -127,12 +127,12 @@ async def test_a_vector_that_is_filled_in_too_late_is_not_kept(home: OpenMemory,
     one = await stored(home)
     embedder.available = True
     embedder.hold()
-    filling = asyncio.create_task(home.keeper.fill_in_vectors())
+    filling = asyncio.create_task(home.keeper.embed_missing())
     await embedder.asked.wait()
-    await home.ledger.forget(ADA, [one.id], at=NOW)
+    await home.ledger.erasure.forget(ADA, [one.id], at=NOW)
     embedder.go.set()
     await filling
-    assert await home.ledger.vectors(embedder.model, [one.content_hash]) == {}
+    assert await home.ledger.memories.vectors(embedder.model, [one.content_hash]) == {}
 
 
 async def test_stores_updates_and_forgets_at_once_leave_ledger_and_index_agreed(tmp_path: Path) -> None:
@@ -158,7 +158,7 @@ async def test_stores_updates_and_forgets_at_once_leave_ledger_and_index_agreed(
                 tasks.create_task(stored(home, one.scene.action))
         assert [found.bytes_gone for found in told] == [True] * 5
         await home.keeper.catch_up()
-        left = {memory.id for memory in await home.ledger.all_memories(after=None, limit=99)}
+        left = {memory.id for memory in await home.ledger.index_source.all_memories(after=None, limit=99)}
         assert not left & {one.id for one in ones[:5]}
         assert {one.id for one in ones[5:]} <= left
         assert await home.index.count() == len(left)

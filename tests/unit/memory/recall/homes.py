@@ -34,8 +34,8 @@ class Home:
     async def put(self, *memories: Memory) -> None:
         """Into the ledger and the index."""
         vectors = {memory.content_hash: self.embedder.vector(memory.embed_text) for memory in memories}
-        await self.ledger.commit(ADA, StoreBatch(new=memories, model=self.embedder.model, vectors=vectors))
-        await IndexKeeper(self.ledger, self.index, self.embedder).catch_up()
+        await self.ledger.memories.commit(ADA, StoreBatch(new=memories, model=self.embedder.model, vectors=vectors))
+        await IndexKeeper(self.ledger.index_source, self.index, self.embedder).catch_up()
 
     def recall(
         self,
@@ -47,7 +47,7 @@ class Home:
         costs: CostLog | None = None,
     ) -> Recall:
         return Recall(
-            self.ledger,
+            self.ledger.recall,
             index or self.index,
             embedder or self.embedder,
             self.activations,

@@ -17,8 +17,9 @@ from madeleine.inference.packaged import locate
 from madeleine.memory.ingest.ports import Reinforcement, StoreBatch
 from madeleine.memory.model import DatedAction, MemoryId
 from madeleine.memory.recall.ports import Activation
-from madeleine.memory.recall.recall import Query, Recall, RecallConfig
-from madeleine.memory.rules.prompting.saying import PROMPT
+from madeleine.memory.recall.ranking import RecallQuery
+from madeleine.memory.recall.recall import Recall, RecallConfig
+from madeleine.memory.rules.prompting.answer_formats import PROMPT_FORMAT
 from madeleine.memory.rules.ranking.profiles import LinearWeights, ProfileWeights, RankingProfile
 from madeleine.tools.recall import RecallArguments, recall_with
 from madeleine.tools.tool import Call, UseCases
@@ -40,26 +41,26 @@ POLITE = a_memory("prefers polite words", category="procedural", importance=0.8)
 async def test_a_preference_that_matches_leads_and_the_best_keep_half_of_the_places(home: Home) -> None:
     """spec L2"""
     await home.put(*FACTS, FOND)
-    assert ids(await home.recall()(ADA, Query(text="harbor"))) == ids([FOND, *FACTS[:2]])
-    assert ids(await home.recall()(ADA, Query(text="harbor", limit=1))) == ids(FACTS[:1])
+    assert ids(await home.recall()(ADA, RecallQuery(text="harbor"))) == ids([FOND, *FACTS[:2]])
+    assert ids(await home.recall()(ADA, RecallQuery(text="harbor", limit=1))) == ids(FACTS[:1])
 
 
 async def test_once_something_comes_to_mind_a_standing_preference_comes_with_it(home: Home) -> None:
     """spec L2: the more important one, in a third of the places; its score says that it does not match."""
     await home.put(*FACTS, POLITE, TERSE)
-    found = await home.recall()(ADA, Query(text="harbor"))
+    found = await home.recall()(ADA, RecallQuery(text="harbor"))
     assert ids(found) == ids([TERSE, *FACTS[:2]])
     assert [score > 0 for _, score in found.memories] == [False, True, True]
     assert [activation.memory_id for _, activation in home.activations.added] == ids(found)
-    six = await home.recall()(ADA, Query(text="harbor", limit=6))
+    six = await home.recall()(ADA, RecallQuery(text="harbor", limit=6))
     assert ids(six) == ids([TERSE, POLITE, *FACTS])
 
 
 async def test_an_unrelated_query_brings_back_no_preference_either(home: Home) -> None:
     """ruling 8"""
     await home.put(*FACTS, TERSE)
-    found = await home.recall()(ADA, Query(text="quantum chromodynamics lecture"))
-    assert (found.memories, found.said, found.total_tokens) == ((), "", 0)
+    found = await home.recall()(ADA, RecallQuery(text="quantum chromodynamics lecture"))
+    assert (found.memories, found.text, found.total_tokens) == ((), "", 0)
     assert home.activations.added == []
 
 
@@ -67,24 +68,24 @@ async def test_preferences_stay_away_where_they_are_not_asked_for(home: Home) ->
     """spec L2: memory types; P1."""
     await home.put(*FACTS, FOND, TERSE)
     recall = home.recall()
-    assert ids(await recall(ADA, Query(text="harbor", categories=("episodic",)))) == ids(FACTS[:3])
-    assert set(ids(await recall(ADA, Query(text="harbor", categories=("procedural",))))) == {FOND.id, TERSE.id}
-    assert ids(await recall(BOB, Query(text="harbor"))) == []
+    assert ids(await recall(ADA, RecallQuery(text="harbor", categories=("episodic",)))) == ids(FACTS[:3])
+    assert set(ids(await recall(ADA, RecallQuery(text="harbor", categories=("procedural",))))) == {FOND.id, TERSE.id}
+    assert ids(await recall(BOB, RecallQuery(text="harbor"))) == []
 
 
 async def test_a_long_preference_does_not_take_the_budget_of_what_matches(home: Home) -> None:
     """spec L2: a third of the budget at most is open to those that match less, or not."""
     long = a_memory("prefers " + "long " * 20, category="procedural")
     await home.put(FACTS[0], long)
-    assert ids(await home.recall()(ADA, Query(text="harbor", token_budget=63))) == ids([long, FACTS[0]])
-    assert ids(await home.recall()(ADA, Query(text="harbor", token_budget=26))) == ids(FACTS[:1])
+    assert ids(await home.recall()(ADA, RecallQuery(text="harbor", token_budget=63))) == ids([long, FACTS[0]])
+    assert ids(await home.recall()(ADA, RecallQuery(text="harbor", token_budget=26))) == ids(FACTS[:1])
 
 
 async def test_a_preference_that_died_or_matters_too_little_does_not_lead(home: Home) -> None:
     await home.put(FACTS[0], replace(TERSE, status="dead"), POLITE)
     config = RecallConfig(min_importance=0.85)
-    assert ids(await home.recall()(ADA, Query(text="harbor"))) == ids([POLITE, FACTS[0]])
-    assert ids(await home.recall(config=config)(ADA, Query(text="harbor"))) == []
+    assert ids(await home.recall()(ADA, RecallQuery(text="harbor"))) == ids([POLITE, FACTS[0]])
+    assert ids(await home.recall(config=config)(ADA, RecallQuery(text="harbor"))) == []
 
 
 # --- filters
@@ -95,28 +96,34 @@ async def test_only_memories_with_all_themes_come_and_only_such_preferences(home
     tagged = a_memory("harbor dog", themes=("Sea", "non-inferable"))
     fond = replace(TERSE, id=MemoryId("8a6a7a3e-6b0e-4b57-b5a0-0b2f0f6f0001"), themes=("non-inferable", "sea"))
     await home.put(*FACTS, tagged, TERSE, fond)
-    query = Query(text="harbor", themes=("SEA", "non-inferable"))
+    query = RecallQuery(text="harbor", themes=("SEA", "non-inferable"))
     assert ids(await home.recall()(ADA, query)) == ids([fond, tagged])
     only = home.recall(config=RecallConfig(themes=("non-inferable",)))
-    assert ids(await only(ADA, Query(text="harbor"))) == ids([fond, tagged])
-    assert ids(await only(ADA, Query(text="harbor", themes=("land",)))) == []
+    assert ids(await only(ADA, RecallQuery(text="harbor"))) == ids([fond, tagged])
+    assert ids(await only(ADA, RecallQuery(text="harbor", themes=("land",)))) == []
 
 
 async def test_less_important_memories_are_left_out_where_that_is_set(home: Home) -> None:
     """spec L2, step 3; by ruling 1 nothing is, by default."""
     faint = a_memory("harbor harbor harbor harbor harbor harbor", importance=0.1)
     await home.put(faint, *FACTS)
-    assert ids(await home.recall()(ADA, Query(text="harbor", limit=2))) == ids([faint, FACTS[0]])
+    assert ids(await home.recall()(ADA, RecallQuery(text="harbor", limit=2))) == ids([faint, FACTS[0]])
     strict = home.recall(config=RecallConfig(min_importance=0.2))
-    assert ids(await strict(ADA, Query(text="harbor", limit=2))) == ids(FACTS[:2])
+    assert ids(await strict(ADA, RecallQuery(text="harbor", limit=2))) == ids(FACTS[:2])
 
 
 async def test_more_candidates_are_looked_at_than_are_wanted(home: Home) -> None:
     """spec L2, step 2: 4 × top_k."""
     await home.put(*(a_memory(f"harbor number {n}") for n in range(60)))
-    assert len((await home.recall()(ADA, Query(text="harbor", limit=50, token_budget=10_000))).memories) == 50
+    assert len((await home.recall()(ADA, RecallQuery(text="harbor", limit=50, token_budget=10_000))).memories) == 50
     assert (
-        len((await home.recall(config=RecallConfig(sparse_limit=2, dense_limit=2)).rank(ADA, Query(text="harbor"))).ids)
+        len(
+            (
+                await home.recall(config=RecallConfig(sparse_limit=2, dense_limit=2)).rank(
+                    ADA, RecallQuery(text="harbor")
+                )
+            ).ids
+        )
         >= 12
     )
 
@@ -127,19 +134,19 @@ async def test_more_candidates_are_looked_at_than_are_wanted(home: Home) -> None
 async def ranked(
     home: Home, profile: RankingProfile, config: RecallConfig | None = None, **query: Any
 ) -> list[MemoryId]:
-    by_call = await home.recall(config=config).rank(ADA, Query(text="harbor", ranking=profile, **query))
+    by_call = await home.recall(config=config).rank(ADA, RecallQuery(text="harbor", ranking=profile, **query))
     config = replace(config or RecallConfig(), ranking=profile)
-    by_setting = await home.recall(config=config).rank(ADA, Query(text="harbor", **query))
+    by_setting = await home.recall(config=config).rank(ADA, RecallQuery(text="harbor", **query))
     assert by_call.ids == by_setting.ids
     assert by_call.scores == by_setting.scores
-    assert list(by_call.scores) == sorted(by_call.scores, reverse=True)
-    assert all(0 <= score <= 1 for score in by_call.scores)
+    assert list(by_call.scores.values()) == sorted(by_call.scores.values(), reverse=True)
+    assert all(0 <= score <= 1 for score in by_call.scores.values())
     return list(by_call.ids)
 
 
 async def test_rrf_keeps_the_order_of_the_pool(home: Home) -> None:
     await home.put(*FACTS)
-    pool = (await home.recall().rank(ADA, Query(text="harbor"))).pool
+    pool = (await home.recall().rank(ADA, RecallQuery(text="harbor"))).pool
     assert await ranked(home, "rrf") == list(pool.ids)
 
 
@@ -170,7 +177,9 @@ async def test_associative_raises_what_matters_was_told_again_was_recalled_or_fe
     await home.put(*everything)
     # Long ago too, so that its recency is that of the others: 0.10 × 5 / (5 + 3) = 0.0625 more.
     again = [Reinforcement(memory_id=told.id, text="x", at=long_ago, tool="store")] * 5
-    await home.ledger.commit(ADA, StoreBatch(reinforcements=tuple(again), model=home.embedder.model, vectors={}))
+    await home.ledger.memories.commit(
+        ADA, StoreBatch(reinforcements=tuple(again), model=home.embedder.model, vectors={})
+    )
     home.ledger.activations.add(ADA, [Activation(recalled.id, 1, NOW)])
     await home.ledger.activations.flush()
     # 0.15 recency > 0.10 importance > 0.0625 reinforcement > 0.10 / 2 emotion > 0
@@ -179,7 +188,7 @@ async def test_associative_raises_what_matters_was_told_again_was_recalled_or_fe
 
 async def test_what_was_forgotten_since_it_was_indexed_has_no_place_in_a_profile(home: Home) -> None:
     await home.put(*FACTS)
-    await home.ledger.forget(ADA, [FACTS[0].id], at=NOW)
+    await home.ledger.erasure.forget(ADA, [FACTS[0].id], at=NOW)
     assert set(await ranked(home, "linear")) == set(ids(FACTS[1:]))
     assert set(await ranked(home, "associative")) == set(ids(FACTS[1:]))
 
@@ -192,10 +201,10 @@ async def test_the_default_profile_asks_the_ledger_once(home: Home) -> None:
     class Counting:
         def __getattr__(self, name: str) -> Any:
             asked.append(name)
-            return getattr(home.ledger, name)
+            return getattr(home.ledger.recall, name)
 
     recall = Recall(cast(Any, Counting()), home.index, home.embedder, home.activations, now=lambda: NOW)
-    await recall(ADA, Query(text="harbor"))
+    await recall(ADA, RecallQuery(text="harbor"))
     assert asked == ["with_preferences"]
 
 
@@ -292,8 +301,8 @@ async def test_without_the_model_the_budget_is_kept_all_the_same(crowd: tuple[Ho
     embedder.available = False
     counts = []
     for budget in (5, 40, 80, 200, 2000):
-        found = await home.recall()(ADA, Query(text="harbor", limit=5, token_budget=budget), PROMPT)
-        assert embedder.count(found.said) <= found.total_tokens <= budget
+        found = await home.recall()(ADA, RecallQuery(text="harbor", limit=5, token_budget=budget), PROMPT_FORMAT)
+        assert embedder.count(found.text) <= found.total_tokens <= budget
         counts.append(len(found.memories))
     assert (counts[0], counts[-1]) == (0, 5)
     assert counts == sorted(counts)

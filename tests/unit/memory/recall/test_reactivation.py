@@ -48,7 +48,7 @@ async def test_a_cluster_that_is_recalled_counts_one_for_the_living_and_two_for_
     alive, dead = await dead_and_alive(home)
     assert alive.cluster_id == dead.cluster_id
     assert alive.cluster_id is not None
-    browse = BrowseMemories(home.ledger, home.ledger.activations, now=home.clock)
+    browse = BrowseMemories(home.ledger.browsing, home.ledger.activations, now=home.clock)
     await browse.by_cluster(ADA, alive.cluster_id, limit=9)
     assert await counts(home, alive, dead) == [1, 2]
 
@@ -57,7 +57,9 @@ async def test_memories_that_are_searched_for_count_one_for_the_living_and_two_f
     """spec P11: "`search_memory` increments active nodes by +1 and dead nodes by +2 for all matching results"."""
     alive, dead = await dead_and_alive(home)
     other, _ = await home.store("Carl slept", "Carl woke")
-    search = Search(home.ledger, home.ledger.activations, by_message=MessageSearch(home.ledger, stem), now=home.clock)
+    search = Search(
+        home.ledger.search, home.ledger.activations, by_message=MessageSearch(home.ledger.search, stem), now=home.clock
+    )
     await search(ADA, KeywordQuery(terms=("harp",)))
     assert await counts(home, alive, dead, other) == [1, 2, 0]
 
@@ -65,7 +67,7 @@ async def test_memories_that_are_searched_for_count_one_for_the_living_and_two_f
 async def test_a_dead_memory_that_is_looked_at_often_enough_lives_again_after_the_next_patrol(home: Household) -> None:
     """spec P6 ❺: "This condition can be satisfied after `reactivation_count` is incremented"."""
     _, dead = await dead_and_alive(home)
-    browse = BrowseMemories(home.ledger, home.ledger.activations, now=home.clock)
+    browse = BrowseMemories(home.ledger.browsing, home.ledger.activations, now=home.clock)
     await home.night()
     assert (await home.now(dead)).status == "dead"
     for _ in range(12):  # 0.0501 × exp(−(1 / 25) / 30) = 0.05003

@@ -15,9 +15,9 @@ from madeleine.memory.errors import IndexUnavailable
 from madeleine.memory.model import Memory
 from madeleine.memory.patrol_records import PatrolChanges
 from madeleine.memory.recall.ports import Activation, RecallIndex
-from madeleine.memory.recall.recall import Query
-from madeleine.memory.rules.prompting.prompt import prompt_block
-from madeleine.memory.rules.prompting.saying import PROMPT
+from madeleine.memory.recall.ranking import RecallQuery
+from madeleine.memory.rules.prompting.answer_formats import PROMPT_FORMAT
+from madeleine.memory.rules.prompting.memory_block import memory_block_text
 from madeleine.memory.scope import Scope
 from tests.contracts.ledger_contract import WAIT_S, apply, states
 from tests.doubles import ADA, NOW, WordEmbedder, a_memory
@@ -85,12 +85,12 @@ class AwayIndex:
 async def test_no_more_than_the_limit_are_recalled_best_first(home: Home) -> None:
     """spec P9: at most 3 by default."""
     await home.put(*SHORT, LONG, UNRELATED)
-    everything = await home.recall()(ADA, Query(text="harbor", limit=50))
+    everything = await home.recall()(ADA, RecallQuery(text="harbor", limit=50))
     assert ids(everything) == ids([LONG, *SHORT])
     scores = [score for _, score in everything.memories]
     assert scores == sorted(scores, reverse=True)
-    assert ids(await home.recall()(ADA, Query(text="harbor", limit=2))) == ids([LONG, SHORT[0]])
-    assert ids(await home.recall()(ADA, Query(text="harbor"))) == ids([LONG, *SHORT[:2]])
+    assert ids(await home.recall()(ADA, RecallQuery(text="harbor", limit=2))) == ids([LONG, SHORT[0]])
+    assert ids(await home.recall()(ADA, RecallQuery(text="harbor"))) == ids([LONG, *SHORT[:2]])
 
 
 @pytest.mark.parametrize(
@@ -109,9 +109,9 @@ async def test_a_memory_too_long_for_the_budget_gives_way_to_shorter_ones(
 ) -> None:
     """spec L2: the budget is never exceeded. Here the tags have two tokens, and each line one for its category."""
     await home.put(LONG, *SHORT)
-    found = await home.recall()(ADA, Query(text="harbor", limit=limit, token_budget=budget), PROMPT)
+    found = await home.recall()(ADA, RecallQuery(text="harbor", limit=limit, token_budget=budget), PROMPT_FORMAT)
     assert ids(found) == ids(taken)
-    assert found.said == prompt_block(taken)
+    assert found.text == memory_block_text(taken)
     words = sum(1 + len(memory.scene.action.split()) for memory in taken)
     assert found.total_tokens == words + (2 if taken else 0) <= budget
     assert found.budget_used == found.total_tokens / budget
@@ -123,7 +123,7 @@ async def test_a_memory_too_long_for_the_budget_gives_way_to_shorter_ones(
 async def test_an_unrelated_query_recalls_and_activates_nothing(home: Home) -> None:
     """spec P9, ruling 8"""
     await home.put(LONG, *SHORT)
-    found = await home.recall()(ADA, Query(text="quantum chromodynamics lecture"))
+    found = await home.recall()(ADA, RecallQuery(text="quantum chromodynamics lecture"))
     assert (found.memories, found.total_tokens, found.budget_used) == ((), 0, 0.0)
     assert home.activations.added == []
 
@@ -132,7 +132,7 @@ async def test_only_the_asked_categories_are_recalled(home: Home) -> None:
     """spec L2"""
     fact = a_memory("harbor fact", category="semantic")
     await home.put(*SHORT, fact)
-    assert ids(await home.recall()(ADA, Query(text="harbor", categories=("semantic", "social")))) == [fact.id]
+    assert ids(await home.recall()(ADA, RecallQuery(text="harbor", categories=("semantic", "social")))) == [fact.id]
 
 
 async def test_what_died_since_it_was_indexed_is_not_recalled_and_others_take_its_place(home: Home) -> None:
@@ -141,7 +141,7 @@ async def test_what_died_since_it_was_indexed_is_not_recalled_and_others_take_it
     await home.put(LONG, folded, *SHORT)
     dead = [replace((await states(home.ledger))[one.id], status="dead") for one in (LONG, SHORT[1])]
     await apply(home.ledger, PatrolChanges(states=tuple(dead)))
-    found = await home.recall()(ADA, Query(text="harbor"))
+    found = await home.recall()(ADA, RecallQuery(text="harbor"))
     assert ids(found) == ids([SHORT[0], SHORT[2], SHORT[3]])
     assert found.total_tokens == 4 + 2 + 3
     assert [activation.memory_id for _, activation in home.activations.added] == ids(found)
@@ -150,12 +150,12 @@ async def test_what_died_since_it_was_indexed_is_not_recalled_and_others_take_it
 async def test_without_the_model_words_alone_find_it_and_the_answer_says_why(home: Home) -> None:
     """ruling 8"""
     await home.put(SHORT[0], UNRELATED)
-    assert (await home.recall()(ADA, Query(text="harbor"))).meaning_off == ""
+    assert (await home.recall()(ADA, RecallQuery(text="harbor"))).meaning_off == ""
     home.embedder.available = False
-    found = await home.recall()(ADA, Query(text="harbor"))
+    found = await home.recall()(ADA, RecallQuery(text="harbor"))
     assert ids(found) == [SHORT[0].id]
     assert "it was told to be away" in found.meaning_off
-    nothing = await home.recall()(ADA, Query(text="quantum chromodynamics"))
+    nothing = await home.recall()(ADA, RecallQuery(text="quantum chromodynamics"))
     assert nothing.memories == ()
     assert "it was told to be away" in nothing.meaning_off
 
@@ -166,7 +166,7 @@ async def test_without_the_model_words_alone_find_it_and_the_answer_says_why(hom
 async def test_each_recalled_memory_is_activated_once_and_no_other(home: Home) -> None:
     """spec P9: +1 on each; what matched and was not returned is not touched."""
     await home.put(LONG, *SHORT)
-    found = await home.recall()(ADA, Query(text="harbor", limit=2))
+    found = await home.recall()(ADA, RecallQuery(text="harbor", limit=2))
     assert home.activations.added == [(ADA, Activation(id_, 1, NOW)) for id_ in ids(found)]
     assert len(home.activations.added) == 2
 
@@ -174,7 +174,7 @@ async def test_each_recalled_memory_is_activated_once_and_no_other(home: Home) -
 async def test_ranking_alone_activates_nothing(home: Home) -> None:
     """spec P9: it is the pipeline that is measured."""
     await home.put(*SHORT)
-    assert list((await home.recall().rank(ADA, Query(text="harbor"))).ids) == ids(SHORT)
+    assert list((await home.recall().rank(ADA, RecallQuery(text="harbor"))).ids) == ids(SHORT)
     assert home.activations.added == []
 
 
@@ -187,7 +187,7 @@ async def test_the_words_are_looked_up_while_the_model_works(home: Home) -> None
     log: list[str] = []
     embedder, index = SlowEmbedder(log), RecordingIndex(home.index, log)
     async with asyncio.timeout(WAIT_S):
-        answer = asyncio.create_task(home.recall(index, embedder)(ADA, Query(text="harbor")))
+        answer = asyncio.create_task(home.recall(index, embedder)(ADA, RecallQuery(text="harbor")))
         await index.wants_vector.wait()
         assert not answer.done()
         embedder.go.set()
@@ -200,7 +200,7 @@ async def test_an_index_that_fails_ends_the_embedding_and_the_caller_is_told(hom
     embedder = SlowEmbedder([])
     async with asyncio.timeout(WAIT_S):
         with pytest.raises(IndexUnavailable, match="the server is down"):
-            await home.recall(AwayIndex(), embedder)(ADA, Query(text="harbor"))
+            await home.recall(AwayIndex(), embedder)(ADA, RecallQuery(text="harbor"))
         await embedder.cancelled.wait()
     assert home.activations.added == []
 
@@ -211,7 +211,7 @@ async def test_a_caller_that_goes_away_ends_the_embedding(home: Home) -> None:
     embedder = SlowEmbedder([])
     index = RecordingIndex(home.index, [])
     async with asyncio.timeout(WAIT_S):
-        caller = asyncio.create_task(home.recall(index, embedder)(ADA, Query(text="harbor")))
+        caller = asyncio.create_task(home.recall(index, embedder)(ADA, RecallQuery(text="harbor")))
         await index.wants_vector.wait()
         caller.cancel()
         with pytest.raises(asyncio.CancelledError):

@@ -12,9 +12,10 @@ import pytest
 from madeleine.memory.errors import IndexUnavailable, LanguageModelUnavailable, StorageFull, UnusableAnswer
 from madeleine.memory.language import Prompt, Spent
 from madeleine.memory.model import RunId
-from madeleine.memory.recall.recall import Query, RecallConfig, RecallResult
-from madeleine.memory.recall.reformulation import Judgement, ReformulationConfig, prompt_of
-from madeleine.memory.rules.storing.secrets import redacted
+from madeleine.memory.recall.ranking import RecallQuery
+from madeleine.memory.recall.recall import RecallConfig, RecallResult
+from madeleine.memory.recall.reformulation import Judgement, ReformulationConfig, judgement_prompt
+from madeleine.memory.rules.storing.secrets import redact_secrets
 from madeleine.memory.scope import Scope
 from tests.doubles import ADA, NOW, a_memory
 from tests.household import Mind
@@ -48,7 +49,7 @@ class Costs:
 async def recalled(
     home: Home, language: Any, text: str = "harbor", config: RecallConfig = ON, **more: Any
 ) -> RecallResult:
-    return await home.recall(config=config, **more)(ADA, Query(text=text), language=language)
+    return await home.recall(config=config, **more)(ADA, RecallQuery(text=text), language=language)
 
 
 async def test_what_other_words_find_comes_where_the_first_found_nothing(home: Home) -> None:
@@ -114,7 +115,7 @@ async def test_a_model_that_fails_leaves_the_first_answer_with_a_notice(home: Ho
     found = await recalled(home, mind(answer))
     assert (ids(found), found.reformulated) == ([HARBOR.id], ())
     [notice] = found.notices
-    assert notice.startswith("The query was not put in other words. The ")
+    assert notice.startswith("The query was not reworded. The ")
 
 
 async def test_an_index_that_fails_at_the_second_look_leaves_the_first_answer_with_a_notice(
@@ -134,7 +135,7 @@ async def test_an_index_that_fails_at_the_second_look_leaves_the_first_answer_wi
     monkeypatch.setattr(home.index, "candidates", once)
     found = await recalled(home, mind(other("port")))
     assert ids(found) == [HARBOR.id]
-    assert found.notices == ("The query was not put in other words. The index is gone.",)
+    assert found.notices == ("The query was not reworded. The index is gone.",)
 
 
 async def test_a_model_that_does_not_answer_in_time_leaves_the_first_answer_with_a_notice(home: Home) -> None:
@@ -146,7 +147,7 @@ async def test_a_model_that_does_not_answer_in_time_leaves_the_first_answer_with
     config = RecallConfig(reformulation=ReformulationConfig(rounds=1, seconds=0.01))
     found = await recalled(home, Silent(), config=config)
     assert ids(found) == [HARBOR.id]
-    assert found.notices == ("The query was not put in other words. It took longer than 0.01 s.",)
+    assert found.notices == ("The query was not reworded. It took longer than 0.01 s.",)
 
 
 async def test_what_a_round_found_stays_if_the_next_one_fails(home: Home) -> None:
@@ -172,7 +173,7 @@ async def test_what_it_cost_is_recorded_for_the_being_and_a_full_disk_does_not_m
     assert (scope, run, spent.purpose, spent.tokens, at) == (ADA, "recall", "reformulate", 100, NOW)
     costs.full = True
     assert ids(await recalled(home, mind(other("port")), costs=costs)) == [PORT.id]
-    await home.ledger.record_cost(scope, run, spent, at=at)
+    await home.ledger.costs.record_cost(scope, run, spent, at=at)
 
 
 async def test_the_model_sees_a_bounded_prompt_without_secrets_whose_tags_no_memory_can_close(home: Home) -> None:
@@ -186,7 +187,7 @@ async def test_the_model_sees_a_bounded_prompt_without_secrets_whose_tags_no_mem
     assert prompt.text.count("</memory>") == 1
     assert prompt.text.endswith("</memory>")
     assert (prompt.purpose, prompt.size, prompt.max_tokens) == ("reformulate", "small", 300)
-    assert len(prompt_of(redacted("x" * 30_000).text, [odd] * 50).text) < 2_000 + 11 * 310
+    assert len(judgement_prompt(redact_secrets("x" * 30_000).text, [odd] * 50).text) < 2_000 + 11 * 310
 
 
 def test_the_shape_of_the_answer_has_no_more_than_it_needs() -> None:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from madeleine.memory.recall.recall import Query, RecallConfig
+from madeleine.memory.recall.ranking import RecallQuery
+from madeleine.memory.recall.recall import RecallConfig
 from tests.doubles import ADA, NOW, a_memory
 from tests.rerankers import WordReranker
 from tests.unit.memory.recall.homes import Home, ids
@@ -16,7 +17,7 @@ async def test_the_models_scores_take_the_place_of_the_profiles(home: Home) -> N
     """spec L2: sorted by them, descending."""
     await home.put(*FACTS)
     reranker = WordReranker(SAYS)
-    found = await home.recall(reranker=reranker)(ADA, Query(text="harbor", limit=4))
+    found = await home.recall(reranker=reranker)(ADA, RecallQuery(text="harbor", limit=4))
     assert ids(found) == ids([FACTS[2], FACTS[3], FACTS[1], FACTS[0]])
     assert [score for _, score in found.memories] == [0.9, 0.8, 0.2, 0.1]
     assert found.notices == ()
@@ -26,8 +27,8 @@ async def test_the_models_scores_take_the_place_of_the_profiles(home: Home) -> N
 async def test_only_the_best_are_looked_at_and_the_others_stay_behind_them(home: Home) -> None:
     await home.put(*FACTS)
     recall = home.recall(reranker=WordReranker(SAYS), config=RecallConfig(rerank=2))
-    plain = await home.recall()(ADA, Query(text="harbor", limit=4))
-    found = await recall(ADA, Query(text="harbor", limit=4))
+    plain = await home.recall()(ADA, RecallQuery(text="harbor", limit=4))
+    found = await recall(ADA, RecallQuery(text="harbor", limit=4))
     assert ids(found) == ids([FACTS[1], FACTS[0], FACTS[2], FACTS[3]])
     scores = [score for _, score in found.memories]
     assert scores[:2] == [0.2, 0.1]
@@ -39,8 +40,8 @@ async def test_without_the_model_the_profiles_order_stands_and_the_answer_says_s
     await home.put(*FACTS)
     reranker = WordReranker(SAYS)
     reranker.available = False
-    plain = await home.recall()(ADA, Query(text="harbor", limit=4))
-    found = await home.recall(reranker=reranker)(ADA, Query(text="harbor", limit=4))
+    plain = await home.recall()(ADA, RecallQuery(text="harbor", limit=4))
+    found = await home.recall(reranker=reranker)(ADA, RecallQuery(text="harbor", limit=4))
     assert found.memories == plain.memories
     assert ["told to be away" in notice for notice in found.notices] == [True]
 
@@ -49,15 +50,15 @@ async def test_a_query_without_a_match_asks_no_model(home: Home) -> None:
     """ruling 8: what matches is decided before, and a model's score makes no match."""
     await home.put(*FACTS)
     reranker = WordReranker()
-    assert ids(await home.recall(reranker=reranker)(ADA, Query(text="quantum chromodynamics"))) == []
+    assert ids(await home.recall(reranker=reranker)(ADA, RecallQuery(text="quantum chromodynamics"))) == []
     assert reranker.asked == []
 
 
 async def test_what_was_forgotten_since_it_was_indexed_is_not_shown_to_the_model(home: Home) -> None:
     await home.put(*FACTS)
-    await home.ledger.forget(ADA, [memory.id for memory in FACTS], at=NOW)
+    await home.ledger.erasure.forget(ADA, [memory.id for memory in FACTS], at=NOW)
     reranker = WordReranker()
-    assert ids(await home.recall(reranker=reranker)(ADA, Query(text="harbor"))) == []
+    assert ids(await home.recall(reranker=reranker)(ADA, RecallQuery(text="harbor"))) == []
     assert reranker.asked == []
 
 
@@ -65,5 +66,5 @@ async def test_a_preference_leads_whatever_the_model_says(home: Home) -> None:
     """spec L2: filtered and re-ranked, then preferences first."""
     fond = a_memory("harbor tea in small cups every single day", category="procedural")
     await home.put(*FACTS, fond)
-    found = await home.recall(reranker=WordReranker(SAYS | {"tea": 0.0}))(ADA, Query(text="harbor"))
+    found = await home.recall(reranker=WordReranker(SAYS | {"tea": 0.0}))(ADA, RecallQuery(text="harbor"))
     assert ids(found) == ids([fond, FACTS[2], FACTS[3]])

@@ -42,11 +42,11 @@ async def kept(home: Household, *texts: str, **fields: Any) -> list[Memory]:
 
 async def said(home: Household, text: str) -> None:
     home.clock.advance(HOUR)
-    await home.ledger.append(ADA, "s", [a_message(text, at=home.clock())], keys=[None])
+    await home.ledger.conversations.append(ADA, "s", [a_message(text, at=home.clock())], keys=[None])
 
 
 async def brought(home: Household, message: str, *, limit: int = 9, include_chat: bool = False) -> list[SearchHit]:
-    return [*await MessageSearch(home.ledger, stem)(ADA, message, limit=limit, include_chat=include_chat)]
+    return [*await MessageSearch(home.ledger.search, stem)(ADA, message, limit=limit, include_chat=include_chat)]
 
 
 def texts(hits: list[SearchHit]) -> list[str]:
@@ -59,7 +59,7 @@ async def test_what_holds_a_word_of_the_message_comes_newest_first_from_memories
     one, two, _ = await kept(home, "Ann cooked ramen", "A noodle shop opened", "Bob slept")
     await said(home, "Those noodles!")
     entry = DiaryEntry(date="2026-02-01", text="A ramen day.", sources=(), written_at=home.clock())
-    async with home.ledger.patrol(ADA) as patrol:
+    async with home.ledger.patrols.patrol(ADA) as patrol:
         await patrol.apply(PatrolChanges(diary=entry), run=RunId("run"), step="diary")
     await home.note("buy ramen")
     message = "Which ramen noodles did we like?"
@@ -115,7 +115,9 @@ async def test_nothing_is_counted_when_a_message_brings_something_to_mind(home: 
 
 async def test_a_search_for_what_a_message_is_about_counts_what_it_shows(home: Household) -> None:
     [one, other] = await kept(home, "ramen here", "rain")
-    search = Search(home.ledger, home.ledger.activations, by_message=MessageSearch(home.ledger, stem), now=home.clock)
+    search = Search(
+        home.ledger.search, home.ledger.activations, by_message=MessageSearch(home.ledger.search, stem), now=home.clock
+    )
     page = await search.about(ADA, "How was the ramen?", KeywordQuery(terms=()))
     await home.ledger.activations.flush()
     assert [hit.id for hit in page.hits] == [one.id]

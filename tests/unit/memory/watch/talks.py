@@ -15,12 +15,13 @@ from madeleine.memory.chat import ChatRole, NewMessage
 from madeleine.memory.ingest.store import NewScene, StoreScenes
 from madeleine.memory.language import Prompt
 from madeleine.memory.model import Memory, Scene
-from madeleine.memory.recall.recall import Query, Recall
+from madeleine.memory.recall.ranking import RecallQuery
+from madeleine.memory.recall.recall import Recall
 from madeleine.memory.scope import Scope
-from madeleine.memory.watch.drawn import StoreDrawn
-from madeleine.memory.watch.familiar import Familiar
-from madeleine.memory.watch.observe import Drawn, Observation, Observe
+from madeleine.memory.watch.drawn import StoreAgentMemories
+from madeleine.memory.watch.observe import AgentMemory, Observation, Observe
 from madeleine.memory.watch.remember import Remember
+from madeleine.memory.watch.similar import SimilarMemories
 from madeleine.memory.watch.thread import MemoryThread, ThreadConfig, Turned
 from madeleine.storage.qdrant.edge import EdgeIndex
 from madeleine.storage.qdrant.schema import Fingerprint
@@ -49,7 +50,7 @@ def copies(prompt: Prompt) -> dict[str, Any]:
 
 
 class NearIndex(NearbyIndex):
-    """What `Familiar` needs, too: all that the being has, with cosines. Opened sooner than the real one."""
+    """What `SimilarMemories` needs, too: all that the being has, with cosines. Opened sooner than the real one."""
 
     async def candidates(self, scope: Scope, question: CandidateQuery, vector: PendingVector) -> CandidatePool:
         found = [point for point in self._points.values() if point.memory.being_id == scope.being_id]
@@ -75,18 +76,20 @@ class Talks:
         self.index = index
         self.clock = Clock()
         self.embedder = WordEmbedder()
-        self.store = StoreScenes(ledger, index, self.embedder, now=self.clock)
-        self.familiar = Familiar(ledger, index, self.embedder)
-        self.remember = Remember(self.store, ledger, self.familiar)
-        self.observe = Observe(ledger, StoreDrawn(self.remember, ledger), now=self.clock)
-        self.recall = Recall(ledger, index, self.embedder, ledger.activations, now=self.clock)
-        self.thread = self.thread_over(ledger, config)
+        self.store = StoreScenes(ledger.memories, index, self.embedder, now=self.clock)
+        self.similar = SimilarMemories(ledger.recall, index, self.embedder)
+        self.remember = Remember(self.store, ledger.memories, self.similar)
+        self.observe = Observe(ledger.conversations, StoreAgentMemories(self.remember, ledger.memories), now=self.clock)
+        self.recall = Recall(ledger.recall, index, self.embedder, ledger.activations, now=self.clock)
+        self.thread = self.thread_over(ledger.memories, config)
         self.mind = Mind(extract=copies)
 
-    def thread_over(self, ledger: Any, config: ThreadConfig | None = None) -> MemoryThread:
+    def thread_over(self, memories: Any, config: ThreadConfig | None = None) -> MemoryThread:
         """As after a restart."""
-        remember = Remember(self.store, ledger, self.familiar)
-        return MemoryThread(ledger, self.ledger, self.familiar, remember, now=self.clock, config=config)
+        remember = Remember(self.store, memories, self.similar)
+        return MemoryThread(
+            self.ledger.conversations, self.ledger.costs, self.similar, remember, now=self.clock, config=config
+        )
 
     def answers(self, answer: Callable[[Prompt], Any]) -> None:
         self.mind = Mind(extract=answer)
@@ -95,7 +98,7 @@ class Talks:
         messages = [NewMessage(role=role, text=text, speaker=speaker if role == "user" else "") for role, text in said]
         await self.observe(scope, Observation(session_id=session, messages=messages, **more))
 
-    async def draw(self, *drawn: Drawn, said: Said, session: str = "s", scope: Scope = ADA) -> Any:
+    async def draw(self, *drawn: AgentMemory, said: Said, session: str = "s", scope: Scope = ADA) -> Any:
         message = NewMessage(role=said[0], text=said[1])
         return await self.observe(scope, Observation(session_id=session, messages=[message], drawn=drawn))
 
@@ -116,14 +119,14 @@ class Talks:
         return [one.memory for one in stored]
 
     async def kept(self, scope: Scope = ADA) -> list[Memory]:
-        everything = await self.ledger.all_memories(after=None, limit=1_000)
+        everything = await self.ledger.index_source.all_memories(after=None, limit=1_000)
         return sorted((one for one in everything if one.being_id == scope.being_id), key=lambda one: one.scene.action)
 
     async def texts(self, scope: Scope = ADA) -> list[str]:
         return [one.scene.action for one in await self.kept(scope)]
 
     async def recalled(self, query: str, scope: Scope = ADA) -> list[str]:
-        found = await self.recall(scope, Query(text=query))
+        found = await self.recall(scope, RecallQuery(text=query))
         return [one.scene.action for one, _ in found.memories]
 
     def waits(self) -> list[tuple[str, int, int]]:
@@ -154,5 +157,5 @@ async def talks(
             index = await EdgeIndex.open(tmp_path / "index", Fingerprint(embedder.model, embedder.dim))
             stack.push_async_callback(index.close)
         ledger = await stack.enter_async_context(open_ledger(path))
-        await ledger._database._writer.sql.exec_driver_sql("PRAGMA synchronous = OFF")
+        await ledger.database._writer.sql.exec_driver_sql("PRAGMA synchronous = OFF")
         yield Talks(path, ledger, index, config)

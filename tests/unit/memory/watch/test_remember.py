@@ -12,7 +12,7 @@ import pytest
 
 from madeleine.memory.chat import Message
 from madeleine.memory.watch.extraction import Extracted, Finding
-from madeleine.memory.watch.observe import Drawn
+from madeleine.memory.watch.observe import AgentMemory
 from madeleine.memory.watch.remember import Remembered
 from tests.doubles import ADA, BOB
 from tests.unit.memory.watch.talks import Said, Talks, talks
@@ -29,7 +29,7 @@ async def home(templates: Path, tmp_path: Path) -> AsyncIterator[Talks]:
 
 async def messages(home: Talks, *said: Said, session: str = "s", scope: Any = ADA) -> list[Message]:
     await home.say(*said, session=session, speaker="Ada", scope=scope)
-    return (await home.ledger.recent_messages(scope, limit=100, session_id=session))[-len(said) :]
+    return (await home.ledger.conversations.recent_messages(scope, limit=100, session_id=session))[-len(said) :]
 
 
 async def remember(home: Talks, extracted: Extracted, sources: list[Message], **more: Any) -> Remembered:
@@ -148,9 +148,9 @@ async def test_without_the_embedding_model_it_goes_by_words(home: Talks) -> None
 
 async def test_what_an_agent_drew_is_kept_as_the_thread_would(home: Talks) -> None:
     """spec T4"""
-    seen = await home.draw(Drawn(LYON), said=SAID)
+    seen = await home.draw(AgentMemory(LYON), said=SAID)
     assert [one.status for one in seen.memories] == ["stored"]
-    again = await home.draw(Drawn(Extracted("Ada moved to Lyon in May.", (), 0.3)), said=SAID, session="t")
+    again = await home.draw(AgentMemory(Extracted("Ada moved to Lyon in May.", (), 0.3)), said=SAID, session="t")
     assert [(one.status, one.repeated) for one in again.memories] == [("reinforced", False)]
     [kept] = await home.kept()
     assert (kept.provenance.tool, kept.access_count) == ("observe", 1)
@@ -159,7 +159,7 @@ async def test_what_an_agent_drew_is_kept_as_the_thread_would(home: Talks) -> No
 
 async def test_an_agent_that_draws_from_what_it_recalled_adds_nothing(home: Talks) -> None:
     [old, other] = await home.keep(LYON.essence, "We shared ramen at the counter, and it rained all night.")
-    drawn = [Drawn(Extracted(text, (), 0.5)) for text in (
+    drawn = [AgentMemory(Extracted(text, (), 0.5)) for text in (
         LYON.essence,
         "The user moved to Lyon in May with two cats.",
         f"{LYON.essence} We shared ramen at the counter.",
@@ -174,6 +174,6 @@ async def test_a_dead_memory_told_by_the_assistant_is_not_stored_again(home: Tal
     [old] = await home.keep(LYON.essence)
     with sqlite3.connect(home.path) as connection:
         connection.execute("UPDATE memories SET status = 'dead'")
-    seen = await home.draw(Drawn(LYON), said=("assistant", "You once moved to Lyon in May with your two cats."))
+    seen = await home.draw(AgentMemory(LYON), said=("assistant", "You once moved to Lyon in May with your two cats."))
     assert [one.memory.id for one in seen.memories] == [old.id]
     assert len(await home.kept()) == 1

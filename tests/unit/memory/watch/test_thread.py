@@ -18,9 +18,9 @@ from madeleine.memory.chat import ChatRole
 from madeleine.memory.errors import IndexUnavailable, LanguageModelUnavailable, StorageFull, UnusableAnswer
 from madeleine.memory.language import Prompt
 from madeleine.memory.rules.prompting.fragments import fragments
-from madeleine.memory.rules.prompting.prompt import prompt_block
+from madeleine.memory.rules.prompting.memory_block import memory_block_text
 from madeleine.memory.watch.extraction import Extracted
-from madeleine.memory.watch.observe import Drawn
+from madeleine.memory.watch.observe import AgentMemory
 from madeleine.memory.watch.thread import BUDGET_PAUSE, HOPELESS, SNIPPET, UNUSABLE, MemoryThread, ThreadConfig
 from tests.doubles import ADA, BOB, Clock
 from tests.doubles_chat import FakeChat, a_message
@@ -161,8 +161,8 @@ async def test_what_was_answered_does_not_wait_for_what_was_not(home: Talks) -> 
 
 async def test_messages_that_were_erased_are_no_hindrance(home: Talks) -> None:
     await home.say(LYON, NICE, BOSS, NICE)
-    told = await home.ledger.recent_messages(ADA, limit=9, session_id="s")
-    await home.ledger.forget(ADA, [told[0].id, told[1].id], at=home.clock())
+    told = await home.ledger.conversations.recent_messages(ADA, limit=9, session_id="s")
+    await home.ledger.erasure.forget(ADA, [told[0].id, told[1].id], at=home.clock())
     await home.turns()
     assert await home.texts() == [BOSS[1]]
     assert home.waits() == []
@@ -170,11 +170,11 @@ async def test_messages_that_were_erased_are_no_hindrance(home: Talks) -> None:
 
 async def test_what_is_forgotten_while_the_model_thinks_about_it_is_not_stored(home: Talks) -> None:
     await home.say(LYON, NICE)
-    [told, _] = await home.ledger.recent_messages(ADA, limit=9, session_id="s")
+    [told, _] = await home.ledger.conversations.recent_messages(ADA, limit=9, session_id="s")
 
     class Slow(Mind):
         async def ask(self, *args: Any) -> Any:
-            await home.ledger.forget(ADA, [told.id], at=home.clock())
+            await home.ledger.erasure.forget(ADA, [told.id], at=home.clock())
             return await super().ask(*args)
 
     home.mind = Slow(extract=copies)
@@ -230,7 +230,7 @@ async def test_every_message_is_new_in_one_snippet_and_one_only(talk: list[list[
         pass
     assert [position for _, _, new in looked for position in new] == list(range(total))
     assert all(0 < end - start <= SNIPPET for start, end, _ in looked)
-    assert await chat.unwatched(now=clock(), limit=9) == []
+    assert await chat.unwatched_sessions(now=clock(), limit=9) == []
 
 
 # --- what is quoted ---------------------------------------------------------------------------------------------
@@ -246,7 +246,7 @@ async def replays(home: Talks) -> list[str]:
     """What recall shows of them, in each format, tagged and bare, and as an agent says it."""
     kept = await home.keep(*REMEMBERED, feeling="glad of it", lesson="Bring an umbrella.")
     shown_as = fragments(kept, random.Random(3))
-    block = prompt_block(kept)
+    block = memory_block_text(kept)
     bare = shown_as.removeprefix("<recall>").removesuffix("</recall>")
     return [
         shown_as,
@@ -383,11 +383,11 @@ async def test_across_restarts_a_hopeless_snippet_is_left_too(home: Talks) -> No
     home.answers(useless)
     await home.say(LYON, NICE)
     for _ in range(HOPELESS):
-        home.thread = home.thread_over(home.ledger)
+        home.thread = home.thread_over(home.ledger.memories)
         await home.turn()
         assert home.waits() == [("s", 0, 2)]
         home.clock.advance(timedelta(hours=1))
-    home.thread = home.thread_over(home.ledger)
+    home.thread = home.thread_over(home.ledger.memories)
     await home.turn()
     assert home.waits() == []
 
@@ -459,7 +459,7 @@ async def test_a_full_disk_ends_the_turn_and_the_next_one_goes_on(
         raise StorageFull("The disk is full.")
 
     with monkeypatch.context() as patched:
-        patched.setattr(home.ledger, "commit", full)
+        patched.setattr(home.ledger.memories, "commit", full)
         await home.turn()
     assert "The disk is full." in caplog.text
     assert (await home.turn()).counts["stored"] == 1
@@ -470,7 +470,7 @@ async def test_a_turn_that_dies_after_storing_doubles_nothing_whatever_the_model
 
     class Dies:
         def __getattr__(self, name: str) -> Any:
-            return getattr(home.ledger, name)
+            return getattr(home.ledger.memories, name)
 
         async def link(self, *args: Any) -> None:
             raise SystemExit
@@ -495,7 +495,7 @@ async def test_a_turn_that_dies_after_storing_doubles_nothing_whatever_the_model
 
 async def test_what_an_agent_drew_from_is_not_looked_at_though_something_earlier_waits(home: Talks) -> None:
     await home.say(BOSS)
-    await home.draw(Drawn(Extracted("They live in Lyon.", (), 0.5)), said=LYON)
+    await home.draw(AgentMemory(Extracted("They live in Lyon.", (), 0.5)), said=LYON)
     await home.say(NICE)
     await home.turn()
     assert [(line["text"], line.get("new", False)) for line in shown(home.mind.prompts[0])] == [
@@ -507,8 +507,8 @@ async def test_what_an_agent_drew_from_is_not_looked_at_though_something_earlier
 async def test_a_session_that_was_forgotten_whole_is_not_taken_for_what_it_was(home: Talks) -> None:
     await home.say(LYON, NICE)
     await home.turn()
-    messages = await home.ledger.messages_of(ADA, "s", start=0, end=9)
-    await home.ledger.forget(ADA, [message.id for message in messages], at=home.clock())
+    messages = await home.ledger.conversations.messages_of(ADA, "s", start=0, end=9)
+    await home.ledger.erasure.forget(ADA, [message.id for message in messages], at=home.clock())
     assert await home.texts() == [LYON[1]]
     await home.say(BOSS, NICE)
     turned = await home.turn()
@@ -526,7 +526,7 @@ async def test_what_it_may_spend_in_a_day_is_not_exceeded_across_restarts(
         await home.turns()
         spent = home.mind.asked("extract")
         assert spent in (3, 4)
-        home.thread = home.thread_over(home.ledger, home.thread.config)
+        home.thread = home.thread_over(home.ledger.memories, home.thread.config)
         home.clock.advance(BUDGET_PAUSE)
         await home.turns()
         assert home.mind.asked("extract") == spent

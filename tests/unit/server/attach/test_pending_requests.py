@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from madeleine.server.attach.pending_requests import LONGEST_LINE, MOST_REPEATS, Journal
+from madeleine.server.attach.lines import LONGEST_LINE
+from madeleine.server.attach.pending_requests import MOST_REPEATS, Journal
 
 
 def line(**message: Any) -> bytes:

@@ -12,7 +12,8 @@ from typing import Any
 
 import pytest
 
-from madeleine.server.attach.tool_calls import Calls, NoAnswer, Refused
+from madeleine.memory.errors import ConnectionLost, ServerError
+from madeleine.server.attach.tool_calls import ToolCalls
 
 SOON_S = 20.0
 
@@ -22,7 +23,9 @@ def answered(**result: Any) -> Callable[[dict[str, Any]], list[Any]]:
 
 
 @contextmanager
-def host(*answers: Callable[[dict[str, Any]], list[Any]], seconds: float = SOON_S) -> Iterator[tuple[Calls, list[Any]]]:
+def host(
+    *answers: Callable[[dict[str, Any]], list[Any]], seconds: float = SOON_S
+) -> Iterator[tuple[ToolCalls, list[Any]]]:
     """One that gives these answers to what it is asked, in turn, and hangs up."""
     ours, theirs = socket.socketpair()
     heard: list[Any] = []
@@ -38,7 +41,7 @@ def host(*answers: Callable[[dict[str, Any]], list[Any]], seconds: float = SOON_
     thread = threading.Thread(target=serve)
     thread.start()
     with ours:
-        yield Calls(ours, b"", until=time.monotonic() + seconds), heard
+        yield ToolCalls(ours, b"", until=time.monotonic() + seconds), heard
     thread.join()
 
 
@@ -58,7 +61,7 @@ def test_a_call_is_answered_past_whatever_else_is_said() -> None:
 
 def test_hands_are_shaken_first() -> None:
     with host(answered(protocolVersion="2025-11-25"), lambda asked: []) as (call, heard):
-        call.shake_hands("hook", "1.0")
+        call.initialize("hook", "1.0")
     assert [one["method"] for one in heard] == ["initialize", "notifications/initialized"]
     assert heard[0]["params"]["clientInfo"] == {"name": "hook", "version": "1.0"}
 
@@ -71,7 +74,7 @@ def test_hands_are_shaken_first() -> None:
     ],
 )
 def test_a_refusal_has_the_host_s_own_words(answer: Callable[[dict[str, Any]], list[Any]]) -> None:
-    with host(answer) as (call, _), pytest.raises(Refused, match=r"You may only read\."):
+    with host(answer) as (call, _), pytest.raises(ServerError, match=r"You may only read\."):
         call("observe", {})
 
 
@@ -79,7 +82,7 @@ def test_a_refusal_has_the_host_s_own_words(answer: Callable[[dict[str, Any]], l
     ("answer", "said"), [(lambda asked: [], "went away"), (lambda asked: [b"HTTP/1.1 400\r\n"], "not the memory's")]
 )
 def test_who_hangs_up_or_talks_nonsense_has_not_answered(answer: Callable[[Any], list[Any]], said: str) -> None:
-    with host(answer) as (call, _), pytest.raises(NoAnswer, match=said):
+    with host(answer) as (call, _), pytest.raises(ConnectionLost, match=said):
         call("observe", {})
 
 
@@ -87,5 +90,5 @@ def test_time_that_is_over_is_no_answer() -> None:
     ours, theirs = socket.socketpair()
     with ours, theirs:
         for seconds in (-1, 0.01):
-            with pytest.raises(NoAnswer, match="in time"):
-                Calls(ours, b"", until=time.monotonic() + seconds)("observe", {})
+            with pytest.raises(ConnectionLost, match="in time"):
+                ToolCalls(ours, b"", until=time.monotonic() + seconds)("observe", {})

@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 
 from madeleine.memory.errors import EmbeddingUnavailable, IndexUnavailable
-from madeleine.memory.ingest.erasure import Erasure
 from madeleine.memory.ingest.index_keeper import IndexKeeper
 from madeleine.memory.ingest.ports import StoreBatch
+from madeleine.memory.ingest.scrubbing import Scrubber
 from madeleine.memory.model import LIVING, Memory, ModelName
 from madeleine.server.background import index_upkeep as background
 from madeleine.server.background.index_upkeep import IndexUpkeep
@@ -31,7 +31,7 @@ class WatchedKeeper(IndexKeeper):
     """Tells of each turn, fails when it is told to, and rests behind a turn while it may not go on."""
 
     def __init__(self, ledger: Ledger, index: EdgeIndex, embedder: WordEmbedder) -> None:
-        super().__init__(ledger, index, embedder)
+        super().__init__(ledger.index_source, index, embedder)
         self.turns: asyncio.Queue[Turn] = asyncio.Queue()
         self.filled: asyncio.Queue[int] = asyncio.Queue()
         self.fails_to_catch_up: list[Exception] = []
@@ -48,10 +48,10 @@ class WatchedKeeper(IndexKeeper):
         await self.goes_on.wait()
         return done
 
-    async def fill_in_vectors(self) -> int:
+    async def embed_missing(self) -> int:
         if self.fails_to_fill_in:
             raise self.fails_to_fill_in.pop()
-        done = await super().fill_in_vectors()
+        done = await super().embed_missing()
         self.filled.put_nowait(done)
         return done
 
@@ -74,20 +74,20 @@ class House:
         self.index = index
         self.embedder = WordEmbedder()
         self.keeper = WatchedKeeper(ledger, index, self.embedder)
-        self.erasure = Erasure(ledger, self.keeper, index)
+        self.scrubber = Scrubber(ledger.erasure, self.keeper, index)
         index.turns = self.keeper.turns
 
     async def write(self, memory: Memory, *, embedded: bool = True) -> None:
         """Into the ledger alone, which leaves a mark."""
         vectors = {memory.content_hash: self.embedder.vector(memory.embed_text)} if embedded else {}
-        await self.ledger.commit(ADA, StoreBatch(new=(memory,), model=self.embedder.model, vectors=vectors))
+        await self.ledger.memories.commit(ADA, StoreBatch(new=(memory,), model=self.embedder.model, vectors=vectors))
 
     async def turns(self, count: int) -> list[Turn]:
         return [await self.keeper.turns.get() for _ in range(count)]
 
     @asynccontextmanager
     async def at_work(self, warm_up: Callable[[], Awaitable[None]] | None = None) -> AsyncIterator[IndexUpkeep]:
-        work = IndexUpkeep(self.keeper, self.index, warm_up or self.embedder.warm_up, self.erasure)
+        work = IndexUpkeep(self.keeper, self.index, warm_up or self.embedder.warm_up, self.scrubber)
         task = asyncio.create_task(work.run())
         try:
             async with asyncio.timeout(WAIT_S):
@@ -116,7 +116,7 @@ async def test_what_is_written_is_brought_in_when_it_is_said_and_its_mark_is_cle
         await house.write(a_memory("Sailed to the harbor"))
         work.wake()
         assert await house.turns(1) == [1]
-        assert await house.ledger.pending(limit=9) == []
+        assert await house.ledger.index_source.pending(limit=9) == []
         assert await house.index.count() == 1
 
 
@@ -125,7 +125,7 @@ async def test_what_is_left_from_the_last_time_is_brought_in_at_the_start(house:
     await house.write(a_memory("Sailed to the harbor"))
     async with house.at_work():
         assert await house.turns(1) == [1]
-        assert await house.ledger.pending(limit=9) == []
+        assert await house.ledger.index_source.pending(limit=9) == []
 
 
 async def test_what_is_written_during_a_turn_gets_a_turn_of_its_own(house: House) -> None:
@@ -195,7 +195,7 @@ async def test_vectors_are_filled_in_when_the_model_comes_back(house: House, cap
         came_back.set()
         assert await house.keeper.filled.get() == 1
         assert [id_ for id_, _ in await house.index.nearest(ADA, target, limit=1, statuses=LIVING)] == [memory.id]
-        assert await house.ledger.pending(limit=9) == []
+        assert await house.ledger.index_source.pending(limit=9) == []
     assert [record for record in caplog.records if record.levelno > logging.INFO] == []
 
 
@@ -208,7 +208,7 @@ async def test_vectors_are_filled_in_again_for_what_was_stored_without_one(house
         assert await house.keeper.filled.get() == 1
         # Not over and over: time for many turns is given, and none is taken.
         for _ in range(20):
-            assert await house.ledger.count_memories() == 1
+            assert await house.ledger.index_source.count_memories() == 1
         assert house.keeper.filled.empty()
 
 

@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
+from madeleine.memory.errors import ConnectionLost, InvalidInput, ServerError
 from madeleine.server.attach.handshake import HostRefused
-from madeleine.server.attach.tool_calls import NoAnswer, Refused
 from madeleine.server.cli.arguments import parser
 from madeleine.server.cli.main import main
 from madeleine.server.cli.observe_command import (
@@ -20,7 +20,6 @@ from madeleine.server.cli.observe_command import (
     OVERLAP,
     Outcome,
     Task,
-    Unusable,
     hook_task,
     keep,
     recall,
@@ -46,7 +45,7 @@ def transcript(path: Path, *said: tuple[str, str]) -> Path:
 
 
 class Host:
-    """`Calls` of a host that keeps messages by their keys."""
+    """`ToolCalls` of a host that keeps messages by their keys."""
 
     def __init__(self) -> None:
         self.kept: list[Mapping[str, Any]] = []
@@ -100,7 +99,7 @@ def test_a_list_of_messages_and_a_whole_call_are_taken_as_they_are() -> None:
     ],
 )  # fmt: skip
 def test_what_cannot_be_observed_is_said(text: str, words: list[str], why: str) -> None:
-    with pytest.raises(Unusable, match=why):
+    with pytest.raises(InvalidInput, match=why):
         asked(text, *words)
 
 
@@ -164,7 +163,7 @@ def test_without_a_transcript_the_answer_is_taken_from_the_hook() -> None:
 
 
 def test_a_transcript_that_cannot_be_read_is_named(tmp_path: Path) -> None:
-    with pytest.raises(Unusable, match="cannot be read"):
+    with pytest.raises(InvalidInput, match="cannot be read"):
         hook_task(SESSION | {"hook_event_name": "Stop", "transcript_path": str(tmp_path)})
 
 
@@ -225,7 +224,7 @@ class Picky(Host):
 
     def __call__(self, tool: str, arguments: Mapping[str, Any]) -> dict[str, Any]:
         if any("bad" in message["text"] for message in arguments.get("messages", [])):
-            raise Refused(f"no. {len(self.calls)}")
+            raise ServerError(f"no. {len(self.calls)}")
         return super().__call__(tool, arguments)
 
 
@@ -233,7 +232,7 @@ def test_a_message_that_is_refused_keeps_no_other_out(tmp_path: Path) -> None:
     host = Picky()
     said = [("user" if n % 2 else "assistant", f"{'bad' if n == 7 else 'good'} {n}") for n in range(120)]
     path = transcript(tmp_path / "t.jsonl", *said)
-    with pytest.raises(Refused, match=r"no\. 8$"):
+    with pytest.raises(ServerError, match=r"no\. 8$"):
         kept(host, hook_task(SESSION | {"hook_event_name": "Stop", "transcript_path": str(path)}))
     assert host.texts() == [text for _, text in said if "bad" not in text]
 
@@ -243,10 +242,10 @@ def test_where_everything_is_refused_it_is_not_tried_without_end(tmp_path: Path)
 
     def refuse(tool: str, arguments: Mapping[str, Any]) -> dict[str, Any]:
         tried.append(len(arguments["messages"]))
-        raise Refused("you may only read")
+        raise ServerError("you may only read")
 
     messages = [{"role": "user", "text": str(n)} for n in range(250)]
-    with pytest.raises(Refused, match="you may only read"):
+    with pytest.raises(ServerError, match="you may only read"):
         keep(refuse, Task({"session_id": "s"}, messages=messages), 1000)  # type: ignore[arg-type]
     assert tried == [100] + [1] * 100
 
@@ -292,10 +291,10 @@ def test_what_comes_to_mind_is_printed_as_data_and_nothing_where_nothing_does() 
 @pytest.mark.parametrize(
     ("error", "said"),
     [
-        (Unusable("name the conversation"), "name the conversation"),
+        (InvalidInput("name the conversation"), "name the conversation"),
         (HostRefused("the disk is full"), "the disk is full"),
-        (Refused("you may only read"), "you may only read"),
-        (NoAnswer("it went away"), "it went away. Nothing is lost that is in the transcript"),
+        (ServerError("you may only read"), "you may only read"),
+        (ConnectionLost("it went away"), "it went away. Nothing is lost that is in the transcript"),
         (KeyError("surprise"), "it could not be observed: KeyError('surprise')"),
     ],
 )

@@ -5,24 +5,24 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from madeleine.memory.rules.prompting.blocks import PARTS, Part
-from madeleine.memory.rules.prompting.reduction import WORTH, Choice, Costs, Piece, reduced
+from madeleine.memory.rules.prompting.prompt_parts import PARTS, PromptPart
+from madeleine.memory.rules.prompting.reduction import PRIORITY, EntryCosts, EntrySelection, PromptEntry, select_entries
 
-NO_FRAMES = dict.fromkeys(PARTS, 0)
-
-
-def piece(part: Part, id_: str, rank: int = 0, in_full: str = "") -> Piece:
-    return Piece(part=part, id=id_, text=f"- {id_}", rank=rank, in_full=in_full)
+NO_TAGS = dict.fromkeys(PARTS, 0)
 
 
-def left(pieces: list[Piece], tokens: list[int], limit: int, **costs: object) -> list[str]:
-    given = {"in_full": tokens, "frames": NO_FRAMES, "fixed": 0} | costs
-    choice = reduced(pieces, Costs(pieces=tokens, **given), limit=limit)  # type: ignore[arg-type]
+def piece(part: PromptPart, id_: str, rank: int = 0, full: str = "") -> PromptEntry:
+    return PromptEntry(part=part, id=id_, text=f"- {id_}", rank=rank, full=full)
+
+
+def left(pieces: list[PromptEntry], tokens: list[int], limit: int, **costs: object) -> list[str]:
+    given = {"full": tokens, "tags": NO_TAGS, "fixed": 0} | costs
+    choice = select_entries(pieces, EntryCosts(entries=tokens, **given), limit=limit)  # type: ignore[arg-type]
     return [one.id for position, one in enumerate(pieces) if position in choice.kept]
 
 
 def test_every_part_has_its_worth() -> None:
-    assert sorted(part for part in WORTH if part) == sorted(PARTS)
+    assert sorted(part for part in PRIORITY if part) == sorted(PARTS)
 
 
 def test_what_was_said_elsewhere_goes_first_the_oldest_of_it_before_all_and_the_soul_goes_last() -> None:
@@ -50,19 +50,19 @@ def test_what_one_that_is_too_long_leaves_free_goes_to_those_after_it() -> None:
 def test_what_surrounds_a_part_is_paid_once_with_its_first_piece() -> None:
     """By hand: 4 + 5 for the first note, 5 for the second, and 4 + 5 for the hit would be 23."""
     pieces = [piece("notes", "a", 0), piece("notes", "b", 1), piece("memories", "hit")]
-    frames = NO_FRAMES | {"notes": 4, "memories": 4}
-    assert left(pieces, [5, 5, 5], 22, frames=frames) == ["a", "b"]
-    assert left(pieces, [5, 5, 5], 23, frames=frames) == ["a", "b", "hit"]
-    assert left(pieces, [5, 5, 5], 8, frames=frames) == []
+    tags = NO_TAGS | {"notes": 4, "memories": 4}
+    assert left(pieces, [5, 5, 5], 22, tags=tags) == ["a", "b"]
+    assert left(pieces, [5, 5, 5], 23, tags=tags) == ["a", "b", "hit"]
+    assert left(pieces, [5, 5, 5], 8, tags=tags) == []
 
 
 def test_a_day_is_told_in_short_before_anything_else_of_worth_goes() -> None:
     """By hand: short days take 5 each, in full 20. 40 hold the hit (10), both days (10), and one of them in full."""
     pieces = [piece("diary", "old", 1, "full"), piece("diary", "new", 0, "full"), piece("memories", "hit")]
-    costs = Costs(pieces=[5, 5, 10], in_full=[20, 20, 0], frames=NO_FRAMES)
-    assert reduced(pieces, costs, limit=50) == Choice(frozenset({0, 1, 2}), frozenset({0, 1}))
-    assert reduced(pieces, costs, limit=40) == Choice(frozenset({0, 1, 2}), frozenset({1}))
-    assert reduced(pieces, costs, limit=20) == Choice(frozenset({0, 1, 2}), frozenset())
+    costs = EntryCosts(entries=[5, 5, 10], full=[20, 20, 0], tags=NO_TAGS)
+    assert select_entries(pieces, costs, limit=50) == EntrySelection(frozenset({0, 1, 2}), frozenset({0, 1}))
+    assert select_entries(pieces, costs, limit=40) == EntrySelection(frozenset({0, 1, 2}), frozenset({1}))
+    assert select_entries(pieces, costs, limit=20) == EntrySelection(frozenset({0, 1, 2}), frozenset())
 
 
 def test_nothing_stays_if_not_even_what_is_always_there_fits() -> None:
@@ -71,28 +71,28 @@ def test_nothing_stays_if_not_even_what_is_always_there_fits() -> None:
 
 
 @st.composite
-def some_pieces(draw: st.DrawFn) -> tuple[list[Piece], Costs]:
+def some_pieces(draw: st.DrawFn) -> tuple[list[PromptEntry], EntryCosts]:
     parts = draw(st.lists(st.sampled_from(PARTS), max_size=20))
     pieces = [
         piece(part, str(n), draw(st.integers(0, 5)), "full" if part == "diary" else "") for n, part in enumerate(parts)
     ]
     tokens = draw(st.lists(st.integers(0, 30), min_size=len(parts), max_size=len(parts)))
     more = draw(st.lists(st.integers(0, 30), min_size=len(parts), max_size=len(parts)))
-    frames: dict[Part, int] = {part: draw(st.integers(0, 5)) for part in PARTS}
-    in_full = [a + b for a, b in zip(tokens, more, strict=True)]
-    return pieces, Costs(pieces=tokens, in_full=in_full, frames=frames, fixed=draw(st.integers(0, 10)))
+    tags: dict[PromptPart, int] = {part: draw(st.integers(0, 5)) for part in PARTS}
+    full = [a + b for a, b in zip(tokens, more, strict=True)]
+    return pieces, EntryCosts(entries=tokens, full=full, tags=tags, fixed=draw(st.integers(0, 10)))
 
 
 @given(some_pieces(), st.integers(0, 300))
 def test_the_limit_is_never_exceeded_and_all_stays_where_there_is_room(
-    given_: tuple[list[Piece], Costs], limit: int
+    given_: tuple[list[PromptEntry], EntryCosts], limit: int
 ) -> None:
     pieces, costs = given_
-    choice = reduced(pieces, costs, limit=limit)
-    used = sum(costs.in_full[n] if n in choice.in_full else costs.pieces[n] for n in choice.kept)
-    used += sum(costs.frames[part] for part in {pieces[n].part for n in choice.kept})
-    assert choice.in_full <= choice.kept
+    choice = select_entries(pieces, costs, limit=limit)
+    used = sum(costs.full[n] if n in choice.full else costs.entries[n] for n in choice.kept)
+    used += sum(costs.tags[part] for part in {pieces[n].part for n in choice.kept})
+    assert choice.full <= choice.kept
     assert not choice.kept or used + costs.fixed <= limit
-    everything = reduced(pieces, costs, limit=10_000)
+    everything = select_entries(pieces, costs, limit=10_000)
     assert everything.kept == frozenset(range(len(pieces)))
-    assert everything.in_full == {n for n, one in enumerate(pieces) if one.in_full}
+    assert everything.full == {n for n, one in enumerate(pieces) if one.full}

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from madeleine.memory.rules.searching.excerpt import SNIPPET, excerpt, first_of
+from madeleine.memory.rules.searching.excerpt import SNIPPET_CHARS, excerpt, first_of
 from madeleine.memory.text.folding import fold
 
 FILLER = "many words that nobody looks for " * 40
@@ -51,8 +51,8 @@ def test_at_the_end_of_a_text_the_room_is_used_for_what_stands_before() -> None:
 def test_a_snippet_is_never_too_long_and_is_a_part_of_the_text(before: str, word: str, after: str) -> None:
     text = before + word + after
     shown = excerpt(text, first_of([word]))
-    assert len(shown) <= SNIPPET
-    inner = shown.removeprefix("…").removesuffix("…") if len(text) > SNIPPET else shown
+    assert len(shown) <= SNIPPET_CHARS
+    inner = shown.removeprefix("…").removesuffix("…") if len(text) > SNIPPET_CHARS else shown
     assert inner in text
 
 

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from madeleine.inference.stems import stem
-from madeleine.memory.rules.searching.tag_forms import holds, place_of, tag_of
+from madeleine.memory.rules.searching.tag_forms import holds, match_finder, tag_of
 from madeleine.memory.text.folding import fold
 
 
@@ -44,6 +44,6 @@ def test_every_tag_is_held_by_itself(text: str, before: str) -> None:
 
 def test_the_first_place_of_any_tag_is_found() -> None:
     tags = [tag_of("soup", stem), tag_of("ramen", stem)]
-    assert place_of(tags)("more ramen soup") == 5
-    assert place_of(tags)("soups and ramen") == 0
-    assert place_of(tags)("nothing") == -1
+    assert match_finder(tags)("more ramen soup") == 5
+    assert match_finder(tags)("soups and ramen") == 0
+    assert match_finder(tags)("nothing") == -1

@@ -6,7 +6,7 @@ import pytest
 
 from madeleine.memory.keyword_search import SearchHit, SearchSource, TagMatches
 from madeleine.memory.model import Provenance
-from madeleine.memory.rules.searching.tag_ranking import POOL, pooled, ranked, tag_weights
+from madeleine.memory.rules.searching.tag_ranking import POOL, best_matches, pooled, tag_weights
 from tests.doubles import NOW
 
 
@@ -22,7 +22,7 @@ def matches(*found: tuple[int, str, int], numbers: dict[int, int] | None = None)
 
 def ids(*found: TagMatches, tags: int, limit: int) -> list[str]:
     """The pool."""
-    best = [(a_hit(source, id_), weight) for (source, id_), weight in ranked(found, tags, POOL * limit)]
+    best = [(a_hit(source, id_), weight) for (source, id_), weight in best_matches(found, tags, POOL * limit)]
     return [hit.id for hit in pooled(best, limit)]
 
 
@@ -67,8 +67,8 @@ def test_the_pool_is_four_times_the_limit_of_those_near_the_best_and_else_the_li
 def test_equals_come_newest_first_whatever_their_source_and_nothing_gives_nothing() -> None:
     memory, chat = matches((1, "m", 0b1)), TagMatches("chat", (((2, "c"), 0b1),), {0b1: 1})
     weight = (True, 0.5)  # 1 / log2(2 + 2)
-    assert ranked([memory, chat], 1, 5) == [(("chat", "c"), weight), (("memories", "m"), weight)]
-    assert ranked([], 1, 5) == []
+    assert best_matches([memory, chat], 1, 5) == [(("chat", "c"), weight), (("memories", "m"), weight)]
+    assert best_matches([], 1, 5) == []
 
 
 def test_near_the_best_is_what_weighs_half_as_much_and_is_of_its_kind() -> None:

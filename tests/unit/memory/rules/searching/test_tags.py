@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from madeleine.inference.stems import stem
 from madeleine.memory.rules.searching.tag_forms import tag_of
-from madeleine.memory.rules.searching.tags import LONGEST_TAG, MOST_TAGS, extract_tags, related_themes, tags_of
+from madeleine.memory.rules.searching.tags import MAX_TAG_CHARS, MAX_TAGS, extract_tags, related_themes, tags_of
 from madeleine.memory.text.terms import STOP_WORDS
 
 
@@ -36,13 +36,13 @@ def test_tags_are_what_is_marked_then_names_then_words_the_longest_first(message
 def test_forms_of_one_word_are_one_tag_and_there_are_never_too_many() -> None:
     assert [tag.text for tag in tags_of("Running, runs and run; berries and a berry", stem)] == ["running", "berries"]
     many = " ".join(f"w{n}ord" for n in range(100))
-    assert len(tags_of(many, stem)) == MOST_TAGS
+    assert len(tags_of(many, stem)) == MAX_TAGS
 
 
 @given(st.text(max_size=200) | st.lists(st.sampled_from(sorted(STOP_WORDS))).map(" ".join))
 def test_no_message_is_too_odd_and_no_tag_is_a_stop_word(message: str) -> None:
     for tag in tags_of(message, stem):
-        assert 0 < len(tag.text) <= LONGEST_TAG
+        assert 0 < len(tag.text) <= MAX_TAG_CHARS
         assert tag.text not in STOP_WORDS
         assert all(tag.anchor in form for form in tag.forms)
 

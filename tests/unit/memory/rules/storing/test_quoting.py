@@ -11,14 +11,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from madeleine.memory.rules.prompting.fragments import fragments
-from madeleine.memory.rules.prompting.prompt import prompt_block
+from madeleine.memory.rules.prompting.memory_block import memory_block_text
 from madeleine.memory.rules.storing.quoting import (
-    Told,
+    Statement,
     echoes,
     restates,
-    sentences,
     share_said,
-    told_by,
+    statements,
+    statements_of,
     unmarked,
     unquoted,
 )
@@ -28,7 +28,7 @@ from tests.doubles import a_memory
 LYON = a_memory("Ada moved to Lyon in May with her two cats.", feeling="torn, and glad of it", when=("2026-05-02",))
 RAMEN = a_memory("We shared ramen at the counter. It rained all night.", lesson="Bring an umbrella to the counter.")
 KENTA = a_memory("健太は五月に猫二匹と京都へ引っ越した。")
-TOLD = [one for memory in (LYON, RAMEN, KENTA) for one in told_by(memory)]
+TOLD = [one for memory in (LYON, RAMEN, KENTA) for one in statements_of(memory)]
 
 
 @pytest.mark.parametrize(
@@ -77,7 +77,7 @@ def test_nothing_is_left_of_what_recall_shows_in_any_format(memories: list[objec
     """Tagged or not, whoever says it."""
     shown = fragments(memories, chance)  # type: ignore[arg-type]
     assert unmarked(shown) == ""
-    assert unmarked(prompt_block(memories)) == ""  # type: ignore[arg-type]
+    assert unmarked(memory_block_text(memories)) == ""  # type: ignore[arg-type]
     bare = shown.removeprefix("<recall>").removesuffix("</recall>")
     assert unquoted(bare, TOLD, by_assistant=True) == ""
     if len(set(map(id, memories))) > 1:
@@ -145,14 +145,14 @@ def test_an_essence_that_says_no_more_than_a_memory_restates_it() -> None:
 
 def test_one_who_is_not_named_may_be_somebody_else() -> None:
     """The assistant speaks to whom it knows; of what a person says nobody knows whom it is about."""
-    told = [Told("Ada likes ramen with extra garlic.")]
+    told = [Statement("Ada likes ramen with extra garlic.")]
     assert echoes("You like ramen with extra garlic.", told)
     assert not restates("The user likes ramen with extra garlic.", told)
     assert restates("Ada likes ramen with garlic.", told)
 
 
 def test_the_names_of_those_who_speak_are_no_news() -> None:
-    told = [Told("Moved to Lyon in May with two cats.")]
+    told = [Statement("Moved to Lyon in May with two cats.")]
     assert not restates("Ada moved to Lyon in May with two cats.", told)
     assert restates("Ada moved to Lyon in May with two cats.", told, ["Ada"])
 
@@ -183,7 +183,7 @@ def test_cutting_into_sentences_takes_time_by_the_length_and_not_by_its_square(t
     def seconds(part: str) -> float:
         def once() -> float:
             begun = time.process_time()
-            sentences(part)
+            statements(part)
             return time.process_time() - begun
 
         return min(once() for _ in range(3))

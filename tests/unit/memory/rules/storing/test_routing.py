@@ -6,11 +6,12 @@ import pytest
 
 from madeleine.memory.model import CATEGORIES, Category
 from madeleine.memory.rules.storing.routing import route
+from madeleine.memory.text.reading import Reading
 
 
 @pytest.mark.parametrize("hint", CATEGORIES)
 def test_a_hint_wins_over_every_rule(hint: Category) -> None:
-    assert route("I prefer tea right now. Tea is hot.", hint) == hint
+    assert route(Reading("I prefer tea right now. Tea is hot."), hint) == hint
 
 
 @pytest.mark.parametrize(
@@ -37,4 +38,4 @@ def test_a_hint_wins_over_every_rule(hint: Category) -> None:
     ],
 )
 def test_a_text_goes_where_the_first_rule_that_holds_sends_it(text: str, expected: Category) -> None:
-    assert route(text) == expected
+    assert route(Reading(text)) == expected

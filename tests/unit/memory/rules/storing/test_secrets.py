@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from madeleine.memory.rules.storing import secrets
-from madeleine.memory.rules.storing.secrets import as_it_stands, redacted
+from madeleine.memory.rules.storing.secrets import redact_secrets, without_redaction
 
 regex: Any = importlib.import_module("re._parser")
 """The one way to look at a pattern's structure."""
@@ -89,38 +89,38 @@ ORDINARY = [
 @pytest.mark.parametrize(("kind", "secret"), [(kind, one) for kind, some in SECRETS.items() for one in some])
 def test_a_secret_of_a_known_form_is_taken_out_and_the_text_around_it_stays(kind: str, secret: str) -> None:
     for before, after in (("", ""), ("Use ", " from now on."), ("key（", "）です"), ('{"a": "', '"}'), ("\n", "\n")):
-        found = redacted(before + secret + after)
+        found = redact_secrets(before + secret + after)
         assert found.text == f"{before}[redacted: {kind}]{after}"
         assert found.found == {kind: 1}
 
 
 @pytest.mark.parametrize(("before", "secret", "after", "kind"), IN_CONTEXT)
 def test_a_secret_is_known_by_its_name(before: str, secret: str, after: str, kind: str) -> None:
-    found = redacted(before + secret + after)
+    found = redact_secrets(before + secret + after)
     assert found.text == f"{before}[redacted: {kind}]{after}"
     assert found.found == {kind: 1}
 
 
 @pytest.mark.parametrize("text", ORDINARY)
 def test_ordinary_text_stays_as_it_is(text: str) -> None:
-    assert redacted(text) == as_it_stands(text)
+    assert redact_secrets(text) == without_redaction(text)
 
 
 def test_several_are_counted_by_kind() -> None:
     npm = SECRETS["npm token"][0]
-    found = redacted(f"{npm} and {npm}, and password=hunter2 at postgres://a:b1c2@d")
+    found = redact_secrets(f"{npm} and {npm}, and password=hunter2 at postgres://a:b1c2@d")
     assert found.found == {"npm token": 2, "password": 2}
     assert found.text.count("[redacted: ") == 4
 
 
 def test_a_private_key_that_is_cut_off_is_taken_out_as_far_as_it_goes() -> None:
-    found = redacted("-----BEGIN PRIVATE " + f"KEY-----\n{BODY}\n\nThat was all I could read of it.")
+    found = redact_secrets("-----BEGIN PRIVATE " + f"KEY-----\n{BODY}\n\nThat was all I could read of it.")
     assert found.text == "[redacted: private key]\n\nThat was all I could read of it."
 
 
 def test_a_private_key_in_one_escaped_line_is_taken_out() -> None:
     key = armoured("RSA PRIVATE " + "KEY").replace("\n", "\\n")
-    assert redacted(f'{{"k": "{key}"}}').text == '{"k": "[redacted: private key]"}'
+    assert redact_secrets(f'{{"k": "{key}"}}').text == '{"k": "[redacted: private key]"}'
 
 
 WORDS = st.sampled_from([*itertools.chain(*SECRETS.values()), *ORDINARY, *(a + b + c for a, b, c, _ in IN_CONTEXT)])
@@ -128,8 +128,8 @@ WORDS = st.sampled_from([*itertools.chain(*SECRETS.values()), *ORDINARY, *(a + b
 
 @given(st.lists(st.one_of(WORDS, st.text(max_size=20)), max_size=6), st.sampled_from([" ", "\n", "", ",", "="]))
 def test_done_twice_it_is_done_once(parts: list[str], joint: str) -> None:
-    once = redacted(joint.join(parts))
-    assert redacted(once.text).text == once.text
+    once = redact_secrets(joint.join(parts))
+    assert redact_secrets(once.text).text == once.text
 
 
 PATTERNS = [*secrets.TOKENS.values(), secrets.PRIVATE_KEY, secrets.URL_PASSWORD, secrets.AUTHORIZATION, secrets.BEARER,
@@ -182,5 +182,5 @@ def test_the_walk_finds_what_it_is_to_find() -> None:
 )  # fmt: skip
 def test_adversarial_text_of_32000_characters_is_redacted_once(unit: str) -> None:
     text = (unit * (32_000 // len(unit) + 1))[:32_000]
-    once = redacted(text).text
-    assert redacted(once).text == once
+    once = redact_secrets(text).text
+    assert redact_secrets(once).text == once

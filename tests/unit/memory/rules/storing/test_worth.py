@@ -11,7 +11,7 @@ from madeleine.memory.rules.storing.worth import agreed, is_small_talk, should_r
 WORTH = [
     # facts about a person
     ("My name is Ada and I live in Lyon.", "", "a fact about a person"),
-    ("my sister is allergic to nuts", "", "a preference"),
+    ("my sister is allergic to nuts", "", "a fact about a person"),
     ("I work as a nurse at the children's hospital", "", "a fact about a person"),
     ("My dog died last night.", "", "a fact about a person"),
     ("I'm a vegetarian by the way", "", "a preference"),

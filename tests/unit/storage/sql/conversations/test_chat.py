@@ -13,10 +13,10 @@ from madeleine.memory.audit import AuditQuery
 from madeleine.memory.errors import InvalidInput
 from madeleine.memory.ingest.ports import Erased
 from madeleine.memory.ingest.store import StoreScenes
-from madeleine.memory.watch.drawn import StoreDrawn
+from madeleine.memory.watch.drawn import StoreAgentMemories
 from madeleine.memory.watch.extraction import Extracted
-from madeleine.memory.watch.familiar import Familiar
 from madeleine.memory.watch.remember import Remember
+from madeleine.memory.watch.similar import SimilarMemories
 from tests.contracts.chat_contract import appended, said, waiting, whole
 from tests.doubles import ADA, BOB, NOW
 from tests.household import Household, household, rows
@@ -37,48 +37,51 @@ def links(home: Household) -> set[tuple[str, str]]:
 
 async def test_messages_of_another_session_are_refused(home: Household) -> None:
     with pytest.raises(InvalidInput, match="session"):
-        await home.ledger.append(ADA, "t", said("a", session_id="s"), keys=[None])
+        await home.ledger.conversations.append(ADA, "t", said("a", session_id="s"), keys=[None])
 
 
 async def test_only_a_being_s_own_messages_and_memories_are_linked(home: Household) -> None:
     """spec P1"""
     [mine], [theirs] = await home.store("tea"), await home.store("coffee", scope=BOB)
-    [one, two], [other] = await appended(home.ledger, "a", "b"), await appended(home.ledger, "c", scope=BOB)
-    await home.ledger.link(ADA, {mine.id: [one, other], theirs.id: [two]})
-    await home.ledger.link(ADA, {mine.id: [one]})
+    [one, two], [other] = (
+        await appended(home.ledger.conversations, "a", "b"),
+        await appended(home.ledger.conversations, "c", scope=BOB),
+    )
+    await home.ledger.memories.link(ADA, {mine.id: [one, other], theirs.id: [two]})
+    await home.ledger.memories.link(ADA, {mine.id: [one]})
     assert links(home) == {(one, mine.id)}
 
 
 async def test_with_a_memory_go_the_messages_that_it_was_drawn_from(home: Household) -> None:
     """ruling 11"""
     [gone, stays] = await home.store("tea at five", "the garden gate")
-    one, two, three = await appended(home.ledger, "tea", "gate", "rain")
-    await home.ledger.link(ADA, {gone.id: [one, two], stays.id: [two]})
-    erased = await home.ledger.forget(ADA, [gone.id], at=NOW)
+    one, two, three = await appended(home.ledger.conversations, "tea", "gate", "rain")
+    await home.ledger.memories.link(ADA, {gone.id: [one, two], stays.id: [two]})
+    erased = await home.ledger.erasure.forget(ADA, [gone.id], at=NOW)
     assert erased == Erased((gone.id,), (stays.id,), 0, (one, two))
-    assert await whole(home.ledger) == [(2, "rain")]
+    assert await whole(home.ledger.conversations) == [(2, "rain")]
     assert links(home) == set()
-    [message] = await home.ledger.messages(ADA, [three])
+    [message] = await home.ledger.conversations.messages(ADA, [three])
     assert message.text == "rain"
     assert (await home.now(stays)).scene.action == "the garden gate"
 
 
 async def test_a_message_is_forgotten_by_itself_and_what_was_drawn_from_it_is_told(home: Household) -> None:
     [drawn] = await home.store("tea at five")
-    one, two = await appended(home.ledger, "tea", "rain")
-    await home.ledger.link(ADA, {drawn.id: [one]})
-    assert await home.ledger.forget(ADA, [one], at=NOW) == Erased((), (drawn.id,), 0, (one,))
-    assert await whole(home.ledger) == [(1, "rain")]
-    assert await home.ledger.forget(ADA, [one], at=NOW) == Erased()
-    both = await home.ledger.forget(ADA, [drawn.id, two], at=NOW)
+    one, two = await appended(home.ledger.conversations, "tea", "rain")
+    await home.ledger.memories.link(ADA, {drawn.id: [one]})
+    assert await home.ledger.erasure.forget(ADA, [one], at=NOW) == Erased((), (drawn.id,), 0, (one,))
+    assert await whole(home.ledger.conversations) == [(1, "rain")]
+    assert await home.ledger.erasure.forget(ADA, [one], at=NOW) == Erased()
+    both = await home.ledger.erasure.forget(ADA, [drawn.id, two], at=NOW)
     assert both == Erased((drawn.id,), (), 0, (two,))
 
 
 async def test_no_being_forgets_another_s_messages(home: Household) -> None:
     """spec P1"""
-    [theirs] = await appended(home.ledger, "coffee", scope=BOB)
-    assert await home.ledger.forget(ADA, [theirs], at=NOW) == Erased()
-    assert await whole(home.ledger, scope=BOB) == [(0, "coffee")]
+    [theirs] = await appended(home.ledger.conversations, "coffee", scope=BOB)
+    assert await home.ledger.erasure.forget(ADA, [theirs], at=NOW) == Erased()
+    assert await whole(home.ledger.conversations, scope=BOB) == [(0, "coffee")]
 
 
 @pytest.mark.parametrize(
@@ -86,28 +89,28 @@ async def test_no_being_forgets_another_s_messages(home: Household) -> None:
 )
 async def test_a_title_that_tells_of_what_is_forgotten_goes_with_it(home: Household, title: str, left: str) -> None:
     messages = said("Zoé sold the xylophones", "It rains")
-    one, _ = await home.ledger.append(ADA, "s", messages, keys=[None, None], title=title)
-    await home.ledger.forget(ADA, [one], at=NOW)
-    [session] = await home.ledger.sessions(ADA, limit=9)
+    one, _ = await home.ledger.conversations.append(ADA, "s", messages, keys=[None, None], title=title)
+    await home.ledger.erasure.forget(ADA, [one], at=NOW)
+    [session] = await home.ledger.conversations.sessions(ADA, limit=9)
     assert session.title == left
     # Who reads the transcript or the export again still knows it by its title.
-    await home.ledger.append(ADA, "s", said("It snows"), keys=[None], title=title)
-    [session] = await home.ledger.sessions(ADA, limit=9)
+    await home.ledger.conversations.append(ADA, "s", said("It snows"), keys=[None], title=title)
+    [session] = await home.ledger.conversations.sessions(ADA, limit=9)
     assert session.title == left
 
 
 async def test_what_is_written_and_forgotten_is_audited_by_ids(home: Household) -> None:
     """spec O4"""
-    ids = await appended(home.ledger, "a", "b")
-    await home.ledger.forget(ADA, ids[:1], at=NOW)
-    found = [(entry.event, entry.ids) for entry in await home.ledger.audit(AuditQuery())]
+    ids = await appended(home.ledger.conversations, "a", "b")
+    await home.ledger.erasure.forget(ADA, ids[:1], at=NOW)
+    found = [(entry.event, entry.ids) for entry in await home.ledger.audit.audit(AuditQuery())]
     assert found == [("observe", tuple(ids)), ("forget", (ids[0],))]
 
 
 async def test_what_is_found_by_its_words_is_folded_with_its_speaker(home: Household) -> None:
     """spec H2"""
     message = said("Ｓtraße")[0]
-    await home.ledger.append(ADA, "s", [message], keys=[None])
+    await home.ledger.conversations.append(ADA, "s", [message], keys=[None])
     assert rows(home.path, "SELECT folded FROM messages") == [(" strasse",)]
 
 
@@ -121,11 +124,11 @@ async def test_a_look_for_work_walks_no_session_that_was_looked_at(home: Househo
 
 
 async def test_what_an_agent_drew_is_stored_and_linked_once(home: Household) -> None:
-    store = StoreScenes(home.ledger, home.index, home.embedder, now=home.clock)
-    familiar = Familiar(home.ledger, NearIndex(), home.embedder)
-    remember = StoreDrawn(Remember(store, home.ledger, familiar), home.ledger)
-    ids = await appended(home.ledger, "I live by the harbour", "How lovely")
-    messages = await home.ledger.messages(ADA, ids)
+    store = StoreScenes(home.ledger.memories, home.index, home.embedder, now=home.clock)
+    similar = SimilarMemories(home.ledger.recall, NearIndex(), home.embedder)
+    remember = StoreAgentMemories(Remember(store, home.ledger.memories, similar), home.ledger.memories)
+    ids = await appended(home.ledger.conversations, "I live by the harbour", "How lovely")
+    messages = await home.ledger.conversations.messages(ADA, ids)
     one = Extracted("She lives by the harbour.", ("joy", "love"), 0.7, "Ask about the sea.")
     [stored] = await remember(ADA, "s", [one], messages, request="r")
     [again] = await remember(ADA, "s", [one], messages, request="r")
@@ -140,8 +143,8 @@ async def test_what_an_agent_drew_is_stored_and_linked_once(home: Household) -> 
 
 
 async def test_messages_survive_the_patrol_and_its_undoing(home: Household) -> None:
-    await appended(home.ledger, "a", "b")
+    await appended(home.ledger.conversations, "a", "b")
     await home.store("tea", "coffee", session_id="s")
     await home.undo((await home.night()).run_id)
-    assert await whole(home.ledger) == [(0, "a"), (1, "b")]
-    assert await waiting(home.ledger) == [("s", 0, 2)]
+    assert await whole(home.ledger.conversations) == [(0, "a"), (1, "b")]
+    assert await waiting(home.ledger.conversations) == [("s", 0, 2)]

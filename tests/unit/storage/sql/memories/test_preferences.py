@@ -36,7 +36,7 @@ async def test_it_follows_the_memory_s_text(home: Household) -> None:
 async def test_it_goes_with_the_memory(home: Household) -> None:
     [tea] = await home.store(TEA, category="procedural")
     await home.store(TEA, category="procedural", scope=BOB)
-    await home.ledger.forget(ADA, [tea.id], at=home.clock())
+    await home.ledger.erasure.forget(ADA, [tea.id], at=home.clock())
     assert [row[0] for row in profile(home)] == ["bob"]
 
 

@@ -33,7 +33,7 @@ async def ledger(tmp_path: Path, templates: Path) -> AsyncIterator[Ledger]:
 
 
 async def put(ledger: Ledger, *memories: Memory, scope: Scope = ADA) -> None:
-    await ledger.commit(scope, StoreBatch(new=memories, model=ModelName("m"), vectors={}))
+    await ledger.memories.commit(scope, StoreBatch(new=memories, model=ModelName("m"), vectors={}))
 
 
 def a_preference(text: str, importance: float = 0.5, **fields: object) -> Memory:
@@ -45,7 +45,7 @@ def ids(memories: list[Memory]) -> list[MemoryId]:
 
 
 async def preferences(ledger: Ledger, scope: Scope = ADA, **asked: object) -> list[MemoryId]:
-    _, found = await ledger.with_preferences(scope, [], replace(PreferenceQuery(most=10), **asked))  # type: ignore[arg-type]
+    _, found = await ledger.recall.with_preferences(scope, [], replace(PreferenceQuery(most=10), **asked))  # type: ignore[arg-type]
     return ids(found)
 
 
@@ -53,10 +53,10 @@ async def test_memories_come_as_they_are_asked_for_and_preferences_beside_them(l
     one, two, fond = a_memory("one"), a_memory("two"), a_preference("tea")
     await put(ledger, one, two, fond)
     wanted = [two.id, fond.id, MemoryId("nobody's"), one.id, two.id]
-    found, preferred = await ledger.with_preferences(ADA, wanted, PreferenceQuery(most=3))
+    found, preferred = await ledger.recall.with_preferences(ADA, wanted, PreferenceQuery(most=3))
     assert ids(found) == [two.id, fond.id, one.id]
-    assert found == await ledger.memories(ADA, wanted)
-    assert preferred == await ledger.memories(ADA, [fond.id])
+    assert found == await ledger.memories.memories(ADA, wanted)
+    assert preferred == await ledger.memories.memories(ADA, [fond.id])
 
 
 async def test_those_that_match_are_first_then_the_important_then_the_new(ledger: Ledger) -> None:
@@ -78,7 +78,7 @@ async def test_only_living_procedural_memories_that_are_not_switched_off_are_pre
         ledger, kept, replace(dying, status="dying"), replace(dead, status="dead"), off, a_memory("no preference")
     )
     update = "UPDATE profile SET enabled = 0 WHERE memory_id = ? AND kind = 'preferences'"
-    async with ledger._database.transaction() as transaction:
+    async with ledger.database.transaction() as transaction:
         await transaction._writer.sql.exec_driver_sql(update, (off.id,))
     assert len(rows(tmp_path / "memory.db", "SELECT * FROM profile WHERE being_id = 'ada'")) >= 3
     assert set(await preferences(ledger)) == {kept.id, dying.id}
@@ -98,8 +98,8 @@ async def test_no_being_sees_anothers_preferences_or_vitals(ledger: Ledger) -> N
     mine = a_preference("mine")
     await put(ledger, mine)
     assert await preferences(ledger, BOB) == []
-    assert await ledger.with_preferences(BOB, [mine.id], PreferenceQuery(most=3, matching=[mine.id])) == ([], [])
-    assert await ledger.ranking_states(BOB, [mine.id]) == {}
+    assert await ledger.recall.with_preferences(BOB, [mine.id], PreferenceQuery(most=3, matching=[mine.id])) == ([], [])
+    assert await ledger.recall.ranking_states(BOB, [mine.id]) == {}
 
 
 async def test_vitals_tell_the_last_of_what_happened_to_a_memory(ledger: Ledger) -> None:
@@ -111,10 +111,10 @@ async def test_vitals_tell_the_last_of_what_happened_to_a_memory(ledger: Ledger)
     )
     await put(ledger, plain, told, recalled)
     again = [Reinforcement(memory_id=told.id, text="told", at=NOW + days * DAY, tool="store") for days in (1, 2)]
-    await ledger.commit(ADA, StoreBatch(reinforcements=tuple(again), model=ModelName("m"), vectors={}))
+    await ledger.memories.commit(ADA, StoreBatch(reinforcements=tuple(again), model=ModelName("m"), vectors={}))
     ledger.activations.add(ADA, [Activation(recalled.id, 1, NOW + 3 * DAY)])
     await ledger.activations.flush()
-    found = await ledger.ranking_states(ADA, [plain.id, told.id, recalled.id, MemoryId("nobody's")])
+    found = await ledger.recall.ranking_states(ADA, [plain.id, told.id, recalled.id, MemoryId("nobody's")])
     assert found == {
         plain.id: RankingState(importance=0.7, happened_at=plain.happened_at, last_active=NOW, access_count=0),
         told.id: RankingState(importance=0.5, happened_at=NOW, last_active=NOW + 2 * DAY, access_count=2),

@@ -90,7 +90,7 @@ async def run_of(home: Household, run: RunId) -> RunState:
 async def test_a_run_in_which_every_step_did_something_is_undone_to_the_letter(home: Household) -> None:
     """ruling 11: content, status, clusters, counts, notes, diary, points, summaries."""
     await lived(home)
-    async with home.ledger.patrol(ADA) as patrol:  # for ❼, which leaves what ❻ has made in the same night
+    async with home.ledger.patrols.patrol(ADA) as patrol:  # for ❼, which leaves what ❻ has made in the same night
         [top] = [one for one in await patrol.clusters() if one.is_root and one.name == "Private"]
         empty = replace(top, id=ClusterId("empty"), name="Nothing", is_root=False, parent_id=top.id, vector=None)
         await patrol.apply(PatrolChanges(clusters=(empty,)), run=RunId("by hand"), step="merge")
@@ -207,7 +207,7 @@ async def test_a_run_that_nobody_knows_or_that_is_anothers_is_not_undone(home: H
 
 
 async def test_a_run_under_way_is_not_undone(home: Household) -> None:
-    await home.ledger.begin_run(ADA, RunId("now"), home.clock())
+    await home.ledger.patrols.begin_run(ADA, RunId("now"), home.clock())
     await refused(home, RunId("now"), "still going on")
 
 
@@ -414,7 +414,7 @@ async def test_what_was_changed_by_hand_since_stays_changed(home: Household) -> 
     await home.undo(report.run_id)
     now = await home.now(memories["other"])
     assert (now.scene.action, now.importance, now.fresh, now.cluster_id) == ("Ann burnt the soup", 0.123, True, None)
-    assert len(await home.ledger.revisions(ADA, [now.id])) == 1
+    assert len(await home.ledger.browsing.revisions(ADA, [now.id])) == 1
 
 
 async def test_a_survivor_that_was_changed_by_hand_keeps_its_new_words_and_loses_its_timeline(home: Household) -> None:
@@ -451,7 +451,7 @@ async def test_what_was_forgotten_since_does_not_come_back(home: Household) -> N
     memories = await lived(home)
     report = await everything(home)
     gone = [memories["soup"].id, memories["other"].id, memories["dead"].id]
-    await home.ledger.forget(ADA, gone, at=home.clock())
+    await home.ledger.erasure.forget(ADA, gone, at=home.clock())
     await home.undo(report.run_id)
     assert not set(gone) & {one.id for one in await home.all()}
 
@@ -460,7 +460,7 @@ async def test_a_note_that_came_since_is_still_unread(home: Household) -> None:
     report = await home.night()
     note = await home.note({"action": "Ann sang"})
     await home.undo(report.run_id)
-    assert await home.ledger.unread_notes(ADA, type="scene") == [note]
+    assert await home.ledger.patrols.unread_notes(ADA, type="scene") == [note]
 
 
 async def test_a_memory_whose_cluster_is_gone_has_none_and_is_given_one_again(home: Household) -> None:
@@ -472,7 +472,7 @@ async def test_a_memory_whose_cluster_is_gone_has_none_and_is_given_one_again(ho
     (left, _), (_, moved) = homes.most_common()
     assert moved == 2
     stayed = [one.id for one in await home.all() if one.cluster_id == left]
-    await home.ledger.forget(ADA, stayed, at=home.clock())
+    await home.ledger.erasure.forget(ADA, stayed, at=home.clock())
     await home.undo(report.run_id)
     clusters = {id_ for (id_,) in rows(home.path, "SELECT id FROM clusters")}
     assert {one.cluster_id for one in await home.all()} <= {None, *clusters}

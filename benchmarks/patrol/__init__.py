@@ -1,0 +1,1 @@
+"""The time that a patrol takes, and its effect on recalls."""

@@ -1,0 +1,32 @@
+"""What a bearer token stands for. The token itself is known to its holder alone."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import NewType
+
+from madeleine.memory.model import BeingId
+from madeleine.memory.scope import Role
+
+BearerTokenId = NewType("BearerTokenId", str)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BearerToken:
+    """`resource` is the URL of the one server that takes it (RFC 8707)."""
+
+    id: BearerTokenId
+    secret_hash: bytes
+    """SHA-256 of the secret part, 32 bytes."""
+    being_id: BeingId
+    role: Role
+    read_only: bool
+    resource: str
+    name: str
+    created_at: datetime
+    expires_at: datetime | None = None
+    revoked_at: datetime | None = None
+
+    def valid(self, now: datetime) -> bool:
+        return self.revoked_at is None and (self.expires_at is None or now < self.expires_at)

@@ -1,0 +1,117 @@
+"""Query, flags and result of a context (spec P5, H5, L4)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Literal, get_args
+
+from madeleine.memory.chat import Message
+from madeleine.memory.keyword_search import SearchHit
+from madeleine.memory.model import Memory
+
+ContextBlock = Literal[
+    "system_prompt", "snapshot", "recent_nodes", "memory_block", "memories",
+    "history_current_chat", "history_recent", "diary", "thoughts", "tags_placeholder",
+]  # fmt: skip
+BLOCKS: tuple[ContextBlock, ...] = get_args(ContextBlock)
+
+LITE_LIMIT = 2
+"""Items of each list in lite mode (spec H5)."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ContextFlags:
+    """The context flags of spec H5. `context_verbosity` limits memories, messages of this chat and messages of other
+    chats, each."""
+
+    enable_memories: bool = True
+    context_verbosity: int = 5
+    unified_history: bool = True
+    prompt_lite_mode: bool = False
+    enable_history_current_chat: bool = True
+    enable_history_recent: bool = True
+    enable_ai_diary: bool = True
+    ai_diary_full: bool = False
+    enable_thoughts: bool = True
+    enable_tags_placeholder: bool = False
+
+    @property
+    def item_limit(self) -> int:
+        return min(self.context_verbosity, LITE_LIMIT) if self.prompt_lite_mode else self.context_verbosity
+
+    @property
+    def disabled_blocks(self) -> frozenset[str]:
+        enabled = {
+            "memories": self.enable_memories,
+            "memory_block": self.enable_memories,
+            "history_current_chat": self.enable_history_current_chat,
+            "history_recent": self.enable_history_recent,
+            "diary": self.enable_ai_diary,
+            "thoughts": self.enable_thoughts,
+            "tags_placeholder": self.enable_tags_placeholder,
+        }
+        return frozenset(block for block, on in enabled.items() if not on)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ContextQuery:
+    """`message`: the message to answer; "" for none, and then nothing is recalled or searched. `token_limit`: for the
+    whole prompt, counted by the embedding model's tokenizer."""
+
+    message: str = ""
+    session_id: str = ""
+    token_limit: int
+    blocks: frozenset[ContextBlock] = frozenset(BLOCKS)
+    flags: ContextFlags = field(default_factory=ContextFlags)
+
+
+@dataclass(frozen=True, slots=True)
+class ChatTurn:
+    role: Literal["user", "assistant"]
+    content: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DiaryDay:
+    """A diary entry as shown, in full or shortened. `date` is ISO."""
+
+    date: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DroppedPart:
+    """`count` entries of `part` that did not fit, and their tokens. `full`: the entries are shown, but shortened."""
+
+    part: str
+    count: int
+    tokens: int
+    full: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BuiltContext:
+    """Lists hold what is left after the reduction; None for a block that was not requested or is disabled.
+
+    `prompt` is the whole context as one text, each entry once; `turn` is the part of it that changes with each message.
+    `tokens` is by block, with the prompt's `total`. `shown`: ids of the memories, notes and messages in the prompt.
+    """
+
+    system_prompt: str = ""
+    snapshot: tuple[ChatTurn, ...] = ()
+    turn: str = ""
+    prompt: str = ""
+    recent_nodes: tuple[Memory, ...] | None = None
+    memory_block: str | None = None
+    recalled: tuple[tuple[Memory, float], ...] = ()
+    memories: tuple[SearchHit, ...] | None = None
+    history_current_chat: tuple[Message, ...] | None = None
+    history_recent: tuple[Message, ...] | None = None
+    diary: tuple[DiaryDay, ...] | None = None
+    thoughts: tuple[str, ...] | None = None
+    tags_placeholder: tuple[str, ...] | None = None
+    dropped: tuple[DroppedPart, ...] = ()
+    tokens: Mapping[str, int] = field(default_factory=dict)
+    shown: Sequence[str] = ()
+    meaning_off: str = ""

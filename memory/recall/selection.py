@@ -1,0 +1,151 @@
+"""Select the memories to return (spec L2, steps 5 and 6): preferences first, within limit and token budget."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from madeleine.memory.model import LIVING, Memory, MemoryId
+from madeleine.memory.ports import Embedder
+from madeleine.memory.recall.ports import PreferenceQuery, RecallLedger
+from madeleine.memory.recall.ranking import RankedCandidates, RecallQuery
+from madeleine.memory.rules.prompting.answer_formats import AnswerFormat
+from madeleine.memory.rules.ranking.budget import within_budget
+from madeleine.memory.rules.ranking.preferences import preferences_first
+from madeleine.memory.scope import Scope
+
+BATCH = 10
+"""Memories loaded at once where the best ones do not fit."""
+WEAK_PREFERENCE_SHARE = 3
+"""One part in this many of the budget is open to preferences that are not among the best matches."""
+SEPARATOR_TOKENS = 2
+TAG_TOKENS = 16
+"""Upper bounds for any separator and any tags, used where no tokenizer counts them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """`text`: the memories as the answer format renders them; `tokens` of it."""
+
+    memories: tuple[Memory, ...]
+    text: str
+    tokens: int
+
+
+class Selector:
+    """Selects memories for answers of one format. Memories that died or were absorbed since they were indexed are
+    skipped; the next candidates take their place, as shorter ones do where one is too long."""
+
+    def __init__(
+        self, ledger: RecallLedger, embedder: Embedder, answer_format: AnswerFormat, *, min_importance: float = 0.0
+    ) -> None:
+        self._ledger = ledger
+        self._embedder = embedder
+        self._format = answer_format
+        self._min_importance = min_importance
+
+    async def __call__(self, scope: Scope, query: RecallQuery, ranked: RankedCandidates) -> Selection:
+        if not ranked.scores:
+            return Selection((), "", 0)
+        loaded, preferences = await self._load_best(scope, query, ranked)
+        leading = [memory.id for memory in preferences]
+        order = preferences_first(ranked.ids, leading, limit=query.limit)
+        best = [loaded[id_] for id_ in order[: query.limit] if id_ in loaded]
+        if len(best) == min(query.limit, len(order)) and self._surely_fit(query, ranked, best):
+            selection = await self._render(best, ranked)
+            if selection.tokens <= query.token_budget:
+                return selection
+        order = await self._without_long_preferences(query, ranked, order, loaded)
+        memories = await self._fill_budget(scope, query, ranked, order, loaded)
+        memories.sort(key=lambda memory: memory.id not in leading)
+        while (selection := await self._render(memories, ranked)).tokens > query.token_budget:
+            memories.pop()
+        return selection
+
+    async def _load_best(
+        self, scope: Scope, query: RecallQuery, ranked: RankedCandidates
+    ) -> tuple[dict[MemoryId, Memory], list[Memory]]:
+        """The best matches together with the preferences, and the preferences alone."""
+        best = ranked.ids[: query.limit]
+        preferences: list[Memory] = []
+        if query.limit == 1 or (query.categories and "procedural" not in query.categories):
+            memories = await self._ledger.memories(scope, best)
+        else:
+            preference_query = PreferenceQuery(most=query.limit, matching=ranked.ids, themes=query.themes)
+            memories, preferences = await self._ledger.with_preferences(scope, best, preference_query)
+            preferences = self._recallable(preferences)
+        return {memory.id: memory for memory in (*self._recallable(memories), *preferences)}, preferences
+
+    def _recallable(self, memories: Sequence[Memory]) -> list[Memory]:
+        return [
+            memory
+            for memory in memories
+            if memory.status in LIVING and not memory.compressed and memory.importance >= self._min_importance
+        ]
+
+    def _surely_fit(self, query: RecallQuery, ranked: RankedCandidates, memories: Sequence[Memory]) -> bool:
+        """By the upper bounds that the index holds."""
+        tokens = ranked.tokens
+        if ranked.meaning_off and any(memory.id not in tokens for memory in memories):
+            return False
+        return (
+            sum(tokens.get(memory.id, 0) + SEPARATOR_TOKENS for memory in memories) + TAG_TOKENS <= query.token_budget
+        )
+
+    async def _fill_budget(
+        self,
+        scope: Scope,
+        query: RecallQuery,
+        ranked: RankedCandidates,
+        order: Sequence[MemoryId],
+        loaded: Mapping[MemoryId, Memory],
+    ) -> list[Memory]:
+        """Take the best that fit, one after the other."""
+        taken: list[Memory] = []
+        used = TAG_TOKENS if ranked.meaning_off else (await self._embedder.count_tokens([self._format.tags]))[0]
+        size = max(query.limit, BATCH)
+        for start in range(0, len(order), size):
+            batch = order[start : start + size]
+            missing = await self._ledger.memories(scope, [id_ for id_ in batch if id_ not in loaded])
+            known = {**loaded, **{memory.id: memory for memory in self._recallable(missing)}}
+            memories = [known[id_] for id_ in batch if id_ in known]
+            costs = await self._costs(memories, ranked)
+            fitting = within_budget(costs, limit=query.limit - len(taken), budget=query.token_budget - used)
+            taken += [memories[position] for position in fitting]
+            used += sum(costs[position] for position in fitting)
+            if len(taken) == query.limit or used >= query.token_budget:
+                break
+        return taken
+
+    async def _without_long_preferences(
+        self,
+        query: RecallQuery,
+        ranked: RankedCandidates,
+        order: Sequence[MemoryId],
+        loaded: Mapping[MemoryId, Memory],
+    ) -> list[MemoryId]:
+        best = ranked.ids[: query.limit]
+        weak = [loaded[id_] for id_ in order[: query.limit] if id_ in loaded and id_ not in best]
+        costs = await self._costs(weak, ranked)
+        fitting = within_budget(costs, limit=query.limit, budget=query.token_budget // WEAK_PREFERENCE_SHARE)
+        too_long = {memory.id for memory in weak} - {weak[position].id for position in fitting}
+        return [id_ for id_ in order if id_ not in too_long]
+
+    async def _costs(self, memories: Sequence[Memory], ranked: RankedCandidates) -> list[int]:
+        """Tokens of each memory's entry; without the model as counted at indexing, or an upper estimate."""
+        if not ranked.meaning_off:
+            return await self._embedder.count_tokens([self._format.render_entry(memory) for memory in memories])
+        unknown = [memory for memory in memories if memory.id not in ranked.tokens]
+        counts = await self._embedder.count_tokens([self._format.render_entry(memory) for memory in unknown])
+        tokens = {**ranked.tokens, **{memory.id: count for memory, count in zip(unknown, counts, strict=True)}}
+        return [tokens[memory.id] + SEPARATOR_TOKENS for memory in memories]
+
+    async def _render(self, memories: Sequence[Memory], ranked: RankedCandidates) -> Selection:
+        text = self._format.render(memories)
+        if not text:
+            return Selection(tuple(memories), "", 0)
+        if ranked.meaning_off:
+            tokens = sum(await self._costs(memories, ranked)) + TAG_TOKENS
+        else:
+            [tokens] = await self._embedder.count_tokens([text])
+        return Selection(tuple(memories), text, tokens)

@@ -1,0 +1,151 @@
+"""Vocabulary of a language, as data: one TOML file a language in `lexicons/`, found by its name.
+
+A file begins with a header, up to its first blank line:
+
+    name = "English"
+    letters = '[A-Za-z]'     a regular expression: a text without a match is not in this language
+    unless = '[ぁ-ヿ]'        optional: nor is a text with a match of this
+    spaced = true            false where words are written without spaces, or joined to particles
+
+Below it, a text of words apart by white space is a word list, `[numbers]` gives the words for each number, and
+`[patterns]` has regular expressions, one a line, each of whole words where the language is spaced, that are matched
+against lower-case text with straight apostrophes. `[cased]` patterns are matched against the text as it is written.
+`{part}` in a pattern stands for a line of `[parts]`. An entry may be missing: then the language tells nothing by it.
+"""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cache, cached_property, lru_cache
+from pathlib import Path
+from typing import Any
+
+FOLDER = Path(__file__).parent / "lexicons"
+
+
+@dataclass(frozen=True, eq=False)
+class Lexicon:
+    """The vocabulary of one language. Word lists are lower case."""
+
+    language: str
+    entries: Mapping[str, Any]
+    _words: dict[str, frozenset[str]] = field(default_factory=dict)
+    _patterns: dict[str, re.Pattern[str] | None] = field(default_factory=dict)
+
+    def words(self, *lists: str) -> frozenset[str]:
+        """The words of these lists, or tables of words, together."""
+        key = " ".join(lists)
+        if key not in self._words:
+            entries = (self.entries.get(name, "") for name in lists)
+            texts = (entry if isinstance(entry, str) else " ".join(entry.values()) for entry in entries)
+            self._words[key] = frozenset(word for text in texts for word in text.split())
+        return self._words[key]
+
+    def pattern(self, name: str, *, cased: bool = False) -> re.Pattern[str] | None:
+        """Compiled from all lines of the entry; None if the language has no such entry."""
+        key = f"{name} cased" if cased else name
+        if key not in self._patterns:
+            lines = self.entries.get("cased" if cased else "patterns", {}).get(name, "")
+            self._patterns[key] = self._compiled(lines) if lines.strip() else None
+        return self._patterns[key]
+
+    @cached_property
+    def numbers(self) -> Mapping[str, str]:
+        """The digits that each word for a number stands for."""
+        return {word: digits for digits, words in self.entries.get("numbers", {}).items() for word in words.split()}
+
+    def _compiled(self, lines: str) -> re.Pattern[str]:
+        for part, expression in self.entries.get("parts", {}).items():
+            lines = lines.replace(f"{{{part}}}", f"(?:{expression})")
+        expression = "|".join(line.strip() for line in lines.strip().splitlines())
+        return re.compile(rf"(?<!\w)(?:{expression})(?!\w)" if self.entries.get("spaced", True) else expression)
+
+
+@cache
+def headers(folder: Path = FOLDER) -> Mapping[str, Mapping[str, str]]:
+    """The header of each language's file, without reading what is below it."""
+    return {path.stem: tomllib.loads(_header(path)) for path in sorted(folder.glob("*.toml"))}
+
+
+def _header(path: Path) -> str:
+    with path.open(encoding="utf-8") as file:
+        return "".join(iter(file.readline, "\n"))
+
+
+@cache
+def lexicon(language: str, folder: Path = FOLDER) -> Lexicon:
+    """Read from its file at the first call."""
+    return Lexicon(language, tomllib.loads((folder / f"{language}.toml").read_text("utf-8")))
+
+
+def lexicons_by_script(text: str, *, mixed: bool = False, folder: Path = FOLDER) -> tuple[Lexicon, ...]:
+    """Those of all languages that are written with letters of the text, by code. `mixed`: the text may be in several
+    languages, so that no letter rules a language out."""
+    found: dict[str, bool] = {}
+    for header in headers(folder).values():
+        for expression in (header["letters"], header.get("unless", "")):
+            if expression and expression not in found:
+                found[expression] = bool(re.search(expression, text))
+    return tuple(
+        lexicon(language, folder)
+        for language, header in headers(folder).items()
+        if found[header["letters"]] and (mixed or not found.get(header.get("unless", ""), False))
+    )
+
+
+@lru_cache(maxsize=1_000)
+def listed(lexicons: tuple[Lexicon, ...], *lists: str) -> frozenset[str]:
+    """The words of these lists of all these lexicons."""
+    return frozenset[str]().union(*(one.words(*lists) for one in lexicons))
+
+
+# --- the language of a text -----------------------------------------------------------------------------------------
+
+_WORD = re.compile(r"(?<!['’])[^\W\d_]+(?:['’](?=\w))?")
+"""A word up to its apostrophe, which stays: `l'` of French, but nothing of what English joins to a word."""
+LEAST_EVIDENCE = 2
+"""Different function words that tell a language; one alone is often one of another language, too."""
+OWN_WORDS = 3
+"""Different function words of one language alone, from which a part of the text is in it."""
+
+
+def lexicons_of(text: str) -> tuple[Lexicon, ...]:
+    """The languages that the text is probably in, told by script and then by function words: of each script those with
+    at least half as many as the best, or with three that no other language has; all of the script where there are
+    none."""
+    scripts: dict[str, list[Lexicon]] = {}
+    for one in lexicons_by_script(text):
+        scripts.setdefault(one.entries["letters"], []).append(one)
+    ambiguous = any(len(group) > 1 for group in scripts.values())
+    words = Counter(_WORD.findall(text.lower().replace("’", "'"))) if ambiguous else Counter()
+    return tuple(one for group in scripts.values() for one in _most_probable(tuple(group), words))
+
+
+def _most_probable(group: tuple[Lexicon, ...], words: Mapping[str, int]) -> tuple[Lexicon, ...]:
+    if len(group) == 1:
+        return group
+    known = _function_words(group)
+    scores = dict.fromkeys(group, 0.0)
+    own = dict.fromkeys(group, 0)
+    evidence = 0
+    for word, count in words.items():
+        languages = known.get(word) or known.get(word.rstrip("'")) or ()
+        evidence += bool(languages)
+        for one in languages:
+            scores[one] += count / len(languages)
+            own[one] += len(languages) == 1
+    best = max(scores.values())
+    if evidence < LEAST_EVIDENCE:
+        return group
+    return tuple(one for one in group if scores[one] * 2 >= best or own[one] >= OWN_WORDS)
+
+
+@cache
+def _function_words(group: tuple[Lexicon, ...]) -> Mapping[str, tuple[Lexicon, ...]]:
+    """The languages of the group that have each function word."""
+    words = listed(group, "function_words")
+    return {word: tuple(one for one in group if word in one.words("function_words")) for word in words}

@@ -1,0 +1,295 @@
+"""One reading of a text, which all rules share: its sentences, words, numbers, names and what its wording tells.
+
+`Reading(text)` costs nothing; each part is worked out when it is first asked for, once. What is language lies in the
+lexicons (`memory.text.lexicon`), and is looked up in the languages that the text is probably in.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import groupby
+from typing import NamedTuple
+
+from madeleine.memory.text.lexicon import Lexicon, lexicons_by_script, lexicons_of, listed
+from madeleine.memory.text.sentences import sentences
+
+_WORD = re.compile(r"[^\W\d_]+(?:'[^\W\d_]+)*")
+_NUMBER = re.compile(r"\d+(?:[.,:/\-]\d+)*")
+_HAN_NUMBER = re.compile("[〇零一二两兩三四五六七八九十百千]+")
+_HAN_DIGITS = dict(zip("〇零一二两兩三四五六七八九", (0, 0, 1, 2, 2, 2, 3, 4, 5, 6, 7, 8, 9), strict=True))
+_HAN_UNITS = {"十": 10, "百": 100, "千": 1000}
+_WRITTEN_DATE = re.compile(r"\d{4}-\d{2}-\d{2}|\d{1,2}[./]\d{1,2}[./]\d{2,4}")
+_SENTENCE_OPENERS = frozenset('.!?:;…\n"“”„‘«([{—–-*#>|•/')
+_ASKS = re.compile(r"[?？؟][^\w?？؟]*+$")
+_ASSISTANT_LINE = re.compile(r"^[ \t>*-]*(?:assistant|ai|bot|model|agent)\**:.*$", re.MULTILINE | re.IGNORECASE)
+_INNER_CAPITAL = re.compile(r".+[A-Z]")
+_CAMEL_CASE = re.compile(r"[a-z][A-Z][a-z]+$")
+_HEADING = re.compile(r"^\s{0,3}#{1,6}\s.*$", re.MULTILINE)
+_ADDRESS = re.compile(
+    # Of an address and of a host only the end that tells: from their beginning, each part would be read to the end.
+    r"(?<!\w)@\w{2,}|\w[.+\-]*@[\w\-]+\.\w{2,}|\bhttps?://\w|\w-*[\w\-]\.(?:com|org|net|io|dev|de|jp)\b"
+)
+FIRST_PERSON_DENSITY = 0.05
+"""Share of words in the first person from which a text counts as wholly told in it: one in twenty."""
+
+
+class Word(NamedTuple):
+    """A run of letters, with straight apostrophes. `low`: in lower case; `stem`: `low` up to its apostrophe; `opens`:
+    whether it has a capital, and a sentence, a line or a quotation begins with it."""
+
+    text: str
+    low: str
+    stem: str
+    start: int
+    opens: bool
+
+    @property
+    def end(self) -> int:
+        return self.start + len(self.text)
+
+    @property
+    def capitalised(self) -> bool:
+        return self.text[0].isupper()
+
+    @property
+    def caseless(self) -> bool:
+        """Written in a script without capital letters."""
+        return self.text.lower() == self.text.upper()
+
+
+@dataclass(frozen=True)
+class Reading:
+    """A text and what can be told from it. `beside`: a text in the same languages, by which they are told too."""
+
+    text: str
+    beside: str = ""
+
+    # --- parts ------------------------------------------------------------------------------------------------
+
+    @cached_property
+    def plain(self) -> str:
+        """NFKC, with straight apostrophes."""
+        return unicodedata.normalize("NFKC", self.text).replace("’", "'")
+
+    @cached_property
+    def low(self) -> str:
+        return self.plain.lower()
+
+    @cached_property
+    def sentences(self) -> tuple[str, ...]:
+        """They join back to the text."""
+        return tuple(sentences(self.text))
+
+    @cached_property
+    def words(self) -> tuple[Word, ...]:
+        return tuple(self._words())
+
+    def _words(self) -> Iterator[Word]:
+        for match in _WORD.finditer(self.plain):
+            text, start = match[0], match.start()
+            low = text.casefold()
+            yield Word(text, low, low.split("'", 1)[0], start, text[0].isupper() and self._opens(start))
+
+    def _opens(self, start: int) -> bool:
+        before = self.plain[max(0, start - 8) : start].rstrip(" \t_")
+        return not before or before[-1] in _SENTENCE_OPENERS
+
+    @cached_property
+    def known_words(self) -> frozenset[str]:
+        """All words and stems, in lower case."""
+        return frozenset(form for word in self.words for form in (word.low, word.stem))
+
+    @cached_property
+    def lexicons(self) -> tuple[Lexicon, ...]:
+        """Of the languages that it is probably in."""
+        return lexicons_of(f"{self.text}\n{self.beside}" if self.beside else self.text)
+
+    def listed(self, *lists: str) -> tuple[str, ...]:
+        """Those of its words that stand in these lists of its languages, in order; as they stand there."""
+        known = listed(self.lexicons, *lists)
+        return tuple(
+            form for word in self.words if (form := next((f for f in (word.low, word.stem) if f in known), ""))
+        )
+
+    def begins_with(self, *lists: str) -> bool:
+        """Whether its first word stands in these lists of its languages."""
+        return bool(self.words) and self.words[0].stem in listed(self.lexicons, *lists)
+
+    def matches(self, pattern: str) -> bool:
+        """Whether a pattern of its languages is found in it."""
+        return any(
+            bool((low := one.pattern(pattern)) and low.search(self.low))
+            or bool((cased := one.pattern(pattern, cased=True)) and cased.search(self.plain))
+            for one in self.lexicons
+        )
+
+    # --- numbers and dates --------------------------------------------------------------------------------------
+
+    @cached_property
+    def numbers(self) -> tuple[str, ...]:
+        """In digits, as they stand, in order."""
+        return tuple(_NUMBER.findall(self.plain))
+
+    @cached_property
+    def number_words(self) -> tuple[str, ...]:
+        """The digits that each word for a number stands for, in order; 0 and 1 are also articles and are left out."""
+        values = (one.numbers.get(word.low, "") for word in self.words for one in self.lexicons)
+        return tuple(value for value in values if value not in ("", "0", "1"))
+
+    @cached_property
+    def number_values(self) -> frozenset[str]:
+        """Every number of it in digits, whether in digits or in words: 1,000 and 1.000 are 1000; 3,5 and 3.5 are one;
+        a date also gives its parts."""
+        parts = {part for number in self.numbers for part in re.findall(r"\d+", number)}
+        values = {number_value(number) for number in self.numbers} | parts | {_han_value(run) for run in self._han_runs}
+        for one in self.lexicons:
+            for name in ("numbers", "quantities"):
+                for digits, words in one.entries.get(name, {}).items():
+                    if not self.known_words.isdisjoint(words.split()):
+                        values.add(digits)
+        return frozenset(values | {value.lstrip("0") for value in values})
+
+    @cached_property
+    def _han_runs(self) -> list[str]:
+        return _HAN_NUMBER.findall(self.plain)
+
+    @cached_property
+    def tells_number(self) -> bool:
+        """It has a number, in digits of any script or in words, or a date."""
+        return bool(re.search(r"\d", self.text)) or bool(self.number_words) or self.matches("number") or self.tells_date
+
+    @cached_property
+    def tells_date(self) -> bool:
+        """It names a day, a month or a season that a calendar has: written, weekday, "yesterday"."""
+        return bool(_WRITTEN_DATE.search(self.text)) or self.matches("date")
+
+    @cached_property
+    def tells_time(self) -> bool:
+        """It tells of a date or of a span of time: "since", "a few weeks"."""
+        return self.tells_date or self.matches("span")
+
+    # --- names --------------------------------------------------------------------------------------------------
+
+    @cached_property
+    def possible_names(self) -> tuple[Word, ...]:
+        """Words with a capital that are no function words of its languages, those that open a sentence too."""
+        common = listed(self.lexicons, "stop_words", "function_words", "roles", "first_person")
+        return tuple(
+            word
+            for word in self.words
+            if word.capitalised and word.stem not in common and word.low.replace("'", "") not in common
+        )
+
+    @cached_property
+    def names_something(self) -> bool:
+        """It surely names a person, an organisation, a place or a product: a capital alone is not enough where a
+        sentence begins, where nouns have one, or where most words are in capitals."""
+        return bool(_ADDRESS.search(self.text)) or self.matches("name") or self._has_title or self._has_sure_name
+
+    @cached_property
+    def _has_title(self) -> bool:
+        titles = listed(lexicons_by_script(self.text), "title_words")
+        return any(
+            word.text in titles and following.capitalised and self.plain[word.end : following.start].strip(".") == " "
+            for word, following in zip(self.words, self.words[1:], strict=False)
+        )
+
+    @cached_property
+    def _has_sure_name(self) -> bool:
+        body = Reading(_HEADING.sub("", self.text)) if "#" in self.text else self
+        loud = sum(word.text.isupper() and len(word.text) > 1 for word in body.words) * 2 > len(body.words)
+        return not loud and any(body._is_name(at) for at in range(len(body.words)))
+
+    def _is_name(self, at: int) -> bool:
+        word = self.words[at]
+        if not word.capitalised:
+            return bool(_CAMEL_CASE.match(word.text))  # iPhone
+        if not self._may_be_name(word):
+            return False
+        if word.text.isupper() or _INNER_CAPITAL.match(word.text):
+            return True  # NASA, PostgreSQL
+        following = self.words[at + 1] if at + 1 < len(self.words) else None
+        beside = following is not None and self.plain[word.end : following.start] == " "
+        pair = beside and following is not None and following.capitalised and self._may_be_name(following)
+        if word.opens:
+            acts = beside and following is not None and following.low in listed(self.lexicons, "person_verbs")
+            return pair or acts or word.low.endswith("'s")
+        return pair or not any(one.entries.get("nouns_capitalised") for one in self.lexicons)
+
+    def _may_be_name(self, word: Word) -> bool:
+        listed_otherwise = listed(self.lexicons, "not_names", "days", "months")
+        return len(word.text) > 1 and word.stem not in listed_otherwise and word in self.possible_names
+
+    # --- what the wording tells -----------------------------------------------------------------------------------
+
+    @cached_property
+    def denies(self) -> bool:
+        """It has a negation."""
+        return bool(self.listed("negations")) or self.matches("negation")
+
+    @cached_property
+    def asks(self) -> bool:
+        """It ends with a question mark."""
+        return bool(_ASKS.search(self.text))
+
+    @cached_property
+    def is_question(self) -> bool:
+        """It ends with a question mark or begins with a question word."""
+        return self.asks or self.matches("question")
+
+    @cached_property
+    def first_person(self) -> float:
+        """In [0, 1]: how far it is told in the first person; 1 from one word in twenty."""
+        listed_forms = listed(self.lexicons, "first_person")
+        # As listed but for a first capital: "US" is no "us".
+        forms = listed_forms | {form[0].upper() + form[1:] for form in listed_forms}
+        mine = sum(
+            word.text.split("'", 1)[0] in forms and not self.plain[word.end : word.end + 1].isdigit()
+            for word in self.words
+        )
+        words = len(self.text.split())
+        return min(1.0, mine / words / FIRST_PERSON_DENSITY) if words else 0.0
+
+    @cached_property
+    def states_preference(self) -> bool:
+        """It says how the being is to behave, or what the person it serves wants always (spec L1, L2, ruling 15): in
+        the first person or about them, not in a question, and not in a line that is marked as an assistant's."""
+        if not (self.matches("preference") or self.matches("request")):
+            return False
+        spoken = [Reading(one, self.text) for one in sentences(_ASSISTANT_LINE.sub("", self.text))]
+        return any(
+            one.matches("request") if one.asks and not one.matches("oneself") else one.matches("preference")
+            for one in spoken
+        )
+
+    @cached_property
+    def caseless_runs(self) -> tuple[str, ...]:
+        """Its runs of letters of scripts without capitals, where names and negations look like other words."""
+        if self.text.isascii():
+            return ()
+        runs = groupby(self.plain, lambda sign: unicodedata.category(sign)[0] in "LM" and sign.lower() == sign.upper())
+        return tuple("".join(run) for caseless, run in runs if caseless)
+
+
+def number_value(number: str) -> str:
+    """1,000 and 1.000 are 1000; 3,5 and 3.5 are one number, and 7:30 is itself."""
+    grouped = re.fullmatch(r"\d{1,3}(?:[.,]\d{3})+", number)
+    return re.sub(r"[.,]", "", number) if grouped else number.replace(",", ".")
+
+
+def _han_value(run: str) -> str:
+    """三 is 3, 十二 is 12, 二〇二六 is 2026."""
+    if not any(sign in _HAN_UNITS for sign in run):
+        return "".join(str(_HAN_DIGITS[sign]) for sign in run)
+    total = digit = 0
+    for sign in run:
+        if sign in _HAN_UNITS:
+            total += (digit or 1) * _HAN_UNITS[sign]
+            digit = 0
+        else:
+            digit = _HAN_DIGITS[sign]
+    return str(total + digit)

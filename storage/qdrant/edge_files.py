@@ -1,0 +1,157 @@
+"""The files of an embedded index: a manifest of them, checked before the engine maps them, and copies.
+
+The engine maps files without looking: a truncated one ends the process with SIGBUS, a missing one can give an index
+that answers wrongly. So the names and sizes of all files are written down whenever the engine has flushed.
+
+What was observed of Qdrant Edge 0.9.0: between two flushes files only appear and grow, except that a full `wal/open-n`
+is renamed `closed-m` and another opened. A flush may drop `closed-*` and `tracker_journal.dat` and rewrites the small
+JSON files; the marker `flushing` stands while one runs, so that a process killed in it is not taken for damage.
+"""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+import shutil
+import zlib
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from madeleine.memory.errors import IndexNeedsRebuild
+
+_NAME = "index.json"
+_CHECKSUM_BELOW_BYTES = 64 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class Manifest:
+    """`files`: path relative to the generation → (bytes, CRC-32 of a small metadata file or None)."""
+
+    fingerprint: dict[str, Any]
+    generation: str
+    files: dict[str, tuple[int, int | None]]
+
+    @classmethod
+    def read(cls, directory: Path) -> Manifest:
+        """Raises `IndexNeedsRebuild`."""
+        try:
+            raw = json.loads((directory / _NAME).read_bytes())
+            files = {str(path): (int(size), checksum) for path, (size, checksum) in raw["files"].items()}
+            return cls(dict(raw["fingerprint"]), str(raw["generation"]), files)
+        except (OSError, ValueError, TypeError, KeyError, AttributeError) as error:
+            raise IndexNeedsRebuild(f"The index's list of files cannot be read: {error!r}") from error
+
+    @classmethod
+    def survey(cls, directory: Path, fingerprint: dict[str, Any], generation: str) -> Manifest:
+        root = directory / generation
+        files = {path: (size, _checksum(root / path, size)) for path, size in _sizes(root).items()}
+        return cls(fingerprint, generation, files)
+
+    @staticmethod
+    def exists(directory: Path) -> bool:
+        return (directory / _NAME).exists()
+
+    def write(self, directory: Path) -> None:
+        """Atomic and durable."""
+        text = json.dumps({"fingerprint": self.fingerprint, "generation": self.generation, "files": self.files})
+        temporary = directory / f"{_NAME}.new"
+        with temporary.open("w") as file:
+            file.write(text)
+            file.flush()
+            os.fsync(file.fileno())
+        temporary.replace(directory / _NAME)
+        _sync_directory(directory)
+
+    def damage(self, directory: Path, *, flushing: bool) -> str | None:
+        """What is wrong with the files on disk, if anything; `flushing` if the process died in a flush."""
+        root = directory / self.generation
+        present = _sizes(root)
+        for path, (size, checksum) in self.files.items():
+            if _is_wal_segment(path) or (flushing and _may_vanish(path)):
+                continue
+            if path not in present:
+                return f"{path} is missing"
+            if present[path] < size:
+                return f"{path} is truncated"
+            if flushing:
+                if path.endswith(".json") and not _is_json(root / path):
+                    return f"{path} is damaged"
+            elif checksum is not None and _checksum(root / path, present[path]) != checksum:
+                return f"{path} is damaged"
+        return None if flushing else self._wal_damage(present)
+
+    def _wal_damage(self, present: dict[str, int]) -> str | None:
+        # Segments are of one size and change their names as they fill, so they can be counted but not followed.
+        expected = [size for path, (size, _) in self.files.items() if _is_wal_segment(path)]
+        whole = [size for path, size in present.items() if _is_wal_segment(path) and size >= min(expected, default=0)]
+        return "the write-ahead log is incomplete" if len(whole) < len(expected) else None
+
+
+def _sizes(root: Path) -> dict[str, int]:
+    return {
+        (Path(folder) / name).relative_to(root).as_posix(): (Path(folder) / name).stat().st_size
+        for folder, _, names in os.walk(root)
+        for name in names
+    }
+
+
+def _is_wal_segment(path: str) -> bool:
+    return path.startswith(("wal/open-", "wal/closed-"))
+
+
+def _may_vanish(path: str) -> bool:
+    return path.startswith("wal/") or path.endswith("tracker_journal.dat")
+
+
+def _checksum(path: Path, size: int) -> int | None:
+    if size > _CHECKSUM_BELOW_BYTES or not path.name.endswith((".json", ".info", "first-index")):
+        return None
+    return zlib.crc32(path.read_bytes())
+
+
+def _is_json(path: Path) -> bool:
+    try:
+        json.loads(path.read_bytes())
+    except (OSError, ValueError):
+        return False
+    return True
+
+
+def _sync_directory(directory: Path) -> None:
+    if os.name == "nt":  # a directory cannot be opened there
+        return
+    descriptor = os.open(directory, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def copy_tree(source: Path, target: Path) -> None:
+    """Copy a directory of sparse files as sparse as it is: an index of 10,000 points spans 380 MB and fills 70."""
+    shutil.copytree(source, target, copy_function=_copy_sparse if hasattr(os, "SEEK_DATA") else shutil.copyfile)
+
+
+def _copy_sparse(source: str, target: str) -> None:
+    with Path(source).open("rb", buffering=0) as reader, Path(target).open("wb") as writer:
+        size = os.fstat(reader.fileno()).st_size
+        start = 0
+        while start < size:
+            try:
+                start = os.lseek(reader.fileno(), start, os.SEEK_DATA)
+            except OSError as error:
+                if error.errno == errno.ENXIO:  # nothing but a hole from here to the end
+                    break
+                raise
+            end = os.lseek(reader.fileno(), start, os.SEEK_HOLE)
+            reader.seek(start)
+            writer.seek(start)
+            while start < end:
+                part = reader.read(min(end - start, 1 << 20))
+                if not part:
+                    break
+                writer.write(part)
+                start += len(part)
+        writer.truncate(size)

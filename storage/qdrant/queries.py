@@ -1,0 +1,224 @@
+"""How a candidate query becomes two batches of engine queries, and their hits a candidate pool.
+
+Both adapters inherit these queries, so they rank alike; an adapter only runs a `PointQuery` on its engine.
+
+The first batch looks up the words, while the model may still be at work on the vector. The second looks up the vector's
+nearest neighbours, and the cosines of the points that the words have found. The two are fused here, by the engine's own
+formula.
+
+The engine returns a sum over terms; `CandidatePool` needs its parts. The weights are in the candidates' sparse vectors.
+BM25's score of a single term in a document is idf × weight, so a query for that term alone, with the best document's
+vector, gives the idf.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import NamedTuple, Protocol
+
+import numpy as np
+
+from madeleine.memory.candidates import CandidatePool, CandidateQuery, PendingVector, RankingFeatures
+from madeleine.memory.model import LIVING, BeingId, Category, MemoryId, Status, Vector
+from madeleine.memory.scope import Scope
+from madeleine.memory.text.folding import fold
+from madeleine.storage.qdrant import bm25
+from madeleine.storage.qdrant.schema import BEING, CATEGORY, LIVES_IN, RRF_K, RRF_WEIGHTS, STATUS, THEMES
+
+_NEAREST_EF = 128
+
+IdfByTerm = dict[int, float | None]
+"""IDF of terms over a being's memories; None for a term that no memory has."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class PointFilter:
+    """Conditions that all hold; an empty tuple and None are no condition. `keys`: point ids as numbers. `vector`: the
+    name of a vector that the point has."""
+
+    being: BeingId | None = None
+    statuses: tuple[Status, ...] = ()
+    categories: tuple[Category, ...] = ()
+    themes: tuple[str, ...] = ()
+    """The point has each of these."""
+    keys: Sequence[int] | None = None
+    vector: str | None = None
+
+    def fields(self) -> Iterator[tuple[str, tuple[str, ...]]]:
+        """(payload field, values of which the point has one)."""
+        living = self.being is not None and set(self.statuses) == set(LIVING)
+        if self.being is not None:
+            yield LIVES_IN if living else BEING, (self.being,)
+        if self.statuses and not living:
+            yield STATUS, self.statuses
+        if self.categories:
+            yield CATEGORY, self.categories
+        for theme in self.themes:
+            yield THEMES, (fold(theme),)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class PointQuery:
+    """A query by `vector`, or by `terms` of weight 1 each."""
+
+    where: PointFilter
+    limit: int
+    vector: Vector | None = None
+    terms: Sequence[int] = ()
+    corpus: PointFilter | None = None
+    """The points over which IDF is taken."""
+    exact: bool = False
+    ef: int | None = None
+    weights_of: Sequence[int] = ()
+    """Terms whose stored weights come with each hit."""
+    features: bool = False
+    known: Collection[int] = ()
+    """Keys of points whose hits need neither weights nor features."""
+
+
+class Hit(NamedTuple):
+    key: int
+    """The point's id; a UUID's own hash and comparison are Python code."""
+    id: MemoryId
+    score: float
+    weights: Sequence[float] = ()
+    features: RankingFeatures | None = None
+
+
+class SparseVector(Protocol):
+    """A sparse vector of either engine."""
+
+    @property
+    def indices(self) -> list[int]: ...
+
+    @property
+    def values(self) -> list[float]: ...
+
+
+def weights_in(vector: SparseVector | None, terms: Sequence[int]) -> list[float]:
+    """The weights of `terms` in a sparse vector, 0 for an absent term. Each property is read once, as Edge copies the
+    list at each reading."""
+    if vector is None or not frozenset(terms).intersection(indices := vector.indices):
+        return [0.0] * len(terms)
+    values = vector.values
+    return [values[indices.index(term)] if term in indices else 0.0 for term in terms]
+
+
+class HybridIndex(ABC):
+    """The queries of `memory.ports.Index`, over an engine that runs batches of point queries."""
+
+    @abstractmethod
+    async def _run(self, queries: Sequence[PointQuery]) -> list[list[Hit]]:
+        """The hits of each query, best first. Raises `IndexUnavailable`."""
+
+    @abstractmethod
+    async def _count_documents(self, scope: Scope) -> int:
+        """Memories of the being that have words."""
+
+    @abstractmethod
+    def _known_idf(self, scope: Scope) -> IdfByTerm:
+        """IDFs that may be reused; those that are looked up are added."""
+
+    async def nearest(
+        self, scope: Scope, vector: Vector, *, limit: int, statuses: Sequence[Status]
+    ) -> list[tuple[MemoryId, float]]:
+        where = PointFilter(being=scope.being_id, statuses=tuple(statuses))
+        [hits] = await self._run([PointQuery(where=where, limit=limit, vector=vector, ef=_NEAREST_EF)])
+        return [(hit.id, hit.score) for hit in hits]
+
+    async def idf(self, scope: Scope, words: Sequence[str]) -> list[float]:
+        """The greatest IDF of each word's terms; 0 for a word without terms."""
+        terms = [bm25.query_terms(word) for word in words]
+        known = self._known_idf(scope)
+        await self._run_and_learn(known, scope, [term for of_word in terms for term in of_word])
+        return [max(await self._idf_of(known, scope, of_word), default=0.0) for of_word in terms]
+
+    async def candidates(self, scope: Scope, query: CandidateQuery, vector: PendingVector) -> CandidatePool:
+        terms = bm25.query_terms(query.words)
+        known = self._known_idf(scope)
+        hits, cosines = await self._search(scope, query, vector, terms, known)
+        # A bridge joins the end of one word to the beginning of the next: that no memory holds it says nothing about
+        # the words, and must not make the query look like one about something else.
+        bridges = bm25.bridge_terms(query.words)
+        counted = [at for at, term in enumerate(terms) if term not in bridges or known[term] is not None]
+        counted_terms = [terms[at] for at in counted]
+        weights = [[hit.weights[at] for at in counted] for hit in hits]
+        numbers = bm25.number_terms(query.words)
+        return CandidatePool(
+            ids=tuple(hit.id for hit in hits),
+            features=tuple(hit.features for hit in hits if hit.features is not None),
+            cosine=np.asarray([cosines.get(hit.key, 0.0) for hit in hits], np.float32),
+            weights=np.asarray(weights, np.float32).reshape(len(hits), len(counted)),
+            idf=np.asarray(await self._idf_of(known, scope, counted_terms), np.float32),
+            numbers=np.asarray([term in numbers for term in counted_terms], np.bool_),
+        )
+
+    async def _search(
+        self, scope: Scope, query: CandidateQuery, vector: PendingVector, terms: Sequence[int], known: IdfByTerm
+    ) -> tuple[list[Hit], dict[int, float]]:
+        """The fused hits of both channels, and the cosine of each that has a vector. Adds to `known`."""
+        mine = PointFilter(being=scope.being_id)
+        where = replace(mine, statuses=query.statuses, categories=query.categories, themes=query.themes)
+        by_words = PointQuery(
+            where=where, limit=query.sparse_limit, terms=terms, corpus=mine, weights_of=terms, features=True
+        )
+        [sparse_hits] = await self._run_and_learn(known, scope, terms, by_words) if terms else [[]]
+        if (query_vector := await vector()) is None:
+            return _fused([], sparse_hits), {}
+        sparse_keys = [hit.key for hit in sparse_hits]
+        queries = [
+            PointQuery(
+                where=where,
+                limit=query.dense_limit,
+                vector=query_vector,
+                ef=2 * query.dense_limit,
+                weights_of=terms,
+                features=True,
+                known=frozenset(sparse_keys),
+            )
+        ]
+        if sparse_keys:
+            of_sparse = PointFilter(keys=sparse_keys)
+            queries.append(PointQuery(where=of_sparse, limit=len(sparse_keys), vector=query_vector, exact=True))
+        dense_hits, *more = await self._run(queries)
+        cosines = {hit.key: hit.score for hits in (dense_hits, *more) for hit in hits}
+        return _fused(dense_hits, sparse_hits), cosines
+
+    async def _run_and_learn(
+        self, known: IdfByTerm, scope: Scope, terms: Sequence[int], *queries: PointQuery
+    ) -> list[list[Hit]]:
+        """The hits of `queries`; in the same batch the IDFs of new `terms` are looked up, each by its best document."""
+        mine = PointFilter(being=scope.being_id)
+        lookups = {
+            term: PointQuery(where=mine, limit=1, terms=[term], corpus=mine, weights_of=[term])
+            for term in terms
+            if term not in known
+        }
+        if not queries and not lookups:
+            return []
+        hits = await self._run([*queries, *lookups.values()])
+        for term, best in zip(lookups, hits[len(queries) :], strict=True):
+            known[term] = best[0].score / best[0].weights[0] if best else None
+        return hits[: len(queries)]
+
+    async def _idf_of(self, known: IdfByTerm, scope: Scope, terms: Sequence[int]) -> list[float]:
+        """A term that no memory has gets the IDF of document frequency 0."""
+        idfs = [known[term] for term in terms]
+        absent = 0.0 if None not in idfs else math.log(1 + (await self._count_documents(scope) + 0.5) / 0.5)
+        return [absent if idf is None else idf for idf in idfs]
+
+
+def _fused(dense_hits: Sequence[Hit], sparse_hits: Sequence[Hit]) -> list[Hit]:
+    """Weighted RRF as Qdrant has it (`schema.RRF_WEIGHTS`). Equals are in the order of their ids, in a channel too,
+    where an engine gives them in any."""
+    scores: dict[int, float] = {}
+    hits: dict[int, Hit] = {}
+    for channel, weight in zip((dense_hits, sparse_hits), RRF_WEIGHTS, strict=True):
+        best_first = sorted(channel, key=lambda hit: (-round(hit.score, 6), hit.key))
+        for position, hit in enumerate(best_first):
+            scores[hit.key] = scores.get(hit.key, 0.0) + 1 / ((position + 1) / weight + RRF_K - 1)
+            hits[hit.key] = hit
+    return [hits[key] for key in sorted(scores, key=lambda key: (-scores[key], key))]

@@ -1,0 +1,43 @@
+"""What a patrol needs of the ledger (spec P6; rulings 10 and 11)."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager
+from datetime import datetime
+
+from madeleine.memory.model import ContentHash, ModelName, Note, RunId, Vector
+from madeleine.memory.patrol_records import RunState, StoredDecisionRequest, UndoResult
+from madeleine.memory.scope import Scope
+from madeleine.storage.sql.conversations import notes
+from madeleine.storage.sql.memories import embeddings
+from madeleine.storage.sql.patrols import offers, undo
+from madeleine.storage.sql.patrols.patrol import SqlPatrol, SqlPatrolReads
+from madeleine.storage.sql.patrols.runs import RunRepository
+
+
+class PatrolRepository(RunRepository):
+    """`PatrolLedger`."""
+
+    async def unread_notes(self, scope: Scope, *, type: str) -> list[Note]:
+        return await notes.unread(self._database, scope, type)
+
+    async def vectors(self, model: ModelName, hashes: Sequence[ContentHash]) -> dict[ContentHash, Vector]:
+        return await embeddings.by_hashes(self._database, model, hashes)
+
+    async def add_vectors(self, model: ModelName, vectors: Mapping[ContentHash, Vector]) -> None:
+        await embeddings.add(self._database, model, vectors)
+
+    @asynccontextmanager
+    async def patrol(self, scope: Scope) -> AsyncIterator[SqlPatrol]:
+        async with self._database.transaction(grows=True) as transaction:
+            yield SqlPatrol(transaction, scope)
+
+    def patrol_reads(self, scope: Scope) -> SqlPatrolReads:
+        return SqlPatrolReads(self._database, scope)
+
+    async def store_requests(self, scope: Scope, offered: Sequence[StoredDecisionRequest], *, at: datetime) -> None:
+        await offers.keep(self._database, scope, offered, at)
+
+    async def undo(self, scope: Scope, run: RunId, *, at: datetime, state: RunState = "undone") -> UndoResult:
+        return await undo.undo(self._database, scope, run, at=at, state=state)

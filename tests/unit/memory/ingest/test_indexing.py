@@ -1,0 +1,60 @@
+"""spec P4, L2, L4, ruling 8: what the index is told of a memory."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from madeleine.inference.scripts import latin_share
+from madeleine.memory.ingest.indexing import index_points
+from madeleine.memory.rules.prompting.memory_block import memory_line
+from tests.doubles import WordEmbedder, a_memory
+
+
+class LatinEmbedder(WordEmbedder):
+    """Reads Latin letters only."""
+
+    def coverage(self, text: str) -> float:
+        return latin_share(text)
+
+
+@pytest.mark.parametrize(
+    ("action", "legible"),
+    [
+        ("We ate sushi in the rain", True),
+        ("東京で寿司を食べました", False),
+        ("Sushi 寿司を食べ", True),
+        ("Sushi 寿司を食べた", False),
+        ("12:30", True),
+    ],
+)
+async def test_a_text_that_the_model_cannot_read_has_words_and_no_vector(action: str, legible: bool) -> None:
+    """ruling 8: half of the letters must be legible, or the vector lies close to everything."""
+    embedder, memory = LatinEmbedder(), a_memory(action)
+    cached = embedder.vector(action)
+    [point] = await index_points([memory], {memory.content_hash: cached}, embedder)
+    assert point.memory == memory
+    assert action in point.words
+    assert (point.vector is not None) is legible
+    if point.vector is not None:
+        assert np.array_equal(point.vector, cached)
+
+
+async def test_each_memory_has_its_own_vector_and_none_before_it_is_embedded() -> None:
+    """spec T5"""
+    embedder = LatinEmbedder()
+    one, waiting, other = a_memory("Played the violin"), a_memory("Lit a lantern"), a_memory("Ate saffron")
+    vectors = {memory.content_hash: embedder.vector(memory.embed_text) for memory in (other, one)}
+    points = await index_points([one, waiting, other], vectors, embedder)
+    assert [point.memory for point in points] == [one, waiting, other]
+    assert [point.vector is vectors.get(point.memory.content_hash) for point in points] == [True] * 3
+    assert points[1].vector is None
+
+
+async def test_tokens_are_those_of_the_line_in_a_prompt_and_of_what_else_a_recall_may_say() -> None:
+    """spec L2, L4: a budget is spent on what is said of a memory, not on what is embedded or searched."""
+    fact = a_memory("The lantern hangs in the old orchard", when=("2026-02-27",), setting="garden", category="semantic")
+    felt = a_memory("Lit a lantern", when=("2026-02-27",), feeling="calm and glad", lesson="bring matches")
+    points = await index_points([fact, felt], {}, WordEmbedder())
+    assert memory_line(felt) == "[EPISODIC] 2026-02-27: Lit a lantern"
+    assert [point.tokens for point in points] == [8, 7 + 3 + 2]

@@ -1,0 +1,81 @@
+"""spec L2: what an answer says, which is what its budget is spent on."""
+
+from __future__ import annotations
+
+import re
+from random import Random
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from madeleine.memory.model import DatedAction, Memory
+from madeleine.memory.rules.prompting.answer_formats import LIST_FORMAT, PROMPT_FORMAT, AnswerFormat, fragments_format
+from madeleine.memory.rules.prompting.memory_block import recallable_text
+from tests.doubles import a_memory
+
+TEXTS = st.text(st.sampled_from("ab <>/&'\n港memoryrecall"), max_size=20)
+MEMORIES = st.lists(
+    st.builds(
+        a_memory,
+        st.text(st.sampled_from("ab <>/"), min_size=1, max_size=20),
+        feeling=TEXTS,
+        lesson=TEXTS,
+        when=st.lists(st.builds(DatedAction, st.just("2026-01-02"), TEXTS), max_size=3).map(tuple),
+    ),
+    max_size=5,
+)
+FORMATS = st.sampled_from([LIST_FORMAT, PROMPT_FORMAT, fragments_format(Random(1))])
+
+
+def tokens(text: str) -> int:
+    """Words and signs one by one."""
+    return len(re.findall(r"\w+|[^\w\s]", text))
+
+
+FED = a_memory("We ate.", feeling="warm", lesson="cook more", when=("2026-02-01", DatedAction("2026-02-02", "rest")))
+TIRED = a_memory("We slept.", category="semantic")
+
+
+def test_a_list_says_text_feeling_lesson_and_timeline() -> None:
+    assert LIST_FORMAT.render([FED, TIRED]) == "We ate.\nwarm\ncook more\n2026-02-02: rest\nWe slept."
+
+
+def test_a_prompt_says_a_line_each_between_its_tags() -> None:
+    assert (
+        PROMPT_FORMAT.render([FED, TIRED])
+        == "<memory>\n[EPISODIC] 2026-02-01: We ate.\n[SEMANTIC] We slept.\n</memory>"
+    )
+
+
+def test_fragments_are_shuffled_in_their_tag_and_what_is_counted_is_what_is_said() -> None:
+    said = fragments_format(Random(3)).render([FED, TIRED])
+    assert sorted(said.removeprefix("<recall>").removesuffix("</recall>").split(" / ")) == [
+        "We ate.",
+        "We slept.",
+        "warm",
+    ]
+
+
+def test_nothing_says_nothing() -> None:
+    assert [
+        answer_format.render([]) for answer_format in (LIST_FORMAT, PROMPT_FORMAT, fragments_format(Random(1)))
+    ] == ["", "", ""]
+
+
+@given(MEMORIES, FORMATS)
+def test_frame_and_parts_have_as_many_tokens_as_the_whole_or_more(
+    memories: list[Memory], answer_format: AnswerFormat
+) -> None:
+    """But for a sign that only the neighbour's words make a tag, and that is then written out in 3 tokens for 1."""
+    whole = answer_format.render(memories)
+    parts = tokens(answer_format.tags) + sum(tokens(answer_format.render_entry(memory)) for memory in memories)
+    seams = 2 * whole.count("&lt;")
+    assert tokens(whole) <= parts + seams
+
+
+@given(MEMORIES, FORMATS)
+def test_what_the_index_counts_is_no_less_than_any_way_of_saying(
+    memories: list[Memory], answer_format: AnswerFormat
+) -> None:
+    for memory in memories:
+        assert tokens(answer_format.render_entry(memory)) <= tokens(recallable_text(memory)) + 2

@@ -1,0 +1,89 @@
+"""Every statement compiles for SQLite and for PostgreSQL; what differs stands in the dialect module alone."""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+import re
+from collections.abc import Iterator
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+import pytest
+from sqlalchemy import ClauseElement, Executable, Table
+from sqlalchemy.dialects import postgresql, sqlite
+from sqlalchemy.schema import CreateIndex, CreateTable
+
+from madeleine.storage import sql
+from madeleine.storage.sql.database.tables import metadata
+from madeleine.storage.sql.patrols import undo_fields
+from madeleine.storage.sql.patrols.journal import KINDS
+from madeleine.storage.sql.search import chat, memories, notes, tagged
+from madeleine.storage.sql.search.asked import Shape
+
+DIALECTS = {"sqlite": sqlite.dialect(paramstyle="named"), "postgresql": postgresql.dialect()}  # type: ignore[no-untyped-call]
+ROOT = Path(sql.__file__).parent
+ITS_OWN_SQL = {"database/dialect.py", "database/engine.py", "database/schema.py", "database/failures.py"}
+SQLITE_ONLY = re.compile(r"sqlite|json_each|json_extract|json_set|INSERT OR|PRAGMA|rowid|GLOB|\btext\(\"|\.op\(")
+
+
+def modules() -> Iterator[Any]:
+    for module in pkgutil.walk_packages(sql.__path__, "madeleine.storage.sql."):
+        if ".migrations" not in module.name:
+            yield importlib.import_module(module.name)
+
+
+def statements() -> dict[str, ClauseElement]:
+    """Those that are made when a module is imported, and those that are made for a query."""
+    found: dict[str, ClauseElement] = {}
+    for module in modules():
+        for name, value in vars(module).items():
+            for place, one in enumerate(value if isinstance(value, tuple | list) else [value]):
+                if isinstance(one, ClauseElement) and isinstance(one, Executable) and not isinstance(one, Table):
+                    found[f"{module.__name__.removeprefix('madeleine.storage.sql.')}.{name}.{place}"] = one
+    shapes = [Shape(2, all_terms, 1, *flags) for all_terms, *flags in product((True, False), repeat=4)]
+    for shape in shapes:
+        found[f"search.memories.{shape}"] = memories._statement(shape)
+        for source in ("memories", "chat", "notes"):
+            found[f"search.tagged.{source}.{shape}"] = tagged._statement(source, shape, 2, 1)
+    found |= {f"search.{m.__name__}": m._statement(2, True) for m in (chat, notes)}
+    found["search.tagged.beside"] = tagged._beside(2)
+    for kind in KINDS:
+        found |= {f"undo.{kind}.{make.__name__}": make(kind) for make in (undo_fields._removal, undo_fields._return)}
+        found[f"undo.{kind}.change"] = undo_fields._change(kind, KINDS[kind][2])
+    return found
+
+
+@pytest.mark.parametrize("dialect", DIALECTS)
+def test_every_statement_compiles(dialect: str) -> None:
+    found = statements()
+    assert len(found) > 150
+    for name, statement in found.items():
+        compiled = str(statement.compile(dialect=DIALECTS[dialect]))
+        assert compiled, name
+        if dialect == "postgresql":
+            assert not re.search(r"\b(json_each|instr|json_extract|json_set)\(", compiled), name
+
+
+@pytest.mark.parametrize("dialect", DIALECTS)
+def test_every_table_and_index_compiles(dialect: str) -> None:
+    for table in metadata.tables.values():
+        assert str(CreateTable(table).compile(dialect=DIALECTS[dialect]))
+        for index in table.indexes:
+            assert str(CreateIndex(index).compile(dialect=DIALECTS[dialect]))
+
+
+def test_only_the_dialect_the_engine_and_the_schema_hold_sqlite_s_own_sql() -> None:
+    found = {
+        path.relative_to(ROOT).as_posix(): match.group()
+        for path in ROOT.rglob("*.py")
+        if "migrations" not in path.parts and (match := SQLITE_ONLY.search(_code(path.read_text())))
+    }
+    assert set(found) <= ITS_OWN_SQL, found
+
+
+def _code(source: str) -> str:
+    """Without docstrings, comments and the tables' option for SQLite."""
+    without_docs = re.sub(r'"""[\s\S]*?"""', "", source)
+    return re.sub(r"#.*|sqlite_autoincrement=True|json_(items|field|with_field|without_field)", "", without_docs)

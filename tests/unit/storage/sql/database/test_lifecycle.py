@@ -1,0 +1,51 @@
+"""Each table says how it is erased and how it is restored (rulings 11 and 25)."""
+
+from __future__ import annotations
+
+import importlib
+
+import pytest
+from sqlalchemy import Table
+
+from madeleine.storage.sql.database import patrol_tables
+from madeleine.storage.sql.database.lifecycle import (
+    ClearReference,
+    DeleteRows,
+    DeleteWithMemory,
+    EraseListing,
+    Journal,
+    KeepRows,
+    NotRestored,
+    Redact,
+)
+from madeleine.storage.sql.database.tables import metadata
+
+TABLES = [*metadata.tables.values(), patrol_tables.diary]
+REFERENCES = {"memory_id", "resembles", "absorbed_into", "compressed_into", "sources", "think_sources"}
+"""Columns that name memories."""
+
+
+@pytest.mark.parametrize("table", TABLES, ids=lambda table: table.name)
+def test_a_table_says_how_it_is_erased_and_restored(table: Table) -> None:
+    assert table.info["erasure"]
+    assert table.info["restoration"]
+    columns = set(table.columns.keys())
+    for one in (*table.info["erasure"], *table.info["restoration"]):
+        match one:
+            case DeleteRows() | ClearReference() | DeleteWithMemory():
+                assert one.column in columns
+            case EraseListing():
+                assert {one.column, *one.values} <= columns
+            case Journal():
+                assert {one.key, *one.columns} <= columns
+            case Redact():
+                module, name = one.function.rsplit(".", 1)
+                assert callable(getattr(importlib.import_module(f"madeleine.storage.sql.{module}"), name))
+            case KeepRows() | NotRestored():
+                assert one.reason
+
+
+@pytest.mark.parametrize("table", TABLES, ids=lambda table: table.name)
+def test_a_table_that_names_memories_does_not_keep_its_rows(table: Table) -> None:
+    if REFERENCES.intersection(table.columns.keys()) and table.name != "forgotten":
+        assert not any(isinstance(one, KeepRows) for one in table.info["erasure"])
