@@ -157,7 +157,7 @@ async def test_over_http_the_being_is_the_tokens_and_no_other_is_read(tmp_path: 
         async with server.connected(reader, era=era, sse=sse) as client:
             assert "Warm" in str(await prompt(client, message=MESSAGE))
             assert "Router" in await read(client, adas["snapshot"])
-            assert "only read" in await refused(client, "profile", {})
+            assert "read-only" in await refused(client, "profile", {})
 
 
 async def test_a_server_that_only_reads_gives_a_context_and_leaves_no_trace(tmp_path: Path) -> None:
@@ -203,7 +203,7 @@ PROFILE_CALLS: list[tuple[dict[str, Any], str]] = [
     ({"action": "set", "kind": "soul", "name": "legs", "value": "two"}, "no part 'legs'"),
     (
         {"action": "set", "kind": "map", "name": "a", "value": "x" * 8_001},
-        "value: has 8,001 characters, at most 8,000 are taken; shorten it.",
+        "value: has 8,001 characters, at most 8,000 are accepted; shorten it.",
     ),
     ({"action": "done", "kind": "map", "name": "Kitchen"}, "done is for notes"),
     ({"action": "done", "kind": "notes", "name": "nobody"}, "no note"),
