@@ -32,8 +32,8 @@ from madeleine.memory.watch.observe import Observe
 from madeleine.memory.watch.remember import Remember
 from madeleine.memory.watch.similar import SimilarMemories
 from madeleine.memory.watch.thread import MemoryThread, ThreadConfig
-from madeleine.patrol.round import PatrolConfig
-from madeleine.patrol.run import News, Patrol
+from madeleine.patrol.context import PatrolConfig, PatrolServices
+from madeleine.patrol.run import Patrol, PatrolEvent
 from madeleine.server.settings.settings import Settings
 from madeleine.server.wiring.clocks import local_day, today, utc_now
 from madeleine.server.wiring.recall_config import recall_config
@@ -51,7 +51,7 @@ def build_use_cases(
     keeper: IndexKeeper,
     scrubber: Scrubber,
     on_write: Callable[[], None],
-    on_patrol_event: Callable[[News], None] | None,
+    on_patrol_event: Callable[[PatrolEvent], None] | None,
 ) -> tuple[UseCases, MemoryThread]:
     """`on_write` is called when the index has to catch up with the ledger."""
     redact = redaction(settings)
@@ -72,6 +72,11 @@ def build_use_cases(
         settle=timedelta(seconds=settings.thread_settle_seconds),
         token_budget=settings.thread_token_budget,
         records=settings.thread_records,
+    )
+    patrol_config = PatrolConfig(
+        token_budget=settings.patrol_token_budget,
+        step_seconds=settings.patrol_step_seconds,
+        compression_threshold=settings.compression_threshold,
     )
     thread = MemoryThread(ledger.conversations, ledger.costs, similar, remember, now=utc_now, config=thread_config)
     update = UpdateMemory(ledger.revisions, index, embedder, write_lock, now=utc_now, wrote=on_write, redact=redact)
@@ -106,22 +111,20 @@ def build_use_cases(
         search=Search(ledger.search, ledger.activations, by_message=by_message, now=utc_now),
         browse=BrowseMemories(ledger.browsing, ledger.activations, now=utc_now),
         patrol=Patrol(
-            ledger.patrols,
-            index,
-            embedder,
-            ledger.activations,
-            now=utc_now,
-            wrote=catch_up,
-            removed=remove_from_index,
-            redact=redact,
-            config=PatrolConfig(
-                token_budget=settings.patrol_token_budget,
-                step_seconds=settings.patrol_step_seconds,
-                compression_threshold=settings.compression_threshold,
+            PatrolServices(
+                ledger=ledger.patrols,
+                words=index,
+                embedder=embedder,
+                now=utc_now,
+                today=today,
+                redact=redact,
+                config=patrol_config,
+                write_lock=write_lock,
             ),
-            news=on_patrol_event,
-            turn=write_lock,
-            today=today,
+            ledger.activations,
+            update_index=catch_up,
+            on_removed=remove_from_index,
+            on_event=on_patrol_event,
         ),
         audit=Audit(ledger.activations, now=utc_now),
         observe=Observe(
