@@ -8,9 +8,9 @@ from pydantic import Field
 
 from madeleine.memory.errors import InvalidInput
 from madeleine.memory.model import RunId
-from madeleine.patrol.deciding.decision import Decision
+from madeleine.patrol.deciding.answers import Decision
+from madeleine.patrol.pipeline import PatrolProgress
 from madeleine.patrol.report import STEPS, SYMBOLS, StepName
-from madeleine.patrol.walk import Progress
 from madeleine.tools.arguments import Arguments, Short
 from madeleine.tools.tool import Call, Tool, answer_schema
 
@@ -27,7 +27,7 @@ async def run(call: Call, arguments: RunPatrolArguments) -> dict[str, Any]:
     if given & {"decisions", "undo"} and len(given) > 1:
         raise InvalidInput("Nothing was done. decisions and undo each stand alone: leave out the other arguments.")
 
-    def report_progress(progress: Progress) -> None:
+    def report_progress(progress: PatrolProgress) -> None:
         part = f": {progress.part} of {progress.parts}" if progress.parts else ""
         done = progress.done + (progress.part / progress.parts if progress.parts else 0)
         call.progress(done, progress.total, f"{SYMBOLS[progress.step]} {progress.step}{part}")
@@ -37,9 +37,13 @@ async def run(call: Call, arguments: RunPatrolArguments) -> dict[str, Any]:
         undone = await patrol.undo(call.scope, RunId(arguments.undo))
         return {"run_id": arguments.undo, "undone": dict(undone.counts), "steps": [], "pending": []}
     if arguments.decisions is not None:
-        return (await patrol.decide(call.scope, arguments.decisions, progress=report_progress)).as_json()
+        return (await patrol.decide(call.scope, arguments.decisions)).as_json()
     report = await patrol(
-        call.scope, steps=arguments.steps, dry_run=arguments.dry_run, language=call.language, progress=report_progress
+        call.scope,
+        steps=arguments.steps,
+        dry_run=arguments.dry_run,
+        language=call.language,
+        on_progress=report_progress,
     )
     return report.as_json()
 

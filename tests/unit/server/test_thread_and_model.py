@@ -89,9 +89,9 @@ async def test_a_hostile_answer_stores_nothing(templates: Path, tmp_path: Path) 
             await model.aclose()
             assert (await told(home), home.waits()) == ([], [])
     assert result.counts["dropped"] == 1
-    first, second = (asked.text.splitlines() for asked in stub.asked)
-    assert len(first) == 2, "no message leaves its line"
-    assert "swordfish" in second[-1], "told once what was wrong with it"
+    first, second = stub.asked
+    assert len(first.text.splitlines()) == 2, "no message leaves its line"
+    assert "swordfish" in second.turns[-1][1], "told once what was wrong with it"
 
 
 async def told(home: Talks) -> list[str]:
