@@ -1,31 +1,30 @@
-"""A program's connection to the memory: its tools over MCP, and the live events of its host."""
+"""A program's connection to the host: its tools over MCP, and the live events of its patrols.
+
+Hand-made, as `tool_calls` is: the SDK's client takes a second to import, and its task groups wrap the caller's errors.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import json
 import socket
-from collections.abc import AsyncIterator, Mapping
-from contextlib import asynccontextmanager, closing
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from contextlib import asynccontextmanager, closing, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
-from madeleine.memory.errors import ConnectionLost, MadeleineError, ServerError, StorageBusy
+from madeleine.memory.errors import ConnectionLost, ServerError, StorageBusy
 from madeleine.server import __version__
 from madeleine.server.attach.connector import HostConnector, Link, connect_to_host, query_host
 from madeleine.server.attach.handshake import HostRequest, NoHost
-from madeleine.server.attach.tool_calls import structured_answer
-from madeleine.server.mcp.lines import SocketWriter, line_transport, read_lines
-
-if TYPE_CHECKING:
-    from mcp.client._transport import Transport
-    from mcp.client.client import Client
-    from mcp.shared.dispatcher import ProgressFnT
-    from mcp.shared.exceptions import MCPError
+from madeleine.server.attach.lines import read_lines
+from madeleine.server.attach.tool_calls import PROTOCOL_VERSION, structured_answer
 
 TRIES = 3
 """One host may go and the next one come between two requests."""
-LOST = "The memory's process went away before it answered"
+
+OnProgress = Callable[[float, float | None, str | None], Awaitable[None]]
+"""(done, total, message)."""
 
 
 class PatrolsNotWatchable(StorageBusy):
@@ -38,45 +37,114 @@ class PatrolsNotWatchable(StorageBusy):
         )
 
 
-class ToolClient:
-    """Calls tools and returns their structured answers. Calls may run at the same time."""
+class ToolClient(Protocol):
+    async def __call__(
+        self, tool: str, arguments: Mapping[str, Any], *, on_progress: OnProgress | None = None
+    ) -> dict[str, Any]:
+        """The structured answer. Calls may run at the same time.
 
-    def __init__(self, client: Client, *, when_lost: str) -> None:
+        Raises the `MadeleineError` that the tool answered with, `ConnectionLost`, `ServerUnavailable`."""
+        ...
+
+
+class HostClient:
+    """`ToolClient` over a connection to the host."""
+
+    def __init__(self, writer: asyncio.StreamWriter, *, when_lost: str) -> None:
         """`when_lost`: the next step for the person if the connection breaks."""
-        self._client = client
+        self._writer = writer
         self._when_lost = when_lost
+        self._received: dict[int, asyncio.Queue[dict[str, Any] | None]] = {}
+        """By request id: progress, then the answer; None if the connection is lost."""
+        self._count = 0
+        self._lost = False
 
     async def __call__(
-        self, tool: str, arguments: Mapping[str, Any], *, on_progress: ProgressFnT | None = None
+        self, tool: str, arguments: Mapping[str, Any], *, on_progress: OnProgress | None = None
     ) -> dict[str, Any]:
-        """The structured answer. Raises the `MadeleineError` that the tool answered with, `ConnectionLost`."""
-        from mcp.shared.exceptions import MCPError
-        from mcp_types import CallToolRequest, CallToolRequestParams, CallToolResult
-
-        request = CallToolRequest(params=CallToolRequestParams(name=tool, arguments=dict(arguments)))
-        try:
-            # Not `call_tool`: it lists all tools again after each call of one that is not listed.
-            result = await self._client.session.send_request(request, CallToolResult, progress_callback=on_progress)
-        except MCPError as error:
-            raise self._translated(error) from error
-        return structured_answer(result.model_dump(by_alias=True, mode="json"))
+        params = {"name": tool, "arguments": arguments}
+        return structured_answer(await self._request("tools/call", params, on_progress))
 
     async def input_schema(self, tool: str) -> Mapping[str, Any] | None:
         """The JSON schema of a tool's arguments; None if this connection does not list the tool."""
-        from mcp.shared.exceptions import MCPError
+        listed: list[dict[str, Any]] = (await self._request("tools/list", {}))["tools"]
+        return next((each["inputSchema"] for each in listed if each["name"] == tool), None)
 
+    async def initialize(self, name: str) -> None:
+        """The handshake of all versions: a host that is older than this program takes part in it as well."""
+        client = {"name": name, "version": __version__}
+        params = {"protocolVersion": PROTOCOL_VERSION, "capabilities": {}, "clientInfo": client}
+        await self._request("initialize", params)
+        await self._send(method="notifications/initialized")
+
+    async def receive(self, reader: asyncio.StreamReader) -> None:
+        """Hand each message to the request that it belongs to, until the host hangs up."""
         try:
-            listed = await self._client.list_tools()
-        except MCPError as error:
-            raise self._translated(error) from error
-        return next((each.input_schema for each in listed.tools if each.name == tool), None)
+            async for line in read_lines(reader):
+                message = json.loads(line or b"{}")
+                if (received := self._received.get(_request_id(message))) is not None:
+                    received.put_nowait(message)
+        except (OSError, ValueError):
+            pass
+        finally:
+            self._lost = True
+            for received in self._received.values():
+                received.put_nowait(None)
 
-    def _translated(self, error: MCPError) -> MadeleineError:
-        from mcp_types import CONNECTION_CLOSED, REQUEST_TIMEOUT
+    async def _request(
+        self, method: str, params: Mapping[str, Any], on_progress: OnProgress | None = None
+    ) -> dict[str, Any]:
+        self._count += 1
+        id_ = self._count
+        received = self._received[id_] = asyncio.Queue()
+        token = {"_meta": {"progressToken": id_}} if on_progress else {}
+        try:
+            await self._send(id=id_, method=method, params={**params, **token})
+            while (message := await received.get()) is not None:
+                if "method" not in message:
+                    return result_of(message)
+                if on_progress:
+                    await report_progress(message, on_progress)
+            raise self._connection_lost()
+        except asyncio.CancelledError:
+            self._write(method="notifications/cancelled", params={"requestId": id_})
+            raise
+        finally:
+            del self._received[id_]
 
-        if error.error.code in (CONNECTION_CLOSED, REQUEST_TIMEOUT):
-            return ConnectionLost(f"{LOST} ({error.error.message}). {self._when_lost}")
-        return ServerError(error.error.message)
+    async def _send(self, **message: Any) -> None:
+        if self._lost:
+            raise self._connection_lost()
+        self._write(**message)
+        try:
+            await self._writer.drain()
+        except OSError as error:
+            raise self._connection_lost() from error
+
+    def _write(self, **message: Any) -> None:
+        self._writer.write(json.dumps({"jsonrpc": "2.0"} | message).encode() + b"\n")
+
+    def _connection_lost(self) -> ConnectionLost:
+        return ConnectionLost(f"The memory's process went away before it answered. {self._when_lost}")
+
+
+def result_of(answer: Mapping[str, Any]) -> dict[str, Any]:
+    """The result of a JSON-RPC answer. Raises `ServerError`."""
+    if "error" in answer:
+        raise ServerError(str(answer["error"].get("message")))
+    result: dict[str, Any] = answer["result"]
+    return result
+
+
+async def report_progress(notification: Mapping[str, Any], on_progress: OnProgress) -> None:
+    params = notification["params"]
+    await on_progress(params["progress"], params.get("total"), params.get("message"))
+
+
+def _request_id(message: Mapping[str, Any]) -> Any:
+    if message.get("method") == "notifications/progress":
+        return message["params"]["progressToken"]
+    return None if "method" in message else message.get("id")
 
 
 @asynccontextmanager
@@ -87,31 +155,19 @@ async def host_client(
     name: str,
     *,
     when_lost: str = "Connect again.",
-) -> AsyncIterator[ToolClient]:
-    """Connect, starting a host if there is none. `settings` as in `HostRequest`. Raises `HostRefused`."""
+) -> AsyncIterator[HostClient]:
+    """Connect, starting a host if there is none. `settings` as in `HostRequest`. Raises `ServerUnavailable`."""
     link = await _connect(data_dir, environment, HostRequest(version=__version__, settings=settings))
     async with _streams(link) as (reader, writer):
-        transport = line_transport(reader, SocketWriter(writer))
-        # The handshake of all versions: a host that is older than this program takes part in it as well.
-        async with tool_client(transport, name, mode="legacy", when_lost=when_lost) as call:
-            yield call
-
-
-@asynccontextmanager
-async def tool_client(transport: Transport, name: str, *, mode: str, when_lost: str) -> AsyncIterator[ToolClient]:
-    """A client that calls itself `name`. `mode` as in the SDK's `Client`."""
-    from mcp.client.client import Client
-    from mcp_types import Implementation
-
-    failure: Exception | None = None
-    client_info = Implementation(name=name, version=__version__)
-    async with Client(transport, client_info=client_info, mode=mode, cache=None) as client:
+        client = HostClient(writer, when_lost=when_lost)
+        receiving = asyncio.create_task(client.receive(reader), name="receive")
         try:
-            yield ToolClient(client, when_lost=when_lost)
-        except Exception as error:  # raised below, or the SDK's task groups would wrap it
-            failure = error
-    if failure is not None:
-        raise failure
+            await client.initialize(name)
+            yield client
+        finally:
+            receiving.cancel()
+            with suppress(asyncio.CancelledError):
+                await receiving
 
 
 async def start_host(data_dir: Path, environment: Mapping[str, str]) -> None:
@@ -132,11 +188,10 @@ async def patrol_events(data_dir: Path, settings: Mapping[str, str]) -> AsyncIte
 
 def _watch(data_dir: Path, settings: Mapping[str, str]) -> Link:
     status: Mapping[str, Any] = {}
+    request = HostRequest(want="watch", version=__version__, settings=settings)
     for _ in range(TRIES):
         try:
-            link, received, _ = connect_to_host(
-                data_dir, HostRequest(want="watch", version=__version__, settings=settings)
-            )
+            link, received, _ = connect_to_host(data_dir, request)
             return link, received
         except NoHost:
             # A host that is gone does not answer this either.

@@ -6,6 +6,7 @@ import select
 import socket
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Mapping
 from dataclasses import replace
@@ -122,11 +123,11 @@ class HostConnector:
             raise HostRefused(reason, usage=process.returncode == EXIT_USAGE)
 
     def _let_go(self) -> None:
-        """Of a host that was started and serves: nothing is read from it any more."""
+        """Let go of a host that was started and serves. A thread waits for its end, so that it leaves no zombie."""
         if self._started is not None:
-            self._started.poll()
             assert self._started.stdout is not None
             self._started.stdout.close()
+            threading.Thread(target=self._started.wait, name="host", daemon=True).start()
             self._started = None
 
 

@@ -2,8 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import AsyncIterator
+from typing import Protocol
+
 LONGEST_LINE = 16 * 1024 * 1024
 """Bytes of a JSON-RPC message, at most; a longer line is skipped and answered with an error."""
+CHUNK = 64 * 1024
+
+
+class ByteReader(Protocol):
+    async def read(self, limit: int, /) -> bytes:
+        """At most `limit` bytes, b"" at the end."""
+        ...
 
 
 class LineBuffer:
@@ -39,3 +49,13 @@ class LineBuffer:
 
     def _too_long(self, size: int) -> bool:
         return self._longest is not None and size > self._longest
+
+
+async def read_lines(source: ByteReader, longest: int = LONGEST_LINE) -> AsyncIterator[bytes | None]:
+    """Each line as `LineBuffer` has it; the last one may have no end."""
+    buffer = LineBuffer(longest)
+    while chunk := await source.read(CHUNK):
+        for line in buffer.feed(chunk):
+            yield line
+    for line in buffer.feed(b"\n"):
+        yield line

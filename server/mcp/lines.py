@@ -23,23 +23,16 @@ from mcp.shared.message import ServerMessageMetadata, SessionMessage
 from pydantic import ValidationError
 from pydantic_core import PydanticSerializationError
 
-from madeleine.server.attach.lines import LONGEST_LINE, LineBuffer
+from madeleine.server.attach.lines import LONGEST_LINE, ByteReader, read_lines
 from madeleine.server.attach.pipes import PIPE_BUF, takes_now
 
 logger = logging.getLogger(__name__)
 
-CHUNK = 64 * 1024
 FINISH_SECONDS = 10.0
 """How long calls under way may take to their end when the client has gone, or the process is told to end."""
 
 
-class Reads(Protocol):
-    async def read(self, limit: int, /) -> bytes:
-        """At most `limit` bytes, b"" at the end."""
-        ...
-
-
-class Writes(Protocol):
+class ByteWriter(Protocol):
     async def write(self, data: bytes, /) -> None: ...
 
 
@@ -77,7 +70,9 @@ class _Unanswered:
 
 
 @asynccontextmanager
-async def line_transport(source: Reads, sink: Writes, *, end: anyio.Event | None = None) -> AsyncIterator[Streams]:
+async def line_transport(
+    source: ByteReader, sink: ByteWriter, *, end: anyio.Event | None = None
+) -> AsyncIterator[Streams]:
     """The two streams that `Server.run` takes.
 
     Reading ends with the source, with a sink that nobody reads any more, or when `end` is set. The read side ends after
@@ -104,7 +99,7 @@ async def line_transport(source: Reads, sink: Writes, *, end: anyio.Event | None
             gone.set()
 
     async def read() -> None:
-        async for line in read_lines(source):
+        async for line in read_lines(source, LONGEST_LINE):
             found = parse(line)
             if not isinstance(found, SessionMessage):
                 await write(found)
@@ -141,17 +136,6 @@ async def line_transport(source: Reads, sink: Writes, *, end: anyio.Event | None
             tasks.start_soon(stop_reading, end)
         yield read_stream, write_stream
         tasks.cancel_scope.cancel()
-
-
-async def read_lines(source: Reads) -> AsyncIterator[bytes | None]:
-    """Each line without its end; None for one that was too long. Blank ones are left out."""
-    buffer = LineBuffer(LONGEST_LINE)
-    while chunk := await source.read(CHUNK):
-        for line in buffer.feed(chunk):
-            yield line
-    # The last line may have no end.
-    for line in buffer.feed(b"\n"):
-        yield line
 
 
 def parse(line: bytes | None) -> SessionMessage | types.JSONRPCError:
@@ -209,7 +193,7 @@ class _StdioSource:
 
 
 class _StdioSink:
-    """Writes each message whole. A client that does not read holds up its own answers only."""
+    """ByteWriter each message whole. A client that does not read holds up its own answers only."""
 
     def __init__(self, fd: int) -> None:
         self._fd = fd

@@ -14,9 +14,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from mcp.shared.message import ServerMessageMetadata, SessionMessage
 
-from madeleine.server.attach.lines import LONGEST_LINE
+from madeleine.server.attach.lines import LONGEST_LINE, read_lines
 from madeleine.server.mcp import lines as transport
-from madeleine.server.mcp.lines import Streams, encode, line_transport, parse, read_lines
+from madeleine.server.mcp.lines import Streams, encode, line_transport, parse
 
 PING = b'{"jsonrpc":"2.0","id":1,"method":"ping"}'
 
@@ -74,8 +74,8 @@ class Written:
         return [json.loads(line) for line in self.data.splitlines()]
 
 
-async def read(*chunks: bytes) -> list[bytes | None]:
-    return [line async for line in read_lines(Chunks(chunks))]
+async def read(*chunks: bytes, longest: int = LONGEST_LINE) -> list[bytes | None]:
+    return [line async for line in read_lines(Chunks(chunks), longest)]
 
 
 def cut(data: bytes, places: Sequence[int]) -> list[bytes]:
@@ -120,19 +120,16 @@ async def test_where_the_stream_is_cut_does_not_matter(content: list[bytes], pla
 @given(st.lists(st.integers(1, 60), max_size=8), st.lists(st.integers(0, 500), max_size=12))
 async def test_a_line_that_is_too_long_never_harms_its_neighbours(lengths: list[int], places: list[int]) -> None:
     """It is skipped, and reported once; shorter ones come through whole."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(transport, "LONGEST_LINE", 30)
-        content = [bytes([65 + i]) * length for i, length in enumerate(lengths)]
-        data = b"".join(line + b"\n" for line in content)
-        found = await read(*cut(data, places))
+    content = [bytes([65 + i]) * length for i, length in enumerate(lengths)]
+    data = b"".join(line + b"\n" for line in content)
+    found = await read(*cut(data, places), longest=30)
     assert len(found) == len(content)
     for line, wanted in zip(found, content, strict=True):
         assert line == wanted or (line is None and len(wanted) > 30)
 
 
-async def test_a_line_that_is_too_long_is_told_once_and_the_next_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(transport, "LONGEST_LINE", 10)
-    assert await read(b"x" * 8, b"x" * 8, b"x" * 8, b"xx\nnext\n") == [None, b"next"]
+async def test_a_line_that_is_too_long_is_reported_once_and_the_next_is_read() -> None:
+    assert await read(b"x" * 8, b"x" * 8, b"x" * 8, b"xx\nnext\n", longest=10) == [None, b"next"]
 
 
 # --- messages ---------------------------------------------------------------------------------------------------

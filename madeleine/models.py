@@ -1,0 +1,298 @@
+"""What a memory answers, as frozen models. Fields that a newer server adds are ignored."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict, Field, model_validator
+
+from madeleine.memory.model import Category
+
+__all__ = [
+    "ChatMessage", "Cluster", "CompleteMemory", "Context", "DiaryDay", "DroppedBlock", "ForgetResult", "MemoryPage",
+    "PatrolReport", "PatrolSpending", "PatrolStep", "Provenance", "RecallResult", "RecalledMemory", "RecentMemory",
+    "Revision", "SearchHit", "SearchPage", "Source", "StoreResult", "Turn", "UpdateResult",
+]  # fmt: skip
+
+
+class Answer(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="ignore")
+
+
+class Provenance(Answer):
+    """Where a memory comes from: when it was stored, by which tool, from which client and in which session."""
+
+    stored_at: datetime | None = None
+    tool: str = ""
+    client: str = ""
+    session_id: str = ""
+
+
+class StoreResult(Answer):
+    """`status` is "stored", or "reinforced" if an earlier memory says the same: then `id` is that memory, `reinforced`
+    its text, and the text that was given is not kept."""
+
+    id: str
+    status: str
+    category: Category
+    importance: float
+    """0 to 1."""
+    reinforced: str = ""
+    access_count: int = 0
+    """How often the reinforced memory was told; 0 for a new one."""
+    repeated: bool = False
+    """The idempotency key was used before for the same text; nothing was stored again."""
+    resembles: str = ""
+    """Id of a memory that says nearly the same and is kept apart."""
+    redacted: Mapping[str, int] = Field(default_factory=dict)
+    """Kind of secret → how many were taken out of the text."""
+    notice: str = ""
+
+
+class RecalledMemory(Answer):
+    """`score` orders the memories of one recall, best first; it is not comparable between recalls."""
+
+    id: str
+    text: str
+    score: float
+    category: Category
+    when: str
+    """The scene's date as it was given, else the day it was stored (YYYY-MM-DD)."""
+    actors: tuple[str, ...] = ()
+    feeling: str = ""
+    lesson: str = ""
+    timeline: tuple[str, ...] = ()
+    provenance: Provenance = Provenance()
+
+
+class Source(Answer):
+    """A memory behind a text that does not name it."""
+
+    id: str
+    when: str
+    actors: tuple[str, ...] = ()
+    provenance: Provenance = Provenance()
+
+
+class RecallResult(Answer):
+    """`memories` for the format "memories", else `fragments` or `prompt` with its `sources`."""
+
+    count: int
+    total_tokens: int
+    budget_used: float
+    """Share of the token budget, 0 to 1."""
+    memories: tuple[RecalledMemory, ...] = ()
+    fragments: str = ""
+    prompt: str = ""
+    sources: tuple[Source, ...] = ()
+    reformulated: tuple[str, ...] = ()
+    """Further queries that were asked."""
+    notice: str = ""
+
+
+class SearchHit(Answer):
+    """`source` is "memories", "diary", "chat" or "notes"; `snippet` has at most 400 characters."""
+
+    source: str
+    id: str
+    snippet: str
+    timestamp: datetime | None = None
+    tags: tuple[str, ...] = ()
+    actors: tuple[str, ...] = ()
+    status: str = ""
+    provenance: Provenance = Provenance()
+
+
+class SearchPage(Answer):
+    """Newest first. `next_cursor` is "" on the last page."""
+
+    hits: tuple[SearchHit, ...]
+    next_cursor: str = ""
+
+
+class Revision(Answer):
+    """What a memory was until it was changed; only what changed is set."""
+
+    until: datetime | None = None
+    changed_by: str = ""
+    text: str = ""
+    importance: float | None = None
+    pinned: bool | None = None
+    themes: tuple[str, ...] | None = None
+
+
+class CompleteMemory(Answer):
+    """A memory with all that is known of it. `status` is "active", "dying" or "dead"."""
+
+    id: str
+    text: str
+    status: str
+    category: Category
+    importance: float
+    when: str
+    timeline: tuple[str | Mapping[str, str], ...] = ()
+    actors: tuple[str, ...] = ()
+    setting: str = ""
+    dialogue: tuple[str, ...] = ()
+    sensory: tuple[str, ...] = ()
+    feeling: str = ""
+    emotions: tuple[str, ...] = ()
+    lesson: str = ""
+    themes: tuple[str, ...] = ()
+    cluster_id: str = ""
+    absorbed_into: str = ""
+    compressed_into: str = ""
+    resembles: str = ""
+    compression_source: bool = False
+    pinned: bool = False
+    session_count: int = 0
+    """Patrols since the last activation."""
+    access_count: int = 0
+    reactivation_count: int = 0
+    provenance: Provenance = Provenance()
+    history: tuple[Revision, ...] = ()
+    """Oldest first."""
+
+
+class MemoryPage(Answer):
+    """`missing`: ids that this being has no memory of. `next_cursor` is "" on the last page."""
+
+    memories: tuple[CompleteMemory, ...]
+    missing: tuple[str, ...] = ()
+    next_cursor: str = ""
+
+
+class Cluster(Answer):
+    """A topic, with the number of its memories by status. `parent`: name of the root that it belongs to."""
+
+    id: str
+    name: str
+    parent: str = ""
+    is_root: bool = False
+    active: int = 0
+    dying: int = 0
+    dead: int = 0
+
+
+class UpdateResult(Answer):
+    """`changed`: names of the fields that were given."""
+
+    id: str
+    changed: tuple[str, ...]
+    redacted: Mapping[str, int] = Field(default_factory=dict)
+    notice: str = ""
+
+
+class ForgetResult(Answer):
+    """`related`: memories tied to what was erased, which stay and may tell the same."""
+
+    erased: tuple[str, ...]
+    not_found: tuple[str, ...] = ()
+    related: tuple[str, ...] = ()
+    messages: int = 0
+    """Messages that were erased with the memories drawn from them."""
+    diary_entries: int = 0
+    notice: str = ""
+
+
+class PatrolStep(Answer):
+    """`counts`: what the step did, by name. `skipped`, `failed`: why, or ""."""
+
+    name: str
+    counts: Mapping[str, int] = Field(default_factory=dict)
+    skipped: str = ""
+    failed: str = ""
+    notes: tuple[str, ...] = ()
+
+    @model_validator(mode="before")
+    @classmethod
+    def _collect_counts(cls, answer: Any) -> Any:
+        if not isinstance(answer, Mapping) or "counts" in answer:
+            return answer
+        counts = {name: value for name, value in answer.items() if type(value) is int}
+        return {**answer, "counts": counts}
+
+
+class PatrolSpending(Answer):
+    """On language models. `usd` is None if a price is not known."""
+
+    calls: int = 0
+    input_tokens: int = 0
+    output_tokens: int = 0
+    usd: float | None = None
+
+
+class PatrolReport(Answer):
+    """`pending`: decisions that a language model or the caller has to make, as `guidance` (kind → instructions) says;
+    `waiting`: how many more there are."""
+
+    run_id: str
+    dry_run: bool = False
+    steps: tuple[PatrolStep, ...] = ()
+    decided: Sequence[Mapping[str, Any]] = ()
+    pending: Sequence[Mapping[str, Any]] = ()
+    guidance: Mapping[str, str] = Field(default_factory=dict)
+    waiting: int = 0
+    spent: PatrolSpending = PatrolSpending()
+    undone: Mapping[str, int] = Field(default_factory=dict)
+    """What `undo` put back, by name."""
+
+
+class Turn(Answer):
+    role: str
+    content: str
+
+
+class RecentMemory(Answer):
+    id: str
+    text: str
+    category: Category
+    when: str
+    last_activated: datetime | None = None
+
+
+class ChatMessage(Answer):
+    id: str
+    role: str
+    text: str
+    at: datetime | None = None
+    speaker: str = ""
+    session_id: str = ""
+
+
+class DiaryDay(Answer):
+    date: str
+    text: str
+
+
+class DroppedBlock(Answer):
+    """Left out for the token limit: `count` entries with `tokens` tokens of a block; `in_full`: all of it."""
+
+    block: str
+    count: int
+    tokens: int
+    in_full: bool = False
+
+
+class Context(Answer):
+    """`prompt` is the whole context as one text; the blocks follow by themselves. A block that was not asked for, or is
+    switched off, is None."""
+
+    prompt: str
+    system_prompt: str | None = None
+    snapshot: tuple[Turn, ...] | None = None
+    recent_nodes: tuple[RecentMemory, ...] | None = None
+    memory_block: str | None = None
+    memories: tuple[SearchHit, ...] | None = None
+    history_current_chat: tuple[ChatMessage, ...] | None = None
+    history_recent: tuple[ChatMessage, ...] | None = None
+    diary: tuple[DiaryDay, ...] | None = None
+    thoughts: tuple[str, ...] | None = None
+    tags_placeholder: tuple[str, ...] | None = None
+    sources: tuple[Source, ...] = ()
+    dropped: tuple[DroppedBlock, ...] = ()
+    tokens: Mapping[str, int] = Field(default_factory=dict)
+    """By block; `limit` is the token limit."""
+    notice: str = ""

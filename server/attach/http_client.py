@@ -1,0 +1,111 @@
+"""A program's connection to a server over streamable HTTP, as MCP 2026-07-28 has it: each call is a request of its own,
+so it survives a restart of the server."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from itertools import count
+from typing import Any
+
+import httpx2
+
+from madeleine.memory.errors import AuthenticationFailed, ConnectionLost, InvalidInput, ServerError, ServerUnavailable
+from madeleine.server import __version__
+from madeleine.server.attach.client import OnProgress, ToolClient, report_progress, result_of
+from madeleine.server.attach.tool_calls import structured_answer
+from madeleine.server.settings.http import is_safe_url
+
+PROTOCOL_VERSION = "2026-07-28"
+TIMEOUT = httpx2.Timeout(30, read=300)
+"""Seconds. A patrol reports progress more often than it may be silent."""
+
+
+class HttpClient:
+    """`ToolClient` over HTTP."""
+
+    def __init__(self, http: httpx2.AsyncClient, url: str, name: str) -> None:
+        self._http = http
+        self._url = url
+        self._name = name
+        self._ids = count(1)
+
+    async def __call__(
+        self, tool: str, arguments: Mapping[str, Any], *, on_progress: OnProgress | None = None
+    ) -> dict[str, Any]:
+        params = {"name": tool, "arguments": arguments}
+        return structured_answer(await self._request("tools/call", params, on_progress))
+
+    async def check(self) -> None:
+        """Raises `ServerUnavailable`, `AuthenticationFailed`."""
+        await self._request("server/discover", {})
+
+    async def _request(
+        self, method: str, params: Mapping[str, Any], on_progress: OnProgress | None = None
+    ) -> dict[str, Any]:
+        id_ = next(self._ids)
+        prefix = "io.modelcontextprotocol/"
+        meta: dict[str, Any] = {
+            f"{prefix}protocolVersion": PROTOCOL_VERSION,
+            f"{prefix}clientCapabilities": {},
+            f"{prefix}clientInfo": {"name": self._name, "version": __version__},
+        }
+        meta |= {"progressToken": id_} if on_progress else {}
+        message = {"jsonrpc": "2.0", "id": id_, "method": method, "params": {**params, "_meta": meta}}
+        headers = {"mcp-method": method} | ({"mcp-name": params["name"]} if "name" in params else {})
+        try:
+            async with self._http.stream("POST", self._url, json=message, headers=headers) as response:
+                await _check_status(response)
+                async for received in _messages(response):
+                    if "method" not in received:
+                        return result_of(received)
+                    if on_progress and received["method"] == "notifications/progress":
+                        await report_progress(received, on_progress)
+        except (httpx2.ConnectError, httpx2.ConnectTimeout) as error:
+            raise ServerUnavailable(f"{self._url} cannot be reached ({error}). Is the server started?") from error
+        except (httpx2.TransportError, httpx2.StreamError) as error:
+            raise self._connection_lost(str(error)) from error
+        raise self._connection_lost("the answer has no end")
+
+    def _connection_lost(self, reason: str) -> ConnectionLost:
+        return ConnectionLost(f"{self._url} went away before it answered ({reason}). Call again.")
+
+
+async def _check_status(response: httpx2.Response) -> None:
+    if response.status_code in (401, 403):
+        raise AuthenticationFailed(
+            f"{response.url} does not accept the token, or needs one: `madeleine token add` makes one on the server."
+        )
+    if response.is_error or response.is_redirect:
+        await response.aread()
+        try:
+            message = str(response.json()["error"]["message"])
+        except (ValueError, KeyError, TypeError):
+            message = f"{response.url} answered with HTTP status {response.status_code}. Check the address."
+        raise ServerUnavailable(message) if response.status_code in (429, 503) else ServerError(message)
+
+
+async def _messages(response: httpx2.Response) -> AsyncIterator[dict[str, Any]]:
+    if response.headers.get("content-type", "").startswith("text/event-stream"):
+        async for event in httpx2.EventSource(response):
+            if event.data:
+                yield json.loads(event.data)
+    else:
+        yield json.loads(await response.aread())
+
+
+@asynccontextmanager
+async def http_client(url: str, token: str, name: str) -> AsyncIterator[ToolClient]:
+    """Raises `InvalidInput` for a token that would go over the network unencrypted, `AuthenticationFailed`,
+    `ServerUnavailable`."""
+    if token and not is_safe_url(url):
+        raise InvalidInput("The token would go unencrypted: write https://, or an address of this machine.")
+    headers = {
+        "accept": "application/json, text/event-stream",
+        "mcp-protocol-version": PROTOCOL_VERSION,
+    } | ({"authorization": f"Bearer {token}"} if token else {})
+    async with httpx2.AsyncClient(headers=headers, timeout=TIMEOUT) as http:
+        client = HttpClient(http, url, name)
+        await client.check()
+        yield client

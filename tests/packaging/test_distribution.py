@@ -1,0 +1,38 @@
+"""What the wheel and the sdist hold."""
+
+from __future__ import annotations
+
+import tarfile
+import zipfile
+from pathlib import Path
+
+from tests.packaging.conftest import FOLDERS, ROOT, Distribution, build
+
+
+def contents(wheel: Path) -> dict[str, bytes]:
+    with zipfile.ZipFile(wheel) as archive:
+        return {name: archive.read(name) for name in archive.namelist()}
+
+
+def test_the_wheel_has_one_package_and_nothing_else_at_its_top(distribution: Distribution) -> None:
+    top = {name.split("/")[0] for name in contents(distribution.wheel)}
+    assert {name for name in top if not name.endswith(".dist-info")} == {"madeleine"}
+    assert len(top) == 2
+
+
+def test_the_wheel_holds_every_module_migration_and_type(distribution: Distribution) -> None:
+    names = set(contents(distribution.wheel))
+    code = {f"madeleine/{path.relative_to(ROOT)}" for folder in FOLDERS for path in (ROOT / folder).rglob("*.py")}
+    assert code <= names
+    assert {"madeleine/py.typed", "madeleine/storage/sql/migrations/script.py.mako"} <= names
+    assert not [name for name in names if "__pycache__" in name]
+
+
+def test_the_sdist_builds_the_same_wheel(distribution: Distribution, tmp_path: Path) -> None:
+    """The links of the checkout are folders there, so it can be unpacked where there are no links."""
+    with tarfile.open(distribution.sdist) as archive:
+        assert not [member.name for member in archive.getmembers() if member.issym() or member.islnk()]
+        archive.extractall(tmp_path, filter="data")
+    [source] = tmp_path.iterdir()
+    rebuilt = build(source, tmp_path / "dist")
+    assert contents(rebuilt.wheel) == contents(distribution.wheel)
