@@ -15,8 +15,7 @@ from madeleine.memory.model import ModelName
 from madeleine.memory.patrol_records import UndoResult
 from madeleine.patrol.context import PatrolServices
 from madeleine.patrol.pipeline import WITHOUT_KEY
-from madeleine.patrol.report import PatrolProgress
-from madeleine.patrol.report import STEPS, SYMBOLS, StepName
+from madeleine.patrol.report import STEPS, SYMBOLS, PatrolProgress, StepName
 from madeleine.patrol.run import Patrol, PatrolEvent
 from tests.doubles import (
     ADA,
