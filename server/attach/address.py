@@ -16,7 +16,7 @@ from typing import Literal
 
 LOCK = "host.lock"
 """Held by the host as long as it lives."""
-ABOUT = "host.json"
+HOST_FILE = "host.json"
 """Who is the host and where it listens."""
 SOCKET = "host.sock"
 LONGEST_SOCKET_PATH = 100
@@ -67,11 +67,11 @@ def write_host_file(data_dir: Path, address: Address, *, version: str) -> None:
     """Whole or not at all. Raises `OSError`."""
     about = {"pid": os.getpid(), "version": version}
     about |= {"socket": address.path} if address.path else {"port": address.port, "token": address.token}
-    draft = data_dir / f"{ABOUT}.{os.getpid()}"
+    draft = data_dir / f"{HOST_FILE}.{os.getpid()}"
     try:
         draft.touch(mode=0o600)
         draft.write_text(json.dumps(about), encoding="utf-8")
-        draft.replace(data_dir / ABOUT)
+        draft.replace(data_dir / HOST_FILE)
     except OSError:
         draft.unlink(missing_ok=True)
         raise
@@ -81,13 +81,13 @@ def remove_host_file(data_dir: Path) -> None:
     """If it is still this process's: the directory may have been made anew meanwhile, with another host."""
     if host_pid(data_dir) == os.getpid():
         with suppress(OSError):
-            (data_dir / ABOUT).unlink(missing_ok=True)
+            (data_dir / HOST_FILE).unlink(missing_ok=True)
 
 
 def host_pid(data_dir: Path) -> int:
     """0 where it is not known."""
     try:
-        return int(json.loads((data_dir / ABOUT).read_bytes())["pid"])
+        return int(json.loads((data_dir / HOST_FILE).read_bytes())["pid"])
     except (OSError, ValueError, KeyError, TypeError):
         return 0
 
@@ -95,7 +95,7 @@ def host_pid(data_dir: Path) -> int:
 def find_address(data_dir: Path) -> Address:
     """Where a host would listen, if there is one. Raises `UntrustedDirectory`."""
     try:
-        about = json.loads((data_dir / ABOUT).read_bytes())
+        about = json.loads((data_dir / HOST_FILE).read_bytes())
         if "socket" in about:
             return Address(path=str(about["socket"]))
         return Address(port=int(about["port"]), token=str(about["token"]))

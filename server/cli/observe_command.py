@@ -20,7 +20,6 @@ from typing import Any
 from madeleine.memory.errors import ConnectionLost, InvalidInput, MadeleineError
 from madeleine.memory.text.clipping import in_parts, storable
 from madeleine.memory.watch.transcripts import Spoken, after, prompt_of, prompted, said, split, spoken_in
-from madeleine.server import __version__
 from madeleine.server.attach.tool_calls import ToolCalls, host_tool_calls
 from madeleine.server.settings.environment import data_directory, environment, given, in_file
 
@@ -90,7 +89,7 @@ def observe(arguments: argparse.Namespace, until: float) -> Outcome:
     # The tool is not among those that a client may have chosen for its model.
     settings = {name: value for name, value in settings.items() if name not in ("tools", "exclude_tools")}
     settings["toolsets"] = "all"
-    with host_tool_calls(data_dir, variables, settings, name=NAME, version=__version__, until=until) as call:
+    with host_tool_calls(data_dir, variables, settings, name=NAME, until=until) as call:
         complaint = ""
         try:
             keep(call, asked, limit)

@@ -18,7 +18,14 @@ import anyio
 from madeleine.memory.errors import InvalidInput
 from madeleine.memory.model import BeingId
 from madeleine.server import __version__
-from madeleine.server.attach.handshake import HANDSHAKE_SECONDS, LONGEST, PROTOCOL, HostRequest, parse_request, reply
+from madeleine.server.attach.handshake import (
+    HANDSHAKE_SECONDS,
+    LONGEST_REQUEST,
+    PROTOCOL,
+    HostRequest,
+    encode_reply,
+    parse_request,
+)
 from madeleine.server.background.patrol_watchers import Watcher, Watchers, as_json
 from madeleine.server.mcp.caller import Caller, always
 from madeleine.server.mcp.lines import FINISH_SECONDS, SocketWriter, line_transport
@@ -79,7 +86,7 @@ class Host:
         listener.setblocking(False)
         unix = listener.family == getattr(socket, "AF_UNIX", None)
         listen = asyncio.start_unix_server if unix else asyncio.start_server
-        server = await listen(self._connected, sock=listener, limit=LONGEST)
+        server = await listen(self._connected, sock=listener, limit=LONGEST_REQUEST)
         self._leave_soon()
         await self.ending.wait()
         # Closed at once: who connects from now on finds nobody, and starts the next host when this one has gone.
@@ -205,7 +212,7 @@ class Host:
             )
 
     def _reply(self, **content: Any) -> bytes:
-        return reply(version=__version__, pid=os.getpid(), **content)
+        return encode_reply(version=__version__, pid=os.getpid(), **content)
 
     def _status(self) -> dict[str, Any]:
         return {

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from madeleine.server import __version__
 from madeleine.server.attach.address import (
-    ABOUT,
+    HOST_FILE,
     LOOPBACK,
     Address,
     default_transport,
@@ -26,7 +26,7 @@ BACKLOG = 128
 def listening(data_dir: Path, kind: str = "") -> Iterator[tuple[socket.socket, Address]]:
     """A socket that clients can already connect to; `kind`: "unix", "tcp", or "" for what the system has. Only who
     holds the lock may ask: what is there is a leftover. Raises `OSError`, `UntrustedDirectory`."""
-    (data_dir / ABOUT).unlink(missing_ok=True)
+    (data_dir / HOST_FILE).unlink(missing_ok=True)
     listener, address = _on_loopback() if (kind or default_transport()) == "tcp" else _in_directory(data_dir)
     with listener:
         try:

@@ -24,7 +24,7 @@ from pydantic import ValidationError
 from pydantic_core import PydanticSerializationError
 
 from madeleine.server.attach.lines import LONGEST_LINE, ByteReader, read_lines
-from madeleine.server.attach.pipes import PIPE_BUF, takes_now
+from madeleine.server.attach.pipes import PIPE_BUF, is_writable
 
 logger = logging.getLogger(__name__)
 
@@ -203,7 +203,7 @@ class _StdioSink:
         async with self._one_at_a_time:
             view = memoryview(data)
             while view:
-                if takes_now(self._fd) or await _ready(anyio.wait_writable, self._fd):
+                if is_writable(self._fd) or await _ready(anyio.wait_writable, self._fd):
                     view = view[os.write(self._fd, view[:PIPE_BUF]) :]
                 else:
                     view = view[await anyio.to_thread.run_sync(os.write, self._fd, view) :]
