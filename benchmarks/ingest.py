@@ -121,7 +121,7 @@ class Run:
         self.watches: list[Watch] = []
         self.seconds = 0.0
         self.environment = {
-            **os.environ, "MADELEINE_DATA_DIR": str(self.data), "MADELEINE_PATROL_BY_ITSELF": "false",
+            **os.environ, "MADELEINE_DATA_DIR": str(self.data), "MADELEINE_PATROL_AUTO": "false",
             "MADELEINE_LOG_LEVEL": "warning",
         }  # fmt: skip
 

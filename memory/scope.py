@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal, get_args
+from typing import TYPE_CHECKING, Literal, get_args
 
-from madeleine.memory.model import BeingId
+if TYPE_CHECKING:  # its vectors need numpy, and the command line needs the roles at once
+    from madeleine.memory.model import BeingId
 
 Role = Literal["human", "senior", "agent"]
 """Who speaks for a being: a person, an agent that is trusted with decisions, any other agent (spec O4)."""

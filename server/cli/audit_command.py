@@ -1,4 +1,4 @@
-"""`madeleine audit`: who did what, when (spec O4, O10)."""
+"""`madeleine audit`: who did what to which memories, and when (spec O4, O10)."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from typing import get_args
 from madeleine.memory.audit import AuditEntry, AuditEvent, AuditQuery
 from madeleine.memory.errors import InvalidInput
 from madeleine.memory.model import BeingId, parse_moment
+from madeleine.server.cli.output import printable
 from madeleine.server.settings.settings import Settings
 from madeleine.server.wiring.ledgers import audit_trail
 
@@ -19,13 +20,13 @@ EVENTS: tuple[AuditEvent, ...] = get_args(AuditEvent)
 SHOWN_IDS = 3
 
 
-async def show_audit(settings: Settings, arguments: argparse.Namespace) -> None:
-    """Oldest first. Safe beside a running server, whose recalls are there a second later."""
+async def audit_command(settings: Settings, arguments: argparse.Namespace) -> None:
+    """Oldest first. Safe beside a running host, whose recalls appear a second later."""
     query = AuditQuery(
         being_id=BeingId(arguments.being) if arguments.being is not None else None,
         event=arguments.event,
         since=_moment("--since", arguments.since),
-        until=_moment("--until", arguments.until, to_its_end=True),
+        until=_moment("--until", arguments.until, end_of_day=True),
         limit=arguments.limit,
     )
     if query.limit < 1:
@@ -37,7 +38,7 @@ async def show_audit(settings: Settings, arguments: argparse.Namespace) -> None:
     for entry in entries:
         print(as_json(entry) if arguments.json else as_line(entry))
     if missing:
-        print(f"{missing} entries have been removed from the audit, past Madeleine.", file=sys.stderr)
+        print(f"{missing} entries were removed from the audit by another program.", file=sys.stderr)
 
 
 def as_json(entry: AuditEntry) -> str:
@@ -45,18 +46,18 @@ def as_json(entry: AuditEntry) -> str:
 
 
 def as_line(entry: AuditEntry) -> str:
-    who = "/".join(part for part in (entry.being_id, entry.client, entry.role) if part)
+    caller = "/".join(part for part in (entry.being_id, entry.client, entry.role) if part)
     ids = " ".join(entry.ids[:SHOWN_IDS]) + (" …" if len(entry.ids) > SHOWN_IDS else "")
     at = entry.at.isoformat(timespec="seconds")
-    line = f"{entry.seq} {at} {entry.event} {who} {entry.tool} ({len(entry.ids)}) {ids}"
-    return "".join(sign if sign.isprintable() else "\ufffd" for sign in " ".join(line.split()))
+    line = f"{entry.seq} {at} {entry.event} {caller} {entry.tool} ({len(entry.ids)}) {ids}"
+    return printable(line)
 
 
-def _moment(name: str, text: str | None, *, to_its_end: bool = False) -> datetime | None:
+def _moment(option: str, text: str | None, *, end_of_day: bool = False) -> datetime | None:
     if text is None:
         return None
-    found = parse_moment(text)
-    if found is None:
-        raise InvalidInput(f"{name}: {text!r} is not a date; write it like 2026-03-01 or 2026-03-01T18:30.")
-    whole_day = to_its_end and len(text) == len("2026-03-01")
-    return found + timedelta(days=1, microseconds=-1) if whole_day else found
+    moment = parse_moment(text)
+    if moment is None:
+        raise InvalidInput(f"{option}: {text!r} is not a date; write it like 2026-03-01 or 2026-03-01T18:30.")
+    whole_day = end_of_day and len(text) == len("2026-03-01")
+    return moment + timedelta(days=1, microseconds=-1) if whole_day else moment

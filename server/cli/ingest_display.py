@@ -1,4 +1,4 @@
-"""Pouring in, for the person at a terminal: a bar; where nobody sees it, a line now and then."""
+"""Progress and summary of `madeleine ingest`: a bar on a terminal, else a line now and then."""
 
 from __future__ import annotations
 
@@ -18,46 +18,46 @@ from rich.progress import (
     TimeRemainingColumn,
 )
 
-from madeleine.server.cli.patrol_display import console, printable
+from madeleine.server.cli.output import console, printable, redaction_note
 
 Display = Callable[[str, int, Mapping[str, int]], None]
-"""(file, bytes more, counts so far)."""
-EVERY = 0.1
-"""Of all bytes: so often a line is printed where there is no terminal."""
-EVERY_BYTES = 1_000_000
-"""The same where nobody knows how many there are."""
+"""(file, new bytes, counts so far)."""
+LINE_SHARE = 0.1
+"""Share of all bytes after which a line is printed, without a terminal."""
+LINE_BYTES = 1_000_000
+"""The same where the number of all bytes is not known."""
 WORDS = {
     "stored": "stored", "reinforced": "known already and reinforced", "dropped": "not worth keeping",
-    "already": "poured in before",
+    "already": "ingested before",
 }  # fmt: skip
 
 
 @contextmanager
 def display(total: int) -> Iterator[Display]:
-    """`total`: bytes of all files, 0 if nobody knows."""
+    """`total`: bytes of all files, 0 if not known."""
     out = console(sys.stderr)
     done = printed = 0
     if not out.is_terminal:
 
-        def tell(file: str, more: int, counts: Mapping[str, int]) -> None:
+        def print_line(file: str, new: int, counts: Mapping[str, int]) -> None:
             nonlocal done, printed
-            done += more
-            if done - printed >= (total * EVERY or EVERY_BYTES):
+            done += new
+            if done - printed >= (total * LINE_SHARE or LINE_BYTES):
                 printed = done
-                how_far = f"{done / total:.0%}" if total else f"{done / 1e6:.0f} MB"
-                out.print(f"{how_far} {printable(file)}: {counted(counts)}", soft_wrap=True)
+                share = f"{done / total:.0%}" if total else f"{done / 1e6:.0f} MB"
+                out.print(f"{share} {printable(file)}: {counted(counts)}", soft_wrap=True)
 
-        yield tell
+        yield print_line
         return
     columns = (
         SpinnerColumn(), TextColumn("{task.description}"), BarColumn(), TaskProgressColumn(), DownloadColumn(),
         TimeElapsedColumn(), TimeRemainingColumn(), TextColumn("{task.fields[counts]}"),
     )  # fmt: skip
     with Progress(*columns, console=out) as bar:
-        task = bar.add_task("the memory opens", total=total or None, counts="")
+        task = bar.add_task("opening the memory", total=total or None, counts="")
 
-        def show(file: str, more: int, counts: Mapping[str, int]) -> None:
-            bar.update(task, advance=more, description=printable(file), counts=f"{counts['stored']} stored")
+        def show(file: str, new: int, counts: Mapping[str, int]) -> None:
+            bar.update(task, advance=new, description=printable(file), counts=f"{counts['stored']} stored")
 
         yield show
 
@@ -66,13 +66,13 @@ def counted(counts: Mapping[str, int]) -> str:
     return ", ".join(f"{counts[name]} {words}" for name, words in WORDS.items() if counts.get(name)) or "nothing"
 
 
-def summary(tally: Mapping[str, Any]) -> str:
-    """As `Tally.as_json` gives it."""
-    lines = [f"{printable(tally['file'])}: {counted(tally)}."]
-    if silent := tally.get("without_text"):
-        lines.append(f"  Lines without a text: {silent}.")
-    if found := tally.get("redacted"):
-        lines.append(f"  Redacted: {', '.join(f'{count} {kind}' for kind, count in found.items())}.")
-    if notice := tally.get("notice"):
+def summary(report: Mapping[str, Any]) -> str:
+    """As `FileReport.as_json` gives it."""
+    lines = [f"{printable(report['file'])}: {counted(report)}."]
+    if without_text := report.get("without_text"):
+        lines.append(f"  Lines without a text: {without_text}.")
+    if redacted := report.get("redacted"):
+        lines.append(f"  {redaction_note(redacted)}")
+    if notice := report.get("notice"):
         lines.append(f"  {printable(notice)}")
     return "\n".join(lines)

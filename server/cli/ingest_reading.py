@@ -1,7 +1,7 @@
 """Files as parts that fit a call each, read as a stream: texts, and conversations as JSON lines.
 
-A part's key is a digest of all that was read of its document up to its end: the same beginning of a document has the
-same keys, whatever the file is called, so that a second run goes on where the first one was.
+A part's key is a digest of its document up to the part's end: the same beginning of a document has the same keys,
+whatever the file is called, so that a second run continues where the first one stopped.
 """
 
 from __future__ import annotations
@@ -18,22 +18,20 @@ from madeleine.memory.errors import InvalidInput
 from madeleine.memory.text.clipping import storable
 from madeleine.memory.text.cutting import last_cut
 
-READ_AT_ONCE = 64 * 1024
-LONGEST_LINE = 16 * 1024 * 1024
-"""Bytes of a line of JSON."""
+BLOCK_BYTES = 64 * 1024
+MAX_LINE_BYTES = 16 * 1024 * 1024
 KEY_DIGITS = 40
 
 _TEXTS = ("text", "content", "message", "body")
 _SPEAKERS = ("speaker", "author", "name", "sender", "role")
 _TIMES = ("ts", "timestamp", "created_at", "time", "date", "when")
 _SESSIONS = ("session_id", "session", "conversation_id")
-_SHORT = 200
+MAX_SHORT_CHARS = 200
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Part:
-    """`size`: bytes of the file that it is. `text` "" for a line of a conversation in which nothing is said. `place`:
-    where it is from, for messages."""
+    """`size`: its bytes of the file. `text` is "" for a message without text. `place`: its origin, for errors."""
 
     text: str
     key: str
@@ -45,21 +43,21 @@ class Part:
 
 
 class Document:
-    """`name` for messages; `about` is what else the keys depend on."""
+    """`name` is used in errors; the keys depend on `about` as well."""
 
     def __init__(self, file: IO[bytes], name: str, *, about: str, most_chars: int) -> None:
         self._file = file
         self._name = name
         self._digest = hashlib.sha256(about.encode())
-        self._most = most_chars
+        self._most_chars = most_chars
 
     def parts(self) -> Iterator[Part]:
-        """Raises `InvalidInput` for what is not text; what came before it may be poured in already."""
+        """Raises `InvalidInput` for content that is not text; parts before it may be ingested already."""
         first = self._read()
         while first and not first.strip():
             first = self._read()
         if not first:
-            raise InvalidInput(f"{self._name} is empty. There is nothing to pour in.")
+            raise InvalidInput(f"{self._name} is empty. There is nothing to ingest.")
         if _is_conversation(self._name, first):
             yield from self._messages(first)
         else:
@@ -69,7 +67,7 @@ class Document:
 
     def _read(self) -> bytes:
         try:
-            return self._file.read(READ_AT_ONCE)
+            return self._file.read(BLOCK_BYTES)
         except OSError as error:
             raise InvalidInput(f"{self._name} cannot be read: {error.strerror or error}.") from error
 
@@ -85,30 +83,28 @@ class Document:
         block, offset = first, 0
         if first.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
             raise _not_utf8(self._name, "it is UTF-16")
-        while block:
+        while True:
             if b"\0" in block:
                 raise InvalidInput(f"{self._name} is a binary file, not a text. Give a text in UTF-8.")
             try:
-                yield decoder.decode(block)
+                yield decoder.decode(block, final=not block)
             except UnicodeDecodeError as error:
-                raise _not_utf8(self._name, f"byte {offset + error.start:,}") from error
+                raise _not_utf8(self._name, f"byte {offset + (error.start if block else 0):,}") from error
+            if not block:
+                return
             offset += len(block)
             block = self._read()
-        try:
-            decoder.decode(b"", final=True)
-        except UnicodeDecodeError as error:
-            raise _not_utf8(self._name, f"byte {offset:,}") from error
 
     def _cut(self, texts: Iterator[str]) -> Iterator[str]:
-        held = ""
+        buffer = ""
         for text in texts:
-            held += text
-            while len(held) > self._most:
-                end = last_cut(held, self._most)
-                yield held[:end]
-                held = held[end:]
-        if held:
-            yield held
+            buffer += text
+            while len(buffer) > self._most_chars:
+                end = last_cut(buffer, self._most_chars)
+                yield buffer[:end]
+                buffer = buffer[end:]
+        if buffer:
+            yield buffer
 
     # --- conversations --------------------------------------------------------------------------------------------
 
@@ -121,9 +117,9 @@ class Document:
             except UnicodeDecodeError as error:
                 raise _not_utf8(self._name, f"line {number:,}") from error
             except (ValueError, RecursionError) as error:
-                raise self._unusable(number, f"is not JSON ({error})") from error
+                raise self._invalid_line(number, f"is not JSON ({error})") from error
             if not isinstance(message, dict):
-                raise self._unusable(number, "is not a JSON object")
+                raise self._invalid_line(number, "is not a JSON object")
             text = storable(_text_of(_first(message, _TEXTS)))
             if not text:
                 yield Part(text="", key="", size=len(line))
@@ -139,27 +135,27 @@ class Document:
                 yield self._part(part, len(line) if part is texts[-1] else 0, place, **about)
 
     def _lines(self, first: bytes) -> Iterator[bytes]:
-        held = first.removeprefix(codecs.BOM_UTF8)
+        buffer = first.removeprefix(codecs.BOM_UTF8)
         number = 1
         while True:
-            *whole, held = held.split(b"\n")
-            for line in whole:
+            *lines, buffer = buffer.split(b"\n")
+            for line in lines:
                 yield line + b"\n"
-                number += 1
-            if len(held) > LONGEST_LINE:
-                raise self._unusable(number, f"has more than {LONGEST_LINE // 1024 // 1024} MB")
+            number += len(lines)
+            if len(buffer) > MAX_LINE_BYTES:
+                raise self._invalid_line(number, f"has more than {MAX_LINE_BYTES // 1024 // 1024} MB")
             block = self._read()
             if not block:
                 break
-            held += block
-        if held:
-            yield held
+            buffer += block
+        if buffer:
+            yield buffer
 
-    def _unusable(self, number: int, why: str) -> InvalidInput:
+    def _invalid_line(self, number: int, reason: str) -> InvalidInput:
         return InvalidInput(
-            f"Line {number:,} of {self._name} {why}. One message a line is expected, as "
-            '{"speaker": "Ada", "text": "Hello.", "ts": "2026-03-01T12:00:00Z"}. Mend it and run the same command '
-            "again: what came before it is not done twice."
+            f"Line {number:,} of {self._name} {reason}. One message per line is expected, as "
+            '{"speaker": "Ada", "text": "Hello.", "ts": "2026-03-01T12:00:00Z"}. Correct it and run the same command '
+            "again: what came before it is not ingested twice."
         )
 
 
@@ -174,18 +170,18 @@ def _is_conversation(name: str, first: bytes) -> bool:
     if not line.startswith(b"{"):
         return False
     try:
-        found = json.loads(line)
+        message = json.loads(line)
     except (ValueError, RecursionError):
         return False
-    return isinstance(found, dict) and any(name in found for name in _TEXTS)
+    return isinstance(message, dict) and any(name in message for name in _TEXTS)
 
 
 def _first(message: Mapping[str, Any], names: tuple[str, ...]) -> Any:
     return next((message[name] for name in names if message.get(name) not in (None, "")), None)
 
 
-def _short(given: Any) -> str:
-    return storable(str(given).strip()[:_SHORT])
+def _short(value: Any) -> str:
+    return storable(str(value).strip()[:MAX_SHORT_CHARS])
 
 
 def _text_of(content: Any) -> str:
@@ -199,13 +195,13 @@ def _text_of(content: Any) -> str:
     return ""
 
 
-def _moment(given: Any) -> str:
-    """As it was written; a number is of seconds since 1970, or of milliseconds."""
-    if isinstance(given, bool) or not isinstance(given, int | float | str):
+def _moment(value: Any) -> str:
+    """A text as it is; a number counts seconds since 1970, or milliseconds."""
+    if isinstance(value, bool) or not isinstance(value, int | float | str):
         return ""
-    if isinstance(given, str):
-        return _short(given)
+    if isinstance(value, str):
+        return _short(value)
     try:
-        return datetime.fromtimestamp(given / 1000 if abs(given) > 1e11 else given, UTC).isoformat()
+        return datetime.fromtimestamp(value / 1000 if abs(value) > 1e11 else value, UTC).isoformat()
     except (ValueError, OverflowError, OSError):
         return ""

@@ -16,16 +16,9 @@ from madeleine.memory.patrol_records import PatrolRun
 from madeleine.memory.scope import Scope
 from madeleine.patrol.report import StepName
 from madeleine.server.attach.handshake import NoHost
-from madeleine.server.cli.patrol_display import (
-    console,
-    in_few_words,
-    live_news,
-    printable,
-    progress_on,
-    runs_table,
-    show_report,
-)
-from madeleine.server.settings.environment import environment, given
+from madeleine.server.cli.output import client_settings, console, host_tool, print_json, printable
+from madeleine.server.cli.patrol_display import in_few_words, live_news, progress_on, runs_table, show_report
+from madeleine.server.settings.environment import environment
 from madeleine.server.settings.settings import Settings
 
 NAME = "madeleine patrol"
@@ -50,7 +43,7 @@ async def run(settings: Settings, arguments: argparse.Namespace) -> int:
         chosen["steps"] = steps_of(arguments.steps)
     report = await ask(settings, chosen)
     if arguments.json:
-        print(json.dumps(report, ensure_ascii=False, indent=2))
+        print_json(report)
     else:
         show_report(console(), report)
     return 1 if any(step.get("failed") for step in report["steps"]) else 0
@@ -59,7 +52,7 @@ async def run(settings: Settings, arguments: argparse.Namespace) -> int:
 async def undo(settings: Settings, arguments: argparse.Namespace) -> int:
     answer = await ask(settings, {"undo": arguments.run})
     if arguments.json:
-        print(json.dumps(answer, ensure_ascii=False, indent=2))
+        print_json(answer)
     else:
         undone = {name: count for name, count in answer.get("undone", {}).items() if count}
         counts = ", ".join(f"{count} {name.replace('_', ' ')}" for name, count in undone.items())
@@ -76,7 +69,7 @@ async def show_runs(settings: Settings, arguments: argparse.Namespace) -> int:
     async with patrol_runs(settings) as ledger:
         runs = await ledger.runs(Scope(BeingId(settings.being), NAME), limit=arguments.limit)
     if arguments.json:
-        print(json.dumps([as_json(one) for one in runs], ensure_ascii=False, indent=2))
+        print_json([as_json(one) for one in runs])
     elif runs:
         console().print(runs_table(runs))
     else:
@@ -100,7 +93,7 @@ async def watch(settings: Settings, arguments: argparse.Namespace) -> int:
         await start_host(settings.data_dir, environment())
         while True:
             with suppress(NoHost):
-                async with patrol_events(settings.data_dir, brought()) as all_news:
+                async with patrol_events(settings.data_dir, client_settings("run_patrol")) as all_news:
                     print(f"Watching for patrols of {settings.being!r}. Ctrl-C ends this.", file=sys.stderr, flush=True)
                     async for news in all_news:
                         if arguments.json:
@@ -113,21 +106,14 @@ async def watch(settings: Settings, arguments: argparse.Namespace) -> int:
 
 async def ask(settings: Settings, arguments: Mapping[str, Any]) -> dict[str, Any]:
     """What `run_patrol` answers. Raises as `ToolClient` does."""
-    from madeleine.server.attach.client import host_client
-
     with progress_on(console(sys.stderr)) as show_progress:
 
         async def on_progress(progress: float, total: float | None, message: str | None) -> None:
             show_progress(progress, total or 0, message or "")
 
         when_lost = "`madeleine patrol runs` tells what became of it."
-        async with host_client(settings.data_dir, environment(), brought(), NAME, when_lost=when_lost) as call:
+        async with host_tool(settings, "run_patrol", command=NAME, when_lost=when_lost) as call:
             return await call("run_patrol", arguments, on_progress=on_progress)
-
-
-def brought() -> dict[str, str]:
-    """As every client of the host brings its own settings; this one needs one tool."""
-    return {name: value for name, value in given(environment()).items() if name != "data_dir"} | {"tools": "run_patrol"}
 
 
 def steps_of(written: str) -> list[str]:

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from typing import IO, Any
+from typing import Any
 
 from rich.console import Console
 from rich.progress import BarColumn, Progress, SpinnerColumn, TaskProgressColumn, TextColumn, TimeElapsedColumn
@@ -13,21 +12,10 @@ from rich.table import Table
 from rich.text import Text
 
 from madeleine.memory.patrol_records import PatrolRun
+from madeleine.server.cli.output import printable
 
-PIPED_WIDTH = 120
 Tell = Callable[[float, float, str], None]
 """(done, total, message)."""
-
-
-def console(file: IO[str] | None = None) -> Console:
-    """On standard output, unless told."""
-    file = file or sys.stdout
-    return Console(file=file, highlight=False, markup=False, width=None if file.isatty() else PIPED_WIDTH)
-
-
-def printable(text: object) -> str:
-    """On one line, without signs that a terminal would obey."""
-    return "".join(sign if sign.isprintable() else "\ufffd" for sign in " ".join(str(text).split()))
 
 
 @contextmanager
@@ -46,7 +34,7 @@ def progress_on(out: Console) -> Iterator[Tell]:
 
 @contextmanager
 def live_news(out: Console) -> Iterator[Callable[[Mapping[str, Any]], None]]:
-    """A bar while a patrol is under way, and its report at the end. For news as `patrol_watchers.as_json` writes it."""
+    """A bar while a patrol is under way, and its report at the end. For news as `patrol_events.as_json` writes it."""
     with ExitStack() as under_way:
         tell: Tell | None = None
 

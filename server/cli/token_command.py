@@ -6,14 +6,16 @@ import argparse
 import re
 import sys
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING
+
+from pydantic import AnyHttpUrl, ValidationError
 
 from madeleine.memory.bearer_tokens import BearerToken, BearerTokenId
 from madeleine.memory.errors import InvalidInput
 from madeleine.memory.model import parse_moment
-
-if TYPE_CHECKING:
-    from madeleine.server.settings.settings import Settings
+from madeleine.server.http.tokens import create_token, parse_being_id
+from madeleine.server.settings.settings import Settings
+from madeleine.server.wiring.clocks import utc_now
+from madeleine.server.wiring.ledgers import open_token_ledger
 
 NAME_LENGTH = 100
 
@@ -24,21 +26,17 @@ async def token_command(settings: Settings, arguments: argparse.Namespace) -> No
 
 
 async def create(settings: Settings, arguments: argparse.Namespace) -> None:
-    from madeleine.server.http.tokens import create_token, parse_being_id
-    from madeleine.server.wiring.clocks import utc_now
-    from madeleine.server.wiring.ledgers import open_token_ledger
-
     now = utc_now()
     being_id = parse_being_id(settings.being if arguments.being is None else arguments.being)
     if being_id is None:
         raise InvalidInput("--being: give 1 to 200 characters without control characters.")
     if len(arguments.name) > NAME_LENGTH or not arguments.name.isprintable():
-        raise InvalidInput(f"--name: give at most {NAME_LENGTH} characters that can be printed.")
+        raise InvalidInput(f"--name: give at most {NAME_LENGTH} printable characters.")
     new = create_token(
         being_id,
         role=arguments.role,
         read_only=arguments.read_only,
-        resource=resource_of(arguments.resource or settings.resource),
+        resource=checked_url(arguments.resource or settings.resource),
         name=arguments.name,
         expires_at=expiry(arguments.expires, now=now),
         now=now,
@@ -50,19 +48,13 @@ async def create(settings: Settings, arguments: argparse.Namespace) -> None:
 
 
 async def show(settings: Settings, arguments: argparse.Namespace) -> None:
-    from madeleine.server.wiring.clocks import utc_now
-    from madeleine.server.wiring.ledgers import open_token_ledger
-
-    async with open_token_ledger(settings) as tokens:
-        found = await tokens.all()
+    async with open_token_ledger(settings) as ledger:
+        tokens = await ledger.all()
     now = utc_now()
-    print("\n".join(line(token, now=now) for token in found) or "There are no tokens.")
+    print("\n".join(line(token, now=now) for token in tokens) or "There are no tokens.")
 
 
 async def revoke(settings: Settings, arguments: argparse.Namespace) -> None:
-    from madeleine.server.wiring.clocks import utc_now
-    from madeleine.server.wiring.ledgers import open_token_ledger
-
     async with open_token_ledger(settings) as tokens:
         if not await tokens.revoke(BearerTokenId(arguments.id), at=utc_now()):
             raise InvalidInput(f"There is no token {arguments.id!r}. `madeleine token list` shows all.")
@@ -70,26 +62,24 @@ async def revoke(settings: Settings, arguments: argparse.Namespace) -> None:
 
 
 def expiry(written: str | None, *, now: datetime) -> datetime | None:
-    """A date alone means to its end, in UTC. Raises `InvalidInput`."""
+    """A date without a time: its end, in UTC. Raises `InvalidInput`."""
     if written is None:
         return None
     try:
         if days := re.fullmatch(r"([0-9]{1,5})d", written):
-            found = now + timedelta(days=int(days[1]))
+            expires = now + timedelta(days=int(days[1]))
         elif re.fullmatch(r"[0-9]{4}-[0-9]{2}-[0-9]{2}", written):
-            found = datetime.fromisoformat(written).replace(tzinfo=UTC) + timedelta(days=1)
+            expires = datetime.fromisoformat(written).replace(tzinfo=UTC) + timedelta(days=1)
         else:
-            found = parse_moment(written) or now
+            expires = parse_moment(written) or now
     except (ValueError, OverflowError):
-        found = now
-    if found <= now:
+        expires = now
+    if expires <= now:
         raise InvalidInput(f"--expires: {written!r} is not in the future; write 90d, 2027-01-31 or 2027-01-31T18:00.")
-    return found
+    return expires
 
 
-def resource_of(url: str) -> str:
-    from pydantic import AnyHttpUrl, ValidationError
-
+def checked_url(url: str) -> str:
     try:
         AnyHttpUrl(url)
     except ValidationError as error:

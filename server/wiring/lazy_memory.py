@@ -11,7 +11,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from madeleine.memory.errors import MadeleineError
-from madeleine.server.background.patrol_watchers import Watchers
+from madeleine.server.background.patrol_events import EventBroadcast
 from madeleine.server.mcp.lines import FINISH_SECONDS
 from madeleine.server.settings.settings import Settings
 from madeleine.storage.allocator import use_few_arenas
@@ -39,7 +39,7 @@ class LazyMemory:
         self._stack = AsyncExitStack()
         self._opening: asyncio.Task[OpenMemory] | None = None
         self._soon: asyncio.TimerHandle | None = None
-        self.watchers = Watchers()
+        self.patrol_events = EventBroadcast()
         self.last_call: datetime | None = None
         """When the use cases were last asked for; UTC."""
 
@@ -68,7 +68,9 @@ class LazyMemory:
     async def _open(self) -> OpenMemory:
         open_memory = self._open_memory
         if open_memory is None:  # to import it takes half a second
-            open_memory = partial(await asyncio.to_thread(_import_open_memory), news=self.watchers.tell)
+            open_memory = partial(
+                await asyncio.to_thread(_import_open_memory), on_patrol_event=self.patrol_events.publish
+            )
         return await self._stack.enter_async_context(open_memory(self._settings))
 
     @property

@@ -19,8 +19,8 @@ from madeleine.memory.ingest.scrubbing import Scrubber
 from madeleine.memory.model import ModelName
 from madeleine.memory.ports import Embedder, Index
 from madeleine.memory.watch.thread import MemoryThread
-from madeleine.patrol.run import News
-from madeleine.server.background.index_upkeep import Background
+from madeleine.patrol.run import PatrolEvent
+from madeleine.server.background.index_upkeep import IndexUpkeep
 from madeleine.server.settings.settings import Settings
 from madeleine.server.wiring.directory_lock import own
 from madeleine.server.wiring.ledgers import LEDGER
@@ -71,7 +71,7 @@ async def open_memory(
     progress: Progress | None = None,
     embedder: TextModel | None = None,
     background: bool = True,
-    news: Callable[[News], None] | None = None,
+    on_patrol_event: Callable[[PatrolEvent], None] | None = None,
 ) -> AsyncIterator[OpenMemory]:
     """Own the data directory, open the ledger, heal the index, start the work in the background. `news` is told of
     every patrol.
@@ -89,7 +89,7 @@ async def open_memory(
         if reranker := reranker_of(settings, settings.data_dir / MODELS):
             stack.push_async_callback(reranker.close)
         scrubber = Scrubber(ledger.erasure, keeper, index)
-        work = Background(keeper, index, embedder.warm_up, scrubber)
+        work = IndexUpkeep(keeper, index, embedder.warm_up, scrubber)
         if background:
             await stack.enter_async_context(_running(work))
 
@@ -103,7 +103,7 @@ async def open_memory(
                 keeper=keeper,
                 scrubber=scrubber,
                 wake=work.wake,
-                news=news,
+                on_patrol_event=on_patrol_event,
             )
         )
         await use.patrol.recover()
@@ -111,7 +111,7 @@ async def open_memory(
 
 
 @asynccontextmanager
-async def _running(work: Background) -> AsyncIterator[None]:
+async def _running(work: IndexUpkeep) -> AsyncIterator[None]:
     task = asyncio.create_task(work.run(), name="background")
     try:
         yield

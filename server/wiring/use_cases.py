@@ -33,8 +33,8 @@ from madeleine.memory.watch.observe import Observe
 from madeleine.memory.watch.remember import Remember
 from madeleine.memory.watch.similar import SimilarMemories
 from madeleine.memory.watch.thread import MemoryThread, ThreadConfig
-from madeleine.patrol.round import PatrolConfig
-from madeleine.patrol.run import News, Patrol
+from madeleine.patrol.context import PatrolConfig, PatrolServices
+from madeleine.patrol.run import Patrol, PatrolEvent
 from madeleine.server.settings.settings import Settings
 from madeleine.server.wiring.clocks import local_day, today, utc_now
 from madeleine.server.wiring.recall_config import recall_config
@@ -54,7 +54,7 @@ class Parts:
     keeper: IndexKeeper
     scrubber: Scrubber
     wake: Callable[[], None]
-    news: Callable[[News], None] | None
+    on_patrol_event: Callable[[PatrolEvent], None] | None
 
 
 def build(parts: Parts) -> tuple[UseCases, MemoryThread]:
@@ -108,18 +108,20 @@ def build(parts: Parts) -> tuple[UseCases, MemoryThread]:
         search=Search(ledger.search, ledger.activations, by_message=by_message, now=utc_now),
         browse=BrowseMemories(ledger.browsing, ledger.activations, now=utc_now),
         patrol=Patrol(
-            ledger.patrols,
-            index,
-            embedder,
+            PatrolServices(
+                ledger=ledger.patrols,
+                words=index,
+                embedder=embedder,
+                now=utc_now,
+                today=today,
+                redact=redact,
+                config=patrol_config(settings),
+                write_lock=turn,
+            ),
             ledger.activations,
-            now=utc_now,
-            wrote=caught_up,
-            removed=taken_out,
-            redact=redact,
-            config=patrol_config(settings),
-            news=parts.news,
-            turn=turn,
-            today=today,
+            update_index=caught_up,
+            on_removed=taken_out,
+            on_event=parts.on_patrol_event,
         ),
         audit=Audit(ledger.activations, now=utc_now),
         observe=Observe(

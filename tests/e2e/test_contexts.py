@@ -157,7 +157,7 @@ async def test_over_http_the_being_is_the_tokens_and_no_other_is_read(tmp_path: 
         async with server.connected(reader, era=era, sse=sse) as client:
             assert "Warm" in str(await prompt(client, message=MESSAGE))
             assert "Router" in await read(client, adas["snapshot"])
-            assert "only read" in await refused(client, "profile", {})
+            assert "read-only" in await refused(client, "profile", {})
 
 
 async def test_a_server_that_only_reads_gives_a_context_and_leaves_no_trace(tmp_path: Path) -> None:
@@ -203,7 +203,7 @@ PROFILE_CALLS: list[tuple[dict[str, Any], str]] = [
     ({"action": "set", "kind": "soul", "name": "legs", "value": "two"}, "no part 'legs'"),
     (
         {"action": "set", "kind": "map", "name": "a", "value": "x" * 8_001},
-        "value: has 8,001 characters, at most 8,000 are taken; shorten it.",
+        "value: has 8,001 characters, at most 8,000 are accepted; shorten it.",
     ),
     ({"action": "done", "kind": "map", "name": "Kitchen"}, "done is for notes"),
     ({"action": "done", "kind": "notes", "name": "nobody"}, "no note"),
@@ -266,8 +266,8 @@ async def test_the_command_shows_and_changes_a_profile_through_the_host(
     rule = tmp_path / "rule.txt"
     rule.write_text("never\ntell it", encoding="utf-8")
 
-    async def profile(*arguments: str, code: int = 0) -> str:
-        assert await profile_command(settings, parser().parse_args(["profile", *arguments])) == code
+    async def profile(*arguments: str) -> str:
+        await profile_command(settings, parser().parse_args(["profile", *arguments]))
         return capsys.readouterr().out
 
     try:
@@ -286,7 +286,7 @@ async def test_the_command_shows_and_changes_a_profile_through_the_host(
         await profile("remove", "partner_rules", "Address")
         with pytest.raises(InvalidInput, match="no part 'legs'"):
             await profile("set", "soul", "legs", "two")
-        with pytest.raises(InvalidInput, match="the one or the other"):
+        with pytest.raises(InvalidInput, match="one of the two"):
             await profile("set", "soul", "voice")
         assert [one["name"] for one in json.loads(await profile("show", "--json"))["entries"]] == ["voice"]
     finally:

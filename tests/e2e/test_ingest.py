@@ -121,7 +121,7 @@ def test_the_command_reads_standard_input_and_gives_all_of_it_one_category(tmp_p
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (["nowhere.txt"], "nowhere.txt cannot be read: No such file or directory. Nothing was poured in."),
+        (["nowhere.txt"], "nowhere.txt cannot be read: No such file or directory. Nothing was ingested."),
         (["."], "cannot be read: Is a directory"),
         (["Makefile", "--category", "news"], "--category: there is no 'news'. Known are working, episodic"),
         (["Makefile", "--session", ""], "--session: give 1 to 200 characters."),

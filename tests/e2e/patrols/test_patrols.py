@@ -31,7 +31,7 @@ from tests.e2e.serving import COMMAND, ERAS, ROOT, Era, ask, connected, environm
 def after(memories: int) -> dict[str, str]:
     """Settings of a host that patrols by itself after so many, and for no other reason."""
     return {
-        "MADELEINE_PATROL_BY_ITSELF": "true",
+        "MADELEINE_PATROL_AUTO": "true",
         "MADELEINE_PATROL_AFTER_MEMORIES": str(memories),
         "MADELEINE_PATROL_AT_HOUR": "off",
         "MADELEINE_PATROL_AFTER_IDLE_MINUTES": "0",

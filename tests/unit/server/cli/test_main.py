@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from argparse import Namespace
 from pathlib import Path
 
@@ -10,7 +12,8 @@ import pytest
 from madeleine.memory.model import BeingId
 from madeleine.memory.scope import Scope
 from madeleine.server.cli.arguments import parser
-from madeleine.server.cli.main import add_notes, chosen, main
+from madeleine.server.cli.main import main, overrides
+from madeleine.server.cli.note_command import note_command
 from madeleine.server.settings.settings import Settings
 from madeleine.server.wiring.ledgers import LEDGER
 from madeleine.storage.sql.ledger import open_ledger
@@ -27,7 +30,7 @@ from madeleine.storage.sql.ledger import open_ledger
     ],
 )
 def test_tools_are_chosen_before_or_after_the_subcommand(line: list[str], found: dict[str, object]) -> None:
-    assert chosen(parser().parse_args(line)) == found
+    assert overrides(parser().parse_args(line)) == found
 
 
 def test_an_unknown_tool_is_told_at_the_start(
@@ -39,7 +42,7 @@ def test_an_unknown_tool_is_told_at_the_start(
     )  # it would be this process's for good
     assert main(["serve", "--in-process", "--tools", "recall,remember"]) == 2
     assert (
-        "There is no tool 'remember'. Known are context, forget, ingest, observe, profile, recall,"
+        "Unknown tool 'remember'. Known are context, forget, ingest, observe, profile, recall,"
         in capsys.readouterr().err
     )
     assert list(tmp_path.iterdir()) == []
@@ -52,7 +55,22 @@ async def test_a_note_is_a_line_of_the_file_whatever_characters_it_holds(tmp_pat
     file = tmp_path / "notes.jsonl"
     file.write_bytes(f"{notes[0]}\n\n{notes[1]}\r\n".encode())
     settings = Settings(data_dir=tmp_path / "data", being="ada")
-    await add_notes(settings, Namespace(file=str(file)))
+    await note_command(settings, Namespace(file=str(file)))
     async with open_ledger(settings.data_dir / LEDGER) as ledger:
         waiting = await ledger.patrols.unread_notes(Scope(BeingId("ada"), "test"), type="scene")
     assert sorted(note.content for note in waiting) == sorted(notes)
+
+
+FAST_START = """
+import sys
+before = set(sys.modules)
+import madeleine.server.attach.forwarder, madeleine.server.cli.main
+import madeleine.server.cli.observe_command, madeleine.server.cli.status_command
+imported = {name.split(".")[0] for name in set(sys.modules) - before}
+print(sorted(imported - sys.stdlib_module_names))
+"""
+
+
+def test_what_every_client_or_hook_starts_imports_the_standard_library_alone() -> None:
+    run = subprocess.run([sys.executable, "-c", FAST_START], capture_output=True, text=True, check=True)
+    assert run.stdout == "['madeleine']\n"
