@@ -120,7 +120,7 @@ class ImportRun:
         self.processes: list[ProcessSamples] = []
         self.seconds = 0.0
         self.environment = {
-            **os.environ, "MADELEINE_DATA_DIR": str(self.data), "MADELEINE_PATROL_BY_ITSELF": "false",
+            **os.environ, "MADELEINE_DATA_DIR": str(self.data), "MADELEINE_PATROL_AUTO": "false",
             "MADELEINE_LOG_LEVEL": "warning",
         }  # fmt: skip
 

@@ -96,7 +96,7 @@ async def over_stdio(data_dir: Path, model_dir: Path, calls: int, *, hosted: boo
         return list(engine.embed([text]))
 
     environment = {"MADELEINE_DATA_DIR": str(data_dir), "MADELEINE_BEING": BEING, "MADELEINE_LOG_LEVEL": "warning"}
-    environment |= {"MADELEINE_PATROL_BY_ITSELF": "false"}  # no patrol during a measurement
+    environment |= {"MADELEINE_PATROL_AUTO": "false"}  # no patrol during a measurement
     command = ["-m", "madeleine"]
     server = StdioServerParameters(
         command=sys.executable, args=command + ([] if hosted else ["--in-process"]), env=environment, cwd=ROOT

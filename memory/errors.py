@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 
 class MadeleineError(Exception):
-    """Root of all errors that Madeleine raises on purpose."""
+    """Root of all errors that Madeleine raises."""
 
 
 class InvalidInput(MadeleineError):
@@ -24,45 +24,47 @@ class KeyConflict(MadeleineError):
 
 
 class CannotUndo(MadeleineError):
-    """A patrol's changes cannot be put back; nothing was changed."""
+    """A patrol cannot be undone; nothing was changed."""
 
 
 class NotPermitted(MadeleineError):
-    """The caller may only read, and this would write."""
+    """A read-only caller called a tool that writes."""
 
     def __init__(self, tool: str) -> None:
         super().__init__(
-            f"{tool} changes the memory, and this connection may only read. Nothing was done: ask whoever gave you "
-            "the token for one that may write."
+            f"{tool} changes the memory, and this connection is read-only. Nothing was done: ask for a token with "
+            "write access."
         )
         self.tool = tool
 
 
-class EmbeddingUnavailable(MadeleineError):
-    """The embedding model cannot be had now; memory works by keywords until it can."""
+class ModelError(MadeleineError):
+    """A model failed. Carries its name and the reason."""
+
+    template = "The model {model} failed: {reason}"
 
     def __init__(self, model: str, reason: str) -> None:
-        super().__init__(f"The embedding model {model} is not available: {reason}")
+        super().__init__(self.template.format(model=model, reason=reason))
         self.model = model
         self.reason = reason
 
 
-class RerankerUnavailable(MadeleineError):
-    """The re-ranking model cannot be had, or is too slow; recall keeps the order that it had without it."""
+class EmbeddingUnavailable(ModelError):
+    """The embedding model is unavailable; memories are found by words until it is back."""
 
-    def __init__(self, model: str, reason: str) -> None:
-        super().__init__(f"The re-ranking model {model} is not available: {reason}")
-        self.model = model
-        self.reason = reason
+    template = "The embedding model {model} is not available: {reason}"
 
 
-class LanguageModelUnavailable(MadeleineError):
-    """The language model did not answer, or refused the key; the patrol does without it."""
+class RerankerUnavailable(ModelError):
+    """The re-ranking model is unavailable or too slow; recall keeps its order."""
 
-    def __init__(self, model: str, reason: str) -> None:
-        super().__init__(f"The language model {model} is not available: {reason}")
-        self.model = model
-        self.reason = reason
+    template = "The re-ranking model {model} is not available: {reason}"
+
+
+class LanguageModelUnavailable(ModelError):
+    """The language model did not answer, or refused the key; the patrol continues without it."""
+
+    template = "The language model {model} is not available: {reason}"
 
 
 class TokenBudgetExceeded(LanguageModelUnavailable):
@@ -75,13 +77,10 @@ class TokenBudgetExceeded(LanguageModelUnavailable):
         self.spent = spent
 
 
-class UnusableAnswer(MadeleineError):
-    """The language model answered what cannot be used; nothing was changed by it."""
+class UnusableAnswer(ModelError):
+    """The language model's answer cannot be used; nothing was changed by it."""
 
-    def __init__(self, model: str, reason: str) -> None:
-        super().__init__(f"The answer of the language model {model} cannot be used: {reason}")
-        self.model = model
-        self.reason = reason
+    template = "The answer of the language model {model} cannot be used: {reason}"
 
 
 class StorageError(MadeleineError):
@@ -93,7 +92,7 @@ class StorageBusy(StorageError):
 
 
 class StorageFull(StorageError):
-    """No space is left on the disk; nothing was stored."""
+    """The disk is full; nothing was stored."""
 
 
 class IndexUnavailable(MadeleineError):

@@ -1,14 +1,14 @@
-"""Strict arguments: what a tool's schema says is what is enforced.
+"""Strict arguments: the JSON Schema of a tool is what is enforced.
 
-Unknown names, wrong types, text that is too long, blank or not storable, numbers that are not numbers: each is refused
-with words that say what to do, before anything happens.
+Unknown names, wrong types, text that is too long, blank or not storable, and non-finite numbers are refused before
+anything happens, with a message that says what to do.
 """
 
 from __future__ import annotations
 
 import math
 import unicodedata
-from collections.abc import Mapping
+from collections.abc import Hashable, Iterable, Mapping
 from typing import Annotated, Any, TypeVar
 
 from pydantic import (
@@ -28,28 +28,27 @@ from madeleine.memory.errors import InvalidInput
 from madeleine.memory.model import Emotion
 
 SHORT = 200
-"""Characters of a name, a label, an identifier."""
+"""Characters of a name, a label or an identifier."""
 LINE = 2_000
-"""Characters of a line of dialogue, a setting, a lesson."""
+"""Characters of a line of dialogue, a setting or a lesson."""
 LONG_TEXT = "x-long-text"
-"""Marks, inside this package, a schema whose greatest length is the setting `max_text_chars`."""
+"""Marks, inside this module, a schema whose maximum length is the setting `max_text_chars`."""
 
-NESTED = frozenset({"date", "action", "offer", "merges", "make_dead", "parts", "diary", "think_md", "summary"}) | {
-    "role", "text", "speaker", "at", "key", "essence", "weight", "emotions", "lesson", "messages",
-}  # fmt: skip
-"""Names inside the arguments `when` and `decisions`, and inside those of `observe`."""
-
-Context = dict[str, int]
+_NESTED_FIELDS = frozenset(
+    "date action offer merges make_dead parts diary think_md summary role text speaker at key essence weight emotions "
+    "lesson messages".split()
+)
+"""Fields inside the arguments `when` and `decisions`, and inside those of `observe`."""
 
 
 class Arguments(BaseModel):
-    """Base of every tool's arguments."""
+    """Base of the arguments of every tool."""
 
     model_config = ConfigDict(strict=True, extra="forbid", frozen=True, allow_inf_nan=False)
 
     @model_validator(mode="before")
     @classmethod
-    def _without_nulls(cls, raw: Any) -> Any:
+    def _refuse_nulls(cls, raw: Any) -> Any:
         if isinstance(raw, dict) and (nulls := [str(name) for name, value in raw.items() if value is None]):
             raise ValueError(f"must not be null, leave it out instead: {printable(', '.join(nulls))}")
         return raw
@@ -61,23 +60,23 @@ def storable(value: Any) -> Any:
             value.encode()
         except UnicodeEncodeError as error:
             raise ValueError(
-                "holds half of a surrogate pair, which is not text; send the whole character or leave it out"
+                "contains half of a surrogate pair, which is not text; send the whole character or leave it out"
             ) from error
         if "\x00" in value:
-            raise ValueError("holds a NUL character, which cannot be stored; leave it out")
+            raise ValueError("contains a NUL character, which cannot be stored; leave it out")
     return value
 
 
 def not_blank(value: str) -> str:
-    if not any(unicodedata.category(sign)[0] in "LNPS" for sign in value):  # zero-width signs are nothing to remember
-        raise ValueError("is empty; say something, or leave the argument out if it is optional")
+    if not any(unicodedata.category(char)[0] in "LNPS" for char in value):  # zero-width characters are invisible
+        raise ValueError("is empty; give a text, or leave the argument out if it is optional")
     return value
 
 
-def _not_too_long(value: str, info: ValidationInfo) -> str:
+def _within_max_text_chars(value: str, info: ValidationInfo) -> str:
     limit = (info.context or {}).get("max_text_chars", 32_000)
     if len(value) > limit:
-        raise ValueError(f"has {len(value):,} characters, at most {limit:,} are taken; split it into several calls")
+        raise ValueError(f"has {len(value):,} characters, at most {limit:,} are accepted; split it into several calls")
     return value
 
 
@@ -87,40 +86,40 @@ LongText = Annotated[
     str,
     BeforeValidator(storable),
     AfterValidator(not_blank),
-    AfterValidator(_not_too_long),
+    AfterValidator(_within_max_text_chars),
     Field(min_length=1, json_schema_extra={LONG_TEXT: True}),
 ]
 Share = Annotated[float, Field(ge=0, le=1)]
 Emotions = Annotated[
     list[Annotated[Emotion, WithJsonSchema({"type": "string", "maxLength": 20})]],
-    Field(max_length=3, description="GoEmotions labels, as joy, fear, pride."),
+    Field(max_length=3, description="GoEmotions labels, such as joy, fear, pride."),
 ]
-"""The taxonomy is well known, and all 27 would go into every prompt of every client; what is not of it is refused with
-the list."""
+"""The 27 labels are not in the schema, which is part of every prompt; an unknown label is refused with the list."""
 
 A = TypeVar("A", bound=Arguments)
+T = TypeVar("T", bound=Hashable)
 
 
 def read_arguments(model: type[A], raw: Mapping[str, Any], *, max_text_chars: int) -> A:
-    """Raises `InvalidInput` that names every argument that is wrong, and what to do."""
+    """Raises `InvalidInput`, which names every invalid argument and says what to do."""
     try:
         return model.model_validate(dict(raw), context={"max_text_chars": max_text_chars})
     except ValidationError as error:
-        found = error.errors(include_url=False, include_input=True)
-        complaints = dict.fromkeys(_complaint(model, dict(one)) for one in found)
-        raise InvalidInput(f"Nothing was done. {' '.join(list(complaints)[:5])}") from error
+        details = error.errors(include_url=False, include_input=True)
+        complaints = unique(_complaint(model, dict(detail)) for detail in details)
+        raise InvalidInput(f"Nothing was done. {' '.join(complaints[:5])}") from error
 
 
 def _complaint(model: type[Arguments], error: Mapping[str, Any]) -> str:
-    path = [
-        part for part in error["loc"] if isinstance(part, int) or part in _field_names(model) or len(error["loc"]) == 1
-    ]
-    where = printable(".".join(str(part) for part in (path or error["loc"][:1]))) or "arguments"
-    whole = printable(".".join(str(part) for part in error["loc"]))
+    location = error["loc"]
+    fields = _NESTED_FIELDS.union(model.model_fields)  # other names in a location are pydantic's, of unions
+    path = [part for part in location if isinstance(part, int) or part in fields or len(location) == 1]
+    where = printable(".".join(map(str, path or location[:1]))) or "arguments"
     match error["type"]:
         case "extra_forbidden":
-            known = model.model_fields if len(error["loc"]) == 1 else ("those of its schema",)
-            return f"Unknown argument {whole!r}: leave it out. Known are {', '.join(known)}."
+            name = printable(".".join(map(str, location)))
+            known = model.model_fields if len(location) == 1 else ("those of its schema",)
+            return f"Unknown argument {name!r}: leave it out. Known are {', '.join(known)}."
         case "missing":
             return f"{where}: is required."
         case "value_error":
@@ -129,25 +128,26 @@ def _complaint(model: type[Arguments], error: Mapping[str, Any]) -> str:
             return f"{where}: must be a finite number, not NaN or infinity."
         case "too_long" | "string_too_long" if isinstance(error.get("input"), str):
             limit = error["ctx"]["max_length"]
-            return f"{where}: has {len(error['input']):,} characters, at most {limit:,} are taken; shorten it."
+            return f"{where}: has {len(error['input']):,} characters, at most {limit:,} are accepted; shorten it."
         case "string_unicode":
-            return f"{where}: holds half of a surrogate pair, which is not text; send the whole character."
+            return f"{where}: contains half of a surrogate pair, which is not text; send the whole character."
         case _ if isinstance(error.get("input"), float) and not math.isfinite(error["input"]):
             return f"{where}: must be a finite number, not NaN or infinity."
         case _:
             return f"{where}: {printable(error['msg'])}."
 
 
-def _field_names(model: type[BaseModel]) -> set[str]:
-    return set(model.model_fields) | NESTED
+def unique(items: Iterable[T]) -> tuple[T, ...]:
+    """Each item once, in order."""
+    return tuple(dict.fromkeys(items))
 
 
 def printable(text: str) -> str:
-    """Short, and free of characters that cannot be sent."""
+    """Truncated, and without characters that cannot be sent."""
     return text.encode(errors="replace").decode()[:300]
 
 
-class _Plain(GenerateJsonSchema):
+class _UntitledSchema(GenerateJsonSchema):
     """JSON Schema 2020-12 without titles."""
 
     def field_title_should_be_set(self, schema: Any) -> bool:
@@ -155,9 +155,8 @@ class _Plain(GenerateJsonSchema):
 
 
 def input_schema(model: type[Arguments], *, max_text_chars: int) -> dict[str, Any]:
-    """The schema as a client sees it: no titles, no nulls, no references, every bound in place. That a text
-    must not be empty goes without saying."""
-    raw = model.model_json_schema(schema_generator=_Plain)
+    """The schema as a client sees it: with every bound, without titles, nulls, references and minimum lengths of 1."""
+    raw = model.model_json_schema(schema_generator=_UntitledSchema)
     definitions: dict[str, Any] = raw.pop("$defs", {})
     cleaned = _clean(raw, definitions, max_text_chars)
     cleaned.pop("description", None)
@@ -175,10 +174,10 @@ def _clean(schema: Any, definitions: Mapping[str, Any], max_text_chars: int) -> 
     if options := schema.get("anyOf"):
         kept = [option for option in options if option != {"type": "null"}]
         if len(kept) < len(options):
-            rest = {key: value for key, value in schema.items() if key not in {"anyOf", "default"}}
-            merged = kept[0] | rest if len(kept) == 1 else {"anyOf": kept} | rest
+            others = {key: value for key, value in schema.items() if key not in {"anyOf", "default"}}
+            merged = (kept[0] if len(kept) == 1 else {"anyOf": kept}) | others
             return _clean(merged, definitions, max_text_chars)
-    found = {
+    result = {
         key: (
             {name: _clean(sub, definitions, max_text_chars) for name, sub in value.items()}
             if key == "properties"
@@ -191,5 +190,5 @@ def _clean(schema: Any, definitions: Mapping[str, Any], max_text_chars: int) -> 
         and not (key == "minLength" and value == 1)
     }
     if schema.get(LONG_TEXT):
-        found["maxLength"] = max_text_chars
-    return found
+        result["maxLength"] = max_text_chars
+    return result

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import asdict, replace
 from typing import Annotated, Any
 
 from pydantic import Field
@@ -13,23 +13,21 @@ from madeleine.memory.model import Memory, scene_to_text
 from madeleine.memory.rules.prompting.memory_block import in_prompt_order
 from madeleine.memory.rules.prompting.prompt_parts import MAX_MESSAGE_CHARS, truncated
 from madeleine.tools.arguments import Arguments, LongText, Short
-from madeleine.tools.replies import meaning_notice, moment, present, source, when
-from madeleine.tools.search_memory import hit
-from madeleine.tools.tool import OBJECTS, TEXT, TEXTS, Call, Tool, answer_schema
+from madeleine.tools.replies import meaning_notice, moment, notice, present, source, when
+from madeleine.tools.search_memory import hit_as_json
+from madeleine.tools.tool import Call, Tool, answer_schema
 
 
 class ContextArguments(Arguments):
-    message: Annotated[
-        LongText | None, Field(description="What was said just now; without it nothing is recalled.")
-    ] = None
-    session_id: Annotated[Short | None, Field(description="Of this conversation, as observe has it.")] = None
+    message: Annotated[LongText | None, Field(description="The message to answer; nothing is recalled without.")] = None
+    session_id: Annotated[Short | None, Field(description="Of this conversation, as in observe.")] = None
     token_limit: Annotated[int | None, Field(ge=1, le=1_000_000, description="Of the prompt.")] = None
     blocks: Annotated[list[ContextBlock], Field(min_length=1, max_length=len(BLOCKS), description="Only these.")] = (
         list(BLOCKS)
     )
     enable_memories: bool | None = None
     context_verbosity: Annotated[
-        int | None, Field(ge=0, le=50, description="Memories, and messages of each history, at most.")
+        int | None, Field(ge=0, le=50, description="Limit of memories, and of messages of each history.")
     ] = None
     unified_history: bool | None = None
     prompt_lite_mode: bool | None = None
@@ -41,55 +39,50 @@ class ContextArguments(Arguments):
     enable_tags_placeholder: bool | None = None
 
 
-FLAGS = tuple(ContextFlags.__dataclass_fields__)
-
-
 async def run(call: Call, arguments: ContextArguments) -> dict[str, Any]:
-    use = call.use.context
-    given = {name: value for name in FLAGS if (value := getattr(arguments, name)) is not None}
+    build = call.use.context
+    flags = arguments.model_dump(include=set(ContextFlags.__dataclass_fields__), exclude_none=True)
     query = ContextQuery(
         message=arguments.message or "",
         session_id=arguments.session_id or "",
-        token_limit=arguments.token_limit or use.token_limit,
+        token_limit=arguments.token_limit or build.token_limit,
         blocks=frozenset(arguments.blocks),
-        flags=replace(use.flags, **given),
+        flags=replace(build.flags, **flags),
     )
-    built = await use(call.scope, query)
-    call.use.audit(call.scope, "recall", tool="context", ids=built.shown)
-    return as_json(built, query)
+    context = await build(call.scope, query)
+    call.use.audit(call.scope, "recall", tool="context", ids=context.shown)
+    return as_json(context, query)
 
 
-def as_json(built: BuiltContext, query: ContextQuery) -> dict[str, Any]:
-    """What was not asked for, or is switched off, is not there; what is empty, is."""
-    lists: dict[str, Any] = {
-        "recent_nodes": _each(built.recent_nodes, node),
-        "memory_block": built.memory_block,
-        "memories": _each(built.memories, hit),
-        "history_current_chat": _each(built.history_current_chat, said),
-        "history_recent": _each(built.history_recent, said),
-        "diary": _each(built.diary, lambda day: {"date": day.date, "text": day.text}),
-        "thoughts": _each(built.thoughts, str),
-        "tags_placeholder": _each(built.tags_placeholder, str),
+def as_json(context: BuiltContext, query: ContextQuery) -> dict[str, Any]:
+    """Blocks that were not requested, or are disabled, are left out; empty ones are not."""
+    blocks: dict[str, Any] = {
+        "system_prompt": context.system_prompt if "system_prompt" in query.blocks else None,
+        "snapshot": [asdict(turn) for turn in context.snapshot] if "snapshot" in query.blocks else None,
+        "recent_nodes": _each(context.recent_nodes, node_as_json),
+        "memory_block": context.memory_block,
+        "memories": _each(context.memories, hit_as_json),
+        "history_current_chat": _each(context.history_current_chat, message_as_json),
+        "history_recent": _each(context.history_recent, message_as_json),
+        "diary": _each(context.diary, asdict),
+        "thoughts": _each(context.thoughts, str),
+        "tags_placeholder": _each(context.tags_placeholder, str),
     }
-    found: dict[str, Any] = {"prompt": built.prompt}
-    if "system_prompt" in query.blocks:
-        found["system_prompt"] = built.system_prompt
-    if "snapshot" in query.blocks:
-        found["snapshot"] = [{"role": turn.role, "content": turn.content} for turn in built.snapshot]
-    found |= {name: value for name, value in lists.items() if value is not None}
-    found |= present(
-        {"sources": [source(memory) for memory in in_prompt_order([memory for memory, _ in built.recalled])]}
-    )
-    found["dropped"] = [gone(one) for one in built.dropped]
-    found["tokens"] = dict(built.tokens) | {"limit": query.token_limit}
-    return found | meaning_notice(built.meaning_off)
+    return {
+        "prompt": context.prompt,
+        **{name: block for name, block in blocks.items() if block is not None},
+        **present({"sources": [source(memory) for memory in in_prompt_order([m for m, _ in context.recalled])]}),
+        "dropped": [dropped_as_json(dropped) for dropped in context.dropped],
+        "tokens": {**context.tokens, "limit": query.token_limit},
+        **notice(meaning_notice(context.meaning_off)),
+    }
 
 
-def _each(items: Any, shape: Any) -> list[Any] | None:
-    return None if items is None else [shape(one) for one in items]
+def _each(items: Any, as_json: Any) -> list[Any] | None:
+    return None if items is None else [as_json(item) for item in items]
 
 
-def node(memory: Memory) -> dict[str, Any]:
+def node_as_json(memory: Memory) -> dict[str, Any]:
     return {
         "id": memory.id,
         "text": scene_to_text(memory.scene, memory.feeling),
@@ -99,42 +92,36 @@ def node(memory: Memory) -> dict[str, Any]:
     }
 
 
-def said(message: Message) -> dict[str, Any]:
-    shown = {
+def message_as_json(message: Message) -> dict[str, Any]:
+    return {
         "id": message.id,
         "at": moment(message.at),
         "role": message.role,
         "text": truncated(message.text, MAX_MESSAGE_CHARS),
-    }
-    return shown | present({"speaker": message.speaker, "session_id": message.session_id})
+    } | present({"speaker": message.speaker, "session_id": message.session_id})
 
 
-def gone(one: DroppedPart) -> dict[str, Any]:
-    what = {"block": one.part, "count": one.count, "tokens": one.tokens}
-    return what | ({"in_full": True} if one.full else {})
+def dropped_as_json(dropped: DroppedPart) -> dict[str, Any]:
+    values = {"block": dropped.part, "count": dropped.count, "tokens": dropped.tokens}
+    return values | ({"in_full": True} if dropped.full else {})
 
 
 TOOL = Tool(
     name="context",
     description=(
-        "A ready context for the next answer: who to be (system_prompt, to be cached), a snapshot of notes, knowledge "
-        "and diary, what came to mind lately, what this message brings to mind, and what was said before; as blocks "
-        "and as one prompt, within a limit of tokens. For programs that build prompts; to remember call recall."
+        "Build a context for the next answer, within a token limit: identity (system_prompt, cacheable), a snapshot of "
+        "notes, knowledge and diary, recently active memories, memories relevant to the message, and chat history; as "
+        "blocks and as one prompt. For programs that build prompts; to remember something call recall."
     ),
     arguments=ContextArguments,
     answers=answer_schema(
-        ("prompt", "dropped", "tokens"),
-        **dict.fromkeys(("prompt", "system_prompt", "memory_block", "notice"), TEXT),
-        **dict.fromkeys(("snapshot", "recent_nodes", "memories", "history_current_chat", "history_recent"), OBJECTS),
-        **dict.fromkeys(("diary", "sources", "dropped"), OBJECTS),
-        **dict.fromkeys(("thoughts", "tags_placeholder"), TEXTS),
-        tokens={"type": "object"},
+        "prompt dropped tokens",
+        string="prompt system_prompt memory_block notice",
+        array="snapshot recent_nodes memories history_current_chat history_recent diary sources dropped thoughts "
+        "tags_placeholder",
+        object="tokens",
     ),
     run=run,
-    read_only=False,
-    destructive=False,
-    idempotent=False,
-    shows=False,
-    only_counts=True,
+    counts_recalls=True,
     listed=False,
 )

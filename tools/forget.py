@@ -1,4 +1,4 @@
-"""`forget`: erase memories for good, everywhere (ruling 11)."""
+"""`forget`: erase memories permanently and everywhere (ruling 11)."""
 
 from __future__ import annotations
 
@@ -9,11 +9,10 @@ from pydantic import Field
 from madeleine.memory.model import MemoryId
 from madeleine.tools.arguments import Arguments, Short
 from madeleine.tools.replies import present
-from madeleine.tools.tool import TEXTS, Call, Tool, answer_schema
+from madeleine.tools.tool import Call, Tool, answer_schema
 
-NOT_YET = (
-    "Erased from memory and out of every answer; the last bytes on disk are still being overwritten, which goes on by "
-    "itself."
+SCRUB_PENDING = (
+    "Erased from the memory and from every answer. Overwriting the remaining bytes on disk continues in the background."
 )
 
 
@@ -22,29 +21,28 @@ class ForgetArguments(Arguments):
 
 
 async def run(call: Call, arguments: ForgetArguments) -> dict[str, Any]:
-    found = await call.use.forget(call.scope, [MemoryId(id_) for id_ in arguments.memory_ids])
-    rest = {
-        "not_found": list(found.missing),
-        "related": list(found.related),
-        "messages": found.messages or None,
-        "diary_entries": found.diary_entries or None,
-        "notice": "" if found.bytes_gone else NOT_YET,
-    }
-    return {"erased": list(found.erased)} | present(rest)
+    result = await call.use.forget(call.scope, [MemoryId(id_) for id_ in arguments.memory_ids])
+    return {"erased": list(result.erased)} | present(
+        {
+            "not_found": list(result.missing),
+            "related": list(result.related),
+            "messages": result.messages or None,
+            "diary_entries": result.diary_entries or None,
+            "notice": "" if result.bytes_gone else SCRUB_PENDING,
+        }
+    )
 
 
 TOOL = Tool(
     name="forget",
     description=(
-        "Erase memories and the messages they came from, or messages by id, for good, from the disk too. Only when "
-        "asked to: to correct use update_memory; the old fades by itself. related: memories tied to what is gone, "
-        "which stay and may tell the same."
+        "Erase memories with the messages they came from, or single messages by id, permanently and from disk too. "
+        "Only on request: to correct use update_memory; unused memories fade by themselves. related: memories linked "
+        "to the erased ones, which stay and may say the same."
     ),
     arguments=ForgetArguments,
-    answers=answer_schema(("erased",), erased=TEXTS, not_found=TEXTS, related=TEXTS),
+    answers=answer_schema("erased", array="erased not_found related"),
     run=run,
-    read_only=False,
     destructive=True,
     idempotent=True,
-    shows=False,
 )

@@ -1,8 +1,7 @@
-"""`observe`: keep messages of a conversation, and what was drawn from them (spec T1, T4). For hooks and programs."""
+"""`observe`: keep messages of a conversation, and memories drawn from them (spec T1, T4). For hooks and programs."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Annotated, Any
 
 from pydantic import Field
@@ -12,101 +11,97 @@ from madeleine.memory.errors import InvalidInput
 from madeleine.memory.model import parse_moment
 from madeleine.memory.watch.extraction import Extracted
 from madeleine.memory.watch.observe import AgentMemory, Observation
-from madeleine.tools.arguments import Arguments, Emotions, Line, LongText, Share, Short, printable
+from madeleine.tools.arguments import Arguments, Emotions, Line, LongText, Share, Short, printable, unique
 from madeleine.tools.replies import present
-from madeleine.tools.tool import COUNT, OBJECTS, TEXT, TEXTS, Call, Tool, answer_schema
+from madeleine.tools.tool import Call, Tool, answer_schema
 
-MOST = 100
-"""Messages of a call."""
+MAX_MESSAGES = 100
+"""Per call."""
 
 
-class SaidMessage(Arguments):
+class ObservedMessage(Arguments):
     role: ChatRole
     text: LongText
-    speaker: Annotated[Short | None, Field(description="Who said it, where a name is known.")] = None
+    speaker: Annotated[Short | None, Field(description="Name of the speaker, if known.")] = None
     at: Annotated[Short | None, Field(description="ISO time; now by default.")] = None
-    key: Annotated[Short | None, Field(description="Its id in its session: kept once, however often it is sent.")] = (
-        None
-    )
+    key: Annotated[
+        Short | None, Field(description="Id within its session; a repeated key is stored once.")
+    ] = None  # fmt: skip
 
 
-class DrawnMemory(Arguments):
-    essence: Annotated[Line, Field(description="What is to be remembered, in sentences that make sense alone.")]
+class ObservedMemory(Arguments):
+    essence: Annotated[Line, Field(description="What to remember, in sentences that make sense alone.")]
     weight: Annotated[Share, Field(description="0 noise, 1 critical.")]
     emotions: Emotions = []
-    lesson: Annotated[Line | None, Field(description="What to do from now on.")] = None
+    lesson: Annotated[Line | None, Field(description="What to do in future.")] = None
     messages: Annotated[
-        list[Short | Annotated[int, Field(ge=0, le=MOST - 1)]],
-        Field(max_length=MOST, description="What it is of: keys, or places in this call from 0; all by default."),
+        list[Short | Annotated[int, Field(ge=0, le=MAX_MESSAGES - 1)]],
+        Field(
+            max_length=MAX_MESSAGES, description="Its messages: keys, or positions in this call from 0; by default all."
+        ),
     ] = []
 
 
 class ObserveArguments(Arguments):
     session_id: Short
-    messages: Annotated[list[SaidMessage], Field(max_length=MOST, description="In their order.")] = []
+    messages: Annotated[list[ObservedMessage], Field(max_length=MAX_MESSAGES, description="In order.")] = []
     memories: Annotated[
-        list[DrawnMemory], Field(max_length=20, description="What you drew from them yourself; usually none.")
+        list[ObservedMemory], Field(max_length=20, description="Memories you drew from them yourself; usually none.")
     ] = []
     title: Short | None = None
-    interface: Annotated[Short | None, Field(description="Where it is held; the client's name by default.")] = None
+    interface: Annotated[Short | None, Field(description="Where it is held; by default the client's name.")] = None
 
 
 async def run(call: Call, arguments: ObserveArguments) -> dict[str, Any]:
-    seen = Observation(
+    observation = Observation(
         session_id=arguments.session_id,
-        messages=[_message(place, message) for place, message in enumerate(arguments.messages)],
-        drawn=_drawn(arguments.memories),
+        messages=[_message(position, message) for position, message in enumerate(arguments.messages)],
+        drawn=[
+            AgentMemory(
+                Extracted(memory.essence.strip(), unique(memory.emotions), memory.weight, memory.lesson or ""),
+                unique(memory.messages),
+            )
+            for memory in arguments.memories
+        ],
         title=arguments.title or "",
         interface=arguments.interface or "",
     )
-    found = await call.use.observe(call.scope, seen, request=call.request_key())
-    rest = {
-        "ids": [message.id for message in found.new],
-        "position": found.new[0].position if found.new else None,
-        "known": found.known or None,
-        "last_key": found.last_key,
-        "memories": [
-            {"id": one.memory.id, "status": one.status} if one else {"status": "forgotten"} for one in found.memories
-        ],
-        "redacted": dict(found.redacted) or None,
-    }
-    return {"new": len(found.new)} | present(rest)
+    observed = await call.use.observe(call.scope, observation, request=call.request_key())
+    return {"new": len(observed.new)} | present(
+        {
+            "ids": [message.id for message in observed.new],
+            "position": observed.new[0].position if observed.new else None,
+            "known": observed.known or None,
+            "last_key": observed.last_key,
+            "memories": [
+                {"id": stored.memory.id, "status": stored.status} if stored else {"status": "forgotten"}
+                for stored in observed.memories
+            ],
+            "redacted": dict(observed.redacted),
+        }
+    )
 
 
-def _message(place: int, given: SaidMessage) -> NewMessage:
-    at = parse_moment(given.at) if given.at is not None else None
-    if at is None and given.at is not None:
+def _message(position: int, message: ObservedMessage) -> NewMessage:
+    at = None if message.at is None else parse_moment(message.at)
+    if at is None and message.at is not None:
         raise InvalidInput(
-            f"messages.{place}.at: {printable(given.at)!r} is not an ISO date or time, such as 2026-03-01T12:00:00Z. "
-            "Nothing was kept: correct it, or leave it out for now."
+            f"messages.{position}.at: {printable(message.at)!r} is not an ISO date or time, such as "
+            "2026-03-01T12:00:00Z. Nothing was stored: correct it or leave it out."
         )
-    return NewMessage(role=given.role, text=given.text, speaker=given.speaker or "", at=at, key=given.key)
-
-
-def _drawn(given: Sequence[DrawnMemory]) -> list[AgentMemory]:
-    return [
-        AgentMemory(
-            Extracted(one.essence.strip(), tuple(dict.fromkeys(one.emotions)), one.weight, one.lesson or ""),
-            tuple(dict.fromkeys(one.messages)),
-        )
-        for one in given
-    ]
+    return NewMessage(role=message.role, text=message.text, speaker=message.speaker or "", at=at, key=message.key)
 
 
 TOOL = Tool(
     name="observe",
     description=(
-        "Append messages of a conversation to the chat history, word for word; for programs that watch one. A message "
-        "with a key is kept once. What should be remembered of them may come along as memories; to remember something "
-        "else use store. Without messages: tells the key of the session's last one. position: that of the first new "
-        "message in its session, the others follow."
+        "Append messages to the chat history, word for word; for programs that watch a conversation. A message with a "
+        "key is stored once. Memories drawn from the messages may come along; to remember anything else use store. "
+        "Without messages: returns the key of the session's last one. position: that of the first new message in its "
+        "session; the others follow."
     ),
     arguments=ObserveArguments,
-    answers=answer_schema(("new",), new=COUNT, ids=TEXTS, position=COUNT, known=COUNT, last_key=TEXT, memories=OBJECTS),
+    answers=answer_schema("new", integer="new position known", array="ids memories", string="last_key"),
     run=run,
-    read_only=False,
-    destructive=False,
-    idempotent=False,
-    shows=False,
     listed=False,
 )

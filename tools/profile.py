@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, assert_never
 
 from pydantic import AfterValidator, BeforeValidator, Field
 
@@ -12,112 +12,114 @@ from madeleine.memory.model import Note
 from madeleine.memory.profile import ProfileEntry, ProfileKind
 from madeleine.tools.arguments import Arguments, Short, not_blank, storable
 from madeleine.tools.replies import moment, present
-from madeleine.tools.tool import OBJECTS, TEXT, Call, Tool, answer_schema
+from madeleine.tools.tool import Call, Tool, answer_schema
 
 VALUE_CHARS = 8_000
-"""Of an entry: it is in every prompt."""
+"""Of an entry, which is part of every prompt."""
 
 Value = Annotated[
     str, BeforeValidator(storable), AfterValidator(not_blank), Field(min_length=1, max_length=VALUE_CHARS)
 ]
-
-
-Kind = Literal[
-    "soul", "partner_rules", "preferences", "relationships", "tools", "map", "knowledge", "notes"
-]  # fmt: skip
+Change = Literal["set", "enable", "disable", "done", "remove"]
+Kind = Literal["soul", "partner_rules", "preferences", "relationships", "tools", "map", "knowledge", "notes"]
 
 
 class ProfileArguments(Arguments):
     action: Annotated[
         Literal["show", "set", "enable", "disable", "done", "remove"],
-        Field(description="enable and disable: of partner_rules and preferences; done: of a note."),
+        Field(description="enable and disable: partner_rules and preferences; done: a note."),
     ] = "show"
-    kind: Annotated[Kind | None, Field(description="Of which kind; all if left out.")] = None
+    kind: Annotated[Kind | None, Field(description="All kinds if left out.")] = None
     name: Annotated[
         Short | None,
         Field(
-            description="Of the entry. The soul has personality, voice, values, backstory, inner_world, examples. Of a "
-            "note: its type (todo, reminder) to set it, its id for done and remove."
+            description="Of the entry. The soul has personality, voice, values, backstory, inner_world, examples. For "
+            "a note: its type (todo, reminder) with set, its id with done and remove."
         ),
     ] = None
-    value: Annotated[Value | None, Field(description="To set.")] = None
+    value: Annotated[Value | None, Field(description="Only with set.")] = None
 
 
 async def run(call: Call, arguments: ProfileArguments) -> dict[str, Any]:
-    kind, name, value = arguments.kind, arguments.name, arguments.value
-    if arguments.action == "show":
-        _refuse(arguments, "value" if value else "")
-        found = await show(call, kind, name)
-        call.use.audit(call.scope, "recall", tool="profile", ids=shown(found))
-        return found
+    action, kind, name, value = arguments.action, arguments.kind, arguments.name, arguments.value
+    if action == "show":
+        if value is not None:
+            raise InvalidInput("Nothing was done. value: leave it out to show something, or use the action set.")
+        content = await show(call, kind, name)
+        call.use.audit(call.scope, "recall", tool="profile", ids=shown_ids(content))
+        return content
     if kind is None or name is None:
-        raise InvalidInput(f"Nothing was done. kind and name: both are needed to {arguments.action} something.")
-    if (arguments.action == "set") != (value is not None):
-        raise InvalidInput("Nothing was done. value: it is needed to set something, and only then.")
+        raise InvalidInput(f"Nothing was done. kind and name are both required to {action} an entry.")
+    if (action == "set") != (value is not None):
+        raise InvalidInput("Nothing was done. value is required with set, and only allowed there.")
     if kind == "notes":
-        return await change_note(call, arguments.action, name, value or "")
-    return await change_entry(call, arguments.action, kind, name, value or "")
-
-
-def _refuse(arguments: ProfileArguments, needless: str) -> None:
-    if needless:
-        raise InvalidInput(f"Nothing was done. {needless}: leave it out to show something, or take the action set.")
+        return await change_note(call, action, name, value or "")
+    return await change_entry(call, action, kind, name, value or "")
 
 
 async def show(call: Call, kind: Kind | None, name: str | None) -> dict[str, Any]:
-    """Audited by whoever shows it: a tool, or a resource."""
-    found: dict[str, Any] = {}
+    """Entries and open notes. The caller audits them."""
+    content: dict[str, Any] = {}
     if kind != "notes":
-        found["entries"] = [as_json(one) for one in await call.use.profile.read(call.scope, kind, name or "")]
+        entries = await call.use.profile.read(call.scope, kind, name or "")
+        content["entries"] = [entry_as_json(entry) for entry in entries]
     if kind in (None, "notes"):
         notes = await call.use.profile.notes(call.scope)
-        found["notes"] = [note_as_json(one) for one in notes if name is None or name in (one.type, one.id)]
-    return found
+        content["notes"] = [note_as_json(note) for note in notes if name is None or name in (note.type, note.id)]
+    return content
 
 
-async def change_entry(call: Call, action: str, kind: ProfileKind, name: str, value: str) -> dict[str, Any]:
+async def change_entry(call: Call, action: Change, kind: ProfileKind, name: str, value: str) -> dict[str, Any]:
     profile = call.use.profile
     match action:
         case "set":
             written = await profile.write(call.scope, kind, name, value)
-            return {"entries": [as_json(written.entry)]} | taken_out(written.redacted)
+            return {"entries": [entry_as_json(written.entry)]} | present({"redacted": dict(written.redacted)})
         case "enable" | "disable":
-            return {"entries": [as_json(await profile.enable(call.scope, kind, name, action == "enable"))]}
+            return {"entries": [entry_as_json(await profile.enable(call.scope, kind, name, action == "enable"))]}
         case "remove":
             return {"removed": (await profile.remove(call.scope, kind, name)).id}
+        case "done":
+            raise InvalidInput("Nothing was done. done is for notes; use remove for other entries.")
         case _:
-            raise InvalidInput("Nothing was done. done is for notes; an entry of another kind can be removed.")
+            assert_never(action)
 
 
-async def change_note(call: Call, action: str, name: str, value: str) -> dict[str, Any]:
+async def change_note(call: Call, action: Change, name: str, value: str) -> dict[str, Any]:
     profile = call.use.profile
     match action:
         case "set":
-            noted = await profile.note(call.scope, name, value)
-            return {"notes": [note_as_json(noted.note)]} | taken_out(noted.redacted)
-        case "done" | "remove":
-            await profile.close_note(call.scope, name, remove=action == "remove")
-            return {"removed" if action == "remove" else "done": name}
-        case _:
+            written = await profile.note(call.scope, name, value)
+            return {"notes": [note_as_json(written.note)]} | present({"redacted": dict(written.redacted)})
+        case "done":
+            await profile.close_note(call.scope, name)
+            return {"done": name}
+        case "remove":
+            await profile.close_note(call.scope, name, remove=True)
+            return {"removed": name}
+        case "enable" | "disable":
             raise InvalidInput(
-                f"Nothing was done. {action} is for rules and preferences; a note can be done or removed."
+                f"Nothing was done. {action} is for rules and preferences; use done or remove for notes."
             )
+        case _:
+            assert_never(action)
 
 
-def taken_out(redacted: Mapping[str, int]) -> dict[str, Any]:
-    return {"redacted": dict(redacted)} if redacted else {}
-
-
-def shown(content: Mapping[str, Any]) -> list[str]:
-    """The ids that an answer names: of entries, their memories, and notes (spec O4)."""
+def shown_ids(content: Mapping[str, Any]) -> list[str]:
+    """The ids in an answer, for the audit: of entries, their memories, and notes (spec O4)."""
     items = [*content.get("entries", []), *content.get("notes", [])]
     return [str(item[key]) for item in items for key in ("id", "memory_id") if key in item]
 
 
-def as_json(entry: ProfileEntry) -> dict[str, Any]:
-    shown = {"id": entry.id, "kind": entry.kind, "name": entry.name, "value": entry.value}
-    state = {"enabled": entry.enabled} if entry.kind in ("partner_rules", "preferences") else {}
-    return shown | state | present({"memory_id": entry.memory_id, "updated_at": moment(entry.updated_at)})
+def entry_as_json(entry: ProfileEntry) -> dict[str, Any]:
+    switchable = entry.kind in ("partner_rules", "preferences")
+    return {"id": entry.id, "kind": entry.kind, "name": entry.name, "value": entry.value} | present(
+        {
+            "enabled": entry.enabled if switchable else None,
+            "memory_id": entry.memory_id,
+            "updated_at": moment(entry.updated_at),
+        }
+    )
 
 
 def note_as_json(note: Note) -> dict[str, Any]:
@@ -127,16 +129,14 @@ def note_as_json(note: Note) -> dict[str, Any]:
 TOOL = Tool(
     name="profile",
     description=(
-        "Who this memory's owner is to be and whom it deals with: soul, partner_rules, preferences, relationships, "
-        "tools, map, knowledge, and open notes. Shown in every context. Set replaces the entry of that name; a "
-        "preference is recalled as well, and removing it forgets that memory. For what happened use store."
+        "Show and edit who the owner of this memory is and whom it deals with: soul, partner_rules, preferences, "
+        "relationships, tools, map, knowledge, and open notes. It is part of every context. set replaces the entry of "
+        "that name. A preference is also a memory: it is recalled, and removing it erases that memory. For what "
+        "happened use store."
     ),
     arguments=ProfileArguments,
-    answers=answer_schema((), entries=OBJECTS, notes=OBJECTS, removed=TEXT, done=TEXT, redacted={"type": "object"}),
+    answers=answer_schema("", array="entries notes", string="removed done", object="redacted"),
     run=run,
-    read_only=False,
     destructive=True,
-    idempotent=False,
-    shows=False,
     listed=False,
 )

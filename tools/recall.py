@@ -1,8 +1,8 @@
-"""`recall`: what comes to mind (spec P9, L2)."""
+"""`recall`: the memories that matter for what is being said (spec P9, L2)."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from functools import partial
 from typing import Annotated, Any, Literal
 
 from pydantic import Field
@@ -11,11 +11,13 @@ from madeleine.memory.model import Category
 from madeleine.memory.ports import RandomSource
 from madeleine.memory.recall.ranking import RecallQuery
 from madeleine.memory.recall.recall import RecallResult
-from madeleine.memory.rules.prompting.answer_formats import LIST_FORMAT, PROMPT_FORMAT, AnswerFormat, fragments_format
+from madeleine.memory.rules.prompting.answer_formats import LIST_FORMAT, PROMPT_FORMAT, fragments_format
 from madeleine.memory.rules.ranking.profiles import RankingProfile
 from madeleine.tools.arguments import Arguments, Emotions, LongText, Short
 from madeleine.tools.replies import brief, meaning_notice, notice, present, source
-from madeleine.tools.tool import COUNT, NUMBER, OBJECTS, TEXT, Call, Run, Tool, answer_schema
+from madeleine.tools.tool import Call, Tool, answer_schema
+
+Format = Literal["fragments", "memories", "prompt"]
 
 
 class RecallArguments(Arguments):
@@ -26,80 +28,57 @@ class RecallArguments(Arguments):
     emotions: Annotated[Emotions, Field(description="Felt now.")] = []
     ranking: RankingProfile | None = None
     token_budget: Annotated[int, Field(ge=1, le=100_000)] = 2000
-    format: Annotated[
-        Literal["fragments", "memories", "prompt"],
-        Field(description="fragments: shuffled; memories: with ids; prompt: <memory> block."),
-    ] = "fragments"
+    format: Annotated[Format, Field(description="fragments: shuffled; memories: with ids; prompt: <memory> block.")] = (
+        "fragments"
+    )
 
 
-def recall_with(chance: RandomSource) -> Run:
-    async def run(call: Call, arguments: RecallArguments) -> dict[str, Any]:
-        recalled = await call.use.recall(
-            call.scope,
-            RecallQuery(
-                text=arguments.query,
-                limit=arguments.limit,
-                token_budget=arguments.token_budget,
-                categories=tuple(arguments.categories),
-                themes=tuple(arguments.themes),
-                emotions=tuple(arguments.emotions),
-                ranking=arguments.ranking,
-            ),
-            SAYINGS[arguments.format](chance),
-            language=call.language,
-        )
-        return {
-            **SHAPES[arguments.format](recalled),
-            "count": len(recalled.memories),
-            "total_tokens": recalled.total_tokens,
-            "budget_used": round(recalled.budget_used, 4),
-            **present({"reformulated": list(recalled.reformulated)}),
-            **notice(*meaning_notice(recalled.meaning_off).values(), *recalled.notices),
-        }
-
-    return run
+async def run(chance: RandomSource, call: Call, arguments: RecallArguments) -> dict[str, Any]:
+    formats = {"fragments": fragments_format(chance), "memories": LIST_FORMAT, "prompt": PROMPT_FORMAT}
+    query = RecallQuery(
+        text=arguments.query,
+        limit=arguments.limit,
+        token_budget=arguments.token_budget,
+        categories=tuple(arguments.categories),
+        themes=tuple(arguments.themes),
+        emotions=tuple(arguments.emotions),
+        ranking=arguments.ranking,
+    )
+    result = await call.use.recall(call.scope, query, formats[arguments.format], language=call.language)
+    return as_json(result, arguments.format)
 
 
-def sources(recalled: RecallResult) -> list[dict[str, Any]]:
-    """Of fragments and prompts, whose text does not name them. A prompt's are in the order of its lines."""
-    return [source(memory) for memory, _ in recalled.memories]
-
-
-Shape = Callable[[RecallResult], dict[str, Any]]
-SHAPES: dict[str, Shape] = {
-    "fragments": lambda recalled: {"fragments": recalled.text, **present({"sources": sources(recalled)})},
-    "memories": lambda recalled: {"memories": [brief(memory, score) for memory, score in recalled.memories]},
-    "prompt": lambda recalled: {"prompt": recalled.text, **present({"sources": sources(recalled)})},
-}
-SAYINGS: dict[str, Callable[[RandomSource], AnswerFormat]] = {
-    "fragments": fragments_format,
-    "memories": lambda chance: LIST_FORMAT,
-    "prompt": lambda chance: PROMPT_FORMAT,
-}
+def as_json(result: RecallResult, format_: Format) -> dict[str, Any]:
+    content: dict[str, Any] = {"memories": [brief(memory, score) for memory, score in result.memories]}
+    if format_ != "memories":  # a text does not name its memories
+        content = {format_: result.text} | present({"sources": [source(memory) for memory, _ in result.memories]})
+    return {
+        **content,
+        "count": len(result.memories),
+        "total_tokens": result.total_tokens,
+        "budget_used": round(result.budget_used, 4),
+        **present({"reformulated": list(result.reformulated)}),
+        **notice(meaning_notice(result.meaning_off), *result.notices),
+    }
 
 
 def tool(chance: RandomSource) -> Tool:
     return Tool(
         name="recall",
         description=(
-            "What comes to mind: the few memories nearest to what is being said, preferences first; empty if none is "
-            "related. Use it when a conversation begins and when the past may matter. Exact words, dates, paging: "
-            "search_memory; by id: recall_memory."
+            "Recall the few memories most relevant to what is being said, preferences first; empty if none is related. "
+            "Call it when a conversation begins and whenever the past may matter. For exact words, dates or paging use "
+            "search_memory; by id recall_memory."
         ),
         arguments=RecallArguments,
         answers=answer_schema(
-            ("count", "total_tokens", "budget_used"),
-            fragments=TEXT,
-            memories=OBJECTS,
-            prompt=TEXT,
-            sources=OBJECTS,
-            count=COUNT,
-            total_tokens=COUNT,
-            budget_used=NUMBER,
+            "count total_tokens budget_used",
+            string="fragments prompt",
+            array="memories sources",
+            integer="count total_tokens",
+            number="budget_used",
         ),
-        run=recall_with(chance),
-        read_only=False,
-        destructive=False,
-        idempotent=False,
-        only_counts=True,
+        run=partial(run, chance),
+        audited=True,
+        counts_recalls=True,
     )

@@ -12,7 +12,7 @@ from madeleine.memory.model import ClusterId, MemoryId
 from madeleine.memory.recall.browse import MemoryPage
 from madeleine.tools.arguments import Arguments, Short
 from madeleine.tools.replies import present, whole
-from madeleine.tools.tool import OBJECTS, TEXT, Call, Tool, answer_schema
+from madeleine.tools.tool import Call, Tool, answer_schema
 
 
 class RecallMemoryArguments(Arguments):
@@ -23,39 +23,37 @@ class RecallMemoryArguments(Arguments):
 
 
 async def run(call: Call, arguments: RecallMemoryArguments) -> dict[str, Any]:
-    if arguments.memory_ids is not None and arguments.cluster_id is not None:
+    ids, cluster, cursor = arguments.memory_ids, arguments.cluster_id, arguments.cursor
+    browse = call.use.browse
+    if ids is not None and cluster is not None:
         raise InvalidInput("Give memory_ids or cluster_id, not both.")
-    if arguments.cursor is not None and arguments.cluster_id is None:
-        raise InvalidInput("cursor: goes with cluster_id; repeat the cluster_id it came from, or leave it out.")
-    if arguments.memory_ids is not None:
-        return shown(await call.use.browse.by_ids(call.scope, [MemoryId(id_) for id_ in arguments.memory_ids]))
-    if arguments.cluster_id is not None:
-        return shown(
-            await call.use.browse.by_cluster(
-                call.scope, ClusterId(arguments.cluster_id), limit=arguments.limit, cursor=arguments.cursor or ""
-            )
-        )
-    return {"clusters": [asdict(cluster) for cluster in await call.use.browse.clusters(call.scope)]}
+    if cursor is not None and cluster is None:
+        raise InvalidInput("cursor: needs the cluster_id it came from; repeat that, or leave the cursor out.")
+    if ids is not None:
+        return as_json(await browse.by_ids(call.scope, [MemoryId(id_) for id_ in ids]))
+    if cluster is not None:
+        page = await browse.by_cluster(call.scope, ClusterId(cluster), limit=arguments.limit, cursor=cursor or "")
+        return as_json(page)
+    return {"clusters": [asdict(cluster) for cluster in await browse.clusters(call.scope)]}
 
 
-def shown(found: MemoryPage) -> dict[str, Any]:
-    rest = present({"missing": list(found.missing), "next_cursor": found.next_cursor})
-    history = {memory.id: [one for one in found.revisions if one.memory_id == memory.id] for memory in found.memories}
-    return {"memories": [whole(memory, history[memory.id]) for memory in found.memories]} | rest
+def as_json(page: MemoryPage) -> dict[str, Any]:
+    memories = [
+        whole(memory, [revision for revision in page.revisions if revision.memory_id == memory.id])
+        for memory in page.memories
+    ]
+    return {"memories": memories} | present({"missing": list(page.missing), "next_cursor": page.next_cursor})
 
 
 TOOL = Tool(
     name="recall_memory",
     description=(
-        "Whole memories with all that is known of them, faded ones too (status dead): by memory_ids, or all of "
-        "a cluster_id, newest first. Without arguments: the list of "
-        "clusters. To find memories by meaning use recall, by words search_memory."
+        "Read whole memories, faded ones too (status dead): by memory_ids, or all of a cluster_id, newest first. "
+        "Without arguments: the list of clusters. To find memories by meaning use recall, by words search_memory."
     ),
     arguments=RecallMemoryArguments,
-    answers=answer_schema((), memories=OBJECTS, clusters=OBJECTS, next_cursor=TEXT),
+    answers=answer_schema("", array="memories clusters", string="next_cursor"),
     run=run,
-    read_only=False,
-    destructive=False,
-    idempotent=False,
-    only_counts=True,
+    audited=True,
+    counts_recalls=True,
 )

@@ -1,4 +1,4 @@
-"""Values and errors as answers. No null is ever sent, and no traceback."""
+"""Values and errors as answers, without nulls and tracebacks."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import json
 import logging
 import uuid
 from collections.abc import Sequence
+from dataclasses import asdict
 from datetime import datetime
 from typing import Any
 
@@ -19,31 +20,31 @@ logger = logging.getLogger(__name__)
 
 
 def answer(content: dict[str, Any]) -> CallToolResult:
-    """`structuredContent` is complete by itself; the text is its compact equal."""
+    """`structuredContent` is complete by itself; the text is the same, compact."""
     text = json.dumps(content, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
     return CallToolResult(content=[TextContent(type="text", text=text)], structured_content=content)
 
 
 def refusal(error: MadeleineError) -> CallToolResult:
-    """A `ToolError`: the message says what to do. Its kind is for programs, in `_meta`."""
+    """A `ToolError` whose message says what to do; its kind is in `_meta`, for programs."""
     text = TextContent(type="text", text=str(error))
     return CallToolResult(content=[text], is_error=True, meta={ERROR_META: error_as_json(error)})
 
 
 def crash(tool: str, error: BaseException) -> CallToolResult:
-    """What no code expected. The log has the traceback under the number that the client is told."""
+    """An unexpected error. The log has the traceback under the incident number that the client gets."""
     incident = uuid.uuid4().hex[:8]
     logger.error("%s failed, incident %s", tool, incident, exc_info=error)
     message = (
-        f"{tool} failed inside Madeleine (incident {incident}; the server's log tells more). "
-        "What was answered before is safe. Try again."
+        f"{tool} failed inside Madeleine (incident {incident}; the traceback is in the server's log). "
+        "Everything acknowledged before is safe. Try again."
     )
     return CallToolResult(content=[TextContent(type="text", text=message)], is_error=True)
 
 
 def present(content: dict[str, Any]) -> dict[str, Any]:
-    """Without what is not there: None, "" and empty lists."""
-    return {key: value for key, value in content.items() if value not in (None, "", [], ())}
+    """Drop None, "" and empty collections."""
+    return {key: value for key, value in content.items() if value not in (None, "", [], (), {})}
 
 
 def moment(at: datetime | None) -> str | None:
@@ -51,24 +52,16 @@ def moment(at: datetime | None) -> str | None:
 
 
 def when(memory: Memory) -> str:
-    """The scene's date as it was told, else the day it was stored."""
+    """The scene's date as written, else the day it was stored."""
     return when_date(memory.scene.when[0]) if memory.scene.when else memory.happened_at.date().isoformat()
 
 
 def provenance(source: Provenance, stored_at: datetime | None) -> dict[str, Any]:
-    """When, by which tool, from which client and in which session it was stored."""
-    return present(
-        {
-            "stored_at": moment(stored_at),
-            "tool": source.tool,
-            "client": source.client,
-            "session_id": source.session_id,
-        }
-    )
+    return present({"stored_at": moment(stored_at)} | asdict(source))
 
 
 def source(memory: Memory) -> dict[str, Any]:
-    """Where a memory comes from, for answers that give its text elsewhere."""
+    """Provenance of a memory, for answers that hold its text elsewhere."""
     return present(
         {
             "id": memory.id,
@@ -80,7 +73,7 @@ def source(memory: Memory) -> dict[str, Any]:
 
 
 def brief(memory: Memory, score: float) -> dict[str, Any]:
-    """A memory as recall shows it."""
+    """A memory as recall returns it."""
     return present(
         {
             "id": memory.id,
@@ -98,8 +91,7 @@ def brief(memory: Memory, score: float) -> dict[str, Any]:
 
 
 def whole(memory: Memory, revisions: Sequence[Revision] = ()) -> dict[str, Any]:
-    """A memory with everything that is known of it; a dead one is marked by its status. `history`: what it was before
-    it was changed, oldest first."""
+    """A memory with all details; a dead one is marked by its status. `history`: its earlier versions, oldest first."""
     scene = memory.scene
     timeline = when_to_json(scene.when)
     return present(
@@ -136,21 +128,23 @@ def whole(memory: Memory, revisions: Sequence[Revision] = ()) -> dict[str, Any]:
 
 
 def earlier(revision: Revision) -> dict[str, Any]:
-    """What a memory was until it was changed."""
-    before = revision.before
-    shown = {"until": moment(revision.at), "changed_by": revision.client, "text": before.text}
-    numbers = {"importance": before.importance, "pinned": before.pinned}
-    themes = {} if before.themes is None else {"themes": list(before.themes)}
-    return present(shown) | {name: value for name, value in numbers.items() if value is not None} | themes
+    """An earlier version of a memory, in the fields that were changed."""
+    before = {name: value for name, value in asdict(revision.before).items() if value is not None}
+    if "themes" in before:
+        before["themes"] = list(before["themes"])
+    return present({"until": moment(revision.at), "changed_by": revision.client}) | before
 
 
-def meaning_notice(reason: str) -> dict[str, Any]:
-    """What to tell when meaning-based recall is off."""
-    if not reason:
-        return {}
-    return {"notice": f"Meaning-based recall is off, words only are compared. {reason}"}
+def meaning_notice(reason: str) -> str:
+    """What to say while meaning-based recall is off; "" if `reason` is."""
+    return f"Meaning-based recall is off; only words are compared. {reason}" if reason else ""
+
+
+def not_embedded(done: str, reason: str) -> str:
+    """What to say of a memory that was stored or changed without a vector; "" if `reason` is."""
+    return f"{done}; found by its words only until it can be embedded. {reason}" if reason else ""
 
 
 def notice(*sentences: str) -> dict[str, Any]:
-    """What could not be done, or should be known; nothing if there is nothing to tell."""
+    """The sentences under the key `notice`; nothing if all are empty."""
     return present({"notice": " ".join(filter(None, sentences))})

@@ -1,4 +1,4 @@
-"""`run_patrol`: tidy memory now (spec P6, P7, P12; rulings 10 and 11)."""
+"""`run_patrol`: maintain the memory now (spec P6, P7, P12; rulings 10 and 11)."""
 
 from __future__ import annotations
 
@@ -8,20 +8,18 @@ from pydantic import Field
 
 from madeleine.memory.errors import InvalidInput
 from madeleine.memory.model import RunId
-from madeleine.patrol.deciding.decision import Decision
+from madeleine.patrol.deciding.answers import Decision
+from madeleine.patrol.pipeline import PatrolProgress
 from madeleine.patrol.report import STEPS, SYMBOLS, StepName
-from madeleine.patrol.walk import Progress
 from madeleine.tools.arguments import Arguments, Short
-from madeleine.tools.tool import OBJECTS, TEXT, Call, Tool, answer_schema
+from madeleine.tools.tool import Call, Tool, answer_schema
 
 
 class RunPatrolArguments(Arguments):
     steps: Annotated[list[StepName], Field(min_length=1, max_length=9, description="Only these.")] = list(STEPS)
     dry_run: Annotated[bool, Field(description="Only report what would change.")] = False
-    decisions: Annotated[
-        list[Decision] | None, Field(max_length=20, description="For `pending`; [] shows what waits.")
-    ] = None
-    undo: Annotated[Short | None, Field(description="A run_id: put back what it changed.")] = None
+    decisions: Annotated[list[Decision] | None, Field(max_length=20, description="For `pending`; [] lists it.")] = None
+    undo: Annotated[Short | None, Field(description="A run_id whose changes to undo.")] = None
 
 
 async def run(call: Call, arguments: RunPatrolArguments) -> dict[str, Any]:
@@ -29,19 +27,23 @@ async def run(call: Call, arguments: RunPatrolArguments) -> dict[str, Any]:
     if given & {"decisions", "undo"} and len(given) > 1:
         raise InvalidInput("Nothing was done. decisions and undo each stand alone: leave out the other arguments.")
 
-    def tell(progress: Progress) -> None:
-        parts = f": {progress.part} of {progress.parts}" if progress.parts else ""
+    def report_progress(progress: PatrolProgress) -> None:
+        part = f": {progress.part} of {progress.parts}" if progress.parts else ""
         done = progress.done + (progress.part / progress.parts if progress.parts else 0)
-        call.progress(done, progress.total, f"{SYMBOLS[progress.step]} {progress.step}{parts}")
+        call.progress(done, progress.total, f"{SYMBOLS[progress.step]} {progress.step}{part}")
 
     patrol = call.use.patrol
     if arguments.undo is not None:
         undone = await patrol.undo(call.scope, RunId(arguments.undo))
         return {"run_id": arguments.undo, "undone": dict(undone.counts), "steps": [], "pending": []}
     if arguments.decisions is not None:
-        return (await patrol.decide(call.scope, arguments.decisions, progress=tell)).as_json()
+        return (await patrol.decide(call.scope, arguments.decisions)).as_json()
     report = await patrol(
-        call.scope, steps=arguments.steps, dry_run=arguments.dry_run, language=call.language, progress=tell
+        call.scope,
+        steps=arguments.steps,
+        dry_run=arguments.dry_run,
+        language=call.language,
+        on_progress=report_progress,
     )
     return report.as_json()
 
@@ -49,20 +51,11 @@ async def run(call: Call, arguments: RunPatrolArguments) -> dict[str, Any]:
 TOOL = Tool(
     name="run_patrol",
     description=(
-        "Tidy memory: sort new memories into clusters, let unused ones fade, bring recalled ones back, merge and "
-        "split. Use it after many new memories or at the end of a day; it can be undone. "
-        "`pending` is for you to decide, as `guidance` says: call again with `decisions`."
+        "Maintain the memory: sort new memories into clusters, let unused ones fade, revive recalled ones, merge and "
+        "split. Use it after many new memories or at the end of a day; it can be undone. `pending` lists decisions "
+        "for you: follow `guidance` and call again with `decisions`."
     ),
     arguments=RunPatrolArguments,
-    answers=answer_schema(
-        ("run_id", "steps", "pending"),
-        run_id=TEXT,
-        steps=OBJECTS,
-        pending=OBJECTS,
-    ),
+    answers=answer_schema("run_id steps pending", string="run_id", array="steps pending"),
     run=run,
-    read_only=False,
-    destructive=False,
-    idempotent=False,
-    shows=False,
 )

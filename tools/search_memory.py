@@ -1,4 +1,4 @@
-"""`search_memory`: by the words as they were written (spec P11, H1 to H4)."""
+"""`search_memory`: exact words (spec P11, H1 to H4)."""
 
 from __future__ import annotations
 
@@ -13,20 +13,19 @@ from madeleine.memory.errors import InvalidInput
 from madeleine.memory.keyword_search import KeywordQuery, SearchHit, SearchSource
 from madeleine.memory.model import Category, parse_moment
 from madeleine.memory.recall.search import Page, terms_of
-from madeleine.tools.arguments import Arguments, LongText, Short
+from madeleine.tools.arguments import Arguments, LongText, Short, unique
 from madeleine.tools.replies import moment, present, provenance
-from madeleine.tools.tool import OBJECTS, TEXT, Call, Tool, answer_schema
+from madeleine.tools.tool import Call, Tool, answer_schema
 
-MOST_TERMS = 32
+MAX_TERMS = 32
 
 
 class SearchArguments(Arguments):
-    query: Annotated[LongText, Field(description='Words, "a phrase", or for tags a message.')]
+    query: Annotated[LongText, Field(description='Words, "a phrase"; with mode tags a message.')]
     mode: Annotated[
-        Literal["or", "and", "tags"],
-        Field(description="Any word, all, or what the message is about."),
+        Literal["or", "and", "tags"], Field(description="Any word, all words, or the subject of a message.")
     ] = "or"
-    themes: Annotated[list[Short], Field(max_length=20, description="Only what has all.")] = []
+    themes: Annotated[list[Short], Field(max_length=20, description="All of these.")] = []
     categories: Annotated[list[Category], Field(max_length=5)] = []
     since: Annotated[Short | None, Field(description="ISO date or time.")] = None
     until: Annotated[Short | None, Field(description="Inclusive.")] = None
@@ -38,18 +37,18 @@ class SearchArguments(Arguments):
 
 
 async def run(call: Call, arguments: SearchArguments) -> dict[str, Any]:
-    page = await _page(call, arguments)
-    return {"hits": [hit(found) for found in page.hits]} | present({"next_cursor": page.next_cursor})
+    page = await _search(call, arguments)
+    return {"hits": [hit_as_json(hit) for hit in page.hits]} | present({"next_cursor": page.next_cursor})
 
 
-async def _page(call: Call, arguments: SearchArguments) -> Page:
+async def _search(call: Call, arguments: SearchArguments) -> Page:
     query = KeywordQuery(
         terms=(),
         themes=tuple(unicodedata.normalize("NFKC", theme).casefold() for theme in arguments.themes),
         categories=tuple(arguments.categories),
-        since=_since(arguments.since),
-        until=_until(arguments.until),
-        sources=tuple(dict.fromkeys(arguments.sources)),
+        since=_parse_date("since", arguments.since),
+        until=_parse_date("until", arguments.until),
+        sources=unique(arguments.sources),
         include_dead=arguments.include_dead,
         include_compressed=arguments.include_compressed,
         limit=arguments.limit,
@@ -59,59 +58,44 @@ async def _page(call: Call, arguments: SearchArguments) -> Page:
             raise InvalidInput("cursor: mode tags has one page. Raise limit for more, or leave the cursor out.")
         return await call.use.search.about(call.scope, arguments.query, query)
     terms = terms_of(arguments.query)
-    if len(terms) > MOST_TERMS:
-        raise InvalidInput(
-            f"query: has {len(terms)} words, at most {MOST_TERMS} are looked for. Keep the telling ones."
-        )
-    return await call.use.search(
-        call.scope, replace(query, terms=terms, mode=arguments.mode), cursor=arguments.cursor or ""
-    )
+    if len(terms) > MAX_TERMS:
+        raise InvalidInput(f"query: has {len(terms)} words, at most {MAX_TERMS} are searched. Keep the specific ones.")
+    query = replace(query, terms=terms, mode=arguments.mode)
+    return await call.use.search(call.scope, query, cursor=arguments.cursor or "")
 
 
-def hit(found: SearchHit) -> dict[str, Any]:
+def hit_as_json(hit: SearchHit) -> dict[str, Any]:
     """spec H3."""
-    shown = {
-        "source": found.source,
-        "id": found.id,
-        "timestamp": moment(found.timestamp),
-        "snippet": found.snippet,
-        "tags": list(found.tags),
-        "provenance": provenance(found.provenance, found.stored_at),
-    }
-    return shown | present({"actors": list(found.actors), "status": found.status})
+    return {
+        "source": hit.source,
+        "id": hit.id,
+        "timestamp": moment(hit.timestamp),
+        "snippet": hit.snippet,
+        "tags": list(hit.tags),
+        "provenance": provenance(hit.provenance, hit.stored_at),
+    } | present({"actors": list(hit.actors), "status": hit.status})
 
 
-def _since(text: str | None) -> datetime | None:
-    return _moment("since", text) if text is not None else None
-
-
-def _until(text: str | None) -> datetime | None:
-    """A date alone means to its end."""
+def _parse_date(argument: Literal["since", "until"], text: str | None) -> datetime | None:
+    """A bare date as `until` includes the whole day."""
     if text is None:
         return None
-    found = _moment("until", text)
-    return found + timedelta(days=1, microseconds=-1) if len(text) == len("2026-01-31") else found
-
-
-def _moment(name: str, text: str) -> datetime:
-    found = parse_moment(text)
-    if found is None:
-        raise InvalidInput(f"{name}: {text[:40]!r} is not a date; write it like 2026-03-01 or 2026-03-01T18:30.")
-    return found
+    at = parse_moment(text)
+    if at is None:
+        raise InvalidInput(f"{argument}: {text[:40]!r} is not a date; write it like 2026-03-01 or 2026-03-01T18:30.")
+    whole_day = argument == "until" and len(text) == len("2026-01-31")
+    return at + timedelta(days=1, microseconds=-1) if whole_day else at
 
 
 TOOL = Tool(
     name="search_memory",
     description=(
-        "Search memories, diary, chat and notes by the words as written, newest first, page by page: names, dates, "
-        "phrases. To look something up, for a span of time, or for what has faded (status dead). For what is similar "
-        "in meaning use recall."
+        "Search memories, diary, chat and notes for exact words, newest first: names, dates, phrases. Use it to look "
+        "something up, for a time span, or for faded memories (status dead). For similar meaning use recall."
     ),
     arguments=SearchArguments,
-    answers=answer_schema(("hits",), hits=OBJECTS, next_cursor=TEXT),
+    answers=answer_schema("hits", array="hits", string="next_cursor"),
     run=run,
-    read_only=False,
-    destructive=False,
-    idempotent=False,
-    only_counts=True,
+    audited=True,
+    counts_recalls=True,
 )

@@ -9,9 +9,9 @@ from pydantic import Field
 from madeleine.memory.ingest.store import NewScene
 from madeleine.memory.model import Category, DatedAction, Scene
 from madeleine.memory.rules.ranking.inferable import ADVICE, NON_INFERABLE, is_non_inferable
-from madeleine.tools.arguments import Arguments, Emotions, Line, LongText, Share, Short
-from madeleine.tools.replies import notice, present
-from madeleine.tools.tool import NUMBER, TEXT, Call, Tool, answer_schema
+from madeleine.tools.arguments import Arguments, Emotions, Line, LongText, Share, Short, unique
+from madeleine.tools.replies import not_embedded, notice, present
+from madeleine.tools.tool import Call, Tool, answer_schema
 
 
 class DatedEntry(Arguments):
@@ -25,7 +25,7 @@ class StoreArguments(Arguments):
         Short | Annotated[list[Short | DatedEntry], Field(min_length=1, max_length=50)] | None,
         Field(description="Date (YYYY-MM-DD or ISO time), or a timeline."),
     ] = None
-    actors: Annotated[list[Short], Field(max_length=50, description="Who took part; the speaker first.")] = []
+    actors: Annotated[list[Short], Field(max_length=50, description="Participants, the speaker first.")] = []
     setting: Line | None = None
     dialogue: Annotated[list[Line], Field(max_length=50, description="Quotes worth keeping.")] = []
     sensory: Annotated[list[Line], Field(max_length=50)] = []
@@ -33,7 +33,7 @@ class StoreArguments(Arguments):
     category: Category = "episodic"
     importance: Annotated[Share | None, Field(description="0 noise, 0.5 default, 1 critical.")] = None
     emotions: Emotions = []
-    lesson: Annotated[Line | None, Field(description="What to do differently from now on.")] = None
+    lesson: Annotated[Line | None, Field(description="What to do differently in future.")] = None
     themes: Annotated[list[Short], Field(max_length=20)] = []
     session_id: Short | None = None
     pinned: Annotated[bool, Field(description="Never fades.")] = False
@@ -41,34 +41,32 @@ class StoreArguments(Arguments):
 
 
 async def run(call: Call, arguments: StoreArguments) -> dict[str, Any]:
-    [stored] = await call.use.store(call.scope, [new_scene(arguments, request=call.request_key())])
-    found = {
-        "id": stored.memory.id,
-        "status": stored.status,
-        "reinforced": stored.memory.scene.action if stored.status == "reinforced" else None,
-        "category": stored.memory.category,
-        "importance": stored.memory.importance,
-        "access_count": stored.memory.access_count if stored.status == "reinforced" else None,
-        "repeated": True if stored.repeated and arguments.key is not None else None,
-        "resembles": stored.resembles,
-        "redacted": dict(stored.redacted) or None,
-    }
-    unembedded = f"Stored; found by its words only until it can be embedded. {stored.unembedded}"
-    advice = ADVICE if NON_INFERABLE in call.use.recall.config.themes else ""
-    return present(found) | notice(
-        unembedded if stored.unembedded else "", "" if is_non_inferable(stored.memory.themes) else advice
-    )
+    [stored] = await call.use.store(call.scope, [new_scene(arguments, request_key=call.request_key())])
+    memory, reinforced = stored.memory, stored.status == "reinforced"
+    advice_due = NON_INFERABLE in call.use.recall.config.themes and not is_non_inferable(memory.themes)
+    return present(
+        {
+            "id": memory.id,
+            "status": stored.status,
+            "reinforced": memory.scene.action if reinforced else None,
+            "category": memory.category,
+            "importance": memory.importance,
+            "access_count": memory.access_count if reinforced else None,
+            "repeated": (stored.repeated and arguments.key is not None) or None,
+            "resembles": stored.resembles,
+            "redacted": dict(stored.redacted),
+        }
+    ) | notice(not_embedded("Stored", stored.unembedded), ADVICE if advice_due else "")
 
 
-def new_scene(arguments: StoreArguments, *, request: str = "") -> NewScene:
-    """`request` stands in for a key that the caller did not give."""
-    given = arguments.when
-    items = [given] if isinstance(given, str) else given or []
+def new_scene(arguments: StoreArguments, *, request_key: str = "") -> NewScene:
+    """`request_key` replaces a key that the caller did not give."""
+    timeline = [arguments.when] if isinstance(arguments.when, str) else arguments.when or []
     return NewScene(
         scene=Scene(
             action=arguments.text.strip(),
-            actors=tuple(dict.fromkeys(arguments.actors)),
-            when=tuple(item if isinstance(item, str) else DatedAction(item.date, item.action) for item in items),
+            actors=unique(arguments.actors),
+            when=tuple(item if isinstance(item, str) else DatedAction(item.date, item.action) for item in timeline),
             setting=arguments.setting or "",
             dialogue=tuple(arguments.dialogue),
             sensory=tuple(arguments.sensory),
@@ -76,35 +74,23 @@ def new_scene(arguments: StoreArguments, *, request: str = "") -> NewScene:
         feeling=arguments.feeling or "",
         category=arguments.category,
         importance=arguments.importance,
-        emotions=tuple(dict.fromkeys(arguments.emotions)),
+        emotions=unique(arguments.emotions),
         lesson=arguments.lesson or "",
-        themes=tuple(dict.fromkeys(arguments.themes)),
+        themes=unique(arguments.themes),
         session_id=arguments.session_id or "",
         pinned=arguments.pinned,
-        key=arguments.key if arguments.key is not None else request or None,
+        key=arguments.key if arguments.key is not None else request_key or None,
     )
 
 
 TOOL = Tool(
     name="store",
     description=(
-        "Keep a scene in long-term memory, at once recallable. Use it for what should be known in later "
-        "conversations: an event, a decision, a preference, a feeling, a lesson. One scene a call. An earlier memory "
-        "that says the same is reinforced instead; what differs in a number, a date, a name or a negation is kept "
-        "apart."
+        "Store one scene in long-term memory; it can be recalled at once. Use it for what later conversations should "
+        "know: an event, decision, preference, feeling or lesson. One scene per call. An earlier memory that says the "
+        "same is reinforced instead; a different number, date, name or negation is stored separately."
     ),
     arguments=StoreArguments,
-    answers=answer_schema(
-        ("id", "status", "category", "importance"),
-        id=TEXT,
-        status={"enum": ["stored", "reinforced"]},
-        reinforced=TEXT,
-        category=TEXT,
-        importance=NUMBER,
-    ),
+    answers=answer_schema("id status category importance", string="id status reinforced category", number="importance"),
     run=run,
-    read_only=False,
-    destructive=False,
-    idempotent=False,
-    shows=False,
 )

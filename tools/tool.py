@@ -25,7 +25,7 @@ from madeleine.tools.arguments import Arguments
 
 @dataclass(frozen=True, slots=True)
 class UseCases:
-    """What the tools can do."""
+    """The use cases behind the tools."""
 
     store: StoreScenes
     ingest: Ingest
@@ -47,15 +47,15 @@ ReportProgress = Callable[[float, float, str], None]
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """Who calls, and with what at hand. The scope is the connection's (ruling 12)."""
+    """One tool call. The scope is the connection's (ruling 12)."""
 
     scope: Scope
     use: UseCases
     progress: ReportProgress = field(default=lambda done, total, message: None)
     request_key: Callable[[], str] = field(default=lambda: "")
-    """The same if the client's connection broke and the request is made again; "" where that does not happen."""
+    """The same key when a client repeats a request after its connection broke; "" where that does not happen."""
     language: LanguageModel | None = None
-    """By the caller's key, or by the server's; for the time of the call. None where there is none."""
+    """By the caller's key, or by the server's; valid during the call. None where there is none."""
 
 
 Run = Callable[[Call, Any], Awaitable[dict[str, Any]]]
@@ -63,32 +63,27 @@ Run = Callable[[Call, Any], Awaitable[dict[str, Any]]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tool:
-    """`answers` is the schema of the structured answer. The four hints are MCP's tool annotations. `shows`: its answers
-    give memories, so each call is audited with the ids that its answer names; what only writes is audited by the
-    ledger. `only_counts`: it changes nothing but how often memories came to mind. `listed`: clients are told of it; the
-    list is in every prompt, and what programs call, hooks and commands, need not be there."""
+    """`answers`: JSON Schema of the structured answer. `read_only`, `destructive` and `idempotent` are MCP's hints.
+    `audited`: the ids in its answers are audited per call; writes are audited by the ledger. `counts_recalls`: its only
+    change is to count recalls, so that it can be served read-only. `listed`: shown in `tools/list`, which is part of
+    every prompt; tools for hooks and programs are callable without."""
 
     name: str
     description: str
     arguments: type[Arguments]
     answers: Mapping[str, Any]
     run: Run
-    read_only: bool
-    destructive: bool
-    idempotent: bool
-    open_world: bool = False
-    shows: bool = True
-    only_counts: bool = False
+    read_only: bool = False
+    destructive: bool = False
+    idempotent: bool = False
+    audited: bool = False
+    counts_recalls: bool = False
     listed: bool = True
 
 
-def answer_schema(required: tuple[str, ...], **properties: Mapping[str, Any]) -> dict[str, Any]:
-    return {"type": "object", "properties": properties} | ({"required": list(required)} if required else {})
-
-
-TEXT: Mapping[str, Any] = {"type": "string"}
-NUMBER: Mapping[str, Any] = {"type": "number"}
-COUNT: Mapping[str, Any] = {"type": "integer"}
-OBJECTS: Mapping[str, Any] = {"type": "array"}
-TEXTS: Mapping[str, Any] = {"type": "array"}
-"""Of what, the answer shows: the list of tools is in every prompt of every client, and has to be short."""
+def answer_schema(required: str, **names_by_type: str) -> dict[str, Any]:
+    """Each keyword is a JSON type, its value the names of that type, separated by spaces. Items of arrays are not
+    described: the list of tools is part of every prompt and has to be short."""
+    properties = {name: {"type": type_} for type_, names in names_by_type.items() for name in names.split()}
+    schema: dict[str, Any] = {"type": "object", "properties": properties}
+    return schema | ({"required": required.split()} if required else {})

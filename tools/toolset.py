@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import mcp_types as types
 
-from madeleine.memory.errors import MadeleineError
+from madeleine.memory.errors import InvalidInput, MadeleineError
 from madeleine.memory.ports import RandomSource
 from madeleine.tools import (
     context,
@@ -22,61 +23,124 @@ from madeleine.tools import (
     store,
     update_memory,
 )
-from madeleine.tools.arguments import input_schema, read_arguments
-from madeleine.tools.choice import only_reading
+from madeleine.tools.arguments import input_schema, printable, read_arguments
 from madeleine.tools.replies import answer, crash, refusal
-from madeleine.tools.tool import Call, Tool
+from madeleine.tools.tool import Call, Run, Tool
+
+TOOLSETS: Mapping[str, tuple[str, ...]] = {
+    "memory": ("recall", "recall_memory", "search_memory", "store", "update_memory", "forget"),
+    "patrol": ("run_patrol",),
+    "conversation": ("observe", "ingest"),
+    "context": ("context", "profile"),
+}
+ALL = "all"
+"""The toolset of every tool."""
 
 
 class Toolset:
-    """`max_text_chars` bounds every long text, in the schemas and in what is enforced."""
+    """`max_text_chars` bounds every long text, in the schemas and at each call."""
 
     def __init__(self, tools: Sequence[Tool], *, max_text_chars: int) -> None:
         self._tools = {tool.name: tool for tool in tools}
         self.max_text_chars = max_text_chars
-        self._listed = [listed(tool, max_text_chars) for tool in tools if tool.listed]
+        self._listed = [described(tool, max_text_chars) for tool in tools if tool.listed]
 
     @property
     def names(self) -> Sequence[str]:
-        """Of those listed."""
+        """Names of the listed tools."""
         return [tool.name for tool in self._listed]
 
     def list(self) -> list[types.Tool]:
         return self._listed
 
-    def reading(self) -> Toolset:
-        """For a caller who may change nothing."""
-        return Toolset(only_reading(self._tools.values()), max_text_chars=self.max_text_chars)
+    def read_only(self) -> Toolset:
+        """The tools for a caller that may not write."""
+        return Toolset(read_only_tools(self._tools.values()), max_text_chars=self.max_text_chars)
 
     def __contains__(self, name: str) -> bool:
         return name in self._tools
 
-    def counts(self, name: str) -> bool:
-        """Whether what that tool brings to mind is counted."""
+    def counts_recalls(self, name: str) -> bool:
+        """Whether memories that this tool recalls are counted."""
         return name in self._tools and not self._tools[name].read_only
 
     async def call(self, name: str, arguments: Mapping[str, Any], call: Call) -> types.CallToolResult:
-        """Errors that were foreseen are answers that say what to do; others are logged. Cancellation passes."""
+        """Expected errors become answers that say what to do; others are logged. Cancellation passes."""
         tool = self._tools[name]
         try:
-            read = read_arguments(tool.arguments, arguments, max_text_chars=self.max_text_chars)
-            content = await tool.run(call, read)
-            if tool.shows:
-                call.use.audit(call.scope, "recall", tool=name, ids=shown(content))
+            content = await tool.run(
+                call, read_arguments(tool.arguments, arguments, max_text_chars=self.max_text_chars)
+            )
+            if tool.audited:
+                call.use.audit(call.scope, "recall", tool=name, ids=listed_ids(content))
             return answer(content)
         except MadeleineError as error:
             return refusal(error)
-        except Exception as error:  # the one place where a tool call may end unforeseen
+        except Exception as error:  # the one place where an unexpected error of a tool is caught
             return crash(name, error)
 
 
-def shown(content: Mapping[str, Any]) -> list[str]:
-    """The ids that an answer names: what it shows, whatever the tool (spec O4)."""
-    lists = (value for value in content.values() if isinstance(value, list))
-    return [str(item["id"]) for one in lists for item in one if isinstance(item, dict) and "id" in item]
+def choose_tools(
+    tools: Sequence[Tool],
+    *,
+    toolsets: Sequence[str] = (),
+    names: Sequence[str] = (),
+    exclude: Sequence[str] = (),
+    read_only: bool = False,
+) -> list[Tool]:
+    """Select tools, in their order: those of the `toolsets` and the `names`, all if neither is given, without those to
+    `exclude`. Tools requested by toolset or name are listed. `read_only` keeps tools that change nothing, and those
+    that only count recalls, which then do not count.
+
+    Raises `InvalidInput` for an unknown name, and for an empty selection.
+    """
+    known = {tool.name for tool in tools}
+    _require_known("toolset", toolsets, [*TOOLSETS, ALL])
+    _require_known("tool", [*names, *exclude], known)
+    requested = {name for toolset in toolsets for name in TOOLSETS.get(toolset, known)} | set(names)
+    if toolsets or names:
+        tools = [replace(tool, listed=True) for tool in tools if tool.name in requested]
+    selected = [tool for tool in tools if tool.name not in exclude]
+    if read_only:
+        selected = read_only_tools(selected)
+    if not selected:
+        raise InvalidInput(
+            "The selection leaves no tools. Relax --toolsets, --tools, --exclude-tools or --read-only, or the settings "
+            "of these names."
+        )
+    return selected
 
 
-def listed(tool: Tool, max_text_chars: int) -> types.Tool:
+def _require_known(kind: str, names: Iterable[str], known: Iterable[str]) -> None:
+    options = sorted(known)
+    if unknown := [name for name in names if name not in options]:
+        raise InvalidInput(f"Unknown {kind} {printable(unknown[0])!r}. Known are {', '.join(options)}.")
+
+
+def read_only_tools(tools: Iterable[Tool]) -> list[Tool]:
+    """Tools that change nothing, and those that only count recalls, without counting."""
+    return [
+        replace(tool, read_only=True, idempotent=True, run=_without_counting(tool.run))
+        for tool in tools
+        if tool.read_only or tool.counts_recalls
+    ]
+
+
+def _without_counting(run: Run) -> Run:
+    async def run_uncounted(call: Call, arguments: Any) -> dict[str, Any]:
+        return await run(replace(call, scope=replace(call.scope, count_activations=False)), arguments)
+
+    return run_uncounted
+
+
+def listed_ids(content: Mapping[str, Any]) -> list[str]:
+    """The ids in the lists of an answer, for the audit (spec O4)."""
+    items = (item for value in content.values() if isinstance(value, list) for item in value)
+    return [str(item["id"]) for item in items if isinstance(item, dict) and "id" in item]
+
+
+def described(tool: Tool, max_text_chars: int) -> types.Tool:
+    """The tool as `tools/list` shows it."""
     return types.Tool(
         name=tool.name,
         description=tool.description,
@@ -86,23 +150,14 @@ def listed(tool: Tool, max_text_chars: int) -> types.Tool:
             read_only_hint=tool.read_only,
             destructive_hint=tool.destructive,
             idempotent_hint=tool.idempotent,
-            open_world_hint=tool.open_world,
+            open_world_hint=False,
         ),
     )
 
 
 def default_tools(chance: RandomSource) -> list[Tool]:
-    """Every tool; `tools.choice` leaves some out where that is asked for."""
-    return [
-        recall.tool(chance),
-        recall_memory.TOOL,
-        search_memory.TOOL,
-        store.TOOL,
-        update_memory.TOOL,
-        forget.TOOL,
-        run_patrol.TOOL,
-        observe.TOOL,
-        ingest.TOOL,
-        context.TOOL,
-        profile.TOOL,
-    ]
+    """Every tool; `choose_tools` selects among them."""
+    modules = (
+        recall_memory, search_memory, store, update_memory, forget, run_patrol, observe, ingest, context, profile,
+    )  # fmt: skip
+    return [recall.tool(chance), *(module.TOOL for module in modules)]

@@ -62,12 +62,12 @@ async def undo(settings: Settings, arguments: argparse.Namespace) -> int:
 
 async def show_runs(settings: Settings, arguments: argparse.Namespace) -> int:
     """From the ledger alone, as the audit: safe beside a running host, and it starts none."""
-    from madeleine.server.wiring.ledgers import patrol_runs
+    from madeleine.server.wiring.ledgers import ledger_alone
 
     if arguments.limit < 1:
         raise InvalidInput("--limit must be at least 1.")
-    async with patrol_runs(settings) as ledger:
-        runs = await ledger.runs(Scope(BeingId(settings.being), NAME), limit=arguments.limit)
+    async with ledger_alone(settings, create=False) as ledger:
+        runs = await ledger.patrols.runs(Scope(BeingId(settings.being), NAME), limit=arguments.limit)
     if arguments.json:
         print_json([as_json(one) for one in runs])
     elif runs:

@@ -34,7 +34,7 @@ def progress_on(out: Console) -> Iterator[Tell]:
 
 @contextmanager
 def live_news(out: Console) -> Iterator[Callable[[Mapping[str, Any]], None]]:
-    """A bar while a patrol is under way, and its report at the end. For news as `patrol_watchers.as_json` writes it."""
+    """A bar while a patrol is under way, and its report at the end. For news as `patrol_events.as_json` writes it."""
     with ExitStack() as under_way:
         tell: Tell | None = None
 

@@ -9,7 +9,7 @@ import logging
 import os
 import socket
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import suppress
 from typing import Any, cast
 
@@ -17,9 +17,10 @@ import anyio
 
 from madeleine.memory.errors import InvalidInput
 from madeleine.memory.model import BeingId
+from madeleine.patrol.run import PatrolEvent
 from madeleine.server import __version__
 from madeleine.server.attach.handshake import HANDSHAKE_SECONDS, LONGEST, PROTOCOL, HostRequest, parse_request, reply
-from madeleine.server.background.patrol_watchers import Watcher, Watchers, as_json
+from madeleine.server.background.patrol_events import EventBroadcast, as_json
 from madeleine.server.mcp.caller import Caller, always
 from madeleine.server.mcp.lines import FINISH_SECONDS, SocketWriter, line_transport
 from madeleine.server.mcp.server import build_server, toolset_of
@@ -53,13 +54,13 @@ class Host:
         *,
         token: str = "",
         stays: bool = False,
-        watchers: Watchers | None = None,
-        at_rest: Callable[[], Awaitable[None]] | None = None,
+        patrol_events: EventBroadcast | None = None,
+        wait_until_idle: Callable[[], Awaitable[None]] | None = None,
     ) -> None:
         """`token`: what a caller has to know, if the socket does not itself keep others out. `stays`: also without
-        clients. `at_rest` is awaited before it goes for want of clients: what it does by itself comes to its end."""
-        self._watchers = watchers or Watchers()
-        self._at_rest = at_rest
+        clients. `wait_until_idle` is awaited before it exits for want of clients, so that background work ends."""
+        self._patrol_events = patrol_events or EventBroadcast()
+        self._wait_until_idle = wait_until_idle
         self._stays = stays
         self._settings = settings
         self._use_cases = use_cases
@@ -103,8 +104,8 @@ class Host:
 
     async def _leave(self) -> None:
         await asyncio.sleep(self._settings.idle_seconds)
-        if self._at_rest is not None:
-            await self._at_rest()
+        if self._wait_until_idle is not None:
+            await self._wait_until_idle()
         self.end()
 
     async def _connected(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -181,16 +182,16 @@ class Host:
             del self._clients[task]
 
     async def _show_patrols(self, hello: HostRequest, reader: asyncio.StreamReader, sink: SocketWriter) -> None:
-        """One JSON object a line for each piece of news, until the watcher hangs up."""
+        """Write each patrol event as one line of JSON, until the client disconnects."""
         try:
             settings = settings_of(dict(hello.settings) | {"data_dir": str(self._settings.data_dir)})
         except InvalidInput as error:
             await sink.write(self._reply(error=str(error), usage=True))
             return
-        with self._watchers.watching(BeingId(settings.being)) as watcher:
+        with self._patrol_events.subscribe(BeingId(settings.being)) as events:
             await sink.write(self._reply(ok=True, being=settings.being))
             async with asyncio.TaskGroup() as tasks:
-                showing = tasks.create_task(_show(watcher, sink))
+                showing = tasks.create_task(_show(events, sink))
                 with suppress(ConnectionError):
                     await reader.read(1)
                 showing.cancel()
@@ -231,7 +232,7 @@ def _unknown(hello: HostRequest) -> str:
     )
 
 
-async def _show(watcher: Watcher, sink: SocketWriter) -> None:
+async def _show(events: AsyncIterator[PatrolEvent], sink: SocketWriter) -> None:
     with suppress(ConnectionError):
-        async for news in watcher:
-            await sink.write(json.dumps(as_json(news), ensure_ascii=False).encode() + b"\n")
+        async for event in events:
+            await sink.write(json.dumps(as_json(event), ensure_ascii=False).encode() + b"\n")

@@ -15,7 +15,7 @@ from madeleine.server import EXIT_USAGE
 from madeleine.server.attach.address import Address
 from madeleine.server.attach.connector import LOG
 from madeleine.server.background.memory_thread import memory_thread
-from madeleine.server.background.patrol_schedule import patrols_by_themselves
+from madeleine.server.background.patrol_schedule import scheduled_patrols
 from madeleine.server.host.host import Host
 from madeleine.server.logs import start_logging
 from madeleine.server.mcp.stdio import stop_signals
@@ -46,21 +46,21 @@ async def serve(settings: Settings, listener: socket.socket, address: Address) -
     async with (
         LanguageModels(settings) as models,
         LazyMemory(settings) as memory,
-        patrols_by_themselves(settings, memory, language=models.for_background) as schedule,
+        scheduled_patrols(settings, memory, language=models.for_background) as schedule,
         memory_thread(settings, memory, models) as watcher,
     ):
 
-        async def at_rest() -> None:
-            await schedule.at_rest()
-            await watcher.at_rest()
+        async def wait_until_idle() -> None:
+            await schedule.wait_until_idle()
+            await watcher.wait_until_idle()
 
         host = Host(
             settings,
             memory.use_cases,
             models,
             token=address.token,
-            watchers=memory.watchers,
-            at_rest=at_rest,
+            patrol_events=memory.patrol_events,
+            wait_until_idle=wait_until_idle,
         )
         with stop_signals(host.end):
             logger.info("process %d is the host of %s", os.getpid(), settings.data_dir)

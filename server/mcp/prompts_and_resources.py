@@ -65,7 +65,7 @@ class PromptsAndResources:
     async def read_resource(
         self, context: Context, params: types.ReadResourceRequestParams
     ) -> types.ReadResourceResult:
-        resource = resources.named(params.uri, self._caller_of(context).being_id)
+        resource = resources.find(params.uri, self._caller_of(context).being_id)
         if resource is None:
             raise MCPError(types.INVALID_PARAMS, "Resource not found", {"uri": printable(params.uri)})
         text = await self._run(f"{resources.SCHEME}://{resource.name}", context, resource.read)

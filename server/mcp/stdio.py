@@ -12,7 +12,7 @@ import anyio
 
 from madeleine.memory.model import BeingId
 from madeleine.server.background.memory_thread import memory_thread
-from madeleine.server.background.patrol_schedule import patrols_by_themselves
+from madeleine.server.background.patrol_schedule import scheduled_patrols
 from madeleine.server.mcp.caller import Caller, always
 from madeleine.server.mcp.lines import stdio_transport
 from madeleine.server.mcp.server import build_server, toolset_of
@@ -31,7 +31,7 @@ async def serve_stdio(settings: Settings) -> None:
         async with (
             LanguageModels(settings) as models,
             LazyMemory(settings) as memory,
-            patrols_by_themselves(settings, memory, language=models.for_background),
+            scheduled_patrols(settings, memory, language=models.for_background),
             memory_thread(settings, memory, models),
             stdio_transport(end) as (read, write),
         ):

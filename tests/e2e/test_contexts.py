@@ -18,7 +18,7 @@ from madeleine.memory.errors import InvalidInput
 from madeleine.server.cli.arguments import parser
 from madeleine.server.cli.profile_command import profile_command
 from madeleine.server.settings.settings import Settings
-from madeleine.server.wiring.ledgers import audit_trail
+from madeleine.server.wiring.ledgers import ledger_alone
 from tests.e2e.hosting import hosts_of
 from tests.e2e.http.http_serving import serving
 from tests.e2e.serving import COMMAND, ERAS, ROOT, Era, ask, connected, environment, refused
@@ -157,7 +157,7 @@ async def test_over_http_the_being_is_the_tokens_and_no_other_is_read(tmp_path: 
         async with server.connected(reader, era=era, sse=sse) as client:
             assert "Warm" in str(await prompt(client, message=MESSAGE))
             assert "Router" in await read(client, adas["snapshot"])
-            assert "only read" in await refused(client, "profile", {})
+            assert "read-only" in await refused(client, "profile", {})
 
 
 async def test_a_server_that_only_reads_gives_a_context_and_leaves_no_trace(tmp_path: Path) -> None:
@@ -203,7 +203,7 @@ PROFILE_CALLS: list[tuple[dict[str, Any], str]] = [
     ({"action": "set", "kind": "soul", "name": "legs", "value": "two"}, "no part 'legs'"),
     (
         {"action": "set", "kind": "map", "name": "a", "value": "x" * 8_001},
-        "value: has 8,001 characters, at most 8,000 are taken; shorten it.",
+        "value: has 8,001 characters, at most 8,000 are accepted; shorten it.",
     ),
     ({"action": "done", "kind": "map", "name": "Kitchen"}, "done is for notes"),
     ({"action": "done", "kind": "notes", "name": "nobody"}, "no note"),
@@ -244,8 +244,8 @@ async def test_what_is_shown_is_audited_with_its_ids(tmp_path: Path) -> None:
         await read(client, "memory://ada/profile")
         [style] = (await ask(client, "profile", kind="preferences"))["entries"]
         await ask(client, "profile", action="disable", kind="preferences", name=style["name"])
-    async with audit_trail(Settings(data_dir=tmp_path)) as trail:
-        entries = await trail.audit(AuditQuery(event="recall"))
+    async with ledger_alone(Settings(data_dir=tmp_path)) as ledger:
+        entries = await ledger.audit.audit(AuditQuery(event="recall"))
     shown = {entry.tool: entry.ids for entry in entries}
     # Once, of many calls: the others wrote.
     assert [entry.ids for entry in entries if entry.tool == "profile"] == [(style["id"], style["memory_id"])]

@@ -117,7 +117,7 @@ async def test_a_language_model_finds_other_words_and_one_that_fails_does_no_har
     assert found["reformulated"] == ["grandmother Sunday dinner"]
     assert asked[0].model == "small"
     assert failed["memories"] == []
-    assert failed["notice"].startswith("The query was not put in other words.")
+    assert failed["notice"].startswith("The query was not reworded.")
 
 
 async def test_what_is_asked_for_word_by_word_is_found_among_many_that_differ_in_numbers(lodger: Lodger) -> None:

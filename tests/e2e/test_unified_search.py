@@ -101,7 +101,7 @@ async def test_a_search_counts_its_memories_by_words_and_by_tags_and_a_reader_s_
             return answer.structured_content
 
         stored = await asked("store", text="Zoé ate ramen")
-        for by in (tools, tools.reading()):
+        for by in (tools, tools.read_only()):
             assert (await asked("search_memory", by, query="ramen"))["hits"]
             assert (await asked("search_memory", by, query="How was the ramen?", mode="tags"))["hits"]
         [one] = (await asked("recall_memory", memory_ids=[stored["id"]]))["memories"]

@@ -24,11 +24,12 @@ from madeleine.storage.sql.database.dialect import (
     least,
     unindexed,
 )
-from madeleine.storage.sql.database.engine import Database, Row, Transaction
+from madeleine.storage.sql.database.engine import Transaction
+from madeleine.storage.sql.database.mapping import Mapped
 from madeleine.storage.sql.database.repository import Repository
 from madeleine.storage.sql.database.rows import scalar
 from madeleine.storage.sql.database.tables import forgotten_keys, message_memories, messages, sessions
-from madeleine.storage.sql.database.times import from_micros, to_micros
+from madeleine.storage.sql.database.times import to_micros
 from madeleine.storage.sql.operations import audit
 
 _m, _s, _l, _f = messages.c, sessions.c, message_memories.c, forgotten_keys.c
@@ -41,7 +42,7 @@ NO_FIRST, NO_LAST = 2**63 - 1, -(2**63)
 _BEING = bindparam("being", type_=_m.being_id.type)
 _SESSION = bindparam("session", type_=_m.session_id.type)
 _LIMIT = bindparam("limit", type_=_m.seq.type)
-_MESSAGE = (_m.id, _m.session_id, _m.position, _m.role, _m.text, _m.speaker, _m.at, _m.stored_at, _m.client)
+_MESSAGE = Mapped(Message, messages)
 _IN_SESSION = and_(_m.being_id == _BEING, _m.session_id == _SESSION)
 _ONE = and_(_s.being_id == _BEING, _s.session_id == _SESSION)
 
@@ -61,13 +62,13 @@ _KEEP_SESSION = insert_or_update(
     last_at=greatest(_s.last_at, _new.last_at),
 )
 
-_BY_IDS = select(*_MESSAGE).where(among(_m.id, "ids"), unindexed(_m.being_id) == _BEING)
-_KEYED = select(_m.key, *_MESSAGE).where(_IN_SESSION, among(_m.key, "keys"))
+_BY_IDS = select(*_MESSAGE.columns).where(among(_m.id, "ids"), unindexed(_m.being_id) == _BEING)
+_KEYED = select(_m.key, *_MESSAGE.columns).where(_IN_SESSION, among(_m.key, "keys"))
 _LAST_KEY = select(_m.key).where(_IN_SESSION, _m.key.is_not(None)).order_by(_m.position.desc()).limit(1)
 
-_LAST_OF_SESSION = select(*_MESSAGE).where(_IN_SESSION).order_by(_m.position.desc()).limit(_LIMIT)
+_LAST_OF_SESSION = select(*_MESSAGE.columns).where(_IN_SESSION).order_by(_m.position.desc()).limit(_LIMIT)
 _LAST = (
-    select(*_MESSAGE)
+    select(*_MESSAGE.columns)
     .where(_m.being_id == _BEING, or_(bindparam("other_than").is_(None), _m.session_id != bindparam("other_than")))
     .order_by(_m.at.desc(), _m.seq.desc())
     .limit(_LIMIT)
@@ -78,23 +79,25 @@ _COUNT = (
     .correlate(sessions)
     .scalar_subquery()
 )
+_SESSION_OVERVIEW = Mapped(
+    ChatSession, sessions, title=case((_s.title == TITLE_GONE, ""), else_=_s.title), messages=_COUNT
+)
 _SESSIONS = (
-    select(
-        _s.session_id, case((_s.title == TITLE_GONE, ""), else_=_s.title), _s.interface, _s.first_at, _s.last_at, _COUNT
-    )
+    select(*_SESSION_OVERVIEW.columns)
     .where(_s.being_id == _BEING, _COUNT > 0)
     .order_by(_s.last_at.desc(), _s.session_id)
     .limit(_LIMIT)
 )
 
+_UNWATCHED_SESSION = Mapped(UnwatchedSession, sessions)
 _UNWATCHED = (
-    select(_s.being_id, _s.session_id, _s.watched, _s.messages, _s.failures)
+    select(*_UNWATCHED_SESSION.columns)
     .where(_s.watched < _s.messages, _s.next_try <= bindparam("now"))
     .order_by(_s.next_try)
     .limit(_LIMIT)
 )
 _BETWEEN = (
-    select(*_MESSAGE)
+    select(*_MESSAGE.columns)
     .where(_IN_SESSION, _m.position >= bindparam("start"), _m.position < bindparam("end"))
     .order_by(_m.position)
 )
@@ -125,9 +128,6 @@ _DRAWN_FROM = (
 )
 
 
-# --- observing --------------------------------------------------------------------------------------------------
-
-
 @dataclass(frozen=True, slots=True)
 class _State:
     """Of a session: the next position, from which on the thread has not looked, and since or until when it waits."""
@@ -153,23 +153,6 @@ def key_hash(session_id: str, key: str) -> str:
     return hashlib.sha256(f"{len(session_id)} {session_id} {key}".encode()).hexdigest()
 
 
-def _to_row(scope: Scope, message: Message, position: int, key: str | None) -> dict[str, Any]:
-    return {
-        "id": message.id,
-        "being_id": scope.being_id,
-        "session_id": message.session_id,
-        "position": position,
-        "role": message.role,
-        "speaker": message.speaker,
-        "text": message.text,
-        "at": to_micros(message.at),
-        "stored_at": to_micros(message.stored_at),
-        "client": message.client,
-        "key": key,
-        "folded": fold(f"{message.speaker} {message.text}"),
-    }
-
-
 def _session_row(scope: Scope, new: Sequence[Message], was: _State, *, watched: bool) -> dict[str, Any]:
     caught_up = was.watched == was.messages
     end = was.messages + len(new)
@@ -184,52 +167,6 @@ def _session_row(scope: Scope, new: Sequence[Message], was: _State, *, watched: 
         "failures": 0,
         "next_try": to_micros(new[0].stored_at) if caught_up else was.next_try,
     }
-
-
-# --- reading ----------------------------------------------------------------------------------------------------
-
-
-def _to_message(row: Row) -> Message:
-    id_, session_id, position, role, text, speaker, at, stored_at, client = row
-    return Message(
-        id=id_,
-        session_id=session_id,
-        position=position,
-        role=role,
-        text=text,
-        speaker=speaker,
-        at=from_micros(at),
-        stored_at=from_micros(stored_at),
-        client=client,
-    )
-
-
-def _to_session(row: Row) -> ChatSession:
-    session_id, title, interface, first_at, last_at, count = row
-    return ChatSession(
-        session_id=session_id,
-        title=title,
-        interface=interface,
-        first_at=from_micros(first_at),
-        last_at=from_micros(last_at),
-        messages=count,
-    )
-
-
-# --- watching ---------------------------------------------------------------------------------------------------
-
-
-def _to_unwatched(row: Row) -> UnwatchedSession:
-    being_id, session_id, watched, count, failures = row
-    return UnwatchedSession(
-        being_id=being_id, session_id=session_id, watched=watched, messages=count, failures=failures
-    )
-
-
-async def _put_off(database: Database, how: Update, scope: Scope, session_id: str, next_try: datetime) -> None:
-    async with database.transaction() as transaction:
-        row = {"being": scope.being_id, "session": session_id, "again_at": to_micros(next_try)}
-        await transaction.run(how, [row])
 
 
 class ConversationRepository(Repository):
@@ -261,7 +198,16 @@ class ConversationRepository(Repository):
             was = found[0] if found else _State()
             await transaction.run(
                 _INSERT,
-                [_to_row(scope, one, was.messages + place, key) for place, (one, key) in enumerate(new)],
+                [
+                    _MESSAGE.to_row(
+                        message,
+                        being_id=scope.being_id,
+                        position=was.messages + place,
+                        key=key,
+                        folded=fold(f"{message.speaker} {message.text}"),
+                    )
+                    for place, (message, key) in enumerate(new)
+                ],
             )
             row = _session_row(scope, [message for message, _ in new], was, watched=watched)
             await transaction.run(_KEEP_SESSION, [row | {"title": title, "interface": interface}])
@@ -270,13 +216,13 @@ class ConversationRepository(Repository):
             return ids
 
     async def messages(self, scope: Scope, ids: Sequence[MessageId]) -> list[Message]:
-        found = await self._database.rows(_BY_IDS, _to_message, ids=as_list(ids), being=scope.being_id)
+        found = await self._database.rows(_BY_IDS, _MESSAGE.from_row, ids=as_list(ids), being=scope.being_id)
         known = {message.id: message for message in found}
         return [known[id_] for id_ in dict.fromkeys(ids) if id_ in known]
 
     async def keyed_messages(self, scope: Scope, session_id: str, keys: Sequence[str]) -> dict[str, Message]:
         binds = {"being": scope.being_id, "session": session_id, "keys": as_list(keys)}
-        return dict(await self._database.rows(_KEYED, lambda row: (row[0], _to_message(row[1:])), **binds))
+        return dict(await self._database.rows(_KEYED, lambda row: (row[0], _MESSAGE.from_row(row[1:])), **binds))
 
     async def last_key(self, scope: Scope, session_id: str) -> str | None:
         found = await self._database.rows(_LAST_KEY, scalar, being=scope.being_id, session=session_id)
@@ -287,23 +233,23 @@ class ConversationRepository(Repository):
     ) -> list[Message]:
         if session_id is not None:
             found = await self._database.rows(
-                _LAST_OF_SESSION, _to_message, being=scope.being_id, session=session_id, limit=limit
+                _LAST_OF_SESSION, _MESSAGE.from_row, being=scope.being_id, session=session_id, limit=limit
             )
         else:
             found = await self._database.rows(
-                _LAST, _to_message, being=scope.being_id, other_than=other_than, limit=limit
+                _LAST, _MESSAGE.from_row, being=scope.being_id, other_than=other_than, limit=limit
             )
         return found[::-1]
 
     async def sessions(self, scope: Scope, *, limit: int) -> list[ChatSession]:
-        return await self._database.rows(_SESSIONS, _to_session, being=scope.being_id, limit=limit)
+        return await self._database.rows(_SESSIONS, _SESSION_OVERVIEW.from_row, being=scope.being_id, limit=limit)
 
     async def unwatched_sessions(self, *, now: datetime, limit: int) -> list[UnwatchedSession]:
-        return await self._database.rows(_UNWATCHED, _to_unwatched, now=to_micros(now), limit=limit)
+        return await self._database.rows(_UNWATCHED, _UNWATCHED_SESSION.from_row, now=to_micros(now), limit=limit)
 
     async def messages_of(self, scope: Scope, session_id: str, *, start: int, end: int) -> list[Message]:
         return await self._database.rows(
-            _BETWEEN, _to_message, being=scope.being_id, session=session_id, start=start, end=end
+            _BETWEEN, _MESSAGE.from_row, being=scope.being_id, session=session_id, start=start, end=end
         )
 
     async def mark_watched(self, scope: Scope, session_id: str, *, up_to: int) -> None:
@@ -311,10 +257,15 @@ class ConversationRepository(Repository):
             await transaction.run(_WATCHED, [{"being": scope.being_id, "session": session_id, "up_to": up_to}])
 
     async def record_watch_failure(self, scope: Scope, session_id: str, *, next_try: datetime) -> None:
-        await _put_off(self._database, _FAILED, scope, session_id, next_try)
+        await self._postpone(_FAILED, scope, session_id, next_try)
 
     async def postpone_watch(self, scope: Scope, session_id: str, *, next_try: datetime) -> None:
-        await _put_off(self._database, _LATER, scope, session_id, next_try)
+        await self._postpone(_LATER, scope, session_id, next_try)
+
+    async def _postpone(self, statement: Update, scope: Scope, session_id: str, next_try: datetime) -> None:
+        async with self._database.transaction() as transaction:
+            row = {"being": scope.being_id, "session": session_id, "again_at": to_micros(next_try)}
+            await transaction.run(statement, [row])
 
     async def messages_with_memories(self, scope: Scope, ids: Sequence[MessageId]) -> set[MessageId]:
         return set(await self._database.rows(_DRAWN_FROM, scalar, ids=as_list(ids), being=scope.being_id))

@@ -13,71 +13,48 @@ from madeleine.memory.ingest.notes import SCENE
 from madeleine.memory.model import Note, NoteId
 from madeleine.memory.scope import Scope
 from madeleine.memory.text.folding import fold
-from madeleine.storage.sql.database.engine import Reads, Row, Transaction
+from madeleine.storage.sql.database.engine import Reads, Transaction
+from madeleine.storage.sql.database.mapping import Mapped, own, target, update_own
 from madeleine.storage.sql.database.repository import Repository
 from madeleine.storage.sql.database.rows import scalar
 from madeleine.storage.sql.database.tables import notes
-from madeleine.storage.sql.database.times import from_micros, to_micros
 from madeleine.storage.sql.operations import audit
 
 _n = notes.c
+_NOTE = Mapped(Note, notes)
 _UNREAD = (
-    select(_n.id, _n.being_id, _n.type, _n.content, _n.created_at, _n.state, _n.reason, _n.memory_id)
+    select(*_NOTE.columns)
     .where(_n.being_id == bindparam("being"), _n.state == "unread", _n.type == bindparam("wanted"))
     .order_by(_n.created_at, _n.seq)
 )
 _OPEN = (
-    select(_n.id, _n.being_id, _n.type, _n.content, _n.created_at, _n.state, _n.reason, _n.memory_id)
+    select(*_NOTE.columns)
     .where(_n.being_id == bindparam("being"), _n.state == "unread", _n.type != SCENE)
     .order_by(_n.created_at.desc(), _n.seq.desc())
     .limit(bindparam("limit"))
 )
 _IS = select(_n.id).where(_n.being_id == bindparam("being"), _n.id == bindparam("target"), _n.type != SCENE)
-_CLOSE = update(notes).where(_n.id == bindparam("target"), _n.being_id == bindparam("being")).values(state="done")
-_REMOVE = delete(notes).where(_n.id == bindparam("target"), _n.being_id == bindparam("being"))
-_UPDATE = (
-    update(notes)
-    .where(_n.id == bindparam("target"), _n.being_id == bindparam("being"))
-    .values(
-        state=bindparam("new_state"),
-        reason=bindparam("new_reason"),
-        content=bindparam("new_content"),
-        folded=bindparam("new_folded"),
-        memory_id=bindparam("new_memory_id"),
-    )
-)
+_CLOSE = update(notes).where(*own(notes)).values(state="done")
+_REMOVE = delete(notes).where(*own(notes))
+_UPDATE = update_own(notes, "state", "reason", "content", "folded", "memory_id")
 _INSERT = insert(notes)
 
 
 async def unread(reads: Reads, scope: Scope, type_: str) -> list[Note]:
-    return await reads.rows(_UNREAD, _to_note, being=scope.being_id, wanted=type_)
-
-
-def _to_note(row: Row) -> Note:
-    id_, being_id, type_, content, created_at, state, reason, memory_id = row
-    return Note(
-        id=id_,
-        being_id=being_id,
-        type=type_,
-        content=content,
-        created_at=from_micros(created_at),
-        state=state,
-        reason=reason,
-        memory_id=memory_id,
-    )
+    return await reads.rows(_UNREAD, _NOTE.from_row, being=scope.being_id, wanted=type_)
 
 
 async def update_read(transaction: Transaction, scope: Scope, changed: Sequence[Note]) -> None:
     rows = [
-        {
-            "target": note.id,
-            "being": scope.being_id,
-            "new_state": note.state,
-            "new_reason": note.reason,
-            "new_content": note.content,
-            "new_folded": fold(note.content),
-            "new_memory_id": note.memory_id,
-        }
+        target(
+            scope,
+            note.id,
+            state=note.state,
+            reason=note.reason,
+            content=note.content,
+            folded=fold(note.content),
+            memory_id=note.memory_id,
+        )
         for note in changed
     ]
     await transaction.run(_UPDATE, rows)
@@ -89,27 +66,17 @@ class NoteRepository(Repository):
     async def add_note(self, scope: Scope, note: Note) -> None:
         if note.being_id != scope.being_id:
             raise InvalidInput("A note can only be left for the being that the connection serves.")
-        row = {
-            "id": note.id,
-            "being_id": note.being_id,
-            "type": note.type,
-            "content": note.content,
-            "created_at": to_micros(note.created_at),
-            "state": note.state,
-            "reason": note.reason,
-            "folded": fold(note.content),
-            "memory_id": note.memory_id,
-        }
+        row = _NOTE.to_row(note, folded=fold(note.content))
         async with self._database.transaction(grows=True) as transaction:
             await transaction.run(_INSERT, [row])
             await audit.append(transaction, [audit_entry(scope, "note", note.created_at, ids=[note.id])])
 
     async def open_notes(self, scope: Scope, *, limit: int) -> list[Note]:
         """The latest that are unread and no scenes, oldest first."""
-        return (await self._database.rows(_OPEN, _to_note, being=scope.being_id, limit=limit))[::-1]
+        return (await self._database.rows(_OPEN, _NOTE.from_row, being=scope.being_id, limit=limit))[::-1]
 
     async def close_note(self, scope: Scope, note_id: NoteId, *, at: datetime, remove: bool = False) -> bool:
-        binds = {"target": note_id, "being": scope.being_id}
+        binds = target(scope, note_id)
         async with self._database.transaction() as transaction:
             if not await transaction.rows(_IS, scalar, **binds):
                 return False

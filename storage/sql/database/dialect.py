@@ -49,6 +49,10 @@ class TextList(Text):
     """A JSON list of texts."""
 
 
+class JsonRecord(Text):
+    """A JSON object."""
+
+
 def required(type_: type[TypeEngine[Any]], *names: str) -> Iterator[Column[Any]]:
     """Columns that are never NULL."""
     return (Column(name, type_, nullable=False) for name in names)

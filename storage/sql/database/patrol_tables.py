@@ -12,7 +12,7 @@ from sqlalchemy import (
     Text,
 )
 
-from madeleine.storage.sql.database.dialect import Moment, TextList, required
+from madeleine.storage.sql.database.dialect import JsonRecord, Moment, TextList, required
 from madeleine.storage.sql.database.lifecycle import (
     EraseListing,
     Journal,
@@ -29,7 +29,7 @@ patrol_runs = Table(
     Column("id", Text, primary_key=True, nullable=False),
     Column("being_id", Text, nullable=False),
     *required(Moment, "started", "finished"),
-    Column("report", Text, nullable=False),
+    Column("report", JsonRecord, nullable=False),
     # running, finished, undone, rolled_back, unjournalled
     Column("state", Text, nullable=False, server_default="finished"),
     Index("ix_patrol_runs_started", "being_id", "started"),
@@ -71,7 +71,8 @@ patrol_offers = Table(
     Column("id", Text, primary_key=True, nullable=False),
     Column("being_id", Text, nullable=False),
     Column("made_at", Moment, nullable=False),
-    *required(Text, "topic", "body"),
+    Column("topic", Text, nullable=False),
+    Column("body", JsonRecord, nullable=False),
     Column("settled_by", Text),
     Index("ix_patrol_offers_topic", "being_id", "topic"),
     info=lifecycle(Redact("erasing.derived.remove_offers"), NotRestored("what was decided stays decided")),

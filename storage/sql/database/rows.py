@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
-from functools import lru_cache
+from collections.abc import Mapping
 from typing import Any
-
-import numpy as np
 
 from madeleine.memory.model import (
     DatedAction,
@@ -15,7 +12,6 @@ from madeleine.memory.model import (
     Memory,
     Provenance,
     Scene,
-    Vector,
     WhenItem,
     when_as_searched,
 )
@@ -23,6 +19,7 @@ from madeleine.storage.sql.database.engine import Row
 from madeleine.storage.sql.database.folding import fold_fields, fold_themes
 from madeleine.storage.sql.database.tables import memories
 from madeleine.storage.sql.database.times import from_micros, from_micros_or_none, to_micros, to_micros_or_none
+from madeleine.storage.sql.database.values import json_texts, shared_texts, texts
 from madeleine.storage.sql.memories.clock import SESSION_COUNT
 
 MEMORY = (
@@ -37,6 +34,7 @@ MEMORY = (
     memories.c.turn, memories.c.resembles,
 )  # fmt: skip
 """The columns that `to_memory` takes, in its order."""
+REWRITTEN = ("when_", "folded", "content_hash")
 
 
 def to_memory(row: Row) -> Memory:
@@ -142,32 +140,13 @@ def from_memory(memory: Memory) -> dict[str, Any]:
     }
 
 
-def texts(stored: str) -> tuple[Any, ...]:
-    # Most lists of most memories are empty.
-    return () if stored == "[]" else tuple(json.loads(stored))
-
-
-@lru_cache(maxsize=8192)
-def shared_texts(stored: str) -> tuple[Any, ...]:
-    """`texts` for lists that many memories have in common: who was there, labels."""
-    return texts(stored)
-
-
-def json_texts(values: Sequence[str]) -> str:
-    return json.dumps(values, ensure_ascii=False) if values else "[]"
+def rewritten_fields(row: Mapping[str, Any]) -> dict[str, Any]:
+    """What of a memory's row (`from_memory`) changes with its timeline."""
+    return {name: row[name] for name in REWRITTEN}
 
 
 def to_when(stored: str) -> tuple[WhenItem, ...]:
     return tuple(item if isinstance(item, str) else DatedAction(**item) for item in texts(stored))
-
-
-def to_bytes(vector: Vector) -> bytes:
-    return np.ascontiguousarray(vector, dtype="<f4").tobytes()
-
-
-def to_vector(stored: bytes) -> Vector:
-    """Read-only: a view of the bytes."""
-    return np.frombuffer(stored, dtype="<f4")
 
 
 def scalar(row: Row) -> Any:

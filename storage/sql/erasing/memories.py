@@ -29,9 +29,18 @@ from madeleine.storage.sql.conversations import ingested
 from madeleine.storage.sql.database.dialect import among, as_list
 from madeleine.storage.sql.database.engine import Transaction
 from madeleine.storage.sql.database.lifecycle import ClearReference, DeleteRows, declared
+from madeleine.storage.sql.database.mapping import target, update_own
 from madeleine.storage.sql.database.patrol_tables import patrol_runs
 from madeleine.storage.sql.database.repository import Repository
-from madeleine.storage.sql.database.rows import MEMORY, from_memory, pair, scalar, to_memory
+from madeleine.storage.sql.database.rows import (
+    MEMORY,
+    REWRITTEN,
+    from_memory,
+    pair,
+    rewritten_fields,
+    scalar,
+    to_memory,
+)
 from madeleine.storage.sql.database.tables import (
     forgotten,
     metadata,
@@ -57,7 +66,7 @@ _SAID_AGAIN = select(reinforcements.c.text).where(among(reinforcements.c.memory_
 _ABSORBED = select(_m.id, _m.absorbed_into).where(
     _m.being_id == _BEING, among(_m.absorbed_into, "ids"), ~among(_m.id, "ids")
 )
-_TIE = update(table).where(_m.id == bindparam("target")).values(absorbed_into=bindparam("survivor"))
+_TIE = update_own(table, "absorbed_into")
 _NOTES = select(notes.c.id).where(among(notes.c.memory_id, "ids"))
 _SUMMARISED = select(_m.id).where(_m.being_id == _BEING, among(_m.compressed_into, "ids"), ~among(_m.id, "ids"))
 _UNSUMMARISE = (
@@ -65,14 +74,10 @@ _UNSUMMARISE = (
     .where(_m.being_id == _BEING, among(_m.compressed_into, "ids"))
     .values(compressed=False, compressed_into=None)
 )
-_RETOLD = (
-    update(table)
-    .where(_m.id == bindparam("target"))
-    .values(when_=bindparam("new_when"), folded=bindparam("new_folded"), content_hash=bindparam("new_hash"))
-)
+_RETOLD = update_own(table, *REWRITTEN)
 _MEMBERS = select(*MEMORY).where(_m.being_id == _BEING, _m.cluster_id == bindparam("cluster")).order_by(_m.seq)
 _REPORTS = select(patrol_runs.c.id, patrol_runs.c.report).where(patrol_runs.c.being_id == _BEING)
-_REPORT = update(patrol_runs).where(patrol_runs.c.id == bindparam("target")).values(report=bindparam("new_report"))
+_REPORT = update_own(patrol_runs, "report")
 _MARK = insert(forgotten)
 _MARKS = select(forgotten.c.mark, forgotten.c.memory_id).order_by(forgotten.c.mark)
 _CLEAR = delete(forgotten).where(forgotten.c.mark == bindparam("old_mark"))
@@ -154,11 +159,11 @@ async def _untie(
     The memories that stay on either end of such a tie; and, as they were, those whose text has changed by it.
     """
     absorbed = await transaction.rows(_ABSORBED, pair, being=scope.being_id, ids=as_list(into))
-    await transaction.run(_TIE, [{"target": id_, "survivor": into[of]} for id_, of in absorbed])
+    await transaction.run(_TIE, [target(scope, id_, absorbed_into=into[of]) for id_, of in absorbed])
     heirs = dict.fromkeys(heir for heir in into.values() if heir)
     telling = dict.fromkeys([*heirs, *await derived.retold(transaction, scope)])
     found = await memories.by_ids(transaction, scope, [id_ for id_ in telling if id_ not in into])
-    retold = await _retell(transaction, found, told)
+    retold = await _retell(transaction, scope, found, told)
     survivors = [memory.id for memory in found if memory.id in heirs]
     return [*(id_ for id_, _ in absorbed), *survivors, *(memory.id for memory in retold)], retold
 
@@ -185,25 +190,27 @@ def _survivor(id_: MemoryId | None, into: Mapping[MemoryId, MemoryId | None]) ->
     return None if id_ in into else id_
 
 
-async def _retell(transaction: Transaction, survivors: Sequence[Memory], told: Collection[str]) -> list[Memory]:
+async def _retell(
+    transaction: Transaction, scope: Scope, survivors: Sequence[Memory], told: Collection[str]
+) -> list[Memory]:
     """Those that are changed, as they were. Their new text is embedded by whoever fills in vectors."""
-    changed, rows = await asyncio.to_thread(_retold, survivors, told)
+    changed, rows = await asyncio.to_thread(_retold, scope, survivors, told)
     await transaction.run(_RETOLD, rows)
     await embeddings.remove_orphans(transaction, [old.content_hash for old in changed])
     await transaction.run(pending.INSERT, [{"memory_id": old.id} for old in changed])
     return changed
 
 
-def _retold(survivors: Sequence[Memory], told: Collection[str]) -> tuple[list[Memory], list[dict[str, Any]]]:
+def _retold(
+    scope: Scope, survivors: Sequence[Memory], told: Collection[str]
+) -> tuple[list[Memory], list[dict[str, Any]]]:
     """Those that tell of them, and what becomes of each."""
     changed, rows = [], []
     for old in survivors:
         new = replace(old, scene=without_retelling(old.scene, told))
         if new != old:
-            row = from_memory(new)
-            change = {"new_when": row["when_"], "new_folded": row["folded"], "new_hash": row["content_hash"]}
             changed.append(old)
-            rows.append({"target": new.id} | change)
+            rows.append(target(scope, new.id, **rewritten_fields(from_memory(new))))
     return changed, rows
 
 
@@ -237,16 +244,18 @@ def _of(found: Mapping[Any, Cluster], ids: set[Any]) -> list[Cluster]:
 
 async def _redact_reports(transaction: Transaction, scope: Scope, words: str, names: frozenset[str]) -> None:
     reports = await transaction.rows(_REPORTS, pair, being=scope.being_id)
-    await transaction.run(_REPORT, await asyncio.to_thread(_redacted, reports, words, names))
+    await transaction.run(_REPORT, await asyncio.to_thread(_redacted, scope, reports, words, names))
 
 
-def _redacted(reports: Sequence[tuple[Any, Any]], words: str, names: frozenset[str]) -> list[dict[str, Any]]:
+def _redacted(
+    scope: Scope, reports: Sequence[tuple[Any, Any]], words: str, names: frozenset[str]
+) -> list[dict[str, Any]]:
     """Those that told of them, as they are to be. Every patrol has left one."""
     changed = []
-    for id_, report in reports:
-        was = json.loads(report)
-        if (new := redacted(was, words, names)) != was:
-            changed.append({"target": id_, "new_report": json.dumps(new, ensure_ascii=False)})
+    for id_, stored in reports:
+        report = json.loads(stored)
+        if (new := redacted(report, words, names)) != report:
+            changed.append(target(scope, id_, report=new))
     return changed
 
 

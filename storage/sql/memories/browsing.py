@@ -9,7 +9,7 @@ from sqlalchemy import BindParameter, ColumnElement, and_, bindparam, case, func
 from madeleine.memory.model import ClusterId, Memory, MemoryId, Revision, Status
 from madeleine.memory.recall.ports import ClusterSummary
 from madeleine.memory.scope import Scope
-from madeleine.storage.sql.database.engine import Row
+from madeleine.storage.sql.database.mapping import Mapped
 from madeleine.storage.sql.database.rows import MEMORY, scalar, to_memory
 from madeleine.storage.sql.database.tables import clusters, memories
 from madeleine.storage.sql.memories import revisions
@@ -25,16 +25,16 @@ def _number(status: Status) -> ColumnElement[int]:
 
 
 _EXISTS = select(_c.id).where(_c.id == bindparam("cluster"), _c.being_id == _BEING)
+_SUMMARY = Mapped(
+    ClusterSummary,
+    clusters,
+    parent=func.coalesce(_parents.c.name, ""),
+    active=_number("active"),
+    dying=_number("dying"),
+    dead=_number("dead"),
+)
 _SUMMARIES = (
-    select(
-        _c.id,
-        _c.name,
-        func.coalesce(_parents.c.name, ""),
-        _c.is_root,
-        _number("active"),
-        _number("dying"),
-        _number("dead"),
-    )
+    select(*_SUMMARY.columns)
     .select_from(clusters)
     .outerjoin(_parents, and_(_parents.c.id == _c.parent_id, _parents.c.being_id == _c.being_id))
     .outerjoin(memories, and_(_m.being_id == _c.being_id, _m.cluster_id == _c.id))
@@ -80,11 +80,4 @@ class BrowsingRepository(MemoryReads):
         return None
 
     async def cluster_summaries(self, scope: Scope) -> list[ClusterSummary]:
-        return await self._database.rows(_SUMMARIES, _to_summary, being=scope.being_id)
-
-
-def _to_summary(row: Row) -> ClusterSummary:
-    id_, name, parent, is_root, active, dying, dead = row
-    return ClusterSummary(
-        id=id_, name=name, parent=parent, is_root=bool(is_root), active=active, dying=dying, dead=dead
-    )
+        return await self._database.rows(_SUMMARIES, _SUMMARY.from_row, being=scope.being_id)

@@ -13,23 +13,17 @@ from madeleine.memory.rules.dynamics.grouping import mean_vector
 from madeleine.memory.scope import Scope
 from madeleine.storage.sql.database.dialect import among, as_list, excluded, insert_or_update, unindexed
 from madeleine.storage.sql.database.engine import Reads, Row, Transaction
-from madeleine.storage.sql.database.rows import to_bytes, to_vector
+from madeleine.storage.sql.database.mapping import Mapped
 from madeleine.storage.sql.database.tables import clusters, embeddings, memories
+from madeleine.storage.sql.database.values import to_vector
 
 _c, _m = clusters.c, memories.c
+_CLUSTER = Mapped(Cluster, clusters)
 _BEING: BindParameter[str] = bindparam("being")
 
 
-_ALL = (
-    select(_c.id, _c.being_id, _c.name, _c.parent_id, _c.is_root, _c.vector, _c.model)
-    .where(_c.being_id == _BEING)
-    .order_by(_c.id)
-)
-_BY_IDS = (
-    select(_c.id, _c.being_id, _c.name, _c.parent_id, _c.is_root, _c.vector, _c.model)
-    .where(among(_c.id, "ids"), unindexed(_c.being_id) == _BEING)
-    .order_by(_c.id)
-)
+_ALL = select(*_CLUSTER.columns).where(_c.being_id == _BEING).order_by(_c.id)
+_BY_IDS = select(*_CLUSTER.columns).where(among(_c.id, "ids"), unindexed(_c.being_id) == _BEING).order_by(_c.id)
 _UPSERT = insert_or_update(
     clusters, "name", "parent_id", "is_root", "vector", "model", where=_c.being_id == excluded(clusters).being_id
 )
@@ -43,42 +37,17 @@ _DELETE = delete(clusters).where(_c.id == bindparam("old_id"), _c.being_id == _B
 
 
 async def all_of(reads: Reads, scope: Scope) -> list[Cluster]:
-    return await reads.rows(_ALL, _to_cluster, being=scope.being_id)
+    return await reads.rows(_ALL, _CLUSTER.from_row, being=scope.being_id)
 
 
 async def by_ids(reads: Reads, scope: Scope, ids: Sequence[ClusterId]) -> list[Cluster]:
     if not ids:
         return []
-    return await reads.rows(_BY_IDS, _to_cluster, being=scope.being_id, ids=as_list(ids))
-
-
-def _to_cluster(row: Row) -> Cluster:
-    id_, being_id, name, parent_id, is_root, vector, model = row
-    return Cluster(
-        id=id_,
-        being_id=being_id,
-        name=name,
-        parent_id=parent_id,
-        is_root=bool(is_root),
-        vector=None if vector is None else to_vector(vector),
-        model=model,
-    )
+    return await reads.rows(_BY_IDS, _CLUSTER.from_row, being=scope.being_id, ids=as_list(ids))
 
 
 async def upsert(transaction: Transaction, scope: Scope, changed: Sequence[Cluster]) -> None:
-    rows = [
-        {
-            "id": cluster.id,
-            "being_id": scope.being_id,
-            "name": cluster.name,
-            "parent_id": cluster.parent_id,
-            "is_root": cluster.is_root,
-            "vector": None if cluster.vector is None else to_bytes(cluster.vector),
-            "model": cluster.model,
-        }
-        for cluster in changed
-    ]
-    await transaction.run(_UPSERT, rows)
+    await transaction.run(_UPSERT, [_CLUSTER.to_row(cluster, being_id=scope.being_id) for cluster in changed])
 
 
 async def recompute(transaction: Transaction, scope: Scope, found: Iterable[Cluster]) -> list[Cluster]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from sqlalchemy import bindparam, case, func, insert, literal, literal_column, select, union_all, update
+from sqlalchemy import bindparam, case, func, insert, literal, literal_column, select, union_all
 
 from madeleine.memory.chat import MessageId
 from madeleine.memory.errors import InvalidInput, KeyConflict, StorageError
@@ -16,10 +16,12 @@ from madeleine.memory.text.folding import fold
 from madeleine.storage.sql.database.dialect import among, as_list, insert_missing, unindexed
 from madeleine.storage.sql.database.engine import Reads, Row, Transaction
 from madeleine.storage.sql.database.folding import fold_themes
+from madeleine.storage.sql.database.mapping import Mapped, target, update_own
 from madeleine.storage.sql.database.repository import Repository
-from madeleine.storage.sql.database.rows import MEMORY, from_memory, json_texts, pair, scalar, texts, to_memory
+from madeleine.storage.sql.database.rows import MEMORY, from_memory, pair, scalar, to_memory
 from madeleine.storage.sql.database.tables import memories, message_memories, messages, reinforcements, revisions
 from madeleine.storage.sql.database.times import to_micros
+from madeleine.storage.sql.database.values import texts
 from madeleine.storage.sql.memories import embeddings, pending, preferences
 from madeleine.storage.sql.memories.clock import cycle_of
 from madeleine.storage.sql.operations import audit
@@ -57,18 +59,7 @@ _KEYED = union_all(
     ),
 )
 _REINFORCED = select(_m.id, _m.importance, _m.pinned, _m.themes, _m.access_count).where(*_OWN)
-_REINFORCE = (
-    update(memories)
-    .where(_m.id == bindparam("target"))
-    .values(
-        access_count=bindparam("new_access_count"),
-        last_accessed=bindparam("new_last_accessed"),
-        importance=bindparam("new_importance"),
-        pinned=bindparam("new_pinned"),
-        themes=bindparam("new_themes"),
-        folded_themes=bindparam("new_folded_themes"),
-    )
-)
+_REINFORCE = update_own(memories, "access_count", "last_accessed", "importance", "pinned", "themes", "folded_themes")
 _NAMES = [column.name for column in memories.columns if column.name not in ("seq", "since", "stopped_at")]
 _cycle = cycle_of(bindparam("new_being_id"))
 _INSERT = insert(memories).values(
@@ -78,6 +69,7 @@ _INSERT = insert(memories).values(
         "stopped_at": case((bindparam("new_status") == "active", None), else_=_cycle),
     }
 )
+_REINFORCEMENT = Mapped(Reinforcement, reinforcements)
 _INSERT_REINFORCEMENT = insert(reinforcements)
 _OWN_MEMORIES = select(_m.id).where(among(_m.id, "ids"), unindexed(_m.being_id) == bindparam("being"))
 _OWN_MESSAGES = select(messages.c.id).where(
@@ -166,15 +158,16 @@ async def _reinforce(transaction: Transaction, scope: Scope, given: Sequence[Rei
     await transaction.run(
         _REINFORCE,
         [
-            {
-                "target": one.id,
-                "new_access_count": one.access_count,
-                "new_last_accessed": one.last_accessed,
-                "new_importance": one.importance,
-                "new_pinned": one.pinned,
-                "new_themes": json_texts(one.themes),
-                "new_folded_themes": fold_themes(one.themes),
-            }
+            target(
+                scope,
+                one.id,
+                access_count=one.access_count,
+                last_accessed=one.last_accessed,
+                importance=one.importance,
+                pinned=one.pinned,
+                themes=one.themes,
+                folded_themes=fold_themes(one.themes),
+            )
             for one in state.values()
         ],
     )
@@ -182,21 +175,8 @@ async def _reinforce(transaction: Transaction, scope: Scope, given: Sequence[Rei
     # Themes are among the words that the index holds; nothing else that it holds changes.
     grown = [id_ for id_, one in state.items() if one.themes != before[id_]]
     await transaction.run(pending.INSERT, [{"memory_id": id_} for id_ in grown])
-    await transaction.run(_INSERT_REINFORCEMENT, [_reinforcement_row(scope, one) for one in given])
+    await transaction.run(_INSERT_REINFORCEMENT, [_REINFORCEMENT.to_row(one, being_id=scope.being_id) for one in given])
     await audit.append(transaction, audit.of_reinforced(scope, given))
-
-
-def _reinforcement_row(scope: Scope, one: Reinforcement) -> dict[str, object]:
-    return {
-        "memory_id": one.memory_id,
-        "being_id": scope.being_id,
-        "text": one.text,
-        "at": to_micros(one.at),
-        "tool": one.tool,
-        "client": one.client,
-        "session_id": one.session_id,
-        "key": one.key,
-    }
 
 
 class MemoryReads(Repository):

@@ -5,21 +5,19 @@ from __future__ import annotations
 from collections.abc import Iterable
 from datetime import datetime
 
-from sqlalchemy import bindparam, insert, update
+from sqlalchemy import insert
 
 from madeleine.memory.model import Memory
+from madeleine.memory.scope import Scope
 from madeleine.storage.sql.database.engine import Transaction
+from madeleine.storage.sql.database.mapping import target, update_own
 from madeleine.storage.sql.database.tables import profile
 from madeleine.storage.sql.database.times import to_micros
 
 KIND = "preferences"
 
 _INSERT = insert(profile)
-_CHANGE = (
-    update(profile)
-    .where(profile.c.memory_id == bindparam("target"), profile.c.being_id == bindparam("being"))
-    .values(value=bindparam("new_value"), updated_at=bindparam("new_updated_at"))
-)
+_CHANGE = update_own(profile, "value", "updated_at", key="memory_id")
 
 
 async def add(transaction: Transaction, new: Iterable[Memory]) -> None:
@@ -44,10 +42,5 @@ async def add(transaction: Transaction, new: Iterable[Memory]) -> None:
 
 async def follow(transaction: Transaction, memory: Memory, *, at: datetime) -> None:
     """The memory's text is another now."""
-    row = {
-        "target": memory.id,
-        "being": memory.being_id,
-        "new_value": memory.scene.action,
-        "new_updated_at": to_micros(at),
-    }
-    await transaction.run(_CHANGE, [row])
+    scope = Scope(memory.being_id)
+    await transaction.run(_CHANGE, [target(scope, memory.id, value=memory.scene.action, updated_at=at)])

@@ -5,18 +5,26 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from sqlalchemy import bindparam, exists, func, literal_column, select, union_all
+from sqlalchemy import bindparam, exists, func, literal_column, select, type_coerce, union_all
 
 from madeleine.memory.candidates import RankingState
 from madeleine.memory.model import Memory, MemoryId
 from madeleine.memory.recall.ports import PreferenceQuery
 from madeleine.memory.scope import Scope
-from madeleine.storage.sql.database.dialect import among, as_list, contains_text, greatest, json_items, unindexed
+from madeleine.storage.sql.database.dialect import (
+    Moment,
+    among,
+    as_list,
+    contains_text,
+    greatest,
+    json_items,
+    unindexed,
+)
 from madeleine.storage.sql.database.engine import Row
 from madeleine.storage.sql.database.folding import whole
+from madeleine.storage.sql.database.mapping import Mapped
 from madeleine.storage.sql.database.rows import MEMORY, to_memory
 from madeleine.storage.sql.database.tables import memories, profile
-from madeleine.storage.sql.database.times import from_micros
 from madeleine.storage.sql.memories.memories import MemoryReads
 
 _m, _p = memories.c, profile.c
@@ -47,13 +55,15 @@ _WITH_PREFERENCES = union_all(
     select(literal_column("0"), _m.seq, *MEMORY).where(among(_m.id, "ids"), unindexed(_m.being_id) == _BEING),
     select(literal_column("1"), _m.seq, *MEMORY).where(_m.id.in_(_PREFERRED)),
 )
-_VITALS = select(
-    _m.id,
-    _m.importance,
-    _m.happened_at,
-    greatest(_m.created_at, greatest(func.coalesce(_m.last_activated, 0), func.coalesce(_m.last_accessed, 0))),
-    _m.access_count,
-).where(among(_m.id, "ids"), unindexed(_m.being_id) == _BEING)
+_STATE = Mapped(
+    RankingState,
+    memories,
+    last_active=type_coerce(
+        greatest(_m.created_at, greatest(func.coalesce(_m.last_activated, 0), func.coalesce(_m.last_accessed, 0))),
+        Moment(),
+    ),
+)
+_RANKING_STATES = select(_m.id, *_STATE.columns).where(among(_m.id, "ids"), unindexed(_m.being_id) == _BEING)
 
 
 def _marked(row: Row) -> tuple[bool, int, Memory]:
@@ -61,13 +71,7 @@ def _marked(row: Row) -> tuple[bool, int, Memory]:
 
 
 def _ranking_state(row: Row) -> tuple[MemoryId, RankingState]:
-    id_, importance, happened_at, last_active, access_count = row
-    return id_, RankingState(
-        importance=importance,
-        happened_at=from_micros(happened_at),
-        last_active=from_micros(last_active),
-        access_count=access_count,
-    )
+    return row[0], _STATE.from_row(row[1:])
 
 
 class RecallRepository(MemoryReads):
@@ -95,4 +99,4 @@ class RecallRepository(MemoryReads):
         return [wanted[id_] for id_ in dict.fromkeys(ids) if id_ in wanted], [memory for _, memory in preferred]
 
     async def ranking_states(self, scope: Scope, ids: Sequence[MemoryId]) -> dict[MemoryId, RankingState]:
-        return dict(await self._database.rows(_VITALS, _ranking_state, ids=as_list(ids), being=scope.being_id))
+        return dict(await self._database.rows(_RANKING_STATES, _ranking_state, ids=as_list(ids), being=scope.being_id))

@@ -14,7 +14,8 @@ from madeleine.memory.rules.dynamics.revision import changed, effective, revisio
 from madeleine.memory.scope import Scope
 from madeleine.storage.sql.database.dialect import among, as_list, unindexed
 from madeleine.storage.sql.database.engine import Reads, Row, Transaction
-from madeleine.storage.sql.database.rows import from_memory, json_texts, texts
+from madeleine.storage.sql.database.mapping import Mapped, target, update_own
+from madeleine.storage.sql.database.rows import from_memory
 from madeleine.storage.sql.database.tables import memories as table
 from madeleine.storage.sql.database.tables import revisions
 from madeleine.storage.sql.database.times import from_micros, to_micros
@@ -23,8 +24,9 @@ from madeleine.storage.sql.memories.memories import MemoryReads
 from madeleine.storage.sql.operations import audit
 
 _r = revisions.c
+_BEFORE = Mapped(MemoryChanges, revisions)
 _OF = (
-    select(_r.memory_id, _r.at, _r.client, _r.text, _r.importance, _r.themes, _r.pinned)
+    select(_r.memory_id, _r.at, _r.client, *_BEFORE.columns)
     .where(among(_r.memory_id, "ids"), unindexed(_r.being_id) == bindparam("being"))
     .order_by(_r.seq)
 )
@@ -32,11 +34,7 @@ _WRITTEN = (
     "action", "importance", "themes", "pinned", "fresh", "cluster_id", "content_hash", "folded", "folded_themes",
     "resembles",
 )  # fmt: skip
-_CHANGE = (
-    update(table)
-    .where(table.c.id == bindparam("target"), table.c.being_id == bindparam("being"))
-    .values({name: bindparam(f"new_{name}") for name in _WRITTEN})
-)
+_CHANGE = update_own(table, *_WRITTEN)
 _UNLIKE = (
     update(table)
     .where(table.c.resembles == bindparam("target"), table.c.being_id == bindparam("being"))
@@ -51,18 +49,8 @@ async def of(reads: Reads, scope: Scope, ids: Sequence[MemoryId]) -> list[Revisi
 
 
 def _to_revision(row: Row) -> Revision:
-    memory_id, at, client, text, importance, themes, pinned = row
-    return Revision(
-        memory_id=memory_id,
-        at=from_micros(at),
-        client=client,
-        before=MemoryChanges(
-            text=text,
-            importance=importance,
-            themes=None if themes is None else texts(themes),
-            pinned=None if pinned is None else bool(pinned),
-        ),
-    )
+    memory_id, at, client, *before = row
+    return Revision(memory_id=memory_id, at=from_micros(at), client=client, before=_BEFORE.from_row(tuple(before)))
 
 
 async def _leave_cluster(transaction: Transaction, scope: Scope, old: Memory) -> None:
@@ -70,18 +58,10 @@ async def _leave_cluster(transaction: Transaction, scope: Scope, old: Memory) ->
     await clusters.upsert(transaction, scope, await clusters.recompute(transaction, scope, left))
 
 
-def _to_row(scope: Scope, one: Revision) -> dict[str, Any]:
-    before = one.before
-    return {
-        "memory_id": one.memory_id,
-        "being_id": scope.being_id,
-        "at": to_micros(one.at),
-        "client": one.client,
-        "text": before.text,
-        "importance": before.importance,
-        "themes": None if before.themes is None else json_texts(before.themes),
-        "pinned": before.pinned,
-    }
+def _row_of(scope: Scope, one: Revision) -> dict[str, Any]:
+    return _BEFORE.to_row(
+        one.before, memory_id=one.memory_id, being_id=scope.being_id, at=to_micros(one.at), client=one.client
+    )
 
 
 class RevisionRepository(MemoryReads):
@@ -108,9 +88,8 @@ class RevisionRepository(MemoryReads):
             new = changed(old, done)
             await embeddings.insert(transaction, model, {h: v for h, v in vectors.items() if h == new.content_hash})
             row = from_memory(new)
-            named = {f"new_{name}": row[name] for name in _WRITTEN}
-            await transaction.run(_CHANGE, [{"target": new.id, "being": scope.being_id} | named])
-            await transaction.run(_INSERT, [_to_row(scope, revision(old, done, at=at, client=scope.client))])
+            await transaction.run(_CHANGE, [target(scope, new.id, **{name: row[name] for name in _WRITTEN})])
+            await transaction.run(_INSERT, [_row_of(scope, revision(old, done, at=at, client=scope.client))])
             if new.content_hash != old.content_hash:
                 await embeddings.remove_orphans(transaction, [old.content_hash])
                 await _leave_cluster(transaction, scope, old)

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterable, Sequence
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from sqlalchemy import bindparam, func, insert, literal_column, or_, select
 
@@ -13,18 +12,20 @@ from madeleine.memory.ingest.ports import Reinforcement
 from madeleine.memory.model import Memory
 from madeleine.memory.scope import Scope
 from madeleine.storage.sql.database.dialect import GREATEST, SMALLEST, last_issued
-from madeleine.storage.sql.database.engine import Row, Transaction
+from madeleine.storage.sql.database.engine import Transaction
+from madeleine.storage.sql.database.mapping import Mapped
 from madeleine.storage.sql.database.repository import Repository
-from madeleine.storage.sql.database.rows import json_texts, scalar
+from madeleine.storage.sql.database.rows import scalar
 from madeleine.storage.sql.database.tables import audit
-from madeleine.storage.sql.database.times import from_micros, to_micros
+from madeleine.storage.sql.database.times import to_micros
 
 T = TypeVar("T")
 
 _a = audit.c
+_ENTRY = Mapped(AuditEntry, audit)
 _INSERT = insert(audit)
 _LAST = (
-    select(_a.seq, _a.at, _a.event, _a.being_id, _a.client, _a.role, _a.tool, _a.ids)
+    select(*_ENTRY.columns)
     .where(
         or_(bindparam("being").is_(None), _a.being_id == bindparam("being")),
         or_(bindparam("event").is_(None), _a.event == bindparam("event")),
@@ -39,7 +40,13 @@ _MISSING = select(last_issued(literal_column("'audit'")) - func.count()).select_
 
 
 async def append(transaction: Transaction, entries: Sequence[AuditEntry]) -> None:
-    await transaction.run(_INSERT, [_to_row(entry) for entry in entries])
+    await transaction.run(_INSERT, [_without_number(entry) for entry in entries])
+
+
+def _without_number(entry: AuditEntry) -> dict[str, Any]:
+    row = _ENTRY.to_row(entry)
+    del row["seq"]
+    return row
 
 
 def of_stored(scope: Scope, new: Sequence[Memory]) -> list[AuditEntry]:
@@ -64,39 +71,13 @@ def _grouped(items: Iterable[T], key: Callable[[T], str]) -> Iterable[tuple[str,
     return groups.items()
 
 
-def _to_row(entry: AuditEntry) -> dict[str, object]:
-    return {
-        "at": to_micros(entry.at),
-        "event": entry.event,
-        "being_id": entry.being_id,
-        "client": entry.client,
-        "role": entry.role,
-        "tool": entry.tool,
-        "ids": json_texts(entry.ids),
-    }
-
-
-def _to_entry(row: Row) -> AuditEntry:
-    seq, at, event, being_id, client, role, tool, ids = row
-    return AuditEntry(
-        seq=seq,
-        at=from_micros(at),
-        event=event,
-        being_id=being_id,
-        client=client,
-        role=role,
-        tool=tool,
-        ids=tuple(json.loads(ids)),
-    )
-
-
 class AuditRepository(Repository):
     """`AuditReader`."""
 
     async def audit(self, query: AuditQuery) -> list[AuditEntry]:
         found = await self._database.rows(
             _LAST,
-            _to_entry,
+            _ENTRY.from_row,
             being=query.being_id,
             event=query.event,
             since=to_micros(query.since) if query.since else SMALLEST,

@@ -14,9 +14,10 @@ from madeleine.memory.scope import Scope
 from madeleine.storage.sql.conversations.notes import NoteRepository
 from madeleine.storage.sql.database.dialect import either, insert_or_update
 from madeleine.storage.sql.database.engine import Row
+from madeleine.storage.sql.database.mapping import Mapped
 from madeleine.storage.sql.database.rows import scalar
 from madeleine.storage.sql.database.tables import memories, profile
-from madeleine.storage.sql.database.times import from_micros, to_micros
+from madeleine.storage.sql.database.times import from_micros
 from madeleine.storage.sql.operations import audit
 
 MOST_UNNAMED = 200
@@ -24,6 +25,7 @@ MOST_UNNAMED = 200
 
 _p, _m = profile.c, memories.c
 _BEING = bindparam("being", type_=_p.being_id.type)
+_ENTRY = Mapped(ProfileEntry, profile)
 _ALL = (
     select(_p.kind, _p.name, _p.value, _p.enabled, _p.memory_id, _p.updated_at, _m.action)
     .outerjoin(memories, _m.id == _p.memory_id)
@@ -86,15 +88,6 @@ class ProfileRepository(NoteRepository):
         return [*named, *reversed(unnamed)]
 
     async def write_entry(self, scope: Scope, entry: ProfileEntry) -> MemoryId | None:
-        row = {
-            "being_id": scope.being_id,
-            "kind": entry.kind,
-            "name": entry.name,
-            "value": entry.value,
-            "enabled": entry.enabled,
-            "memory_id": entry.memory_id,
-            "updated_at": to_micros(entry.updated_at),
-        }
         async with self._database.transaction(grows=True) as transaction:
             replaced: list[MemoryId] = await transaction.rows(_REPLACED, scalar, **_named(scope, entry))
             if entry.memory_id is not None:
@@ -102,7 +95,7 @@ class ProfileRepository(NoteRepository):
                 if named := await transaction.rows(_NAMED_OTHERS, scalar, **others):
                     raise kept_already(named[0])
                 await transaction.run(_DELETE_OTHERS, [others])
-            await transaction.run(_WRITE, [row])
+            await transaction.run(_WRITE, [_ENTRY.to_row(entry, being_id=scope.being_id)])
             ids = [entry.id, *([entry.memory_id] if entry.memory_id else [])]
             await audit.append(transaction, [audit_entry(scope, "profile", entry.updated_at, tool="profile", ids=ids)])
         return next((id_ for id_ in replaced if id_ != entry.memory_id), None)

@@ -11,18 +11,16 @@ from sqlalchemy import bindparam, func, insert, literal, select, update
 
 from madeleine.memory.audit import AuditEntry
 from madeleine.memory.bearer_tokens import BearerToken, BearerTokenId
-from madeleine.memory.model import BeingId
-from madeleine.storage.sql.database.engine import Database, Row, open_database
+from madeleine.storage.sql.database.engine import Database, open_database
+from madeleine.storage.sql.database.mapping import Mapped
 from madeleine.storage.sql.database.rows import scalar
 from madeleine.storage.sql.database.tables import tokens
-from madeleine.storage.sql.database.times import from_micros, from_micros_or_none, to_micros, to_micros_or_none
+from madeleine.storage.sql.database.times import to_micros
 from madeleine.storage.sql.operations import audit
 
 _t = tokens.c
-_ALL = select(
-    _t.id, _t.secret_hash, _t.being_id, _t.role, _t.read_only, _t.resource, _t.name, _t.created_at, _t.expires_at,
-    _t.revoked_at,
-).order_by(_t.created_at, _t.id)  # fmt: skip
+_TOKEN = Mapped(BearerToken, tokens)
+_ALL = select(*_TOKEN.columns).order_by(_t.created_at, _t.id)
 _ONE = _ALL.where(_t.id == bindparam("wanted"))
 _ANY = select(literal(1)).select_from(tokens).limit(1)
 _INSERT = insert(tokens)
@@ -47,35 +45,23 @@ class SqlTokens:
         self._database = database
 
     async def add(self, token: BearerToken) -> None:
-        row = {
-            "id": token.id,
-            "secret_hash": token.secret_hash,
-            "being_id": token.being_id,
-            "role": token.role,
-            "read_only": token.read_only,
-            "resource": token.resource,
-            "name": token.name,
-            "created_at": to_micros(token.created_at),
-            "expires_at": to_micros_or_none(token.expires_at),
-            "revoked_at": to_micros_or_none(token.revoked_at),
-        }
         async with self._database.transaction() as transaction:
-            await transaction.run(_INSERT, [row])
+            await transaction.run(_INSERT, [_TOKEN.to_row(token)])
             await audit.append(transaction, [_entry(token, token.created_at, "madeleine token create")])
 
     async def find(self, id_: BearerTokenId) -> BearerToken | None:
-        found = await self._database.rows(_ONE, _to_token, wanted=id_)
+        found = await self._database.rows(_ONE, _TOKEN.from_row, wanted=id_)
         return found[0] if found else None
 
     async def all(self) -> list[BearerToken]:
-        return await self._database.rows(_ALL, _to_token)
+        return await self._database.rows(_ALL, _TOKEN.from_row)
 
     async def any(self) -> bool:
         return bool(await self._database.rows(_ANY, scalar))
 
     async def revoke(self, id_: BearerTokenId, *, at: datetime) -> bool:
         async with self._database.transaction() as transaction:
-            known = await transaction.rows(_ONE, _to_token, wanted=id_)
+            known = await transaction.rows(_ONE, _TOKEN.from_row, wanted=id_)
             for token in known:
                 await transaction.run(_REVOKE, [{"target": id_, "moment": to_micros(at)}])
                 await audit.append(transaction, [_entry(token, at, "madeleine token revoke")])
@@ -84,19 +70,3 @@ class SqlTokens:
 
 def _entry(token: BearerToken, at: datetime, client: str) -> AuditEntry:
     return AuditEntry(event="token", at=at, being_id=token.being_id, client=client, role=token.role, ids=(token.id,))
-
-
-def _to_token(row: Row) -> BearerToken:
-    id_, secret_hash, being_id, role, read_only, resource, name, created_at, expires_at, revoked_at = row
-    return BearerToken(
-        id=BearerTokenId(id_),
-        secret_hash=bytes(secret_hash),
-        being_id=BeingId(being_id),
-        role=role,
-        read_only=bool(read_only),
-        resource=resource,
-        name=name,
-        created_at=from_micros(created_at),
-        expires_at=from_micros_or_none(expires_at),
-        revoked_at=from_micros_or_none(revoked_at),
-    )

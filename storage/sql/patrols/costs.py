@@ -9,12 +9,14 @@ from sqlalchemy import bindparam, func, insert, select
 from madeleine.memory.language import Spent
 from madeleine.memory.model import RunId
 from madeleine.memory.scope import Scope
+from madeleine.storage.sql.database.mapping import Mapped
 from madeleine.storage.sql.database.patrol_tables import cost_records
 from madeleine.storage.sql.database.repository import Repository
 from madeleine.storage.sql.database.rows import scalar
 from madeleine.storage.sql.database.times import to_micros
 
 _c = cost_records.c
+_SPENT = Mapped(Spent, cost_records)
 _INSERT = insert(cost_records)
 _TOKENS = select(func.sum(_c.input_tokens + _c.output_tokens)).where(
     _c.purpose == bindparam("purpose"), _c.at >= bindparam("since")
@@ -25,16 +27,7 @@ class CostRepository(Repository):
     """`CostLedger`."""
 
     async def record_cost(self, scope: Scope, run: RunId, spent: Spent, *, at: datetime) -> None:
-        row = {
-            "being_id": scope.being_id,
-            "run_id": run,
-            "at": to_micros(at),
-            "purpose": spent.purpose,
-            "model": spent.model,
-            "input_tokens": spent.input_tokens,
-            "output_tokens": spent.output_tokens,
-            "usd": spent.usd,
-        }
+        row = _SPENT.to_row(spent, being_id=scope.being_id, run_id=run, at=to_micros(at))
         async with self._database.transaction() as transaction:
             await transaction.run(_INSERT, [row])
 

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import and_, bindparam, case, func, or_, select, update
+from sqlalchemy import and_, bindparam, case, func, or_, select
 
 from madeleine.memory.model import Cluster, ClusterId, ContentHash, Memory, MemoryId, ModelName, RunId, Vector
 from madeleine.memory.patrol_records import (
@@ -25,8 +25,9 @@ from madeleine.memory.rules.dynamics.decay import CYCLES, FLOOR, flagged
 from madeleine.memory.scope import Scope
 from madeleine.storage.sql.conversations import notes
 from madeleine.storage.sql.database.dialect import after, among, as_list, json_items, number_at, unindexed
-from madeleine.storage.sql.database.engine import Reads, Row, Transaction
-from madeleine.storage.sql.database.rows import MEMORY, from_memory, scalar, to_memory
+from madeleine.storage.sql.database.engine import Reads, Transaction
+from madeleine.storage.sql.database.mapping import Mapped, target, update_own
+from madeleine.storage.sql.database.rows import MEMORY, REWRITTEN, from_memory, rewritten_fields, scalar, to_memory
 from madeleine.storage.sql.database.tables import OF_A_SESSION, RECALLED_DEAD
 from madeleine.storage.sql.database.tables import memories as table
 from madeleine.storage.sql.database.times import to_micros_or_none
@@ -38,12 +39,9 @@ from madeleine.storage.sql.patrols.journal import Journal
 _m = table.c
 _BEING = bindparam("being", type_=_m.being_id.type)
 _OWN = _m.being_id == _BEING
-_SUBJECT = (
-    _m.id, _m.content_hash, _m.importance, _m.status, _m.fresh, _m.pinned, _m.cluster_id, _m.absorbed_into,
-    SESSION_COUNT, _m.reactivation_count,
-)  # fmt: skip
-_SUBJECTS = select(*_SUBJECT).where(_OWN)
-_BY_IDS = select(*_SUBJECT).where(among(_m.id, "ids"), unindexed(_m.being_id) == _BEING)
+_STATE = Mapped(MemoryState, table, session_count=SESSION_COUNT)
+_SUBJECTS = select(*_STATE.columns).where(_OWN)
+_BY_IDS = select(*_STATE.columns).where(among(_m.id, "ids"), unindexed(_m.being_id) == _BEING)
 _HOMELESS = _SUBJECTS.where(_m.cluster_id.is_(None), _m.status != "dead").order_by(_m.seq).limit(bindparam("limit"))
 _MEMBERS = _SUBJECTS.where(among(_m.cluster_id, "clusters")).order_by(_m.seq)
 # ❸: below which importance a memory has faded by now, for each number of cycles since it was active. A little more is
@@ -52,7 +50,7 @@ _DEEPEST = math.ceil(CYCLES * math.log(1 / FLOOR))
 _FADED = [FLOOR * math.exp(count / CYCLES) * (1 + 1e-9) for count in range(_DEEPEST + 1)]
 _thresholds = json_items(bindparam("thresholds"), "thresholds")
 _FADING = (
-    select(*_SUBJECT)
+    select(*_STATE.columns)
     .select_from(_thresholds.join(table, _m.since == bindparam("cycle") - _thresholds.c.key))
     .where(
         _m.being_id == after(_thresholds.c.key, _BEING),
@@ -77,13 +75,15 @@ def _number(*conditions: Any) -> Any:
     return func.count(case((and_(*conditions), 1)))
 
 
-_numbers = select(
-    _m.cluster_id,
-    _number(_m.status == "active"),
-    _number(_m.status == "dying"),
-    _number(_m.status == "dead"),
-    _number(or_(_m.status == "dying", and_(_m.status == "active", _m.fresh.is_(True)))),
-).where(_OWN)
+_COUNT = Mapped(
+    ClusterCounts,
+    table,
+    active=_number(_m.status == "active"),
+    dying=_number(_m.status == "dying"),
+    dead=_number(_m.status == "dead"),
+    unconsolidated=_number(or_(_m.status == "dying", and_(_m.status == "active", _m.fresh.is_(True)))),
+)
+_numbers = select(*_COUNT.columns).where(_OWN)
 _COUNTS = _numbers.where(_m.cluster_id.is_not(None)).group_by(_m.cluster_id)
 # Else it walks through all, in the order of the groups.
 _COUNTS_OF = _numbers.where(among(_m.cluster_id, "clusters")).group_by(unindexed(_m.cluster_id))
@@ -99,8 +99,9 @@ _OF_SESSIONS = (
     _m.pinned.is_(False),  # what is never to fade is not to be hidden behind a summary either
     _m.status != "dead",
 )
+_SESSION_COUNT = Mapped(SessionCount, table, memories=func.count())
 _SESSIONS = (
-    select(_m.session_id, func.count())
+    select(*_SESSION_COUNT.columns)
     .where(*_OF_SESSIONS)
     .group_by(_m.session_id)
     .order_by(func.min(_m.created_at), _m.session_id)
@@ -111,33 +112,14 @@ _SESSION = (
     .order_by(unindexed(_m.happened_at), _m.seq)
 )
 
-_TARGET = (_m.id == bindparam("target"), _m.being_id == _BEING)
-_MOVED = or_(_m.status != bindparam("new_status"), _m.cluster_id.is_distinct_from(bindparam("new_cluster_id")))
 _cycle = clock.cycle_of(_BEING)
-_CHANGE = (
-    update(table)
-    .where(*_TARGET)
-    .values(
-        importance=bindparam("new_importance"),
-        status=bindparam("new_status"),
-        fresh=bindparam("new_fresh"),
-        cluster_id=bindparam("new_cluster_id"),
-        absorbed_into=bindparam("new_absorbed_into"),
-        since=_cycle - bindparam("new_session_count"),
-        stopped_at=case((bindparam("new_status") == "active", None), else_=_cycle),
-        reactivation_count=bindparam("new_reactivation_count"),
-    )
+_CHANGED = ("importance", "status", "fresh", "cluster_id", "absorbed_into", "reactivation_count")
+_CHANGE = update_own(table, *_CHANGED).values(
+    since=_cycle - bindparam("new_session_count"),
+    stopped_at=case((bindparam("new_status") == "active", None), else_=_cycle),
 )
-_RETELL = (
-    update(table)
-    .where(*_TARGET)
-    .values(when_=bindparam("new_when"), folded=bindparam("new_folded"), content_hash=bindparam("new_hash"))
-)
-_COMPRESS = (
-    update(table)
-    .where(*_TARGET)
-    .values(compressed=bindparam("summary").is_not(None), compressed_into=bindparam("summary"))
-)
+_RETELL = update_own(table, *REWRITTEN)
+_COMPRESS = update_own(table, "compressed", "compressed_into")
 _of_them = select(json_items(bindparam("ids")).c.value.label("id")).cte("of_them", recursive=True)
 _absorbed = table.alias("absorbed")
 _of_them = _of_them.union(select(_absorbed.c.id).join(_of_them, _absorbed.c.absorbed_into == _of_them.c.id))
@@ -176,13 +158,13 @@ class SqlPatrolReads:
         return [found[id_] for id_ in dict.fromkeys(ids) if id_ in found]
 
     async def _subjects(self, statement: Any, **binds: Any) -> list[MemoryState]:
-        return await self._reads.rows(statement, _to_subject, being=self._scope.being_id, **binds)
+        return await self._reads.rows(statement, _STATE.from_row, being=self._scope.being_id, **binds)
 
     async def cluster_counts(self, ids: Sequence[ClusterId] | None = None) -> list[ClusterCounts]:
         being = self._scope.being_id
         if ids is None:
-            return await self._reads.rows(_COUNTS, _to_count, being=being)
-        return await self._reads.rows(_COUNTS_OF, _to_count, being=being, clusters=as_list(ids))
+            return await self._reads.rows(_COUNTS, _COUNT.from_row, being=being)
+        return await self._reads.rows(_COUNTS_OF, _COUNT.from_row, being=being, clusters=as_list(ids))
 
     async def clusters(self, ids: Sequence[ClusterId] | None = None) -> list[Cluster]:
         if ids is None:
@@ -201,7 +183,7 @@ class SqlPatrolReads:
         return found[::-1]
 
     async def sessions(self) -> list[SessionCount]:
-        return await self._reads.rows(_SESSIONS, _to_session, being=self._scope.being_id)
+        return await self._reads.rows(_SESSIONS, _SESSION_COUNT.from_row, being=self._scope.being_id)
 
     async def session_memories(self, session_id: str) -> list[Memory]:
         return await self._reads.rows(_SESSION, to_memory, being=self._scope.being_id, session=session_id)
@@ -217,7 +199,7 @@ class SqlPatrolReads:
     async def thoughts(self) -> Thoughts:
         return await diary.thoughts(self._reads, self._scope)
 
-    async def offers(self, ids: Sequence[DecisionRequestId]) -> list[StoredDecisionRequest]:
+    async def requests(self, ids: Sequence[DecisionRequestId]) -> list[StoredDecisionRequest]:
         return await offers.by_ids(self._reads, self._scope, ids)
 
     async def open_requests(self) -> list[StoredDecisionRequest]:
@@ -256,68 +238,26 @@ class SqlPatrol(SqlPatrolReads):
         await self._transaction.run(pending.INSERT, [{"memory_id": id_} for id_ in marks])
 
     async def _change(self, changes: PatrolChanges) -> None:
-        being = self._scope.being_id
         await self._transaction.run(
             _CHANGE,
             (
-                {
-                    "target": one.id,
-                    "being": being,
-                    "new_importance": one.importance,
-                    "new_status": one.status,
-                    "new_fresh": one.fresh,
-                    "new_cluster_id": one.cluster_id,
-                    "new_absorbed_into": one.absorbed_into,
-                    "new_session_count": one.session_count,
-                    "new_reactivation_count": one.reactivation_count,
-                }
+                target(self._scope, one.id, session_count=one.session_count)
+                | {f"new_{name}": getattr(one, name) for name in _CHANGED}
                 for one in changes.states
             ),
         )
-        rows = [(memory, from_memory(memory)) for memory in changes.rewritten]
+        rewritten = map(from_memory, changes.rewritten)
         await self._transaction.run(
-            _RETELL,
-            [
-                {
-                    "target": memory.id,
-                    "being": being,
-                    "new_when": row["when_"],
-                    "new_folded": row["folded"],
-                    "new_hash": row["content_hash"],
-                }
-                for memory, row in rows
-            ],
+            _RETELL, [target(self._scope, row["id"], **rewritten_fields(row)) for row in rewritten]
         )
         await self._transaction.run(
             _COMPRESS,
-            [{"target": id_, "being": being, "summary": summary} for id_, summary in changes.compressed.items()],
+            [
+                target(self._scope, id_, compressed=summary is not None, compressed_into=summary)
+                for id_, summary in changes.compressed.items()
+            ],
         )
 
 
 def _flagged(one: MemoryState) -> str:
     return flagged(one.status, importance=one.importance, session_count=one.session_count, pinned=one.pinned)
-
-
-def _to_subject(row: Row) -> MemoryState:
-    id_, content_hash, importance, status, fresh, pinned, cluster_id, absorbed_into, sessions, reactivations = row
-    return MemoryState(
-        id=id_,
-        content_hash=content_hash,
-        importance=importance,
-        status=status,
-        fresh=bool(fresh),
-        pinned=bool(pinned),
-        cluster_id=cluster_id,
-        absorbed_into=absorbed_into,
-        session_count=sessions,
-        reactivation_count=reactivations,
-    )
-
-
-def _to_count(row: Row) -> ClusterCounts:
-    cluster_id, active, dying, dead, unconsolidated = row
-    return ClusterCounts(cluster_id=cluster_id, active=active, dying=dying, dead=dead, unconsolidated=unconsolidated)
-
-
-def _to_session(row: Row) -> SessionCount:
-    return SessionCount(session_id=row[0], memories=row[1])

@@ -23,8 +23,9 @@ from madeleine.memory.scope import Scope
 from madeleine.storage.sql.database.dialect import among, as_list, unindexed
 from madeleine.storage.sql.database.engine import Database, Transaction
 from madeleine.storage.sql.database.lifecycle import ClearReference, DeleteWithMemory, declared
+from madeleine.storage.sql.database.mapping import target, update_own
 from madeleine.storage.sql.database.patrol_tables import patrol_changes
-from madeleine.storage.sql.database.rows import from_memory, scalar
+from madeleine.storage.sql.database.rows import REWRITTEN, from_memory, rewritten_fields, scalar
 from madeleine.storage.sql.database.tables import clusters as clusters_table
 from madeleine.storage.sql.database.tables import forgotten, metadata
 from madeleine.storage.sql.database.tables import memories as table
@@ -56,11 +57,7 @@ _REMOVE = (
     *(delete(part).where(among(part.c[one.column], "ids")) for part, one in declared(metadata, DeleteWithMemory)),
 )
 _THERE = select(_m.id).where(among(_m.id, "ids"), unindexed(_m.being_id) == _BEING).order_by(_m.seq)
-_READ_AGAIN = (
-    update(table)
-    .where(_m.id == bindparam("target"), _m.being_id == _BEING)
-    .values(folded=bindparam("new_folded"), content_hash=bindparam("new_hash"))
-)
+_READ_AGAIN = update_own(table, *REWRITTEN)
 _MARK_GONE = insert(forgotten)
 
 
@@ -124,18 +121,8 @@ async def _remove(transaction: Transaction, scope: Scope, made: Sequence[MemoryI
 async def _read_again(transaction: Transaction, scope: Scope, changes: Sequence[Change]) -> None:
     """What is derived from a memory's fields, and the index."""
     retold = [MemoryId(one.target) for one in changes if one.before and "when_" in one.before]
-    await transaction.run(
-        _READ_AGAIN,
-        [
-            {
-                "target": row["id"],
-                "being": scope.being_id,
-                "new_folded": row["folded"],
-                "new_hash": row["content_hash"],
-            }
-            for row in map(from_memory, await memories.by_ids(transaction, scope, retold))
-        ],
-    )
+    rows = map(from_memory, await memories.by_ids(transaction, scope, retold))
+    await transaction.run(_READ_AGAIN, [target(scope, row["id"], **rewritten_fields(row)) for row in rows])
     made = [hash_ for one in changes if (hash_ := (one.after or {}).get("content_hash"))]
     await embeddings.remove_orphans(transaction, made)
     ids = as_list(dict.fromkeys(one.target for one in changes))

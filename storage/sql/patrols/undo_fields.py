@@ -9,10 +9,11 @@ from dataclasses import dataclass, field
 from functools import cache
 from typing import Any
 
-from sqlalchemy import Delete, Insert, Update, bindparam, delete, insert, update
+from sqlalchemy import Delete, Insert, Update, delete, insert
 
 from madeleine.memory.scope import Scope
 from madeleine.storage.sql.database.engine import Transaction
+from madeleine.storage.sql.database.mapping import own, target, update_own
 from madeleine.storage.sql.patrols.journal import KINDS, Fields, to_column
 
 _CLOCK = ("since", "stopped_at")
@@ -112,7 +113,7 @@ async def write(transaction: Transaction, scope: Scope, plan: Plan) -> None:
     back: list[Fields] = []
     changed: dict[tuple[str, ...], list[Fields]] = defaultdict(list)
     for key, fields in plan.changed.items():
-        binds = {"target": key, "being": scope.being_id}
+        binds = target(scope, key)
         was = plan.was.get(key)
         if fields is None:
             gone.append(binds)
@@ -121,7 +122,7 @@ async def write(transaction: Transaction, scope: Scope, plan: Plan) -> None:
         else:
             names = tuple(name for name in fields if fields[name] != was[name])
             values = _values(plan.kind, fields, names)
-            changed[names].append(binds | {f"new_{name}": value for name, value in values.items()})
+            changed[names].append(target(scope, key, **values))
     await transaction.run(_removal(plan.kind), gone)
     await transaction.run(_return(plan.kind), back)
     for names, rows in changed.items():
@@ -134,7 +135,7 @@ def _values(kind: str, fields: Fields, names: Any) -> Fields:
 
 @cache
 def _removal(kind: str) -> Delete:
-    return delete(KINDS[kind][0]).where(*_target(kind))
+    return delete(KINDS[kind][0]).where(*own(*KINDS[kind][:2]))
 
 
 @cache
@@ -144,9 +145,5 @@ def _return(kind: str) -> Insert:
 
 @cache
 def _change(kind: str, names: tuple[str, ...]) -> Update:
-    return update(KINDS[kind][0]).where(*_target(kind)).values({name: bindparam(f"new_{name}") for name in names})
-
-
-def _target(kind: str) -> tuple[Any, ...]:
-    rows, key_name, _ = KINDS[kind]
-    return rows.c[key_name] == bindparam("target"), rows.c.being_id == bindparam("being")
+    table, key, _ = KINDS[kind]
+    return update_own(table, *names, key=key)

@@ -20,9 +20,10 @@ from madeleine.storage.sql.database.dialect import among, as_list, json_items
 from madeleine.storage.sql.database.engine import Reads, Row
 from madeleine.storage.sql.database.folding import SEPARATOR, fold
 from madeleine.storage.sql.database.patrol_tables import diary
-from madeleine.storage.sql.database.rows import pair, shared_texts
+from madeleine.storage.sql.database.rows import pair
 from madeleine.storage.sql.database.tables import memories
 from madeleine.storage.sql.database.times import from_micros, to_micros
+from madeleine.storage.sql.database.values import shared_texts
 
 MAX_TAGS = 10
 THEMED_DAYS = 366

@@ -11,9 +11,10 @@ from madeleine.memory.keyword_search import SearchHit
 from madeleine.memory.model import Provenance, Scene, scene_to_text
 from madeleine.storage.sql.database.dialect import among, contains_text
 from madeleine.storage.sql.database.engine import Reads, Row
-from madeleine.storage.sql.database.rows import texts, to_when
+from madeleine.storage.sql.database.rows import to_when
 from madeleine.storage.sql.database.tables import memories
 from madeleine.storage.sql.database.times import from_micros
+from madeleine.storage.sql.database.values import texts
 from madeleine.storage.sql.search.asked import Shape, any_or_all, within
 
 _m = memories.c

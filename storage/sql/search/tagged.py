@@ -24,10 +24,10 @@ from madeleine.storage.sql.database.dialect import (
 )
 from madeleine.storage.sql.database.engine import Reads, Row
 from madeleine.storage.sql.database.folding import SEPARATOR, whole
-from madeleine.storage.sql.database.rows import shared_texts
 from madeleine.storage.sql.database.tables import memories as memories_table
 from madeleine.storage.sql.database.tables import messages as messages_table
 from madeleine.storage.sql.database.tables import notes as notes_table
+from madeleine.storage.sql.database.values import shared_texts
 from madeleine.storage.sql.search import chat, diary, memories, notes
 from madeleine.storage.sql.search.asked import Shape, binds, shape
 

@@ -138,7 +138,7 @@ async def test_a_token_that_may_only_read_sees_no_tool_that_writes_and_is_told_s
         assert not (await asked(client, *LOOK, headers=bearer(reader))).get("isError")
         refused = await asked(client, "store", {"text": "Grandmother cooked lasagne"}, headers=bearer(reader))
         assert refused["isError"]
-        assert "may only read" in refused["content"][0]["text"]
+        assert "read-only" in refused["content"][0]["text"]
         assert (await asked(client, *LOOK, headers=bearer(writer)))["structuredContent"]["hits"] == []
 
 

@@ -119,7 +119,7 @@ async def test_the_being_is_the_one_that_the_issuer_names(server: Served, vouchi
         assert [len(found) for found in hits] == [1, 0]
         reader = bearer(signed(vouching.claims(audience, read_only=True), RSA, "RS256", "rsa"))
         refused = await asked(client, "store", {"text": "x y z"}, headers=reader)
-        assert "may only read" in refused["content"][0]["text"]
+        assert "read-only" in refused["content"][0]["text"]
         metadata = (await client.get("/.well-known/oauth-protected-resource/mcp")).json()
     assert metadata["authorization_servers"] == [vouching.url]
     assert vouching.asked.count("/keys") == 1

@@ -9,9 +9,8 @@ from typing import Any, cast
 import pytest
 
 from madeleine.memory.errors import InvalidInput
-from madeleine.tools.choice import TOOLSETS, choose_tools
 from madeleine.tools.tool import Call, Tool, UseCases
-from madeleine.tools.toolset import Toolset, default_tools
+from madeleine.tools.toolset import TOOLSETS, Toolset, choose_tools, default_tools
 from tests.doubles import ADA
 
 ALL = default_tools(Random(1))
@@ -85,7 +84,7 @@ def test_an_unknown_name_is_refused_and_the_known_ones_are_told(wish: dict[str, 
 
 @pytest.mark.parametrize("wish", [{"exclude": names(ALL)}, {"names": ["store"], "read_only": True}])
 def test_a_wish_that_leaves_nothing_is_refused(wish: dict[str, Any]) -> None:
-    with pytest.raises(InvalidInput, match="No tool is left"):
+    with pytest.raises(InvalidInput, match="The selection leaves no tools"):
         choose_tools(ALL, **wish)
 
 

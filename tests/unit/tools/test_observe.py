@@ -16,7 +16,7 @@ from madeleine.memory.scope import Scope
 from madeleine.memory.watch.extraction import Extracted
 from madeleine.memory.watch.observe import AgentMemory, Observation, Observed
 from madeleine.tools.arguments import read_arguments
-from madeleine.tools.observe import MOST, TOOL
+from madeleine.tools.observe import MAX_MESSAGES, TOOL
 from madeleine.tools.tool import Call, UseCases
 from tests.doubles import ADA, a_memory
 from tests.doubles_chat import a_message
@@ -90,7 +90,7 @@ async def test_the_answer_says_what_was_new() -> None:
 @pytest.mark.parametrize(
     ("given", "said"),
     [
-        ({"messages": [HI] * (MOST + 1)}, "messages: "),
+        ({"messages": [HI] * (MAX_MESSAGES + 1)}, "messages: "),
         ({"messages": [{"role": "robot", "text": "Hi"}]}, "messages.0.role: "),
         ({"messages": [HI, {"role": "user", "text": "x" * 101}]}, "messages.1.text: has 101 characters, at most 100"),
         ({"messages": [{"role": "user"}]}, "messages.0.text: is required"),
@@ -100,7 +100,7 @@ async def test_the_answer_says_what_was_new() -> None:
         ({"messages": [HI | {"key": None}]}, "must not be null"),
         ({"memories": [{"essence": "x", "weight": 2}]}, "memories.0.weight: "),
         ({"memories": [{"essence": "x", "weight": 1, "emotions": ["bliss"]}]}, "memories.0.emotions"),
-        ({"memories": [{"essence": "x", "weight": 1, "messages": [MOST]}]}, "memories.0.messages"),
+        ({"memories": [{"essence": "x", "weight": 1, "messages": [MAX_MESSAGES]}]}, "memories.0.messages"),
         ({"memories": [{"weight": 1}]}, "memories.0.essence: is required"),
         ({"memories": [{"essence": "x", "weight": 1}] * 21}, "memories: "),
     ],
