@@ -21,7 +21,7 @@ from madeleine.memory.watch.thread import MemoryThread
 from madeleine.patrol.run import PatrolEvent
 from madeleine.server.background.index_upkeep import IndexUpkeep
 from madeleine.server.settings.settings import Settings
-from madeleine.server.wiring.directory_lock import own_directory
+from madeleine.server.wiring.data_directory import own_directory
 from madeleine.server.wiring.ledgers import LEDGER
 from madeleine.server.wiring.recall_config import reranker_of
 from madeleine.server.wiring.use_cases import build_use_cases
