@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from madeleine.memory.model import RunId
-from madeleine.patrol.deciding.offer import Kind, Offer
 from madeleine.patrol.deciding.prompts import GUIDANCE, GUIDANCE_FIRST, for_agent
+from madeleine.patrol.deciding.requests import DecisionRequest
 
 StepName = Literal["assign", "age", "flag", "consolidate", "revive", "split", "merge", "compress", "diary"]
 STEPS: tuple[StepName, ...] = (
@@ -16,9 +16,27 @@ STEPS: tuple[StepName, ...] = (
 )  # fmt: skip
 """❶ to ❼ of spec P6, then what spec L3 and P8 add."""
 SYMBOLS: Mapping[StepName, str] = dict(zip(STEPS, "❶❷❸❹❺❻❼++", strict=True))
-STEP_OF: Mapping[Kind, StepName] = {
-    "consolidate": "consolidate", "split": "split", "compress": "compress", "diary": "diary",
-}  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class PatrolProgress:
+    """`done` of `total` steps are finished, `step` is the last of them; or, if `parts` is not 0, `part` of `parts` of
+    the step `step`, which is running."""
+
+    step: StepName
+    done: int
+    total: int
+    part: int = 0
+    parts: int = 0
+
+    @property
+    def steps_done(self) -> float:
+        return self.done + (self.part / self.parts if self.parts else 0)
+
+    @property
+    def message(self) -> str:
+        part = f": {self.part} of {self.parts}" if self.parts else ""
+        return f"{SYMBOLS[self.step]} {self.step}{part}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,16 +51,14 @@ class StepReport:
     notes: tuple[str, ...] = ()
 
     def as_json(self) -> dict[str, Any]:
-        found: dict[str, Any] = {"step": SYMBOLS[self.name], "name": self.name, **self.counts}
-        found |= {"skipped": self.skipped} if self.skipped else {}
-        found |= {"failed": self.failed} if self.failed else {}
-        return found | ({"notes": list(self.notes)} if self.notes else {})
+        step = {"step": SYMBOLS[self.name], "name": self.name, **self.counts}
+        return step | _without_empty(skipped=self.skipped, failed=self.failed, notes=list(self.notes))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Decided:
-    """What became of a decision of the calling agent. `refused`: why nothing of it was done, or "". `left_out`: what
-    of it was not, a sentence each, as its memories have changed since they were offered."""
+class DecisionResult:
+    """Result of a decision of the calling agent. `refused`: why nothing of it was done, or "". `left_out`: what of it
+    was not done, a sentence each, as its memories have changed since they were offered."""
 
     offer: str
     counts: Mapping[str, int] = field(default_factory=dict)
@@ -50,14 +66,13 @@ class Decided:
     left_out: tuple[str, ...] = ()
 
     def as_json(self) -> dict[str, Any]:
-        found: dict[str, Any] = {"offer": self.offer, **self.counts}
-        found |= {"refused": self.refused} if self.refused else {}
-        return found | ({"left_out": list(self.left_out)} if self.left_out else {})
+        result = {"offer": self.offer, **self.counts}
+        return result | _without_empty(refused=self.refused, left_out=list(self.left_out))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Spending:
-    """On language models. `usd` is None if the price of a call is not known."""
+class ModelCosts:
+    """Of all calls of language models in a patrol. `usd` is None if the price of a call is not known."""
 
     calls: int = 0
     input_tokens: int = 0
@@ -65,38 +80,43 @@ class Spending:
     usd: float | None = 0.0
 
     def as_json(self) -> dict[str, Any]:
-        found: dict[str, Any] = {
+        costs: dict[str, Any] = {
             "calls": self.calls, "input_tokens": self.input_tokens, "output_tokens": self.output_tokens
         }  # fmt: skip
-        return found | ({} if self.usd is None else {"usd": round(self.usd, 6)})
+        return costs if self.usd is None else costs | {"usd": round(self.usd, 6)}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PatrolReport:
-    """`pending`: what waits for a decision, as much as fits into an answer; `waiting`: how much more does."""
+    """`pending`: what is to be decided, as much as fits into an answer; `waiting`: number of further decisions."""
 
     run_id: RunId
     dry_run: bool = False
     steps: tuple[StepReport, ...] = ()
-    decided: tuple[Decided, ...] = ()
-    spending: Spending = Spending()
-    pending: tuple[Offer, ...] = ()
+    decided: tuple[DecisionResult, ...] = ()
+    costs: ModelCosts = ModelCosts()
+    pending: tuple[DecisionRequest, ...] = ()
     waiting: int = 0
 
     def as_json(self) -> dict[str, Any]:
-        """For whoever asked: with all that waits, and how to decide it."""
-        found = self.as_record() | {"pending": [for_agent(offer) for offer in self.pending]}
+        """For the caller: with all that is to be decided, and how to decide it."""
+        guidance = {}
         if self.pending:
-            kinds = dict.fromkeys(offer.kind for offer in self.pending)
-            found["guidance"] = {"how": GUIDANCE_FIRST} | {kind: GUIDANCE[kind] for kind in kinds}
-        return found | ({"waiting": self.waiting} if self.waiting else {})
+            kinds = dict.fromkeys(request.kind for request in self.pending)
+            guidance = {"how": GUIDANCE_FIRST} | {kind: GUIDANCE[kind] for kind in kinds}
+        report = self.as_record() | {"pending": [for_agent(request) for request in self.pending]}
+        return report | _without_empty(guidance=guidance, waiting=self.waiting)
 
     def as_record(self) -> dict[str, Any]:
         """As the ledger keeps it: no words of a memory."""
-        found: dict[str, Any] = {
+        record = {
             "run_id": self.run_id,
             "dry_run": self.dry_run,
             "steps": [step.as_json() for step in self.steps],
         }
-        found |= {"decided": [one.as_json() for one in self.decided]} if self.decided else {}
-        return found | ({"spent": self.spending.as_json()} if self.spending.calls else {})
+        decided = [result.as_json() for result in self.decided]
+        return record | _without_empty(decided=decided, spent=self.costs.as_json() if self.costs.calls else {})
+
+
+def _without_empty(**fields: Any) -> dict[str, Any]:
+    return {name: value for name, value in fields.items() if value}

@@ -10,40 +10,37 @@ from collections import defaultdict
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, replace
-from datetime import date, datetime
-from typing import Literal
+from typing import Any, Literal
 
 from madeleine.memory.errors import CannotUndo, MadeleineError
 from madeleine.memory.model import BeingId, MemoryId, RunId
 from madeleine.memory.patrol_records import PatrolRun, UndoResult
-from madeleine.memory.ports import Embedder, LanguageModel, WordStatistics
+from madeleine.memory.ports import LanguageModel
 from madeleine.memory.recall.ports import ActivationLog
-from madeleine.memory.rules.storing.secrets import Redact, redact_secrets
 from madeleine.memory.scope import Scope
-from madeleine.patrol.deciding.decision import Decision
-from madeleine.patrol.deciding.offer import Offer
-from madeleine.patrol.evening import prepare
-from madeleine.patrol.ports import PatrolLedger
-from madeleine.patrol.report import STEPS, PatrolReport, StepName
-from madeleine.patrol.round import PatrolConfig, Round, World
-from madeleine.patrol.settling import carry_out, hand_out
-from madeleine.patrol.walk import Progress, walk
+from madeleine.patrol.context import PatrolContext, PatrolServices
+from madeleine.patrol.deciding.answers import Decision
+from madeleine.patrol.deciding.requests import DecisionRequest
+from madeleine.patrol.deciding.resolution import apply_decisions, offer_to_agent
+from madeleine.patrol.pipeline import run_steps
+from madeleine.patrol.preparation import prepare
+from madeleine.patrol.report import STEPS, PatrolProgress, PatrolReport, StepName
 
 logger = logging.getLogger(__name__)
 
 
-class _Rehearsed(Exception):
-    """Rolls back what a dry run has done."""
+class _RollBack(Exception):
+    """Ends the transaction of a dry run."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class News:
-    """Of any patrol, for whoever watches. `report`: of one that has ended."""
+class PatrolEvent:
+    """`report`: of a patrol that has ended."""
 
     being_id: BeingId
     run_id: RunId
     event: Literal["begins", "progress", "ends", "fails"]
-    progress: Progress | None = None
+    progress: PatrolProgress | None = None
     report: PatrolReport | None = None
 
 
@@ -52,40 +49,22 @@ class Patrol:
 
     def __init__(
         self,
-        ledger: PatrolLedger,
-        words: WordStatistics,
-        embedder: Embedder,
+        services: PatrolServices,
         activations: ActivationLog,
         *,
-        now: Callable[[], datetime],
-        wrote: Callable[[], Awaitable[object]] | None = None,
-        removed: Callable[[Sequence[MemoryId]], Awaitable[object]] | None = None,
-        redact: Redact = redact_secrets,
-        config: PatrolConfig | None = None,
-        news: Callable[[News], None] | None = None,
-        turn: asyncio.Lock | None = None,
-        today: Callable[[], date] | None = None,
+        update_index: Callable[[], Awaitable[object]] | None = None,
+        on_removed: Callable[[Sequence[MemoryId]], Awaitable[object]] | None = None,
+        on_event: Callable[[PatrolEvent], None] | None = None,
     ) -> None:
-        """`turn` is the one that `StoreScenes` takes, `today` the day whose diary is written. `wrote` is awaited after
-        a run that changed something: it brings the changes into the index. `removed` is told of memories that an undo
-        has taken out of the ledger. `news` must not block."""
-        self._ledger = ledger
-        self._world = World(
-            ledger=ledger,
-            words=words,
-            embedder=embedder,
-            now=now,
-            today=today or (lambda: now().date()),
-            redact=redact,
-            config=config or PatrolConfig(),
-            turn=turn or asyncio.Lock(),
-        )
+        """`update_index` is awaited after a run that changed something. `on_removed` gets the memories that an undo has
+        removed from the ledger. `on_event` must not block."""
+        self._services = services
+        self._ledger = services.ledger
         self._activations = activations
-        self._now = now
-        self._wrote = wrote
-        self._removed = removed
-        self._news = news or (lambda news: None)
-        self._one_at_a_time: dict[BeingId, asyncio.Lock] = defaultdict(asyncio.Lock)
+        self._update_index = update_index
+        self._on_removed = on_removed
+        self._on_event = on_event or (lambda event: None)
+        self._patrol_locks: dict[BeingId, asyncio.Lock] = defaultdict(asyncio.Lock)
 
     async def __call__(
         self,
@@ -94,64 +73,47 @@ class Patrol:
         steps: Sequence[StepName] = STEPS,
         dry_run: bool = False,
         language: LanguageModel | None = None,
-        hands_out: bool = True,
-        progress: Callable[[Progress], None] | None = None,
+        offer_pending: bool = True,
+        on_progress: Callable[[PatrolProgress], None] | None = None,
     ) -> PatrolReport:
         """Run the chosen steps, always in the order ❶ to ❼, then compress and diary. A dry run reports what would
-        change and changes nothing. `language` decides what needs a mind; what it does not is handed out, if
-        `hands_out`.
-
-        `progress` is called after each step and must not block.
-        """
-        tell = progress or (lambda progress: None)
-        async with self._one_at_a_time[scope.being_id]:
-            await self._activations.flush()
+        change and changes nothing. `language` makes the decisions; those that it does not make are offered, if
+        `offer_pending`. `on_progress` must not block."""
+        notify = on_progress or (lambda progress: None)
+        async with self._exclusive(scope):
             if dry_run:
-                return await self._rehearse(scope, steps, tell, language)
+                return await self._dry_run(scope, steps, notify, language)
             async with self._run(scope) as run_id:
-                round_ = Round(self._world, scope, run_id, language)
-                reports = await walk(round_, steps, self._telling(scope, run_id, tell))
-                offers, waiting = await _handed_out(round_) if hands_out else ([], 0)
-                report = PatrolReport(
-                    run_id=run_id,
-                    steps=tuple(reports),
-                    spending=round_.spending,
-                    pending=tuple(offers),
-                    waiting=waiting,
-                )
-                await self._finish(scope, report)
-            await self._bring_into_index()
-            return report
+                context = PatrolContext(self._services, scope, run_id, language)
 
-    def is_under_way(self, being_id: BeingId) -> bool:
-        """A patrol of this being, or an undoing of one: who asks for another now has to wait."""
-        return self._one_at_a_time[being_id].locked()
+                def progressed(progress: PatrolProgress) -> None:
+                    notify(progress)
+                    self._emit(context, "progress", progress=progress)
 
-    async def decide(
-        self, scope: Scope, decisions: Sequence[Decision], *, progress: Callable[[Progress], None] | None = None
-    ) -> PatrolReport:
-        """Do what the calling agent has decided (ruling 10), and hand out what waits then. A run of its own."""
-        async with self._one_at_a_time[scope.being_id]:
-            await self._activations.flush()
+                reports = await run_steps(context, steps, progressed)
+                report = PatrolReport(run_id=run_id, steps=tuple(reports), costs=context.costs)
+                return await self._finish(context, report, offer_pending=offer_pending)
+
+    def is_running(self, being_id: BeingId) -> bool:
+        """Whether a patrol of this being, or an undo of one, is running: another one would have to wait."""
+        return self._patrol_locks[being_id].locked()
+
+    async def decide(self, scope: Scope, decisions: Sequence[Decision]) -> PatrolReport:
+        """Apply decisions of the calling agent (ruling 10), and offer what is pending then. A run of its own."""
+        async with self._exclusive(scope):
             if not decisions:
-                round_ = Round(self._world, scope, RunId(""))
-                offers, waiting = await hand_out(round_)
-                return PatrolReport(run_id=RunId(""), pending=tuple(offers), waiting=waiting)
+                requests, waiting = await offer_to_agent(PatrolContext(self._services, scope, RunId("")))
+                return PatrolReport(run_id=RunId(""), pending=tuple(requests), waiting=waiting)
             async with self._run(scope) as run_id:
-                round_ = Round(self._world, scope, run_id)
-                decided = await carry_out(round_, decisions)
-                offers, waiting = await _handed_out(round_)
-                report = PatrolReport(run_id=run_id, decided=tuple(decided), pending=tuple(offers), waiting=waiting)
-                await self._finish(scope, report)
-            await self._bring_into_index()
-            return report
+                context = PatrolContext(self._services, scope, run_id)
+                report = PatrolReport(run_id=run_id, decided=tuple(await apply_decisions(context, decisions)))
+                return await self._finish(context, report)
 
     async def undo(self, scope: Scope, run_id: RunId) -> UndoResult:
         """Raises `CannotUndo` with the reason; nothing is changed then."""
-        async with self._one_at_a_time[scope.being_id]:
-            await self._activations.flush()
-            async with self._world.turn:
-                undone = await self._ledger.undo(scope, run_id, at=self._now())
+        async with self._exclusive(scope):
+            async with self._services.write_lock:
+                undone = await self._ledger.undo(scope, run_id, at=self._services.now())
             await self._after_undo(undone)
             return undone
 
@@ -160,108 +122,112 @@ class Patrol:
         return await self._ledger.runs(scope, limit=limit)
 
     async def recover(self) -> int:
-        """Roll back what dead processes have left half-way; how many runs that was. For the start, before anybody else
-        is served."""
+        """Roll back the unfinished runs of dead processes; return their number. Called at start, before any other
+        call is served."""
         unfinished = await self._ledger.unfinished_runs()
         for run in unfinished:
-            await self._end(Scope(run.being_id), run.id)
+            await self._abort(Scope(run.being_id), run.id)
         return len(unfinished)
 
     # --- a run ------------------------------------------------------------------------------------------------------
 
     @asynccontextmanager
+    async def _exclusive(self, scope: Scope) -> AsyncIterator[None]:
+        async with self._patrol_locks[scope.being_id]:
+            await self._activations.flush()
+            yield
+
+    @asynccontextmanager
     async def _run(self, scope: Scope) -> AsyncIterator[RunId]:
         run_id = RunId(str(uuid.uuid4()))
-        begun = True  # also if the caller goes away meanwhile
+        begun = True  # also if the caller is cancelled meanwhile
         try:
             try:
-                await self._ledger.begin_run(scope, run_id, self._now())
+                await self._ledger.begin_run(scope, run_id, self._services.now())
             except MadeleineError:
                 begun = False
                 raise
-            self._news(News(being_id=scope.being_id, run_id=run_id, event="begins"))
+            self._on_event(PatrolEvent(being_id=scope.being_id, run_id=run_id, event="begins"))
             yield run_id
         except BaseException:
             if not begun:
                 raise
-            # Also where the caller has gone: to its end, or the next start has to do it. A cancel scope cancels again
+            # To its end also if the caller is cancelled, or the next start has to do it. A cancel scope cancels again
             # and again, and the next patrol must not begin before.
-            ending = asyncio.ensure_future(self._end(scope, run_id))
-            while not ending.done():
+            aborting = asyncio.ensure_future(self._abort(scope, run_id))
+            while not aborting.done():
                 with suppress(asyncio.CancelledError):
-                    await asyncio.wait({ending})
-            if error := ending.exception():
+                    await asyncio.wait({aborting})
+            if error := aborting.exception():
                 logger.error("the patrol run %s is rolled back at the next start: %r", run_id, error)  # noqa: TRY400
-            self._news(News(being_id=scope.being_id, run_id=run_id, event="fails"))
+            self._on_event(PatrolEvent(being_id=scope.being_id, run_id=run_id, event="fails"))
             raise
+        await self._bring_index_up_to_date()
 
-    async def _finish(self, scope: Scope, report: PatrolReport) -> None:
-        await self._ledger.finish_run(scope, report.run_id, self._now(), report.as_record())
-        self._news(News(being_id=scope.being_id, run_id=report.run_id, event="ends", report=report))
+    async def _finish(
+        self, context: PatrolContext, report: PatrolReport, *, offer_pending: bool = True
+    ) -> PatrolReport:
+        requests: list[DecisionRequest] = []
+        waiting = 0
+        if offer_pending:
+            try:
+                requests, waiting = await offer_to_agent(context)
+            except Exception:  # the run stays as it is: pending decisions can be asked for again
+                logger.exception("pending decisions could not be offered")
+        report = replace(report, pending=tuple(requests), waiting=waiting)
+        await self._ledger.finish_run(context.scope, report.run_id, self._services.now(), report.as_record())
+        self._emit(context, "ends", report=report)
+        return report
 
-    async def _end(self, scope: Scope, run_id: RunId) -> None:
-        """Rolled back; or, where what it did was changed since, finished as far as it went: each step leaves what is
-        whole."""
+    def _emit(self, context: PatrolContext, event: Literal["progress", "ends"], **fields: Any) -> None:
+        self._on_event(PatrolEvent(being_id=context.scope.being_id, run_id=context.run_id, event=event, **fields))
+
+    async def _abort(self, scope: Scope, run_id: RunId) -> None:
+        """Roll back; or, if what the run did was changed since, finish it as it is: each step leaves a whole state."""
+        now = self._services.now
         try:
             try:
-                async with self._world.turn:
-                    undone = await self._ledger.undo(scope, run_id, at=self._now(), state="rolled_back")
+                async with self._services.write_lock:
+                    undone = await self._ledger.undo(scope, run_id, at=now(), state="rolled_back")
                 await self._after_undo(undone)
                 logger.warning("the patrol run %s did not come to its end; what it did is undone", run_id)
             except CannotUndo as error:
                 logger.warning("the patrol run %s did not come to its end and stays as it is: %s", run_id, error)
-                await self._ledger.finish_run(scope, run_id, self._now(), {"run_id": run_id, "interrupted": True})
+                await self._ledger.finish_run(scope, run_id, now(), {"run_id": run_id, "interrupted": True})
         except MadeleineError:
             logger.exception("the patrol run %s did not come to its end; it is rolled back at the next start", run_id)
 
     async def _after_undo(self, undone: UndoResult) -> None:
-        if undone.removed and self._removed:
-            await self._removed(undone.removed)
-        await self._bring_into_index()
+        if undone.removed and self._on_removed:
+            await self._on_removed(undone.removed)
+        await self._bring_index_up_to_date()
 
-    async def _bring_into_index(self) -> None:
-        """The run is committed by now: told as an error, it would be asked for again, and everything would age twice.
-        What fails here is made good from the pending marks of the commit."""
-        if self._wrote is None:
+    async def _bring_index_up_to_date(self) -> None:
+        """Errors are not raised: the run is committed, and after an error it would be asked for again, and everything
+        would age twice. The pending marks of the commit make up for it."""
+        if self._update_index is None:
             return
         try:
-            await self._wrote()
+            await self._update_index()
         except Exception:
             logger.exception("the patrol is committed, but the index could not be brought up to date yet")
 
-    async def _rehearse(
+    async def _dry_run(
         self,
         scope: Scope,
-        chosen: Sequence[StepName],
-        tell: Callable[[Progress], None],
+        steps: Sequence[StepName],
+        on_progress: Callable[[PatrolProgress], None],
         language: LanguageModel | None,
     ) -> PatrolReport:
-        run_id = RunId(str(uuid.uuid4()))
-        report = PatrolReport(run_id=run_id, dry_run=True)
-        round_ = Round(self._world, scope, run_id, language, rehearses=True)
-        if "assign" in chosen:  # the writer is not to wait for a model
-            round_.evening = await prepare(round_)
-        with suppress(_Rehearsed):
+        context = PatrolContext(self._services, scope, RunId(str(uuid.uuid4())), language, dry_run=True)
+        report = PatrolReport(run_id=context.run_id, dry_run=True)
+        if "assign" in steps:  # the writer is not to wait for a model
+            context.prepared = await prepare(context)
+        with suppress(_RollBack):
             async with self._ledger.patrol(scope) as transaction:
-                round_.go_on_stage(transaction)
-                reports = await walk(round_, chosen, tell)
-                _, waiting = await hand_out(round_)
+                context.share_transaction(transaction)
+                reports = await run_steps(context, steps, on_progress)
+                _, waiting = await offer_to_agent(context)
                 report = replace(report, steps=tuple(reports), waiting=waiting)
-                raise _Rehearsed
+                raise _RollBack
         return report
-
-    def _telling(self, scope: Scope, run_id: RunId, tell: Callable[[Progress], None]) -> Callable[[Progress], None]:
-        def both(progress: Progress) -> None:
-            tell(progress)
-            self._news(News(being_id=scope.being_id, run_id=run_id, event="progress", progress=progress))
-
-        return both
-
-
-async def _handed_out(round_: Round) -> tuple[list[Offer], int]:
-    """What a run has done stays done if this fails: it can be asked for again."""
-    try:
-        return await hand_out(round_)
-    except Exception:
-        logger.exception("what waits for a decision could not be handed out")
-        return [], 0

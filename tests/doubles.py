@@ -57,8 +57,8 @@ from madeleine.memory.ports import LanguageModel
 from madeleine.memory.recall.ports import Activation
 from madeleine.memory.rules.dynamics.decay import flagged
 from madeleine.memory.scope import Scope
-from madeleine.patrol.night import state_of
 from madeleine.patrol.ports import PatrolReads
+from madeleine.patrol.unit_of_work import state_of
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
 ADA = Scope(BeingId("ada"))
@@ -349,7 +349,7 @@ class FakePatrolTransaction:
     async def thoughts(self) -> Thoughts:
         return self._state.thoughts
 
-    async def offers(self, ids: Sequence[DecisionRequestId]) -> list[StoredDecisionRequest]:
+    async def requests(self, ids: Sequence[DecisionRequestId]) -> list[StoredDecisionRequest]:
         return [self._state.offers[id_] for id_ in ids if id_ in self._state.offers]
 
     async def open_requests(self) -> list[StoredDecisionRequest]:

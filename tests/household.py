@@ -26,9 +26,9 @@ from madeleine.memory.patrol_records import UndoResult
 from madeleine.memory.recall.ports import Activation
 from madeleine.memory.rules.dynamics.roots import PROTOTYPES
 from madeleine.memory.scope import Scope
+from madeleine.patrol.context import PatrolConfig, PatrolServices
 from madeleine.patrol.ports import PatrolTransaction
 from madeleine.patrol.report import STEPS, PatrolReport, StepName
-from madeleine.patrol.round import PatrolConfig
 from madeleine.patrol.run import Patrol
 from madeleine.storage.sql.database.schema import prepare
 from madeleine.storage.sql.ledger import Ledger, open_ledger
@@ -182,7 +182,8 @@ class Household:
         self._store = StoreScenes(ledger.memories, self.index, self.embedder, now=clock, turn=turn)
         self.update = UpdateMemory(ledger.revisions, self.index, self.embedder, turn, now=clock)
         journalled: Any = self.mortal
-        self.patrol = Patrol(journalled, self.words, self.embedder, ledger.activations, now=clock, config=config)
+        services = PatrolServices(ledger=journalled, words=self.words, embedder=self.embedder, now=clock, config=config)
+        self.patrol = Patrol(services, ledger.activations)
 
     async def store(self, *texts: str, scope: Scope = ADA, **fields: Any) -> list[Memory]:
         return [one.memory for one in await self.stored(*texts, scope=scope, **fields)]

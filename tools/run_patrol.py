@@ -8,9 +8,8 @@ from pydantic import Field
 
 from madeleine.memory.errors import InvalidInput
 from madeleine.memory.model import RunId
-from madeleine.patrol.deciding.decision import Decision
-from madeleine.patrol.report import STEPS, SYMBOLS, StepName
-from madeleine.patrol.walk import Progress
+from madeleine.patrol.deciding.answers import Decision
+from madeleine.patrol.report import STEPS, PatrolProgress, StepName
 from madeleine.tools.arguments import Arguments, Short
 from madeleine.tools.tool import Call, Tool, answer_schema
 
@@ -27,19 +26,21 @@ async def run(call: Call, arguments: RunPatrolArguments) -> dict[str, Any]:
     if given & {"decisions", "undo"} and len(given) > 1:
         raise InvalidInput("Nothing was done. decisions and undo each stand alone: leave out the other arguments.")
 
-    def report_progress(progress: Progress) -> None:
-        part = f": {progress.part} of {progress.parts}" if progress.parts else ""
-        done = progress.done + (progress.part / progress.parts if progress.parts else 0)
-        call.progress(done, progress.total, f"{SYMBOLS[progress.step]} {progress.step}{part}")
+    def report_progress(progress: PatrolProgress) -> None:
+        call.progress(progress.steps_done, progress.total, progress.message)
 
     patrol = call.use.patrol
     if arguments.undo is not None:
         undone = await patrol.undo(call.scope, RunId(arguments.undo))
         return {"run_id": arguments.undo, "undone": dict(undone.counts), "steps": [], "pending": []}
     if arguments.decisions is not None:
-        return (await patrol.decide(call.scope, arguments.decisions, progress=report_progress)).as_json()
+        return (await patrol.decide(call.scope, arguments.decisions)).as_json()
     report = await patrol(
-        call.scope, steps=arguments.steps, dry_run=arguments.dry_run, language=call.language, progress=report_progress
+        call.scope,
+        steps=arguments.steps,
+        dry_run=arguments.dry_run,
+        language=call.language,
+        on_progress=report_progress,
     )
     return report.as_json()
 

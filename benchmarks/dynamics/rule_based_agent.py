@@ -15,8 +15,8 @@ from functools import lru_cache
 from madeleine.memory.rules.storing.likeness import facts
 from madeleine.memory.text.reading import Reading
 from madeleine.memory.text.terms import STOP_WORDS
-from madeleine.patrol.deciding.decision import Decision
-from madeleine.patrol.deciding.offer import Offer, Shown, cut
+from madeleine.patrol.deciding.answers import Decision
+from madeleine.patrol.deciding.requests import DecisionRequest, OfferedMemory, shortened
 
 SAME_WORDING_SHARE = 0.8
 """Share of common words from which two texts count as worded alike."""
@@ -24,14 +24,14 @@ DECIDED_KINDS = ("consolidate", "diary")
 _WORD = re.compile(r"\w+")
 
 
-def decide(offers: Sequence[Offer]) -> list[Decision]:
+def decide(offers: Sequence[DecisionRequest]) -> list[Decision]:
     """Decide the offers of `DECIDED_KINDS`; the others stay open."""
     return [
         _diary(offer) if offer.kind == "diary" else _merge(offer) for offer in offers if offer.kind in DECIDED_KINDS
     ]
 
 
-def _merge(offer: Offer) -> Decision:
+def _merge(offer: DecisionRequest) -> Decision:
     groups = repeated([memory for memory in offer.memories if not memory.pinned])
     merged = {memory.id for group in groups for memory in group}
     return Decision(
@@ -45,9 +45,9 @@ def _merge(offer: Offer) -> Decision:
     )
 
 
-def repeated(memories: Sequence[Shown]) -> list[list[Shown]]:
+def repeated(memories: Sequence[OfferedMemory]) -> list[list[OfferedMemory]]:
     """Disjoint groups of two or more that say the same, each in the order of their dates."""
-    groups: list[list[Shown]] = []
+    groups: list[list[OfferedMemory]] = []
     for memory in sorted(memories, key=lambda memory: (memory.when, memory.id)):
         for group in groups:
             if same(memory.text, group[0].text):
@@ -72,7 +72,7 @@ def words(text: str) -> frozenset[str]:
     return frozenset(_WORD.findall(text.casefold())) - STOP_WORDS
 
 
-def _diary(offer: Offer) -> Decision:
-    lines = [cut(" ".join(memory.text.split()), 200) for memory in offer.memories[:3]]
+def _diary(offer: DecisionRequest) -> Decision:
+    lines = [shortened(" ".join(memory.text.split()), 200) for memory in offer.memories[:3]]
     lines += ["Nothing else happened."] * (3 - len(lines))
     return Decision(offer=offer.id, diary="\n".join(lines), think_md=lines)

@@ -25,6 +25,7 @@ from madeleine.memory.recall.recall import Recall
 from madeleine.memory.recall.search import Search, terms_of
 from madeleine.memory.recall.tagged import MessageSearch
 from madeleine.memory.scope import Scope
+from madeleine.patrol.context import PatrolServices
 from madeleine.patrol.report import STEPS, PatrolReport, StepName
 from madeleine.patrol.run import Patrol
 from madeleine.server.wiring.open_memory import OpenMemory
@@ -107,7 +108,8 @@ class Simulation:
             ledger.search, ledger.activations, by_message=MessageSearch(ledger.search, stem), now=self.now
         )
         self.browse = BrowseMemories(ledger.browsing, ledger.activations, now=self.now)
-        self.patrol = Patrol(ledger.patrols, index, embedder, ledger.activations, now=self.now)
+        services = PatrolServices(ledger=ledger.patrols, words=index, embedder=embedder, now=self.now)
+        self.patrol = Patrol(services, ledger.activations)
         self.versions: dict[int, list[MemoryId]] = defaultdict(list)
         self.small_talk: set[MemoryId] = set()
 
@@ -116,7 +118,7 @@ class Simulation:
 
     async def run_patrol(self, *, decides: bool) -> Counter[str]:
         """Run a patrol and decide what it offers. Returns its counts by name."""
-        report = await self.patrol(SCOPE, steps=self.variant.steps, hands_out=decides)
+        report = await self.patrol(SCOPE, steps=self.variant.steps, offer_pending=decides)
         counts = _counts(report)
         for _ in range(MOST_DECISION_CALLS if decides else 0):
             decisions = rule_based_agent.decide(report.pending)

@@ -44,9 +44,9 @@ async def idle(folder: Path, size: int, nights: int) -> dict[str, Any]:
     began = time.perf_counter()
     async with open_store(data_dir, size, idle_nights=FADES - nights) as memory:
         ready = time.perf_counter() - began
-        patrols = [await timed_patrol(memory, data_dir, hands_out=False) for _ in range(nights)]
+        patrols = [await timed_patrol(memory, data_dir, offer_pending=False) for _ in range(nights)]
         # The memories that have waited longest fade on the last night but none before.
-        fading = await timed_patrol(memory, data_dir, hands_out=False)
+        fading = await timed_patrol(memory, data_dir, offer_pending=False)
         return {
             "memories": size,
             "seconds to make the store": round(ready, 1),

@@ -11,8 +11,9 @@ from statistics import median
 from typing import Any
 
 from benchmarks.patrol.made_up_store import SCOPE, STARTED
-from madeleine.patrol.run import News, Patrol
-from madeleine.patrol.walk import Progress
+from madeleine.patrol.context import PatrolServices
+from madeleine.patrol.report import PatrolProgress
+from madeleine.patrol.run import Patrol, PatrolEvent
 from madeleine.server.wiring.ledgers import LEDGER
 from madeleine.server.wiring.open_memory import OpenMemory
 
@@ -31,7 +32,7 @@ class TimedPatrol:
         return sum(self.parts.values())
 
 
-async def timed_patrol(memory: OpenMemory, data_dir: Path, *, hands_out: bool = True) -> TimedPatrol:
+async def timed_patrol(memory: OpenMemory, data_dir: Path, *, offer_pending: bool = True) -> TimedPatrol:
     timed = TimedPatrol()
     last = time.perf_counter()
 
@@ -41,26 +42,21 @@ async def timed_patrol(memory: OpenMemory, data_dir: Path, *, hands_out: bool = 
         timed.parts[part] = timed.parts.get(part, 0.0) + 1000 * (now - last)
         last = now
 
-    def step(progress: Progress) -> None:
+    def step(progress: PatrolProgress) -> None:
         if not progress.parts:
             lap(progress.step)
 
-    def news(news: News) -> None:
-        if news.event == "begins":
+    def on_event(event: PatrolEvent) -> None:
+        if event.event == "begins":
             lap("begin")
-        elif news.event == "ends":
+        elif event.event == "ends":
             lap("offers")
 
-    run = Patrol(
-        memory.ledger.patrols,
-        memory.index,
-        memory.embedder,
-        memory.ledger.activations,
-        now=lambda: STARTED,
-        wrote=memory.keeper.catch_up,
-        news=news,
+    services = PatrolServices(
+        ledger=memory.ledger.patrols, words=memory.index, embedder=memory.embedder, now=lambda: STARTED
     )
-    report = await run(SCOPE, progress=step, hands_out=hands_out)
+    run = Patrol(services, memory.ledger.activations, update_index=memory.keeper.catch_up, on_event=on_event)
+    report = await run(SCOPE, on_progress=step, offer_pending=offer_pending)
     lap("index")
     timed.counts = {step.name: step.counts for step in report.steps}
     with sqlite3.connect(f"file:{data_dir / LEDGER}?mode=ro", uri=True) as ledger:

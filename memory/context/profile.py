@@ -5,7 +5,7 @@ from __future__ import annotations
 import unicodedata
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import KW_ONLY, dataclass, field, replace
 from datetime import datetime
 
 from madeleine.memory.context.ports import ProfileLedger
@@ -33,6 +33,7 @@ class Written:
     redacted: Mapping[str, int] = field(default_factory=dict)
 
 
+@dataclass(frozen=True, eq=False)
 class EditProfile:
     """The use case.
 
@@ -42,29 +43,20 @@ class EditProfile:
     Names are alike whatever their case; an entry keeps the spelling that it was first written with.
     """
 
-    def __init__(
-        self,
-        ledger: ProfileLedger,
-        store: StoreScenes,
-        update: UpdateMemory,
-        forget: Forget,
-        *,
-        now: Callable[[], datetime],
-        redact: Redact = redact_secrets,
-    ) -> None:
-        self._ledger = ledger
-        self._store = store
-        self._update = update
-        self._forget = forget
-        self._now = now
-        self._redact = redact
+    ledger: ProfileLedger
+    store: StoreScenes
+    update: UpdateMemory
+    forget: Forget
+    _: KW_ONLY
+    now: Callable[[], datetime]
+    redact: Redact = redact_secrets
 
     async def read(self, scope: Scope, kind: ProfileKind | None = None, name: str = "") -> list[ProfileEntry]:
         """In the order of the kinds, the soul in the order of its parts, else by name."""
         wanted = alike(name)
         return [
             entry
-            for entry in in_order(await self._ledger.profile(scope))
+            for entry in in_order(await self.ledger.profile(scope))
             if (kind is None or entry.kind == kind) and (not wanted or alike(entry.name) == wanted)
         ]
 
@@ -72,27 +64,27 @@ class EditProfile:
         """The entry as it is read from now on. Secrets are redacted before anything else is done. Raises
         `InvalidInput` for a part that no soul has, where there are too many of a kind, and for a preference that one
         of another name tells already; `StorageFull`, `StorageError`."""
-        cleaning = Redaction(self._redact)
+        cleaning = Redaction(self.redact)
         # As JSON, for a secret may be known by its name alone.
         [(name, value)] = cleaning.json({plain(name): value.strip()}).items()
         if kind == "soul" and name not in SOUL_PARTS:
             raise InvalidInput(f"A soul has no part {name[:100]!r}. Nothing was written: name {listed(SOUL_PARTS)}.")
-        entries = await self._ledger.profile(scope)
+        entries = await self.ledger.profile(scope)
         before = _named(entries, kind, name)
         if before is None and sum(one.kind == kind and not one.learnt for one in entries) >= MOST_ENTRIES:
             raise InvalidInput(
                 f"There are {MOST_ENTRIES} entries of the kind {kind} already, and each is in every prompt. Nothing "
                 "was written: remove one that is not needed, or store this as a memory."
             )
-        entry = ProfileEntry(kind=kind, name=name, value=value, updated_at=self._now())
+        entry = ProfileEntry(kind=kind, name=name, value=value, updated_at=self.now())
         if before is not None:
             entry = replace(entry, name=before.name, enabled=before.enabled)
         if kind == "preferences":
             entry = await self._remembered(scope, entry, before, entries)
-        replaced = await self._ledger.write_entry(scope, entry)
+        replaced = await self.ledger.write_entry(scope, entry)
         if replaced:  # two wrote at once, and the later one counts
-            await self._forget(scope, [replaced])
-        now = _named(await self._ledger.profile(scope), kind, entry.name)
+            await self.forget(scope, [replaced])
+        now = _named(await self.ledger.profile(scope), kind, entry.name)
         return Written(entry=now or entry, redacted=cleaning.found)
 
     async def _remembered(
@@ -103,7 +95,7 @@ class EditProfile:
         learnt = before is not None and before.learnt
         text = entry.value if learnt else f"{entry.name}: {entry.value}"
         if before is not None and before.memory_id is not None:
-            await self._update(scope, before.memory_id, MemoryChanges(text=text, pinned=True))
+            await self.update(scope, before.memory_id, MemoryChanges(text=text, pinned=True))
             return replace(entry, memory_id=before.memory_id)
         of_memory = {one.memory_id: one for one in entries if one.memory_id is not None}
 
@@ -112,7 +104,7 @@ class EditProfile:
                 raise kept_already(of_memory[id_].name)
 
         scene = NewScene(scene=Scene(action=text), category="procedural", pinned=True, tool="profile")
-        [stored] = await self._store(scope, [scene], permit=permit)
+        [stored] = await self.store(scope, [scene], permit=permit)
         same = of_memory.get(stored.memory.id)
         return replace(entry, memory_id=stored.memory.id, enabled=same.enabled if same else True)
 
@@ -125,21 +117,21 @@ class EditProfile:
                 "Nothing was changed: remove it, or write it anew."
             )
         entry = await self._existing(scope, kind, name)
-        entry = replace(entry, enabled=enabled, updated_at=self._now())
-        await self._ledger.write_entry(scope, entry)
+        entry = replace(entry, enabled=enabled, updated_at=self.now())
+        await self.ledger.write_entry(scope, entry)
         return entry
 
     async def remove(self, scope: Scope, kind: ProfileKind, name: str) -> ProfileEntry:
         """A preference with its memory, which is forgotten. Raises `InvalidInput` for what is not there."""
         entry = await self._existing(scope, kind, name)
         # First the entry: with its memory it would go without a word in the audit.
-        await self._ledger.remove_entry(scope, entry, at=self._now())
+        await self.ledger.remove_entry(scope, entry, at=self.now())
         if entry.memory_id is not None:
-            await self._forget(scope, [entry.memory_id])
+            await self.forget(scope, [entry.memory_id])
         return entry
 
     async def _existing(self, scope: Scope, kind: ProfileKind, name: str) -> ProfileEntry:
-        found = _named(await self._ledger.profile(scope), kind, plain(name))
+        found = _named(await self.ledger.profile(scope), kind, plain(name))
         if found is None:
             raise InvalidInput(
                 f"There is no entry {name[:100]!r} of the kind {kind}. Nothing was changed: show lists all."
@@ -150,23 +142,23 @@ class EditProfile:
 
     async def notes(self, scope: Scope) -> list[Note]:
         """Those that are not done, oldest first."""
-        return await self._ledger.open_notes(scope, limit=SHOWN_NOTES)
+        return await self.ledger.open_notes(scope, limit=SHOWN_NOTES)
 
     async def note(self, scope: Scope, type_: str, content: str) -> Noted:
         """A note of a type of the caller's own, as todo or reminder. Secrets are redacted before it is written. Raises
         `InvalidInput` for a scene."""
-        of_type = self._redact(plain(type_))
+        of_type = self.redact(plain(type_))
         type_ = of_type.text
         if type_.casefold() == SCENE:
             raise InvalidInput(
                 "A note of the type scene is for the patrol. Nothing was written: call store, or `madeleine note`."
             )
-        noted = await add_note(self._ledger, scope, content, now=self._now(), type_=type_, redact=self._redact)
+        noted = await add_note(self.ledger, scope, content, now=self.now(), type_=type_, redact=self.redact)
         return replace(noted, redacted=Counter(of_type.found) + Counter(noted.redacted))
 
     async def close_note(self, scope: Scope, note_id: str, *, remove: bool = False) -> None:
         """It is not shown any more. Raises `InvalidInput` for what is not there."""
-        if not await self._ledger.close_note(scope, NoteId(note_id), at=self._now(), remove=remove):
+        if not await self.ledger.close_note(scope, NoteId(note_id), at=self.now(), remove=remove):
             raise InvalidInput(
                 f"There is no note {note_id[:100]!r}. Nothing was changed: show lists those that are open."
             )

@@ -18,6 +18,7 @@ from madeleine.memory.metered_model import MeteredModel
 from madeleine.memory.model import Emotion
 from madeleine.memory.rules.storing.grounding import ungrounded
 from madeleine.memory.rules.storing.quoting import Statement, echoes
+from madeleine.memory.text.sentences import sentences
 
 PURPOSE = "extract"
 EMOTIONS: tuple[Emotion, ...] = get_args(Emotion)
@@ -84,7 +85,7 @@ class Extraction:
     dropped: tuple[str, ...] = ()
 
 
-class EssenceShape(BaseModel):
+class EssenceSchema(BaseModel):
     model_config = ConfigDict(strict=True, extra="forbid", frozen=True)
 
     essence: str
@@ -95,10 +96,10 @@ class EssenceShape(BaseModel):
     messages: list[int]
 
 
-class ExtractionShape(BaseModel):
+class ExtractionSchema(BaseModel):
     model_config = ConfigDict(strict=True, extra="forbid", frozen=True)
 
-    memories: list[EssenceShape]
+    memories: list[EssenceSchema]
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,13 +116,13 @@ async def extract(model: MeteredModel, lines: Sequence[Line]) -> Extraction:
     Raises `LanguageModelUnavailable`, `UnusableAnswer`."""
     extraction = Extraction()
 
-    def check(answer: ExtractionShape) -> Extraction | Rejected:
+    def check(answer: ExtractionSchema) -> Extraction | Rejected:
         nonlocal extraction
         extraction, complaint = judged(answer, lines)
         return extraction if extraction.findings or not complaint else Rejected(NOTHING_COUNTS, complaint)
 
     try:
-        return await model.ask(extraction_prompt(lines), ExtractionShape, check)
+        return await model.ask(extraction_prompt(lines), ExtractionSchema, check)
     except UnusableAnswer as error:
         if error.reason != NOTHING_COUNTS:
             raise
@@ -154,7 +155,7 @@ def _cut(text: str) -> str:
 # --- what counts of an answer -----------------------------------------------------------------------------------
 
 
-def judged(answer: ExtractionShape, lines: Sequence[Line]) -> tuple[Extraction, str]:
+def judged(answer: ExtractionSchema, lines: Sequence[Line]) -> tuple[Extraction, str]:
     """What counts, and a complaint for the model alone about what does not; "" for none."""
     findings: list[Finding] = []
     dropped: list[str] = []
@@ -182,7 +183,7 @@ _INSTRUCTS = re.compile(
 )
 
 
-def _fault(one: EssenceShape, lines: Sequence[Line]) -> str:
+def _fault(one: EssenceSchema, lines: Sequence[Line]) -> str:
     """Why it does not count, "" if it does; after a colon what the model alone is told."""
     if not one.essence.strip():
         return "its essence is empty"
@@ -205,14 +206,14 @@ def _fault(one: EssenceShape, lines: Sequence[Line]) -> str:
     return ""
 
 
-_OURS = tuple(Statement(line) for line in re.split(r"(?<=[.:])\s+", SYSTEM.replace("\n", " ")) if len(line) > 30)
+_OURS = tuple(Statement(sentence) for sentence in sentences(SYSTEM.replace("\n", " ")) if len(sentence) > 30)
 
 
 def _unfit(text: str) -> bool:
     return "\x00" in text or any("\ud800" <= sign <= "\udfff" for sign in text)
 
 
-def _sources(one: EssenceShape, lines: Sequence[Line]) -> str:
+def _sources(one: EssenceSchema, lines: Sequence[Line]) -> str:
     """All that is shown, for what a message means another may say."""
     return "\n".join(part for line in lines for part in (line.text, line.message.speaker, _day(line.message)))
 
@@ -221,7 +222,7 @@ def _day(message: Message) -> str:
     return f"{message.at:%Y-%m-%d} {message.at.day} {message.at:%B %A}"
 
 
-def _finding(one: EssenceShape, lines: Sequence[Line]) -> Finding:
+def _finding(one: EssenceSchema, lines: Sequence[Line]) -> Finding:
     lesson = one.lesson.strip()
     if (
         len(lesson) > LONGEST_LESSON

@@ -1,5 +1,4 @@
-"""What a mind decides in a patrol (spec P6 ❹ ❻, P8, L3): what it is offered, and which of its answers count.
+"""Decisions in a patrol (spec P6 ❹ ❻, P8, L3): what is offered to be decided, and which answers count.
 
-The mind is a language model or the agent that called the tool (ruling 10); both are held to the same rules. Nothing
-here stores anything, and only `decide` and `classify` ask.
+A language model decides, or the agent that called the tool (ruling 10); both are held to the same rules.
 """

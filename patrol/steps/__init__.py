@@ -1,1 +1,1 @@
-"""One step of the patrol a file, named by its verb. A step changes the night's working copy and reports what it did."""
+"""The steps of a patrol. A step changes a unit of work and reports what it did."""

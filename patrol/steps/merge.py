@@ -2,62 +2,129 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections import Counter
+from collections.abc import Mapping, Sequence
 
-from madeleine.memory.model import Cluster, ClusterId
-from madeleine.patrol.night import Night
+import numpy as np
+from numpy.typing import NDArray
+
+from madeleine.memory.model import Cluster, ClusterId, Vector
+from madeleine.memory.rules.dynamics.grouping import SIMILARITY
 from madeleine.patrol.report import StepReport
-from madeleine.patrol.steps.siblings import Siblings
+from madeleine.patrol.unit_of_work import UnitOfWork
 
 SMALL = 2
 """Active memories up to which a sub-cluster is small."""
-AT_ONCE = 64
+BLOCK = 64
 """Small clusters that are read and compared together; the event loop has its turn in between."""
+_ROUNDING = 1e-5
+"""A product of matrices rounds otherwise than one of two rows: those this near to the best are compared once more."""
 
 
-async def merge(night: Night) -> StepReport:
-    await night.read()
+async def merge(work: UnitOfWork) -> StepReport:
+    await work.read_clusters()
     counts = Counter(removed=0, into_sibling=0, into_root=0)
-    everyone = night.sub_clusters()
-    children = Counter(cluster.parent_id for cluster in everyone)
-    siblings = Siblings({one.id: (one.parent_id, night.vector_of(one)) for one in everyone})
+    clusters = work.sub_clusters()
+    children = Counter(cluster.parent_id for cluster in clusters)
+    siblings = Siblings({cluster.id: (cluster.parent_id, work.vector_of(cluster)) for cluster in clusters})
     joined: dict[ClusterId, None] = {}
     # None becomes small by it: a cluster that was not loses nothing.
-    found = (one for one in everyone if is_small(night, one))
-    small = sorted(found, key=lambda one: (night.active_count(one.id), one.name, one.id))
-    for start in range(0, len(small), AT_ONCE):
-        block = small[start : start + AT_ONCE]
+    small = [cluster for cluster in clusters if is_small(work, cluster)]
+    small.sort(key=lambda cluster: (work.active_count(cluster.id), cluster.name, cluster.id))
+    for start in range(0, len(small), BLOCK):
+        block = small[start : start + BLOCK]
         ids = [cluster.id for cluster in block]
-        await night.active_vectors(ids)
+        await work.active_vectors(ids)
         await siblings.compare(ids)
         for cluster in block:
-            if not is_small(night, cluster):
+            if not is_small(work, cluster):
                 continue
-            if await night.members(cluster.id):
+            if await work.members(cluster.id):
                 sibling = siblings.nearest(cluster.id)
-                await join(night, siblings, cluster, sibling)
+                await join(work, siblings, cluster, sibling)
                 joined[sibling or cluster.parent_id] = None
                 counts["into_sibling" if sibling else "into_root"] += 1
             if not children[cluster.id]:
-                night.remove(cluster)
+                del work.clusters[cluster.id]
                 siblings.remove(cluster.id)
                 children[cluster.parent_id] -= 1
                 counts["removed"] += 1
     # Their means are compared with nothing until now, but for those that `siblings` keeps.
-    await night.recompute(joined)
+    await work.recompute(joined)
     return StepReport("merge", dict(counts))
 
 
-def is_small(night: Night, cluster: Cluster) -> bool:
-    return night.active_count(cluster.id) <= SMALL and cluster.id not in night.spared
+def is_small(work: UnitOfWork, cluster: Cluster) -> bool:
+    return work.active_count(cluster.id) <= SMALL and cluster.id not in work.not_merged
 
 
-async def join(night: Night, siblings: Siblings, cluster: Cluster, sibling: ClusterId | None) -> None:
+async def join(work: UnitOfWork, siblings: Siblings, cluster: Cluster, sibling: ClusterId | None) -> None:
     """All its memories move. One that stays, because it has children, keeps the mean that it had last."""
-    await night.recompute([cluster.id] if siblings.has_grown(cluster.id) else [])
-    moved = await night.active_vectors([cluster.id])
-    night.move(await night.members(cluster.id), sibling or cluster.parent_id)
+    await work.recompute([cluster.id] if siblings.has_grown(cluster.id) else [])
+    moved = await work.active_vectors([cluster.id])
+    work.move(await work.members(cluster.id), sibling or cluster.parent_id)
     if sibling and siblings.has_grown(sibling):
         siblings.grow(sibling, moved[cluster.id])
     elif sibling:
-        siblings.grow(sibling, (await night.active_vectors([sibling]))[sibling])
+        siblings.grow(sibling, (await work.active_vectors([sibling]))[sibling])
+
+
+class Siblings:
+    """The most similar sub-cluster under the same parent, while sub-clusters grow and are removed. `vectors`: of each
+    sub-cluster its parent and its mean, None for one that cannot be compared. The cosines of some to all are held at a
+    time, float32 (some, all): one product, in which a cluster that grows changes its own row and column alone."""
+
+    def __init__(self, vectors: Mapping[ClusterId, tuple[ClusterId, Vector | None]]) -> None:
+        known = {id_: (parent, vector) for id_, (parent, vector) in vectors.items() if vector is not None}
+        self._ids = list(known)
+        self._index = {id_: i for i, id_ in enumerate(self._ids)}
+        parents = {parent: i for i, parent in enumerate(dict.fromkeys(parent for parent, _ in known.values()))}
+        self._parents = np.asarray([parents[parent] for parent, _ in known.values()], np.intp)
+        self._means: NDArray[np.float32] = np.stack([v for _, v in known.values()]) if known else np.empty((0, 0), "f4")
+        self._existing = np.ones(len(known), np.bool_)
+        self._sums: dict[ClusterId, NDArray[np.float64]] = {}
+        self._lines: dict[ClusterId, int] = {}
+        """Line of `_cosines` of each that is compared now."""
+        self._cosines: NDArray[np.float32] = np.empty((0, len(known)), np.float32)
+
+    async def compare(self, ids: Sequence[ClusterId]) -> None:
+        """`nearest` answers for these until the next are compared."""
+        known = [id_ for id_ in ids if id_ in self._index]
+        self._lines = {id_: line for line, id_ in enumerate(known)}
+        own = self._means[[self._index[id_] for id_ in known]]
+        self._cosines = await asyncio.to_thread(np.matmul, own, self._means.T)
+
+    def nearest(self, id_: ClusterId) -> ClusterId | None:
+        """The one of the highest similarity, if that is above 0.45; of several the one of the highest id."""
+        if id_ not in self._index:
+            return None
+        own = self._index[id_]
+        others = self._existing & (self._parents == self._parents[own])
+        others[own] = False
+        cosines = np.where(others, self._cosines[self._lines[id_]], -np.inf)
+        near = np.flatnonzero(cosines >= max(float(cosines.max()), SIMILARITY) - _ROUNDING)
+        exact = [(float(np.dot(self._means[own], self._means[i])), self._ids[i]) for i in near]
+        best = max(exact, default=None)
+        return best[1] if best and best[0] > SIMILARITY else None
+
+    def has_grown(self, id_: ClusterId) -> bool:
+        return id_ in self._sums
+
+    def grow(self, id_: ClusterId, vectors: Sequence[Vector]) -> None:
+        """`vectors`: at first those of all its active memories, then of those that have come since."""
+        self._sums[id_] = self._sums.get(id_, np.zeros(self._means.shape[1])) + np.sum(
+            vectors, axis=0, dtype=np.float64
+        )
+        norm = float(np.linalg.norm(self._sums[id_]))
+        if norm == 0:
+            return  # it keeps its last mean
+        index = self._index[id_]
+        self._means[index] = self._sums[id_] / norm
+        self._cosines[:, index] = self._means[[self._index[line_id] for line_id in self._lines]] @ self._means[index]
+        if id_ in self._lines:
+            self._cosines[self._lines[id_]] = self._means @ self._means[index]
+
+    def remove(self, id_: ClusterId) -> None:
+        if id_ in self._index:
+            self._existing[self._index[id_]] = False

@@ -5,56 +5,48 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from madeleine.memory.language import Rejected
-from madeleine.memory.model import ClusterId, ContentHash
-from madeleine.patrol.deciding.answers import Answer, Split
-from madeleine.patrol.deciding.checks import checked
-from madeleine.patrol.deciding.offer import Kind, Offer
-from madeleine.patrol.deciding.offering import SPLIT_ABOVE, split_offer
-from madeleine.patrol.matter import Applied, Topic, heaviest_first, present
-from madeleine.patrol.night import Night
-from madeleine.patrol.ports import PatrolReads
-from madeleine.patrol.round import World
+from madeleine.memory.model import ClusterId
+from madeleine.patrol.context import PatrolContext
+from madeleine.patrol.deciding.answers import Split
+from madeleine.patrol.deciding.checks import CurrentState
+from madeleine.patrol.deciding.decision_type import DecisionType
+from madeleine.patrol.deciding.requests import SPLIT_ABOVE, DecisionRequest, split_request
+from madeleine.patrol.unit_of_work import UnitOfWork
 
 
-class SplitCluster:
-    kind: Kind = "split"
+class SplitCluster(DecisionType[Split]):
+    kind = "split"
 
-    async def waiting(self, world: World, view: PatrolReads) -> list[Topic]:
-        counts = [count for count in await view.cluster_counts() if count.active > SPLIT_ABOVE]
-        large = await view.clusters([count.cluster_id for count in counts])
-        roots = {cluster.id for cluster in large if cluster.is_root}
-        return heaviest_first(
-            [Topic("split", count.cluster_id, count.active) for count in counts if count.cluster_id not in roots]
-        )
+    async def pending(self, context: PatrolContext) -> list[str]:
+        counts = [count for count in await context.reads.cluster_counts() if count.active > SPLIT_ABOVE]
+        clusters = await context.reads.clusters([count.cluster_id for count in counts])
+        roots = {cluster.id for cluster in clusters if cluster.is_root}
+        counts.sort(key=lambda count: (-count.active, count.cluster_id))
+        return [count.cluster_id for count in counts if count.cluster_id not in roots]
 
-    async def offers(self, world: World, view: PatrolReads, topic: Topic) -> list[Offer]:
-        found = await view.clusters([ClusterId(topic.key)])
-        if not found:
+    async def requests(self, context: PatrolContext, key: str) -> list[DecisionRequest]:
+        clusters = await context.reads.clusters([ClusterId(key)])
+        if not clusters:
             return []
-        [cluster] = found
-        active = [subject.id for subject in await view.members(cluster.id) if subject.status == "active"]
-        offer = split_offer(cluster, await view.memories(active))
-        return [offer] if offer else []
+        active = [state.id for state in await context.reads.members(ClusterId(key)) if state.status == "active"]
+        request = split_request(clusters[0], await context.reads.memories(active))
+        return [request] if request else []
 
-    async def texts(self, world: World, view: PatrolReads, offer: Offer, answer: Answer) -> Mapping[ContentHash, str]:
-        return {}
+    async def current(self, work: UnitOfWork, request: DecisionRequest) -> CurrentState:
+        current = await super().current(work, request)
+        cluster = work.clusters.get(request.cluster_id) if request.cluster_id else None
+        return replace(current, is_root=cluster.is_root, active=work.active_count(cluster.id)) if cluster else current
 
-    async def apply(self, night: Night, offer: Offer, answer: Answer, world: World) -> Applied | Rejected:
-        cluster = night.clusters.get(offer.cluster_id) if offer.cluster_id else None
-        active = night.active_count(cluster.id) if cluster else 0
-        is_root = cluster is not None and cluster.is_root
-        found = checked(answer, offer, replace(await present(night, offer), is_root=is_root, active=active))
-        if isinstance(found, Rejected):
-            return found
-        assert isinstance(found.answer, Split)
-        if cluster is None or not found.answer.parts:
-            return Applied({"new_clusters": 0, "moved": 0}, found.left_out)
-        made = []
-        for part in found.answer.parts:
-            new = night.add_sub_cluster(part.name, cluster.parent_id)
-            night.move(await night.states(part.memories), new.id)
-            made.append(new.id)
-        await night.recompute([cluster.id, *made])
-        moved = sum(len(part.memories) for part in found.answer.parts)
-        return Applied({"new_clusters": len(made), "moved": moved}, found.left_out, frozenset(made))
+    async def apply(
+        self, context: PatrolContext, work: UnitOfWork, request: DecisionRequest, answer: Split, current: CurrentState
+    ) -> Mapping[str, int]:
+        new_clusters = []
+        if answer.parts and request.cluster_id:
+            parent = work.clusters[request.cluster_id].parent_id
+            for part in answer.parts:
+                cluster = work.add_sub_cluster(part.name, parent)
+                work.move(await work.states(part.memories), cluster.id)
+                new_clusters.append(cluster.id)
+            await work.recompute([request.cluster_id, *new_clusters])
+        context.split_off.update(new_clusters)
+        return {"new_clusters": len(new_clusters), "moved": sum(len(part.memories) for part in answer.parts)}

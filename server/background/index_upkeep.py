@@ -1,5 +1,4 @@
-"""Work off the request path: pending index marks, missing vectors, optimisation, the remains of what was forgotten. One
-task, one owner."""
+"""Background work: pending index marks, missing vectors, optimisation of the index, erasure of forgotten bytes."""
 
 from __future__ import annotations
 
@@ -16,32 +15,32 @@ from madeleine.memory.ports import Index
 logger = logging.getLogger(__name__)
 
 CATCH_UP_SECONDS = 2.0
-"""After a store: time in which more may come, before the index is made durable and the marks are cleared."""
+"""After a store: time in which more stores may follow, before the index is made durable and the marks are cleared."""
 EMBED_RETRY_SECONDS = 60.0
 ERASE_RETRY_SECONDS = 60.0
 OPTIMIZE_AFTER = 2_000
-"""Memories brought in since the last optimisation from which the next one pays; fewer are searched by brute force in
-less than a millisecond."""
+"""New memories in the index from which an optimisation pays; fewer are searched by brute force in less than a
+millisecond."""
 
 
-class Background:
-    """`wake()` says that something was written. `run()` goes on until it is cancelled."""
+class IndexUpkeep:
+    """`wake` is called after each write. `run` goes on until it is cancelled."""
 
     def __init__(
         self, keeper: IndexKeeper, index: Index, warm_up: Callable[[], Awaitable[None]], scrubber: Scrubber
     ) -> None:
         self._keeper = keeper
-        self._erasure = scrubber
+        self._scrubber = scrubber
         self._index = index
         self._warm_up = warm_up
         self._written = asyncio.Event()
-        self._unseen = asyncio.Event()
-        self._since_optimize = OPTIMIZE_AFTER
-        """At the start it may pay: the index was just built anew, or its last server was killed."""
+        self._vectors_wanted = asyncio.Event()
+        self._changes = OPTIMIZE_AFTER
+        """Since the last optimisation; at the start one may pay: the index is new, or its last process was killed."""
 
     def wake(self) -> None:
         self._written.set()
-        self._unseen.set()
+        self._vectors_wanted.set()
 
     async def run(self) -> None:
         async with asyncio.TaskGroup() as tasks:
@@ -52,47 +51,47 @@ class Background:
     async def _keep_index(self) -> None:
         while True:
             try:
-                self._since_optimize += await self._keeper.catch_up()
-                if self._since_optimize >= OPTIMIZE_AFTER:
-                    self._since_optimize = 0
+                self._changes += await self._keeper.catch_up()
+                if self._changes >= OPTIMIZE_AFTER:
+                    self._changes = 0
                     await self._index.optimize()
                 await self._written.wait()
                 await asyncio.sleep(CATCH_UP_SECONDS)
                 self._written.clear()
-            except Exception as error:  # the marks stay: a later turn or start works them off
+            except Exception as error:  # the marks stay, for a later turn or start
                 if isinstance(error, (IndexUnavailable, StorageFull)):
-                    logger.warning("the index could not be brought up to date: %s", error)
+                    logger.warning("updating the index failed, retrying: %s", error)
                 else:
-                    logger.exception("the index could not be brought up to date")
+                    logger.exception("updating the index failed, retrying")
                 self._written.set()
                 await asyncio.sleep(CATCH_UP_SECONDS)
 
     async def _erase(self) -> None:
         while True:
-            await self._erasure.asked()
+            await self._scrubber.asked()
             try:
-                if await self._erasure.finish():
-                    self._since_optimize = OPTIMIZE_AFTER  # the index was written anew, without its graph
+                if await self._scrubber.finish():
+                    self._changes = OPTIMIZE_AFTER  # the index was rewritten, without its graph
                     self.wake()
             except Exception:  # the marks are still there
-                logger.exception("what was forgotten has not left the files yet")
+                logger.exception("erasing forgotten memories from the files failed, retrying")
                 await asyncio.sleep(ERASE_RETRY_SECONDS)
-                self._erasure.ask()
+                self._scrubber.ask()
 
     async def _fill_in_vectors(self) -> None:
         while True:
-            # Again after each write: it may have been decided upon while the model was still being loaded.
-            self._unseen.clear()
+            # Again after each write: its vector may be missing because the model was still being loaded.
+            self._vectors_wanted.clear()
             try:
                 await self._warm_up()
                 if not gc.get_freeze_count():
-                    gc.freeze()  # what is loaded by now stays for good; to walk it at each full collection takes 0.1 s
+                    gc.freeze()  # loaded modules stay; visiting them takes 0.1 s in each full collection
                 await self._keeper.embed_missing()
-                await self._unseen.wait()
+                await self._vectors_wanted.wait()
             except StorageFull as error:
-                logger.warning("vectors could not be filled in: %s", error)
+                logger.warning("adding missing vectors failed, retrying: %s", error)
             except EmbeddingUnavailable as error:
-                logger.info("%s; the next try is in %.0f s", error, EMBED_RETRY_SECONDS)
+                logger.info("%s; retrying in %.0f s", error, EMBED_RETRY_SECONDS)
             except Exception:
-                logger.exception("vectors could not be filled in")
+                logger.exception("adding missing vectors failed, retrying")
             await asyncio.sleep(EMBED_RETRY_SECONDS)

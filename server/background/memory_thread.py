@@ -1,4 +1,4 @@
-"""The memory thread in the process that owns the memory (spec T1; docs/adr/0021): a task that looks again and again."""
+"""The memory thread's background task, in the process that owns the memory (spec T1; docs/adr/0021)."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import TYPE_CHECKING, Protocol
 
 from madeleine.memory.ports import LanguageModel
-from madeleine.server.background.polling import Rounds
+from madeleine.server.background.polling import PollingLoop
 from madeleine.server.settings.settings import Settings
 from madeleine.server.wiring.language_models import LanguageModels
 from madeleine.server.wiring.lazy_memory import LazyMemory
@@ -29,10 +29,10 @@ class Thread(Protocol):
     async def turn(self, language: LanguageModel | None) -> Turned: ...
 
 
-class Watcher(Rounds):
-    """What is cut short at the end is looked at again at the next start."""
+class MemoryThreadLoop(PollingLoop):
+    """What is cancelled at the end is read again at the next start."""
 
-    cut_short = "the memory thread was looking at a conversation, and will look at it again"
+    cancelled_message = "the memory thread was reading a conversation, and will read it again at the next start"
 
     def __init__(
         self,
@@ -41,26 +41,26 @@ class Watcher(Rounds):
         *,
         seconds: float,
     ) -> None:
-        """`thread` is None while the memory is not open. `seconds` between two looks, if nothing is observed before."""
+        """`thread` is None while the memory is not open. `seconds`: between two polls, if nothing is observed."""
         super().__init__()
         self._thread = thread
         self._language = language
         self._seconds = seconds
 
-    async def look(self) -> None:
-        """Turn until nothing more can be looked at now."""
+    async def poll(self) -> None:
+        """Take turns until nothing is left to read."""
         more = True
-        while more and not self._ending and (thread := self._thread()) is not None:
+        while more and not self._stopping and (thread := self._thread()) is not None:
             with self._at_work():
                 try:
                     thread.news.clear()
                     async with self._language() as language:
-                        more = _told(await thread.turn(language))
+                        more = _logged(await thread.turn(language))
                 except Exception:
-                    logger.exception("it is not known what was said; the next look tries again")
+                    logger.exception("reading unwatched messages failed; retrying at the next poll")
                     more = False
 
-    async def _pause(self) -> None:
+    async def _wait(self) -> None:
         thread = self._thread()
         if thread is None:
             await asyncio.sleep(self._seconds)
@@ -72,8 +72,8 @@ class Watcher(Rounds):
             pass
 
 
-def _told(turned: Turned) -> bool:
-    """Whether there is more."""
+def _logged(turned: Turned) -> bool:
+    """Log what the turn did; return whether more is left to read."""
     if any(turned.counts[name] for name in ("asked", "stored", "failed", "given up")):
         logger.info(
             "the memory thread: %s", ", ".join(f"{count} {name}" for name, count in sorted(turned.counts.items()))
@@ -82,21 +82,23 @@ def _told(turned: Turned) -> bool:
 
 
 @asynccontextmanager
-async def memory_thread(settings: Settings, memory: LazyMemory, models: LanguageModels) -> AsyncIterator[Watcher]:
+async def memory_thread(
+    settings: Settings, memory: LazyMemory, models: LanguageModels
+) -> AsyncIterator[MemoryThreadLoop]:
     """While the memory is served."""
 
     def thread() -> Thread | None:
         opened = memory.opened
         return opened.thread if opened else None
 
-    watcher = Watcher(
+    loop = MemoryThreadLoop(
         thread, lambda: models.for_background(ambient_key=settings.thread == "on"), seconds=settings.thread_seconds
     )
     if not runs(settings):
-        yield watcher
+        yield loop
         return
-    async with watcher.running("memory thread"):
-        yield watcher
+    async with loop.running("memory thread"):
+        yield loop
 
 
 def runs(settings: Settings) -> bool:
@@ -107,7 +109,7 @@ def runs(settings: Settings) -> bool:
         return True
     if settings.thread == "on" and not settings.language_key():
         logger.warning(
-            "MADELEINE_THREAD is on, and there is no language model: set MADELEINE_LLM_API_KEY or MADELEINE_LLM_URL, "
+            "MADELEINE_THREAD is on, but there is no language model. Set MADELEINE_LLM_API_KEY or MADELEINE_LLM_URL, "
             "or MADELEINE_THREAD_RECORDS to keep conversations without one."
         )
         return False

@@ -1,10 +1,10 @@
-"""Patrols that come by themselves, in the process that owns the memory (spec P12; docs/adr/0016)."""
+"""Automatic patrols, in the process that owns the memory (spec P12; docs/adr/0016)."""
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Awaitable, Callable, Set
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence, Set
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -15,136 +15,147 @@ from madeleine.memory.patrol_records import RecentActivity
 from madeleine.memory.ports import LanguageModel
 from madeleine.memory.scope import Scope
 from madeleine.patrol.report import PatrolReport
-from madeleine.patrol.when import Habits, Reason, due
-from madeleine.server.background.polling import Rounds
-from madeleine.server.background.ports import BeingsLedger
+from madeleine.patrol.triggers import PatrolTriggers, Trigger, due
+from madeleine.server.background.polling import PollingLoop
 from madeleine.server.settings.settings import Settings
 from madeleine.server.wiring.lazy_memory import LazyMemory
 
 logger = logging.getLogger(__name__)
 
-CLIENT = "madeleine by itself"
-APART = timedelta(hours=1)
-"""Two patrols of one being that come by themselves, the failed ones too: an import of thousands is one event, and must
-not age everything by many cycles; and what fails is not tried in a loop."""
+CLIENT = "madeleine schedule"
+MINIMUM_INTERVAL = timedelta(hours=1)
+"""Between two automatic patrols of one being, failed ones included: an import of thousands is one event, and must not
+age everything by many cycles; and what fails is not retried in a loop."""
 Language = Callable[[], AbstractAsyncContextManager[LanguageModel | None]]
 """Lends this process's own language model for one patrol; None where there is none."""
 
 
-class Patrols(Protocol):
+class ActivityLedger(Protocol):
+    async def recent_activity(self) -> list[RecentActivity]:
+        """Of every being with activity since its last patrol.
+
+        A patrol that was undone counts, for it would only do the same again; one that was rolled back, or that only
+        applied decisions, does not. What a patrol has written itself is no activity. A recall counts if it returned
+        any living memory.
+        """
+        ...
+
+
+class AutomaticPatrol(Protocol):
     """`patrol.run.Patrol`, as far as it is needed here."""
 
-    def is_under_way(self, being_id: BeingId) -> bool: ...
+    def is_running(self, being_id: BeingId) -> bool: ...
 
     async def __call__(
-        self, scope: Scope, *, language: LanguageModel | None = None, hands_out: bool = True
+        self, scope: Scope, *, language: LanguageModel | None = None, offer_pending: bool = True
     ) -> PatrolReport: ...
 
 
 @dataclass(frozen=True, slots=True)
-class Ward:
-    """Whom to look after, and how."""
+class PatrolAccess:
+    """To an open memory."""
 
-    beings: BeingsLedger
-    patrol: Patrols
+    ledger: ActivityLedger
+    patrol: AutomaticPatrol
 
 
-class Schedule(Rounds):
-    cut_short = "a patrol was under way and is rolled back, for the process ends"
+class PatrolSchedule(PollingLoop):
+    cancelled_message = "a patrol was running and is rolled back, for the process ends"
 
     def __init__(
         self,
-        habits: Habits,
-        ward: Callable[[], Ward | None],
+        triggers: PatrolTriggers,
+        access: Callable[[], PatrolAccess | None],
         *,
         now: Callable[[], datetime],
-        pause: Callable[[], Awaitable[object]],
+        wait: Callable[[], Awaitable[object]],
         last_call: Callable[[], datetime | None] = lambda: None,
         language: Language = nullcontext,
     ) -> None:
-        """`ward` is None while the memory is not open. `now` is in this machine's time zone. `pause` lies before each
-        look, also before the first: answers come before patrols."""
+        """`access` is None while the memory is not open. `now` is in this machine's time zone. `wait` comes before each
+        poll, also before the first: calls are answered before patrols start."""
         super().__init__()
-        self._habits = habits
-        self._ward = ward
+        self._triggers = triggers
+        self._access = access
         self._now = now
-        self._wait = pause
+        self._wait_for_poll = wait
         self._last_call = last_call
         self._language = language
         self._not_before: dict[BeingId, datetime] = {}
 
-    async def look(self) -> None:
-        """Patrol for all to whom one is due, one being after the other."""
-        ward = self._ward()
-        if ward is None:
+    async def poll(self) -> None:
+        """Patrol for every being for which one is due, one after the other."""
+        access = self._access()
+        if access is None:
             return
         with self._at_work():
             try:
-                await self._tend_all(ward)
+                patrolled: set[BeingId] = set()
+                # Read again for each: an agent may have run a patrol of the next one during this one's.
+                while not self._stopping and (
+                    next_due := self._next_due(await access.ledger.recent_activity(), patrolled)
+                ):
+                    activity, trigger = next_due
+                    patrolled.add(activity.being_id)
+                    await self._patrol(access.patrol, activity, trigger)
             except Exception:
-                logger.exception("it is not known whether a patrol is due; the next look tries again")
+                logger.exception("checking for due patrols failed; retrying at the next poll")
 
-    async def _pause(self) -> None:
-        await self._wait()
+    async def _wait(self) -> None:
+        await self._wait_for_poll()
 
-    async def _tend_all(self, ward: Ward) -> None:
-        seen: set[BeingId] = set()
-        # Read anew for each: an agent may have asked for a patrol of the next one while this one's was under way.
-        while not self._ending and (found := self._next(await ward.beings.recent_activity(), seen)):
-            one, reason = found
-            seen.add(one.being_id)
-            await self._tend(ward, one, reason)
-
-    def _next(self, all_: list[RecentActivity], seen: Set[BeingId]) -> tuple[RecentActivity, Reason] | None:
+    def _next_due(
+        self, activities: Sequence[RecentActivity], patrolled: Set[BeingId]
+    ) -> tuple[RecentActivity, Trigger] | None:
         now = self._now()
-        for one in all_:
-            if one.being_id in seen or now < self._not_before.get(one.being_id, now):
+        for activity in activities:
+            if activity.being_id in patrolled or now < self._not_before.get(activity.being_id, now):
                 continue
-            if reason := due(now, one, self._habits, last_call=self._last_call()):
-                return one, reason
+            if trigger := due(now, activity, self._triggers, last_call=self._last_call()):
+                return activity, trigger
         return None
 
-    async def _tend(self, ward: Ward, one: RecentActivity, reason: Reason) -> None:
+    async def _patrol(self, patrol: AutomaticPatrol, activity: RecentActivity, trigger: Trigger) -> None:
+        being_id = activity.being_id
         try:
             async with self._language() as language:
-                if ward.patrol.is_under_way(one.being_id):
+                if patrol.is_running(being_id):
                     return
-                self._not_before[one.being_id] = self._now() + APART
-                logger.info("a patrol begins by itself (%s), %d memories are new", reason, one.stored)
-                await ward.patrol(Scope(one.being_id, CLIENT), language=language, hands_out=False)
+                self._not_before[being_id] = self._now() + MINIMUM_INTERVAL
+                logger.info("an automatic patrol begins (trigger: %s; %d new memories)", trigger, activity.stored)
+                await patrol(Scope(being_id, CLIENT), language=language, offer_pending=False)
         except Exception:
-            logger.exception("a patrol that came by itself failed; the next try is in %s", APART)
+            logger.exception("an automatic patrol failed; retrying in %s at the earliest", MINIMUM_INTERVAL)
 
 
-def habits_of(settings: Settings) -> Habits:
+def triggers_of(settings: Settings) -> PatrolTriggers:
     idle = settings.patrol_after_idle_minutes
-    return Habits(
+    return PatrolTriggers(
         after_memories=settings.patrol_after_memories,
         at_hour=settings.patrol_at_hour,
-        after_quiet=timedelta(minutes=idle) if idle else None,
+        after_idle=timedelta(minutes=idle) if idle else None,
     )
 
 
 @asynccontextmanager
-async def patrols_by_themselves(
+async def scheduled_patrols(
     settings: Settings, memory: LazyMemory, *, language: Language = nullcontext
-) -> AsyncIterator[Schedule]:
+) -> AsyncIterator[PatrolSchedule]:
     """While the memory is served. `language`: of this process, by its own key."""
 
-    def ward() -> Ward | None:
-        opened = memory.opened
-        return Ward(opened.ledger.beings, opened.use.patrol) if opened else None
+    def access() -> PatrolAccess | None:
+        return PatrolAccess(memory.opened.ledger.beings, memory.opened.use.patrol) if memory.opened else None
 
-    schedule = Schedule(
-        habits_of(settings),
-        ward,
+    schedule = PatrolSchedule(
+        triggers_of(settings),
+        access,
         now=lambda: datetime.now().astimezone(),
-        pause=lambda: asyncio.sleep(settings.patrol_check_seconds),
+        wait=lambda: asyncio.sleep(settings.patrol_check_seconds),
         last_call=lambda: memory.last_call,
         language=language,
     )
-    if not settings.patrol_by_itself:
+    if not settings.patrol_auto:
         yield schedule
         return
-    async with schedule.running("patrols by themselves"):
+    async with schedule.running("scheduled patrols"):
         yield schedule

@@ -1,4 +1,4 @@
-"""A task that looks again and again, with a pause before each look, and how its owner ends it."""
+"""A background task that polls, and how its owner stops it."""
 
 from __future__ import annotations
 
@@ -10,56 +10,56 @@ from contextlib import asynccontextmanager, contextmanager
 
 logger = logging.getLogger(__name__)
 
-QUICK_SECONDS = 2.0
-"""What a look may still take when the process is told to end; then it is cut short."""
+STOP_SECONDS = 2.0
+"""How long a poll may still take when the process stops; then it is cancelled."""
 
 
-class Rounds(ABC):
-    """`run` goes on until it is cancelled; `end` does that at a good moment."""
+class PollingLoop(ABC):
+    """`run` goes on until it is cancelled; `stop` cancels it when it is idle, or after `STOP_SECONDS`."""
 
-    cut_short: str
-    """What the log says of a look that has to end before it is through."""
+    cancelled_message: str
+    """Logged when a poll is cancelled."""
 
     def __init__(self) -> None:
-        self._ending = False
+        self._stopping = False
         self._idle = asyncio.Event()
         self._idle.set()
 
     @abstractmethod
-    async def look(self) -> None:
-        """One round; it raises nothing but its cancellation."""
+    async def poll(self) -> None:
+        """Raises nothing but its cancellation."""
 
     @abstractmethod
-    async def _pause(self) -> None: ...
+    async def _wait(self) -> None:
+        """Before each poll."""
 
-    async def at_rest(self) -> None:
-        """Returns when no look is at work."""
+    async def wait_until_idle(self) -> None:
+        """Returns when no poll is at work."""
         await self._idle.wait()
 
     async def run(self) -> None:
-        while not self._ending:
-            await self._pause()
-            await self.look()
+        while not self._stopping:
+            await self._wait()
+            await self.poll()
 
-    async def end(self, running: asyncio.Task[None]) -> None:
-        """A look that is nearly through ends; another is cut short."""
-        self._ending = True
+    async def stop(self, running: asyncio.Task[None]) -> None:
+        self._stopping = True
         try:
-            async with asyncio.timeout(QUICK_SECONDS):
-                await self.at_rest()
+            async with asyncio.timeout(STOP_SECONDS):
+                await self.wait_until_idle()
         except TimeoutError:
-            logger.info("%s", self.cut_short)
+            logger.info("%s", self.cancelled_message)
         running.cancel()
         await asyncio.wait({running})
 
     @asynccontextmanager
     async def running(self, name: str) -> AsyncIterator[None]:
-        """A task of that name runs meanwhile."""
+        """Run it in a task of that name meanwhile."""
         task = asyncio.create_task(self.run(), name=name)
         try:
             yield
         finally:
-            await self.end(task)
+            await self.stop(task)
 
     @contextmanager
     def _at_work(self) -> Iterator[None]:

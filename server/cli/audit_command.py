@@ -14,7 +14,7 @@ from madeleine.memory.errors import InvalidInput
 from madeleine.memory.model import BeingId, parse_moment
 from madeleine.server.cli.output import printable
 from madeleine.server.settings.settings import Settings
-from madeleine.server.wiring.ledgers import audit_trail
+from madeleine.server.wiring.ledgers import ledger_alone
 
 EVENTS: tuple[AuditEvent, ...] = get_args(AuditEvent)
 SHOWN_IDS = 3
@@ -33,8 +33,8 @@ async def audit_command(settings: Settings, arguments: argparse.Namespace) -> No
         raise InvalidInput("--limit must be at least 1.")
     if query.event not in (None, *EVENTS):
         raise InvalidInput(f"--event: there is no {query.event!r}. Known are {', '.join(EVENTS)}.")
-    async with audit_trail(settings) as trail:
-        entries, missing = await trail.audit(query), await trail.audit_missing()
+    async with ledger_alone(settings, create=False) as ledger:
+        entries, missing = await ledger.audit.audit(query), await ledger.audit.audit_missing()
     for entry in entries:
         print(as_json(entry) if arguments.json else as_line(entry))
     if missing:

@@ -12,120 +12,114 @@ import zlib
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO
-
-from rich.console import Console
-from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn
 
 from madeleine.memory.errors import InvalidInput
 from madeleine.memory.model import BeingId
 from madeleine.memory.scope import Scope
 from madeleine.memory.watch.exports import Exported, Unreadable, conversations
 from madeleine.memory.watch.observe import Observation, Observe
+from madeleine.server import EXIT_FAILURE
+from madeleine.server.cli.byte_progress import byte_progress
+from madeleine.server.cli.output import redaction_note
 from madeleine.server.settings.settings import Settings
-from madeleine.server.wiring.ledgers import chat_history
+from madeleine.server.wiring.clocks import utc_now
+from madeleine.server.wiring.ledgers import ledger_alone
+from madeleine.server.wiring.use_cases import redaction
 
-NAME = "madeleine import"
-CHUNK = 1024 * 1024
+CHUNK_CHARS = 1024 * 1024
 _CONVERSATIONS = re.compile(r"(?:.*/)?conversations(?:[-_]\d+)?\.json")
-"""ChatGPT cuts a large export into several."""
-
-
-@dataclass(slots=True)
-class Imported:
-    """`known` conversations had nothing new. `unreadable`: what is wrong with each of those that were left out."""
-
-    conversations: int = 0
-    messages: int = 0
-    known: int = 0
-    empty: int = 0
-    unreadable: list[str] = field(default_factory=list)
-    redacted: Counter[str] = field(default_factory=Counter)
+"""ChatGPT splits a large export into several."""
 
 
 async def import_command(settings: Settings, arguments: argparse.Namespace) -> int:
     """The exit code: 1 if some could not be read. Raises `InvalidInput` for a file that is no export."""
-    done = Imported()
-    read_all = False
-    try:
-        async with chat_history(settings) as observe:
+    async with ledger_alone(settings) as ledger:
+        observe = Observe(ledger.conversations, now=utc_now, redact=redaction(settings))
+        importer = Importer(observe, settings, remember=arguments.remember)
+        is_complete = False
+        try:
             for file in arguments.files:
-                await _import_file(Path(file), observe, done, settings, remember=arguments.remember)
-        read_all = True
-    finally:
-        # A file that cannot be read undoes nothing of what came before it.
-        if read_all or done != Imported():
-            _show(done, settings.being)
-    return 1 if done.unreadable else 0
+                await importer.import_file(Path(file))
+            is_complete = True
+        finally:
+            # An unreadable file undoes nothing of those before it.
+            if is_complete or importer.counts or importer.unreadable:
+                importer.print_report()
+    return EXIT_FAILURE if importer.unreadable else 0
 
 
-async def _import_file(path: Path, observe: Observe, done: Imported, settings: Settings, *, remember: bool) -> None:
-    columns = (TextColumn("{task.description}"), BarColumn(), DownloadColumn(), TimeRemainingColumn())
-    before = done.conversations + done.known + done.empty
-    unreadable = len(done.unreadable)
-    console = Console(stderr=True)
-    shown = Progress(*columns, console=console, transient=True, disable=not console.is_terminal)
-    with _opened(path) as texts, shown as bar:
-        for name, size, binary in texts:
-            task = bar.add_task(name, total=size)
-            found = conversations(_chunks(path, binary), max_text_chars=settings.max_text_chars)
-            while (one := await asyncio.to_thread(_next, found, path)) is not None:
-                await _take_in(one, path, observe, done, settings, remember=remember)
-                bar.update(task, completed=binary.tell())
-            bar.update(task, completed=size)
-    own = done.unreadable[unreadable:]
-    if done.conversations + done.known + done.empty == before and own:
-        del done.unreadable[unreadable:]  # said here
-        raise InvalidInput(
-            f"{path} holds no conversations of Claude or ChatGPT that can be read: {own[-1]}. "
-            "Give the .zip that they sent, or the conversations.json in it."
+class Importer:
+    """Counts `conversations` and `messages` that were new, and conversations that were `known` or `empty`."""
+
+    def __init__(self, observe: Observe, settings: Settings, *, remember: bool) -> None:
+        self._observe = observe
+        self._scope = Scope(BeingId(settings.being), "madeleine import")
+        self._max_text_chars = settings.max_text_chars
+        self._remember = remember
+        self.counts: Counter[str] = Counter()
+        self.redacted: Counter[str] = Counter()
+        self.unreadable: list[str] = []
+        """The reason for each conversation that was left out."""
+
+    async def import_file(self, path: Path) -> None:
+        """Raises `InvalidInput` if it holds no readable conversation."""
+        before = self.counts.total()
+        unreadable_before = len(self.unreadable)
+        with opened(path) as exports:
+            for name, size, binary in exports:
+                with byte_progress(size) as show:
+                    position = 0
+                    found = conversations(chunks(path, binary), max_text_chars=self._max_text_chars)
+                    while (conversation := await asyncio.to_thread(next_conversation, found, path)) is not None:
+                        await self._import_conversation(conversation, path)
+                        show(name, binary.tell() - position, f"{self.counts['messages']} messages")
+                        position = binary.tell()
+        reasons = self.unreadable[unreadable_before:]
+        if self.counts.total() == before and reasons:
+            del self.unreadable[unreadable_before:]  # reported here
+            raise InvalidInput(
+                f"{path} holds no conversations of Claude or ChatGPT that can be read: {reasons[-1]}. "
+                "Give the .zip that they sent, or the conversations.json in it."
+            )
+
+    async def _import_conversation(self, conversation: Exported | Unreadable, path: Path) -> None:
+        if isinstance(conversation, Unreadable):
+            title = f" ({conversation.title[:80]!r})" if conversation.title else ""
+            reason = f"{path.name}: conversation {conversation.place}{title}: {conversation.reason}"
+            self.unreadable.append(reason)
+            return
+        if not conversation.messages:
+            self.counts["empty"] += 1
+            return
+        observation = Observation(
+            session_id=conversation.session_id,
+            messages=conversation.messages,
+            title=conversation.title,
+            interface=conversation.interface,
+            watched=not self._remember,
         )
+        observed = await self._observe(self._scope, observation)
+        self.counts["conversations" if observed.new else "known"] += 1
+        if observed.new:
+            self.counts["messages"] += len(observed.new)
+            self.redacted.update(observed.redacted)
 
-
-async def _take_in(
-    one: Exported | Unreadable, path: Path, observe: Observe, done: Imported, settings: Settings, *, remember: bool
-) -> None:
-    if isinstance(one, Unreadable):
-        named = f"conversation {one.place}" + (f" ({one.title[:80]!r})" if one.title else "")
-        done.unreadable.append(f"{path.name}: {named}: {one.reason}")
-        return
-    if not one.messages:
-        done.empty += 1
-        return
-    seen = Observation(
-        session_id=one.session_id,
-        messages=one.messages,
-        title=one.title,
-        interface=one.interface,
-        watched=not remember,
-    )
-    observed = await observe(Scope(BeingId(settings.being), NAME), seen)
-    done.conversations += bool(observed.new)
-    done.known += not observed.new
-    done.messages += len(observed.new)
-    done.redacted.update(observed.redacted if observed.new else {})
-
-
-def _show(done: Imported, being: str) -> None:
-    rest = [
-        f"{done.known:,} were here already" if done.known else "",
-        f"{done.empty:,} are empty" if done.empty else "",
-    ]
-    others = f" ({', '.join(part for part in rest if part)})" if any(rest) else ""
-    print(f"{done.messages:,} messages of {done.conversations:,} conversations were imported for {being!r}{others}.")
-    if done.redacted:
-        print(f"Redacted: {', '.join(f'{count} {kind}' for kind, count in done.redacted.items())}.")
-    for reason in done.unreadable:
-        print(f"madeleine: left out {reason}", file=sys.stderr)
-
-
-# --- reading ----------------------------------------------------------------------------------------------------
+    def print_report(self) -> None:
+        messages, new = self.counts["messages"], self.counts["conversations"]
+        labels = {"known": "were here already", "empty": "are empty"}
+        others = ", ".join(f"{self.counts[name]:,} {label}" for name, label in labels.items() if self.counts[name])
+        skipped = f" ({others})" if others else ""
+        print(f"{messages:,} messages of {new:,} conversations were imported for {self._scope.being_id!r}{skipped}.")
+        if self.redacted:
+            print(redaction_note(self.redacted))
+        for reason in self.unreadable:
+            print(f"madeleine: left out {reason}", file=sys.stderr)
 
 
 @contextmanager
-def _opened(path: Path) -> Iterator[Iterator[tuple[str, int, IO[bytes]]]]:
+def opened(path: Path) -> Iterator[Iterator[tuple[str, int, IO[bytes]]]]:
     """(name, bytes, content) of the conversations in an export: a .zip, or a file out of one."""
     with ExitStack() as stack:
         try:
@@ -136,23 +130,26 @@ def _opened(path: Path) -> Iterator[Iterator[tuple[str, int, IO[bytes]]]]:
         if archive is None:
             yield iter([(path.name, path.stat().st_size, file)])
             return
-        inside = [one for one in archive.infolist() if _CONVERSATIONS.fullmatch(one.filename)]
-        if not inside:
+        members = [member for member in archive.infolist() if _CONVERSATIONS.fullmatch(member.filename)]
+        if not members:
             raise InvalidInput(f"{path} has no conversations.json in it. Give an export of Claude or ChatGPT.")
-        yield ((one.filename, one.file_size, stack.enter_context(_member(path, archive, one))) for one in inside)
+        yield (
+            (member.filename, member.file_size, stack.enter_context(open_member(path, archive, member)))
+            for member in members
+        )
 
 
-def _member(path: Path, archive: zipfile.ZipFile, one: zipfile.ZipInfo) -> IO[bytes]:
+def open_member(path: Path, archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> IO[bytes]:
     try:
-        return archive.open(one)
+        return archive.open(member)
     except (OSError, zipfile.BadZipFile, RuntimeError) as error:  # RuntimeError: it asks for a password
-        raise InvalidInput(f"{one.filename} in {path} cannot be read: {error}.") from error
+        raise InvalidInput(f"{member.filename} in {path} cannot be read: {error}.") from error
 
 
-def _chunks(path: Path, binary: IO[bytes]) -> Iterator[str]:
+def chunks(path: Path, binary: IO[bytes]) -> Iterator[str]:
     text = io.TextIOWrapper(binary, encoding="utf-8-sig")
     try:
-        while chunk := text.read(CHUNK):
+        while chunk := text.read(CHUNK_CHARS):
             yield chunk
     except UnicodeDecodeError as error:
         raise InvalidInput(f"{path} is not text in UTF-8 ({error.reason}). Give the file as it was sent.") from error
@@ -160,7 +157,7 @@ def _chunks(path: Path, binary: IO[bytes]) -> Iterator[str]:
         raise InvalidInput(f"{path} cannot be read to its end: {error}. What came before is imported.") from error
 
 
-def _next(found: Iterator[Exported | Unreadable], path: Path) -> Exported | Unreadable | None:
+def next_conversation(found: Iterator[Exported | Unreadable], path: Path) -> Exported | Unreadable | None:
     """In a thread: JSON of some megabytes takes a while."""
     try:
         return next(found, None)

@@ -19,9 +19,9 @@ from typing import IO, TYPE_CHECKING, Any, get_args
 from madeleine.memory.errors import ConnectionLost, InvalidInput, MadeleineError
 from madeleine.memory.model import Category
 from madeleine.server import EXIT_FAILURE
-from madeleine.server.cli.ingest_display import Display, display, summary
+from madeleine.server.cli.byte_progress import ShowProgress, byte_progress
 from madeleine.server.cli.ingest_reading import Document, Part
-from madeleine.server.cli.output import host_tool, print_json
+from madeleine.server.cli.output import host_tool, print_json, printable, redaction_note
 from madeleine.server.settings.settings import Settings
 
 if TYPE_CHECKING:
@@ -31,7 +31,9 @@ PART_CHARS = 16_000
 """Of a part: about 30 chunks, for which the model takes a second; a recall in the meantime waits no longer."""
 IN_FLIGHT = 3
 WHEN_LOST = "Run the same command again: it continues where it stopped."
-STATUSES = ("stored", "reinforced", "dropped")
+STATUSES = {"stored": "stored", "reinforced": "known already and reinforced", "dropped": "not worth keeping"}
+REPEATED = {"already": "ingested before"}
+"""Chunks that an earlier run has ingested."""
 
 
 class PartRefused(MadeleineError):
@@ -40,7 +42,7 @@ class PartRefused(MadeleineError):
 
 @dataclass(slots=True)
 class FileReport:
-    """What became of one file, in chunks. `already`: ingested by an earlier run. `without_text`: empty messages."""
+    """What became of one file, in chunks. `without_text`: empty messages."""
 
     file: str
     counts: Counter[str] = field(default_factory=Counter)
@@ -59,10 +61,21 @@ class FileReport:
         self.notice = answer.get("notice", self.notice)
 
     def as_json(self) -> dict[str, Any]:
-        counts = {name: self.counts[name] for name in (*STATUSES, "already")}
+        counts = {name: self.counts[name] for name in STATUSES | REPEATED}
         optional = {"redacted": dict(self.redacted), "notice": self.notice, "without_text": self.without_text}
         present = {name: value for name, value in optional.items() if value}
         return {"file": self.file, "parts": self.parts} | counts | present
+
+    def counted(self) -> str:
+        labels = (STATUSES | REPEATED).items()
+        return ", ".join(f"{self.counts[name]} {label}" for name, label in labels if self.counts[name]) or "nothing"
+
+    def summary(self) -> str:
+        lines = [f"{printable(self.file)}: {self.counted()}."]
+        lines += [f"  Lines without a text: {self.without_text}."] if self.without_text else []
+        lines += [f"  {redaction_note(self.redacted)}"] if self.redacted else []
+        lines += [f"  {printable(self.notice)}"] if self.notice else []
+        return "\n".join(lines)
 
 
 async def ingest_command(settings: Settings, arguments: argparse.Namespace) -> int:
@@ -76,7 +89,7 @@ async def ingest_command(settings: Settings, arguments: argparse.Namespace) -> i
     key_prefix = json.dumps([arguments.session, arguments.category])
     reports: list[FileReport] = []
     try:
-        with opened(arguments.files) as files, display(sum(size or 0 for _, _, size in files)) as show:
+        with opened(arguments.files) as files, byte_progress(sum(size or 0 for _, _, size in files)) as show:
             async with host_tool(settings, "ingest", command="madeleine ingest", when_lost=WHEN_LOST) as call:
                 most_chars = min(await max_text_chars(call), PART_CHARS)
                 for name, file, _ in files:
@@ -102,16 +115,15 @@ def innermost(error: Exception) -> Exception:
 
 
 def print_reports(reports: list[FileReport], arguments: argparse.Namespace) -> None:
-    contents = [report.as_json() for report in reports]
     if arguments.json:
-        print_json(contents)
+        print_json([report.as_json() for report in reports])
     else:
-        for content in contents:
-            print(summary(content))
+        for report in reports:
+            print(report.summary())
 
 
 async def ingest_document(
-    call: HostClient, document: Document, report: FileReport, show: Display, defaults: Mapping[str, str | None]
+    call: HostClient, document: Document, report: FileReport, show: ShowProgress, defaults: Mapping[str, str | None]
 ) -> None:
     """`defaults`: arguments of the tool for parts that have none of their own. Raises `PartRefused`, `ConnectionLost`,
     in a group."""
@@ -124,7 +136,7 @@ async def ingest_document(
                 report.add(await ingest_part(call, part, defaults))
             else:
                 report.without_text += 1
-            show(report.file, part.size, report.counts)
+            show(report.file, part.size, report.counted())
         finally:
             slots.release()
 

@@ -12,7 +12,7 @@ from madeleine.memory.scope import Scope
 from madeleine.server.cli.output import read_text, redaction_note
 from madeleine.server.settings.settings import Settings
 from madeleine.server.wiring.clocks import utc_now
-from madeleine.server.wiring.ledgers import notes_inbox
+from madeleine.server.wiring.ledgers import ledger_alone
 from madeleine.server.wiring.use_cases import redaction
 
 
@@ -22,9 +22,9 @@ async def note_command(settings: Settings, arguments: argparse.Namespace) -> Non
     lines = [line for line in text.split("\n") if line.strip()]
     redacted: Counter[str] = Counter()
     scope = Scope(BeingId(settings.being), "madeleine note")
-    async with notes_inbox(settings) as inbox:
+    async with ledger_alone(settings) as ledger:
         for line in lines:
-            note = await add_note(inbox, scope, line, now=utc_now(), redact=redaction(settings))
+            note = await add_note(ledger.profile, scope, line, now=utc_now(), redact=redaction(settings))
             redacted.update(note.redacted)
     print(f"{len(lines)} notes wait for the next patrol of {settings.being!r}.")
     if redacted:

@@ -16,7 +16,7 @@ from madeleine.server.attach.connector import query_host, stop_host
 from madeleine.server.attach.handshake import HostRefused, HostRequest, NoHost
 from madeleine.server.attach.lock import hold
 from madeleine.server.background.memory_thread import memory_thread
-from madeleine.server.background.patrol_schedule import patrols_by_themselves
+from madeleine.server.background.patrol_schedule import scheduled_patrols
 from madeleine.server.host.host import Host
 from madeleine.server.host.listening import listening
 from madeleine.server.http.listen import bound
@@ -43,10 +43,12 @@ async def serve_over_http(settings: Settings, *, sse: bool) -> None:
         _become_host(settings) as (listener, address),
         LanguageModels(settings) as models,
         LazyMemory(settings) as memory,
-        patrols_by_themselves(settings, memory, language=models.for_background),
+        scheduled_patrols(settings, memory, language=models.for_background),
         memory_thread(settings, memory, models),
     ):
-        host = Host(settings, memory.use_cases, models, token=address.token, watchers=memory.watchers, stays=True)
+        host = Host(
+            settings, memory.use_cases, models, token=address.token, patrol_events=memory.patrol_events, stays=True
+        )
 
         def announce(url: str) -> None:
             host.http = url

@@ -12,7 +12,7 @@ import anyio
 
 from madeleine.memory.model import BeingId
 from madeleine.server.background.memory_thread import memory_thread
-from madeleine.server.background.patrol_schedule import patrols_by_themselves
+from madeleine.server.background.patrol_schedule import scheduled_patrols
 from madeleine.server.mcp.caller import Caller, always
 from madeleine.server.mcp.lines import stdio_transport
 from madeleine.server.mcp.server import build_server, toolset_of
@@ -22,16 +22,15 @@ from madeleine.server.wiring.lazy_memory import LazyMemory
 
 
 async def serve_stdio(settings: Settings) -> None:
-    """Until the client closes either pipe, or SIGTERM or SIGINT. What was begun is finished, the index is flushed.
-
-    Raises `InvalidInput` for tools that nobody knows."""
+    """Serve until the client closes either pipe, or SIGTERM or SIGINT. Calls under way are finished, the index is
+    flushed. Raises `InvalidInput` for unknown tools."""
     toolset = toolset_of(settings)
     end = anyio.Event()
     with stop_signals(end.set):
         async with (
             LanguageModels(settings) as models,
             LazyMemory(settings) as memory,
-            patrols_by_themselves(settings, memory, language=models.for_background),
+            scheduled_patrols(settings, memory, language=models.for_background),
             memory_thread(settings, memory, models),
             stdio_transport(end) as (read, write),
         ):
@@ -46,13 +45,13 @@ async def serve_stdio(settings: Settings) -> None:
 
 @contextmanager
 def stop_signals(end: Callable[[], None]) -> Iterator[None]:
-    """SIGTERM and SIGINT call `end`; on Windows, whose event loop takes no signals, they stay as they are."""
+    """Call `end` on SIGTERM and SIGINT; not on Windows, whose event loop takes no signals."""
     loop = asyncio.get_running_loop()
-    watched = () if sys.platform == "win32" else (signal.SIGTERM, signal.SIGINT)
-    for one in watched:
-        loop.add_signal_handler(one, end)
+    signals = () if sys.platform == "win32" else (signal.SIGTERM, signal.SIGINT)
+    for number in signals:
+        loop.add_signal_handler(number, end)
     try:
         yield
     finally:
-        for one in watched:
-            loop.remove_signal_handler(one)
+        for number in signals:
+            loop.remove_signal_handler(number)

@@ -21,8 +21,8 @@ from madeleine.memory.recall.recall import RecallConfig
 from madeleine.memory.rules.dynamics.importance import THRESHOLD
 from madeleine.memory.rules.ranking.profiles import AssociativeWeights, RankingProfile
 from madeleine.memory.watch.thread import ThreadConfig
-from madeleine.patrol.round import PatrolConfig
-from madeleine.patrol.when import Habits
+from madeleine.patrol.context import PatrolConfig
+from madeleine.patrol.triggers import PatrolTriggers
 from madeleine.server.settings.environment import (
     FILE,
     MAX_TEXT_CHARS,
@@ -36,7 +36,7 @@ from madeleine.server.settings.fields import AnyCase, Names, Seconds, Share, Tok
 from madeleine.server.settings.http import HttpSettings
 from madeleine.server.settings.language_model import LlmSettings
 
-_RECALL, _PATROL, _SCHEDULE = RecallConfig(), PatrolConfig(), Habits()
+_RECALL, _PATROL, _SCHEDULE = RecallConfig(), PatrolConfig(), PatrolTriggers()
 _THREAD, _CONTEXT = ThreadConfig(), ContextFlags()
 
 
@@ -87,7 +87,7 @@ class Settings(HttpSettings, LlmSettings):
     """Let a language model reword a query that found too little."""
     recall_reformulation_seconds: Annotated[float, Field(gt=0, le=120)] = _RECALL.reformulation.seconds
 
-    patrol_by_itself: bool = True
+    patrol_auto: bool = True
     patrol_after_memories: Annotated[int, Field(ge=0, le=10**9)] = _SCHEDULE.after_memories
     """New memories since the last patrol; 0: never for their number."""
     patrol_at_hour: Annotated[Annotated[int, Field(ge=0, le=23)] | None, BeforeValidator(_hour_or_off)] = (

@@ -18,7 +18,7 @@ ABOUT = "owner.json"
 
 
 @contextmanager
-def own(data_dir: Path) -> Iterator[None]:
+def own_directory(data_dir: Path) -> Iterator[None]:
     """Hold the directory's lock; the operating system frees it when the process ends, however it ends.
 
     Raises `StorageBusy` if another process holds it, `StorageError` if the directory cannot be used.

@@ -1,4 +1,4 @@
-"""The memory behind the first answers."""
+"""Opens the memory in the background, behind the first answers."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from madeleine.memory.errors import MadeleineError
-from madeleine.server.background.patrol_watchers import Watchers
+from madeleine.server.background.patrol_events import EventBroadcast
 from madeleine.server.mcp.lines import FINISH_SECONDS
 from madeleine.server.settings.settings import Settings
 from madeleine.storage.allocator import use_few_arenas
@@ -24,13 +24,13 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-BEHIND_SECONDS = 0.3
-"""After the start, if nobody needs it before: time for a client to be greeted and told of the tools."""
+DELAY_SECONDS = 0.3
+"""From the start to opening, unless a call comes first: time to answer a client's handshake and list the tools."""
 
 
 class LazyMemory:
-    """Opens the data directory behind the first answers. A failure is told to the call that meets it, and the next call
-    tries again: somebody may have closed the other process, or made room on the disk."""
+    """A failure to open is raised in the call that needs the memory; the next call tries again, for the cause may be
+    gone: another process that owned it, or a full disk."""
 
     def __init__(self, settings: Settings, open_memory: OpenMemoryOf | None = None) -> None:
         """`open_memory`: `server.wiring.open_memory.open_memory` by default."""
@@ -38,28 +38,28 @@ class LazyMemory:
         self._open_memory = open_memory
         self._stack = AsyncExitStack()
         self._opening: asyncio.Task[OpenMemory] | None = None
-        self._soon: asyncio.TimerHandle | None = None
-        self.watchers = Watchers()
+        self._timer: asyncio.TimerHandle | None = None
+        self.patrol_events = EventBroadcast()
         self.last_call: datetime | None = None
-        """When the use cases were last asked for; UTC."""
+        """When the use cases were last needed; UTC."""
 
     async def __aenter__(self) -> LazyMemory:
         use_few_arenas()  # before there are threads
-        self._soon = asyncio.get_running_loop().call_later(BEHIND_SECONDS, self._begin)
+        self._timer = asyncio.get_running_loop().call_later(DELAY_SECONDS, self._begin)
         return self
 
     async def __aexit__(self, *exception: object) -> None:
-        if self._soon:
-            self._soon.cancel()
+        if self._timer:
+            self._timer.cancel()
         if self._opening:
-            # What takes longer, as an index that is built anew, goes on at the next start.
+            # Longer work, as a rebuild of the index, continues at the next start.
             await asyncio.wait([self._opening], timeout=FINISH_SECONDS)
             self._opening.cancel()
             await asyncio.wait([self._opening])
         await self._stack.aclose()
 
     def _begin(self) -> asyncio.Task[OpenMemory]:
-        """The task that opens it; a new one if there was none, or it failed."""
+        """The task that opens it; a new one if there is none, or it failed."""
         if self._opening is None or (self._opening.done() and self._opening.exception() is not None):
             self._opening = asyncio.create_task(self._open(), name="open memory")
             self._opening.add_done_callback(_log_failure)
@@ -68,7 +68,9 @@ class LazyMemory:
     async def _open(self) -> OpenMemory:
         open_memory = self._open_memory
         if open_memory is None:  # to import it takes half a second
-            open_memory = partial(await asyncio.to_thread(_import_open_memory), news=self.watchers.tell)
+            open_memory = partial(
+                await asyncio.to_thread(_import_open_memory), on_patrol_event=self.patrol_events.publish
+            )
         return await self._stack.enter_async_context(open_memory(self._settings))
 
     @property
@@ -91,5 +93,5 @@ def _import_open_memory() -> Callable[..., AbstractAsyncContextManager[OpenMemor
 
 def _log_failure(task: asyncio.Task[OpenMemory]) -> None:
     if not task.cancelled() and (error := task.exception()):
-        foreseen = isinstance(error, MadeleineError)
-        logger.error("the memory could not be opened: %s", error, exc_info=None if foreseen else error)
+        is_expected = isinstance(error, MadeleineError)
+        logger.error("opening the memory failed: %s", error, exc_info=None if is_expected else error)

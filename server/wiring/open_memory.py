@@ -1,4 +1,4 @@
-"""The only place that joins adapters to ports: opens a data directory and hands out the use cases."""
+"""Opens a data directory: its lock, ledger, models and index, and the use cases over them."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ from madeleine.memory.ingest.scrubbing import Scrubber
 from madeleine.memory.model import ModelName
 from madeleine.memory.ports import Embedder, Index
 from madeleine.memory.watch.thread import MemoryThread
-from madeleine.patrol.run import News
-from madeleine.server.background.index_upkeep import Background
+from madeleine.patrol.run import PatrolEvent
+from madeleine.server.background.index_upkeep import IndexUpkeep
 from madeleine.server.settings.settings import Settings
-from madeleine.server.wiring.directory_lock import own
+from madeleine.server.wiring.directory_lock import own_directory
 from madeleine.server.wiring.ledgers import LEDGER
 from madeleine.server.wiring.recall_config import reranker_of
-from madeleine.server.wiring.use_cases import Parts, build
+from madeleine.server.wiring.use_cases import build_use_cases
 from madeleine.storage.sql.ledger import Ledger, open_ledger
 from madeleine.tools.tool import UseCases
 
@@ -34,16 +34,16 @@ logger = logging.getLogger(__name__)
 INDEX = "index"
 MODELS = "models"
 INDEX_BUILT = "index_built"
-"""The ledger's word for where the index is that was filled to the end; one that was not is built again."""
+"""The ledger's setting for the place of the completed index; an incomplete one is rebuilt."""
 COLLECTION = "collection"
-"""The ledger's word for its collection on a Qdrant server."""
+"""The ledger's setting for its collection on a Qdrant server."""
 
 
 class TextModel(Embedder, Protocol):
-    """One model for meaning and for token counts, loaded when it is first needed."""
+    """Embeds texts and counts their tokens; loaded at its first use."""
 
     async def dimension(self) -> int:
-        """Of its vectors, without loading it. Raises `InvalidInput` for a model that nobody knows."""
+        """Of its vectors, without loading it. Raises `InvalidInput` for an unknown model."""
         ...
 
     async def warm_up(self) -> None: ...
@@ -53,8 +53,6 @@ class TextModel(Embedder, Protocol):
 
 @dataclass(frozen=True, slots=True)
 class OpenMemory:
-    """A data directory at work."""
-
     use: UseCases
     ledger: Ledger
     index: Index
@@ -71,16 +69,14 @@ async def open_memory(
     progress: Progress | None = None,
     embedder: TextModel | None = None,
     background: bool = True,
-    news: Callable[[News], None] | None = None,
+    on_patrol_event: Callable[[PatrolEvent], None] | None = None,
 ) -> AsyncIterator[OpenMemory]:
-    """Own the data directory, open the ledger, heal the index, start the work in the background. `news` is told of
-    every patrol.
+    """Lock the data directory, open the ledger, repair the index, start the background work.
 
-    Raises `StorageBusy`, `StorageError`, `InvalidInput` for a model that nobody knows. What was opened is closed again
-    in any case.
+    Raises `StorageBusy`, `StorageError`, `InvalidInput` for an unknown model. Whatever was opened is closed at the end.
     """
     async with AsyncExitStack() as stack:
-        stack.enter_context(own(settings.data_dir))
+        stack.enter_context(own_directory(settings.data_dir))
         ledger = await stack.enter_async_context(open_ledger(settings.data_dir / LEDGER))
         embedder = embedder or DenseEmbedder(settings.embedding_model, settings.data_dir / MODELS)
         stack.push_async_callback(embedder.close)
@@ -89,29 +85,27 @@ async def open_memory(
         if reranker := reranker_of(settings, settings.data_dir / MODELS):
             stack.push_async_callback(reranker.close)
         scrubber = Scrubber(ledger.erasure, keeper, index)
-        work = Background(keeper, index, embedder.warm_up, scrubber)
+        work = IndexUpkeep(keeper, index, embedder.warm_up, scrubber)
         if background:
             await stack.enter_async_context(_running(work))
 
-        use, thread = build(
-            Parts(
-                settings=settings,
-                ledger=ledger,
-                index=index,
-                embedder=embedder,
-                reranker=reranker,
-                keeper=keeper,
-                scrubber=scrubber,
-                wake=work.wake,
-                news=news,
-            )
+        use, thread = build_use_cases(
+            settings,
+            ledger,
+            index,
+            embedder,
+            reranker=reranker,
+            keeper=keeper,
+            scrubber=scrubber,
+            on_write=work.wake,
+            on_patrol_event=on_patrol_event,
         )
         await use.patrol.recover()
         yield OpenMemory(use, ledger, index, embedder, keeper, thread)
 
 
 @asynccontextmanager
-async def _running(work: Background) -> AsyncIterator[None]:
+async def _running(work: IndexUpkeep) -> AsyncIterator[None]:
     task = asyncio.create_task(work.run(), name="background")
     try:
         yield
@@ -129,8 +123,8 @@ async def open_index(
     rebuild: bool,
     progress: Progress | None,
 ) -> tuple[Index, IndexKeeper]:
-    """The index, equal to the ledger: caught up from its marks, or built anew when it is torn, of another model, in
-    another place than before, not finished, or does not hold as many memories as the ledger."""
+    """The index, equal to the ledger: caught up from its pending marks, or rebuilt if it is damaged, incomplete, of
+    another model, in another place than before, or differs from the ledger in the number of memories."""
     place = await _index_place(settings, ledger, await embedder.dimension(), embedder.model)
     if not rebuild and await ledger.index_source.setting(INDEX_BUILT) == place.name:
         try:
@@ -142,7 +136,7 @@ async def open_index(
                 await keeper.require_complete()
                 return index, keeper
         except IndexNeedsRebuild as error:
-            logger.warning("the index is built anew from the ledger: %s", error)
+            logger.warning("rebuilding the index from the ledger: %s", error)
     await ledger.index_source.set_setting(INDEX_BUILT, None)
     async with _closed_on_error(await place.create_anew()) as index:
         keeper = IndexKeeper(ledger.index_source, index, embedder)
@@ -154,8 +148,6 @@ async def open_index(
 
 @dataclass(frozen=True, slots=True)
 class _IndexPlace:
-    """Where the index is, and how to get at it there."""
-
     name: str
     open: Callable[[], Awaitable[Index]]
     create_anew: Callable[[], Awaitable[Index]]
@@ -172,7 +164,7 @@ async def _index_place(settings: Settings, ledger: Ledger, dim: int, model: Mode
         return _IndexPlace("edge", partial(EdgeIndex.open, *where), partial(EdgeIndex.create_anew, *where))
     from madeleine.storage.qdrant.server import ServerIndex
 
-    # Of its own for each ledger: what is built anew is dropped before, and must be nobody else's.
+    # One for each ledger: a rebuild drops it first.
     collection = await ledger.index_source.setting(COLLECTION)
     if collection is None:
         collection = f"madeleine-{uuid.uuid4().hex}"

@@ -1,10 +1,9 @@
-"""The use cases, each given what it needs of an open data directory."""
+"""Builds the use cases over an open data directory: the only place that joins adapters to ports."""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from datetime import timedelta
 
 from madeleine.inference.stems import stem
@@ -33,8 +32,8 @@ from madeleine.memory.watch.observe import Observe
 from madeleine.memory.watch.remember import Remember
 from madeleine.memory.watch.similar import SimilarMemories
 from madeleine.memory.watch.thread import MemoryThread, ThreadConfig
-from madeleine.patrol.round import PatrolConfig
-from madeleine.patrol.run import News, Patrol
+from madeleine.patrol.context import PatrolConfig, PatrolServices
+from madeleine.patrol.run import Patrol, PatrolEvent
 from madeleine.server.settings.settings import Settings
 from madeleine.server.wiring.clocks import local_day, today, utc_now
 from madeleine.server.wiring.recall_config import recall_config
@@ -42,42 +41,46 @@ from madeleine.storage.sql.ledger import Ledger
 from madeleine.tools.tool import UseCases
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Parts:
-    """What is open. `wake` tells the background that the index has something to catch up with."""
+def build_use_cases(
+    settings: Settings,
+    ledger: Ledger,
+    index: Index,
+    embedder: Embedder,
+    *,
+    reranker: Reranker | None,
+    keeper: IndexKeeper,
+    scrubber: Scrubber,
+    on_write: Callable[[], None],
+    on_patrol_event: Callable[[PatrolEvent], None] | None,
+) -> tuple[UseCases, MemoryThread]:
+    """`on_write` is called when the index has to catch up with the ledger."""
+    redact = redaction(settings)
 
-    settings: Settings
-    ledger: Ledger
-    index: Index
-    embedder: Embedder
-    reranker: Reranker | None
-    keeper: IndexKeeper
-    scrubber: Scrubber
-    wake: Callable[[], None]
-    news: Callable[[News], None] | None
-
-
-def build(parts: Parts) -> tuple[UseCases, MemoryThread]:
-    settings, ledger, index, embedder = parts.settings, parts.ledger, parts.index, parts.embedder
-    keeper, scrubber, redact = parts.keeper, parts.scrubber, redaction(parts.settings)
-
-    async def caught_up() -> None:
-        parts.wake()  # should it fail now, the background tries again
+    async def catch_up() -> None:
+        on_write()  # should it fail now, the background tries again
         await keeper.catch_up()
 
-    async def taken_out(ids: Sequence[MemoryId]) -> None:
-        scrubber.ask()  # should it fail now, that takes them out
+    async def remove_from_index(ids: Sequence[MemoryId]) -> None:
+        scrubber.ask()  # should it fail now, that removes them
         await keeper.remove_memories(ids)
 
-    turn = asyncio.Lock()
-    store = StoreScenes(ledger.memories, index, embedder, now=utc_now, wrote=parts.wake, redact=redact, turn=turn)
+    write_lock = asyncio.Lock()
+    store = StoreScenes(ledger.memories, index, embedder, now=utc_now, wrote=on_write, redact=redact, turn=write_lock)
     similar = SimilarMemories(ledger.recall, index, embedder)
     remember = Remember(store, ledger.memories, similar, day_of=local_day)
-    thread = MemoryThread(
-        ledger.conversations, ledger.costs, similar, remember, now=utc_now, config=thread_config(settings)
+    thread_config = ThreadConfig(
+        settle=timedelta(seconds=settings.thread_settle_seconds),
+        token_budget=settings.thread_token_budget,
+        records=settings.thread_records,
     )
-    update = UpdateMemory(ledger.revisions, index, embedder, turn, now=utc_now, wrote=parts.wake, redact=redact)
-    forget = Forget(ledger.erasure, keeper, scrubber, turn, now=utc_now)
+    patrol_config = PatrolConfig(
+        token_budget=settings.patrol_token_budget,
+        step_seconds=settings.patrol_step_seconds,
+        compression_threshold=settings.compression_threshold,
+    )
+    thread = MemoryThread(ledger.conversations, ledger.costs, similar, remember, now=utc_now, config=thread_config)
+    update = UpdateMemory(ledger.revisions, index, embedder, write_lock, now=utc_now, wrote=on_write, redact=redact)
+    forget = Forget(ledger.erasure, keeper, scrubber, write_lock, now=utc_now)
     by_message = MessageSearch(ledger.search, stem)
     recall = Recall(
         ledger.recall,
@@ -86,7 +89,7 @@ def build(parts: Parts) -> tuple[UseCases, MemoryThread]:
         ledger.activations,
         now=utc_now,
         config=recall_config(settings),
-        reranker=parts.reranker,
+        reranker=reranker,
         costs=ledger.costs,
         redact=redact,
     )
@@ -108,18 +111,20 @@ def build(parts: Parts) -> tuple[UseCases, MemoryThread]:
         search=Search(ledger.search, ledger.activations, by_message=by_message, now=utc_now),
         browse=BrowseMemories(ledger.browsing, ledger.activations, now=utc_now),
         patrol=Patrol(
-            ledger.patrols,
-            index,
-            embedder,
+            PatrolServices(
+                ledger=ledger.patrols,
+                words=index,
+                embedder=embedder,
+                now=utc_now,
+                today=today,
+                redact=redact,
+                config=patrol_config,
+                write_lock=write_lock,
+            ),
             ledger.activations,
-            now=utc_now,
-            wrote=caught_up,
-            removed=taken_out,
-            redact=redact,
-            config=patrol_config(settings),
-            news=parts.news,
-            turn=turn,
-            today=today,
+            update_index=catch_up,
+            on_removed=remove_from_index,
+            on_event=on_patrol_event,
         ),
         audit=Audit(ledger.activations, now=utc_now),
         observe=Observe(
@@ -137,7 +142,7 @@ def build(parts: Parts) -> tuple[UseCases, MemoryThread]:
             ledger.activations,
             now=utc_now,
             today=today,
-            flags=context_flags(settings),
+            flags=ContextFlags(**settings.model_dump(include=set(ContextFlags.__dataclass_fields__))),
             token_limit=settings.context_token_limit,
         ),
         profile=EditProfile(ledger.profile, store, update, forget, now=utc_now, redact=redact),
@@ -147,23 +152,3 @@ def build(parts: Parts) -> tuple[UseCases, MemoryThread]:
 
 def redaction(settings: Settings) -> Redact:
     return redact_secrets if settings.redact else without_redaction
-
-
-def patrol_config(settings: Settings) -> PatrolConfig:
-    return PatrolConfig(
-        token_budget=settings.patrol_token_budget,
-        step_seconds=settings.patrol_step_seconds,
-        compression_threshold=settings.compression_threshold,
-    )
-
-
-def thread_config(settings: Settings) -> ThreadConfig:
-    return ThreadConfig(
-        settle=timedelta(seconds=settings.thread_settle_seconds),
-        token_budget=settings.thread_token_budget,
-        records=settings.thread_records,
-    )
-
-
-def context_flags(settings: Settings) -> ContextFlags:
-    return ContextFlags(**settings.model_dump(include=set(ContextFlags.__dataclass_fields__)))

@@ -13,7 +13,7 @@ from madeleine.memory.recall.ports import ActivationLog, BrowseLedger, RecallLed
 from madeleine.memory.watch.ports import ChatLedger, CostLedger, WatchLedger
 from madeleine.memory.watch.remember import RememberLedger
 from madeleine.patrol.ports import PatrolLedger
-from madeleine.server.background.ports import BeingsLedger
+from madeleine.server.background.patrol_schedule import ActivityLedger
 
 
 class MemoryPorts(StoreLedger, RememberLedger, Protocol): ...
@@ -67,7 +67,7 @@ class AnyLedger(StoringLedger, Protocol):
     @property
     def context(self) -> ContextLedger: ...
     @property
-    def beings(self) -> BeingsLedger: ...
+    def beings(self) -> ActivityLedger: ...
     @property
     def costs(self) -> CostLedger: ...
     @property

@@ -22,7 +22,7 @@ from madeleine.memory.patrol_records import (
 )
 from madeleine.memory.rules.dynamics.decay import flagged
 from madeleine.memory.scope import Scope
-from madeleine.patrol.night import state_of
+from madeleine.patrol.unit_of_work import state_of
 from tests.contracts.any_ledger import AnyLedger
 from tests.contracts.forgetting_contract import LATER, change, stored
 from tests.contracts.ledger_values import (
@@ -161,8 +161,8 @@ class PatrolContract:
         await ledger.patrols.store_requests(BOB, [offer("theirs", stays, gone)], at=MOMENT)
         await ledger.erasure.forget(ADA, [gone.id], at=LATER)
         asked_for = [one.id for one in offers]
-        assert [one.id for one in await ledger.patrols.patrol_reads(ADA).offers(asked_for)] == ["other"]
-        assert len(await ledger.patrols.patrol_reads(BOB).offers([DecisionRequestId("theirs")])) == 1
+        assert [one.id for one in await ledger.patrols.patrol_reads(ADA).requests(asked_for)] == ["other"]
+        assert len(await ledger.patrols.patrol_reads(BOB).requests([DecisionRequestId("theirs")])) == 1
 
     # --- summaries
 

@@ -45,7 +45,7 @@ def environment(data_dir: Path, being: str = "ada", **more: str) -> dict[str, st
         "MADELEINE_DATA_DIR": str(data_dir),
         "MADELEINE_BEING": being,
         "MADELEINE_LOG_LEVEL": "warning",
-        "MADELEINE_PATROL_BY_ITSELF": "false",
+        "MADELEINE_PATROL_AUTO": "false",
         "MADELEINE_THREAD": "off",
     }
     return {"PATH": os.environ.get("PATH", ""), "HOME": os.environ.get("HOME", "")} | settings | more

@@ -18,7 +18,7 @@ from madeleine.memory.errors import InvalidInput
 from madeleine.server.cli.arguments import parser
 from madeleine.server.cli.profile_command import profile_command
 from madeleine.server.settings.settings import Settings
-from madeleine.server.wiring.ledgers import audit_trail
+from madeleine.server.wiring.ledgers import ledger_alone
 from tests.e2e.hosting import hosts_of
 from tests.e2e.http.http_serving import serving
 from tests.e2e.serving import COMMAND, ERAS, ROOT, Era, ask, connected, environment, refused
@@ -244,8 +244,8 @@ async def test_what_is_shown_is_audited_with_its_ids(tmp_path: Path) -> None:
         await read(client, "memory://ada/profile")
         [style] = (await ask(client, "profile", kind="preferences"))["entries"]
         await ask(client, "profile", action="disable", kind="preferences", name=style["name"])
-    async with audit_trail(Settings(data_dir=tmp_path)) as trail:
-        entries = await trail.audit(AuditQuery(event="recall"))
+    async with ledger_alone(Settings(data_dir=tmp_path)) as ledger:
+        entries = await ledger.audit.audit(AuditQuery(event="recall"))
     shown = {entry.tool: entry.ids for entry in entries}
     # Once, of many calls: the others wrote.
     assert [entry.ids for entry in entries if entry.tool == "profile"] == [(style["id"], style["memory_id"])]

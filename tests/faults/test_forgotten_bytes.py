@@ -193,7 +193,7 @@ async def test_what_patrols_have_made_of_it_is_gone_too(tmp_path: Path) -> None:
 
         first = await use.patrol(ADA, language=merging("day 0"))
         await use.store(ADA, [NewScene(scene=Scene(action="Zoé buried the spade under the old tree, day 9"))])
-        second = await use.patrol(ADA, language=merging("day 9"), hands_out=False)
+        second = await use.patrol(ADA, language=merging("day 9"), offer_pending=False)
         await use.store(ADA, [NewScene(scene=Scene(action="Zoé dug under the old tree, day 10"))])
         last = await use.patrol(ADA)
         assert {offer.kind for offer in last.pending} >= {"consolidate", "diary"}

@@ -22,8 +22,8 @@ from madeleine.memory.errors import CannotUndo, LanguageModelUnavailable, Storag
 from madeleine.memory.language import Prompt
 from madeleine.memory.model import MemoryId, RunId
 from madeleine.memory.scope import Scope
-from madeleine.patrol.deciding.decision import Decision
-from madeleine.patrol.deciding.offer import Offer
+from madeleine.patrol.deciding.answers import Decision
+from madeleine.patrol.deciding.requests import DecisionRequest
 from madeleine.patrol.report import STEPS, PatrolReport
 from tests.doubles import ADA, BOB, Clock
 from tests.household import Household, Mind, everything, household, new_store, shown, told
@@ -112,7 +112,7 @@ def hostile(chance: Random, purpose: str) -> Any:
             return {"roots": [{"number": n, "root": "Private"} for n in some]}
 
 
-def decision_on(chance: Random, offer: Offer, strangers: Sequence[MemoryId]) -> Decision:
+def decision_on(chance: Random, offer: DecisionRequest, strangers: Sequence[MemoryId]) -> Decision:
     """Of the calling agent: mostly within the offer."""
     ids: list[str] = [memory.id for memory in offer.memories]
     chance.shuffle(ids)
@@ -151,7 +151,7 @@ class Life(RuleBasedStateMachine):
         self.noted: list[tuple[str, str]] = []
         self.gone: list[str] = []
         """Words of texts that were forgotten; each text has one of its own."""
-        self.offers: list[Offer] = []
+        self.offers: list[DecisionRequest] = []
         self.runs: list[tuple[Scope, RunId]] = []
         self.path = new_store(self.templates, Path(self.directory.name) / "memory.db")
         self.reader = sqlite3.connect(self.path, isolation_level=None)
@@ -294,7 +294,7 @@ class Life(RuleBasedStateMachine):
 
     def time_passes(self, scope: Scope, chance: Random) -> None:
         for _ in range(chance.randint(1, 4)):
-            report = self.do(self.home.night(scope=scope, steps=["age", "flag"], hands_out=False))
+            report = self.do(self.home.night(scope=scope, steps=["age", "flag"], offer_pending=False))
             self.runs.append((scope, report.run_id))
 
     def decide(self, scope: Scope, chance: Random) -> None:

@@ -18,7 +18,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Annotated, Literal, get_args
+from typing import Annotated, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,7 +28,6 @@ from madeleine.memory.candidates import CandidatePool, RankingState
 from madeleine.memory.rules.ranking.matching import word_coverage
 
 RankingProfile = Literal["blended", "rrf", "linear", "associative"]
-RANKING_PROFILES: tuple[RankingProfile, ...] = get_args(RankingProfile)
 
 HALF_REINFORCED = 3
 """Times told again that count half of what any number of times can."""

@@ -199,7 +199,7 @@ class SqlPatrolReads:
     async def thoughts(self) -> Thoughts:
         return await diary.thoughts(self._reads, self._scope)
 
-    async def offers(self, ids: Sequence[DecisionRequestId]) -> list[StoredDecisionRequest]:
+    async def requests(self, ids: Sequence[DecisionRequestId]) -> list[StoredDecisionRequest]:
         return await offers.by_ids(self._reads, self._scope, ids)
 
     async def open_requests(self) -> list[StoredDecisionRequest]:

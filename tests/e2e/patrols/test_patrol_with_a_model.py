@@ -24,13 +24,13 @@ def lines(asked: Asked) -> list[dict[str, Any]]:
 def sensible(asked: Asked) -> Answering:
     numbers = [line["n"] for line in lines(asked)]
     match asked.shape:
-        case "ClassificationShape":
+        case "ClassificationSchema":
             return said({"roots": [{"number": number, "root": "Business"} for number in numbers]})
-        case "ConsolidationShape":
+        case "ConsolidationSchema":
             return said({"merges": [{"survivor": numbers[0], "absorbed": numbers[1:2]}], "make_dead": []})
-        case "SplitShape":
+        case "SplitSchema":
             return said({"parts": [{"name": "Late ramen", "memories": numbers[-3:]}]})
-        case "DiaryShape":
+        case "DiarySchema":
             return said({"diary": "We ate.\nWe talked.\nI was glad.", "think_md": ["Ramen", "Hours", "The counter"]})
         case other:
             raise AssertionError(other)
@@ -40,11 +40,11 @@ def hostile(asked: Asked) -> Answering:
     """Numbers that were not offered, everything at once, more than there is."""
     numbers = [line["n"] for line in lines(asked)]
     match asked.shape:
-        case "ClassificationShape":
+        case "ClassificationSchema":
             return said({"roots": [{"number": 999, "root": "Business"}]})
-        case "ConsolidationShape":
+        case "ConsolidationSchema":
             return said({"merges": [{"survivor": 1, "absorbed": [1, 999]}], "make_dead": numbers})
-        case "SplitShape":
+        case "SplitSchema":
             return said({"parts": [{"name": "All", "memories": numbers}, {"name": "One", "memories": [0]}]})
         case _:
             return said({"diary": "x" * 5_000, "think_md": []})
@@ -80,7 +80,7 @@ async def test_with_a_key_the_patrol_consolidates_splits_and_writes(lodger: Lodg
     assert report["spent"]["calls"] == len(stub.asked)
     assert report["pending"] == []
     assert models == {
-        "ClassificationShape": "small", "ConsolidationShape": "large", "SplitShape": "large", "DiaryShape": "large"
+        "ClassificationSchema": "small", "ConsolidationSchema": "large", "SplitSchema": "large", "DiarySchema": "large"
     }  # fmt: skip
     assert {hit["status"] for hit in hits} == {"active"}
 

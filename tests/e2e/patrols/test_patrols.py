@@ -22,7 +22,7 @@ from madeleine.server.attach.connector import connect_to_host
 from madeleine.server.attach.handshake import HostRefused, HostRequest
 from madeleine.server.cli.patrol_command import as_json
 from madeleine.server.settings.settings import Settings
-from madeleine.server.wiring.ledgers import patrol_runs
+from madeleine.server.wiring.ledgers import ledger_alone
 from tests.doubles import ADA
 from tests.e2e.hosting import asking, hosted, hosts_of, madeleine, no_host_left, status
 from tests.e2e.serving import COMMAND, ERAS, ROOT, Era, ask, connected, environment
@@ -31,7 +31,7 @@ from tests.e2e.serving import COMMAND, ERAS, ROOT, Era, ask, connected, environm
 def after(memories: int) -> dict[str, str]:
     """Settings of a host that patrols by itself after so many, and for no other reason."""
     return {
-        "MADELEINE_PATROL_BY_ITSELF": "true",
+        "MADELEINE_PATROL_AUTO": "true",
         "MADELEINE_PATROL_AFTER_MEMORIES": str(memories),
         "MADELEINE_PATROL_AT_HOUR": "off",
         "MADELEINE_PATROL_AFTER_IDLE_MINUTES": "0",
@@ -69,8 +69,8 @@ def runs_of(data_dir: Path) -> list[dict[str, Any]]:
     """As `madeleine patrol runs --json` prints them; also amid a test that is a coroutine."""
 
     async def read() -> list[dict[str, Any]]:
-        async with patrol_runs(Settings(data_dir=data_dir)) as ledger:
-            return [as_json(one) for one in await ledger.runs(ADA, limit=20)]
+        async with ledger_alone(Settings(data_dir=data_dir), create=False) as ledger:
+            return [as_json(one) for one in await ledger.patrols.runs(ADA, limit=20)]
 
     with ThreadPoolExecutor(max_workers=1) as other:
         return other.submit(asyncio.run, read()).result()

@@ -1,4 +1,4 @@
-"""A night over dictionaries, for the tests of the steps."""
+"""A work over dictionaries, for the tests of the steps."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from madeleine.memory.model import Cluster, Memory, ModelName, Note, RunId, Vector
 from madeleine.memory.rules.dynamics.roots import Root
-from madeleine.patrol.night import Evening, Night
+from madeleine.patrol.unit_of_work import PreparedInputs, UnitOfWork
 from tests.doubles import ADA, FakePatrolLedger, FakePatrolTransaction, FakeWordStatistics, at_cosine
 
 DIM = 8
@@ -60,17 +60,17 @@ class World:
     def transaction(self) -> FakePatrolTransaction:
         return FakePatrolTransaction(ADA, self.ledger.state, self.ledger.cached)
 
-    async def night(
+    async def work(
         self,
         memories: tuple[Memory, ...] = (),
         notes: tuple[Note, ...] = (),
         *,
         prototypes: Mapping[Root, NDArray[np.float32]] = PROTOTYPES,
-    ) -> Night:
-        evening = Evening(memories, notes, {}, prototypes)
-        night = Night(ADA, self.transaction(), FakeWordStatistics(), MODEL, run=RunId("run"), evening=evening)
-        await night.read()
-        return night
+    ) -> UnitOfWork:
+        prepared = PreparedInputs(memories, notes, {}, prototypes)
+        work = UnitOfWork(ADA, self.transaction(), FakeWordStatistics(), MODEL, run=RunId("run"), prepared=prepared)
+        await work.read_clusters()
+        return work
 
-    async def write(self, night: Night) -> None:
-        await self.transaction().apply(night.changes(), run=RunId("run"), step="")
+    async def write(self, work: UnitOfWork) -> None:
+        await self.transaction().apply(work.changes(), run=RunId("run"), step="")

@@ -10,8 +10,8 @@ import pytest
 
 from madeleine.memory.errors import StorageFull
 from madeleine.memory.language import Prompt
-from madeleine.patrol.deciding.decision import Decision
-from madeleine.patrol.deciding.offer import Offer
+from madeleine.patrol.deciding.answers import Decision
+from madeleine.patrol.deciding.requests import DecisionRequest
 from madeleine.patrol.report import PatrolReport
 from tests.doubles import ADA
 from tests.household import MOMENT, Household, Mind, rows, shown
@@ -30,7 +30,7 @@ def beginning(line: str) -> str:
     return str(json.loads(line)["text"])[:12]
 
 
-def the(report: PatrolReport, kind: str) -> Offer:
+def the(report: PatrolReport, kind: str) -> DecisionRequest:
     [found] = [offer for offer in report.pending if offer.kind == kind]
     return found
 
@@ -151,7 +151,7 @@ async def test_a_run_stands_though_nothing_can_be_handed_out(
         report = await home.night(steps=["age"])
     assert (report.pending, (await home.now(memory)).session_count) == ((), 1)
     assert (await home.patrol.runs(ADA))[0].state == "finished"
-    assert "could not be handed out" in caplog.text
+    assert "pending decisions could not be offered" in caplog.text
 
 
 # --- steps ------------------------------------------------------------------------------------------------------

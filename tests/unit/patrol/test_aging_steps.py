@@ -5,9 +5,7 @@ from __future__ import annotations
 import pytest
 
 from madeleine.memory.model import Memory, MemoryId, Status
-from madeleine.patrol.steps.age import age
-from madeleine.patrol.steps.flag import flag
-from madeleine.patrol.steps.revive import revive
+from madeleine.patrol.steps.aging import age, flag, revive
 from tests.doubles import a_memory
 from tests.unit.patrol.nights import World
 
@@ -26,9 +24,9 @@ async def test_one_cycle_is_added_for_every_active_memory_and_no_other(
 ) -> None:
     """spec P6 ❷: "adds 1 to `session_count` for every active node"."""
     memory = world.put(a_memory("ramen", status=status, session_count=3))
-    night = await world.night()
-    report = await age(night)
-    await world.write(night)
+    work = await world.work()
+    report = await age(work)
+    await world.write(work)
     assert world.now(memory).session_count == after
     assert report.counts == {"aged": after - 3}
 
@@ -36,9 +34,9 @@ async def test_one_cycle_is_added_for_every_active_memory_and_no_other(
 async def test_a_pinned_memory_ages_too(world: World) -> None:
     """spec P6 ❷: pinning keeps it from dying (❸), not from aging."""
     memory = world.put(a_memory("ramen", pinned=True))
-    night = await world.night()
-    await age(night)
-    await world.write(night)
+    work = await world.work()
+    await age(work)
+    await world.write(work)
     assert world.now(memory).session_count == 1
 
 
@@ -47,10 +45,10 @@ async def test_seventy_patrols_without_a_recall_make_a_memory_dying(world: World
     memory = world.put(a_memory("ramen"))
     statuses: list[Status] = []
     for _ in range(70):
-        night = await world.night()
-        await age(night)
-        await flag(night)
-        await world.write(night)
+        work = await world.work()
+        await age(work)
+        await flag(work)
+        await world.write(work)
         statuses.append(world.now(memory).status)
     assert statuses == ["active"] * 69 + ["dying"]
 
@@ -60,9 +58,9 @@ async def test_seventy_patrols_without_a_recall_make_a_memory_dying(world: World
 
 async def flagged(world: World, memory: Memory) -> tuple[Status, dict[str, int]]:
     world.put(memory)
-    night = await world.night()
-    report = await flag(night)
-    await world.write(night)
+    work = await world.work()
+    report = await flag(work)
+    await world.write(work)
     return world.now(memory).status, dict(report.counts)
 
 
@@ -103,9 +101,9 @@ async def test_flagging_wakes_no_dead_memory(world: World) -> None:
 async def revived(world: World, *memories: Memory) -> list[Status]:
     for memory in memories:
         world.put(memory)
-    night = await world.night()
-    await revive(night)
-    await world.write(night)
+    work = await world.work()
+    await revive(work)
+    await world.write(work)
     return [world.now(memory).status for memory in memories]
 
 

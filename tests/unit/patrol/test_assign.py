@@ -19,9 +19,9 @@ from tests.unit.patrol.nights import BUSINESS, PRIVATE, World, axis, lean
 
 
 async def assigned(world: World) -> Mapping[str, int]:
-    night = await world.night()
-    report = await assign(night)
-    await world.write(night)
+    work = await world.work()
+    report = await assign(work)
+    await world.write(work)
     assert report.name == "assign"
     return report.counts
 
@@ -194,9 +194,9 @@ async def test_without_a_model_memories_wait_for_their_vectors(world: World) -> 
 async def test_without_prototypes_no_memory_is_put_anywhere(world: World) -> None:
     """ruling 5: Business or Private needs the model."""
     memory = world.put(a_memory("ramen"), PRIVATE)
-    night = await world.night(prototypes={})
-    report = await assign(night)
-    await world.write(night)
+    work = await world.work(prototypes={})
+    report = await assign(work)
+    await world.write(work)
     assert world.home(memory) == ""
     assert report.counts["waiting_for_vectors"] == 1
 
@@ -237,9 +237,9 @@ async def test_memories_of_notes_are_assigned_like_others(world: World) -> None:
     memory = a_memory("ramen", id=MemoryId("new"))
     world.ledger.cached["words", memory.content_hash] = axis(0)
     note = replace(world.ledger.put_note("{}"), state="done")
-    night = await world.night((memory,), (note,))
-    report = await assign(night)
-    await world.write(night)
+    work = await world.work((memory,), (note,))
+    report = await assign(work)
+    await world.write(work)
     stored: Memory = world.now(memory)
     assert (world.home(stored), stored.fresh, stored.status) == ("Dinners", True, "active")
     assert world.ledger.state.notes[note.id].state == "done"

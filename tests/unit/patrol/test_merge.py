@@ -11,8 +11,8 @@ import pytest
 
 from madeleine.memory.model import Cluster, Memory, ModelName, Status, Vector
 from madeleine.memory.rules.dynamics.grouping import SIMILARITY
-from madeleine.patrol.night import Night
 from madeleine.patrol.steps.merge import SMALL, merge
+from madeleine.patrol.unit_of_work import UnitOfWork
 from tests.doubles import a_memory, unit
 from tests.unit.patrol.nights import DIM, World, axis, lean
 
@@ -25,9 +25,9 @@ def world() -> World:
 
 
 async def merged(world: World) -> Mapping[str, int]:
-    night = await world.night()
-    report = await merge(night)
-    await world.write(night)
+    work = await world.work()
+    report = await merge(work)
+    await world.write(work)
     return report.counts
 
 
@@ -175,25 +175,25 @@ async def test_merging_twice_changes_nothing_more(world: World) -> None:
     assert world.ledger.state.memories == before
 
 
-async def merged_one_by_one(night: Night) -> None:
+async def merged_one_by_one(work: UnitOfWork) -> None:
     """spec P6 ❼ as it is written: everything is computed anew after each move."""
-    for cluster in sorted(night.sub_clusters(), key=lambda c: (night.active_count(c.id), c.name, c.id)):
-        if night.active_count(cluster.id) > SMALL:
+    for cluster in sorted(work.sub_clusters(), key=lambda c: (work.active_count(c.id), c.name, c.id)):
+        if work.active_count(cluster.id) > SMALL:
             continue
-        if members := await night.members(cluster.id):
-            own = night.vector_of(night.clusters[cluster.id])
+        if members := await work.members(cluster.id):
+            own = work.vector_of(work.clusters[cluster.id])
             alike = [
                 (float(np.dot(own, vector)), other.id)
-                for other in night.sub_clusters()
+                for other in work.sub_clusters()
                 if other.id != cluster.id and other.parent_id == cluster.parent_id and own is not None
-                if (vector := night.vector_of(other)) is not None
+                if (vector := work.vector_of(other)) is not None
             ]
             best = max(alike, default=(0.0, cluster.parent_id))
             target = best[1] if best[0] > SIMILARITY else cluster.parent_id
-            night.move(members, target)
-            await night.recompute([target])
-        if not any(other.parent_id == cluster.id for other in night.sub_clusters()):
-            night.remove(cluster)
+            work.move(members, target)
+            await work.recompute([target])
+        if not any(other.parent_id == cluster.id for other in work.sub_clusters()):
+            del work.clusters[cluster.id]
 
 
 def many_clusters(world: World, chance: Random, count: int) -> None:
@@ -216,7 +216,7 @@ async def test_many_clusters_at_once_end_where_one_by_one_they_would(seed: int) 
     """Recomputed and compared after each move they took 39 s of 2,000 small clusters, with the writer held."""
     world = World()
     many_clusters(world, Random(seed), 150)
-    expected, found = await world.night(), await world.night()
+    expected, found = await world.work(), await world.work()
     await merged_one_by_one(expected)
     report = await merge(found)
     assert min(report.counts.values()) > 5

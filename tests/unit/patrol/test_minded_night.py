@@ -12,12 +12,11 @@ import pytest
 
 from madeleine.memory.errors import LanguageModelUnavailable, UnusableAnswer
 from madeleine.memory.language import Prompt
-from madeleine.memory.rules.dynamics.decay import effective_importance, flagged
-from madeleine.memory.rules.dynamics.revival import revived_session_count
-from madeleine.patrol.deciding.decision import Decision
+from madeleine.memory.rules.dynamics.decay import effective_importance, flagged, revived_session_count
+from madeleine.patrol.context import PatrolConfig
+from madeleine.patrol.deciding.answers import Decision
+from madeleine.patrol.pipeline import WITHOUT_KEY
 from madeleine.patrol.report import StepName
-from madeleine.patrol.round import PatrolConfig
-from madeleine.patrol.walk import WITHOUT_KEY
 from tests.doubles import ADA, Clock
 from tests.household import MOMENT, Household, Mind, household, new_store, rows, shown
 
@@ -218,8 +217,8 @@ async def test_no_answer_that_cannot_be_used_changes_anything_and_what_it_cost_i
     assert {offer.kind for offer in report.pending} == set(kinds)
     costs = rows(home.path, "SELECT purpose, input_tokens, output_tokens, usd FROM cost_records WHERE being_id = 'ada'")
     assert costs == [(prompt.purpose, 90, 10, 0.001) for prompt in mind.prompts]
-    assert report.spending.calls == len(mind.prompts) >= 4
-    assert report.spending.usd == pytest.approx(0.001 * len(mind.prompts))
+    assert report.costs.calls == len(mind.prompts) >= 4
+    assert report.costs.usd == pytest.approx(0.001 * len(mind.prompts))
 
 
 async def test_a_model_that_is_away_is_asked_no_more_in_that_step(home: Household) -> None:
@@ -229,7 +228,7 @@ async def test_a_model_that_is_away_is_asked_no_more_in_that_step(home: Househol
     mind = Mind(compress=away)
     report = await step(home, "compress", mind)
     assert mind.asked("compress") == 1
-    assert "wait for the next patrol" in report["notes"][0]
+    assert "pending until the next patrol" in report["notes"][0]
 
 
 # --- bounds -----------------------------------------------------------------------------------------------------
@@ -260,8 +259,8 @@ async def test_nothing_new_is_asked_when_the_tokens_are_spent(tmp_path: Path, te
     mind, steps = await bounded(tmp_path / "bounded", templates, replace(config, token_budget=budget))
     assert (mind.asked("compress"), mind.asked("diary")) == (2, 0)
     assert steps[0]["summaries"] == 2
-    assert f"1 wait for the next patrol: the budget of {budget:,} tokens" in steps[0]["notes"][0]
-    assert f"1 wait for the next patrol: the budget of {budget:,} tokens" in steps[1]["notes"][0]
+    assert f"1 pending until the next patrol: the budget of {budget:,} tokens" in steps[0]["notes"][0]
+    assert f"1 pending until the next patrol: the budget of {budget:,} tokens" in steps[1]["notes"][0]
     mind, steps = await bounded(tmp_path / "little", templates, replace(config, token_budget=1_000))
     assert mind.prompts == []
 

@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from madeleine.memory.model import Cluster, ClusterId, RunId
-from madeleine.patrol.night import Night
+from madeleine.patrol.unit_of_work import UnitOfWork
 from tests.doubles import ADA, FakePatrolTransaction, FakeWordStatistics, a_memory
 from tests.unit.patrol.nights import MODEL, World, axis, lean
 
@@ -28,9 +28,9 @@ def world() -> World:
     return World()
 
 
-def begun(world: World) -> tuple[Night, CountingTransaction]:
+def begun(world: World) -> tuple[UnitOfWork, CountingTransaction]:
     transaction = CountingTransaction(ADA, world.ledger.state, world.ledger.cached)
-    return Night(ADA, transaction, FakeWordStatistics(), MODEL, run=RunId("run")), transaction
+    return UnitOfWork(ADA, transaction, FakeWordStatistics(), MODEL, run=RunId("run")), transaction
 
 
 async def test_a_cluster_that_is_recomputed_is_read_alone(world: World) -> None:
@@ -38,10 +38,10 @@ async def test_a_cluster_that_is_recomputed_is_read_alone(world: World) -> None:
     one = world.cluster("One", lean(0.5))
     world.cluster("Two", axis(1))
     world.put(a_memory("of one"), axis(2), one)
-    night, transaction = begun(world)
-    await night.recompute([one.id])
+    work, transaction = begun(world)
+    await work.recompute([one.id])
     assert transaction.asked == [one.id]
-    [changed] = night.changes().clusters
+    [changed] = work.changes().clusters
     assert changed.vector is not None
     assert changed.vector.tolist() == axis(2).tolist()
 
@@ -50,20 +50,20 @@ async def test_a_cluster_read_after_a_memory_was_moved_counts_it_where_it_is(wor
     one, two = world.cluster("One", axis(0)), world.cluster("Two", axis(1))
     moved = world.put(a_memory("moved"), axis(0), one)
     world.put(a_memory("stays"), axis(0), one)
-    night, _ = begun(world)
-    [subject] = await night.states([moved.id])
-    night.put(replace(subject, cluster_id=two.id))
-    await night.read([one.id])
-    await night.read()
-    assert (night.active_count(one.id), night.active_count(two.id)) == (1, 1)
+    work, _ = begun(world)
+    [subject] = await work.states([moved.id])
+    work.put(replace(subject, cluster_id=two.id))
+    await work.read_clusters([one.id])
+    await work.read_clusters()
+    assert (work.active_count(one.id), work.active_count(two.id)) == (1, 1)
 
 
 async def test_a_cluster_that_was_removed_is_not_read_again(world: World) -> None:
     one = world.cluster("One", axis(0))
-    night, _ = begun(world)
-    await night.read([one.id])
-    night.remove(night.clusters[one.id])
-    await night.recompute([one.id])
-    await night.read()
-    assert one.id not in night.clusters
-    assert night.changes().removed_clusters == (one.id,)
+    work, _ = begun(world)
+    await work.read_clusters([one.id])
+    del work.clusters[one.id]
+    await work.recompute([one.id])
+    await work.read_clusters()
+    assert one.id not in work.clusters
+    assert work.changes().removed_clusters == (one.id,)

@@ -13,9 +13,10 @@ import pytest
 from madeleine.memory.errors import IndexUnavailable, StorageError
 from madeleine.memory.model import ModelName
 from madeleine.memory.patrol_records import UndoResult
-from madeleine.patrol.report import STEPS, SYMBOLS, StepName
-from madeleine.patrol.run import News, Patrol
-from madeleine.patrol.walk import WITHOUT_KEY, Progress
+from madeleine.patrol.context import PatrolServices
+from madeleine.patrol.pipeline import WITHOUT_KEY
+from madeleine.patrol.report import STEPS, SYMBOLS, PatrolProgress, StepName
+from madeleine.patrol.run import Patrol, PatrolEvent
 from tests.doubles import (
     ADA,
     BOB,
@@ -40,9 +41,8 @@ class Household:
         self.wrote = 0
         self.index_fails_with: BaseException | None = None
         self.words = FakeWordStatistics()
-        self.patrol = Patrol(
-            self.ledger, self.words, self.embedder, self.activations, now=self.clock, wrote=self._written
-        )
+        services = PatrolServices(ledger=self.ledger, words=self.words, embedder=self.embedder, now=self.clock)
+        self.patrol = Patrol(services, self.activations, update_index=self._written)
 
     async def _written(self) -> None:
         self.wrote += 1
@@ -78,8 +78,8 @@ async def test_chosen_steps_run_in_the_order_of_the_spec_whatever_order_was_aske
 
 async def test_progress_is_told_after_each_step(home: Household) -> None:
     """spec P12"""
-    told: list[Progress] = []
-    await home.patrol(ADA, progress=told.append)
+    told: list[PatrolProgress] = []
+    await home.patrol(ADA, on_progress=told.append)
     assert [(news.step, news.done, news.total) for news in told] == [(name, i + 1, 9) for i, name in enumerate(STEPS)]
 
 
@@ -239,7 +239,7 @@ async def test_a_dry_run_reports_what_the_run_then_does(home: Household) -> None
 
 async def test_a_run_is_recorded_with_its_report_and_its_times(home: Household) -> None:
     """ruling 11: a patrol run can be found again."""
-    report = await home.patrol(ADA, progress=lambda _: home.clock.advance(timedelta(seconds=1)))
+    report = await home.patrol(ADA, on_progress=lambda _: home.clock.advance(timedelta(seconds=1)))
     [run] = await home.patrol.runs(ADA)
     assert (run.id, run.state) == (report.run_id, "finished")
     assert run.report == report.as_record()
@@ -284,7 +284,7 @@ async def test_the_next_patrol_waits_for_the_rollback_of_one_that_is_cancelled_a
 ) -> None:
     """As a cancel scope does with a call whose client has gone: nobody was told of its end, and the next run began
     while it was still rolled back."""
-    told: list[News] = []
+    told: list[PatrolEvent] = []
     rolling, rolled = asyncio.Event(), asyncio.Event()
 
     async def undo(*_: object, **__: object) -> UndoResult:
@@ -293,7 +293,7 @@ async def test_the_next_patrol_waits_for_the_rollback_of_one_that_is_cancelled_a
         return UndoResult(counts={})
 
     monkeypatch.setattr(home.ledger, "undo", undo)
-    monkeypatch.setattr(home.patrol, "_news", told.append)
+    monkeypatch.setattr(home.patrol, "_on_event", told.append)
     reading = asyncio.Event()
 
     async def read_for_ever(*_: object, **__: object) -> None:
@@ -307,12 +307,12 @@ async def test_the_next_patrol_waits_for_the_rollback_of_one_that_is_cancelled_a
     await rolling.wait()
     running.cancel()
     await asyncio.sleep(0)
-    assert home.patrol.is_under_way(ADA.being_id)
+    assert home.patrol.is_running(ADA.being_id)
     rolled.set()
     with pytest.raises(asyncio.CancelledError):
         await running
     assert [one.event for one in told] == ["begins", "fails"]
-    assert not home.patrol.is_under_way(ADA.being_id)
+    assert not home.patrol.is_running(ADA.being_id)
 
 
 async def test_another_beings_memories_do_not_age(home: Household) -> None:

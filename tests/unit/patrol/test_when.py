@@ -8,11 +8,11 @@ import pytest
 
 from madeleine.memory.model import BeingId
 from madeleine.memory.patrol_records import RecentActivity
-from madeleine.patrol.when import Habits, Reason, due, last_strike
+from madeleine.patrol.triggers import PatrolTriggers, Trigger, due, last_time_at
 
 ZONE = timezone(timedelta(hours=2))
-ALL = Habits(after_memories=200, at_hour=3, after_quiet=timedelta(minutes=60))
-NONE = Habits(after_memories=0, at_hour=None, after_quiet=None)
+ALL = PatrolTriggers(after_memories=200, at_hour=3, after_idle=timedelta(minutes=60))
+NONE = PatrolTriggers(after_memories=0, at_hour=None, after_idle=None)
 
 
 def at(day: int, hour: int, minute: int = 0) -> datetime:
@@ -38,15 +38,15 @@ def came(first: datetime, latest: datetime | None = None, *, stored: int = 1) ->
         (at(2, 9), came(at(2, 3, 1)), at(2, 8, 59), None),
         (at(2, 9), came(at(2, 3)), at(2, 8, 59), None),
         # In a quiet spell.
-        (at(2, 11), came(at(2, 9), at(2, 10)), at(2, 10), "quiet"),
-        (at(2, 11), came(at(2, 9), at(2, 10)), None, "quiet"),
+        (at(2, 11), came(at(2, 9), at(2, 10)), at(2, 10), "idle"),
+        (at(2, 11), came(at(2, 9), at(2, 10)), None, "idle"),
         (at(2, 10, 59), came(at(2, 9), at(2, 10)), at(2, 10), None),
         # Calls that leave no trace, as those that find nothing, are calls.
         (at(2, 11), came(at(2, 9), at(2, 10)), at(2, 10, 30), None),
     ],
 )
 def test_a_patrol_is_due_after_many_memories_at_its_hour_or_in_a_quiet_spell(
-    now: datetime, lately: RecentActivity, last_call: datetime | None, reason: Reason | None
+    now: datetime, lately: RecentActivity, last_call: datetime | None, reason: Trigger | None
 ) -> None:
     assert due(now, lately, ALL, last_call=last_call) == reason
 
@@ -54,10 +54,10 @@ def test_a_patrol_is_due_after_many_memories_at_its_hour_or_in_a_quiet_spell(
 def test_each_habit_can_be_given_up() -> None:
     everything = came(at(1, 1), stored=10_000)
     assert due(at(9, 9), everything, NONE) is None
-    assert due(at(9, 9), everything, Habits(after_memories=1, at_hour=None, after_quiet=None)) == "memories"
-    assert due(at(9, 9), everything, Habits(after_memories=0, at_hour=0, after_quiet=None)) == "hour"
-    only_quiet = Habits(after_memories=0, at_hour=None, after_quiet=timedelta(seconds=1))
-    assert due(at(9, 9), everything, only_quiet) == "quiet"
+    assert due(at(9, 9), everything, PatrolTriggers(after_memories=1, at_hour=None, after_idle=None)) == "memories"
+    assert due(at(9, 9), everything, PatrolTriggers(after_memories=0, at_hour=0, after_idle=None)) == "hour"
+    only_idle = PatrolTriggers(after_memories=0, at_hour=None, after_idle=timedelta(seconds=1))
+    assert due(at(9, 9), everything, only_idle) == "idle"
 
 
 @pytest.mark.parametrize(
@@ -71,4 +71,4 @@ def test_each_habit_can_be_given_up() -> None:
     ],
 )
 def test_an_hour_strikes_once_a_day_in_the_zone_of_the_machine(now: datetime, hour: int, struck: datetime) -> None:
-    assert last_strike(now, hour) == struck
+    assert last_time_at(now, hour) == struck

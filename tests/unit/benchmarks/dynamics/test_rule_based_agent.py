@@ -2,13 +2,13 @@ from __future__ import annotations
 
 from benchmarks.dynamics.rule_based_agent import decide, same
 from tests.doubles import a_memory
-from tests.unit.patrol.deciding.offers import offer_of
+from tests.unit.patrol.deciding.offers import request_of
 
 
 def test_repeated_memories_are_merged_into_the_newest() -> None:
     old, new = a_memory("The backup ran.", when=("2026-01-01",)), a_memory("The backup ran.", when=("2026-01-05",))
     other = a_memory("The backup failed.", when=("2026-01-03",))
-    [decision] = decide([offer_of("consolidate", [new, other, old])])
+    [decision] = decide([request_of("consolidate", [new, other, old])])
     assert decision.merges == [[new.id, old.id]]
     assert decision.make_dead == []
 
@@ -24,15 +24,15 @@ def test_only_dying_memories_without_a_double_are_made_dead() -> None:
     alive = a_memory("Bob laughed.")
     pinned = a_memory("Chloe sang.", status="dying", pinned=True)
     pair = [a_memory("It rained.", status="dying"), a_memory("It rained.")]
-    [decision] = decide([offer_of("consolidate", [gone, alive, pinned, *pair])])
+    [decision] = decide([request_of("consolidate", [gone, alive, pinned, *pair])])
     assert decision.make_dead == [gone.id]
     assert [set(group) for group in decision.merges] == [{memory.id for memory in pair}]
 
 
 def test_a_diary_has_three_lines_even_for_one_memory() -> None:
-    [decision] = decide([offer_of("diary", [a_memory("Ada yawned.")], date="2026-01-01")])
+    [decision] = decide([request_of("diary", [a_memory("Ada yawned.")], date="2026-01-01")])
     assert len(decision.diary.splitlines()) == len(decision.think_md) == 3
 
 
 def test_a_split_is_left_undecided() -> None:
-    assert decide([offer_of("split", [a_memory(str(n)) for n in range(12)])]) == []
+    assert decide([request_of("split", [a_memory(str(n)) for n in range(12)])]) == []

@@ -17,7 +17,7 @@ from madeleine.memory.ingest.ports import StoreBatch
 from madeleine.memory.ingest.scrubbing import Scrubber
 from madeleine.memory.model import MemoryId
 from madeleine.server.background import index_upkeep as background
-from madeleine.server.background.index_upkeep import Background
+from madeleine.server.background.index_upkeep import IndexUpkeep
 from madeleine.storage.qdrant.edge import EdgeIndex
 from madeleine.storage.qdrant.schema import Fingerprint
 from madeleine.storage.sql.ledger import Ledger, open_ledger
@@ -78,7 +78,7 @@ async def house(tmp_path: Path, new_db: Path) -> AsyncIterator[House]:
 async def at_work(house: House, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[House]:
     monkeypatch.setattr(background, "ERASE_RETRY_SECONDS", 0)
     task = asyncio.create_task(
-        Background(house.keeper, house.index, house.embedder.warm_up, house.scrubber).run(), name="background"
+        IndexUpkeep(house.keeper, house.index, house.embedder.warm_up, house.scrubber).run(), name="background"
     )
     try:
         async with asyncio.timeout(WAIT_S):

@@ -51,7 +51,7 @@ class Home:
             embedder or self.embedder,
             self.activations,
             now=Clock(),
-            config=config,
+            config=config or RecallConfig(),
             reranker=reranker,
             costs=costs,
         )

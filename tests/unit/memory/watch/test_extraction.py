@@ -16,10 +16,10 @@ from madeleine.memory.language import Prompt, Spent
 from madeleine.memory.watch.extraction import (
     LONGEST_ESSENCE,
     SHOWN_CHARS,
-    EssenceShape,
+    EssenceSchema,
     Extracted,
     Extraction,
-    ExtractionShape,
+    ExtractionSchema,
     Line,
     extract,
     extraction_prompt,
@@ -42,8 +42,8 @@ LYON = lines(("user", "I moved to Lyon in May, with three cats."), ("assistant",
 ESSENCE = "Ada moved to Lyon in May with her three cats."
 
 
-def of(*memories: dict[str, Any]) -> ExtractionShape:
-    return ExtractionShape.model_validate({"memories": list(memories)})
+def of(*memories: dict[str, Any]) -> ExtractionSchema:
+    return ExtractionSchema.model_validate({"memories": list(memories)})
 
 
 def kept(*memories: dict[str, Any]) -> list[Extracted]:
@@ -189,7 +189,7 @@ def test_of_a_long_message_beginning_and_end_are_shown() -> None:
 
 @given(
     st.builds(
-        EssenceShape,
+        EssenceSchema,
         essence=st.text(max_size=600),
         emotions=st.lists(st.text(max_size=12) | st.sampled_from(["joy", "fear"]), max_size=8),
         weight=st.floats(),
@@ -197,8 +197,8 @@ def test_of_a_long_message_beginning_and_end_are_shown() -> None:
         messages=st.lists(st.integers(-5, 9), max_size=5),
     )
 )
-def test_whatever_is_answered_only_what_is_sound_counts(one: EssenceShape) -> None:
-    found, _ = judged(ExtractionShape(memories=[one]), LYON)
+def test_whatever_is_answered_only_what_is_sound_counts(one: EssenceSchema) -> None:
+    found, _ = judged(ExtractionSchema(memories=[one]), LYON)
     for each in found.findings:
         assert 0 < len(each.extracted.essence) <= LONGEST_ESSENCE
         assert 0.1 <= each.extracted.weight <= 1

@@ -8,8 +8,8 @@ from typing import Any
 from madeleine.memory.language import Answer, Prompt, Spent
 from madeleine.memory.model import Cluster, ClusterId, Memory
 from madeleine.memory.patrol_records import DecisionRequestId
-from madeleine.patrol.deciding.checks import Present
-from madeleine.patrol.deciding.offer import Kind, Offer, shown
+from madeleine.patrol.deciding.checks import CurrentState
+from madeleine.patrol.deciding.requests import DecisionKind, DecisionRequest, offered_memory
 from tests.doubles import ADA
 
 HOME = ClusterId("home")
@@ -17,15 +17,15 @@ DINNERS = Cluster(id=HOME, being_id=ADA.being_id, name="Dinners", parent_id=Clus
 ROOT = Cluster(id=HOME, being_id=ADA.being_id, name="Private", parent_id=HOME, is_root=True)
 
 
-def offer_of(kind: Kind, memories: Sequence[Memory], **fields: Any) -> Offer:
+def request_of(kind: DecisionKind, memories: Sequence[Memory], **fields: Any) -> DecisionRequest:
     cluster: dict[str, Any] = {"cluster_id": HOME, "cluster": "Dinners"} if kind in {"consolidate", "split"} else {}
-    offered = tuple(shown(memory, kind) for memory in memories)
-    return Offer(id=DecisionRequestId("offer-1"), kind=kind, memories=offered, **{**cluster, **fields})
+    offered = tuple(offered_memory(memory, kind) for memory in memories)
+    return DecisionRequest(id=DecisionRequestId("offer-1"), kind=kind, memories=offered, **{**cluster, **fields})
 
 
-def present_of(memories: Sequence[Memory], **fields: Any) -> Present:
+def current_of(memories: Sequence[Memory], **fields: Any) -> CurrentState:
     active = sum(memory.status == "active" and memory.cluster_id == HOME for memory in memories)
-    return Present({memory.id: memory for memory in memories}, **{"active": active, **fields})
+    return CurrentState({memory.id: memory for memory in memories}, **{"active": active, **fields})
 
 
 class ScriptedLanguage:

@@ -11,12 +11,12 @@ from hypothesis import strategies as st
 from madeleine.memory.language import Rejected
 from madeleine.memory.model import LIVING, ClusterId, Memory, MemoryId
 from madeleine.memory.rules.dynamics.decay import FLOOR, effective_importance
-from madeleine.patrol.deciding.answers import Checked, Consolidation, Merge, Part, Split
-from madeleine.patrol.deciding.checks import checked
-from madeleine.patrol.deciding.effects import consolidated
-from madeleine.patrol.deciding.offer import Kind, Offer
+from madeleine.patrol.deciding.answers import Consolidation, Merge, NewCluster, Split
+from madeleine.patrol.deciding.checks import CheckedAnswer, checked
+from madeleine.patrol.deciding.requests import DecisionKind, DecisionRequest
+from madeleine.patrol.steps.consolidate import consolidated
 from tests.doubles import a_memory
-from tests.unit.patrol.deciding.offers import HOME, offer_of, present_of
+from tests.unit.patrol.deciding.offers import HOME, current_of, request_of
 
 NAMES = "ABCDEFGHIJKLMN"
 
@@ -33,7 +33,7 @@ def heaps(draw: st.DrawFn, ids: Sequence[MemoryId], most: int) -> list[tuple[Mem
 
 
 @st.composite
-def consolidations(draw: st.DrawFn, offer: Offer) -> Consolidation:
+def consolidations(draw: st.DrawFn, offer: DecisionRequest) -> Consolidation:
     pinned = {memory.id for memory in offer.memories if memory.pinned}
     found = heaps(draw, [memory.id for memory in offer.memories if draw(st.booleans())], 4)
     piles = [sorted(heap, key=lambda id_: id_ not in pinned) for heap in found if heap]
@@ -47,14 +47,14 @@ def consolidations(draw: st.DrawFn, offer: Offer) -> Consolidation:
 
 
 @st.composite
-def splits(draw: st.DrawFn, offer: Offer) -> Split:
+def splits(draw: st.DrawFn, offer: DecisionRequest) -> Split:
     names = draw(st.permutations(["Ramen", "Trains", "Cats"]))
     found = heaps(draw, [memory.id for memory in offer.memories], 3)
-    return Split(tuple(Part(name, heap) for name, heap in zip(names, found, strict=False) if len(heap) != 1))
+    return Split(tuple(NewCluster(name, heap) for name, heap in zip(names, found, strict=False) if len(heap) != 1))
 
 
 @st.composite
-def memories(draw: st.DrawFn, kind: Kind) -> list[Memory]:
+def memories(draw: st.DrawFn, kind: DecisionKind) -> list[Memory]:
     return [
         a_memory(
             f"scene {name}",
@@ -95,10 +95,10 @@ def later(draw: st.DrawFn, before: Sequence[Memory]) -> list[Memory]:
 
 
 @st.composite
-def offer_and_now(draw: st.DrawFn, kind: Kind) -> tuple[Offer, list[Memory]]:
+def offer_and_now(draw: st.DrawFn, kind: DecisionKind) -> tuple[DecisionRequest, list[Memory]]:
     before = draw(memories(kind))
     offered = before[: draw(st.integers(4, len(before)))]
-    return offer_of(kind, offered), draw(later(before))
+    return request_of(kind, offered), draw(later(before))
 
 
 @given(st.data())
@@ -107,7 +107,7 @@ def test_any_consolidation_leaves_the_rules_of_the_fourth_step_kept(data: st.Dat
     offer, now = data.draw(offer_and_now("consolidate"))
     answer = data.draw(consolidations(offer))
     by_id = {memory.id: memory for memory in now}
-    found = checked(answer, offer, present_of(now))
+    found = checked(answer, offer, current_of(now))
     if isinstance(found, Rejected):
         return
     assert isinstance(found.answer, Consolidation)
@@ -145,7 +145,7 @@ def test_any_split_leaves_the_rules_of_the_sixth_step_kept(data: st.DataObject) 
     offer, now = data.draw(offer_and_now("split"))
     answer = data.draw(splits(offer))
     by_id = {memory.id: memory for memory in now}
-    present = present_of(now)
+    present = current_of(now)
     found = checked(answer, offer, present)
     if isinstance(found, Rejected):
         return
@@ -159,9 +159,9 @@ def test_any_split_leaves_the_rules_of_the_sixth_step_kept(data: st.DataObject) 
 
 
 @given(st.data(), st.sampled_from(["consolidate", "split"]))
-def test_an_answer_that_was_checked_is_kept_when_it_is_checked_again(data: st.DataObject, kind: Kind) -> None:
+def test_an_answer_that_was_checked_is_kept_when_it_is_checked_again(data: st.DataObject, kind: DecisionKind) -> None:
     offer, now = data.draw(offer_and_now(kind))
     answer = data.draw(splits(offer)) if kind == "split" else data.draw(consolidations(offer))
-    found = checked(answer, offer, present_of(now))
+    found = checked(answer, offer, current_of(now))
     if not isinstance(found, Rejected):
-        assert checked(found.answer, offer, present_of(now)) == Checked(found.answer)
+        assert checked(found.answer, offer, current_of(now)) == CheckedAnswer(found.answer)

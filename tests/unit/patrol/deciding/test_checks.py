@@ -10,18 +10,17 @@ from madeleine.memory.language import Rejected
 from madeleine.memory.model import ClusterId, Memory, MemoryId
 from madeleine.patrol.deciding.answers import (
     Answer,
-    Checked,
     Consolidation,
     Diary,
     Merge,
-    Part,
+    NewCluster,
     Split,
     Summary,
 )
-from madeleine.patrol.deciding.checks import Present, against_offer, checked
-from madeleine.patrol.deciding.offer import Offer
+from madeleine.patrol.deciding.checks import CheckedAnswer, CurrentState, against_request, checked
+from madeleine.patrol.deciding.requests import DecisionRequest
 from tests.doubles import a_memory
-from tests.unit.patrol.deciding.offers import HOME, offer_of, present_of
+from tests.unit.patrol.deciding.offers import HOME, current_of, request_of
 
 A, B, C, D = (MemoryId(name) for name in "ABCD")
 
@@ -38,15 +37,15 @@ def fading(name: str) -> Memory:
     return replace(home(name), status="dying", session_count=70, fresh=False)
 
 
-def refusal(answer: Answer, offer: Offer) -> str:
-    found = against_offer(answer, offer)
+def refusal(answer: Answer, offer: DecisionRequest) -> str:
+    found = against_request(answer, offer)
     assert isinstance(found, Rejected)
     return found.reason
 
 
-def kept(answer: Answer, offer: Offer, present: Present) -> Checked:
+def kept(answer: Answer, offer: DecisionRequest, present: CurrentState) -> CheckedAnswer:
     found = checked(answer, offer, present)
-    assert isinstance(found, Checked)
+    assert isinstance(found, CheckedAnswer)
     return found
 
 
@@ -58,11 +57,11 @@ FOUR = [home("A"), home("B"), replace(home("C"), pinned=True), fading("D")]
 def test_a_merge_and_a_death_that_keep_the_rules_count() -> None:
     """spec P6 ❹"""
     answer = Consolidation((Merge(C, (A, B)),), (D,))
-    assert checked(answer, offer_of("consolidate", FOUR), present_of(FOUR)) == Checked(answer)
+    assert checked(answer, request_of("consolidate", FOUR), current_of(FOUR)) == CheckedAnswer(answer)
 
 
 def test_nothing_to_merge_is_an_answer() -> None:
-    assert checked(Consolidation(), offer_of("consolidate", FOUR), present_of(FOUR)) == Checked(Consolidation())
+    assert checked(Consolidation(), request_of("consolidate", FOUR), current_of(FOUR)) == CheckedAnswer(Consolidation())
 
 
 @pytest.mark.parametrize(
@@ -84,17 +83,17 @@ def test_nothing_to_merge_is_an_answer() -> None:
 )
 def test_a_consolidation_that_breaks_a_rule_is_refused(answer: Consolidation, reason: str) -> None:
     """spec P6 ❹, ruling 10"""
-    assert reason in refusal(answer, offer_of("consolidate", FOUR))
+    assert reason in refusal(answer, request_of("consolidate", FOUR))
 
 
 def test_a_refusal_names_what_is_wrong_all_at_once_up_to_five() -> None:
-    reason = refusal(Consolidation((), ids("STUVWXYZ")), offer_of("consolidate", FOUR))
+    reason = refusal(Consolidation((), ids("STUVWXYZ")), request_of("consolidate", FOUR))
     assert reason.count("was not offered") == 5
 
 
 def test_an_answer_to_another_kind_of_offer_is_refused() -> None:
-    assert "to consolidate" in refusal(Split(), offer_of("consolidate", FOUR))
-    assert "to diary" in refusal(Summary("x"), offer_of("diary", FOUR))
+    assert "to consolidate" in refusal(Split(), request_of("consolidate", FOUR))
+    assert "to diary" in refusal(Summary("x"), request_of("diary", FOUR))
 
 
 # --- ❹, the memories now ----------------------------------------------------------------------------------------
@@ -114,21 +113,21 @@ def test_an_answer_to_another_kind_of_offer_is_refused() -> None:
 def test_what_changed_since_is_not_absorbed_and_the_rest_counts(now: Memory | None, reason: str) -> None:
     """ruling 10: decided in one call, applied in a later one."""
     memories = [home("A"), *([now] if now else []), home("C"), fading("D")]
-    offer = offer_of("consolidate", [home("A"), home("B"), home("C"), fading("D")])
-    found = kept(Consolidation((Merge(A, (B, C)),), (D,)), offer, present_of(memories))
+    offer = request_of("consolidate", [home("A"), home("B"), home("C"), fading("D")])
+    found = kept(Consolidation((Merge(A, (B, C)),), (D,)), offer, current_of(memories))
     assert found.answer == Consolidation((Merge(A, (C,)),), (D,))
     (why,) = found.left_out
     assert why.startswith(f"B {reason}")
 
 
 def test_nothing_is_merged_into_a_survivor_that_is_gone() -> None:
-    offer = offer_of("consolidate", FOUR)
-    found = kept(Consolidation((Merge(A, (B,)),), (D,)), offer, present_of(FOUR[1:]))
-    assert found == Checked(Consolidation((), (D,)), ("A was forgotten: nothing was merged into it.",))
+    offer = request_of("consolidate", FOUR)
+    found = kept(Consolidation((Merge(A, (B,)),), (D,)), offer, current_of(FOUR[1:]))
+    assert found == CheckedAnswer(Consolidation((), (D,)), ("A was forgotten: nothing was merged into it.",))
 
 
 def test_a_merge_with_nothing_left_to_absorb_is_none() -> None:
-    found = kept(Consolidation((Merge(A, (B,)),)), offer_of("consolidate", FOUR), present_of([FOUR[0]]))
+    found = kept(Consolidation((Merge(A, (B,)),)), request_of("consolidate", FOUR), current_of([FOUR[0]]))
     assert found.answer == Consolidation()
 
 
@@ -144,19 +143,19 @@ def test_a_merge_with_nothing_left_to_absorb_is_none() -> None:
 )
 def test_a_dying_memory_that_was_recalled_since_stays(now: Memory, reason: str) -> None:
     """spec P6 ❹, ruling 2: activation rewinds the clock."""
-    found = kept(Consolidation((), (D,)), offer_of("consolidate", FOUR), present_of([*FOUR[:3], now]))
-    assert found == Checked(Consolidation(), (f"D {reason}: it was not made dead.",))
+    found = kept(Consolidation((), (D,)), request_of("consolidate", FOUR), current_of([*FOUR[:3], now]))
+    assert found == CheckedAnswer(Consolidation(), (f"D {reason}: it was not made dead.",))
 
 
 def test_a_pinned_memory_that_is_still_the_survivor_of_its_merge() -> None:
-    found = kept(Consolidation((Merge(C, (A,)),)), offer_of("consolidate", FOUR), present_of(FOUR))
+    found = kept(Consolidation((Merge(C, (A,)),)), request_of("consolidate", FOUR), current_of(FOUR))
     assert found.answer == Consolidation((Merge(C, (A,)),))
 
 
 def test_nothing_that_is_recalled_disappears_behind_a_summary() -> None:
     """spec L3, 3.3: compressed memories are not recalled; what is merged into one would not be either."""
     memories = [replace(home("A"), compressed=True), home("B"), replace(home("C"), compressed=True)]
-    found = kept(Consolidation((Merge(A, (B, C)),)), offer_of("consolidate", memories), present_of(memories))
+    found = kept(Consolidation((Merge(A, (B, C)),)), request_of("consolidate", memories), current_of(memories))
     assert found.answer == Consolidation((Merge(A, (C,)),))
     assert len(found.left_out) == 1
 
@@ -167,19 +166,19 @@ TWELVE = [home(name) for name in "ABCDEFGHIJKL"]
 
 
 def split(*parts: tuple[str, str]) -> Split:
-    return Split(tuple(Part(name, ids(members)) for name, members in parts))
+    return Split(tuple(NewCluster(name, ids(members)) for name, members in parts))
 
 
 def test_a_split_that_keeps_the_rules_counts_with_tidy_names() -> None:
     """spec P6 ❻"""
     found = kept(
-        split(("  Ramen \n evenings ", "AB"), ("Trains", "CDE")), offer_of("split", TWELVE), present_of(TWELVE)
+        split(("  Ramen \n evenings ", "AB"), ("Trains", "CDE")), request_of("split", TWELVE), current_of(TWELVE)
     )
-    assert found == Checked(split(("Ramen evenings", "AB"), ("Trains", "CDE")))
+    assert found == CheckedAnswer(split(("Ramen evenings", "AB"), ("Trains", "CDE")))
 
 
 def test_that_all_is_one_topic_is_an_answer() -> None:
-    assert checked(Split(), offer_of("split", TWELVE), present_of(TWELVE)) == Checked(Split())
+    assert checked(Split(), request_of("split", TWELVE), current_of(TWELVE)) == CheckedAnswer(Split())
 
 
 @pytest.mark.parametrize(
@@ -200,32 +199,32 @@ def test_that_all_is_one_topic_is_an_answer() -> None:
 )
 def test_a_split_that_breaks_a_rule_is_refused(answer: Split, reason: str) -> None:
     """spec P6 ❻: ≥ 2 in each, ≥ 2 remain."""
-    assert reason in refusal(answer, offer_of("split", TWELVE))
+    assert reason in refusal(answer, request_of("split", TWELVE))
 
 
 def test_two_memories_may_remain() -> None:
     """spec P6 ❻: at least 2 remain."""
     answer = split(("Ramen", "ABCDEFGHIJ"))
-    assert kept(answer, offer_of("split", TWELVE), present_of(TWELVE)) == Checked(answer)
+    assert kept(answer, request_of("split", TWELVE), current_of(TWELVE)) == CheckedAnswer(answer)
 
 
 def test_a_memory_that_fell_asleep_since_is_not_moved() -> None:
     now = [fading("A") if m.id == A else m for m in TWELVE]
-    found = kept(split(("Ramen", "ABC")), offer_of("split", TWELVE), present_of(now))
+    found = kept(split(("Ramen", "ABC")), request_of("split", TWELVE), current_of(now))
     assert found.answer == split(("Ramen", "BC"))
     assert found.left_out == ("A is dying by now: it was not moved to Ramen.",)
 
 
 def test_a_part_with_one_memory_left_is_not_made() -> None:
-    found = kept(split(("Ramen", "AB"), ("Trains", "CD")), offer_of("split", TWELVE), present_of(TWELVE[1:]))
+    found = kept(split(("Ramen", "AB"), ("Trains", "CD")), request_of("split", TWELVE), current_of(TWELVE[1:]))
     assert found.answer == split(("Trains", "CD"))
     assert len(found.left_out) == 2
 
 
-@pytest.mark.parametrize("present", [Present(), present_of(TWELVE, active=10), present_of(TWELVE, is_root=True)])
-def test_a_cluster_that_is_small_by_now_or_gone_or_a_root_is_not_split(present: Present) -> None:
+@pytest.mark.parametrize("present", [CurrentState(), current_of(TWELVE, active=10), current_of(TWELVE, is_root=True)])
+def test_a_cluster_that_is_small_by_now_or_gone_or_a_root_is_not_split(present: CurrentState) -> None:
     """spec P6 ❻: more than 10 active, never a root."""
-    found = kept(split(("Ramen", "AB")), offer_of("split", TWELVE), present)
+    found = kept(split(("Ramen", "AB")), request_of("split", TWELVE), present)
     assert found.answer == Split()
     assert found.left_out
 
@@ -233,7 +232,7 @@ def test_a_cluster_that_is_small_by_now_or_gone_or_a_root_is_not_split(present: 
 def test_two_active_memories_remain_whatever_happened_meanwhile() -> None:
     """spec P6 ❻: the two that were to stay are gone."""
     now = [*TWELVE[:10], home("M")]
-    found = kept(split(("Ramen", "ABCDE"), ("Trains", "FGHIJ")), offer_of("split", TWELVE), present_of(now))
+    found = kept(split(("Ramen", "ABCDE"), ("Trains", "FGHIJ")), request_of("split", TWELVE), current_of(now))
     assert found.answer == split(("Ramen", "ABCDE"))
 
 
@@ -245,12 +244,12 @@ POINTS = ("one", "two", "three")
 def test_a_diary_loses_blank_lines_and_bullets() -> None:
     """spec P8"""
     answer = Diary(" a \n\n b\r\n c\n", ("- one", " 2. two ", "• three", "  "))
-    assert against_offer(answer, offer_of("diary", FOUR)) == Diary("a\nb\nc", POINTS)
+    assert against_request(answer, request_of("diary", FOUR)) == Diary("a\nb\nc", POINTS)
 
 
 def test_a_diary_in_one_line_has_its_sentences_for_lines() -> None:
     answer = Diary("We met. It rained! Was I glad? 嬉しかった。寝た。", POINTS)
-    found = against_offer(answer, offer_of("diary", FOUR))
+    found = against_request(answer, request_of("diary", FOUR))
     assert found == Diary("We met.\nIt rained!\nWas I glad?\n嬉しかった。\n寝た。", POINTS)
 
 
@@ -269,17 +268,17 @@ def test_a_diary_in_one_line_has_its_sentences_for_lines() -> None:
 )
 def test_a_diary_that_breaks_a_rule_is_refused(answer: Diary, reason: str) -> None:
     """spec P8: 3–5 lines, 3–7 points."""
-    assert reason in refusal(answer, offer_of("diary", FOUR))
+    assert reason in refusal(answer, request_of("diary", FOUR))
 
 
 @pytest.mark.parametrize(("text", "reason"), [(" \n ", "summary is empty"), ("x" * 2_001, "at most 2,000")])
 def test_a_summary_that_breaks_a_rule_is_refused(text: str, reason: str) -> None:
     """spec L3"""
-    assert reason in refusal(Summary(text), offer_of("compress", FOUR))
+    assert reason in refusal(Summary(text), request_of("compress", FOUR))
 
 
 def test_a_summary_is_stripped() -> None:
-    assert checked(Summary(" Ada rents. \n"), offer_of("compress", FOUR), present_of(FOUR)) == Checked(
+    assert checked(Summary(" Ada rents. \n"), request_of("compress", FOUR), current_of(FOUR)) == CheckedAnswer(
         Summary("Ada rents.")
     )
 
@@ -288,10 +287,10 @@ def test_a_summary_is_stripped() -> None:
 def test_no_text_is_written_from_what_was_forgotten_or_changed_since(now: list[Memory]) -> None:
     """ruling 11: a forgotten memory is gone everywhere, so it must not come back in a summary."""
     for answer, offer in (
-        (Summary("Ada rents."), offer_of("compress", FOUR)),
-        (Diary("a\nb\nc", POINTS), offer_of("diary", FOUR)),
+        (Summary("Ada rents."), request_of("compress", FOUR)),
+        (Diary("a\nb\nc", POINTS), request_of("diary", FOUR)),
     ):
-        found = checked(answer, offer, present_of(now))
+        found = checked(answer, offer, current_of(now))
         assert isinstance(found, Rejected)
         assert "'A'" in found.reason
 
@@ -299,4 +298,4 @@ def test_no_text_is_written_from_what_was_forgotten_or_changed_since(now: list[M
 def test_a_session_is_not_summarised_twice() -> None:
     """spec L3"""
     now = [replace(memory, compressed=True) for memory in FOUR]
-    assert isinstance(checked(Summary("Ada rents."), offer_of("compress", FOUR), present_of(now)), Rejected)
+    assert isinstance(checked(Summary("Ada rents."), request_of("compress", FOUR), current_of(now)), Rejected)

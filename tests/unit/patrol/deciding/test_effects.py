@@ -9,9 +9,9 @@ import pytest
 
 from madeleine.memory.model import DatedAction, Memory, MemoryId, WhenItem
 from madeleine.patrol.deciding.answers import Consolidation, Merge
-from madeleine.patrol.deciding.effects import consolidated, merged_when, survivor_of
+from madeleine.patrol.steps.consolidate import consolidated, merged_when, survivor_of
 from tests.doubles import NOW, a_memory
-from tests.unit.patrol.deciding.offers import HOME, offer_of
+from tests.unit.patrol.deciding.offers import HOME, request_of
 
 TODAY = NOW.date().isoformat()
 
@@ -22,7 +22,7 @@ def memory(name: str, when: tuple[WhenItem, ...] = (), **fields: Any) -> Memory:
 
 def after(answer: Consolidation, *memories: Memory) -> dict[str, Memory]:
     by_id = {one.id: one for one in memories}
-    return {one.id: one for one in consolidated(answer, offer_of("consolidate", memories), by_id)}
+    return {one.id: one for one in consolidated(answer, request_of("consolidate", memories), by_id)}
 
 
 A, B, C = MemoryId("A"), MemoryId("B"), MemoryId("C")
@@ -80,7 +80,7 @@ def test_every_other_offered_fresh_memory_is_fresh_no_longer_and_nothing_else_ch
     a, b, c = memory("A"), memory("B", fresh=False), memory("C")
     elsewhere = replace(c, cluster_id=None)
     by_id = {A: a, B: b, C: elsewhere}
-    assert consolidated(Consolidation(), offer_of("consolidate", [a, b, c]), by_id) == [replace(a, fresh=False)]
+    assert consolidated(Consolidation(), request_of("consolidate", [a, b, c]), by_id) == [replace(a, fresh=False)]
 
 
 # --- the timeline -----------------------------------------------------------------------------------------------

@@ -14,10 +14,21 @@ from hypothesis import strategies as st
 
 from madeleine.memory.model import DatedAction, Memory, MemoryId, Provenance, Status, Vector
 from madeleine.memory.patrol_records import DecisionRequestId
-from madeleine.patrol.deciding.offer import MOST, SIZE, TEXT, TEXT_TO_SUMMARISE, Kind, Offer, shown
-from madeleine.patrol.deciding.offering import compress_offer, consolidation_offers, diary_offer, split_offer
+from madeleine.patrol.deciding.requests import (
+    MAX_CHARACTERS,
+    MAX_MEMORIES,
+    SUMMARISED_CHARACTERS,
+    TEXT_CHARACTERS,
+    DecisionKind,
+    DecisionRequest,
+    compression_requests,
+    consolidation_requests,
+    diary_request,
+    offered_memory,
+    split_request,
+)
 from tests.doubles import NOW, a_memory, unit
-from tests.unit.patrol.deciding.offers import DINNERS, HOME, ROOT, offer_of
+from tests.unit.patrol.deciding.offers import DINNERS, HOME, ROOT, request_of
 
 
 def numbered(count: int, *, text: str = "ramen", fresh: bool = True, status: Status = "active") -> list[Memory]:
@@ -31,7 +42,7 @@ def numbered(count: int, *, text: str = "ramen", fresh: bool = True, status: Sta
     ]
 
 
-def ids(offer: Offer | None) -> list[str]:
+def ids(offer: DecisionRequest | None) -> list[str]:
     assert offer is not None
     return [memory.id for memory in offer.memories]
 
@@ -46,28 +57,28 @@ def test_an_offer_comes_back_from_json_as_it_was() -> None:
         ("diary", {"date": "2026-03-01", "earlier": "a\nb", "think": ("x", "y")}),
         ("compress", {"session_id": "s1"}),
     ):
-        offer = offer_of(kind, [memory], **fields)  # type: ignore[arg-type]
-        assert Offer.from_json(json.loads(json.dumps(offer.as_json()))) == offer
+        offer = request_of(kind, [memory], **fields)  # type: ignore[arg-type]
+        assert DecisionRequest.from_json(json.loads(json.dumps(offer.as_json()))) == offer
 
 
 def test_a_shown_memory_has_its_first_day_and_a_text_of_bounded_length() -> None:
     memory = a_memory("x" * 5_000, when=(DatedAction("2026-02-01", "soup"), "2026-02-03"), feeling="y" * 5_000)
-    found = shown(memory, "consolidate")
-    assert (found.when, len(found.text), found.text[-1]) == ("2026-02-01", TEXT, "…")
-    assert found.size < SIZE
-    assert len(shown(memory, "compress").text) == TEXT_TO_SUMMARISE
+    found = offered_memory(memory, "consolidate")
+    assert (found.when, len(found.text), found.text[-1]) == ("2026-02-01", TEXT_CHARACTERS, "…")
+    assert found.size < MAX_CHARACTERS
+    assert len(offered_memory(memory, "compress").text) == SUMMARISED_CHARACTERS
 
 
 def test_a_memory_without_a_date_is_shown_on_the_day_it_happened() -> None:
-    assert shown(a_memory("ramen"), "split").when == NOW.date().isoformat()
+    assert offered_memory(a_memory("ramen"), "split").when == NOW.date().isoformat()
 
 
 def test_a_single_memory_that_is_not_dying_needs_no_mind() -> None:
     """Nothing can be merged with it, and only dying ones may be made dead (spec P6 ❹)."""
     one, two = numbered(2)
-    assert not offer_of("consolidate", [one]).needs_a_mind
-    assert offer_of("consolidate", [one, two]).needs_a_mind
-    assert offer_of("consolidate", [replace(one, status="dying")]).needs_a_mind
+    assert not request_of("consolidate", [one]).has_choice
+    assert request_of("consolidate", [one, two]).has_choice
+    assert request_of("consolidate", [replace(one, status="dying")]).has_choice
 
 
 # --- ❹ ----------------------------------------------------------------------------------------------------------
@@ -84,25 +95,25 @@ def test_fresh_and_dying_memories_come_first_then_the_nearest_settled_ones() -> 
     vectors: dict[MemoryId, Vector] = {
         fresh.id: unit([1, 0, 0]), dying.id: unit([0.9, 0.1, 0]), near.id: unit([0.8, 0.2, 0]), far.id: unit([0, 0, 1])
     }  # fmt: skip
-    (offer,) = consolidation_offers(DINNERS, [far, near, fresh, dying], vectors)
+    (offer,) = consolidation_requests(DINNERS, [far, near, fresh, dying], vectors)
     assert [sorted(ids(offer)[:2]), ids(offer)[2:]] == [["dying", "fresh"], ["near", "far"]]
     assert (offer.cluster_id, offer.cluster, offer.kind) == (HOME, "Dinners", "consolidate")
 
 
 def test_a_settled_cluster_is_not_offered() -> None:
-    assert consolidation_offers(DINNERS, numbered(5, fresh=False), {}) == []
+    assert consolidation_requests(DINNERS, numbered(5, fresh=False), {}) == []
 
 
 def test_the_dead_are_not_offered() -> None:
     fresh, dead = numbered(1) + numbered(1, text="deads", status="dead")
-    (offer,) = consolidation_offers(DINNERS, [fresh, dead], {})
+    (offer,) = consolidation_requests(DINNERS, [fresh, dead], {})
     assert ids(offer) == [fresh.id]
 
 
 def test_a_compressed_memory_is_no_partner() -> None:
     """What is merged into it would not be recalled (spec L3, 3.3)."""
     compressed = a_memory("summarised", fresh=False, compressed=True, cluster_id=HOME)
-    (offer,) = consolidation_offers(DINNERS, [*numbered(1), compressed], {})
+    (offer,) = consolidation_requests(DINNERS, [*numbered(1), compressed], {})
     assert compressed.id not in ids(offer)
 
 
@@ -110,7 +121,7 @@ def test_memories_that_are_alike_are_offered_together() -> None:
     """Two of the same in different offers could not be merged."""
     memories = numbered(90)
     vectors = {m.id: unit(np.eye(3)[i % 3]) for i, m in enumerate(memories)}
-    offers = consolidation_offers(DINNERS, memories, vectors)
+    offers = consolidation_requests(DINNERS, memories, vectors)
     assert [{int(np.argmax(vectors[m.id])) for m in offer.memories} for offer in offers] == [{0, 1}, {2}]
 
 
@@ -129,22 +140,22 @@ def test_every_fresh_or_dying_memory_is_in_exactly_one_offer_within_the_bounds(
         *numbered(dying, text="dying", fresh=False, status="dying"),
     ]
     vectors = {m.id: unit([1.0, (i * 7) % 5, (i * 3) % 11]) for i, m in enumerate(memories) if i % 4}
-    offers = consolidation_offers(DINNERS, memories, vectors)
+    offers = consolidation_requests(DINNERS, memories, vectors)
     shown_ids = [id_ for offer in offers for id_ in ids(offer)]
     for memory in memories:
         if memory.fresh or memory.status == "dying":
             assert shown_ids.count(memory.id) == 1
     for offer in offers:
-        assert len(offer.memories) <= MOST
-        assert offer.size <= SIZE
+        assert len(offer.memories) <= MAX_MEMORIES
+        assert offer.size <= MAX_CHARACTERS
         assert len(set(ids(offer))) == len(offer.memories)
     chance.shuffle(memories)
-    assert [ids(o) for o in consolidation_offers(DINNERS, memories, vectors)] == [ids(o) for o in offers]
+    assert [ids(o) for o in consolidation_requests(DINNERS, memories, vectors)] == [ids(o) for o in offers]
 
 
 def test_there_is_room_for_partners_however_much_is_fresh() -> None:
     settled = numbered(30, text="settled", fresh=False)
-    for offer in consolidation_offers(DINNERS, numbered(100) + settled, {}):
+    for offer in consolidation_requests(DINNERS, numbered(100) + settled, {}):
         assert sum(not memory.fresh for memory in offer.memories) >= 20
 
 
@@ -155,18 +166,18 @@ def test_there_is_room_for_partners_however_much_is_fresh() -> None:
 def test_a_cluster_is_offered_to_be_split_above_ten_active_memories(active: int, offered: bool) -> None:
     """spec P6 ❻"""
     others = numbered(5, text="dying", status="dying")
-    found = split_offer(DINNERS, numbered(active) + others)
+    found = split_request(DINNERS, numbered(active) + others)
     assert (found is not None) == offered
     assert found is None or len(found.memories) == active
 
 
 def test_a_root_is_never_offered_to_be_split() -> None:
     """spec P6 ❻"""
-    assert split_offer(ROOT, numbered(50)) is None
+    assert split_request(ROOT, numbered(50)) is None
 
 
 def test_of_a_very_large_cluster_those_that_came_first_are_offered() -> None:
-    assert ids(split_offer(DINNERS, numbered(100)[::-1])) == [m.id for m in numbered(60)]
+    assert ids(split_request(DINNERS, numbered(100)[::-1])) == [m.id for m in numbered(60)]
 
 
 # --- diary, compression -----------------------------------------------------------------------------------------
@@ -175,7 +186,7 @@ def test_of_a_very_large_cluster_those_that_came_first_are_offered() -> None:
 def test_a_diary_shows_the_most_important_in_the_order_in_which_they_happened() -> None:
     """spec P8"""
     memories = [replace(m, importance=(i % 2) * 0.5) for i, m in enumerate(numbered(100))]
-    offer = diary_offer("2026-03-01", memories[::-1], "Before.", ["A point."])
+    offer = diary_request("2026-03-01", memories[::-1], "Before.", ["A point."])
     found = ids(offer)
     assert offer is not None
     assert found == sorted(found)
@@ -184,19 +195,19 @@ def test_a_diary_shows_the_most_important_in_the_order_in_which_they_happened() 
 
 
 def test_a_day_without_memories_has_no_diary() -> None:
-    assert diary_offer("2026-03-01", [], "", []) is None
+    assert diary_request("2026-03-01", [], "", []) is None
 
 
 def test_a_long_diary_of_before_leaves_the_offer_within_its_bounds() -> None:
-    offer = diary_offer("2026-03-01", numbered(60, text="x" * 900), "y" * 9_000, ["z" * 900] * 20)
+    offer = diary_request("2026-03-01", numbered(60, text="x" * 900), "y" * 9_000, ["z" * 900] * 20)
     assert offer is not None
-    assert offer.size <= SIZE
+    assert offer.size <= MAX_CHARACTERS
 
 
 def test_a_long_session_is_summarised_in_parts_in_the_order_in_which_it_happened() -> None:
     """spec L3: "concatenate all episodic memory content in chronological order"."""
     memories = numbered(130)
-    offers = compress_offer("s1", memories[::-1])
+    offers = compression_requests("s1", memories[::-1])
     assert [len(offer.memories) for offer in offers] == [60, 60, 10]
     assert [id_ for offer in offers for id_ in ids(offer)] == [m.id for m in memories]
     assert {(offer.session_id, offer.kind) for offer in offers} == {("s1", "compress")}
@@ -205,9 +216,9 @@ def test_a_long_session_is_summarised_in_parts_in_the_order_in_which_it_happened
 @given(st.lists(st.integers(1, 9_000), max_size=40))
 def test_no_part_of_a_session_is_longer_than_an_offer_and_none_is_lost(lengths: list[int]) -> None:
     memories = [a_memory("x" * length) for length in lengths]
-    offers = compress_offer("s1", memories)
+    offers = compression_requests("s1", memories)
     assert sorted(id_ for offer in offers for id_ in ids(offer)) == sorted(m.id for m in memories)
-    assert all(offer.size <= SIZE and offer.memories for offer in offers)
+    assert all(offer.size <= MAX_CHARACTERS and offer.memories for offer in offers)
 
 
 def test_what_is_not_of_the_session_s_episodes_or_has_a_summary_is_not_summarised() -> None:
@@ -217,20 +228,20 @@ def test_what_is_not_of_the_session_s_episodes_or_has_a_summary_is_not_summarise
     others = [
         a_memory("fact", category="semantic"), a_memory("told", compressed=True), a_memory("gone", status="dead")
     ]  # fmt: skip
-    (offer,) = compress_offer("s1", [kept, *others])
+    (offer,) = compression_requests("s1", [kept, *others])
     assert ids(offer) == [kept.id]
 
 
 def test_equal_input_gives_equal_offers_but_for_their_ids() -> None:
-    def anonymous(kind: Kind) -> list[Offer]:
-        found: dict[Kind, list[Offer | None]] = {
-            "consolidate": [*consolidation_offers(DINNERS, numbered(70), {})],
-            "split": [split_offer(DINNERS, numbered(20))],
-            "diary": [diary_offer("2026-03-01", numbered(20), "", [])],
-            "compress": [*compress_offer("s1", numbered(70))],
+    def anonymous(kind: DecisionKind) -> list[DecisionRequest]:
+        found: dict[DecisionKind, list[DecisionRequest | None]] = {
+            "consolidate": [*consolidation_requests(DINNERS, numbered(70), {})],
+            "split": [split_request(DINNERS, numbered(20))],
+            "diary": [diary_request("2026-03-01", numbered(20), "", [])],
+            "compress": [*compression_requests("s1", numbered(70))],
         }
         return [replace(offer, id=DecisionRequestId("")) for offer in found[kind] if offer]
 
-    kinds: tuple[Kind, ...] = ("consolidate", "split", "diary", "compress")
+    kinds: tuple[DecisionKind, ...] = ("consolidate", "split", "diary", "compress")
     for kind in kinds:
         assert anonymous(kind) == anonymous(kind) != []

@@ -16,7 +16,7 @@ from madeleine.memory.ingest.ports import StoreBatch
 from madeleine.memory.ingest.scrubbing import Scrubber
 from madeleine.memory.model import LIVING, Memory, ModelName
 from madeleine.server.background import index_upkeep as background
-from madeleine.server.background.index_upkeep import Background
+from madeleine.server.background.index_upkeep import IndexUpkeep
 from madeleine.storage.qdrant.edge import EdgeIndex
 from madeleine.storage.qdrant.schema import Fingerprint
 from madeleine.storage.sql.ledger import Ledger, open_ledger
@@ -86,8 +86,8 @@ class House:
         return [await self.keeper.turns.get() for _ in range(count)]
 
     @asynccontextmanager
-    async def at_work(self, warm_up: Callable[[], Awaitable[None]] | None = None) -> AsyncIterator[Background]:
-        work = Background(self.keeper, self.index, warm_up or self.embedder.warm_up, self.scrubber)
+    async def at_work(self, warm_up: Callable[[], Awaitable[None]] | None = None) -> AsyncIterator[IndexUpkeep]:
+        work = IndexUpkeep(self.keeper, self.index, warm_up or self.embedder.warm_up, self.scrubber)
         task = asyncio.create_task(work.run())
         try:
             async with asyncio.timeout(WAIT_S):

@@ -14,7 +14,7 @@ import pytest
 from madeleine.memory.ports import LanguageModel
 from madeleine.memory.watch.thread import Turned
 from madeleine.server.background import polling as rounds
-from madeleine.server.background.memory_thread import Watcher, runs
+from madeleine.server.background.memory_thread import MemoryThreadLoop, runs
 from madeleine.server.settings.settings import Settings
 
 NEVER = 3_600.0
@@ -33,7 +33,7 @@ class Threaded:
         self.cancelled = 0
         self.lent = 0
         self.is_open = True
-        self.watcher = Watcher(lambda: self if self.is_open else None, self.lend, seconds=seconds)
+        self.watcher = MemoryThreadLoop(lambda: self if self.is_open else None, self.lend, seconds=seconds)
 
     @asynccontextmanager
     async def lend(self) -> AsyncIterator[None]:
@@ -60,7 +60,7 @@ class Threaded:
 
 async def test_it_turns_until_nothing_more_waits() -> None:
     home = Threaded(Turned(more=True), Turned(more=True), Turned())
-    await home.watcher.look()
+    await home.watcher.poll()
     assert (home.done, home.lent) == (3, 0)
 
 
@@ -70,7 +70,7 @@ async def test_what_is_observed_wakes_it_before_its_time() -> None:
     for _ in range(2):
         home.news.set()
         await home.came.get()
-    await home.watcher.end(running)
+    await home.watcher.stop(running)
     assert home.done == 2
 
 
@@ -79,24 +79,24 @@ async def test_it_looks_by_itself_every_so_often() -> None:
     running = asyncio.create_task(home.watcher.run())
     for _ in range(3):
         await home.came.get()
-    await home.watcher.end(running)
+    await home.watcher.stop(running)
 
 
 async def test_nothing_is_looked_at_before_the_memory_is_open() -> None:
     home = Threaded(seconds=0.001)
     home.is_open = False
-    await home.watcher.look()
+    await home.watcher.poll()
     running = asyncio.create_task(home.watcher.run())
     home.is_open = True
     await home.came.get()
-    await home.watcher.end(running)
+    await home.watcher.stop(running)
 
 
 async def test_a_turn_that_fails_is_logged_and_the_next_look_tries_again(caplog: pytest.LogCaptureFixture) -> None:
     home = Threaded(OSError("no"), Turned(Counter(stored=2, looked=3)))
     with caplog.at_level(logging.INFO):
-        await home.watcher.look()
-        await home.watcher.look()
+        await home.watcher.poll()
+        await home.watcher.poll()
     assert home.done == 2
     assert [record.levelname for record in caplog.records] == ["ERROR", "INFO"]
     assert caplog.records[1].message == "the memory thread: 3 looked, 2 stored"
@@ -107,14 +107,14 @@ async def test_at_the_end_a_quick_turn_is_finished_and_another_is_cancelled(
     monkeypatch: pytest.MonkeyPatch, seconds: float, cancelled: int
 ) -> None:
     """It is repeated at the next start (tests/unit/memory/watch/test_thread.py)."""
-    monkeypatch.setattr(rounds, "QUICK_SECONDS", seconds)
+    monkeypatch.setattr(rounds, "STOP_SECONDS", seconds)
     home = Threaded(Turned(more=True))
     home.goes_on.clear()
     home.news.set()
     running = asyncio.create_task(home.watcher.run())
     await home.came.get()
-    ending = asyncio.create_task(home.watcher.end(running))
-    resting = asyncio.create_task(home.watcher.at_rest())
+    ending = asyncio.create_task(home.watcher.stop(running))
+    resting = asyncio.create_task(home.watcher.wait_until_idle())
     if not cancelled:
         await asyncio.sleep(0)
         assert not resting.done()

@@ -16,9 +16,15 @@ from madeleine.memory.patrol_records import RecentActivity
 from madeleine.memory.ports import LanguageModel
 from madeleine.memory.scope import Scope
 from madeleine.patrol.report import PatrolReport
-from madeleine.patrol.when import Habits
+from madeleine.patrol.triggers import PatrolTriggers
 from madeleine.server.background import polling as rounds
-from madeleine.server.background.patrol_schedule import APART, CLIENT, Schedule, Ward, habits_of
+from madeleine.server.background.patrol_schedule import (
+    CLIENT,
+    MINIMUM_INTERVAL,
+    PatrolAccess,
+    PatrolSchedule,
+    triggers_of,
+)
 from madeleine.server.settings.settings import Settings
 from tests.doubles import NOW, Clock
 
@@ -45,23 +51,23 @@ class Household:
         self.open = True
         self.time_passes = asyncio.Event()
         self.paused: asyncio.Queue[None] = asyncio.Queue()
-        self.schedule = Schedule(
-            Habits(after_memories=200, at_hour=None, after_quiet=None),
-            lambda: Ward(self, self) if self.open else None,
+        self.schedule = PatrolSchedule(
+            PatrolTriggers(after_memories=200, at_hour=None, after_idle=None),
+            lambda: PatrolAccess(self, self) if self.open else None,
             now=self.clock,
-            pause=self.pause,
+            wait=self.pause,
         )
 
     async def recent_activity(self) -> list[RecentActivity]:
         return [self.new[being] for being in sorted(self.new)]
 
-    def is_under_way(self, being_id: BeingId) -> bool:
+    def is_running(self, being_id: BeingId) -> bool:
         return being_id in self.under_way
 
     async def __call__(
-        self, scope: Scope, *, language: LanguageModel | None = None, hands_out: bool = True
+        self, scope: Scope, *, language: LanguageModel | None = None, offer_pending: bool = True
     ) -> PatrolReport:
-        self.calls.append((scope, language, hands_out))
+        self.calls.append((scope, language, offer_pending))
         self.came.append(scope.being_id)
         self.begun.set()
         try:
@@ -88,29 +94,29 @@ def home() -> Household:
 async def test_one_being_is_tended_after_the_other_and_each_once(home: Household) -> None:
     """spec P12"""
     home.new = {ADA: many(ADA), BERT: many(BERT)}
-    await home.schedule.look()
+    await home.schedule.poll()
     assert home.came == [ADA, BERT]
-    await home.schedule.look()
+    await home.schedule.poll()
     assert home.came == [ADA, BERT], "a being that is left alone does not age"
 
 
 async def test_an_import_of_thousands_ages_a_being_by_one_cycle_an_hour(home: Household) -> None:
     """spec P6 ❷: each patrol is a cycle."""
     home.new = {ADA: many(ADA)}
-    await home.schedule.look()
+    await home.schedule.poll()
     home.new = {ADA: many(ADA)}
-    home.clock.advance(APART - timedelta(seconds=1))
-    await home.schedule.look()
+    home.clock.advance(MINIMUM_INTERVAL - timedelta(seconds=1))
+    await home.schedule.poll()
     assert home.came == [ADA]
     home.clock.advance(timedelta(seconds=1))
-    await home.schedule.look()
+    await home.schedule.poll()
     assert home.came == [ADA, ADA]
 
 
 async def test_what_waits_for_a_mind_is_not_handed_out_to_nobody(home: Household) -> None:
     """spec P12, ruling 10"""
     home.new = {ADA: many(ADA)}
-    await home.schedule.look()
+    await home.schedule.poll()
     assert home.calls == [(Scope(ADA, CLIENT), None, False)]
 
 
@@ -126,7 +132,7 @@ async def test_the_language_model_of_the_process_is_borrowed_for_each_patrol(hom
 
     home.schedule._language = lend
     home.new = {ADA: many(ADA), BERT: many(BERT)}
-    await home.schedule.look()
+    await home.schedule.poll()
     assert lent == ["lent", "back"] * 2
 
 
@@ -134,14 +140,14 @@ async def test_a_being_whose_agent_asked_for_a_patrol_just_now_is_let_be(home: H
     """It would age twice."""
     home.new = {ADA: many(ADA), BERT: many(BERT)}
     home.under_way = {ADA}
-    await home.schedule.look()
+    await home.schedule.poll()
     assert home.came == [BERT]
 
 
 async def test_a_being_that_was_tended_while_another_was_is_not_tended_again(home: Household) -> None:
     home.new = {ADA: many(ADA), BERT: many(BERT)}
     home.goes_on.clear()
-    looking = asyncio.create_task(home.schedule.look())
+    looking = asyncio.create_task(home.schedule.poll())
     await home.begun.wait()
     del home.new[BERT]  # an agent asked for it
     home.goes_on.set()
@@ -155,15 +161,15 @@ async def test_a_patrol_that_fails_is_told_and_tried_again_later_and_keeps_nobod
     home.new = {ADA: many(ADA), BERT: many(BERT)}
     home.fails_with = OSError("the disk is gone")
     with caplog.at_level(logging.ERROR):
-        await home.schedule.look()
+        await home.schedule.poll()
     assert [record.message for record in caplog.records] == [
-        f"a patrol that came by itself failed; the next try is in {APART}"
+        f"an automatic patrol failed; retrying in {MINIMUM_INTERVAL} at the earliest"
     ] * 2
     home.fails_with = None
-    await home.schedule.look()
+    await home.schedule.poll()
     assert home.came == [ADA, BERT], "not in a loop"
-    home.clock.advance(APART)
-    await home.schedule.look()
+    home.clock.advance(MINIMUM_INTERVAL)
+    await home.schedule.poll()
     assert home.came == [ADA, BERT, ADA, BERT]
 
 
@@ -179,7 +185,7 @@ async def test_nothing_begins_at_the_start_nor_before_the_memory_is_open(home: H
     home.time_passes.set()
     await home.paused.get()
     assert home.came == [ADA]
-    await home.schedule.end(running)
+    await home.schedule.stop(running)
 
 
 async def test_a_ledger_that_fails_is_asked_again_at_the_next_look(
@@ -190,10 +196,10 @@ async def test_a_ledger_that_fails_is_asked_again_at_the_next_look(
 
     with monkeypatch.context() as patched, caplog.at_level(logging.ERROR):
         patched.setattr(home, "recent_activity", broken)
-        await home.schedule.look()
+        await home.schedule.poll()
     assert len(caplog.records) == 1
     home.new = {ADA: many(ADA)}
-    await home.schedule.look()
+    await home.schedule.poll()
     assert home.came == [ADA]
 
 
@@ -202,13 +208,13 @@ async def test_at_the_end_a_patrol_that_is_quick_ends_and_another_is_cancelled(
     home: Household, monkeypatch: pytest.MonkeyPatch, seconds: float, cancelled: int
 ) -> None:
     """Cancelled, it rolls back what it did (tests/unit/patrol/test_run.py). The others wait for the next start."""
-    monkeypatch.setattr(rounds, "QUICK_SECONDS", seconds)
+    monkeypatch.setattr(rounds, "STOP_SECONDS", seconds)
     home.new = {ADA: many(ADA), BERT: many(BERT)}
     home.goes_on.clear()
     home.time_passes.set()
     running = asyncio.create_task(home.schedule.run())
     await home.begun.wait()
-    ending = asyncio.create_task(home.schedule.end(running))
+    ending = asyncio.create_task(home.schedule.stop(running))
     if not cancelled:
         await asyncio.sleep(0)
         home.goes_on.set()
@@ -218,12 +224,12 @@ async def test_at_the_end_a_patrol_that_is_quick_ends_and_another_is_cancelled(
 
 
 async def test_it_is_at_rest_when_no_patrol_of_its_own_is_under_way(home: Household) -> None:
-    await home.schedule.at_rest()
+    await home.schedule.wait_until_idle()
     home.new = {ADA: many(ADA)}
     home.goes_on.clear()
-    looking = asyncio.create_task(home.schedule.look())
+    looking = asyncio.create_task(home.schedule.poll())
     await home.begun.wait()
-    resting = asyncio.create_task(home.schedule.at_rest())
+    resting = asyncio.create_task(home.schedule.wait_until_idle())
     await asyncio.sleep(0)
     assert not resting.done()
     home.goes_on.set()
@@ -232,7 +238,11 @@ async def test_it_is_at_rest_when_no_patrol_of_its_own_is_under_way(home: Househ
 
 
 def test_the_settings_say_when() -> None:
-    assert habits_of(Settings()) == Habits(after_memories=200, at_hour=3, after_quiet=timedelta(minutes=60))
+    assert triggers_of(Settings()) == PatrolTriggers(after_memories=200, at_hour=3, after_idle=timedelta(minutes=60))
     given = {"patrol_after_memories": 0, "patrol_at_hour": "off", "patrol_after_idle_minutes": 0}
-    assert habits_of(Settings.model_validate(given)) == Habits(after_memories=0, at_hour=None, after_quiet=None)
-    assert replace(habits_of(Settings()), at_hour=None) == habits_of(Settings.model_validate({"patrol_at_hour": None}))
+    assert triggers_of(Settings.model_validate(given)) == PatrolTriggers(
+        after_memories=0, at_hour=None, after_idle=None
+    )
+    assert replace(triggers_of(Settings()), at_hour=None) == triggers_of(
+        Settings.model_validate({"patrol_at_hour": None})
+    )

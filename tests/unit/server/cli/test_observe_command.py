@@ -16,23 +16,23 @@ from madeleine.server.attach.handshake import HostRefused
 from madeleine.server.cli.arguments import parser
 from madeleine.server.cli.main import main
 from madeleine.server.cli.observe_command import (
-    MOST_MESSAGES,
+    MAX_MESSAGES,
     OVERLAP,
+    ObserveRequest,
     Outcome,
-    Task,
-    hook_task,
-    keep,
+    parse_hook,
+    parse_input,
     recall,
-    task,
+    record,
+    run_in_time,
     text_limit,
-    within,
 )
 
 SESSION = {"session_id": "s", "cwd": "/project", "permission_mode": "default"}
 
 
-def asked(text: str, *words: str) -> Task | None:
-    return task(parser().parse_args(["observe", *words]), text)
+def asked(text: str, *words: str) -> ObserveRequest | None:
+    return parse_input(parser().parse_args(["observe", *words]), text)
 
 
 def transcript(path: Path, *said: tuple[str, str]) -> Path:
@@ -62,9 +62,9 @@ class Host:
         return [message["text"] for message in self.kept]
 
 
-def kept(host: Host, found: Task | None, limit: int = 1000) -> list[str]:
+def kept(host: Host, found: ObserveRequest | None, limit: int = 1000) -> list[str]:
     assert found is not None
-    keep(host, found, limit)  # type: ignore[arg-type]
+    record(host, found, limit)  # type: ignore[arg-type]
     return host.texts()
 
 
@@ -73,7 +73,7 @@ def kept(host: Host, found: Task | None, limit: int = 1000) -> list[str]:
 
 def test_text_with_a_role_is_one_message() -> None:
     found = asked("Hi there\n", "--role", "user", "--session", "s", "--speaker", "Zoé", "--key", "k")
-    assert found == Task(
+    assert found == ObserveRequest(
         {"session_id": "s"},
         messages=[{"role": "user", "text": "Hi there", "speaker": "Zoé", "key": "k"}],
         prompt="Hi there",
@@ -82,10 +82,10 @@ def test_text_with_a_role_is_one_message() -> None:
 
 def test_a_list_of_messages_and_a_whole_call_are_taken_as_they_are() -> None:
     messages = [{"role": "user", "text": "Hi"}]
-    assert asked(json.dumps(messages), "--session", "s") == Task({"session_id": "s"}, messages=messages)
+    assert asked(json.dumps(messages), "--session", "s") == ObserveRequest({"session_id": "s"}, messages=messages)
     memories = [{"essence": "They met.", "weight": 0.5}]
     call = {"session_id": "t", "messages": messages, "memories": memories}
-    assert asked(json.dumps(call), "--session", "s") == Task(
+    assert asked(json.dumps(call), "--session", "s") == ObserveRequest(
         {"session_id": "t", "memories": memories}, messages=messages
     )
 
@@ -110,15 +110,15 @@ def test_a_turn_of_claude_code_is_kept_once_from_prompt_to_end(tmp_path: Path) -
     host, path = Host(), tmp_path / "t.jsonl"
     about = SESSION | {"transcript_path": str(path)}
     prompt = {"hook_event_name": "UserPromptSubmit", "prompt": "Where is the harbour?", "prompt_id": "p1"}
-    assert kept(host, hook_task(about | prompt)) == ["Where is the harbour?"]
+    assert kept(host, parse_hook(about | prompt)) == ["Where is the harbour?"]
     transcript(path, ("user", "Where is the harbour?"), ("assistant", "South."))
     stop = {"hook_event_name": "Stop", "stop_hook_active": False, "last_assistant_message": "South."}
-    assert kept(host, hook_task(about | stop)) == ["Where is the harbour?", "South."]
-    assert kept(host, hook_task(about | prompt | {"prompt_id": "p2"}))[2:] == ["Where is the harbour?"]
+    assert kept(host, parse_hook(about | stop)) == ["Where is the harbour?", "South."]
+    assert kept(host, parse_hook(about | prompt | {"prompt_id": "p2"}))[2:] == ["Where is the harbour?"]
     said = [("user", "Where is the harbour?"), ("assistant", "South.")]
     transcript(path, *said, ("user", "Where is the harbour?"), ("assistant", "Still south."))
     for event in ("Stop", "SessionEnd", "Stop", "PreCompact"):
-        kept(host, hook_task(about | {"hook_event_name": event}))
+        kept(host, parse_hook(about | {"hook_event_name": event}))
     assert host.texts() == ["Where is the harbour?", "South.", "Where is the harbour?", "Still south."]
     assert {call.get("interface", "claude-code") for call in host.calls} == {"claude-code"}
 
@@ -127,7 +127,7 @@ def test_a_turn_that_was_broken_off_is_kept_at_the_next_prompt(tmp_path: Path) -
     host = Host()
     path = transcript(tmp_path / "t.jsonl", ("user", "Count to a million"), ("assistant", "One, two"))
     told = SESSION | {"hook_event_name": "UserPromptSubmit", "transcript_path": str(path), "prompt": "Enough"}
-    assert kept(host, hook_task(told)) == ["Count to a million", "One, two", "Enough"]
+    assert kept(host, parse_hook(told)) == ["Count to a million", "One, two", "Enough"]
 
 
 @pytest.mark.parametrize(
@@ -138,37 +138,37 @@ def test_a_turn_that_was_broken_off_is_kept_at_the_next_prompt(tmp_path: Path) -
 )  # fmt: skip
 def test_what_a_subagent_does_is_not_observed(tmp_path: Path, more: dict[str, Any]) -> None:
     path = transcript(tmp_path / "t.jsonl", ("user", "Hi"))
-    assert hook_task(SESSION | {"transcript_path": str(path)} | more) is None
+    assert parse_hook(SESSION | {"transcript_path": str(path)} | more) is None
 
 
 @pytest.mark.parametrize("prompt", ["/clear", " ", "<task-notification>done</task-notification>"])
 def test_a_command_is_no_message(prompt: str) -> None:
-    found = hook_task(SESSION | {"hook_event_name": "UserPromptSubmit", "prompt": prompt})
+    found = parse_hook(SESSION | {"hook_event_name": "UserPromptSubmit", "prompt": prompt})
     assert found is not None
     assert (found.messages, found.prompt) == ([], "")
 
 
 def test_what_a_program_has_prompted_is_no_message() -> None:
     told = {"hook_event_name": "UserPromptSubmit", "prompt": "Wake up", "source": "system"}
-    found = hook_task(SESSION | told)
+    found = parse_hook(SESSION | told)
     assert found is not None
     assert found.messages == []
 
 
 def test_without_a_transcript_the_answer_is_taken_from_the_hook() -> None:
     stop = {"hook_event_name": "Stop", "last_assistant_message": "South.", "prompt_id": "p1", "transcript_path": ""}
-    found = hook_task(SESSION | stop)
+    found = parse_hook(SESSION | stop)
     assert found is not None
     assert found.messages == [{"role": "assistant", "text": "South.", "key": "answer-p1"}]
 
 
 def test_a_transcript_that_cannot_be_read_is_named(tmp_path: Path) -> None:
     with pytest.raises(InvalidInput, match="cannot be read"):
-        hook_task(SESSION | {"hook_event_name": "Stop", "transcript_path": str(tmp_path)})
+        parse_hook(SESSION | {"hook_event_name": "Stop", "transcript_path": str(tmp_path)})
 
 
 def test_a_session_s_title_comes_along() -> None:
-    found = hook_task(SESSION | {"hook_event_name": "SessionEnd", "session_title": "Harbours"})
+    found = parse_hook(SESSION | {"hook_event_name": "SessionEnd", "session_title": "Harbours"})
     assert found is not None
     assert found.arguments == {"session_id": "s", "interface": "claude-code", "title": "Harbours"}
 
@@ -181,26 +181,30 @@ def test_a_long_transcript_is_sent_in_order_and_later_only_its_end(tmp_path: Pat
     said = [("user" if n % 2 else "assistant", f"message {n}") for n in range(250)]
     path = transcript(tmp_path / "t.jsonl", *said)
     told = SESSION | {"hook_event_name": "Stop", "transcript_path": str(path)}
-    assert kept(host, hook_task(told)) == [text for _, text in said]
+    assert kept(host, parse_hook(told)) == [text for _, text in said]
     assert [len(call.get("messages", [])) for call in host.calls] == [0, 100, 100, 50]
     host.calls.clear()
     transcript(path, *said, ("user", "one more"))
-    assert kept(host, hook_task(told))[250:] == ["one more"]
+    assert kept(host, parse_hook(told))[250:] == ["one more"]
     assert [len(call.get("messages", [])) for call in host.calls] == [0, OVERLAP + 2]
 
 
 def test_a_call_is_no_longer_than_the_host_takes() -> None:
     host = Host()
-    found = Task({"session_id": "s", "memories": ["m"]}, messages=[{"role": "user", "text": "x" * 400_000}] * 4)
+    found = ObserveRequest(
+        {"session_id": "s", "memories": ["m"]}, messages=[{"role": "user", "text": "x" * 400_000}] * 4
+    )
     kept(host, found, limit=10**9)
     assert [len(call["messages"]) for call in host.calls] == [2, 2]
     assert ["memories" in call for call in host.calls] == [False, True]
-    assert MOST_MESSAGES == 100
+    assert MAX_MESSAGES == 100
 
 
 def test_what_is_too_long_for_a_message_is_sent_as_several() -> None:
     host = Host()
-    found = Task({"session_id": "s"}, messages=[{"role": "user", "text": "one two three", "key": "k", "at": "2026"}])
+    found = ObserveRequest(
+        {"session_id": "s"}, messages=[{"role": "user", "text": "one two three", "key": "k", "at": "2026"}]
+    )
     assert kept(host, found, limit=8) == ["one two ", "three"]
     assert [message["key"] for message in host.kept] == ["k", "k#1"]
     assert host.kept[1]["at"] == "2026"
@@ -209,13 +213,13 @@ def test_what_is_too_long_for_a_message_is_sent_as_several() -> None:
 def test_what_is_no_message_is_left_to_the_tool_to_refuse() -> None:
     host = Host()
     odd: list[Any] = [{"role": "user"}, {"text": 7}]
-    keep(host, Task({"session_id": "s"}, messages=odd), 1000)  # type: ignore[arg-type]
+    record(host, ObserveRequest({"session_id": "s"}, messages=odd), 1000)  # type: ignore[arg-type]
     assert host.kept == odd
 
 
 def test_where_there_is_nothing_to_keep_nobody_is_asked() -> None:
     host = Host()
-    assert kept(host, hook_task(SESSION | {"hook_event_name": "SessionEnd"})) == []
+    assert kept(host, parse_hook(SESSION | {"hook_event_name": "SessionEnd"})) == []
     assert host.calls == []
 
 
@@ -233,7 +237,7 @@ def test_a_message_that_is_refused_keeps_no_other_out(tmp_path: Path) -> None:
     said = [("user" if n % 2 else "assistant", f"{'bad' if n == 7 else 'good'} {n}") for n in range(120)]
     path = transcript(tmp_path / "t.jsonl", *said)
     with pytest.raises(ServerError, match=r"no\. 8$"):
-        kept(host, hook_task(SESSION | {"hook_event_name": "Stop", "transcript_path": str(path)}))
+        kept(host, parse_hook(SESSION | {"hook_event_name": "Stop", "transcript_path": str(path)}))
     assert host.texts() == [text for _, text in said if "bad" not in text]
 
 
@@ -246,7 +250,7 @@ def test_where_everything_is_refused_it_is_not_tried_without_end(tmp_path: Path)
 
     messages = [{"role": "user", "text": str(n)} for n in range(250)]
     with pytest.raises(ServerError, match="you may only read"):
-        keep(refuse, Task({"session_id": "s"}, messages=messages), 1000)  # type: ignore[arg-type]
+        record(refuse, ObserveRequest({"session_id": "s"}, messages=messages), 1000)  # type: ignore[arg-type]
     assert tried == [100] + [1] * 100
 
 
@@ -294,15 +298,15 @@ def test_what_comes_to_mind_is_printed_as_data_and_nothing_where_nothing_does() 
         (InvalidInput("name the conversation"), "name the conversation"),
         (HostRefused("the disk is full"), "the disk is full"),
         (ServerError("you may only read"), "you may only read"),
-        (ConnectionLost("it went away"), "it went away. Nothing is lost that is in the transcript"),
-        (KeyError("surprise"), "it could not be observed: KeyError('surprise')"),
+        (ConnectionLost("it went away"), "it went away. Nothing in the transcript is lost"),
+        (KeyError("surprise"), "recording the conversation failed: KeyError('surprise')"),
     ],
 )
 def test_an_error_is_a_complaint(error: Exception, said: str) -> None:
     def work(until: float) -> Outcome:
         raise error
 
-    assert within(9, work).complaint.startswith(said)
+    assert run_in_time(9, work).complaint.startswith(said)
 
 
 def test_what_takes_too_long_is_left_behind() -> None:
@@ -312,14 +316,14 @@ def test_what_takes_too_long_is_left_behind() -> None:
         never.wait()
         return Outcome("too late")
 
-    found = within(0.01, work)
+    found = run_in_time(0.01, work)
     never.set()
     assert (found.recalled, "within 0.01 s" in found.complaint) == ("", True)
 
 
 def test_it_is_told_until_when_it_has_time() -> None:
     begun = time.monotonic()
-    assert 8 <= float(within(9, lambda until: Outcome(str(until - begun))).recalled) <= 10
+    assert 8 <= float(run_in_time(9, lambda until: Outcome(str(until - begun))).recalled) <= 10
 
 
 @pytest.mark.parametrize("words", [["--timeout", "0"], ["--timeout", "nan"], ["--role", "nobody"], ["--colour"]])

@@ -20,13 +20,13 @@ async def test_a_host_without_clients_stays_until_what_it_does_by_itself_is_done
     """spec P12: a patrol is not cut because nobody is there; that is when it comes."""
     asked, done = asyncio.Event(), asyncio.Event()
 
-    async def at_rest() -> None:
+    async def wait_until_idle() -> None:
         asked.set()
         await done.wait()
 
     settings = Settings(data_dir=tmp_path, idle_seconds=0.001)
     with socket.create_server(("127.0.0.1", 0)) as listener:
-        host = Host(settings, no_use_cases, LanguageModels(settings), at_rest=at_rest)
+        host = Host(settings, no_use_cases, LanguageModels(settings), wait_until_idle=wait_until_idle)
         serving = asyncio.create_task(host.serve(listener))
         await asked.wait()
         assert not host.ending.is_set()
@@ -38,18 +38,18 @@ async def test_a_host_without_clients_stays_until_what_it_does_by_itself_is_done
 async def test_a_client_that_comes_while_the_host_waits_keeps_it(tmp_path: Path) -> None:
     asked, greeted = asyncio.Event(), asyncio.Event()
 
-    async def at_rest() -> None:
+    async def wait_until_idle() -> None:
         asked.set()
         await greeted.wait()
 
     settings = Settings(data_dir=tmp_path, idle_seconds=0.001)
     with socket.create_server(("127.0.0.1", 0)) as listener:
-        host = Host(settings, no_use_cases, LanguageModels(settings), at_rest=at_rest)
+        host = Host(settings, no_use_cases, LanguageModels(settings), wait_until_idle=wait_until_idle)
         serving = asyncio.create_task(host.serve(listener))
         await asked.wait()
         _, writer = await asyncio.open_connection(*listener.getsockname())
         async with asyncio.timeout(30):
-            while host._leaving is not None:  # noqa: ASYNC110
+            while host._idle_end is not None:  # noqa: ASYNC110
                 await asyncio.sleep(0)
         greeted.set()
         await asyncio.sleep(0)

@@ -194,7 +194,7 @@ def test_the_hour_of_the_patrol_may_be_off(tmp_path: Path, given: str, hour: int
 
 @pytest.mark.parametrize(
     ("name", "value"),
-    [("patrol_at_hour", "24"), ("patrol_at_hour", "noon"), ("patrol_after_memories", "-1"), ("patrol_by_itself", "x")],
+    [("patrol_at_hour", "24"), ("patrol_at_hour", "noon"), ("patrol_after_memories", "-1"), ("patrol_auto", "x")],
 )
 def test_a_time_for_patrols_that_there_is_not_is_named(tmp_path: Path, name: str, value: str) -> None:
     with pytest.raises(InvalidInput, match=name):

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from madeleine.server.wiring.directory_lock import own
+from madeleine.server.wiring.directory_lock import own_directory
 from madeleine.server.wiring.privacy import tighten
 
 pytestmark = pytest.mark.skipif(os.name == "nt", reason="permissions are inherited there")
@@ -32,7 +32,7 @@ def test_what_is_open_to_others_is_closed_at_the_start_and_told(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     data_dir = a_lax_directory(tmp_path)
-    with caplog.at_level(logging.WARNING), own(data_dir):
+    with caplog.at_level(logging.WARNING), own_directory(data_dir):
         found = modes(tmp_path)
     assert {name for name, mode in found.items() if mode not in {"0o600", "0o700"}} - {"data/owner.json"} == set()
     assert found["data"] == "0o700"

@@ -18,7 +18,7 @@ from madeleine.memory.errors import CannotUndo, StorageError
 from madeleine.memory.language import Prompt
 from madeleine.memory.model import ClusterId, Memory, RunId
 from madeleine.memory.patrol_records import PatrolChanges, RunState
-from madeleine.patrol.deciding.decision import Decision
+from madeleine.patrol.deciding.answers import Decision
 from madeleine.patrol.report import PatrolReport
 from madeleine.storage.sql.database.engine import Transaction
 from tests.doubles import ADA, BOB, Clock

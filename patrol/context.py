@@ -1,0 +1,140 @@
+"""A patrol run: the services that its steps use, its limits, and its units of work."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections import Counter
+from collections.abc import AsyncIterator, Callable, Iterable
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass, field
+from datetime import date, datetime
+
+from madeleine.memory.embedding import Embedded, embed_cached
+from madeleine.memory.language import Spent
+from madeleine.memory.metered_model import MeteredModel
+from madeleine.memory.model import ClusterId, ModelName, RunId
+from madeleine.memory.ports import Embedder, LanguageModel, WordStatistics
+from madeleine.memory.rules.storing.secrets import Redact, redact_secrets
+from madeleine.memory.scope import Scope
+from madeleine.patrol.ports import PatrolLedger, PatrolReads, PatrolTransaction
+from madeleine.patrol.report import ModelCosts
+from madeleine.patrol.unit_of_work import PreparedInputs, UnitOfWork
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PatrolConfig:
+    """`token_budget`: for the language model in one patrol, 0 for unlimited. `step_seconds`: after these a step starts
+    nothing new, and the rest waits for the next patrol. `compression_threshold`: number of sessions above which the
+    older ones are summarised (spec L3)."""
+
+    token_budget: int = 200_000
+    step_seconds: float = 60.0
+    compression_threshold: int = 50
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PatrolServices:
+    """Shared by all patrols of a store. `now` is aware, in UTC; `today` is the local date, whose diary is
+    written, by default that of `now`;
+    `write_lock` is the one of `StoreScenes`: a memory that it finds alive is alive when it is reinforced."""
+
+    ledger: PatrolLedger
+    words: WordStatistics
+    embedder: Embedder
+    now: Callable[[], datetime]
+    today: Callable[[], date] | None = None
+    redact: Redact = redact_secrets
+    config: PatrolConfig = PatrolConfig()
+    write_lock: asyncio.Lock = field(default_factory=asyncio.Lock)
+
+    @property
+    def model(self) -> ModelName:
+        return self.embedder.model
+
+    def diary_date(self) -> date:
+        return self.today() if self.today else self.now().date()
+
+    async def embed(self, texts: Iterable[str]) -> Embedded:
+        return await embed_cached(self.embedder, self.ledger, texts)
+
+
+class PatrolContext:
+    """One run. In a dry run all steps share one transaction, which is rolled back."""
+
+    def __init__(
+        self,
+        services: PatrolServices,
+        scope: Scope,
+        run_id: RunId,
+        language: LanguageModel | None = None,
+        *,
+        dry_run: bool = False,
+    ) -> None:
+        self.services = services
+        self.scope = scope
+        self.run_id = run_id
+        self.dry_run = dry_run
+        self.model: MeteredModel | None = None
+        if language is not None:
+            budget = services.config.token_budget
+            self.model = MeteredModel(language, self._record_cost, budget=budget, spent_tokens=self._spent_tokens)
+        self.costs = ModelCosts()
+        self.counts: Counter[str] = Counter()
+        """What the current step has done so far."""
+        self.split_off: set[ClusterId] = set()
+        """Clusters that this run has made by splitting."""
+        self.reads: PatrolReads = services.ledger.patrol_reads(scope)
+        self.prepared: PreparedInputs | None = None
+        """For ❶, if prepared before the steps, as for a dry run."""
+        self.report_progress: Callable[[int, int], None] = lambda done, total: None
+        """(done, total) of the current step."""
+        self._shared_transaction: PatrolTransaction | None = None
+        self._step_deadline = 0.0
+
+    def share_transaction(self, transaction: PatrolTransaction) -> None:
+        """For all steps of a dry run."""
+        self.reads = self._shared_transaction = transaction
+
+    def begin_step(self) -> None:
+        self.counts = Counter()
+        self._step_deadline = time.monotonic() + self.services.config.step_seconds
+
+    @property
+    def out_of_time(self) -> bool:
+        return time.monotonic() > self._step_deadline
+
+    @asynccontextmanager
+    async def unit_of_work(self, step: str, prepared: PreparedInputs | None = None) -> AsyncIterator[UnitOfWork]:
+        """A transaction of its own, written when left without an exception."""
+        services = self.services
+        async with AsyncExitStack() as stack:
+            transaction = self._shared_transaction
+            if transaction is None:
+                await stack.enter_async_context(services.write_lock)
+                transaction = await stack.enter_async_context(services.ledger.patrol(self.scope))
+            work = UnitOfWork(
+                self.scope,
+                transaction,
+                services.words,
+                services.model,
+                run=self.run_id,
+                prepared=prepared,
+                not_merged=frozenset(self.split_off),
+            )
+            yield work
+            await work.write(step)
+
+    async def _spent_tokens(self, purpose: str) -> int:
+        return self.costs.input_tokens + self.costs.output_tokens
+
+    async def _record_cost(self, spent: Spent) -> None:
+        """Recorded whatever becomes of the run."""
+        before = self.costs
+        self.costs = ModelCosts(
+            calls=before.calls + 1,
+            input_tokens=before.input_tokens + spent.input_tokens,
+            output_tokens=before.output_tokens + spent.output_tokens,
+            usd=None if before.usd is None or spent.usd is None else before.usd + spent.usd,
+        )
+        await self.services.ledger.record_cost(self.scope, self.run_id, spent, at=self.services.now())

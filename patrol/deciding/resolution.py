@@ -1,0 +1,245 @@
+"""Decisions are made by a language model, or offered to the calling agent (ruling 10), or stay pending."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections import deque
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from madeleine.memory.errors import LanguageModelUnavailable, UnusableAnswer
+from madeleine.memory.language import Rejected
+from madeleine.memory.metered_model import MeteredModel
+from madeleine.memory.model import ContentHash, Vector
+from madeleine.memory.patrol_records import DecisionRequestId, StoredDecisionRequest
+from madeleine.memory.rules.storing.secrets import Redact
+from madeleine.patrol.context import PatrolContext
+from madeleine.patrol.deciding.answers import (
+    SCHEMAS,
+    Answer,
+    AnswerSchema,
+    Consolidation,
+    Decision,
+    Diary,
+    Split,
+    Summary,
+    answer_of,
+    with_ids,
+)
+from madeleine.patrol.deciding.checks import against_request, checked
+from madeleine.patrol.deciding.decision_type import DecisionType, read_current
+from madeleine.patrol.deciding.prompts import for_agent, prompt_for
+from madeleine.patrol.deciding.requests import DecisionKind, DecisionRequest
+from madeleine.patrol.report import DecisionResult, StepReport
+from madeleine.patrol.steps.compress import Compress
+from madeleine.patrol.steps.consolidate import Consolidate
+from madeleine.patrol.steps.diary import WriteDiary
+from madeleine.patrol.steps.split import SplitCluster
+from madeleine.patrol.unit_of_work import PreparedInputs
+
+DECISION_TYPES: Mapping[str, DecisionType[Any]] = {
+    "consolidate": Consolidate(), "split": SplitCluster(), "compress": Compress(), "diary": WriteDiary()
+}  # fmt: skip
+"""By the name of their step."""
+OFFER_ORDER: Sequence[DecisionKind] = ("diary", "consolidate", "split", "compress")
+CONCURRENT_CALLS = 4
+MAX_OFFER_CHARACTERS = 24_000
+"""Of the requests in a tool's answer: some 8,000 tokens, as ids are costly. One request is always given."""
+
+
+@dataclass(frozen=True, slots=True)
+class AppliedAnswer:
+    """`left_out`: what was not applied, a sentence each."""
+
+    counts: Mapping[str, int]
+    left_out: tuple[str, ...] = ()
+
+
+# --- a language model -------------------------------------------------------------------------------------------
+
+
+async def resolve_with_model(context: PatrolContext, decision_type: DecisionType[Any]) -> StepReport:
+    """Ask the language model to decide every pending item, until the token budget or the time limit is reached.
+    Undecided items stay unchanged and are retried at the next patrol."""
+    keys = deque(await decision_type.pending(context))
+    total = len(keys)
+    requests: list[DecisionRequest] = []
+    notes: list[str] = []
+    while keys or requests:
+        while keys and len(requests) < CONCURRENT_CALLS:
+            requests += await decision_type.requests(context, keys.popleft())
+        batch, requests = requests[:CONCURRENT_CALLS], requests[CONCURRENT_CALLS:]
+        undecided, reason = batch, f"the step has had its {context.services.config.step_seconds:g} s"
+        if not context.out_of_time:
+            undecided, reason = await _resolve_batch(context, batch, notes)
+        if reason:
+            pending = len(keys) + len({request.topic for request in (*undecided, *requests)})
+            notes.append(f"{pending} pending until the next patrol: {reason.rstrip('.')}.")
+            break
+        context.report_progress(total - len(keys), total)
+    return StepReport(decision_type.kind, dict(context.counts), notes=tuple(notes))
+
+
+async def _resolve_batch(
+    context: PatrolContext, requests: Sequence[DecisionRequest], notes: list[str]
+) -> tuple[list[DecisionRequest], str]:
+    """Those that no language model was available for, and why. Updates the step's counts; any other error is raised
+    after the answers are applied."""
+    assert context.model is not None
+    calls = (ask_model(context.model, request) for request in requests)
+    undecided: list[DecisionRequest] = []
+    reason = ""
+    failure: BaseException | None = None
+    for request, answer in zip(requests, await asyncio.gather(*calls, return_exceptions=True), strict=True):
+        match answer:
+            case UnusableAnswer():
+                context.counts["unusable"] += 1
+                notes.append(str(answer))
+            case LanguageModelUnavailable():
+                undecided.append(request)
+                reason = answer.reason
+            case BaseException():
+                failure = answer
+            case _:
+                applied = await apply(context, request, answer)
+                if isinstance(applied, Rejected):
+                    context.counts["unusable"] += 1
+                    notes.append(applied.reason)
+                else:
+                    context.counts.update(applied.counts)
+                    context.counts["decided"] += 1
+    if failure:
+        raise failure
+    return undecided, reason
+
+
+async def ask_model(model: MeteredModel, request: DecisionRequest) -> Answer:
+    """An answer that fits its request, in memory ids; it is still to be checked against the memories as they are when
+    it is applied. Raises `LanguageModelUnavailable`, `UnusableAnswer`."""
+    if not request.has_choice:
+        return Consolidation()
+
+    def check(raw: AnswerSchema) -> Answer | Rejected:
+        answer = with_ids(raw, request)
+        result = answer if isinstance(answer, Rejected) else against_request(answer, request)
+        return Rejected(_in_numbers(result.reason, request)) if isinstance(result, Rejected) else result
+
+    return await model.ask(prompt_for(request), SCHEMAS[request.kind], check)
+
+
+def _in_numbers(reason: str, request: DecisionRequest) -> str:
+    """With the numbers that the model knows for the ids that it does not."""
+    for number, memory in enumerate(request.memories, start=1):
+        reason = reason.replace(repr(memory.id), str(number))
+    return reason
+
+
+# --- both -------------------------------------------------------------------------------------------------------
+
+
+async def apply(
+    context: PatrolContext, request: DecisionRequest, answer: Answer, *, decided: DecisionRequestId | None = None
+) -> AppliedAnswer | Rejected:
+    """In a transaction of its own, without a call of a model. `decided`: the stored request that it settles."""
+    decision_type = DECISION_TYPES[request.kind]
+    answer = without_secrets(answer, context.services.redact)
+    vectors: Mapping[ContentHash, Vector] = {}
+    if decision_type.embeds_texts:
+        current = await read_current(context.reads, request)
+        result = checked(answer, request, current)
+        if not isinstance(result, Rejected):
+            texts = decision_type.new_texts(context, request, result.answer, current)
+            vectors = (await context.services.embed(texts)).vectors
+    async with context.unit_of_work(decision_type.kind, PreparedInputs(vectors=vectors)) as work:
+        if request.cluster_id is not None:
+            await work.read_clusters([request.cluster_id])
+        current = await decision_type.current(work, request)
+        result = checked(answer, request, current)
+        if isinstance(result, Rejected):
+            return result
+        counts = await decision_type.apply(context, work, request, result.answer, current)
+        if isinstance(counts, Rejected):
+            return counts
+        if decided is not None:
+            work.decided.append(decided)
+    return AppliedAnswer(counts, result.left_out)
+
+
+def without_secrets(answer: Answer, redact: Redact) -> Answer:
+    match answer:
+        case Split():
+            return Split(tuple(replace(part, name=redact(part.name).text) for part in answer.parts))
+        case Diary():
+            return Diary(redact(answer.diary).text, tuple(redact(point).text for point in answer.think_md))
+        case Summary():
+            return Summary(redact(answer.summary).text)
+        case Consolidation():
+            return answer
+
+
+# --- the calling agent ------------------------------------------------------------------------------------------
+
+
+async def offer_to_agent(context: PatrolContext) -> tuple[list[DecisionRequest], int]:
+    """Pending decisions, as many as fit into an answer, stored so that a decision can be checked against them; and how
+    many more there may be. A request that was offered before and is unchanged is offered again. A dry run only
+    counts."""
+    stored = [DecisionRequest.from_json(record.body) for record in await context.reads.open_requests()]
+    requests: list[DecisionRequest] = []
+    room = 0 if context.dry_run else MAX_OFFER_CHARACTERS
+    waiting = 0
+    for decision_type in (DECISION_TYPES[kind] for kind in OFFER_ORDER):
+        for key in await decision_type.pending(context):
+            if room <= 0:
+                waiting += 1
+                continue
+            for new in await decision_type.requests(context, key):
+                request = next((old for old in stored if replace(old, id=new.id) == new), new)
+                if not request.has_choice:
+                    continue
+                size = len(json.dumps(for_agent(request), ensure_ascii=False))
+                if requests and size > room:
+                    room = 0
+                    waiting += 1
+                    break
+                requests.append(request)
+                room -= size
+    new_records = [
+        StoredDecisionRequest(id=request.id, topic=request.topic, body=request.as_json())
+        for request in requests
+        if request not in stored
+    ]
+    if new_records:
+        await context.services.ledger.store_requests(context.scope, new_records, at=context.services.now())
+    return requests, waiting
+
+
+async def apply_decisions(context: PatrolContext, decisions: Sequence[Decision]) -> list[DecisionResult]:
+    """Each by itself: one that cannot be used changes nothing and does not keep the others from counting."""
+    stored = {
+        record.id: record
+        for record in await context.reads.requests([DecisionRequestId(decision.offer) for decision in decisions])
+    }
+    results: list[DecisionResult] = []
+    for decision in decisions:
+        results.append(await _apply_decision(context, decision, stored.get(DecisionRequestId(decision.offer))))
+        if not results[-1].refused:
+            stored.pop(DecisionRequestId(decision.offer), None)
+    return results
+
+
+async def _apply_decision(
+    context: PatrolContext, decision: Decision, stored: StoredDecisionRequest | None
+) -> DecisionResult:
+    if stored is None or stored.decided_by is not None:
+        why = "was decided before" if stored else "is not known: it was never made, or too long ago"
+        refused = f"This offer {why}. Call run_patrol with decisions: [] for pending decisions."
+        return DecisionResult(offer=decision.offer, refused=refused)
+    request = DecisionRequest.from_json(stored.body)
+    answer = answer_of(decision, request)
+    result = answer if isinstance(answer, Rejected) else await apply(context, request, answer, decided=stored.id)
+    if isinstance(result, Rejected):
+        return DecisionResult(offer=decision.offer, refused=result.reason)
+    return DecisionResult(offer=decision.offer, counts=result.counts, left_out=result.left_out)

@@ -1,0 +1,249 @@
+"""A step's working copy of the memory: the step changes it, and the difference is written in one transaction."""
+
+from __future__ import annotations
+
+import asyncio
+import uuid
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from madeleine.memory.model import Cluster, ClusterId, ContentHash, Memory, MemoryId, ModelName, Note, RunId, Vector
+from madeleine.memory.patrol_records import DecisionRequestId, DiaryEntry, MemoryState, PatrolChanges, Thoughts
+from madeleine.memory.ports import WordStatistics
+from madeleine.memory.rules.dynamics.grouping import mean_vector
+from madeleine.memory.rules.dynamics.roots import ROOTS, Root
+from madeleine.memory.scope import Scope
+from madeleine.patrol.ports import PatrolTransaction
+
+CLUSTERS_PER_QUERY = 200
+"""Recomputed together: one by one, each costs two queries of milliseconds."""
+
+
+@dataclass(frozen=True, slots=True)
+class PreparedInputs:
+    """Prepared with a model before the transaction: memories from notes, the notes' new states, vectors of new texts,
+    the prototypes of the roots, float32 (k, dim) each, both empty while the embedding model is not available; and the
+    roots that a language model has chosen (spec P6 ❶)."""
+
+    memories: tuple[Memory, ...] = ()
+    notes: tuple[Note, ...] = ()
+    vectors: Mapping[ContentHash, Vector] = field(default_factory=dict)
+    prototypes: Mapping[Root, NDArray[np.float32]] = field(default_factory=dict)
+    roots: Mapping[MemoryId, Root] = field(default_factory=dict)
+
+
+class UnitOfWork:
+    """Not safe for use by two tasks. Memories are read when they are asked for, and so is a cluster that is recomputed;
+    other clusters, and how many memories each has, by `read_clusters`."""
+
+    def __init__(
+        self,
+        scope: Scope,
+        transaction: PatrolTransaction,
+        words: WordStatistics,
+        model: ModelName,
+        *,
+        run: RunId,
+        prepared: PreparedInputs | None = None,
+        not_merged: frozenset[ClusterId] = frozenset(),
+    ) -> None:
+        """`not_merged`: clusters that ❼ leaves, as this run has just made them."""
+        self.scope = scope
+        self.transaction = transaction
+        self.words = words
+        self.model = model
+        self.run = run
+        self.prepared = prepared or PreparedInputs()
+        self.not_merged = not_merged
+        self.clusters: dict[ClusterId, Cluster] = {}
+        # What is written besides memory states and clusters; each as in `PatrolChanges`.
+        self.new: list[Memory] = []
+        self.notes: tuple[Note, ...] = ()
+        self.rewritten: list[Memory] = []
+        self.compressed: dict[MemoryId, MemoryId | None] = {}
+        self.new_vectors: dict[ContentHash, Vector] = {}
+        self.diary: DiaryEntry | None = None
+        self.thoughts: Thoughts | None = None
+        self.decided: list[DecisionRequestId] = []
+        self._states: dict[MemoryId, MemoryState] = {}
+        self._states_before: dict[MemoryId, MemoryState] = {}
+        self._vectors: dict[ContentHash, Vector] = dict(self.prepared.vectors)
+        self._clusters_before: dict[ClusterId, Cluster] = {}
+        self._members: dict[ClusterId | None, dict[MemoryId, None]] = defaultdict(dict)
+        self._clusters_with_members: set[ClusterId] = set()
+        self._active: Counter[ClusterId | None] = Counter()
+        self._read: set[ClusterId] = set()
+        self._has_read_all = False
+
+    # --- memories -----------------------------------------------------------------------------------------------
+
+    def current(self, states: Iterable[MemoryState]) -> list[MemoryState]:
+        """The memories that were read from the transaction, as they are in this working copy."""
+        current = []
+        for state in states:
+            if state.id not in self._states:
+                self._states_before[state.id] = self._states[state.id] = state
+                self._members[state.cluster_id][state.id] = None
+            current.append(self._states[state.id])
+        return current
+
+    async def states(self, ids: Sequence[MemoryId]) -> list[MemoryState]:
+        """Of those that exist."""
+        if unread := [id_ for id_ in ids if id_ not in self._states]:
+            self.current(await self.transaction.states(unread))
+        return [self._states[id_] for id_ in ids if id_ in self._states]
+
+    async def members(self, cluster_id: ClusterId) -> list[MemoryState]:
+        """In the order of their arrival, dead ones too."""
+        await self._read_members([cluster_id])
+        return [self._states[id_] for id_ in self._members[cluster_id]]
+
+    async def _read_members(self, ids: Sequence[ClusterId]) -> None:
+        if unread := [id_ for id_ in ids if id_ not in self._clusters_with_members]:
+            self._clusters_with_members.update(unread)
+            self.current(await self.transaction.members(*unread))
+
+    async def active_vectors(self, ids: Sequence[ClusterId]) -> dict[ClusterId, list[Vector]]:
+        """Of the clusters' active memories, as far as these have been embedded; all read at once."""
+        await self._read_members(ids)
+        active = {id_: [state for state in await self.members(id_) if state.status == "active"] for id_ in ids}
+        vectors = await self.vectors([state for states in active.values() for state in states])
+        return {id_: [vectors[state.id] for state in states if state.id in vectors] for id_, states in active.items()}
+
+    def active_count(self, cluster_id: ClusterId) -> int:
+        return self._active[cluster_id]
+
+    def put(self, state: MemoryState) -> None:
+        """Change a memory that was read, or add one."""
+        before = self._states.get(state.id)
+        if before is not None:
+            self._active[before.cluster_id] -= before.status == "active"
+            if before.cluster_id != state.cluster_id:
+                self._members[before.cluster_id].pop(state.id, None)
+        self._active[state.cluster_id] += state.status == "active"
+        self._members[state.cluster_id][state.id] = None
+        self._states[state.id] = state
+
+    def add(self, memory: Memory) -> None:
+        self.new.append(memory)
+        self.put(state_of(memory))
+
+    def move(self, states: Iterable[MemoryState], to: ClusterId) -> None:
+        for state in list(states):
+            self.put(replace(state, cluster_id=to))
+
+    async def vectors(self, states: Sequence[MemoryState]) -> dict[MemoryId, Vector]:
+        """Of those that have been embedded."""
+        unknown = [state.content_hash for state in states if state.content_hash not in self._vectors]
+        self._vectors |= await self.transaction.vectors(self.model, unknown)
+        return {state.id: self._vectors[state.content_hash] for state in states if state.content_hash in self._vectors}
+
+    async def memories(self, states: Sequence[MemoryState]) -> list[Memory]:
+        new = {memory.id: memory for memory in self.new}
+        stored = await self.transaction.memories([state.id for state in states if state.id not in new])
+        return [*stored, *(new[state.id] for state in states if state.id in new)]
+
+    # --- clusters -----------------------------------------------------------------------------------------------
+
+    async def read_clusters(self, ids: Iterable[ClusterId] | None = None) -> None:
+        """Those of `ids`, or all. All take the longer the more there are, and the writer is held meanwhile, so a step
+        that knows which ones it needs, or has nothing to do, does without."""
+        wanted = None if ids is None else [id_ for id_ in dict.fromkeys(ids) if self._is_unread(id_)]
+        if self._has_read_all or wanted == []:
+            return
+        clusters = [cluster for cluster in await self.transaction.clusters(wanted) if self._is_unread(cluster.id)]
+        counts = await self.transaction.cluster_counts(wanted)
+        counts = [count for count in counts if self._is_unread(count.cluster_id)]
+        self._has_read_all = wanted is None
+        self._read.update(wanted if wanted is not None else (cluster.id for cluster in clusters))
+        self._clusters_before |= {cluster.id: cluster for cluster in clusters}
+        self.clusters |= {cluster.id: cluster for cluster in clusters}
+        # What was put until now has been counted; it is not in the tables yet.
+        self._active.update({count.cluster_id: count.active for count in counts})
+
+    def _is_unread(self, id_: ClusterId) -> bool:
+        return id_ not in self._read and id_ not in self.clusters
+
+    def roots(self) -> list[Cluster]:
+        return [self.root(name) for name in ROOTS]
+
+    def root(self, name: Root) -> Cluster:
+        """The being's root of that name, made when it is first needed (spec P3)."""
+        assert self._has_read_all, "it may be there"
+        for cluster in self.clusters.values():
+            if cluster.is_root and cluster.name == name:
+                return cluster
+        id_ = ClusterId(str(uuid.uuid4()))
+        root = Cluster(id=id_, being_id=self.scope.being_id, name=name, parent_id=id_, is_root=True)
+        self.clusters[id_] = root
+        return root
+
+    def sub_clusters(self) -> list[Cluster]:
+        return [cluster for cluster in self.clusters.values() if not cluster.is_root]
+
+    def add_sub_cluster(self, name: str, parent: ClusterId) -> Cluster:
+        cluster = Cluster(id=ClusterId(str(uuid.uuid4())), being_id=self.scope.being_id, name=name, parent_id=parent)
+        self.clusters[cluster.id] = cluster
+        self._clusters_with_members.add(cluster.id)
+        return cluster
+
+    async def recompute(self, ids: Iterable[ClusterId | None]) -> None:
+        """A cluster's vector is the mean of its active memories' vectors (spec P3). A cluster without active memories
+        keeps its last one, by which ❼ finds its nearest sibling."""
+        wanted = [id_ for id_ in dict.fromkeys(ids) if id_ is not None]
+        await self.read_clusters(wanted)
+        existing = [id_ for id_ in wanted if id_ in self.clusters]
+        for start in range(0, len(existing), CLUSTERS_PER_QUERY):
+            vectors = await self.active_vectors(existing[start : start + CLUSTERS_PER_QUERY])
+            # A root may have tens of thousands.
+            for id_, mean in (await asyncio.to_thread(_means, vectors)).items():
+                if mean is not None:
+                    self.clusters[id_] = replace(self.clusters[id_], vector=mean, model=self.model)
+
+    def vector_of(self, cluster: Cluster) -> Vector | None:
+        """None also where it was computed with another model (ruling 6)."""
+        return cluster.vector if cluster.model == self.model else None
+
+    # --- the difference -----------------------------------------------------------------------------------------
+
+    async def write(self, step: str) -> None:
+        await self.transaction.apply(self.changes(), run=self.run, step=step)
+
+    def changes(self) -> PatrolChanges:
+        new = {memory.id for memory in self.new}
+        return PatrolChanges(
+            new=tuple(_with_state(memory, self._states[memory.id]) for memory in self.new),
+            notes=self.notes,
+            states=tuple(s for s in self._states.values() if s.id not in new and s != self._states_before[s.id]),
+            rewritten=tuple(self.rewritten),
+            compressed=self.compressed,
+            clusters=tuple(c for c in self.clusters.values() if c is not self._clusters_before.get(c.id)),
+            removed_clusters=tuple(id_ for id_ in self._clusters_before if id_ not in self.clusters),
+            diary=self.diary,
+            thoughts=self.thoughts,
+            decided=tuple(self.decided),
+            model=self.model if self.new_vectors else None,
+            vectors=self.new_vectors,
+        )
+
+
+def _means(vectors: Mapping[ClusterId, Sequence[Vector]]) -> dict[ClusterId, Vector | None]:
+    return {id_: mean_vector(np.stack(rows)) if rows else None for id_, rows in vectors.items()}
+
+
+def state_of(memory: Memory) -> MemoryState:
+    return MemoryState(**{field.name: getattr(memory, field.name) for field in fields(MemoryState)})
+
+
+def _with_state(memory: Memory, state: MemoryState) -> Memory:
+    return replace(
+        memory,
+        status=state.status,
+        fresh=state.fresh,
+        cluster_id=state.cluster_id,
+        session_count=state.session_count,
+    )
