@@ -5,69 +5,48 @@
         recalled = await memory.recall("Which lamp is broken?")
 
 `connect` and `Memory` are documented in `madeleine.client`, the answers in `madeleine.models`, the errors in
-`madeleine.memory.errors`. Importing this package imports nothing else: the command starts with it.
+`madeleine.memory.errors`. Importing this package takes no time: the command starts with it.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from madeleine.memory.errors import (
+    AuthenticationFailed,
+    CannotUndo,
+    ConnectionLost,
+    EmbeddingUnavailable,
+    IndexUnavailable,
+    InvalidInput,
+    KeyConflict,
+    MadeleineError,
+    NotPermitted,
+    ServerError,
+    ServerUnavailable,
+    StorageBusy,
+    StorageError,
+    StorageFull,
+)
+from madeleine.server import __version__
+
 if TYPE_CHECKING:
-    from madeleine import models as models
+    from madeleine import client, models
     from madeleine.client import Memory, connect
-    from madeleine.memory.errors import (
-        AuthenticationFailed,
-        CannotUndo,
-        ConnectionLost,
-        EmbeddingUnavailable,
-        IndexUnavailable,
-        InvalidInput,
-        KeyConflict,
-        MadeleineError,
-        NotPermitted,
-        ServerError,
-        ServerUnavailable,
-        StorageBusy,
-        StorageError,
-        StorageFull,
-    )
-    from madeleine.server import __version__
 
 __all__ = [
-    "AuthenticationFailed",
-    "CannotUndo",
-    "ConnectionLost",
-    "EmbeddingUnavailable",
-    "IndexUnavailable",
-    "InvalidInput",
-    "KeyConflict",
-    "MadeleineError",
-    "Memory",
-    "NotPermitted",
-    "ServerError",
-    "ServerUnavailable",
-    "StorageBusy",
-    "StorageError",
-    "StorageFull",
-    "__version__",
-    "connect",
-    "models",
-]
+    "AuthenticationFailed", "CannotUndo", "ConnectionLost", "EmbeddingUnavailable", "IndexUnavailable", "InvalidInput",
+    "KeyConflict", "MadeleineError", "Memory", "NotPermitted", "ServerError", "ServerUnavailable", "StorageBusy",
+    "StorageError", "StorageFull", "__version__", "client", "connect", "models",
+]  # fmt: skip
 
 
 def __getattr__(name: str) -> object:
-    """Import a public name when it is first used (PEP 562)."""
-    from importlib import import_module
-
-    if name not in __all__:
+    """Import the client when it is first used (PEP 562)."""
+    if name not in ("Memory", "client", "connect", "models"):
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    if name == "models":
-        return import_module("madeleine.models")
-    home = {"connect": "madeleine.client", "Memory": "madeleine.client", "__version__": "madeleine.server"}
-    value = getattr(import_module(home.get(name, "madeleine.memory.errors")), name)
-    globals()[name] = value
-    return value
+    import importlib
 
-
-def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+    if name in ("client", "models"):
+        return importlib.import_module(f"{__name__}.{name}")
+    return getattr(importlib.import_module(f"{__name__}.client"), name)

@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from datetime import date, datetime
 from os import PathLike
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, TypedDict, Unpack
 
 from madeleine.memory.errors import InvalidInput
 from madeleine.memory.keyword_search import SearchSource
@@ -36,6 +36,129 @@ Moment = datetime | date | str
 """A date alone, a moment, or either in ISO 8601."""
 
 
+class StoreArguments(TypedDict, total=False):
+    """Optional arguments of `Memory.store`."""
+
+    when: Moment | Sequence[str | Mapping[str, str]]
+    """The scene's date, or a timeline of dates and `{"date": …, "action": …}`."""
+    actors: Sequence[str]
+    """The speaker first."""
+    setting: str
+    dialogue: Sequence[str]
+    sensory: Sequence[str]
+    feeling: str
+    """In the first person."""
+    category: Category
+    """"episodic" by default."""
+    importance: float
+    """0 to 1, 0.5 by default."""
+    emotions: Sequence[Emotion]
+    """At most three."""
+    lesson: str
+    themes: Sequence[str]
+    session_id: str
+    pinned: bool
+    """It never fades."""
+    key: str
+    """An idempotency key: a repeated call stores once."""
+
+
+class RecallArguments(TypedDict, total=False):
+    """Optional arguments of `Memory.recall`."""
+
+    limit: int
+    """1 to 50, 3 by default."""
+    categories: Sequence[Category]
+    themes: Sequence[str]
+    """All of them."""
+    emotions: Sequence[Emotion]
+    """Felt now."""
+    ranking: Literal["blended", "rrf", "linear", "associative"]
+    token_budget: int
+    """Tokens of the answer, 2,000 by default."""
+    format: Literal["memories", "fragments", "prompt"]
+    """For `RecallResult.memories` (the default), one string of shuffled impressions, or a `<memory>` block."""
+
+
+class SearchArguments(TypedDict, total=False):
+    """Optional arguments of `Memory.search`."""
+
+    mode: Literal["or", "and", "tags"]
+    """Any word (the default), all words, or the tags of the query, which is then a whole message."""
+    themes: Sequence[str]
+    """All of them."""
+    categories: Sequence[Category]
+    since: Moment
+    until: Moment
+    """Inclusive."""
+    sources: Sequence[SearchSource]
+    """All by default."""
+    include_dead: bool
+    """Faded memories too; the default."""
+    include_compressed: bool
+    limit: int
+    """1 to 100 a page, 10 by default."""
+    cursor: str
+    """`next_cursor` of the page before."""
+
+
+class MemoriesArguments(TypedDict, total=False):
+    """Arguments of `Memory.memories` for a cluster."""
+
+    cluster_id: str
+    limit: int
+    """1 to 100 a page, 20 by default."""
+    cursor: str
+    """`next_cursor` of the page before."""
+
+
+class UpdateArguments(TypedDict, total=False):
+    """Arguments of `Memory.update`; at least one."""
+
+    text: str
+    """The whole new text."""
+    importance: float
+    """0 to 1."""
+    themes: Sequence[str]
+    pinned: bool
+
+
+class PatrolArguments(TypedDict, total=False):
+    """Optional arguments of `Memory.patrol`; `decisions` and `undo` each stand alone."""
+
+    steps: Sequence[str]
+    """All by default."""
+    dry_run: bool
+    """Only report what would change."""
+    decisions: Sequence[Mapping[str, Any]]
+    """Answers to `PatrolReport.pending`; an empty list shows what is pending."""
+    undo: str
+    """The `run_id` of a patrol whose changes are to be put back."""
+
+
+class ContextArguments(TypedDict, total=False):
+    """Optional arguments of `Memory.context`. The switches have the settings' values by default."""
+
+    message: str
+    """To be answered; without it nothing is recalled."""
+    session_id: str
+    token_limit: int
+    """Tokens of `Context.prompt`."""
+    blocks: Sequence[str]
+    """Only these, by their names in `Context`."""
+    enable_memories: bool
+    context_verbosity: int
+    """Memories, and messages of each history, at most."""
+    unified_history: bool
+    prompt_lite_mode: bool
+    enable_history_current_chat: bool
+    enable_history_recent: bool
+    enable_ai_diary: bool
+    ai_diary_full: bool
+    enable_thoughts: bool
+    enable_tags_placeholder: bool
+
+
 class Memory:
     """One being's memory. Calls may run at the same time.
 
@@ -47,221 +170,64 @@ class Memory:
     def __init__(self, call: ToolClient) -> None:
         self._call = call
 
-    async def store(
-        self,
-        text: str,
-        *,
-        when: Moment | Sequence[str | Mapping[str, str]] | None = None,
-        actors: Sequence[str] | None = None,
-        setting: str | None = None,
-        dialogue: Sequence[str] | None = None,
-        sensory: Sequence[str] | None = None,
-        feeling: str | None = None,
-        category: Category | None = None,
-        importance: float | None = None,
-        emotions: Sequence[Emotion] | None = None,
-        lesson: str | None = None,
-        themes: Sequence[str] | None = None,
-        session_id: str | None = None,
-        pinned: bool | None = None,
-        key: str | None = None,
-    ) -> StoreResult:
-        """Keep a scene; it is on disk and can be recalled when this returns.
+    async def store(self, text: str, **optional: Unpack[StoreArguments]) -> StoreResult:
+        """Keep a scene: what happened, in at most 32,000 characters unless the server sets another limit.
 
-        `text`: what happened, at most 32,000 characters unless the server sets another limit. `when`: its date, or a
-        timeline of dates and `{"date": …, "action": …}`. `actors`: the speaker first. `importance`: 0 to 1, 0.5 by
-        default. `emotions`: up to three. `pinned`: it never fades. `key`: an idempotency key, so that a repeated call
-        stores once; `KeyConflict` if it was used for another text. A text that an earlier memory already says
-        reinforces that one instead: see `StoreResult.status`.
+        It is on disk and can be recalled when this returns. A text that an earlier memory already says reinforces that
+        one instead: see `StoreResult.status`. Raises `KeyConflict` if the key was used for another text.
         """
-        answer = await self._ask(
-            "store",
-            text=text,
-            when=_iso(when) if isinstance(when, date | str) else when,
-            actors=actors,
-            setting=setting,
-            dialogue=dialogue,
-            sensory=sensory,
-            feeling=feeling,
-            category=category,
-            importance=importance,
-            emotions=emotions,
-            lesson=lesson,
-            themes=themes,
-            session_id=session_id,
-            pinned=pinned,
-            key=key,
-        )
-        return StoreResult.model_validate(answer)
+        return StoreResult.model_validate(await self._ask("store", text=text, **optional))
 
-    async def recall(
-        self,
-        query: str,
-        *,
-        limit: int | None = None,
-        categories: Sequence[Category] | None = None,
-        themes: Sequence[str] | None = None,
-        emotions: Sequence[Emotion] | None = None,
-        ranking: Literal["blended", "rrf", "linear", "associative"] | None = None,
-        token_budget: int | None = None,
-        format: Literal["memories", "fragments", "prompt"] = "memories",  # the tool's own name for it
-    ) -> RecallResult:
+    async def recall(self, query: str, **optional: Unpack[RecallArguments]) -> RecallResult:
         """Return the few memories nearest in meaning to `query`, best first; none if nothing is related.
 
-        `limit`: 1 to 50, 3 by default. `themes`: all of them. `emotions`: felt now. `token_budget`: tokens of the
-        answer, 2,000 by default. `format`: "memories" for `RecallResult.memories`, "fragments" for one string of
-        shuffled impressions, "prompt" for a `<memory>` block. What is returned counts as recalled, and so fades later.
+        What is returned counts as recalled, and so fades later.
         """
-        answer = await self._ask(
-            "recall",
-            query=query,
-            limit=limit,
-            categories=categories,
-            themes=themes,
-            emotions=emotions,
-            ranking=ranking,
-            token_budget=token_budget,
-            format=format,
-        )
-        return RecallResult.model_validate(answer)
+        return RecallResult.model_validate(await self._ask("recall", query=query, **{"format": "memories", **optional}))
 
-    async def search(
-        self,
-        query: str,
-        *,
-        mode: Literal["or", "and", "tags"] | None = None,
-        themes: Sequence[str] | None = None,
-        categories: Sequence[Category] | None = None,
-        since: Moment | None = None,
-        until: Moment | None = None,
-        sources: Sequence[SearchSource] | None = None,
-        include_dead: bool | None = None,
-        include_compressed: bool | None = None,
-        limit: int | None = None,
-        cursor: str | None = None,
-    ) -> SearchPage:
-        """Find memories, diary entries, chat messages and notes by their words, newest first.
+    async def search(self, query: str, **optional: Unpack[SearchArguments]) -> SearchPage:
+        """Find memories, diary entries, chat messages and notes by words or "a phrase", newest first."""
+        return SearchPage.model_validate(await self._ask("search_memory", query=query, **optional))
 
-        `query`: words or "a phrase"; `mode` says whether any word ("or", the default) or all ("and") must occur, or
-        whether the query is a message to take tags from ("tags"). `until` is inclusive. `sources`: all by default.
-        `include_dead`: faded memories too, which is the default. `limit`: 1 to 100 a page, 10 by default; `cursor`:
-        `next_cursor` of the page before.
-        """
-        answer = await self._ask(
-            "search_memory",
-            query=query,
-            mode=mode,
-            themes=themes,
-            categories=categories,
-            since=_iso(since),
-            until=_iso(until),
-            sources=sources,
-            include_dead=include_dead,
-            include_compressed=include_compressed,
-            limit=limit,
-            cursor=cursor,
-        )
-        return SearchPage.model_validate(answer)
-
-    async def memories(
-        self,
-        ids: Sequence[str] | None = None,
-        *,
-        cluster_id: str | None = None,
-        limit: int | None = None,
-        cursor: str | None = None,
-    ) -> MemoryPage:
+    async def memories(self, ids: Sequence[str] | None = None, **of_cluster: Unpack[MemoriesArguments]) -> MemoryPage:
         """Return complete memories, faded ones too: by `ids` (at most 50), or those of a cluster, newest first.
 
-        `limit`: 1 to 100 a page of a cluster, 20 by default; `cursor`: `next_cursor` of the page before. Raises
-        `InvalidInput` unless either `ids` or `cluster_id` is given.
+        Raises `InvalidInput` unless either `ids` or `cluster_id` is given.
         """
-        if ids is None and cluster_id is None:
+        if ids is None and "cluster_id" not in of_cluster:
             raise InvalidInput("Give ids or cluster_id; the clusters are listed by clusters().")
-        answer = await self._ask("recall_memory", memory_ids=ids, cluster_id=cluster_id, limit=limit, cursor=cursor)
-        return MemoryPage.model_validate(answer)
+        by_id = {} if ids is None else {"memory_ids": ids}
+        return MemoryPage.model_validate(await self._ask("recall_memory", **by_id, **of_cluster))
 
     async def clusters(self) -> tuple[Cluster, ...]:
         """Return the topics that patrols have sorted the memories into, roots included."""
         answer = await self._ask("recall_memory")
         return tuple(Cluster.model_validate(cluster) for cluster in answer["clusters"])
 
-    async def update(
-        self,
-        memory_id: str,
-        *,
-        text: str | None = None,
-        importance: float | None = None,
-        themes: Sequence[str] | None = None,
-        pinned: bool | None = None,
-    ) -> UpdateResult:
+    async def update(self, memory_id: str, **changes: Unpack[UpdateArguments]) -> UpdateResult:
         """Correct a memory; what is left out stays. The earlier state is kept in `CompleteMemory.history`."""
-        answer = await self._ask(
-            "update_memory", memory_id=memory_id, text=text, importance=importance, themes=themes, pinned=pinned
-        )
-        return UpdateResult.model_validate(answer)
+        return UpdateResult.model_validate(await self._ask("update_memory", memory_id=memory_id, **changes))
 
     async def forget(self, ids: Sequence[str]) -> ForgetResult:
         """Erase memories (at most 50) for good, with the messages that they were drawn from. Cannot be undone."""
         return ForgetResult.model_validate(await self._ask("forget", memory_ids=ids))
 
     async def patrol(
-        self,
-        *,
-        steps: Sequence[str] | None = None,
-        dry_run: bool | None = None,
-        decisions: Sequence[Mapping[str, Any]] | None = None,
-        undo: str | None = None,
-        on_progress: OnProgress | None = None,
+        self, *, on_progress: OnProgress | None = None, **optional: Unpack[PatrolArguments]
     ) -> PatrolReport:
         """Tidy the memory: cluster, fade, revive, merge and split. Takes seconds to minutes.
 
-        `steps`: all by default. `dry_run`: only report what would change. `decisions`: answers to the `pending` of an
-        earlier report, as its `guidance` says; an empty list shows what is pending. `undo`: the `run_id` of a patrol
-        whose changes are to be put back; `CannotUndo` if they cannot. `decisions` and `undo` stand alone.
-        `on_progress` is awaited with (steps done, steps in all, message).
+        `on_progress` is awaited with (steps done, steps in all, message). Raises `CannotUndo`.
         """
-        answer = await self._ask(
-            "run_patrol",
-            on_progress,
-            steps=steps,
-            dry_run=dry_run,
-            decisions=decisions,
-            undo=undo,
-        )
-        return PatrolReport.model_validate(answer)
+        return PatrolReport.model_validate(await self._ask("run_patrol", on_progress, **optional))
 
-    async def context(
-        self,
-        message: str | None = None,
-        *,
-        session_id: str | None = None,
-        token_limit: int | None = None,
-        blocks: Sequence[str] | None = None,
-        flags: Mapping[str, bool | int] | None = None,
-    ) -> Context:
-        """Return a context for the answer to `message`: as blocks and as one prompt of at most `token_limit` tokens.
-
-        `blocks`: only these of "system_prompt", "snapshot" and so on. `flags`: the tool's switches, such as
-        `{"enable_memories": False, "context_verbosity": 5}`.
-        """
-        answer = await self._ask(
-            "context", message=message, session_id=session_id, token_limit=token_limit, blocks=blocks, **(flags or {})
-        )
-        return Context.model_validate(answer)
+    async def context(self, **optional: Unpack[ContextArguments]) -> Context:
+        """Return a context for the answer to a message: as blocks, and as one prompt."""
+        return Context.model_validate(await self._ask("context", **optional))
 
     async def _ask(self, tool: str, on_progress: OnProgress | None = None, /, **arguments: Any) -> dict[str, Any]:
-        """Call the tool with the arguments that are not None."""
-        given = {
-            name: list(value) if isinstance(value, Sequence) and not isinstance(value, str) else value
-            for name, value in arguments.items()
-            if value is not None
-        }
-        return await self._call(tool, given, on_progress=on_progress)
-
-
-def _iso(moment: Moment | None) -> str | None:
-    return moment.isoformat() if isinstance(moment, date) else moment
+        dated = {name: value.isoformat() if isinstance(value, date) else value for name, value in arguments.items()}
+        return await self._call(tool, dated, on_progress=on_progress)
 
 
 @asynccontextmanager
@@ -270,7 +236,7 @@ async def connect(
     being: str | None = None,
     data_dir: str | PathLike[str] | None = None,
     url: str | None = None,
-    token: str | None = None,
+    token: str = "",
 ) -> AsyncIterator[Memory]:
     """Connect to the memory of a being.
 
@@ -284,7 +250,7 @@ async def connect(
     the token, `ServerUnavailable` if there is no server, or the host cannot be started.
     """
     if url is None:
-        if token is not None:
+        if token:
             raise InvalidInput("token goes with url: a data directory needs none.")
         connection = _host_connection(being, data_dir)
     elif being is not None or data_dir is not None:
@@ -292,7 +258,7 @@ async def connect(
     else:
         from madeleine.server.attach.http_client import http_client
 
-        connection = http_client(url, token or "", CLIENT_NAME)
+        connection = http_client(url, token, CLIENT_NAME)
     async with connection as call:
         yield Memory(call)
 
@@ -306,8 +272,8 @@ def _host_connection(
     # The tools that were chosen for a model are not those that a program may call.
     settings = {name: value for name, value in given(variables).items() if name not in ("tools", "exclude_tools")}
     settings["toolsets"] = "all"
-    directory = data_directory(str(data_dir) if data_dir is not None else settings.pop("data_dir", None))
-    settings.pop("data_dir", None)
+    own_dir = settings.pop("data_dir", None)
     if being is not None:
         settings["being"] = being
+    directory = data_directory(own_dir if data_dir is None else str(data_dir))
     return host_client(directory, variables, settings, CLIENT_NAME)

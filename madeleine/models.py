@@ -10,12 +10,6 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from madeleine.memory.model import Category
 
-__all__ = [
-    "ChatMessage", "Cluster", "CompleteMemory", "Context", "DiaryDay", "DroppedBlock", "ForgetResult", "MemoryPage",
-    "PatrolReport", "PatrolSpending", "PatrolStep", "Provenance", "RecallResult", "RecalledMemory", "RecentMemory",
-    "Revision", "SearchHit", "SearchPage", "Source", "StoreResult", "Turn", "UpdateResult",
-]  # fmt: skip
-
 
 class Answer(BaseModel):
     model_config = ConfigDict(frozen=True, extra="ignore")

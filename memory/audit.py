@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from datetime import datetime
 from typing import Literal, Protocol
 
-from madeleine.memory.model import (
-    BeingId,
-)
+from madeleine.memory.model import BeingId
 from madeleine.memory.scope import Scope
 
 
@@ -28,16 +26,17 @@ def audit_entry(
     )
 
 
+@dataclass(frozen=True, eq=False)
 class Audit:
     """The use case for what leaves no other trace in the ledger: recalls, and acts of administration."""
 
-    def __init__(self, log: AuditLog, *, now: Callable[[], datetime]) -> None:
-        self._log = log
-        self._now = now
+    log: AuditLog
+    _: KW_ONLY
+    now: Callable[[], datetime]
 
     def __call__(self, scope: Scope, event: AuditEvent, *, tool: str = "", ids: Iterable[str] = ()) -> None:
         """Returns at once; written at latest a second later."""
-        self._log.record(audit_entry(scope, event, self._now(), tool=tool, ids=ids))
+        self.log.record(audit_entry(scope, event, self.now(), tool=tool, ids=ids))
 
 
 AuditEvent = Literal[

@@ -9,14 +9,7 @@ from datetime import datetime
 import numpy as np
 from numpy.typing import NDArray
 
-from madeleine.memory.model import (
-    Category,
-    Emotion,
-    Memory,
-    MemoryId,
-    Status,
-    Vector,
-)
+from madeleine.memory.model import Category, Emotion, Memory, MemoryId, Status, Vector
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,11 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Literal
 
-from madeleine.memory.model import (
-    Category,
-    Provenance,
-    Status,
-)
+from madeleine.memory.model import Category, Provenance, Status
 
 SearchSource = Literal["memories", "diary", "chat", "notes"]
 

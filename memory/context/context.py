@@ -4,7 +4,7 @@ into the token limit, return the lists and the prompt."""
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import replace
+from dataclasses import KW_ONLY, dataclass, field, replace
 from datetime import date, datetime, timedelta
 from operator import attrgetter
 from typing import Protocol, TypeVar
@@ -64,33 +64,22 @@ class TagSearch(Protocol):
     ) -> tuple[SearchHit, ...]: ...
 
 
+@dataclass(frozen=True, eq=False)
 class BuildContext:
     """The use case. Only memories in the memory block count as recalled: a context is built each turn, and memories
     shown because they were recalled lately would keep themselves alive."""
 
-    def __init__(
-        self,
-        ledger: ContextLedger,
-        recall: Recall,
-        search: TagSearch,
-        embedder: Embedder,
-        activations: ActivationLog,
-        *,
-        now: Callable[[], datetime],
-        today: Callable[[], date],
-        flags: ContextFlags | None = None,
-        token_limit: int = TOKEN_LIMIT,
-    ) -> None:
-        """`flags` and `token_limit`: defaults for callers that give none."""
-        self._ledger = ledger
-        self._recall = recall
-        self._search = search
-        self._embedder = embedder
-        self._activations = activations
-        self._now = now
-        self._today = today
-        self.flags = flags or ContextFlags()
-        self.token_limit = token_limit
+    ledger: ContextLedger
+    recall: Recall
+    search: TagSearch
+    embedder: Embedder
+    activations: ActivationLog
+    _: KW_ONLY
+    now: Callable[[], datetime]
+    today: Callable[[], date]
+    flags: ContextFlags = field(default_factory=ContextFlags)
+    token_limit: int = TOKEN_LIMIT
+    """`flags` and `token_limit`: defaults for callers that give none."""
 
     async def __call__(self, scope: Scope, query: ContextQuery) -> BuiltContext:
         """Raises `StorageError`, `IndexUnavailable`."""
@@ -98,17 +87,17 @@ class BuildContext:
         material = await self._gather(scope, query, parts)
         entries = [entry for entry in prompt_entries(material, query.flags) if entry.part in parts]
         with_notice = "system_prompt" in query.blocks
-        fit = await fit_prompt(entries, self._embedder, limit=query.token_limit, with_notice=with_notice)
+        fit = await fit_prompt(entries, self.embedder, limit=query.token_limit, with_notice=with_notice)
         context = built_context(query, material, fit)
-        now = self._now()
-        self._activations.add(scope, [Activation(memory.id, 1, now) for memory, _ in context.recalled])
+        now = self.now()
+        self.activations.add(scope, [Activation(memory.id, 1, now) for memory, _ in context.recalled])
         return context
 
     async def _gather(self, scope: Scope, query: ContextQuery, parts: set[PromptPart]) -> ContextMaterial:
-        ledger, flags, limit = self._ledger, query.flags, query.flags.item_limit
+        ledger, flags, limit = self.ledger, query.flags, query.flags.item_limit
         lite = flags.prompt_lite_mode
         with_message = bool(query.message) and limit > 0
-        since = (self._today() - timedelta(days=DIARY_DAYS - 1)).isoformat()
+        since = (self.today() - timedelta(days=DIARY_DAYS - 1)).isoformat()
         diary_limit, recent_limit = (LITE_LIMIT, LITE_LIMIT) if lite else (DIARY_DAYS, RECENT_NODES)
         profile_parts = {*SYSTEM_PROMPT, "knowledge"}
         recalled = await self._recalled(scope, query) if "memory_block" in parts and with_message else None
@@ -132,7 +121,7 @@ class BuildContext:
         limit = query.flags.item_limit
         if not query.session_id:
             return []
-        messages = await self._ledger.recent_messages(scope, limit=limit + 1, session_id=query.session_id)
+        messages = await self.ledger.recent_messages(scope, limit=limit + 1, session_id=query.session_id)
         if messages and messages[-1].text.strip() == query.message.strip():
             messages = messages[:-1]
         return messages[-limit:]
@@ -140,7 +129,7 @@ class BuildContext:
     async def _other_chats(self, scope: Scope, query: ContextQuery) -> list[Message]:
         """The last messages of all other sessions, oldest first. Without `unified_history` only of those on this
         session's interface; an unknown session is taken to be on the caller's own."""
-        ledger, limit, session_id = self._ledger, query.flags.item_limit, query.session_id
+        ledger, limit, session_id = self.ledger, query.flags.item_limit, query.session_id
         if query.flags.unified_history:
             return await ledger.recent_messages(scope, limit=limit, other_than=session_id or None)
         sessions = await ledger.sessions(scope, limit=MAX_SESSIONS)
@@ -158,7 +147,7 @@ class BuildContext:
         """spec H1 to H4. Conversations are searched only where a history is enabled and unified: the search cannot tell
         sessions or interfaces apart."""
         flags = query.flags
-        return await self._search(
+        return await self.search(
             replace(scope, count_activations=False),
             query.message,
             limit=flags.item_limit,
@@ -169,7 +158,7 @@ class BuildContext:
     async def _recalled(self, scope: Scope, query: ContextQuery) -> RecallResult:
         """Not counted yet: some of it may not fit."""
         recall_query = RecallQuery(text=query.message, limit=query.flags.item_limit, token_budget=RECALL_TOKENS)
-        return await self._recall(replace(scope, count_activations=False), recall_query, PROMPT_FORMAT)
+        return await self.recall(replace(scope, count_activations=False), recall_query, PROMPT_FORMAT)
 
 
 def requested_parts(query: ContextQuery) -> set[PromptPart]:

@@ -35,8 +35,7 @@ from madeleine.memory.model import (
     embed_text,
 )
 from madeleine.memory.ports import Embedder
-from madeleine.memory.rules.dynamics.importance import THRESHOLD, importance
-from madeleine.memory.rules.dynamics.novelty import novelty
+from madeleine.memory.rules.dynamics.importance import THRESHOLD, importance, novelty
 from madeleine.memory.rules.storing.chunking import LIMITS, ChunkLimits, chunked
 from madeleine.memory.rules.storing.routing import route
 from madeleine.memory.rules.storing.salience import salience_signals

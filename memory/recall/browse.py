@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from datetime import datetime
 
 from madeleine.memory.errors import InvalidInput
@@ -27,17 +27,18 @@ class MemoryPage:
     next_cursor: str = ""
 
 
+@dataclass(frozen=True, eq=False)
 class BrowseMemories:
     """The use case. Each living memory that is shown gets +1 reactivation, each dead one +2."""
 
-    def __init__(self, ledger: BrowseLedger, activations: ActivationLog, *, now: Callable[[], datetime]) -> None:
-        self._ledger = ledger
-        self._activations = activations
-        self._now = now
+    ledger: BrowseLedger
+    activations: ActivationLog
+    _: KW_ONLY
+    now: Callable[[], datetime]
 
     async def by_ids(self, scope: Scope, ids: Sequence[MemoryId]) -> MemoryPage:
         await self._flush_activations()
-        memories = await self._ledger.memories(scope, list(dict.fromkeys(ids)))
+        memories = await self.ledger.memories(scope, list(dict.fromkeys(ids)))
         existing = {memory.id for memory in memories}
         missing = tuple(id_ for id_ in dict.fromkeys(ids) if id_ not in existing)
         return await self._page(scope, memories, missing=missing)
@@ -45,7 +46,7 @@ class BrowseMemories:
     async def by_cluster(self, scope: Scope, cluster_id: ClusterId, *, limit: int, cursor: str = "") -> MemoryPage:
         """Newest first. Raises `InvalidInput` for a cluster that does not exist."""
         await self._flush_activations()
-        memories = await self._ledger.cluster_memories(scope, cluster_id, limit=limit + 1, after=cursor or None)
+        memories = await self.ledger.cluster_memories(scope, cluster_id, limit=limit + 1, after=cursor or None)
         if memories is None:
             raise InvalidInput(
                 f"There is no cluster {cluster_id!r}. Call recall_memory without arguments for the list of clusters."
@@ -54,19 +55,19 @@ class BrowseMemories:
         return await self._page(scope, memories[:limit], next_cursor=next_cursor)
 
     async def clusters(self, scope: Scope) -> list[ClusterSummary]:
-        return await self._ledger.cluster_summaries(scope)
+        return await self.ledger.cluster_summaries(scope)
 
     async def _page(
         self, scope: Scope, memories: Sequence[Memory], *, missing: tuple[MemoryId, ...] = (), next_cursor: str = ""
     ) -> MemoryPage:
-        now = self._now()
-        self._activations.add(scope, [activation_of(memory.id, memory.status, now) for memory in memories])
-        revisions = await self._ledger.revisions(scope, [memory.id for memory in memories])
+        now = self.now()
+        self.activations.add(scope, [activation_of(memory.id, memory.status, now) for memory in memories])
+        revisions = await self.ledger.revisions(scope, [memory.id for memory in memories])
         return MemoryPage(tuple(memories), tuple(revisions), missing, next_cursor)
 
     async def _flush_activations(self) -> None:
         """So that recalls just made are counted; bounded, so that no read waits for a busy writer."""
-        flush = asyncio.ensure_future(self._activations.flush())
+        flush = asyncio.ensure_future(self.activations.flush())
         flush.add_done_callback(_retrieve_exception)
         await asyncio.wait({flush}, timeout=FLUSH_TIMEOUT_S)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import KW_ONLY, dataclass, replace
 from datetime import datetime
 from functools import partial
 
@@ -76,32 +76,21 @@ class RecallResult:
     reformulated: tuple[str, ...] = ()
 
 
+@dataclass(frozen=True, eq=False)
 class Recall:
     """The use case."""
 
-    def __init__(
-        self,
-        ledger: RecallLedger,
-        index: RecallIndex,
-        embedder: Embedder,
-        activations: ActivationLog,
-        *,
-        now: Callable[[], datetime],
-        config: RecallConfig | None = None,
-        reranker: Reranker | None = None,
-        costs: CostLog | None = None,
-        redact: Redact = redact_secrets,
-    ) -> None:
-        """`costs` records what a language model costs. `redact` is applied to queries before a model is shown them."""
-        self._ledger = ledger
-        self._index = index
-        self._embedder = embedder
-        self._activations = activations
-        self._now = now
-        self._reranker = reranker
-        self._costs = costs
-        self._redact = redact
-        self.config = config or RecallConfig()
+    ledger: RecallLedger
+    index: RecallIndex
+    embedder: Embedder
+    activations: ActivationLog
+    _: KW_ONLY
+    now: Callable[[], datetime]
+    config: RecallConfig = RecallConfig()
+    reranker: Reranker | None = None
+    costs: CostLog | None = None
+    redact: Redact = redact_secrets
+    """`costs` records what a language model costs. `redact` is applied to queries before a model is shown them."""
 
     async def __call__(
         self,
@@ -113,20 +102,20 @@ class Recall:
     ) -> RecallResult:
         """`answer_format`: how the memories are rendered. `language` rewords the query, where that is configured."""
         query = replace(query, themes=tuple(dict.fromkeys((*query.themes, *self.config.themes))))
-        selector = Selector(self._ledger, self._embedder, answer_format, min_importance=self.config.min_importance)
+        selector = Selector(self.ledger, self.embedder, answer_format, min_importance=self.config.min_importance)
         rank, select = partial(self._ranked, scope), partial(selector, scope, query)
         ranked = await rank(query)
         attempt = Attempt(ranked, await select(ranked))
         if language is not None and self.config.reformulation.rounds:
-            model = metered(language, self._costs, scope, self._now)
+            model = metered(language, self.costs, scope, self.now)
             config = self.config.reformulation
-            attempt = await reformulate(query, attempt, model, config, rank=rank, select=select, redact=self._redact)
+            attempt = await reformulate(query, attempt, model, config, rank=rank, select=select, redact=self.redact)
         return self._result(scope, query, attempt)
 
     def _result(self, scope: Scope, query: RecallQuery, attempt: Attempt) -> RecallResult:
         ranked, selection = attempt.ranked, attempt.selection
-        now = self._now()
-        self._activations.add(scope, [Activation(memory.id, 1, now) for memory in selection.memories])
+        now = self.now()
+        self.activations.add(scope, [Activation(memory.id, 1, now) for memory in selection.memories])
         return RecallResult(
             memories=tuple((memory, ranked.scores.get(memory.id, 0.0)) for memory in selection.memories),
             total_tokens=selection.tokens,
@@ -139,9 +128,9 @@ class Recall:
 
     async def _ranked(self, scope: Scope, query: RecallQuery) -> RankedCandidates:
         ranked = await self.rank(scope, query)
-        if self._reranker is None or not ranked.scores:
+        if self.reranker is None or not ranked.scores:
             return ranked
-        return await rerank(self._reranker, self._ledger, scope, query.text, ranked, limit=self.config.rerank)
+        return await rerank(self.reranker, self.ledger, scope, query.text, ranked, limit=self.config.rerank)
 
     async def rank(self, scope: Scope, query: RecallQuery) -> RankedCandidates:
         """Rank every match of the query; nothing is activated."""
@@ -157,11 +146,11 @@ class Recall:
         try:
             # The index keeps the interpreter busy, which the model needs until it computes: let it begin.
             await asyncio.wait({embedding}, timeout=HEAD_START_S)
-            pool = await self._index.candidates(scope, candidate_query, partial(_vector_of, embedding))
+            pool = await self.index.candidates(scope, candidate_query, partial(_vector_of, embedding))
             vector, meaning_off = await embedding
         finally:
             embedding.cancel()
-        trust = self._embedder.coverage(query.text) if vector is not None else 0.0
+        trust = self.embedder.coverage(query.text) if vector is not None else 0.0
         matching = np.flatnonzero(matches(pool, dense_trust=trust, thresholds=self.config.thresholds))
         if not len(matching):
             return RankedCandidates({}, {}, pool, meaning_off)
@@ -185,12 +174,12 @@ class Recall:
             return matching, blended(query.text, pool, matching, dense_trust=trust, emotions=emotions, weights=weights)
         if profile == "rrf":
             return matching, in_order(len(matching))
-        states = await self._ledger.ranking_states(scope, [pool.ids[i] for i in matching])
+        states = await self.ledger.ranking_states(scope, [pool.ids[i] for i in matching])
         # Memories forgotten since they were indexed have no state.
         matching = matching[[pool.ids[i] in states for i in matching]]
         matching_states = [states[pool.ids[i]] for i in matching]
         near = similarity(pool, dense_trust=trust)[matching]
-        profiles, now = self.config.profiles, self._now()
+        profiles, now = self.config.profiles, self.now()
         if profile == "linear":
             scores = linear(near, matching_states, now=now, weights=profiles)
             enough = scores >= profiles.linear.minimum
@@ -201,7 +190,7 @@ class Recall:
 
     async def _embedded(self, text: str) -> tuple[Vector | None, str]:
         try:
-            return (await self._embedder.embed([text]))[0], ""
+            return (await self.embedder.embed([text]))[0], ""
         except EmbeddingUnavailable as error:
             return None, str(error)
 

@@ -8,7 +8,7 @@ import json
 import re
 import unicodedata
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, replace
+from dataclasses import KW_ONLY, dataclass, replace
 from datetime import datetime
 
 from madeleine.memory.errors import InvalidInput
@@ -29,21 +29,15 @@ class Page:
     next_cursor: str = ""
 
 
+@dataclass(frozen=True, eq=False)
 class Search:
     """The use case. Living memories that are found get +1 reactivation, dead ones +2; other sources are not counted."""
 
-    def __init__(
-        self,
-        ledger: SearchLedger,
-        activations: ActivationLog,
-        *,
-        by_message: MessageSearch,
-        now: Callable[[], datetime],
-    ) -> None:
-        self._ledger = ledger
-        self._activations = activations
-        self._by_message = by_message
-        self._now = now
+    ledger: SearchLedger
+    activations: ActivationLog
+    _: KW_ONLY
+    by_message: MessageSearch
+    now: Callable[[], datetime]
 
     async def __call__(self, scope: Scope, query: KeywordQuery, *, cursor: str = "") -> Page:
         """Raises `InvalidInput` for a cursor that is not of this query."""
@@ -56,7 +50,7 @@ class Search:
 
     async def about(self, scope: Scope, message: str, query: KeywordQuery) -> Page:
         """One page, by the tags of a message (`memory.recall.tagged`)."""
-        hits = await self._by_message.about(scope, message, query)
+        hits = await self.by_message.about(scope, message, query)
         self._activate(scope, hits)
         return Page(hits)
 
@@ -67,7 +61,7 @@ class Search:
         hits: list[SearchHit] = []
         size = query.limit + 1
         while len(hits) < size:
-            batch = await self._ledger.search(scope, replace(query, limit=size))
+            batch = await self.ledger.search(scope, replace(query, limit=size))
             hits = deduplicated([*hits, *(replace(hit, snippet=excerpt(hit.text, find_match)) for hit in batch)])
             if len(batch) < size:
                 break
@@ -75,9 +69,9 @@ class Search:
         return hits[:size]
 
     def _activate(self, scope: Scope, hits: Iterable[SearchHit]) -> None:
-        now = self._now()
+        now = self.now()
         memories = [hit for hit in hits if hit.source == "memories"]
-        self._activations.add(scope, [activation_of(MemoryId(hit.id), hit.status, now) for hit in memories])
+        self.activations.add(scope, [activation_of(MemoryId(hit.id), hit.status, now) for hit in memories])
 
 
 def activation_of(memory_id: MemoryId, status: Status | None, at: datetime) -> Activation:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 
 from madeleine.memory.model import LIVING, Memory, MemoryId
 from madeleine.memory.ports import Embedder
@@ -32,17 +32,16 @@ class Selection:
     tokens: int
 
 
+@dataclass(frozen=True, eq=False)
 class Selector:
     """Selects memories for answers of one format. Memories that died or were absorbed since they were indexed are
     skipped; the next candidates take their place, as shorter ones do where one is too long."""
 
-    def __init__(
-        self, ledger: RecallLedger, embedder: Embedder, answer_format: AnswerFormat, *, min_importance: float = 0.0
-    ) -> None:
-        self._ledger = ledger
-        self._embedder = embedder
-        self._format = answer_format
-        self._min_importance = min_importance
+    ledger: RecallLedger
+    embedder: Embedder
+    answer_format: AnswerFormat
+    _: KW_ONLY
+    min_importance: float = 0.0
 
     async def __call__(self, scope: Scope, query: RecallQuery, ranked: RankedCandidates) -> Selection:
         if not ranked.scores:
@@ -69,10 +68,10 @@ class Selector:
         best = ranked.ids[: query.limit]
         preferences: list[Memory] = []
         if query.limit == 1 or (query.categories and "procedural" not in query.categories):
-            memories = await self._ledger.memories(scope, best)
+            memories = await self.ledger.memories(scope, best)
         else:
             preference_query = PreferenceQuery(most=query.limit, matching=ranked.ids, themes=query.themes)
-            memories, preferences = await self._ledger.with_preferences(scope, best, preference_query)
+            memories, preferences = await self.ledger.with_preferences(scope, best, preference_query)
             preferences = self._recallable(preferences)
         return {memory.id: memory for memory in (*self._recallable(memories), *preferences)}, preferences
 
@@ -80,7 +79,7 @@ class Selector:
         return [
             memory
             for memory in memories
-            if memory.status in LIVING and not memory.compressed and memory.importance >= self._min_importance
+            if memory.status in LIVING and not memory.compressed and memory.importance >= self.min_importance
         ]
 
     def _surely_fit(self, query: RecallQuery, ranked: RankedCandidates, memories: Sequence[Memory]) -> bool:
@@ -102,11 +101,11 @@ class Selector:
     ) -> list[Memory]:
         """Take the best that fit, one after the other."""
         taken: list[Memory] = []
-        used = TAG_TOKENS if ranked.meaning_off else (await self._embedder.count_tokens([self._format.tags]))[0]
+        used = TAG_TOKENS if ranked.meaning_off else (await self.embedder.count_tokens([self.answer_format.tags]))[0]
         size = max(query.limit, BATCH)
         for start in range(0, len(order), size):
             batch = order[start : start + size]
-            missing = await self._ledger.memories(scope, [id_ for id_ in batch if id_ not in loaded])
+            missing = await self.ledger.memories(scope, [id_ for id_ in batch if id_ not in loaded])
             known = {**loaded, **{memory.id: memory for memory in self._recallable(missing)}}
             memories = [known[id_] for id_ in batch if id_ in known]
             costs = await self._costs(memories, ranked)
@@ -134,18 +133,18 @@ class Selector:
     async def _costs(self, memories: Sequence[Memory], ranked: RankedCandidates) -> list[int]:
         """Tokens of each memory's entry; without the model as counted at indexing, or an upper estimate."""
         if not ranked.meaning_off:
-            return await self._embedder.count_tokens([self._format.render_entry(memory) for memory in memories])
+            return await self.embedder.count_tokens([self.answer_format.render_entry(memory) for memory in memories])
         unknown = [memory for memory in memories if memory.id not in ranked.tokens]
-        counts = await self._embedder.count_tokens([self._format.render_entry(memory) for memory in unknown])
+        counts = await self.embedder.count_tokens([self.answer_format.render_entry(memory) for memory in unknown])
         tokens = {**ranked.tokens, **{memory.id: count for memory, count in zip(unknown, counts, strict=True)}}
         return [tokens[memory.id] + SEPARATOR_TOKENS for memory in memories]
 
     async def _render(self, memories: Sequence[Memory], ranked: RankedCandidates) -> Selection:
-        text = self._format.render(memories)
+        text = self.answer_format.render(memories)
         if not text:
             return Selection(tuple(memories), "", 0)
         if ranked.meaning_off:
             tokens = sum(await self._costs(memories, ranked)) + TAG_TOKENS
         else:
-            [tokens] = await self._embedder.count_tokens([text])
+            [tokens] = await self.embedder.count_tokens([text])
         return Selection(tuple(memories), text, tokens)

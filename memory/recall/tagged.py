@@ -6,7 +6,7 @@ and trimmed. Rare tags weigh more: otherwise the newest texts with the commonest
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from madeleine.memory.keyword_search import KeywordQuery, SearchHit, SearchSource, Stemmer, TagQuery
 from madeleine.memory.recall.ports import TagLedger
@@ -25,12 +25,12 @@ MAX_TEXTS = 50_000
 """Newest texts of each source that are searched. A context is built each turn, so its cost is bounded."""
 
 
+@dataclass(frozen=True, eq=False)
 class MessageSearch:
     """The use case. It counts no reactivation: a context, which is built each turn, is not a recall."""
 
-    def __init__(self, ledger: TagLedger, stem: Stemmer) -> None:
-        self._ledger = ledger
-        self._stem = stem
+    ledger: TagLedger
+    stem: Stemmer
 
     async def __call__(
         self, scope: Scope, message: str, *, limit: int, include_chat: bool, include_diary: bool = True
@@ -45,15 +45,15 @@ class MessageSearch:
     async def about(self, scope: Scope, message: str, query: KeywordQuery) -> tuple[SearchHit, ...]:
         """Search within the filters and sources of `query`, at most `query.limit` hits; its terms and position are
         ignored. Empty for a message without tags."""
-        tags = tags_of(message, self._stem)
+        tags = tags_of(message, self.stem)
         if not tags:
             return ()
-        themes = await self._ledger.themes_beside(scope, tags, recent=THEME_MEMORIES)
+        themes = await self.ledger.themes_beside(scope, tags, recent=THEME_MEMORIES)
         related = related_themes(themes, tags, most=MAX_RELATED_THEMES)
         pool_size = POOL * query.limit + 1  # the message itself may be among them
-        matches = await self._ledger.tagged(scope, TagQuery(tags, related, replace(query, limit=pool_size), MAX_TEXTS))
+        matches = await self.ledger.tagged(scope, TagQuery(tags, related, replace(query, limit=pool_size), MAX_TEXTS))
         best = best_matches(matches, len(tags), pool_size)
-        hits = {(hit.source, hit.id): hit for hit in await self._ledger.hits(scope, [ref for ref, _ in best])}
+        hits = {(hit.source, hit.id): hit for hit in await self.ledger.hits(scope, [ref for ref, _ in best])}
         weighted = [(hits[ref], weight) for ref, weight in best if ref in hits]
         others = [(hit, weight) for hit, weight in weighted if not _is_message(hit, message)]
         find_match = match_finder(tags)

@@ -18,7 +18,7 @@ from __future__ import annotations
 import re
 import tomllib
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cache, cached_property, lru_cache
 from pathlib import Path
@@ -101,6 +101,13 @@ def lexicons_by_script(text: str, *, mixed: bool = False, folder: Path = FOLDER)
 def listed(lexicons: tuple[Lexicon, ...], *lists: str) -> frozenset[str]:
     """The words of these lists of all these lexicons."""
     return frozenset[str]().union(*(one.words(*lists) for one in lexicons))
+
+
+def without(text: str, pattern: str, lexicons: Iterable[Lexicon], *, by: str = " ") -> str:
+    """The text with every match of the pattern of these lexicons replaced by `by`."""
+    for expression in (one.pattern(pattern) for one in lexicons):
+        text = expression.sub(by, text) if expression else text
+    return text
 
 
 # --- the language of a text -----------------------------------------------------------------------------------------

@@ -18,6 +18,7 @@ from madeleine.memory.metered_model import MeteredModel
 from madeleine.memory.model import Emotion
 from madeleine.memory.rules.storing.grounding import ungrounded
 from madeleine.memory.rules.storing.quoting import Statement, echoes
+from madeleine.memory.text.sentences import sentences
 
 PURPOSE = "extract"
 EMOTIONS: tuple[Emotion, ...] = get_args(Emotion)
@@ -205,7 +206,7 @@ def _fault(one: EssenceSchema, lines: Sequence[Line]) -> str:
     return ""
 
 
-_OURS = tuple(Statement(line) for line in re.split(r"(?<=[.:])\s+", SYSTEM.replace("\n", " ")) if len(line) > 30)
+_OURS = tuple(Statement(sentence) for sentence in sentences(SYSTEM.replace("\n", " ")) if len(sentence) > 30)
 
 
 def _unfit(text: str) -> bool:

@@ -15,6 +15,7 @@ from typing import assert_never
 from madeleine.memory.language import Rejected
 from madeleine.memory.model import LIVING, Memory, MemoryId
 from madeleine.memory.rules.dynamics.decay import flagged
+from madeleine.memory.text.sentences import sentences
 from madeleine.patrol.deciding.answers import (
     LONGEST_POINT,
     LONGEST_TEXT,
@@ -35,7 +36,6 @@ SMALLEST_PART = 2
 """Memories of a new sub-cluster, and of what remains (spec P6 ❻)."""
 MAX_COMPLAINTS = 5
 
-_SENTENCE_END = re.compile(r"(?<=[.!?…])\s+|(?<=[。！？])\s*")
 _BULLET = re.compile(r"^(?:[-*•–]|\d{1,2}[.)])\s+")
 
 
@@ -92,7 +92,7 @@ def tidied(answer: Answer) -> Answer:
 def _lines(text: str) -> list[str]:
     """A diary written in one line has its sentences for lines."""
     lines = [line.strip() for line in text.splitlines() if line.strip()]
-    return [part for part in _SENTENCE_END.split(lines[0]) if part] if len(lines) == 1 else lines
+    return [sentence.rstrip() for sentence in sentences(lines[0])] if len(lines) == 1 else lines
 
 
 def _complaints(answer: Answer, request: DecisionRequest) -> Iterator[str]:

@@ -1,4 +1,4 @@
-"""Where the host of a data directory listens: a Unix socket in it, or loopback TCP with a token."""
+"""The address of the host of a data directory: a Unix socket in it, or loopback TCP with a token."""
 
 from __future__ import annotations
 
@@ -16,38 +16,38 @@ from typing import Literal
 
 LOCK = "host.lock"
 """Held by the host as long as it lives."""
-ABOUT = "host.json"
-"""Who is the host and where it listens."""
+HOST_FILE = "host.json"
+"""Process id, version and address of the host."""
 SOCKET = "host.sock"
 LONGEST_SOCKET_PATH = 100
 """Bytes; the smallest limit among the systems is 103."""
 LOOPBACK = "127.0.0.1"
-DIAL_SECONDS = 5.0
+CONNECT_SECONDS = 5.0
 
-Kind = Literal["unix", "tcp"]
+Transport = Literal["unix", "tcp"]
 
 
 class UntrustedDirectory(Exception):
-    """A directory that should be one's own is somebody else's."""
+    """A directory that should be the user's own can be used by others."""
 
 
 @dataclass(frozen=True, slots=True)
 class Address:
-    """A path, or a port on loopback with the token that a caller has to know. Port 0: any that is free."""
+    """The path of a Unix socket, or a port on loopback with the token that a client needs."""
 
     path: str = ""
     port: int = 0
     token: str = ""
 
 
-def default_transport() -> Kind:
+def default_transport() -> Transport:
     return "tcp" if sys.platform == "win32" or not hasattr(socket, "AF_UNIX") else "unix"
 
 
 def socket_path(data_dir: Path) -> Path:
-    """In the data directory; where its path is too long for a socket, in a directory of the user's own for such.
+    """In the data directory; if its path is too long for a socket, in the user's own folder of the temporary directory.
 
-    Raises `UntrustedDirectory` if that one is not the user's.
+    Raises `UntrustedDirectory` if others can use that folder.
     """
     path = data_dir / SOCKET
     if len(os.fsencode(path)) <= LONGEST_SOCKET_PATH:
@@ -55,8 +55,8 @@ def socket_path(data_dir: Path) -> Path:
     folder = Path(tempfile.gettempdir()) / f"madeleine-{os.getuid()}"
     with suppress(FileExistsError):
         folder.mkdir(mode=0o700)
-    found = folder.lstat()
-    if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.getuid() or found.st_mode & 0o077:
+    status = folder.lstat()
+    if not stat.S_ISDIR(status.st_mode) or status.st_uid != os.getuid() or status.st_mode & 0o077:
         raise UntrustedDirectory(
             f"{folder} is not a directory that only you can use. Remove it, or take a shorter data directory."
         )
@@ -64,48 +64,48 @@ def socket_path(data_dir: Path) -> Path:
 
 
 def write_host_file(data_dir: Path, address: Address, *, version: str) -> None:
-    """Whole or not at all. Raises `OSError`."""
-    about = {"pid": os.getpid(), "version": version}
-    about |= {"socket": address.path} if address.path else {"port": address.port, "token": address.token}
-    draft = data_dir / f"{ABOUT}.{os.getpid()}"
+    """Replaced as a whole. Raises `OSError`."""
+    content = {"pid": os.getpid(), "version": version}
+    content |= {"socket": address.path} if address.path else {"port": address.port, "token": address.token}
+    draft = data_dir / f"{HOST_FILE}.{os.getpid()}"
     try:
         draft.touch(mode=0o600)
-        draft.write_text(json.dumps(about), encoding="utf-8")
-        draft.replace(data_dir / ABOUT)
+        draft.write_text(json.dumps(content), encoding="utf-8")
+        draft.replace(data_dir / HOST_FILE)
     except OSError:
         draft.unlink(missing_ok=True)
         raise
 
 
 def remove_host_file(data_dir: Path) -> None:
-    """If it is still this process's: the directory may have been made anew meanwhile, with another host."""
+    """If it is still this process's: another host may have a new directory at the same path."""
     if host_pid(data_dir) == os.getpid():
         with suppress(OSError):
-            (data_dir / ABOUT).unlink(missing_ok=True)
+            (data_dir / HOST_FILE).unlink(missing_ok=True)
 
 
 def host_pid(data_dir: Path) -> int:
-    """0 where it is not known."""
+    """0 if it is not known."""
     try:
-        return int(json.loads((data_dir / ABOUT).read_bytes())["pid"])
+        return int(json.loads((data_dir / HOST_FILE).read_bytes())["pid"])
     except (OSError, ValueError, KeyError, TypeError):
         return 0
 
 
 def find_address(data_dir: Path) -> Address:
-    """Where a host would listen, if there is one. Raises `UntrustedDirectory`."""
+    """The address that a host would have; an empty one if it cannot be known. Raises `UntrustedDirectory`."""
     try:
-        about = json.loads((data_dir / ABOUT).read_bytes())
-        if "socket" in about:
-            return Address(path=str(about["socket"]))
-        return Address(port=int(about["port"]), token=str(about["token"]))
+        content = json.loads((data_dir / HOST_FILE).read_bytes())
+        if "socket" in content:
+            return Address(path=str(content["socket"]))
+        return Address(port=int(content["port"]), token=str(content["token"]))
     except (OSError, ValueError, KeyError, TypeError):
         # A full disk may have kept the host from writing it.
         return Address(path=str(socket_path(data_dir))) if default_transport() == "unix" else Address()
 
 
 def connect_socket(address: Address) -> socket.socket:
-    """A blocking socket, without time limit from here on. Raises `OSError` where nobody listens."""
+    """A connected, blocking socket without a timeout. Raises `OSError` if nobody listens."""
     if address.path:
         link = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         target: str | tuple[str, int] = address.path
@@ -114,9 +114,9 @@ def connect_socket(address: Address) -> socket.socket:
         link.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         target = LOOPBACK, address.port
     else:
-        raise ConnectionRefusedError("nobody has said where to listen")
+        raise ConnectionRefusedError("the address of the host is not known")
     try:
-        link.settimeout(DIAL_SECONDS)
+        link.settimeout(CONNECT_SECONDS)
         link.connect(target)
         link.settimeout(None)
     except BaseException:

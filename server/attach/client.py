@@ -13,12 +13,12 @@ from contextlib import asynccontextmanager, closing, suppress
 from pathlib import Path
 from typing import Any, Protocol
 
-from madeleine.memory.errors import ConnectionLost, ServerError, StorageBusy
+from madeleine.memory.errors import ConnectionLost, StorageBusy
 from madeleine.server import __version__
-from madeleine.server.attach.connector import HostConnector, Link, connect_to_host, query_host
+from madeleine.server.attach.connector import Link, connect_or_start, connect_to_host, query_host
 from madeleine.server.attach.handshake import HostRequest, NoHost
 from madeleine.server.attach.lines import read_lines
-from madeleine.server.attach.tool_calls import PROTOCOL_VERSION, structured_answer
+from madeleine.server.attach.tool_calls import initialize_params, result_of, structured_answer
 
 TRIES = 3
 """One host may go and the next one come between two requests."""
@@ -72,9 +72,7 @@ class HostClient:
 
     async def initialize(self, name: str) -> None:
         """The handshake of all versions: a host that is older than this program takes part in it as well."""
-        client = {"name": name, "version": __version__}
-        params = {"protocolVersion": PROTOCOL_VERSION, "capabilities": {}, "clientInfo": client}
-        await self._request("initialize", params)
+        await self._request("initialize", initialize_params(name))
         await self._send(method="notifications/initialized")
 
     async def receive(self, reader: asyncio.StreamReader) -> None:
@@ -126,14 +124,6 @@ class HostClient:
 
     def _connection_lost(self) -> ConnectionLost:
         return ConnectionLost(f"The memory's process went away before it answered. {self._when_lost}")
-
-
-def result_of(answer: Mapping[str, Any]) -> dict[str, Any]:
-    """The result of a JSON-RPC answer. Raises `ServerError`."""
-    if "error" in answer:
-        raise ServerError(str(answer["error"].get("message")))
-    result: dict[str, Any] = answer["result"]
-    return result
 
 
 async def report_progress(notification: Mapping[str, Any], on_progress: OnProgress) -> None:
@@ -205,7 +195,7 @@ async def _connect(data_dir: Path, environment: Mapping[str, str], request: Host
 
     def connect() -> Link:
         with cancelled:
-            return HostConnector(data_dir, environment, alarm=cancelled).connect(request)
+            return connect_or_start(data_dir, environment, request, cancelled=cancelled)
 
     with cancel:
         return await asyncio.to_thread(connect)

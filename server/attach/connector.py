@@ -1,4 +1,4 @@
-"""To the host of a data directory, which is started where there is none."""
+"""Connections to the host of a data directory, which is started if there is none, and its end."""
 
 from __future__ import annotations
 
@@ -29,115 +29,112 @@ START_SECONDS = 60.0
 """From the first try to the host's answer; a machine that is busy takes long to import."""
 POLL_SECONDS = 0.02
 LOG = "madeleine.log"
+OUTPUT_BYTES = 4_000
+"""Of a host that failed to start, shown at most."""
 
 Link = tuple[socket.socket, bytes]
-"""Connected, and what the host has sent behind its hello."""
+"""Connected, and the bytes that the host has sent behind its reply."""
 
 
-class Ended(Exception):
-    """The caller wants no host any more."""
+class ConnectCancelled(Exception):
+    """The caller needs no host any more."""
 
 
-def host_command(data_dir: Path) -> list[str]:
-    # -P: the client's working directory may hold a `server` of its own, and is nobody's to run code from.
-    return [sys.executable, "-P", "-m", "madeleine.server.host", str(data_dir)]
+def connect_or_start(
+    data_dir: Path,
+    environment: Mapping[str, str],
+    request: HostRequest,
+    *,
+    cancelled: socket.socket,
+    until: float | None = None,
+) -> Link:
+    """Connect to the host; where nobody holds its lock, start one.
 
-
-class HostConnector:
-    """Connects as often as it is asked. Where the lock is free nobody is the host, and one is started."""
-
-    def __init__(self, data_dir: Path, environment: Mapping[str, str], *, alarm: socket.socket) -> None:
-        """`environment` of the host that is started; a readable `alarm` ends the waiting."""
-        self._data_dir = data_dir
-        self._environment = environment
-        self._alarm = alarm
-        self._started: subprocess.Popen[bytes] | None = None
-
-    def connect(self, hello: HostRequest, *, until: float | None = None) -> Link:
-        """`until`: by the monotonic clock. Raises `HostRefused` with what to tell the person, `Ended`."""
-        self._make_directory()
-        until = until or time.monotonic() + START_SECONDS
+    `environment` of a host that is started. `cancelled` ends the waiting when it becomes readable. `until`: by the
+    monotonic clock. Raises `HostRefused` with a message for the person, `ConnectCancelled`.
+    """
+    _make_directory(data_dir)
+    until = until or time.monotonic() + START_SECONDS
+    started: subprocess.Popen[bytes] | None = None
+    try:
         while True:
             try:
-                left = min(HANDSHAKE_SECONDS, max(0.0, until - time.monotonic()))
-                link, rest, _ = connect_to_host(self._data_dir, hello, alarm=self._alarm, seconds=left)
-                self._let_go()
-                return link, rest
-            except HostRefused as no:
-                if no.protocol >= PROTOCOL:
+                seconds = min(HANDSHAKE_SECONDS, max(0.0, until - time.monotonic()))
+                link, received, _ = connect_to_host(data_dir, request, cancelled=cancelled, seconds=seconds)
+                return link, received
+            except HostRefused as refusal:
+                if refusal.protocol >= PROTOCOL:
                     raise
                 # An older installation's host makes room; its other clients are told to be updated.
-                stop_host(self._data_dir, hello.version)
+                stop_host(data_dir, request.version)
             except NoHost:
                 pass
-            self._start_if_there_is_none()
+            if started is not None and started.poll() is not None:
+                _check_exit(started)
+                started = None
+            if started is None and not is_held(data_dir / LOCK):
+                started = _start_host(data_dir, environment)
             if time.monotonic() > until:
-                raise HostRefused(no_answer_message(self._data_dir))
-            self._pause()
+                raise HostRefused(no_answer_message(data_dir))
+            if select.select([cancelled], [], [], POLL_SECONDS)[0]:
+                raise ConnectCancelled
+    finally:
+        if started is not None:
+            assert started.stdout is not None
+            started.stdout.close()
+            # A thread waits for its end, so that it leaves no zombie.
+            threading.Thread(target=started.wait, name="host", daemon=True).start()
 
-    def _pause(self) -> None:
-        if select.select([self._alarm], [], [], POLL_SECONDS)[0]:
-            raise Ended
 
-    def _make_directory(self) -> None:
-        try:
-            self._data_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
-            is_held(self._data_dir / LOCK)
-        except OSError as error:
-            raise HostRefused(
-                f"{self._data_dir} cannot be used: {error}. Set MADELEINE_DATA_DIR to a writable directory.", usage=True
-            ) from error
+def _make_directory(data_dir: Path) -> None:
+    try:
+        data_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
+        is_held(data_dir / LOCK)
+    except OSError as error:
+        raise HostRefused(
+            f"{data_dir} cannot be used: {error}. Set MADELEINE_DATA_DIR to a writable directory.", usage=True
+        ) from error
 
-    def _start_if_there_is_none(self) -> None:
-        if self._started is not None:
-            self._look_after(self._started)
-        if self._started is None and not is_held(self._data_dir / LOCK):
-            self._started = self._start()
 
-    def _start(self) -> subprocess.Popen[bytes]:
-        """In a session of its own, so that what ends the client's terminal or group does not end it."""
-        detached: dict[str, Any] = {"start_new_session": True}
-        if sys.platform == "win32":
-            detached = {"creationflags": subprocess.DETACHED_PROCESS | subprocess.CREATE_NEW_PROCESS_GROUP}
-        return subprocess.Popen(
-            host_command(self._data_dir),
-            cwd=self._data_dir,
-            env=dict(self._environment) | {"MADELEINE_DATA_DIR": str(self._data_dir)},
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            **detached,
-        )
+def _start_host(data_dir: Path, environment: Mapping[str, str]) -> subprocess.Popen[bytes]:
+    """In a session of its own, so that what ends the client's terminal or group does not end it."""
+    detached: dict[str, Any] = {"start_new_session": True}
+    if sys.platform == "win32":
+        detached = {"creationflags": subprocess.DETACHED_PROCESS | subprocess.CREATE_NEW_PROCESS_GROUP}
+    return subprocess.Popen(
+        # -P: the working directory is nobody's to run code from.
+        [sys.executable, "-P", "-m", "madeleine.server.host", str(data_dir)],
+        cwd=data_dir,
+        env=dict(environment) | {"MADELEINE_DATA_DIR": str(data_dir)},
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        **detached,
+    )
 
-    def _look_after(self, process: subprocess.Popen[bytes]) -> None:
-        """What it said before its end is why it could not serve. It has ended with 0 if another was faster; one
-        that was killed has nothing to say, and another is tried."""
-        if process.poll() is None:
-            return
-        self._started = None
-        assert process.stdout is not None
-        with process.stdout:
-            said = process.stdout.read()[-4000:].decode(errors="replace").strip()
-        if process.returncode > 0:
-            reason = said.removeprefix("madeleine: ") or f"Madeleine's process ended with {process.returncode}."
-            raise HostRefused(reason, usage=process.returncode == EXIT_USAGE)
 
-    def _let_go(self) -> None:
-        """Let go of a host that was started and serves. A thread waits for its end, so that it leaves no zombie."""
-        if self._started is not None:
-            assert self._started.stdout is not None
-            self._started.stdout.close()
-            threading.Thread(target=self._started.wait, name="host", daemon=True).start()
-            self._started = None
+def _check_exit(host: subprocess.Popen[bytes]) -> None:
+    """Raises `HostRefused` with what the host printed, unless it ended with 0 (another host was faster) or was killed:
+    then another is tried."""
+    assert host.stdout is not None
+    with host.stdout:
+        output = host.stdout.read()[-OUTPUT_BYTES:].decode(errors="replace").strip()
+    if host.returncode > 0:
+        reason = output.removeprefix("madeleine: ") or f"Madeleine's process ended with {host.returncode}."
+        raise HostRefused(reason, usage=host.returncode == EXIT_USAGE)
 
 
 def connect_to_host(
-    data_dir: Path, hello: HostRequest, *, alarm: socket.socket | None = None, seconds: float = HANDSHAKE_SECONDS
+    data_dir: Path,
+    request: HostRequest,
+    *,
+    cancelled: socket.socket | None = None,
+    seconds: float = HANDSHAKE_SECONDS,
 ) -> tuple[socket.socket, bytes, dict[str, Any]]:
-    """Link and reply of the host that there is. Raises `HostRefused`, `NoHost`."""
+    """Connect to the host if there is one: its link, as in `Link`, and its reply. Raises `HostRefused`, `NoHost`."""
     try:
         address = find_address(data_dir)
-        # Another program may have got a dead host's port: it is told nothing.
+        # Another program may have got a dead host's port: it must not see the token.
         if address.port and not is_held(data_dir / LOCK):
             raise NoHost("nobody holds the lock")
         link = connect_socket(address)
@@ -146,33 +143,34 @@ def connect_to_host(
     except OSError as error:
         raise NoHost(str(error)) from error
     try:
-        content, rest = exchange_handshake(link, replace(hello, token=address.token), alarm=alarm, seconds=seconds)
+        request = replace(request, token=address.token)
+        reply, received = exchange_handshake(link, request, cancelled=cancelled, seconds=seconds)
     except BaseException:
         link.close()
         raise
-    return link, rest, content
+    return link, received, reply
 
 
-def query_host(data_dir: Path, hello: HostRequest) -> dict[str, Any]:
-    """The reply alone. Raises as `connect_to_host` does."""
-    link, _, content = connect_to_host(data_dir, hello)
+def query_host(data_dir: Path, request: HostRequest) -> dict[str, Any]:
+    """The host's reply alone. Raises as `connect_to_host` does."""
+    link, _, reply = connect_to_host(data_dir, request)
     link.close()
-    return content
+    return reply
 
 
 def stop_host(data_dir: Path, version: str) -> bool:
-    """End the host, if there is one; it finishes what it has begun. Whether there was one.
+    """End the host when it has finished what it has begun. False if there is none.
 
     Raises `HostRefused` if it does not end.
     """
     pid = host_pid(data_dir)
     try:
         pid = int(query_host(data_dir, HostRequest(want="stop", version=version))["pid"])
-    except NoHost:  # or it has closed its door, and is at its end
+    except NoHost:  # or it accepts no connections any more, and is about to end
         if not host_is_running(data_dir):
             return False
     until = time.monotonic() + START_SECONDS
-    # A client that goes on may start the next one at once: that is another process.
+    # Another client may start the next host at once: that is another process.
     while host_is_running(data_dir) and host_pid(data_dir) in (pid, 0):
         if time.monotonic() > until:
             raise HostRefused(no_answer_message(data_dir))

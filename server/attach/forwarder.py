@@ -1,4 +1,4 @@
-"""Bytes from an MCP client to the host of its memory, and back. It outlives its host, and finds the next one."""
+"""Forwards bytes between an MCP client and the host of its memory. Outlives the host, and finds the next one."""
 
 from __future__ import annotations
 
@@ -8,214 +8,215 @@ import socket
 import sys
 import time
 import uuid
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
+from functools import partial
 from pathlib import Path
 from types import FrameType
 
 from madeleine.server import EXIT_USAGE
-from madeleine.server.attach.connector import Ended, HostConnector
+from madeleine.server.attach.connector import ConnectCancelled, Link, connect_or_start
 from madeleine.server.attach.handshake import HostRefused, HostRequest
-from madeleine.server.attach.lines import LineBuffer
-from madeleine.server.attach.pending_requests import Journal
-from madeleine.server.attach.pipes import CHUNK, Sink, Source
+from madeleine.server.attach.lines import CHUNK, LineBuffer
+from madeleine.server.attach.pending_requests import PendingRequests
+from madeleine.server.attach.pipes import InputPipe, OutputPipe
 
 PATIENCE_SECONDS = 15.0
 """After the client's end, for the next answer: a host hangs up somewhat earlier."""
-MOST_WAITING = 1024 * 1024
+MOST_UNSENT = 1024 * 1024
 """Bytes towards one side from which the other is not read."""
 _READ, _WRITE = selectors.EVENT_READ, selectors.EVENT_WRITE
-DIED = (
+HOST_ENDED = (
     "Madeleine's process ended, or was told to, before it answered; whether this was carried out is not known. Nothing "
     "acknowledged before is lost. Call again."
 )
 
 
 class Forwarder:
-    """One client. `run` returns when the client has closed its side, and all that it asked is answered."""
+    """One client. `run` returns when the client has closed its side, and all its requests are answered."""
 
     def __init__(
-        self, source: Source, sink: Sink, connector: HostConnector, request: HostRequest, alarm: socket.socket
+        self, client_in: InputPipe, client_out: OutputPipe, connect: Callable[..., Link], stop: socket.socket
     ) -> None:
-        """When `alarm` becomes readable it ends as if the client had closed its side."""
-        self._alarm = alarm
-        self._source = source
-        self._sink = sink
-        self._connector = connector
-        self._request = request
-        self._journal = Journal()
+        """`connect` as `connect_or_start` with its last argument left. When `stop` becomes readable the forwarder ends
+        as if the client had closed its side."""
+        self._stop = stop
+        self._client_in = client_in
+        self._client_out = client_out
+        self._connect_host = connect
+        self._pending = PendingRequests()
         self._selector = selectors.DefaultSelector()
-        self._link: socket.socket | None = None
+        self._host: socket.socket | None = None
         self._to_host = bytearray()
         self._from_host = LineBuffer()
         self._from_client = LineBuffer()
-        self._unclear: list[bytes] = []
-        """Lines that no host has got yet, and of which one has to say what is wrong with them."""
+        self._invalid: list[bytes] = []
+        """Lines that no host has got yet, and of which one has to answer what is wrong."""
         self._until: float | None = None
         """Once the client has closed its side: when to give up waiting for the next answer."""
 
     def run(self) -> bool:
-        """Whether all that was asked was answered by a host, or could not be for want of one. Raises `HostRefused` if
+        """Whether every request was answered by a host, or could not be because there was none. Raises `HostRefused` if
         there never was one."""
         answered = True
         with self._selector:
-            self._selector.register(self._alarm, _READ, "alarm")
-            with suppress(BrokenPipeError, Ended):
+            self._selector.register(self._stop, _READ, "stop")
+            with suppress(BrokenPipeError, ConnectCancelled):
                 self._connect()
                 while self._goes_on():
-                    self._watch()
-                    left = None if self._until is None else self._until - time.monotonic()
-                    for key, events in self._selector.select(None if left is None else max(0.0, left)):
-                        self._serve(key.data, events)
-            self._hang_up()
+                    self._update_selector()
+                    seconds = None if self._until is None else max(0.0, self._until - time.monotonic())
+                    for key, events in self._selector.select(seconds):
+                        self._on_ready(key.data, events)
+            self._disconnect()
             with suppress(BrokenPipeError):
-                for answer in self._journal.give_up(DIED, all_of_them=True):
+                for answer in self._pending.fail(HOST_ENDED, repeatable_too=True):
                     answered = False
-                    self._sink.write(answer)
+                    self._client_out.write(answer)
         return answered
 
     def _goes_on(self) -> bool:
         if self._until is None:
             return True
-        return time.monotonic() < self._until and bool(self._link or self._sink.waiting)
+        return time.monotonic() < self._until and bool(self._host or self._client_out.unsent)
 
     def _end(self) -> None:
         if self._until is None:
             self._until = time.monotonic() + PATIENCE_SECONDS
             with suppress(KeyError):
-                self._selector.unregister(self._source)
+                self._selector.unregister(self._client_in)
             self._send()
 
-    # --- what can be done ---------------------------------------------------------------------------------------
+    # --- what is watched ----------------------------------------------------------------------------------------
 
-    def _watch(self) -> None:
-        """Neither side is read while the other does not take what it gets."""
+    def _update_selector(self) -> None:
+        """Neither side is read while the other does not take its data."""
         if self._until is None:
-            self._select(self._source, _READ if len(self._to_host) < MOST_WAITING else 0, "source")
-        if self._link is not None:
-            reads = _READ if len(self._sink.waiting) < MOST_WAITING else 0
-            self._select(self._link, reads | (_WRITE if self._to_host else 0), "link")
-        if self._sink.watched:
-            self._select(self._sink, _WRITE if self._sink.waiting else 0, "sink")
+            self._watch(self._client_in, _READ if len(self._to_host) < MOST_UNSENT else 0, "client in")
+        if self._host is not None:
+            reads = _READ if len(self._client_out.unsent) < MOST_UNSENT else 0
+            self._watch(self._host, reads | (_WRITE if self._to_host else 0), "host")
+        if self._client_out.watched:
+            self._watch(self._client_out, _WRITE if self._client_out.unsent else 0, "client out")
 
-    def _select(self, what: Source | Sink | socket.socket, events: int, name: str) -> None:
-        known = what in self._selector.get_map()
-        if events and known:
-            self._selector.modify(what, events, name)
+    def _watch(self, file: InputPipe | OutputPipe | socket.socket, events: int, name: str) -> None:
+        registered = file in self._selector.get_map()
+        if events and registered:
+            self._selector.modify(file, events, name)
         elif events:
-            self._selector.register(what, events, name)
-        elif known:
-            self._selector.unregister(what)
+            self._selector.register(file, events, name)
+        elif registered:
+            self._selector.unregister(file)
 
-    def _serve(self, name: str, events: int) -> None:
+    def _on_ready(self, name: str, events: int) -> None:
         match name:
-            case "alarm":
-                # It stays readable: who waits for a host must see it too.
-                self._selector.unregister(self._alarm)
+            case "stop":
+                # It stays readable: `connect_or_start` must see it too.
+                self._selector.unregister(self._stop)
                 self._end()
-            case "source":
-                self._from_the_client()
-            case "sink":
-                self._sink.flush()
+            case "client in":
+                self._read_client()
+            case "client out":
+                self._client_out.flush()
             case _:
                 if events & _READ:
-                    self._from_the_host()
+                    self._read_host()
                 if events & _WRITE:
                     self._send()
 
     # --- client → host ------------------------------------------------------------------------------------------
 
-    def _from_the_client(self) -> None:
-        got = self._source.read()
-        for line in _whole_lines(self._from_client, got or b"\n"):
-            clear = self._journal.sends(line)
-            if self._link is not None and not self._journal.shaking_hands:
+    def _read_client(self) -> None:
+        data = self._client_in.read()
+        for line in _whole_lines(self._from_client, data or b"\n"):
+            valid = self._pending.client_sends(line)
+            if self._host is not None and not self._pending.awaits_handshake:
                 self._to_host += line
-            elif not clear:
-                self._unclear.append(line)
-        if self._link is None and (self._journal or self._unclear):
-            self._connect_again()
+            elif not valid:
+                self._invalid.append(line)
+        if self._host is None and (self._pending or self._invalid):
+            self._reconnect()
         self._send()
-        if not got:
+        if not data:
             self._end()
 
     def _send(self) -> None:
-        if self._link is None:
+        if self._host is None:
             return
         try:
             while self._to_host:
-                del self._to_host[: self._link.send(self._to_host)]
-            if self._until is not None and not self._journal.shaking_hands:
-                self._link.shutdown(socket.SHUT_WR)
+                del self._to_host[: self._host.send(self._to_host)]
+            if self._until is not None and not self._pending.awaits_handshake:
+                self._host.shutdown(socket.SHUT_WR)
         except BlockingIOError:
             pass
-        except OSError:  # the host is gone; reading will tell, after the last that it has said
+        except OSError:  # the host is gone; that is noticed by reading, after the last that it has sent
             self._to_host.clear()
 
     # --- host → client ------------------------------------------------------------------------------------------
 
-    def _from_the_host(self) -> None:
-        if self._link is None:
+    def _read_host(self) -> None:
+        if self._host is None:
             return
         try:
-            got = self._link.recv(CHUNK)
+            data = self._host.recv(CHUNK)
         except BlockingIOError:
             return
         except OSError:
-            got = b""
-        if got:
-            self._hear(got)
+            data = b""
+        if data:
+            self._forward_to_client(data)
         else:
-            self._lost()
+            self._on_host_gone()
 
-    def _hear(self, got: bytes) -> None:
-        for line in _whole_lines(self._from_host, got):
-            if self._journal.hears(line):
-                self._sink.write(line)
+    def _forward_to_client(self, data: bytes) -> None:
+        for line in _whole_lines(self._from_host, data):
+            if self._pending.host_sends(line):
+                self._client_out.write(line)
                 if self._until is not None:
                     self._until = time.monotonic() + PATIENCE_SECONDS
-            else:  # hands are shaken
-                self._ask_again()
+            else:  # the answer to the repeated handshake
+                self._repeat_requests()
 
-    def _lost(self) -> None:
-        """The host is gone. What it has not answered is asked again, or answered here."""
-        self._hang_up()
-        for answer in self._journal.give_up(DIED):
-            self._sink.write(answer)
-        if self._journal:
-            self._connect_again()
+    def _on_host_gone(self) -> None:
+        """Repeat the requests without an answer to the next host, or answer them here."""
+        self._disconnect()
+        for answer in self._pending.fail(HOST_ENDED):
+            self._client_out.write(answer)
+        if self._pending:
+            self._reconnect()
 
-    def _hang_up(self) -> None:
-        if self._link is not None:
+    def _disconnect(self) -> None:
+        if self._host is not None:
             with suppress(KeyError):
-                self._selector.unregister(self._link)
-            self._link.close()
-        self._link = None
+                self._selector.unregister(self._host)
+            self._host.close()
+        self._host = None
         self._to_host.clear()
         self._from_host.clear()
 
     def _connect(self) -> None:
-        self._link, rest = self._connector.connect(self._request, until=self._until)
-        self._link.setblocking(False)
-        self._hear(rest)
+        self._host, received = self._connect_host(until=self._until)
+        self._host.setblocking(False)
+        self._forward_to_client(received)
 
-    def _connect_again(self) -> None:
+    def _reconnect(self) -> None:
         try:
             self._connect()
-        except HostRefused as no:
-            self._unclear.clear()
-            for answer in self._journal.give_up(str(no), all_of_them=True):
-                self._sink.write(answer)
+        except HostRefused as refusal:
+            self._invalid.clear()
+            for answer in self._pending.fail(str(refusal), repeatable_too=True):
+                self._client_out.write(answer)
             return
-        if handshake := self._journal.handshake():
+        if handshake := self._pending.repeat_handshake():
             self._to_host += handshake
             self._send()
         else:
-            self._ask_again()
+            self._repeat_requests()
 
-    def _ask_again(self) -> None:
-        self._to_host += b"".join((*self._journal.again(), *self._unclear))
-        self._unclear.clear()
+    def _repeat_requests(self) -> None:
+        self._to_host += b"".join((*self._pending.repeat(), *self._invalid))
+        self._invalid.clear()
         self._send()
 
 
@@ -225,33 +226,33 @@ def _whole_lines(buffer: LineBuffer, data: bytes) -> list[bytes]:
 
 
 @contextmanager
-def _alarm() -> Iterator[socket.socket]:
+def _stop_signals() -> Iterator[socket.socket]:
     """A socket that SIGTERM and SIGINT make readable, as long as they would have ended the process."""
-    wakes, alarm = socket.socketpair()
-    with wakes, alarm:
-        wakes.setblocking(False)
-        before = {one: signal.signal(one, _nothing) for one in (signal.SIGTERM, signal.SIGINT)}
-        wakeup = signal.set_wakeup_fd(wakes.fileno(), warn_on_full_buffer=False)
+    writer, stop = socket.socketpair()
+    with writer, stop:
+        writer.setblocking(False)
+        handlers = {number: signal.signal(number, _do_nothing) for number in (signal.SIGTERM, signal.SIGINT)}
+        wakeup = signal.set_wakeup_fd(writer.fileno(), warn_on_full_buffer=False)
         try:
-            yield alarm
+            yield stop
         finally:
             signal.set_wakeup_fd(wakeup)
-            for one, handler in before.items():
-                signal.signal(one, handler)
+            for number, handler in handlers.items():
+                signal.signal(number, handler)
 
 
-def _nothing(signum: int, frame: FrameType | None) -> None:
-    """The wakeup descriptor does it."""
+def _do_nothing(signum: int, frame: FrameType | None) -> None:
+    """The wakeup descriptor is written to."""
 
 
 def forward(data_dir: Path, environment: Mapping[str, str], settings: Mapping[str, str], version: str) -> int:
-    """Standard input and output. The exit code: 2 for what the caller has to change, said on standard error."""
+    """Forward standard input and output. The exit code: 2 for what the caller has to change, told on standard error."""
     request = HostRequest(version=version, session=uuid.uuid4().hex, settings=settings)
     try:
-        with _alarm() as alarm:
-            connector = HostConnector(data_dir, environment, alarm=alarm)
-            answered = Forwarder(Source(0), Sink(1), connector, request, alarm).run()
-    except HostRefused as no:
-        print(f"madeleine: {no}", file=sys.stderr)
-        return EXIT_USAGE if no.usage else 1
+        with _stop_signals() as stop:
+            connect = partial(connect_or_start, data_dir, environment, request, cancelled=stop)
+            answered = Forwarder(InputPipe(0), OutputPipe(1), connect, stop).run()
+    except HostRefused as refusal:
+        print(f"madeleine: {refusal}", file=sys.stderr)
+        return EXIT_USAGE if refusal.usage else 1
     return 0 if answered else 1

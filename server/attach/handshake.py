@@ -1,4 +1,4 @@
-"""The first line each way between a forwarder and its host. After it, MCP: one JSON-RPC message a line."""
+"""The first line each way between a client and the host. After it, MCP: one JSON-RPC message a line."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from typing import Any
 from madeleine.memory.errors import ServerUnavailable
 
 PROTOCOL = 1
-"""Of these two lines and what they promise. The higher one wins: a host of a lower one is replaced, a forwarder of a
+"""Of these two lines and what they promise. The higher one wins: a host of a lower one is replaced, a client of a
 lower one is told to be updated."""
-LONGEST = 64 * 1024
-"""Bytes of a hello, at most."""
+LONGEST_REQUEST = 64 * 1024
+"""Bytes."""
 HANDSHAKE_SECONDS = 30.0
 
 
@@ -31,7 +31,7 @@ class HostRefused(ServerUnavailable):
 
 
 class NoHost(Exception):
-    """What answered is not a host, or it went away."""
+    """Nothing answers, or it is not a host, or it went away."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,8 +39,9 @@ class HostRequest:
     """`settings`: as in the environment, without the prefix, in lower case: being, toolsets, read_only and all others,
     the key of a language model among them. `session`: the same at each connection of one forwarder.
 
-    `want`: "serve" tools, "status" or "stop", which every host knows, or "watch" the being's patrols, of which the host
-    tells one JSON object a line behind its reply. A host that does not know one says so; the first ones hung up."""
+    `want`: "serve" tools, "status" or "stop", which every host knows, or "watch" the being's patrols, whose events the
+    host sends as one JSON object a line behind its reply. A host refuses what it does not know; the first ones hung up.
+    """
 
     want: str = "serve"
     protocol: int = PROTOCOL
@@ -50,60 +51,60 @@ class HostRequest:
     settings: Mapping[str, str] = field(default_factory=dict, repr=False)
 
     def line(self) -> bytes:
-        return _line({"madeleine": asdict(self)})
+        return _line(asdict(self))
 
 
 def parse_request(line: bytes) -> HostRequest:
-    """Raises `ValueError` for what is not one. Fields of a later protocol are let be."""
-    found = json.loads(line)["madeleine"]
-    settings = found.get("settings", {})
-    want, protocol = found["want"], found["protocol"]
+    """Fields of a later protocol are ignored. Raises `ValueError`, `KeyError`, `TypeError` for anything else."""
+    request = json.loads(line)["madeleine"]
+    settings, protocol = request.get("settings", {}), request["protocol"]
     if not isinstance(protocol, int) or not isinstance(settings, dict):
-        raise ValueError("not a hello")  # noqa: TRY004
+        raise ValueError("not a request to a host")  # noqa: TRY004
     return HostRequest(
-        want=str(want),
         protocol=protocol,
-        version=str(found.get("version", "")),
-        token=str(found.get("token", "")),
-        session=str(found.get("session", "")),
         settings={str(name): str(value) for name, value in settings.items()},
+        want=str(request["want"]),
+        **{name: str(request.get(name, "")) for name in ("version", "token", "session")},
     )
 
 
-def reply(**content: Any) -> bytes:
+def encode_reply(**content: Any) -> bytes:
     """`ok` or `error` (and `usage`); always the protocol, the version and the process id of the host."""
-    return _line({"madeleine": {"protocol": PROTOCOL} | content})
+    return _line({"protocol": PROTOCOL} | content)
 
 
 def exchange_handshake(
-    link: socket.socket, hello: HostRequest, *, alarm: socket.socket | None = None, seconds: float = HANDSHAKE_SECONDS
+    link: socket.socket,
+    request: HostRequest,
+    *,
+    cancelled: socket.socket | None = None,
+    seconds: float = HANDSHAKE_SECONDS,
 ) -> tuple[dict[str, Any], bytes]:
-    """The host's reply, and what came behind it. Raises `HostRefused`, and `NoHost` if there is none within `seconds`,
-    or `alarm` becomes readable before."""
+    """Send the request; the host's reply, and the bytes that came behind it. Raises `HostRefused`, and `NoHost` if
+    there is none within `seconds`, or `cancelled` becomes readable before."""
     until = time.monotonic() + seconds
-    watched = [link] if alarm is None else [link, alarm]
-    got = b""
+    watched = [link] if cancelled is None else [link, cancelled]
+    received = b""
     try:
         link.settimeout(HANDSHAKE_SECONDS)
-        link.sendall(hello.line())
-        while b"\n" not in got:
+        link.sendall(request.line())
+        while b"\n" not in received:
             ready = select.select(watched, [], [], max(0.0, until - time.monotonic()))[0]
             if link not in ready:
                 raise NoHost("it does not answer")
-            if len(got) > LONGEST or not (more := link.recv(LONGEST)):
+            if len(received) > LONGEST_REQUEST or not (more := link.recv(LONGEST_REQUEST)):
                 raise NoHost("it went away")
-            got += more
-        line, _, rest = got.partition(b"\n")
-        content = json.loads(line)["madeleine"]
+            received += more
+        line, _, behind = received.partition(b"\n")
+        reply = json.loads(line)["madeleine"]
         link.settimeout(None)
-        if "error" in content:
-            raise HostRefused(
-                str(content["error"]), usage=bool(content.get("usage")), protocol=int(content["protocol"])
-            )
-        return content, rest
+        if "error" in reply:
+            usage, protocol = bool(reply.get("usage")), int(reply["protocol"])
+            raise HostRefused(str(reply["error"]), usage=usage, protocol=protocol)
+        return reply, behind
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         raise NoHost(str(error)) from error
 
 
 def _line(content: Mapping[str, Any]) -> bytes:
-    return json.dumps(content, separators=(",", ":")).encode() + b"\n"
+    return json.dumps({"madeleine": content}, separators=(",", ":")).encode() + b"\n"

@@ -13,8 +13,8 @@ import httpx2
 
 from madeleine.memory.errors import AuthenticationFailed, ConnectionLost, InvalidInput, ServerError, ServerUnavailable
 from madeleine.server import __version__
-from madeleine.server.attach.client import OnProgress, ToolClient, report_progress, result_of
-from madeleine.server.attach.tool_calls import structured_answer
+from madeleine.server.attach.client import OnProgress, ToolClient, report_progress
+from madeleine.server.attach.tool_calls import result_of, structured_answer
 from madeleine.server.settings.http import is_safe_url
 
 PROTOCOL_VERSION = "2026-07-28"

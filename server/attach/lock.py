@@ -14,23 +14,23 @@ from pathlib import Path
 if sys.platform == "win32":
     import msvcrt
 
-    def _take(fd: int) -> None:
+    def _lock(fd: int) -> None:
         msvcrt.locking(fd, msvcrt.LK_NBLCK, 1)
 
 else:
     import fcntl
 
-    def _take(fd: int) -> None:
+    def _lock(fd: int) -> None:
         fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
 
 
 @contextmanager
 def hold(path: Path) -> Iterator[bool]:
-    """Whether the lock could be had; if so, it is held inside. Raises `OSError` if the file cannot be used."""
+    """Hold the lock; yields False if another process holds it. Raises `OSError` if the file cannot be used."""
     fd = os.open(path, os.O_RDWR | os.O_CREAT | getattr(os, "O_CLOEXEC", 0), 0o600)
     try:
         try:
-            _take(fd)
+            _lock(fd)
         except (BlockingIOError, PermissionError):
             yield False
         else:
@@ -40,5 +40,5 @@ def hold(path: Path) -> Iterator[bool]:
 
 
 def is_held(path: Path) -> bool:
-    with hold(path) as got:
-        return not got
+    with hold(path) as acquired:
+        return not acquired

@@ -1,4 +1,4 @@
-"""What a client has asked and has no answer to: enough to ask it again of another host."""
+"""The requests of a client that have no answer yet: enough to repeat them to another host."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ REPEATABLE = frozenset(
         "store", "update_memory", "forget", "observe", "ingest",
     }
 )  # fmt: skip
-"""Tools whose call may be made again when nobody knows whether the first was carried out. For `store`, `observe` and
+"""Tools whose call may be repeated when nobody knows whether the first was carried out. For `store`, `observe` and
 `ingest` the host takes session and request id for an idempotency key."""
 MOST_REPEATS = 5
-"""A request that hosts die over is not put to yet another for ever."""
-
+"""A request over which hosts die is not repeated for ever."""
 _SAYS_VERSION = b'"io.modelcontextprotocol/protocolVersion"'
 
 Key = tuple[str, str | int]
+"""Type and value of a request's id: 1 is not "1"."""
 
 
 @dataclass(slots=True)
-class Asked:
+class PendingRequest:
     line: bytes
     method: str
     tool: str
@@ -37,32 +37,33 @@ class Asked:
         return self.repeats < MOST_REPEATS and (self.method != "tools/call" or self.tool in REPEATABLE)
 
 
-class Journal:
-    """Requests in the order in which they came; and the handshake, which a new host has to be told again."""
+class PendingRequests:
+    """In the order in which they came; and the handshake, which has to be repeated to a new host."""
 
     def __init__(self) -> None:
-        self._asked: dict[Key, Asked] = {}
+        self._pending: dict[Key, PendingRequest] = {}
         self._initialize: tuple[Key, bytes] | None = None
         self._initialized: bytes | None = None
-        self._unheard: Key | None = None
+        self._repeated_handshake: Key | None = None
+        """Its answer is not for the client, who has had one."""
 
     def __len__(self) -> int:
-        return len(self._asked)
+        return len(self._pending)
 
-    def sends(self, line: bytes) -> bool:
-        """A line of the client's. Whether it is known what it is: a host has to say what is wrong with any other."""
-        if len(line) > LONGEST_LINE:  # no host reads it; what it answers names no request
+    def client_sends(self, line: bytes) -> bool:
+        """Note a line of the client's. False if it is no JSON-RPC message: then a host has to answer what is wrong."""
+        if len(line) > LONGEST_LINE:  # no host reads it; its answer names no request
             return False
-        match _read(line):
-            case {"method": str(method), "id": str() | int() as id_, **rest} if not isinstance(id_, bool):
+        match _parse(line):
+            case {"method": str(method), "id": str() | int() as id_, **fields} if not isinstance(id_, bool):
                 key = _key(id_)
-                params = rest.get("params")
+                params = fields.get("params")
                 tool = params.get("name") if isinstance(params, dict) else ""
-                self._asked[key] = Asked(line, method, tool if isinstance(tool, str) else "")
+                self._pending[key] = PendingRequest(line, method, tool if isinstance(tool, str) else "")
                 if method == "initialize":
                     self._initialize = key, line
             case {"method": "notifications/cancelled", "params": {"requestId": str() | int() as id_}}:
-                self._asked.pop(_key(id_), None)
+                self._pending.pop(_key(id_), None)
             case {"method": "notifications/initialized"}:
                 self._initialized = line
             case {"method": str()} as message if "id" not in message:
@@ -71,62 +72,62 @@ class Journal:
                 return False
         return True
 
-    def hears(self, line: bytes) -> bool:
-        """A line of the host's. Whether it is for the client: the answer to a repeated handshake is not."""
-        match _read(line):
-            case {"id": str() | int() as id_, **rest} if "method" not in rest:
+    def host_sends(self, line: bytes) -> bool:
+        """Note a line of the host's. Whether it is for the client: the answer to a repeated handshake is not."""
+        match _parse(line):
+            case {"id": str() | int() as id_, **fields} if "method" not in fields:
                 key = _key(id_)
-                if key == self._unheard:
-                    self._unheard = None
+                if key == self._repeated_handshake:
+                    self._repeated_handshake = None
                     return False
-                self._asked.pop(key, None)
+                self._pending.pop(key, None)
             case _:
                 pass
         return True
 
-    def handshake(self) -> bytes | None:
-        """What a new host has to be told first, and to answer, before anything else; None if there is nothing."""
-        if self._initialize is None or self._initialize[0] in self._asked:
+    def repeat_handshake(self) -> bytes | None:
+        """The line that a new host has to get, and to answer, before any other; None if there was no handshake."""
+        if self._initialize is None or self._initialize[0] in self._pending:
             return None
-        self._unheard, line = self._initialize
+        self._repeated_handshake, line = self._initialize
         return line
 
     @property
-    def shaking_hands(self) -> bool:
-        return self._unheard is not None
+    def awaits_handshake(self) -> bool:
+        return self._repeated_handshake is not None
 
-    def again(self) -> Iterator[bytes]:
-        """What to tell a new host once hands are shaken: the handshake, as far as the client has got, comes first."""
-        greeting = self._initialize[0] if self._initialize else None
-        first = [asked for key, asked in self._asked.items() if key == greeting]
-        others = [asked for key, asked in self._asked.items() if key != greeting]
-        for asked in (*first, *others):
-            asked.repeats += 1
-        yield from (asked.line for asked in first)
+    def repeat(self) -> Iterator[bytes]:
+        """The lines for a new host after `repeat_handshake`: what is left of the client's own handshake comes first."""
+        own_handshake = self._initialize[0] if self._initialize else None
+        first = [request for key, request in self._pending.items() if key == own_handshake]
+        others = [request for key, request in self._pending.items() if key != own_handshake]
+        for request in (*first, *others):
+            request.repeats += 1
+        yield from (request.line for request in first)
         if self._initialized is not None:
             yield self._initialized
-        yield from (asked.line for asked in others)
+        yield from (request.line for request in others)
 
-    def give_up(self, reason: str, *, all_of_them: bool = False) -> Iterator[bytes]:
-        """Answers in the host's place to what cannot be asked again, or to all."""
-        for (_, id_), asked in list(self._asked.items()):
-            if all_of_them or not asked.repeatable:
-                del self._asked[_key(id_)]
-                yield _failure(id_, asked, reason)
+    def fail(self, reason: str, *, repeatable_too: bool = False) -> Iterator[bytes]:
+        """Error answers to the requests that must not be repeated, or to all, which are then no longer pending."""
+        for key, request in list(self._pending.items()):
+            if repeatable_too or not request.repeatable:
+                del self._pending[key]
+                yield _error_answer(key[1], request, reason)
 
 
-def _failure(id_: str | int, asked: Asked, reason: str) -> bytes:
+def _error_answer(id_: str | int, request: PendingRequest, reason: str) -> bytes:
     message: dict[str, Any] = {"jsonrpc": "2.0", "id": id_}
-    if asked.method == "tools/call":
+    if request.method == "tools/call":
         message["result"] = {"content": [{"type": "text", "text": reason}], "isError": True}
-        if _SAYS_VERSION in asked.line:  # since 2026-07-28 each request does, and each result has a type
+        if _SAYS_VERSION in request.line:  # since 2026-07-28 each request does, and each result has a type
             message["result"]["resultType"] = "complete"
     else:
         message["error"] = {"code": -32603, "message": reason}
     return json.dumps(message).encode() + b"\n"
 
 
-def _read(line: bytes) -> Any:
+def _parse(line: bytes) -> Any:
     try:
         return json.loads(line)
     except (ValueError, RecursionError):

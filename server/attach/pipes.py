@@ -9,61 +9,62 @@ import socket
 import threading
 from contextlib import suppress
 
-CHUNK = 64 * 1024
+from madeleine.server.attach.lines import CHUNK
+
 PIPE_BUF = 4096
 """Bytes that a pipe which is ready takes without blocking."""
 
 
-class Source:
-    """A descriptor to read from. What a selector cannot watch, a file, or any on Windows, is read by a thread."""
+class InputPipe:
+    """A descriptor to read from. One that a selector cannot watch (a file, anything on Windows) is read by a thread."""
 
     def __init__(self, fd: int) -> None:
         self._fd = fd
-        self._pumped: socket.socket | None = None
-        if _needs_pump(fd):
-            self._pumped, other = socket.socketpair()
-            threading.Thread(target=self._pump, args=(other,), name="stdin", daemon=True).start()
+        self._relay: socket.socket | None = None
+        if not _can_be_watched(fd, selectors.EVENT_READ):
+            self._relay, writer = socket.socketpair()
+            threading.Thread(target=self._copy, args=(writer,), name="stdin", daemon=True).start()
 
     def fileno(self) -> int:
-        return self._pumped.fileno() if self._pumped else self._fd
+        return self._relay.fileno() if self._relay else self._fd
 
     def read(self) -> bytes:
         """What there is; b"" at the end."""
         try:
-            return self._pumped.recv(CHUNK) if self._pumped else os.read(self._fd, CHUNK)
+            return self._relay.recv(CHUNK) if self._relay else os.read(self._fd, CHUNK)
         except ConnectionError:
             return b""
 
-    def _pump(self, other: socket.socket) -> None:
-        with suppress(OSError), other:
-            while got := os.read(self._fd, CHUNK):
-                other.sendall(got)
+    def _copy(self, writer: socket.socket) -> None:
+        with suppress(OSError), writer:
+            while data := os.read(self._fd, CHUNK):
+                writer.sendall(data)
 
 
-class Sink:
-    """A descriptor to write to, without ever waiting for a reader that does not read; `waiting` holds what is left."""
+class OutputPipe:
+    """A descriptor to write to without waiting for a reader that does not read; `unsent` holds the rest."""
 
     def __init__(self, fd: int) -> None:
         self._fd = fd
-        self.waiting = bytearray()
+        self.unsent = bytearray()
         # Where nobody can tell whether it takes more, writing waits.
-        self.watched = hasattr(select, "poll") and not _needs_pump(fd, selectors.EVENT_WRITE)
+        self.watched = hasattr(select, "poll") and _can_be_watched(fd, selectors.EVENT_WRITE)
 
     def fileno(self) -> int:
         return self._fd
 
     def write(self, data: bytes) -> None:
         """Raises `BrokenPipeError` when nobody reads any more."""
-        self.waiting += data
+        self.unsent += data
         self.flush()
 
     def flush(self) -> None:
-        while self.waiting and (not self.watched or takes_now(self._fd)):
-            del self.waiting[: os.write(self._fd, self.waiting[:PIPE_BUF])]
+        while self.unsent and (not self.watched or is_writable(self._fd)):
+            del self.unsent[: os.write(self._fd, self.unsent[:PIPE_BUF])]
 
 
-def takes_now(fd: int) -> bool:
-    """Whether a write needs not wait. False on Windows, where nobody can tell."""
+def is_writable(fd: int) -> bool:
+    """Whether a write does not block. False on Windows, where nobody can tell."""
     if not hasattr(select, "poll"):
         return False
     poll = select.poll()
@@ -71,11 +72,11 @@ def takes_now(fd: int) -> bool:
     return bool(poll.poll(0))
 
 
-def _needs_pump(fd: int, events: int = selectors.EVENT_READ) -> bool:
+def _can_be_watched(fd: int, events: int) -> bool:
     with selectors.DefaultSelector() as selector:
         try:
             selector.register(fd, events)
             selector.select(0)
         except (OSError, ValueError):
-            return True
-    return False
+            return False
+    return True

@@ -11,14 +11,28 @@ from pathlib import Path
 from typing import Any
 
 from madeleine.memory.errors import ERROR_META, ConnectionLost, ServerError, error_from_json
-from madeleine.server.attach.connector import HostConnector
+from madeleine.server import __version__
+from madeleine.server.attach.connector import connect_or_start
 from madeleine.server.attach.handshake import HostRequest
-from madeleine.server.attach.lines import LineBuffer
+from madeleine.server.attach.lines import CHUNK, LineBuffer
 
 PROTOCOL_VERSION = "2025-11-25"
 """Of MCP, with the handshake that every host knows."""
-CHUNK = 64 * 1024
 LATE = "the memory's process did not answer in time"
+
+
+def initialize_params(name: str) -> dict[str, Any]:
+    """For a client that calls itself `name`."""
+    client = {"name": name, "version": __version__}
+    return {"protocolVersion": PROTOCOL_VERSION, "capabilities": {}, "clientInfo": client}
+
+
+def result_of(answer: Mapping[str, Any]) -> dict[str, Any]:
+    """The result of a JSON-RPC answer. Raises `ServerError`."""
+    if "error" in answer:
+        raise ServerError(str(answer["error"].get("message")))
+    result: dict[str, Any] = answer["result"]
+    return result
 
 
 def structured_answer(result: Mapping[str, Any]) -> dict[str, Any]:
@@ -46,15 +60,10 @@ class ToolCalls:
         """The structured answer. Raises the `MadeleineError` that the tool answered with, `ConnectionLost`."""
         self._count += 1
         self._send(id=self._count, method="tools/call", params={"name": tool, "arguments": arguments})
-        answer = self._answer(self._count)
-        if "error" in answer:
-            raise ServerError(str(answer["error"].get("message")))
-        return structured_answer(answer["result"])
+        return structured_answer(result_of(self._answer(self._count)))
 
-    def initialize(self, name: str, version: str) -> None:
-        client = {"name": name, "version": version}
-        params = {"protocolVersion": PROTOCOL_VERSION, "capabilities": {}, "clientInfo": client}
-        self._send(id=0, method="initialize", params=params)
+    def initialize(self, name: str) -> None:
+        self._send(id=0, method="initialize", params=initialize_params(name))
         self._answer(0)
         self._send(method="notifications/initialized")
 
@@ -96,20 +105,14 @@ class ToolCalls:
 
 @contextmanager
 def host_tool_calls(
-    data_dir: Path,
-    environment: Mapping[str, str],
-    settings: Mapping[str, str],
-    *,
-    name: str,
-    version: str,
-    until: float,
+    data_dir: Path, environment: Mapping[str, str], settings: Mapping[str, str], *, name: str, until: float
 ) -> Iterator[ToolCalls]:
     """Connect, starting a host if there is none. `settings` as in `HostRequest`. Raises `ServerUnavailable`."""
     cancelled, cancel = socket.socketpair()
     with cancelled, cancel:
-        request = HostRequest(version=version, settings=settings)
-        link, received = HostConnector(data_dir, environment, alarm=cancelled).connect(request, until=until)
+        request = HostRequest(version=__version__, settings=settings)
+        link, received = connect_or_start(data_dir, environment, request, cancelled=cancelled, until=until)
     with closing(link):
         calls = ToolCalls(link, received, until=until)
-        calls.initialize(name, version)
+        calls.initialize(name)
         yield calls

@@ -20,7 +20,7 @@ from typing import Any
 from madeleine.memory.errors import ConnectionLost, InvalidInput, MadeleineError
 from madeleine.memory.text.clipping import in_parts, storable
 from madeleine.memory.watch.transcripts import Spoken, after, prompt_of, prompted, said, split, spoken_in
-from madeleine.server import EXIT_FAILURE, __version__
+from madeleine.server import EXIT_FAILURE
 from madeleine.server.attach.tool_calls import ToolCalls, host_tool_calls
 from madeleine.server.settings.environment import MAX_TEXT_CHARS, data_directory, environment, given, in_file
 
@@ -92,7 +92,7 @@ def observe(arguments: argparse.Namespace, deadline: float) -> Outcome:
     # The tools used here need not be among those that a client has chosen for its model.
     settings = {name: value for name, value in settings.items() if name not in ("tools", "exclude_tools")}
     settings["toolsets"] = "all"
-    with host_tool_calls(data_dir, variables, settings, name=NAME, version=__version__, until=deadline) as call:
+    with host_tool_calls(data_dir, variables, settings, name=NAME, until=deadline) as call:
         complaint = ""
         try:
             record(call, request, limit)

@@ -19,7 +19,14 @@ from madeleine.memory.errors import InvalidInput
 from madeleine.memory.model import BeingId
 from madeleine.patrol.run import PatrolEvent
 from madeleine.server import __version__
-from madeleine.server.attach.handshake import HANDSHAKE_SECONDS, LONGEST, PROTOCOL, HostRequest, parse_request, reply
+from madeleine.server.attach.handshake import (
+    HANDSHAKE_SECONDS,
+    LONGEST_REQUEST,
+    PROTOCOL,
+    HostRequest,
+    encode_reply,
+    parse_request,
+)
 from madeleine.server.background.patrol_events import EventBroadcast, as_json
 from madeleine.server.mcp.caller import Caller, always
 from madeleine.server.mcp.lines import FINISH_SECONDS, SocketWriter, line_transport
@@ -32,19 +39,19 @@ from madeleine.tools.tool import UseCases
 
 logger = logging.getLogger(__name__)
 
-OF_A_CLIENT = frozenset(
+CLIENT_SETTINGS = frozenset(
     {"being", "toolsets", "tools", "exclude_tools", "read_only"}
     | set(HttpSettings.model_fields)
     | set(LlmSettings.model_fields)
 )
-"""Settings that each client brings, or that mean nothing to it; all others are the host's, from whoever started it."""
+"""Settings that are each client's own, or have no effect on it; all others are the host's, from whoever started it."""
 
 
 class Host:
-    """`serve` returns when `end` was called, or nobody was connected for `settings.idle_seconds`."""
+    """`serve` returns when `end` was called, or no client was connected for `settings.idle_seconds`."""
 
     http = ""
-    """The URL, if the same process serves HTTP, for who asks."""
+    """The URL, if the same process serves HTTP; part of the status."""
 
     def __init__(
         self,
@@ -57,8 +64,8 @@ class Host:
         patrol_events: EventBroadcast | None = None,
         wait_until_idle: Callable[[], Awaitable[None]] | None = None,
     ) -> None:
-        """`token`: what a caller has to know, if the socket does not itself keep others out. `stays`: also without
-        clients. `wait_until_idle` is awaited before it exits for want of clients, so that background work ends."""
+        """`token`: required of a client, if the socket does not itself keep others out. `stays`: also without clients.
+        `wait_until_idle` returns when no background work is under way; it is awaited before an idle host ends."""
         self._patrol_events = patrol_events or EventBroadcast()
         self._wait_until_idle = wait_until_idle
         self._stays = stays
@@ -70,20 +77,20 @@ class Host:
         self._connections: set[asyncio.Task[None]] = set()
         self._clients: dict[asyncio.Task[None], dict[str, Any]] = {}
         self._started = time.time()
-        self._leaving: asyncio.Task[None] | None = None
+        self._idle_end: asyncio.Task[None] | None = None
 
     def end(self) -> None:
-        """What was begun is finished."""
+        """Accept no more; finish the calls under way."""
         self.ending.set()
 
     async def serve(self, listener: socket.socket) -> None:
         listener.setblocking(False)
         unix = listener.family == getattr(socket, "AF_UNIX", None)
         listen = asyncio.start_unix_server if unix else asyncio.start_server
-        server = await listen(self._connected, sock=listener, limit=LONGEST)
-        self._leave_soon()
+        server = await listen(self._connected, sock=listener, limit=LONGEST_REQUEST)
+        self._end_when_idle()
         await self.ending.wait()
-        # Closed at once: who connects from now on finds nobody, and starts the next host when this one has gone.
+        # Closed at once: a client that connects from now on finds no host, and starts the next when this one has gone.
         server.close()
         for task in self._connections - set(self._clients):
             task.cancel()
@@ -91,18 +98,18 @@ class Host:
             await asyncio.wait(self._clients, timeout=FINISH_SECONDS + 1)
         for task in self._connections:
             task.cancel()
-        self._stay()
+        self._cancel_idle_end()
 
-    def _leave_soon(self) -> None:
+    def _end_when_idle(self) -> None:
         if not self._stays:
-            self._leaving = asyncio.create_task(self._leave(), name="leave")
+            self._idle_end = asyncio.create_task(self._end_after_idle(), name="idle end")
 
-    def _stay(self) -> None:
-        if self._leaving is not None:
-            self._leaving.cancel()
-            self._leaving = None
+    def _cancel_idle_end(self) -> None:
+        if self._idle_end is not None:
+            self._idle_end.cancel()
+            self._idle_end = None
 
-    async def _leave(self) -> None:
+    async def _end_after_idle(self) -> None:
         await asyncio.sleep(self._settings.idle_seconds)
         if self._wait_until_idle is not None:
             await self._wait_until_idle()
@@ -112,9 +119,9 @@ class Host:
         task = asyncio.current_task()
         assert task is not None
         self._connections.add(task)
-        self._stay()
+        self._cancel_idle_end()
         try:
-            await self._serve(reader, writer)
+            await self._answer(reader, writer)
         except ConnectionError as error:
             logger.info("a client went away: %s", error)
         except Exception:
@@ -122,50 +129,50 @@ class Host:
         finally:
             self._connections.discard(task)
             if not self._connections:
-                self._leave_soon()
+                self._end_when_idle()
             writer.close()
             with suppress(OSError):
                 await writer.wait_closed()
 
-    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        hello = await self._hello(reader)
-        if hello is None:
+    async def _answer(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        request = await self._read_request(reader)
+        if request is None:
             return
         sink = SocketWriter(writer)
-        if hello.want == "stop":
+        if request.want == "stop":
             await sink.write(self._reply(ok=True))
             self.end()
-        elif hello.want == "status":
+        elif request.want == "status":
             await sink.write(self._reply(ok=True, **self._status()))
-        elif hello.protocol != PROTOCOL:
-            await sink.write(self._reply(error=_other_protocol(hello)))
-        elif hello.want == "serve":
-            await self._serve_tools(hello, reader, sink)
-        elif hello.want == "watch":
-            await self._show_patrols(hello, reader, sink)
+        elif request.protocol != PROTOCOL:
+            await sink.write(self._reply(error=_protocol_mismatch(request)))
+        elif request.want == "serve":
+            await self._serve_tools(request, reader, sink)
+        elif request.want == "watch":
+            await self._show_patrols(request, reader, sink)
         else:
-            await sink.write(self._reply(error=_unknown(hello)))
+            await sink.write(self._reply(error=_unknown_request(request)))
 
-    async def _hello(self, reader: asyncio.StreamReader) -> HostRequest | None:
-        """None for who does not say it properly, or does not know the token: it gets no answer."""
+    async def _read_request(self, reader: asyncio.StreamReader) -> HostRequest | None:
+        """None for a malformed request, or one without the token: it gets no answer."""
         try:
             async with asyncio.timeout(HANDSHAKE_SECONDS):
-                hello = parse_request(await reader.readuntil(b"\n"))
-            known = hmac.compare_digest(hello.token.encode(), self._token.encode())
+                request = parse_request(await reader.readuntil(b"\n"))
+            authorized = hmac.compare_digest(request.token.encode(), self._token.encode())
         except (ValueError, KeyError, TypeError, asyncio.IncompleteReadError, asyncio.LimitOverrunError, TimeoutError):
             return None
-        return hello if known else None
+        return request if authorized else None
 
-    async def _serve_tools(self, hello: HostRequest, reader: asyncio.StreamReader, sink: SocketWriter) -> None:
+    async def _serve_tools(self, request: HostRequest, reader: asyncio.StreamReader, sink: SocketWriter) -> None:
         try:
-            settings = settings_of(dict(hello.settings) | {"data_dir": str(self._settings.data_dir)})
+            settings = settings_of(dict(request.settings) | {"data_dir": str(self._settings.data_dir)})
             toolset = toolset_of(settings.model_copy(update={"max_text_chars": self._settings.max_text_chars}))
         except InvalidInput as error:
             await sink.write(self._reply(error=str(error), usage=True))
             return
-        self._note_differences(settings)
+        self._log_differences(settings)
         await sink.write(self._reply(ok=True))
-        client = {"being": settings.being, "version": hello.version, "since": round(time.time(), 3)}
+        client = {"being": settings.being, "version": request.version, "since": round(time.time(), 3)}
         task = cast("asyncio.Task[None]", asyncio.current_task())
         self._clients[task] = client
         try:
@@ -175,38 +182,38 @@ class Host:
                     always(Caller(BeingId(settings.being))),
                     self._use_cases,
                     language_model_of=lambda _: self._models.for_client(settings),
-                    session=hello.session,
+                    session=request.session,
                 )
                 await server.run(read, write, server.create_initialization_options())
         finally:
             del self._clients[task]
 
-    async def _show_patrols(self, hello: HostRequest, reader: asyncio.StreamReader, sink: SocketWriter) -> None:
+    async def _show_patrols(self, request: HostRequest, reader: asyncio.StreamReader, sink: SocketWriter) -> None:
         """Write each patrol event as one line of JSON, until the client disconnects."""
         try:
-            settings = settings_of(dict(hello.settings) | {"data_dir": str(self._settings.data_dir)})
+            settings = settings_of(dict(request.settings) | {"data_dir": str(self._settings.data_dir)})
         except InvalidInput as error:
             await sink.write(self._reply(error=str(error), usage=True))
             return
         with self._patrol_events.subscribe(BeingId(settings.being)) as events:
             await sink.write(self._reply(ok=True, being=settings.being))
             async with asyncio.TaskGroup() as tasks:
-                showing = tasks.create_task(_show(events, sink))
+                showing = tasks.create_task(_send_events(events, sink))
                 with suppress(ConnectionError):
                     await reader.read(1)
                 showing.cancel()
 
-    def _note_differences(self, theirs: Settings) -> None:
-        ours, others = self._settings.model_dump(), theirs.model_dump()
-        if differ := sorted(name for name in ours if name not in OF_A_CLIENT and ours[name] != others[name]):
+    def _log_differences(self, client: Settings) -> None:
+        own, others = self._settings.model_dump(), client.model_dump()
+        if differing := sorted(name for name in own if name not in CLIENT_SETTINGS and own[name] != others[name]):
             logger.warning(
-                "a client came with other settings (%s); this process goes on with those it was started with. "
+                "a client has other settings (%s); this process keeps those that it was started with. "
                 "`madeleine stop` ends it, and the next client starts one with its own.",
-                ", ".join(differ),
+                ", ".join(differing),
             )
 
     def _reply(self, **content: Any) -> bytes:
-        return reply(version=__version__, pid=os.getpid(), **content)
+        return encode_reply(version=__version__, pid=os.getpid(), **content)
 
     def _status(self) -> dict[str, Any]:
         return {
@@ -218,21 +225,21 @@ class Host:
         }
 
 
-def _other_protocol(hello: HostRequest) -> str:
+def _protocol_mismatch(request: HostRequest) -> str:
     return (
-        f"This memory's process is Madeleine {__version__}, and Madeleine {hello.version or '?'} asks for it: they "
-        f"speak different protocols ({PROTOCOL} and {hello.protocol}). Update the older installation."
+        f"This memory's process is Madeleine {__version__}, and Madeleine {request.version or '?'} asks for it: they "
+        f"speak different protocols ({PROTOCOL} and {request.protocol}). Update the older installation."
     )
 
 
-def _unknown(hello: HostRequest) -> str:
+def _unknown_request(request: HostRequest) -> str:
     return (
         f"This memory's process is Madeleine {__version__}, which does not know what is asked of it "
-        f"({hello.want[:20]!r}). Update it, or end it with `madeleine stop` if that is done."
+        f"({request.want[:20]!r}). Update it, or end it with `madeleine stop` if that is done."
     )
 
 
-async def _show(events: AsyncIterator[PatrolEvent], sink: SocketWriter) -> None:
+async def _send_events(events: AsyncIterator[PatrolEvent], sink: SocketWriter) -> None:
     with suppress(ConnectionError):
         async for event in events:
             await sink.write(json.dumps(as_json(event), ensure_ascii=False).encode() + b"\n")

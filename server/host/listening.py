@@ -10,7 +10,7 @@ from pathlib import Path
 
 from madeleine.server import __version__
 from madeleine.server.attach.address import (
-    ABOUT,
+    HOST_FILE,
     LOOPBACK,
     Address,
     default_transport,
@@ -26,20 +26,20 @@ BACKLOG = 128
 def listening(data_dir: Path, kind: str = "") -> Iterator[tuple[socket.socket, Address]]:
     """A socket that clients can already connect to; `kind`: "unix", "tcp", or "" for what the system has. Only who
     holds the lock may ask: what is there is a leftover. Raises `OSError`, `UntrustedDirectory`."""
-    (data_dir / ABOUT).unlink(missing_ok=True)
-    listener, address = _on_loopback() if (kind or default_transport()) == "tcp" else _in_directory(data_dir)
+    (data_dir / HOST_FILE).unlink(missing_ok=True)
+    listener, address = _listen_on_loopback() if (kind or default_transport()) == "tcp" else _listen_on_unix(data_dir)
     with listener:
         try:
             write_host_file(data_dir, address, version=__version__)
         except OSError:  # a full disk; a Unix socket is found without
             if not address.path:
                 raise
-        made = _identity(address)
+        created = _identity(address)
         try:
             yield listener, address
         finally:
             remove_host_file(data_dir)
-            if made and _identity(address) == made:
+            if created and _identity(address) == created:
                 Path(address.path).unlink(missing_ok=True)
 
 
@@ -52,7 +52,7 @@ def _identity(address: Address) -> tuple[int, int] | None:
     return (found.st_dev, found.st_ino) if found else None
 
 
-def _in_directory(data_dir: Path) -> tuple[socket.socket, Address]:
+def _listen_on_unix(data_dir: Path) -> tuple[socket.socket, Address]:
     path = socket_path(data_dir)
     path.unlink(missing_ok=True)
     listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
@@ -62,7 +62,7 @@ def _in_directory(data_dir: Path) -> tuple[socket.socket, Address]:
     return listener, Address(path=str(path))
 
 
-def _on_loopback() -> tuple[socket.socket, Address]:
+def _listen_on_loopback() -> tuple[socket.socket, Address]:
     listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
     listener.bind((LOOPBACK, 0))
     listener.listen(BACKLOG)

@@ -27,13 +27,13 @@ logger = logging.getLogger(__name__)
 
 LOG_BYTES = 1_000_000
 LOG_FILES = 3
-"""Older ones that are kept beside the current one."""
+"""Rotated files that are kept beside the current one."""
 
 
 def run(data_dir: Path, listener: socket.socket, address: Address) -> int:
     try:
         settings = read_settings()
-        log_to(data_dir / LOG, settings)
+        log_to_file(data_dir / LOG, settings)
     except InvalidInput as error:
         print(f"madeleine: {error}", file=sys.stderr)
         return EXIT_USAGE
@@ -42,7 +42,7 @@ def run(data_dir: Path, listener: socket.socket, address: Address) -> int:
 
 
 async def serve(settings: Settings, listener: socket.socket, address: Address) -> None:
-    """Until it is told to end, or has idled."""
+    """Serve until `madeleine stop`, SIGTERM or SIGINT, or `settings.idle_seconds` without a client."""
     async with (
         LanguageModels(settings) as models,
         LazyMemory(settings) as memory,
@@ -69,8 +69,8 @@ async def serve(settings: Settings, listener: socket.socket, address: Address) -
             logger.info("process %d ends", os.getpid())
 
 
-def log_to(path: Path, settings: Settings) -> None:
-    """Rotating. A disk that takes no log keeps nobody from being served."""
+def log_to_file(path: Path, settings: Settings) -> None:
+    """Log to rotating files. A full disk, where none can be opened, does not keep the host from serving."""
     handler: logging.Handler
     try:
         handler = RotatingFileHandler(path, maxBytes=LOG_BYTES, backupCount=LOG_FILES, encoding="utf-8")
@@ -81,10 +81,10 @@ def log_to(path: Path, settings: Settings) -> None:
 
 
 def detach_output() -> None:
-    """Whoever started this process need not read from it any more."""
+    """Write nothing more to the process that started this one: it may not read any longer."""
     sys.stdout.flush()
     sys.stderr.flush()
-    nothing = os.open(os.devnull, os.O_WRONLY)
-    os.dup2(nothing, 1)
-    os.dup2(nothing, 2)
-    os.close(nothing)
+    null = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(null, 1)
+    os.dup2(null, 2)
+    os.close(null)

@@ -24,7 +24,7 @@ from pydantic import ValidationError
 from pydantic_core import PydanticSerializationError
 
 from madeleine.server.attach.lines import LONGEST_LINE, ByteReader, read_lines
-from madeleine.server.attach.pipes import PIPE_BUF, takes_now
+from madeleine.server.attach.pipes import PIPE_BUF, is_writable
 
 logger = logging.getLogger(__name__)
 
@@ -39,31 +39,31 @@ class ByteWriter(Protocol):
 Streams = tuple[MemoryObjectReceiveStream[SessionMessage | Exception], MemoryObjectSendStream[SessionMessage]]
 
 
-class _Unanswered:
-    """How many requests were read and are not settled: answered, or cancelled by the client."""
+class _UnansweredRequests:
+    """The number of requests that are neither answered nor cancelled by the client."""
 
     def __init__(self) -> None:
         self._count = 0
-        self._settled = anyio.Event()
+        self._removed = anyio.Event()
 
     def add(self) -> None:
         self._count += 1
 
-    async def settle(self) -> None:
+    async def remove(self) -> None:
         self._count -= 1
-        self._settled.set()
-        self._settled = anyio.Event()
+        self._removed.set()
+        self._removed = anyio.Event()
 
     async def finished(self, *, in_all: bool) -> bool:
-        """Whether all are settled within `FINISH_SECONDS`: in all, or each so long after the last."""
+        """Whether there are none within `FINISH_SECONDS`: `in_all`, or since the last one was removed."""
         if in_all:
             with anyio.move_on_after(FINISH_SECONDS):
                 while self._count > 0:
-                    await self._settled.wait()
+                    await self._removed.wait()
             return self._count <= 0
         while self._count > 0:
             with anyio.move_on_after(FINISH_SECONDS) as limit:
-                await self._settled.wait()
+                await self._removed.wait()
             if limit.cancelled_caught:
                 return False
         return True
@@ -76,15 +76,15 @@ async def line_transport(
     """The two streams that `Server.run` takes.
 
     Reading ends with the source, with a sink that nobody reads any more, or when `end` is set. The read side ends after
-    it: when all requests that were read are settled, at the latest `FINISH_SECONDS` after the last that was; when `end`
-    is set, at the latest so long after it. Its end cancels what is left; that is not answered, for whoever asked can
-    tell a connection that ended from an answer, and ask again.
+    it: when all requests that were read are answered or cancelled, at the latest `FINISH_SECONDS` after the last of
+    these, or after `end` was set. Its end cancels the remaining requests, which get no answer: a client can tell a
+    connection that ended from an answer, and repeat them.
     """
     to_server, read_stream = anyio.create_memory_object_stream[SessionMessage | Exception](16)
     write_stream, from_server = anyio.create_memory_object_stream[SessionMessage](16)
-    unanswered = _Unanswered()
+    unanswered = _UnansweredRequests()
     reading = anyio.CancelScope()
-    gone = anyio.Event()
+    client_gone = anyio.Event()
     readable = True
 
     async def write(message: types.JSONRPCMessage) -> None:
@@ -96,19 +96,19 @@ async def line_transport(
         except ConnectionError as error:
             logger.info("the client reads no more: %s", error)
             readable = False
-            gone.set()
+            client_gone.set()
 
     async def read() -> None:
         async for line in read_lines(source, LONGEST_LINE):
-            found = parse(line)
-            if not isinstance(found, SessionMessage):
-                await write(found)
-            elif isinstance(found.message, types.JSONRPCRequest):
-                metadata = ServerMessageMetadata(on_request_unanswered=unanswered.settle)
-                await to_server.send(SessionMessage(found.message, metadata))
+            parsed = parse(line)
+            if not isinstance(parsed, SessionMessage):
+                await write(parsed)
+            elif isinstance(parsed.message, types.JSONRPCRequest):
+                metadata = ServerMessageMetadata(on_request_unanswered=unanswered.remove)
+                await to_server.send(SessionMessage(parsed.message, metadata))
                 unanswered.add()
             else:
-                await to_server.send(found)
+                await to_server.send(parsed)
 
     async def reader() -> None:
         nonlocal readable
@@ -122,7 +122,7 @@ async def line_transport(
             async for message in from_server:
                 await write(message.message)
                 if isinstance(message.message, (types.JSONRPCResponse, types.JSONRPCError)):
-                    await unanswered.settle()
+                    await unanswered.remove()
 
     async def stop_reading(at: anyio.Event) -> None:
         await at.wait()
@@ -131,7 +131,7 @@ async def line_transport(
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(reader)
         tasks.start_soon(writer)
-        tasks.start_soon(stop_reading, gone)
+        tasks.start_soon(stop_reading, client_gone)
         if end is not None:
             tasks.start_soon(stop_reading, end)
         yield read_stream, write_stream
@@ -141,7 +141,7 @@ async def line_transport(
 def parse(line: bytes | None) -> SessionMessage | types.JSONRPCError:
     """The message, or the error to answer with."""
     if line is None:
-        return failure(types.INVALID_REQUEST, f"the message is longer than {LONGEST_LINE} bytes", None)
+        return error_answer(types.INVALID_REQUEST, f"the message is longer than {LONGEST_LINE} bytes", None)
     try:
         return SessionMessage(types.jsonrpc_message_adapter.validate_json(line, by_name=False))
     except ValidationError:
@@ -149,16 +149,16 @@ def parse(line: bytes | None) -> SessionMessage | types.JSONRPCError:
     try:
         raw: Any = json.loads(line)
     except (ValueError, RecursionError):
-        return failure(types.PARSE_ERROR, "the line is not JSON", None)
+        return error_answer(types.PARSE_ERROR, "the line is not JSON", None)
     id_ = raw.get("id") if isinstance(raw, dict) else None
     try:
         return SessionMessage(types.jsonrpc_message_adapter.validate_python(raw, by_name=False))
     except ValidationError:
         known = id_ if isinstance(id_, (str, int)) and not isinstance(id_, bool) else None
-        return failure(types.INVALID_REQUEST, "the line is not a JSON-RPC 2.0 message", known)
+        return error_answer(types.INVALID_REQUEST, "the line is not a JSON-RPC 2.0 message", known)
 
 
-def failure(code: int, message: str, id_: str | int | None) -> types.JSONRPCError:
+def error_answer(code: int, message: str, id_: str | int | None) -> types.JSONRPCError:
     return types.JSONRPCError(jsonrpc="2.0", id=id_, error=types.ErrorData(code=code, message=message))
 
 
@@ -170,7 +170,7 @@ def encode(message: types.JSONRPCMessage) -> bytes:
 
 
 class SocketWriter:
-    """Of a socket, on the event loop."""
+    """Writes to a socket, on the event loop."""
 
     def __init__(self, writer: asyncio.StreamWriter) -> None:
         self._writer = writer
@@ -187,7 +187,7 @@ class _StdioSource:
         self._fd = fd
 
     async def read(self, limit: int, /) -> bytes:
-        if await _ready(anyio.wait_readable, self._fd):
+        if await _wait_ready(anyio.wait_readable, self._fd):
             return os.read(self._fd, limit)
         return await anyio.to_thread.run_sync(os.read, self._fd, limit, abandon_on_cancel=True)
 
@@ -197,19 +197,19 @@ class _StdioSink:
 
     def __init__(self, fd: int) -> None:
         self._fd = fd
-        self._one_at_a_time = anyio.Lock()
+        self._write_lock = anyio.Lock()
 
     async def write(self, data: bytes, /) -> None:
-        async with self._one_at_a_time:
+        async with self._write_lock:
             view = memoryview(data)
             while view:
-                if takes_now(self._fd) or await _ready(anyio.wait_writable, self._fd):
+                if is_writable(self._fd) or await _wait_ready(anyio.wait_writable, self._fd):
                     view = view[os.write(self._fd, view[:PIPE_BUF]) :]
                 else:
                     view = view[await anyio.to_thread.run_sync(os.write, self._fd, view) :]
 
 
-async def _ready(wait: Callable[[int], Awaitable[None]], fd: int) -> bool:
+async def _wait_ready(wait: Callable[[int], Awaitable[None]], fd: int) -> bool:
     """True when the descriptor is ready; False if the event loop cannot watch it."""
     try:
         await wait(fd)
@@ -224,10 +224,10 @@ async def stdio_transport(end: anyio.Event) -> AsyncIterator[Streams]:
     descriptor 1 leads to standard error, and descriptor 0 reads nothing."""
     wire_in, wire_out = os.dup(0), os.dup(1)
     sys.stdout.flush()
-    nothing = os.open(os.devnull, os.O_RDONLY)
-    os.dup2(nothing, 0)
+    null = os.open(os.devnull, os.O_RDONLY)
+    os.dup2(null, 0)
     os.dup2(2, 1)
-    os.close(nothing)
+    os.close(null)
     try:
         async with line_transport(_StdioSource(wire_in), _StdioSink(wire_out), end=end) as streams:
             yield streams

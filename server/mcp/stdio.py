@@ -22,9 +22,8 @@ from madeleine.server.wiring.lazy_memory import LazyMemory
 
 
 async def serve_stdio(settings: Settings) -> None:
-    """Until the client closes either pipe, or SIGTERM or SIGINT. What was begun is finished, the index is flushed.
-
-    Raises `InvalidInput` for tools that nobody knows."""
+    """Serve until the client closes either pipe, or SIGTERM or SIGINT. Calls under way are finished, the index is
+    flushed. Raises `InvalidInput` for unknown tools."""
     toolset = toolset_of(settings)
     end = anyio.Event()
     with stop_signals(end.set):
@@ -46,13 +45,13 @@ async def serve_stdio(settings: Settings) -> None:
 
 @contextmanager
 def stop_signals(end: Callable[[], None]) -> Iterator[None]:
-    """SIGTERM and SIGINT call `end`; on Windows, whose event loop takes no signals, they stay as they are."""
+    """Call `end` on SIGTERM and SIGINT; not on Windows, whose event loop takes no signals."""
     loop = asyncio.get_running_loop()
-    watched = () if sys.platform == "win32" else (signal.SIGTERM, signal.SIGINT)
-    for one in watched:
-        loop.add_signal_handler(one, end)
+    signals = () if sys.platform == "win32" else (signal.SIGTERM, signal.SIGINT)
+    for number in signals:
+        loop.add_signal_handler(number, end)
     try:
         yield
     finally:
-        for one in watched:
-            loop.remove_signal_handler(one)
+        for number in signals:
+            loop.remove_signal_handler(number)

@@ -15,9 +15,9 @@ from typing import Any
 
 import pytest
 
-from madeleine.server.attach.address import ABOUT, LOCK, find_address
+from madeleine.server.attach.address import HOST_FILE, LOCK, find_address
 from madeleine.server.attach.connector import connect_to_host, no_answer_message
-from madeleine.server.attach.handshake import PROTOCOL, HostRequest, NoHost, parse_request, reply
+from madeleine.server.attach.handshake import PROTOCOL, HostRequest, NoHost, encode_reply, parse_request
 from madeleine.server.attach.lock import hold
 from tests.e2e.hosting import asking, hosted, hosts_of, madeleine, mode, no_host_left, status
 from tests.e2e.serving import ask
@@ -53,7 +53,7 @@ def another_installation(data_dir: Path, *, protocol: int) -> Iterator[list[str]
                     hello = parse_request(lines.readline())
                     wanted.append(hello.want)
                     no = {} if hello.want == "stop" else {"error": "update one of us"}
-                    answer = json.loads(reply(version="x", pid=0, **no))
+                    answer = json.loads(encode_reply(version="x", pid=0, **no))
                     answer["madeleine"]["protocol"] = protocol
                     link.sendall(json.dumps(answer).encode() + b"\n")
             listener.close()
@@ -134,7 +134,7 @@ def test_over_loopback_who_does_not_know_the_token_gets_no_answer(data_dir: Path
         asker.store(0, "The lamp is broken")
         asker.wait_for(1)
         address = find_address(data_dir)
-        assert mode(data_dir / ABOUT) == 0o600
+        assert mode(data_dir / HOST_FILE) == 0o600
         for token in ("", "wrong", address.token[:-1]):
             with socket.create_connection(("127.0.0.1", address.port), timeout=60) as link:
                 link.sendall(HostRequest(token=token).line())
@@ -148,7 +148,7 @@ def test_a_stale_port_is_not_told_the_token(data_dir: Path) -> None:
     data_dir.mkdir()
     with socket.create_server(("127.0.0.1", 0)) as stranger:
         about = {"pid": 1, "version": "0", "port": stranger.getsockname()[1], "token": "secret"}
-        (data_dir / ABOUT).write_text(json.dumps(about), encoding="utf-8")
+        (data_dir / HOST_FILE).write_text(json.dumps(about), encoding="utf-8")
         assert status(data_dir) == {"data_dir": str(data_dir)}
         stranger.setblocking(False)
         with pytest.raises(BlockingIOError):

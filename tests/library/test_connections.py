@@ -34,7 +34,7 @@ async def test_arguments_that_do_not_go_together_are_refused(arguments: dict[str
 async def test_a_wrong_or_missing_token_is_named(data_dir: Path) -> None:
     async with serving(data_dir) as served:
         await served.token("ada")
-        for token in ("mdl_wrong_token", None):
+        for token in ("mdl_wrong_token", ""):
             with pytest.raises(madeleine.AuthenticationFailed, match="does not accept the token"):
                 async with madeleine.connect(url=f"{served.url}/mcp", token=token):
                     pass

@@ -80,11 +80,11 @@ async def test_a_patrol_reports_its_steps_and_can_be_undone(connections: Connect
 async def test_a_context_is_one_prompt_and_its_blocks(connections: Connections) -> None:
     async with connections.connect() as memory:
         await memory.store("The lamp is broken")
-        context = await memory.context("The lamp is broken", token_limit=2_000)
+        context = await memory.context(message="The lamp is broken", token_limit=2_000)
         assert "The lamp is broken" in context.prompt
         assert context.recent_nodes is not None
         assert context.tokens["limit"] == 2_000
-        assert (await memory.context(flags={"enable_memories": False})).memories is None
+        assert (await memory.context(enable_memories=False)).memories is None
 
 
 async def test_calls_of_one_connection_run_at_the_same_time(connections: Connections) -> None:

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 
 from madeleine.memory.model import Memory
+from madeleine.memory.text.reading import Reading
 from madeleine.memory.text.terms import STOP_WORDS, normalize
 
-_WORD = re.compile(r"[^\W\d_]{3,}")
+SHORTEST_WORD = 3
 NAME_PARTS = 2
 LONGEST_NAME = 60
 
@@ -17,8 +17,12 @@ LONGEST_NAME = 60
 def words_of(memory: Memory) -> set[str]:
     """The words of the action that could name a group, lower case; names of its actors are left out."""
     text = normalize(memory.scene.action).casefold()
-    actors = {word for actor in memory.scene.actors for word in _WORD.findall(actor.casefold())}
-    return set(_WORD.findall(text)) - STOP_WORDS - actors
+    actors = {word for actor in memory.scene.actors for word in _long_words(actor.casefold())}
+    return _long_words(text) - STOP_WORDS - actors
+
+
+def _long_words(text: str) -> set[str]:
+    return {word.low for word in Reading(text).words if len(word.low) >= SHORTEST_WORD}
 
 
 def common_words(memories: Sequence[Memory]) -> Counter[str]:

@@ -13,6 +13,7 @@ from typing import Literal, get_args
 
 from madeleine.memory.model import Memory, scene_to_text
 from madeleine.memory.rules.prompting.fragments import quoted, without_tags
+from madeleine.memory.text.sentences import sentences
 
 PromptPart = Literal[
     "soul", "thoughts", "partner_rules", "preferences", "relationships", "tools", "map",
@@ -47,7 +48,6 @@ _DELIMITERS: Mapping[PromptPart, tuple[str, str]] = {
     "history_current_chat": ('<context name="this conversation">', "</context>"),
 }
 _HEADING = re.compile(r"^(?= {0,3}#)", re.MULTILINE)
-_SENTENCE_END = re.compile(r"(?<=[.!?])\s|(?<=[。！？])")
 
 
 def delimiters(part: PromptPart) -> tuple[str, str]:
@@ -111,7 +111,7 @@ def message_entry(at: datetime, role: str, speaker: str, text: str) -> str:
 
 def first_sentence(text: str, max_chars: int = MAX_DIARY_CHARS) -> str:
     line = " ".join(text.split())
-    return truncated(_SENTENCE_END.split(line, maxsplit=1)[0], max_chars)
+    return truncated(next(iter(sentences(line)), "").rstrip(), max_chars)
 
 
 def truncated(text: str, max_chars: int) -> str:

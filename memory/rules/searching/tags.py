@@ -16,6 +16,8 @@ from itertools import chain
 from madeleine.memory.keyword_search import Stemmer, Tag
 from madeleine.memory.rules.searching.tag_forms import HAN, HANGUL, KATAKANA, THAI, UNSPACED, holds, tag_of
 from madeleine.memory.text.folding import fold
+from madeleine.memory.text.lexicon import lexicons_by_script, without
+from madeleine.memory.text.sentences import sentences
 from madeleine.memory.text.terms import STOP_WORDS, normalize
 
 MAX_TAGS = 8
@@ -27,16 +29,10 @@ _QUOTED = re.compile(
 )
 _HASHTAG = re.compile(r"(?<![^\W_])#(\w+)")
 _DATE = re.compile(r"(?<!\d)\d{4}-\d{2}-\d{2}(?!\d)")
-_SENTENCE_END = re.compile(r"[.!?:\n]\s")
+_CLAUSE_END = re.compile(r"[:\n]\s")
 _LINK = re.compile(r"\b\w+://\S+")
 _WORD = re.compile(f"[^\\W{HAN}{KATAKANA}{HANGUL}{THAI}\u3041-\u309f]+(?:['’\\-][^\\W{HAN}]+)*")
 _POSSESSIVE = re.compile(r"['’]s?$")
-_PARTICLE = re.compile("(?:에서|에게|까지|부터|은|는|이|가|을|를|에|의|도|로|와|과)$")
-"""Korean, behind a word."""
-_FUNCTION_SIGNS = re.compile("[我你他她它们們的了在是这這那有和就不也都吗嗎呢吧与與很]")
-"""Chinese, between words; in Japanese they are parts of words, 京都."""
-_KANA = re.compile("[\u3041-\u30ff]")
-_NOTHING = re.compile("(?!)")
 
 
 def extract_tags(message: str) -> Iterator[str]:
@@ -68,7 +64,7 @@ def tags_of(message: str, stem: Stemmer) -> tuple[Tag, ...]:
 
 def _words(text: str) -> Iterator[tuple[int, str]]:
     """(position in its sentence, word)."""
-    for sentence in _SENTENCE_END.split(text):
+    for sentence in (sentence for clause in _CLAUSE_END.split(text) for sentence in sentences(clause)):
         for position, word in enumerate(_WORD.findall(sentence)):
             yield position, _POSSESSIVE.sub("", word)
 
@@ -80,12 +76,12 @@ def _is_specific(tag: str) -> bool:
 
 def _unspaced_words(text: str) -> list[str]:
     words: list[str] = []
-    separators = _NOTHING if _KANA.search(text) else _FUNCTION_SIGNS
+    lexicons = lexicons_by_script(text)
     for run in UNSPACED.findall(text):
         if re.match(f"[{HAN}]", run):
-            words += [word for part in separators.split(run) for word in _han_words(part)]
+            words += [word for part in without(run, "function_signs", lexicons).split() for word in _han_words(part)]
         elif re.match(f"[{HANGUL}]", run):
-            words.append(_PARTICLE.sub("", run) or run)
+            words.append(without(run, "particle", lexicons, by="") or run)
         else:
             words.append(run)
     return words

@@ -12,8 +12,7 @@ import pytest
 
 from madeleine.memory.errors import LanguageModelUnavailable, UnusableAnswer
 from madeleine.memory.language import Prompt
-from madeleine.memory.rules.dynamics.decay import effective_importance, flagged
-from madeleine.memory.rules.dynamics.revival import revived_session_count
+from madeleine.memory.rules.dynamics.decay import effective_importance, flagged, revived_session_count
 from madeleine.patrol.context import PatrolConfig
 from madeleine.patrol.deciding.answers import Decision
 from madeleine.patrol.pipeline import WITHOUT_KEY

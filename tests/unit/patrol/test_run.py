@@ -14,8 +14,8 @@ from madeleine.memory.errors import IndexUnavailable, StorageError
 from madeleine.memory.model import ModelName
 from madeleine.memory.patrol_records import UndoResult
 from madeleine.patrol.context import PatrolServices
-from madeleine.patrol.pipeline import WITHOUT_KEY, PatrolProgress
-from madeleine.patrol.report import STEPS, SYMBOLS, StepName
+from madeleine.patrol.pipeline import WITHOUT_KEY
+from madeleine.patrol.report import STEPS, SYMBOLS, PatrolProgress, StepName
 from madeleine.patrol.run import Patrol, PatrolEvent
 from tests.doubles import (
     ADA,

@@ -35,7 +35,7 @@ class House:
         self.memory = memory
         use = memory.use.context
         self.context = BuildContext(
-            memory.ledger.context, use._recall, use._search, memory.embedder, memory.ledger.activations,
+            memory.ledger.context, use.recall, use.search, memory.embedder, memory.ledger.activations,
             now=lambda: AT, today=lambda: TODAY,
         )  # fmt: skip
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from madeleine.server.attach.address import (
-    ABOUT,
+    HOST_FILE,
     Address,
     UntrustedDirectory,
     connect_socket,
@@ -23,8 +23,8 @@ def test_what_is_written_is_found_and_only_the_user_can_read_it(tmp_path: Path) 
     for there in (Address(path="/somewhere/else.sock"), Address(port=4711, token="t")):
         write_host_file(tmp_path, there, version="1")
         assert find_address(tmp_path) == there
-        assert (tmp_path / ABOUT).stat().st_mode & 0o777 == 0o600
-        assert [path.name for path in tmp_path.iterdir()] == [ABOUT]
+        assert (tmp_path / HOST_FILE).stat().st_mode & 0o777 == 0o600
+        assert [path.name for path in tmp_path.iterdir()] == [HOST_FILE]
     remove_host_file(tmp_path)
     assert find_address(tmp_path) == Address(path=str(tmp_path / "host.sock"))
 

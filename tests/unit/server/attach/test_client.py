@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from madeleine.server.attach.address import ABOUT, SOCKET
+from madeleine.server.attach.address import HOST_FILE, SOCKET
 from madeleine.server.attach.client import PatrolsNotWatchable, patrol_events
-from madeleine.server.attach.handshake import reply
+from madeleine.server.attach.handshake import encode_reply
 
 
 async def test_a_host_that_tells_no_news_is_named_with_what_to_do(tmp_path: Path) -> None:
@@ -19,12 +19,12 @@ async def test_a_host_that_tells_no_news_is_named_with_what_to_do(tmp_path: Path
 
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         if json.loads(await reader.readline())["madeleine"]["want"] == "status":
-            writer.write(reply(ok=True, version="0.0.9", pid=os.getpid()))
+            writer.write(encode_reply(ok=True, version="0.0.9", pid=os.getpid()))
             await writer.drain()
         writer.close()
 
     about = {"pid": os.getpid(), "version": "0.0.9", "socket": str(tmp_path / SOCKET)}
-    (tmp_path / ABOUT).write_text(json.dumps(about), encoding="utf-8")
+    (tmp_path / HOST_FILE).write_text(json.dumps(about), encoding="utf-8")
     async with await asyncio.start_unix_server(serve, tmp_path / SOCKET):
         with pytest.raises(PatrolsNotWatchable, match=r"Madeleine 0\.0\.9, whose .*`madeleine stop`"):
             async with patrol_events(tmp_path, {}):

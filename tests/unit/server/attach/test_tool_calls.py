@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from madeleine.memory.errors import ConnectionLost, ServerError
+from madeleine.server import __version__
 from madeleine.server.attach.tool_calls import ToolCalls
 
 SOON_S = 20.0
@@ -61,9 +62,9 @@ def test_a_call_is_answered_past_whatever_else_is_said() -> None:
 
 def test_hands_are_shaken_first() -> None:
     with host(answered(protocolVersion="2025-11-25"), lambda asked: []) as (call, heard):
-        call.initialize("hook", "1.0")
+        call.initialize("hook")
     assert [one["method"] for one in heard] == ["initialize", "notifications/initialized"]
-    assert heard[0]["params"]["clientInfo"] == {"name": "hook", "version": "1.0"}
+    assert heard[0]["params"]["clientInfo"] == {"name": "hook", "version": __version__}
 
 
 @pytest.mark.parametrize(

@@ -49,7 +49,7 @@ async def test_a_client_that_comes_while_the_host_waits_keeps_it(tmp_path: Path)
         await asked.wait()
         _, writer = await asyncio.open_connection(*listener.getsockname())
         async with asyncio.timeout(30):
-            while host._leaving is not None:  # noqa: ASYNC110
+            while host._idle_end is not None:  # noqa: ASYNC110
                 await asyncio.sleep(0)
         greeted.set()
         await asyncio.sleep(0)

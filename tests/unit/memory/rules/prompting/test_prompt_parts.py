@@ -143,7 +143,7 @@ def test_a_part_without_entries_leaves_nothing() -> None:
         ("Is it Monday? Yes.", "Is it Monday?"),
         ("パンを焼いた。寝た。", "パンを焼いた。"),
         ("Version 3.11 came out", "Version 3.11 came out"),
-        ("one\ntwo. three", "one two."),
+        ("one\ntwo. Three", "one two."),
         ("x" * 300, "x" * 199 + "…"),
         ("", ""),
     ],

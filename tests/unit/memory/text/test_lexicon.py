@@ -1,0 +1,77 @@
+"""A language is a file of words."""
+
+from __future__ import annotations
+
+import time
+import tomllib
+from pathlib import Path
+
+import pytest
+
+from madeleine.memory.text.lexicon import FOLDER, headers, lexicon, lexicons_by_script
+
+LANGUAGES = ("ar", "de", "en", "es", "fr", "it", "ja", "ko", "nl", "pt", "ru", "zh")
+EVERY_LANGUAGE_HAS = (
+    "preference", "request", "decision", "plan", "feeling", "person_fact", "correction", "lesson", "date", "span",
+    "now", "event", "fact", "question", "command", "oneself", "recalls", "asks_answer", "asks_when", "asks_advice",
+    "asks_fact", "asks_feeling",
+)  # fmt: skip
+HOSTILE = (
+    "\n", " ", "a ", "i ", "my ", "1", "1 ", "1. ", "-", "...", ", ", "no, ", "a-", "a'", "i am ", "always ", "not a ",
+    "ich ", "ich bin ", "je ", "un ", "я ", "я всегда ", "一", "日", "一月", "从", "가", "用户",
+    "사용자는 ", "لا ", "ال",
+)  # fmt: skip
+
+
+def test_there_are_twelve_languages() -> None:
+    assert tuple(headers()) == LANGUAGES
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_every_language_has_every_pattern_and_they_compile(language: str) -> None:
+    entries = lexicon(language).entries
+    assert set(EVERY_LANGUAGE_HAS) <= set(entries["patterns"])
+    assert all(lexicon(language).pattern(name) for name in entries["patterns"])
+    assert all(lexicon(language).pattern(name, cased=True) for name in entries.get("cased", {}))
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_the_patterns_take_time_by_the_length_of_a_text_and_not_by_its_square(language: str) -> None:
+    one = lexicon(language)
+    patterns = [(name, one.pattern(name)) for name in one.entries["patterns"]]
+    slow = []
+    for piece in HOSTILE:
+        text = f"{piece * (8_000 // len(piece))}é"
+        for name, pattern in patterns:
+            begun = time.process_time()
+            assert pattern is not None
+            pattern.search(text)
+            # Quadratic ones took between 0.5 and 80 seconds.
+            if time.process_time() - begun > 0.25:
+                slow.append((name, piece))
+    assert slow == []
+
+
+def test_all_lexicons_are_read_in_less_than_fifty_milliseconds_of_work() -> None:
+    texts = [path.read_text("utf-8") for path in FOLDER.glob("*.toml")]
+
+    def seconds() -> float:
+        begun = time.process_time()
+        for text in texts:
+            tomllib.loads(text)
+        return time.process_time() - begun
+
+    assert min(seconds() for _ in range(5)) < 0.05
+
+
+def test_a_language_added_as_a_file_is_picked_up(tmp_path: Path) -> None:
+    (tmp_path / "el.toml").write_text(
+        "name = \"Greek\"\nletters = '[α-ω]'\n\nnegations = \"δεν\"\n\n[patterns]\npreference = 'προτιμώ'\n", "utf-8"
+    )
+    [greek] = lexicons_by_script("προτιμώ τον καφέ", folder=tmp_path)
+    preference = greek.pattern("preference")
+    assert greek.words("negations") == {"δεν"}
+    assert preference is not None
+    assert preference.search("προτιμώ τον καφέ")
+    assert greek.pattern("decision") is None
+    assert lexicons_by_script("I prefer coffee", folder=tmp_path) == ()

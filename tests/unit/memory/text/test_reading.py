@@ -1,0 +1,483 @@
+"""One reading of a text (issue 11, rulings 13 and 15): every recogniser in the languages that have a lexicon."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from madeleine.memory.text.reading import Reading
+
+PREFERENCES = {
+    "en": """
+        I prefer tea.
+        I always walk to work.
+        I hate noise in the morning.
+        My favorite color is green.
+        my favourite song is old
+        I really love jazz
+        I don't eat meat.
+        I'd rather stay at home than fly.
+        I can't stand small talk.
+        I'm vegetarian.
+        User prefers short answers.
+        The user always wants metric units.
+        Communication style: direct, technical, no preamble.
+        Always answer in German.
+        Please never use emojis.
+        From now on, write commit messages in English.
+        Can you please always answer in French?
+        Call me Sam.
+        Ada prefers answers without preamble.
+        I prefer trains, so can you look for one?
+    """,
+    "de": """
+        Ich bevorzuge kurze Antworten.
+        Ich hasse Lärm.
+        ich mag keinen Kaffee
+        Ich trinke lieber Tee als Kaffee.
+        Am liebsten fahre ich mit dem Zug.
+        Mein Lieblingsfilm ist alt.
+        Antworte mir bitte immer auf Deutsch.
+        Ich esse kein Fleisch.
+        Der Nutzer bevorzugt kurze Antworten.
+        Ab jetzt bitte ohne Emojis.
+    """,
+    "fr": """
+        Je préfère le train.
+        Je déteste le bruit.
+        J'adore le jazz.
+        Je n'aime pas les réunions.
+        Ma couleur préférée est le vert.
+        Réponds toujours en français.
+        Désormais, écris en anglais.
+        L'utilisateur préfère les réponses courtes.
+        Je suis végétarien.
+        Style de communication : direct.
+    """,
+    "es": """
+        Prefiero el té.
+        Me gusta el flamenco.
+        Odio el ruido por la mañana.
+        No me gustan las reuniones.
+        Mi color favorito es el verde.
+        Responde siempre en español.
+        A partir de ahora escribe en inglés.
+        El usuario prefiere respuestas cortas.
+        Soy vegetariana.
+        Llámame Ana.
+    """,
+    "it": """
+        Preferisco il treno.
+        Mi piace il jazz.
+        Odio il rumore.
+        Non mi piacciono le riunioni.
+        Il mio colore preferito è il verde.
+        Rispondi sempre in italiano.
+        D'ora in poi scrivi in inglese.
+        L'utente preferisce risposte brevi.
+        Sono vegetariano.
+        Non mangio carne.
+    """,
+    "pt": """
+        Prefiro o comboio.
+        Gosto de jazz.
+        Odeio barulho.
+        Não gosto de reuniões.
+        A minha cor favorita é o verde.
+        Responda sempre em português.
+        A partir de agora escreva em inglês.
+        O usuário prefere respostas curtas.
+        Sou vegetariana.
+        Eu nunca como carne.
+    """,
+    "nl": """
+        Ik prefereer korte antwoorden.
+        Ik hou van jazz.
+        Ik haat lawaai.
+        Ik drink liever thee dan koffie.
+        Mijn favoriete kleur is groen.
+        Antwoord altijd in het Nederlands.
+        Vanaf nu graag zonder emoji.
+        De gebruiker prefereert korte antwoorden.
+        Ik ben vegetariër.
+        Noem me Sam.
+    """,
+    "ru": """
+        Я предпочитаю чай.
+        Я люблю гулять по вечерам.
+        Ненавижу шум.
+        Мне нравится джаз.
+        Мой любимый цвет зелёный.
+        Отвечай всегда по-русски.
+        Я не ем мясо.
+        Пользователь предпочитает короткие ответы.
+        Я вегетарианец.
+        Зовите меня Олег.
+    """,
+    "ja": """
+        お茶が好きです。
+        ラーメンが大好きです。
+        騒音が嫌いです。
+        私はいつも電車で行きます。
+        いつも日本語で答えてください。
+        紅茶のほうがいい。
+        お気に入りの色は緑です。
+        ユーザーは短い回答を好む。
+        今後は敬語で書いてください。
+        サムと呼んでください。
+    """,
+    "zh": """
+        我喜欢喝绿茶。
+        我讨厌噪音。
+        我更喜欢坐火车。
+        我不喜欢开会。
+        我总是走路上班。
+        请总是用中文回答。
+        用户偏好简短的回答。
+        我不吃肉。
+        从现在起请用英文写。
+        沟通风格：直接。
+    """,
+    "ko": """
+        나는 커피를 좋아해.
+        소음을 싫어해요.
+        저는 항상 걸어서 출근해요.
+        저는 기차를 선호합니다.
+        제가 가장 좋아하는 색은 초록색이에요.
+        항상 한국어로 답해 주세요.
+        사용자는 짧은 답변을 선호한다.
+        앞으로는 영어로 써 주세요.
+        저는 채식주의자입니다.
+        샘이라고 불러 주세요.
+    """,
+    "ar": """
+        أفضل الشاي.
+        أحب الموسيقى الهادئة.
+        أكره الضوضاء.
+        لا أحب الاجتماعات.
+        أنا دائما أمشي إلى العمل.
+        أجب دائما بالعربية.
+        من الآن فصاعدا اكتب بالإنجليزية.
+        المستخدم يفضل الإجابات القصيرة.
+        أنا نباتي.
+        نادني سام.
+    """,
+}
+NO_PREFERENCES = {
+    "en": """
+        I'd like to order a pizza.
+        it looks like rain
+        she was always there
+        She prefers tea.
+        My sister loves jazz.
+        The cat likes fish.
+        we ate
+        What do you prefer?
+        Should I always use tabs?
+        I never saw him again.
+        I am like you.
+        I would love to see it.
+        I don't want to hurt them.
+        Never mind.
+        They always use the back door.
+        She will call me back.
+        Assistant: I prefer tabs and always use them.
+    """,
+    "de": """
+        Ich hätte gern einen Kaffee.
+        Sie war immer da.
+        Meine Schwester liebt Jazz.
+        Was magst du?
+        Wir haben gegessen.
+        Soll ich immer Tabs nehmen?
+        Ich liebe dich.
+        Er kam nie zurück.
+        Der Hund mag Fisch.
+        Es regnet seit gestern.
+    """,
+    "fr": """
+        Je voudrais une pizza.
+        Elle était toujours là.
+        Que préfères-tu ?
+        Ma sœur adore le jazz.
+        Nous avons mangé.
+        Il pleut depuis hier.
+        J'aimerais réserver une table.
+        Le chat aime le poisson.
+        Il est allé au marché.
+        Ils sont partis tôt.
+    """,
+    "es": """
+        Quisiera una pizza.
+        Ella siempre estuvo allí.
+        ¿Qué prefieres?
+        Mi hermana adora el jazz.
+        Comimos tarde.
+        Llueve desde ayer.
+        El gato come pescado.
+        Fuimos al mercado.
+        Ellos nunca volvieron.
+        La casa es grande.
+    """,
+    "it": """
+        Vorrei una pizza.
+        Lei era sempre lì.
+        Che cosa preferisci?
+        Mia sorella ama il jazz.
+        Abbiamo mangiato tardi.
+        Piove da ieri.
+        Il gatto mangia il pesce.
+        Siamo andati al mercato.
+        La casa è grande.
+        Loro sono partiti presto.
+    """,
+    "pt": """
+        Queria uma pizza.
+        Ela estava sempre lá.
+        O que você prefere?
+        A minha irmã adora jazz.
+        Nós comemos tarde.
+        Chove desde ontem.
+        O gato come peixe.
+        Fomos ao mercado.
+        A casa é grande.
+        Eles partiram cedo.
+    """,
+    "nl": """
+        Ik wil graag een pizza.
+        Zij was er altijd.
+        Wat heb je liever?
+        Mijn zus houdt van jazz.
+        We hebben gegeten.
+        Het regent sinds gisteren.
+        De kat eet vis.
+        We gingen naar de markt.
+        Het huis is groot.
+        Ik hou van je.
+    """,
+    "ru": """
+        Я хотел бы пиццу.
+        Она всегда была там.
+        Что ты предпочитаешь?
+        Моя сестра любит джаз.
+        Мы поели поздно.
+        Дождь идёт со вчерашнего дня.
+        Кошка ест рыбу.
+        Мы пошли на рынок.
+        Дом большой.
+        Я люблю тебя.
+    """,
+    "ja": """
+        ピザを注文したいです。
+        彼女はいつもそこにいた。
+        何が好きですか？
+        私たちは遅く食べた。
+        昨日から雨だ。
+        猫が魚を食べる。
+        市場に行きました。
+        家は大きい。
+        会議は三時です。
+        彼は早く出かけた。
+    """,
+    "zh": """
+        我想点一个披萨。
+        她一直在那里。
+        你喜欢什么？
+        我们吃得很晚。
+        从昨天开始下雨。
+        猫吃鱼。
+        我们去了市场。
+        房子很大。
+        会议三点开始。
+        我喜欢你。
+    """,
+    "ko": """
+        피자를 주문하고 싶어요.
+        그녀는 항상 거기 있었다.
+        무엇을 좋아하세요?
+        우리는 늦게 먹었다.
+        어제부터 비가 온다.
+        고양이가 생선을 먹는다.
+        시장에 갔어요.
+        집이 크다.
+        회의는 세 시에 시작한다.
+        그는 일찍 떠났다.
+    """,
+    "ar": """
+        أريد أن أطلب بيتزا.
+        كانت دائما هناك.
+        ماذا تفضل؟
+        أكلنا متأخرين.
+        تمطر منذ أمس.
+        القطة تأكل السمك.
+        ذهبنا إلى السوق.
+        البيت كبير.
+        يبدأ الاجتماع في الثالثة.
+        غادر مبكرا.
+    """,
+}
+
+
+def lines(table: dict[str, str]) -> list[tuple[str, str]]:
+    return [(language, line.strip()) for language, text in table.items() for line in text.strip().splitlines()]
+
+
+@pytest.mark.parametrize(("language", "text"), lines(PREFERENCES))
+def test_a_preference_of_the_person_served_is_recognised(language: str, text: str) -> None:
+    """ruling 15"""
+    assert Reading(text).states_preference
+
+
+@pytest.mark.parametrize(("language", "text"), lines(NO_PREFERENCES))
+def test_wishes_events_questions_and_other_people_state_no_preference(language: str, text: str) -> None:
+    """ruling 15"""
+    assert not Reading(text).states_preference
+
+
+@pytest.mark.parametrize(
+    ("text", "languages"),
+    [
+        ("The lake is cold and we swam.", {"en"}),
+        ("Der See ist kalt und wir sind geschwommen.", {"de"}),
+        ("Le lac est froid et nous avons nagé.", {"fr"}),
+        ("El lago está frío y nosotros nadamos.", {"es"}),
+        ("Il lago è freddo e noi abbiamo nuotato.", {"it"}),
+        ("O lago estava frio e nós não nadamos.", {"pt"}),
+        ("Het meer is koud en wij hebben gezwommen.", {"nl"}),
+        ("Озеро холодное, и мы плавали.", {"ru"}),
+        ("湖は冷たい。", {"ja"}),
+        ("湖水很冷。", {"ja", "zh"}),
+        ("호수가 차갑다.", {"ko"}),
+        ("البحيرة باردة.", {"ar"}),
+        ("It is cold and they went. Aber ich bin nicht mit ihnen gegangen, weil es regnete.", {"en", "de"}),
+        ("42!", set()),
+    ],
+)
+def test_the_language_is_told_by_script_and_function_words(text: str, languages: set[str]) -> None:
+    assert {one.language for one in Reading(text).lexicons} == languages
+
+
+@pytest.mark.parametrize(
+    ("text", "values"),
+    [
+        ("three cats and 1,000 euros", {"3", "1000"}),
+        ("drei Katzen und zwölf Hunde sind da", {"3", "12"}),
+        ("trois chats et quinze chiens sont là", {"3", "15"}),
+        ("los tres gatos y once perros", {"3", "11"}),
+        ("i tre gatti e undici cani", {"3", "11"}),
+        ("os três gatos e onze cães", {"3", "11"}),
+        ("de drie katten en twaalf honden", {"3", "12"}),
+        ("три кошки и пять собак", {"3", "5"}),
+        ("猫が三匹と犬が十二匹", {"3", "12"}),
+        ("二〇二六年", {"2026"}),
+        ("ثلاثة كتب", {"3"}),
+        ("3,5 and 3.5", {"3.5"}),
+    ],
+)
+def test_numbers_in_digits_and_in_words_have_one_value(text: str, values: set[str]) -> None:
+    assert values <= Reading(text).number_values
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "twelve eggs", "2 eggs", "٣ كتب", "zwei Eier und das Brot", "les deux amis", "los dos amigos", "i due amici",
+        "os dois amigos", "de twee vrienden", "две книги", "三月に行った", "两个人", "두 명이 왔다", "خمسة كتب",
+    ],
+)  # fmt: skip
+def test_numbers_are_seen_in_digits_and_in_words(text: str) -> None:
+    assert Reading(text).tells_number
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "on 2026-03-14", "see you tomorrow", "on Friday", "am Dienstag", "le 4 mai", "ayer fuimos", "ci vediamo domani",
+        "na sexta-feira", "op 3 maart", "вчера", "昨日は寒かった", "昨天",
+        "어제 왔다", "يوم الأحد", "last summer", "in May",
+    ],
+)  # fmt: skip
+def test_dates_are_seen_in_every_language(text: str) -> None:
+    assert Reading(text).tells_date
+
+
+@pytest.mark.parametrize("text", ["nobody came", "it may rain", "one has to wait", "とても寒い", "wir warten"])
+def test_other_words_are_neither_numbers_nor_dates(text: str) -> None:
+    assert not Reading(text).tells_number
+
+
+@pytest.mark.parametrize(
+    ("text", "denied"),
+    [
+        ("He is not at home.", "He is at home."),
+        ("I can't swim.", "I can swim."),
+        ("Ich habe keine Zeit.", "Ich habe Zeit."),
+        ("Je ne viens pas.", "Je viens."),
+        ("Ella nunca viene.", "Ella siempre viene."),
+        ("Lei non viene mai.", "Lei viene sempre."),
+        ("Ela não vem.", "Ela vem."),
+        ("Zij komt niet.", "Zij komt."),
+        ("Она не придёт.", "Она придёт."),
+        ("肉を食べません。", "肉を食べます。"),
+        ("我不喜欢咖啡。", "我喜欢咖啡。"),
+        ("고기를 먹지 않아요.", "고기를 먹어요."),
+        ("هو ليس هنا.", "هو هنا."),
+    ],
+)
+def test_a_negation_is_told_from_the_same_without(text: str, denied: str) -> None:
+    """ruling 13"""
+    assert Reading(text).denies
+    assert not Reading(denied).denies
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "what is the time", "Is it late?", "wer ist da", "où est-il", "¿dónde está", "dove sei", "onde está você",
+        "waar is de hond", "где он живёт", "どこですか", "你好吗", "어디 있니", "أين أنت", "何時？",
+    ],
+)  # fmt: skip
+def test_questions_are_known_by_their_mark_or_their_first_word(text: str) -> None:
+    assert Reading(text).is_question
+
+
+@pytest.mark.parametrize("text", ["It is late.", "Es regnet.", "Il pleut.", "今日は寒い。", "Он дома."])
+def test_a_statement_is_no_question(text: str) -> None:
+    assert not Reading(text).is_question
+
+
+@pytest.mark.parametrize(
+    ("text", "mine"),
+    [
+        ("I went home", True), ("Ich war zu Hause", True), ("Je suis là", True), ("yo estoy aquí", True),
+        ("io sono qui", True), ("eu estou aqui", True), ("ik ben hier", True), ("я дома", True),
+        ("She went home", False), ("the US army", False), ("Er war zu Hause", False), ("она дома", False),
+    ],
+)  # fmt: skip
+def test_the_first_person_is_told_from_others(text: str, mine: bool) -> None:
+    assert (Reading(text).first_person > 0) is mine
+
+
+@pytest.mark.parametrize(
+    ("text", "names"),
+    [
+        ("Ann told Bob", {"ann", "bob"}),
+        ("We went to Lisbon in June", {"lisbon", "june"}),
+        ("The dog barked", set()),
+        ("Anna's dog and Dr. Who", {"anna", "dr"}),
+        ("mein Hund heißt Rex", {"hund", "rex"}),
+    ],
+)
+def test_possible_names_have_a_capital_and_are_no_function_words(text: str, names: set[str]) -> None:
+    assert {word.stem for word in Reading(text).possible_names} == names
+
+
+@given(st.text())
+def test_reading_is_pure_and_words_stand_where_they_say(text: str) -> None:
+    one, other = Reading(text), Reading(text)
+    assert one == other
+    assert "".join(one.sentences) == text
+    assert all(one.plain[word.start : word.end] == word.text for word in one.words)
+    for name in ("words", "numbers", "number_values", "possible_names", "denies", "states_preference", "tells_time"):
+        assert getattr(one, name) == getattr(other, name) == getattr(one, name)
