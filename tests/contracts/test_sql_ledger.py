@@ -299,13 +299,6 @@ class TestSqlLedger(LedgerContract, ForgettingContract, PatrolContract, SearchCo
                 await transaction.apply(PatrolChanges(states=tuple(read)), run=RUN, step="assign")
             assert len(await ledger.index_source.pending(limit=5000)) == 2000
 
-    async def test_a_checkpoint_moves_the_log_into_the_file(self, path: Path) -> None:
-        async with open_ledger(path) as ledger:
-            before = len(_files(path)["memory.db"])
-            await ledger.memories.commit(ADA, batch(memory("word " * 20_000)))
-            await ledger.database.checkpoint()
-            assert len(_files(path)["memory.db"]) > before
-
 
 def _migrate_to(revision: str, path: Path) -> None:
     """A store as an earlier version made it."""
