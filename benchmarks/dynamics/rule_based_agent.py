@@ -27,7 +27,9 @@ _WORD = re.compile(r"\w+")
 def decide(requests: Sequence[DecisionRequest]) -> list[Decision]:
     """Decide the requests of `DECIDED_KINDS`; the others stay open."""
     return [
-        _diary(request) if request.kind == "diary" else _merge(request) for request in requests if request.kind in DECIDED_KINDS
+        _diary(request) if request.kind == "diary" else _merge(request)
+        for request in requests
+        if request.kind in DECIDED_KINDS
     ]
 
 

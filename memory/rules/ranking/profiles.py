@@ -93,7 +93,7 @@ def linear(
     """float32, (m,), in [0, 1], of candidates of that similarity."""
     w = weights.linear
     relevance = np.minimum(similarity + w.personal_boost, 1)
-    since = [recency(now - one.happened_at, decay_per_hour=weights.decay_per_hour) for one in states]
+    since = [recency(now - state.happened_at, decay_per_hour=weights.decay_per_hour) for state in states]
     combined = w.relevance * relevance + w.recency * np.asarray(since)
     return _share(combined, w.relevance + w.recency)
 
@@ -108,12 +108,12 @@ def associative(
 ) -> NDArray[np.float32]:
     """float32, (m,), in [0, 1]. `shared_emotions`: of each candidate the share of the asked labels that it has."""
     w = weights.associative
-    since = [recency(now - one.last_active, decay_per_hour=weights.decay_per_hour) for one in states]
+    since = [recency(now - state.last_active, decay_per_hour=weights.decay_per_hour) for state in states]
     combined = (
         w.similarity * similarity
-        + w.importance * np.asarray([one.importance for one in states])
+        + w.importance * np.asarray([state.importance for state in states])
         + w.recency * np.asarray(since)
-        + w.reinforcement * np.asarray([reinforcement(one.access_count) for one in states])
+        + w.reinforcement * np.asarray([reinforcement(state.access_count) for state in states])
         + w.emotion * np.asarray(shared_emotions)
     )
     return _share(combined, w.similarity + w.importance + w.recency + w.reinforcement + w.emotion)
