@@ -6,7 +6,7 @@ import re
 import uuid
 import zlib
 from collections import Counter
-from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
@@ -262,8 +262,15 @@ class PatrolState:
 class FakePatrolTransaction:
     """`PatrolTransaction` over dictionaries, for the one being of its scope. Without a journal."""
 
-    def __init__(self, scope: Scope, state: PatrolState, vectors: dict[tuple[str, str], Vector]) -> None:
+    def __init__(
+        self,
+        scope: Scope,
+        state: PatrolState,
+        vectors: dict[tuple[str, str], Vector],
+        mark: Callable[[Sequence[MemoryId]], None] = lambda ids: None,
+    ) -> None:
         self.applied: list[PatrolChanges] = []
+        self._mark = mark
         self._being = scope.being_id
         self._state = state
         self._vectors = vectors
@@ -356,33 +363,46 @@ class FakePatrolTransaction:
     async def apply(self, changes: PatrolChanges, *, run: RunId, step: str) -> None:
         self.applied.append(changes)
         self._vectors |= {(str(changes.model), hash_): vector for hash_, vector in changes.vectors.items()}
-        self._state.clusters |= {cluster.id: cluster for cluster in changes.clusters}
+        state = self._state
+        state.clusters |= {one.id: one for one in changes.clusters if self._may_write(state.clusters.get(one.id))}
         for id_ in changes.removed_clusters:
-            del self._state.clusters[id_]
-        self._state.notes |= {note.id: note for note in changes.notes}
-        memories = self._state.memories
+            if self._may_write(state.clusters.get(id_)):
+                state.clusters.pop(id_, None)
+        state.notes |= {note.id: note for note in changes.notes if self._may_write(state.notes.get(note.id))}
+        memories = state.memories
+        before = {one.id: one for one in self._own()}
         memories |= {memory.id: memory for memory in changes.new}
         for s in changes.states:
-            memories[s.id] = replace(
-                memories[s.id],
-                importance=s.importance,
-                status=s.status,
-                fresh=s.fresh,
-                pinned=s.pinned,
-                cluster_id=s.cluster_id,
-                absorbed_into=s.absorbed_into,
-                session_count=s.session_count,
-                reactivation_count=s.reactivation_count,
-            )
+            if s.id in before:
+                memories[s.id] = replace(
+                    memories[s.id],
+                    importance=s.importance,
+                    status=s.status,
+                    fresh=s.fresh,
+                    pinned=s.pinned,
+                    cluster_id=s.cluster_id,
+                    absorbed_into=s.absorbed_into,
+                    session_count=s.session_count,
+                    reactivation_count=s.reactivation_count,
+                )
         for memory in changes.rewritten:
             memories[memory.id] = replace(memories[memory.id], scene=memory.scene)
         for source, summary in changes.compressed.items():
             memories[source] = replace(memories[source], compressed=summary is not None, compressed_into=summary)
+        self._mark([one.id for one in self._own() if _in_index(one) != _in_index(before.get(one.id))])
         if changes.diary:
-            self._state.diary[changes.diary.date] = changes.diary
-        self._state.thoughts = changes.thoughts or self._state.thoughts
+            state.diary[changes.diary.date] = changes.diary
+        state.thoughts = changes.thoughts or state.thoughts
         for offer in changes.decided:
-            self._state.offers[offer] = replace(self._state.offers[offer], decided_by=run, body={})
+            state.offers[offer] = replace(state.offers[offer], decided_by=run, body={})
+
+    def _may_write(self, known: Cluster | Note | None) -> bool:
+        return known is None or known.being_id == self._being
+
+
+def _in_index(memory: Memory | None) -> tuple[object, ...]:
+    """What of it a patrol changes in the index."""
+    return (memory.status, memory.cluster_id, memory.scene.when, memory.compressed) if memory else ()
 
 
 def _of_a_session(memory: Memory) -> bool:
@@ -398,6 +418,14 @@ class FakePatrolLedger:
         self.costs: list[tuple[RunId, Spent]] = []
         self.cached: dict[tuple[str, str], Vector] = {}
         """(model, content hash) → vector"""
+        self.marks: list[tuple[int, MemoryId]] = []
+        """Pending for the index."""
+        self._last_mark = 0
+
+    def mark(self, ids: Iterable[MemoryId]) -> None:
+        for id_ in ids:
+            self._last_mark += 1
+            self.marks.append((self._last_mark, id_))
 
     def put(self, memory: Memory, vector: Vector | None = None, *, model: str = "words") -> Memory:
         self.state.memories[memory.id] = memory
@@ -443,14 +471,14 @@ class FakePatrolLedger:
         return found
 
     async def unread_notes(self, scope: Scope, *, type: str) -> list[Note]:
-        return [
-            note
-            for note in self.state.notes.values()
-            if (note.being_id, note.type, note.state) == (scope.being_id, type, "unread")
-        ]
+        own = [one for one in self.state.notes.values() if one.being_id == scope.being_id]
+        unread = [one for one in own if one.type == type and one.state == "unread"]
+        return sorted(unread, key=lambda note: note.created_at)
 
     async def add_vectors(self, model: ModelName, vectors: Mapping[ContentHash, Vector]) -> None:
-        self.cached |= {(model, hash_): vector for hash_, vector in vectors.items()}
+        for hash_, vector in vectors.items():
+            self.cached.setdefault((model, hash_), vector)
+        self.mark(one.id for one in self.state.memories.values() if one.content_hash in vectors)
 
     async def vectors(self, model: ModelName, hashes: Sequence[ContentHash]) -> dict[ContentHash, Vector]:
         return {hash_: self.cached[model, hash_] for hash_ in hashes if (model, hash_) in self.cached}
@@ -458,11 +486,11 @@ class FakePatrolLedger:
     @asynccontextmanager
     async def patrol(self, scope: Scope) -> AsyncIterator[FakePatrolTransaction]:
         working = self.state.copy()
-        yield FakePatrolTransaction(scope, working, self.cached)
+        yield FakePatrolTransaction(scope, working, self.cached, self.mark)
         self.state = working
 
     def patrol_reads(self, scope: Scope) -> PatrolReads:
-        return FakePatrolTransaction(scope, self.state, self.cached)
+        return FakePatrolTransaction(scope, self.state, self.cached, self.mark)
 
     async def store_requests(self, scope: Scope, offered: Sequence[StoredDecisionRequest], *, at: datetime) -> None:
         self.state.offers |= {one.id: one for one in offered}
