@@ -64,9 +64,9 @@ async def test_all_runs_of_a_life_are_undone_one_after_the_other(home: Household
 async def test_a_consolidation_is_undone_with_the_timeline_that_it_wrote(home: Household) -> None:
     """spec P6 ❹, P4"""
     soups = await home.store(*(SOUP.format(n) for n in (1, 2, 3)))
-    await home.night(steps=["assign"])
+    await home.run_patrol(steps=["assign"])
     before = home.told()
-    report = await home.night(tidying(), steps=["consolidate"])
+    report = await home.run_patrol(tidying(), steps=["consolidate"])
     survivor = await home.now(soups[0])
     assert len(survivor.scene.when) == 2
     assert (await home.now(soups[1])).absorbed_into == survivor.id
@@ -86,7 +86,7 @@ async def test_what_was_undone_can_be_done_again(home: Household) -> None:
 async def test_a_first_patrol_leaves_nothing_when_it_is_undone(home: Household) -> None:
     await home.store("Ann sang", "Ben slept")
     before = home.told()
-    report = await home.night()
+    report = await home.run_patrol()
     await home.undo(report.run_id)
     assert home.told() == before
     assert before["clusters"] == before["beings"] == []
@@ -107,7 +107,7 @@ async def test_an_undo_of_many_memories_takes_as_many_statements_as_one_of_a_few
     async def statements_for(memories: int) -> int:
         nonlocal taken
         await home.store(*(f"{SOUP.format(n)} {memories}" for n in range(memories)))
-        report = await home.night(steps=["assign", "age"])
+        report = await home.run_patrol(steps=["assign", "age"])
         taken = 0
         assert (await home.undo(report.run_id)).counts["memory"] >= memories
         return taken
@@ -130,7 +130,7 @@ async def refused(home: Household, run: RunId, *words: str) -> None:
 
 async def test_a_run_is_undone_once(home: Household) -> None:
     await home.store("Ann sang")
-    report = await home.night()
+    report = await home.run_patrol()
     await home.undo(report.run_id)
     await refused(home, report.run_id, "undone before")
 
@@ -138,7 +138,7 @@ async def test_a_run_is_undone_once(home: Household) -> None:
 async def test_a_run_that_nobody_knows_or_that_is_anothers_is_not_undone(home: Household) -> None:
     """spec P1"""
     await home.store("Ben sang", scope=BOB)
-    theirs = await home.night(scope=BOB)
+    theirs = await home.run_patrol(scope=BOB)
     await refused(home, RunId("nobody"), "no patrol run 'nobody'")
     await refused(home, theirs.run_id, "no patrol run")
 
@@ -150,9 +150,9 @@ async def test_a_run_under_way_is_not_undone(home: Household) -> None:
 
 async def test_an_older_run_is_undone_if_the_later_one_touched_nothing_of_it(home: Household) -> None:
     soups = await home.store(*(SOUP.format(n) for n in range(1, 4)))
-    await home.night(steps=["assign"])
-    older = await home.night(tidying(), steps=["consolidate", "age"])
-    await home.night(steps=["age"])
+    await home.run_patrol(steps=["assign"])
+    older = await home.run_patrol(tidying(), steps=["consolidate", "age"])
+    await home.run_patrol(steps=["age"])
     undone = await home.undo(older.run_id)
     assert undone.counts["memory"] == 3
     assert {one.status for one in await home.all()} == {"active"}
@@ -161,8 +161,8 @@ async def test_an_older_run_is_undone_if_the_later_one_touched_nothing_of_it(hom
 
 async def test_an_older_run_is_refused_with_the_name_of_the_one_that_touched_the_same(home: Household) -> None:
     await home.store(*(SOUP.format(n) for n in range(1, 4)))
-    older = await home.night(steps=["assign"])
-    later = await home.night(tidying(), steps=["consolidate"])
+    older = await home.run_patrol(steps=["assign"])
+    later = await home.run_patrol(tidying(), steps=["consolidate"])
     await refused(home, older.run_id, later.run_id, "undo that run first")
     await home.undo(later.run_id)
     await home.undo(older.run_id)
@@ -170,19 +170,19 @@ async def test_an_older_run_is_refused_with_the_name_of_the_one_that_touched_the
 
 async def test_a_run_whose_cluster_was_filled_since_is_refused_with_the_name_of_who_filled_it(home: Household) -> None:
     await home.store(*(SOUP.format(n) for n in range(1, 4)))
-    older = await home.night(steps=["assign"])
+    older = await home.run_patrol(steps=["assign"])
     await home.store(SOUP.format(9))
-    later = await home.night(steps=["assign"])
+    later = await home.run_patrol(steps=["assign"])
     await refused(home, older.run_id, later.run_id)
 
 
 async def test_a_root_under_which_a_later_run_has_made_a_cluster_stays(home: Household) -> None:
     """The later run touched no memory of the older one; its cluster was left without a root."""
     await home.store("Ann slept late")
-    older = await home.night(steps=["assign"])
+    older = await home.run_patrol(steps=["assign"])
     [first] = await home.all()
     await home.store(*(SOUP.format(n) for n in range(1, 4)))
-    later = await home.night(steps=["assign"])
+    later = await home.run_patrol(steps=["assign"])
     assert (await home.now(first)).cluster_id is not None
     await refused(home, older.run_id, later.run_id)
 
@@ -191,7 +191,7 @@ async def test_a_root_under_which_a_later_run_has_made_a_cluster_stays(home: Hou
 async def test_a_memory_that_the_run_made_and_that_was_told_since_is_not_taken_away(home: Household, how: str) -> None:
     """ruling 11: it would lose what was said."""
     await home.note({"action": "Ann sold the boat to Carl"})
-    report = await home.night(steps=["assign"])
+    report = await home.run_patrol(steps=["assign"])
     [made] = await home.all()
     if how == "changed":
         await home.correct(made.id, text="Ann sold the boat to Dora")
@@ -205,7 +205,7 @@ async def test_a_summary_that_was_told_again_is_not_taken_away(home: Household) 
     """spec L3"""
     for session in ("one", "two"):
         await home.store(f"Ann sang in {session}", session_id=session)
-    report = await home.night(tidying(), steps=["compress"])
+    report = await home.run_patrol(tidying(), steps=["compress"])
     [summary] = [one for one in await home.all() if one.compression_source]
     await home.correct(summary.id, importance=0.9)
     await refused(home, report.run_id, summary.id)
@@ -214,8 +214,8 @@ async def test_a_summary_that_was_told_again_is_not_taken_away(home: Household) 
 async def test_a_memory_that_a_later_diary_tells_of_is_not_taken_away(home: Household) -> None:
     """ruling 11: the diary names its sources, so that it is forgotten with them; it would have named nothing."""
     await home.note({"action": "Ann sold the boat to Carl"})
-    older = await home.night(steps=["assign"])
-    later = await home.night(tidying(), steps=["diary"])
+    older = await home.run_patrol(steps=["assign"])
+    later = await home.run_patrol(tidying(), steps=["diary"])
     await refused(home, older.run_id, later.run_id)
     await home.undo(later.run_id)
     await home.undo(older.run_id)
@@ -228,7 +228,7 @@ async def test_a_memory_that_a_later_diary_tells_of_is_not_taken_away(home: Hous
 async def test_what_an_agent_decided_is_undone_as_well(home: Household) -> None:
     """ruling 10"""
     soups = await home.store(*(SOUP.format(n) for n in (1, 2, 3)))
-    report = await home.night()
+    report = await home.run_patrol()
     before = home.told()
     [offer] = [one for one in report.pending if one.kind == "consolidate"]
     decision = Decision.model_validate({"offer": offer.id, "merges": [[soups[0].id, soups[1].id]]})
@@ -253,7 +253,7 @@ async def test_the_run_of_a_dead_process_is_rolled_back_at_the_start(tmp_path: P
             before = home.told()
             home.mortal.left = transactions
             try:
-                await home.night(tidying())
+                await home.run_patrol(tidying())
             except StorageError:
                 assert home.told() != before
             else:
@@ -273,7 +273,7 @@ async def test_a_run_whose_caller_has_gone_is_rolled_back(home: Household, trans
     before = home.told()
     home.mortal.left, home.mortal.raises = transactions, asyncio.CancelledError()
     with pytest.raises(asyncio.CancelledError):
-        await home.night(tidying())
+        await home.run_patrol(tidying())
     assert home.told() == before
     assert (await home.patrol.runs(ADA))[0].state == "rolled_back"
 
@@ -282,7 +282,7 @@ async def test_a_run_that_cannot_be_rolled_back_counts_as_finished_as_far_as_it_
     await home.note({"action": "Ann sold the boat to Carl"})
     home.mortal.left = 1
     with pytest.raises(StorageError):
-        await home.night()
+        await home.run_patrol()
     home.mortal.dead = False
     [made] = await home.all()
     await home.stored("Ann sold the boat to Carl")
@@ -296,7 +296,7 @@ async def test_a_step_that_fails_is_left_out_and_the_run_is_undone_like_another(
     await lived(home)
     before = home.told()
     home.mortal.left, home.mortal.raises = 2, RuntimeError("the library broke")
-    report = await home.night(tidying())
+    report = await home.run_patrol(tidying())
     assert [step.name for step in report.steps if step.failed] == ["flag"]
     await home.undo(report.run_id)
     assert home.told() == before
@@ -305,7 +305,7 @@ async def test_a_step_that_fails_is_left_out_and_the_run_is_undone_like_another(
 async def test_nothing_but_what_an_undo_puts_back_is_in_another_being(home: Household) -> None:
     """spec P1"""
     await home.store(*(SOUP.format(n) for n in range(1, 5)), scope=BOB)
-    await home.night(tidying(), scope=BOB)
+    await home.run_patrol(tidying(), scope=BOB)
     theirs = [row for row in home.told()["memories"] if "bob" in row]
     await lived(home)
     report = await everything(home)

@@ -35,13 +35,13 @@ async def test_a_dead_memory_that_came_back_was_recalled_and_is_dead_again_has_t
 ) -> None:
     """ruling 3. Its clock stood at where it was rewound to, after the moment at which it had stopped: −3 cycles."""
     [one] = await home.store("Old Tom whistled", importance=0.0501)
-    await home.night(tidying(), steps=["assign", "age", "flag", "consolidate"])
+    await home.run_patrol(tidying(), steps=["assign", "age", "flag", "consolidate"])
     dead = await home.now(one)
     assert (dead.status, dead.session_count) == ("dead", 1)
     for _ in range(3):
-        await home.night(steps=["age"])
+        await home.run_patrol(steps=["age"])
     await home.recall(one.id, times=20)
-    report = await home.night(steps=["revive"])
+    report = await home.run_patrol(steps=["revive"])
     assert (await home.now(one)).status == "active"
     await home.recall(one.id)
     await home.undo(report.run_id)
@@ -51,10 +51,10 @@ async def test_a_dead_memory_that_came_back_was_recalled_and_is_dead_again_has_t
 
 async def test_a_dying_survivor_that_was_recalled_since_has_its_clock_at_0(home: Household) -> None:
     soups = await home.store(*(SOUP.format(n) for n in (1, 2, 3)), importance=0.0501)
-    await home.night(steps=["assign", "age", "flag"])
+    await home.run_patrol(steps=["assign", "age", "flag"])
     assert {one.status for one in await home.all()} == {"dying"}
-    await home.night(steps=["age"])
-    report = await home.night(tidying(), steps=["consolidate"])
+    await home.run_patrol(steps=["age"])
+    report = await home.run_patrol(tidying(), steps=["consolidate"])
     assert (await home.now(soups[0])).status == "active"
     await home.recall(soups[0].id)
     await home.undo(report.run_id)
@@ -64,9 +64,9 @@ async def test_a_dying_survivor_that_was_recalled_since_has_its_clock_at_0(home:
 async def test_a_tick_that_later_ones_stand_on_is_kept_and_counted_as_kept(home: Household) -> None:
     """It was taken back, and what had been recalled since was a cycle off: by how many, nobody could tell."""
     recalled, other = await home.store("Ann sang", "Ben slept")
-    older = await home.night(steps=["age"])
+    older = await home.run_patrol(steps=["age"])
     await home.recall(recalled.id)
-    later = await home.night(steps=["age"])
+    later = await home.run_patrol(steps=["age"])
     undone = await home.undo(older.run_id)
     assert undone.counts == {"kept": 1}
     assert [(await home.now(one)).session_count for one in (recalled, other)] == [1, 2]
@@ -77,7 +77,7 @@ async def test_a_tick_that_later_ones_stand_on_is_kept_and_counted_as_kept(home:
 
 async def test_a_tick_is_taken_back_when_the_later_ones_were_undone_before(home: Household) -> None:
     await home.store("Ann sang")
-    older, later = await home.night(steps=["age"]), await home.night(steps=["age"])
+    older, later = await home.run_patrol(steps=["age"]), await home.run_patrol(steps=["age"])
     await home.undo(later.run_id)
     assert (await home.undo(older.run_id)).counts == {"clock": 1}
     assert {one.session_count for one in await home.all()} == {0}
@@ -87,18 +87,18 @@ async def test_another_beings_tick_is_nothing_that_one_stands_on(home: Household
     """spec P1"""
     await home.store("Ann sang")
     await home.store("Ben sang", scope=BOB)
-    ours = await home.night(steps=["age"])
-    await home.night(steps=["age"], scope=BOB)
+    ours = await home.run_patrol(steps=["age"])
+    await home.run_patrol(steps=["age"], scope=BOB)
     assert (await home.undo(ours.run_id)).counts == {"clock": 1}
 
 
 async def test_clocks_go_on_for_what_was_recalled_after_a_run_that_is_undone_ten_cycles_later(home: Household) -> None:
     """The undo rewound them once more, as if they had come to mind just now: 0, not 10."""
     recalled, *others = await home.store(*(SOUP.format(n) for n in (1, 2, 3)))
-    run = await home.night(steps=["assign", "age"])
+    run = await home.run_patrol(steps=["assign", "age"])
     await home.recall(recalled.id)
     for _ in range(10):
-        await home.night(steps=["age"])
+        await home.run_patrol(steps=["age"])
     await home.undo(run.run_id)
     assert [(await home.now(one)).session_count for one in (recalled, *others)] == [10, 11, 11]
     assert {one.cluster_id for one in await home.all()} == {None}
@@ -107,14 +107,14 @@ async def test_clocks_go_on_for_what_was_recalled_after_a_run_that_is_undone_ten
 async def test_what_was_dead_when_it_was_recalled_has_aged_since_then_when_it_lives_again(home: Household) -> None:
     """ruling 2: a recall leaves the clock of a dead memory alone; alive, it would have been rewound, and gone on."""
     soups = await home.store(*(SOUP.format(n) for n in (1, 2, 3)))
-    await home.night(steps=["assign", "age"])
-    run = await home.night(tidying(), steps=["consolidate"])
+    await home.run_patrol(steps=["assign", "age"])
+    run = await home.run_patrol(tidying(), steps=["consolidate"])
     [absorbed] = [one for one in await home.all() if one.status == "dead"]
     for _ in range(2):
-        await home.night(steps=["age"])
+        await home.run_patrol(steps=["age"])
     await home.recall(absorbed.id)
     for _ in range(3):
-        await home.night(steps=["age"])
+        await home.run_patrol(steps=["age"])
     await home.undo(run.run_id)
     counts = {one.id: (one.status, one.session_count) for one in await home.all()}
     assert counts.pop(absorbed.id) == ("active", 3)
@@ -146,8 +146,8 @@ async def test_what_was_changed_by_hand_since_stays_changed(home: Household) -> 
 
 async def test_a_survivor_that_was_changed_by_hand_keeps_its_new_words_and_loses_its_timeline(home: Household) -> None:
     soups = await home.store(*(SOUP.format(n) for n in (1, 2, 3)))
-    await home.night(steps=["assign"])
-    report = await home.night(tidying(), steps=["consolidate"])
+    await home.run_patrol(steps=["assign"])
+    report = await home.run_patrol(tidying(), steps=["consolidate"])
     await home.correct(soups[0].id, text="Ann cooked soup")
     await home.undo(report.run_id)
     now = await home.now(soups[0])
@@ -159,14 +159,14 @@ async def test_a_survivor_that_was_changed_by_hand_keeps_its_new_words_and_loses
 async def test_a_value_set_by_hand_that_the_run_had_passed_through_stays(home: Household) -> None:
     """The journal was read backwards field by field, and what was set by hand was taken for the run's."""
     soups = await home.store(*(SOUP.format(n) for n in (1, 2, 3, 4)))
-    await home.night(steps=["assign"])
+    await home.run_patrol(steps=["assign"])
     answers = iter([[1, 2], [1, 3]])
 
     def merge(prompt: Prompt) -> Any:
         first, second = (numbers(prompt, f"pot {n}.")[0] for n in next(answers))
         return {"merges": [{"survivor": first, "absorbed": [second]}], "make_dead": []}
 
-    report = await home.night(Mind(consolidate=merge), steps=["consolidate"])
+    report = await home.run_patrol(Mind(consolidate=merge), steps=["consolidate"])
     assert (await home.now(soups[0])).importance == pytest.approx(0.55)
     await home.correct(soups[0].id, importance=0.5)
     await home.undo(report.run_id)
@@ -184,7 +184,7 @@ async def test_what_was_forgotten_since_does_not_come_back(home: Household) -> N
 
 
 async def test_a_note_that_came_since_is_still_unread(home: Household) -> None:
-    report = await home.night()
+    report = await home.run_patrol()
     note = await home.note({"action": "Ann sang"})
     await home.undo(report.run_id)
     assert await home.ledger.patrols.unread_notes(ADA, type="scene") == [note]
@@ -193,8 +193,8 @@ async def test_a_note_that_came_since_is_still_unread(home: Household) -> None:
 async def test_a_memory_whose_cluster_is_gone_has_none_and_is_given_one_again(home: Household) -> None:
     """All that had stayed in it were forgotten, and its name with them."""
     await home.store(*(SOUP.format(n) for n in range(1, 14)))
-    await home.night(steps=["assign"])
-    report = await home.night(tidying(), steps=["split"])
+    await home.run_patrol(steps=["assign"])
+    report = await home.run_patrol(tidying(), steps=["split"])
     homes = Counter(one.cluster_id for one in await home.all())
     (left, _), (_, moved) = homes.most_common()
     assert moved == 2
@@ -203,5 +203,5 @@ async def test_a_memory_whose_cluster_is_gone_has_none_and_is_given_one_again(ho
     await home.undo(report.run_id)
     clusters = {id_ for (id_,) in rows(home.path, "SELECT id FROM clusters")}
     assert {one.cluster_id for one in await home.all()} <= {None, *clusters}
-    await home.night(steps=["assign"])
+    await home.run_patrol(steps=["assign"])
     assert None not in {one.cluster_id for one in await home.all()}

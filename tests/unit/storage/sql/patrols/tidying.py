@@ -47,9 +47,9 @@ async def lived(home: Household) -> Mapping[str, Memory]:
     await home.store(*(TRIP.format(n) for n in range(1, 4)), session_id="lake")
     await home.store("Dora bought plums at the market", session_id="market")
     await home.store("The accountant sent the invoice for March", session_id="office", importance=0.0501)
-    await home.night(steps=["assign", "age"])
+    await home.run_patrol(steps=["assign", "age"])
     dead, fading = await home.store("Old Tom whistled", "Old Tim hummed a tune", importance=0.0505)
-    await home.night(tidying(), steps=["assign", "age", "flag", "consolidate"])
+    await home.run_patrol(tidying(), steps=["assign", "age", "flag", "consolidate"])
     await home.recall(dead.id, times=20)
     home.clock.advance(timedelta(days=1))
     await home.note({"action": "Ann sold the boat to Carl", "when": ["2026-02-02"], "feeling": "sad"})
@@ -59,7 +59,7 @@ async def lived(home: Household) -> Mapping[str, Memory]:
 
 
 async def everything(home: Household) -> PatrolReport:
-    report = await home.night(tidying())
+    report = await home.run_patrol(tidying())
     assert [step.failed for step in report.steps] == [""] * 9
     return report
 
