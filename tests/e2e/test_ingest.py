@@ -1,4 +1,4 @@
-"""Pouring in, from a real client and from the command to the disk and back."""
+"""Ingesting in, from a real client and from the command to the disk and back."""
 
 from __future__ import annotations
 
@@ -27,17 +27,17 @@ TEA = (
 @pytest.mark.parametrize("era", ERAS)
 async def test_a_text_is_poured_in_recalled_and_known_the_second_time(lodger: Lodger, era: Era) -> None:
     async with lodger.connected(era=era) as client:
-        poured = await ask(client, "ingest", text=f"{TRIP}\n\n{TEA}", session_id="diary", key="k", when="2026-05-02")
+        ingested = await ask(client, "ingest", text=f"{TRIP}\n\n{TEA}", session_id="diary", key="k", when="2026-05-02")
         again = await ask(client, "ingest", text=f"{TRIP}\n\n{TEA}", session_id="diary", key="k", when="2026-05-02")
         recalled = await ask(client, "recall", query="Where did Maria forget the umbrella?", format="memories", limit=1)
         other = await refused(client, "ingest", {"text": TEA, "key": "k"})
-    assert (poured["stored"], poured["reinforced"], poured["dropped"]) == (2, 0, 0)
-    trip, tea = poured["chunks"]
+    assert (ingested["stored"], ingested["reinforced"], ingested["dropped"]) == (2, 0, 0)
+    trip, tea = ingested["chunks"]
     assert (trip["status"], trip["category"], tea["category"]) == ("stored", "episodic", "procedural")
     assert trip["begins"] == TRIP[:60].rstrip()
     assert trip["importance"] == pytest.approx(0.6 * trip["novelty"] + 0.4 * trip["salience"], abs=1e-3)
     assert "resembles" not in trip
-    assert again == poured | {"repeated": True}
+    assert again == ingested | {"repeated": True}
     [memory] = recalled["memories"]
     assert (memory["id"], memory["when"]) == (trip["id"], "2026-05-02")
     assert memory["provenance"]["tool"] == "ingest"
