@@ -21,7 +21,7 @@ from madeleine.memory.rules.searching.tag_forms import holds, tag_of
 from madeleine.memory.scope import Scope
 from madeleine.memory.text.folding import fold
 from tests.contracts.any_ledger import AnyLedger
-from tests.contracts.ledger_contract import ADA, BOB, MOMENT, RUN, apply, asked, batch, ids, memory, note
+from tests.contracts.ledger_values import ADA, BOB, MOMENT, RUN, apply, asked, batch, ids, memory, note
 from tests.doubles_chat import a_message
 
 DAY = timedelta(days=1)

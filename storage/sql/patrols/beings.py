@@ -98,7 +98,7 @@ def _to_lately(row: Row) -> RecentActivity:
 
 
 class BeingRepository(Repository):
-    """`BeingsLedger`."""
+    """`ActivityLedger`."""
 
     async def recent_activity(self) -> list[RecentActivity]:
         return await self._database.rows(_LATELY, _to_lately)

@@ -173,7 +173,7 @@ async def test_what_it_cost_is_recorded_for_the_being_and_a_full_disk_does_not_m
     assert (scope, run, spent.purpose, spent.tokens, at) == (ADA, "recall", "reformulate", 100, NOW)
     costs.full = True
     assert ids(await recalled(home, mind(other("port")), costs=costs)) == [PORT.id]
-    await home.ledger.costs.record_cost(scope, run, spent, at=at)
+    await home.ledger.patrols.record_cost(scope, run, spent, at=at)
 
 
 async def test_the_model_sees_a_bounded_prompt_without_secrets_whose_tags_no_memory_can_close(home: Home) -> None:
