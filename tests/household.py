@@ -203,7 +203,7 @@ class Household:
     async def correct(self, id_: MemoryId, scope: Scope = ADA, **changes: Any) -> None:
         await self.update(scope, id_, MemoryChanges(**changes))
 
-    async def night(
+    async def run_patrol(
         self, language: Any = None, *, scope: Scope = ADA, steps: Sequence[StepName] = STEPS, **fields: Any
     ) -> PatrolReport:
         self.clock.advance(MOMENT)

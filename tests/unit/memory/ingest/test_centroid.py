@@ -96,7 +96,7 @@ async def test_it_is_right_again_after_each_kind_of_change(home: Household) -> N
     assert await mine.of(ADA) == pytest.approx(mean(home, "lamp", "snow", "wolf"))
     died = replace((await states(home.ledger))[snow.id], status="dead")
     await apply(home.ledger, PatrolChanges(states=(died,)))
-    await home.night(steps=["age"])  # what a patrol does is told at its end
+    await home.run_patrol(steps=["age"])  # what a patrol does is told at its end
     assert await mine.of(ADA) == pytest.approx(mean(home, "lamp", "wolf"))
     fresh, _ = centroids(home)
     assert await fresh.of(ADA) == pytest.approx(await mine.of(ADA))

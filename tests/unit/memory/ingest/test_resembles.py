@@ -102,7 +102,7 @@ async def test_another_importance_leaves_the_link(home: Household) -> None:
 async def test_an_undone_note_takes_the_links_to_its_memory_with_it(home: Household) -> None:
     """What a patrol has made is gone; nothing points there."""
     await home.note({"action": PAID_40})
-    report = await home.night(steps=["assign"])
+    report = await home.run_patrol(steps=["assign"])
     [made] = await home.all()
     vectors = await home.ledger.memories.vectors(home.embedder.model, [made.content_hash])
     await home.index.upsert(await index_points([made], vectors, home.embedder))

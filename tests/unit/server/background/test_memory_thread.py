@@ -58,13 +58,13 @@ class Threaded:
         return found
 
 
-async def test_it_turns_until_nothing_more_waits() -> None:
+async def test_it_takes_turns_until_nothing_is_left_to_read() -> None:
     home = Threaded(Turned(more=True), Turned(more=True), Turned())
     await home.watcher.poll()
     assert (home.done, home.lent) == (3, 0)
 
 
-async def test_what_is_observed_wakes_it_before_its_time() -> None:
+async def test_an_observed_message_starts_a_poll_at_once() -> None:
     home = Threaded()
     running = asyncio.create_task(home.watcher.run())
     for _ in range(2):
@@ -74,7 +74,7 @@ async def test_what_is_observed_wakes_it_before_its_time() -> None:
     assert home.done == 2
 
 
-async def test_it_looks_by_itself_every_so_often() -> None:
+async def test_it_polls_regularly() -> None:
     home = Threaded(seconds=0.001)
     running = asyncio.create_task(home.watcher.run())
     for _ in range(3):
@@ -82,7 +82,7 @@ async def test_it_looks_by_itself_every_so_often() -> None:
     await home.watcher.stop(running)
 
 
-async def test_nothing_is_looked_at_before_the_memory_is_open() -> None:
+async def test_it_does_nothing_before_the_memory_is_open() -> None:
     home = Threaded(seconds=0.001)
     home.is_open = False
     await home.watcher.poll()
@@ -92,7 +92,7 @@ async def test_nothing_is_looked_at_before_the_memory_is_open() -> None:
     await home.watcher.stop(running)
 
 
-async def test_a_turn_that_fails_is_logged_and_the_next_look_tries_again(caplog: pytest.LogCaptureFixture) -> None:
+async def test_a_failing_turn_is_logged_and_retried_at_the_next_poll(caplog: pytest.LogCaptureFixture) -> None:
     home = Threaded(OSError("no"), Turned(Counter(stored=2, looked=3)))
     with caplog.at_level(logging.INFO):
         await home.watcher.poll()

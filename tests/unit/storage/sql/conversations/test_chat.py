@@ -145,6 +145,6 @@ async def test_what_an_agent_drew_is_stored_and_linked_once(home: Household) -> 
 async def test_messages_survive_the_patrol_and_its_undoing(home: Household) -> None:
     await appended(home.ledger.conversations, "a", "b")
     await home.store("tea", "coffee", session_id="s")
-    await home.undo((await home.night()).run_id)
+    await home.undo((await home.run_patrol()).run_id)
     assert await whole(home.ledger.conversations) == [(0, "a"), (1, "b")]
     assert await waiting(home.ledger.conversations) == [("s", 0, 2)]

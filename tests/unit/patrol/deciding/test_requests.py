@@ -28,7 +28,7 @@ from madeleine.patrol.deciding.requests import (
     split_request,
 )
 from tests.doubles import NOW, a_memory, unit
-from tests.unit.patrol.deciding.offers import DINNERS, HOME, ROOT, request_of
+from tests.unit.patrol.deciding.request_fixtures import DINNERS, HOME, ROOT, request_of
 
 
 def numbered(count: int, *, text: str = "ramen", fresh: bool = True, status: Status = "active") -> list[Memory]:
@@ -73,7 +73,7 @@ def test_a_memory_without_a_date_is_shown_on_the_day_it_happened() -> None:
     assert offered_memory(a_memory("ramen"), "split").when == NOW.date().isoformat()
 
 
-def test_a_single_memory_that_is_not_dying_needs_no_mind() -> None:
+def test_a_single_memory_that_is_not_dying_has_no_choice() -> None:
     """Nothing can be merged with it, and only dying ones may be made dead (spec P6 ❹)."""
     one, two = numbered(2)
     assert not request_of("consolidate", [one]).has_choice
@@ -232,7 +232,7 @@ def test_what_is_not_of_the_session_s_episodes_or_has_a_summary_is_not_summarise
     assert ids(offer) == [kept.id]
 
 
-def test_equal_input_gives_equal_offers_but_for_their_ids() -> None:
+def test_equal_input_gives_equal_requests_except_for_their_ids() -> None:
     def anonymous(kind: DecisionKind) -> list[DecisionRequest]:
         found: dict[DecisionKind, list[DecisionRequest | None]] = {
             "consolidate": [*consolidation_requests(DINNERS, numbered(70), {})],

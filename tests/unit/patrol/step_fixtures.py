@@ -1,4 +1,4 @@
-"""A work over dictionaries, for the tests of the steps."""
+"""Units of work over dictionaries, for the tests of the steps."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ PROTOTYPES: Mapping[Root, NDArray[np.float32]] = {
 }  # fmt: skip
 
 
-class World:
+class StepStore:
     """A ledger with both roots, and a way to run a step over it and see what it wrote."""
 
     def __init__(self) -> None:
@@ -60,7 +60,7 @@ class World:
     def transaction(self) -> FakePatrolTransaction:
         return FakePatrolTransaction(ADA, self.ledger.state, self.ledger.cached)
 
-    async def work(
+    async def begin(
         self,
         memories: tuple[Memory, ...] = (),
         notes: tuple[Note, ...] = (),
