@@ -1,4 +1,4 @@
-"""Rules of the repository that no other tool checks. import-linter checks the directions of imports (`make imports`)."""
+"""Rules of the repository that no other tool checks. import-linter checks the imports (`make imports`)."""
 
 from __future__ import annotations
 
