@@ -99,12 +99,12 @@ class EditProfile:
             return replace(entry, memory_id=before.memory_id)
         by_memory = {entry.memory_id: entry for entry in entries if entry.memory_id is not None}
 
-        def permit(id_: MemoryId) -> None:
+        def approve(id_: MemoryId) -> None:
             if id_ in by_memory and not by_memory[id_].learnt:
                 raise kept_already(by_memory[id_].name)
 
         scene = NewScene(scene=Scene(action=text), category="procedural", pinned=True, tool="profile")
-        [stored] = await self.store(scope, [scene], permit=permit)
+        [stored] = await self.store.store_redacted(scope, [scene], approve=approve)
         existing = by_memory.get(stored.memory.id)
         return replace(entry, memory_id=stored.memory.id, enabled=existing.enabled if existing else True)
 
