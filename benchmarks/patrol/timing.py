@@ -20,7 +20,7 @@ from madeleine.server.wiring.open_memory import OpenMemory
 
 @dataclass
 class TimedPatrol:
-    """Milliseconds by part, in order: the steps, `offers` (offers and report), `index`."""
+    """Milliseconds by part, in order: the steps, `offers` (decision requests and report), `index`."""
 
     parts: dict[str, float] = field(default_factory=dict)
     rows: dict[str, int] = field(default_factory=dict)
