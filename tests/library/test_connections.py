@@ -81,7 +81,7 @@ async def test_a_server_that_went_away_is_an_error_of_its_own(data_dir: Path) ->
                 await recall_for_ever(memory)
 
 
-async def test_a_host_that_dies_fails_the_call_and_the_next_connection_starts_another(data_dir: Path) -> None:
+async def test_a_killed_host_fails_the_call_and_the_next_connection_starts_one(data_dir: Path) -> None:
     async with madeleine.connect(being="ada", data_dir=data_dir) as memory:
         stored = await memory.store("The lamp is broken")
         kill(host_pid(data_dir))
