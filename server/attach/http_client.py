@@ -75,7 +75,7 @@ class HttpClient:
 async def _check_status(response: httpx2.Response) -> None:
     if response.status_code in (401, 403):
         raise AuthenticationFailed(
-            f"{response.url} does not accept the token, or needs one: `madeleine token add` makes one on the server."
+            f"{response.url} does not accept the token, or needs one: `madeleine token create` makes one on the server."
         )
     if response.is_error or response.is_redirect:
         await response.aread()

@@ -45,7 +45,7 @@ async def test_a_token_that_may_only_read_may_not_store(data_dir: Path) -> None:
     async with serving(data_dir) as served:
         token = await served.token("ada", read_only=True)
         async with madeleine.connect(url=f"{served.url}/mcp", token=token) as memory:
-            with pytest.raises(madeleine.NotPermitted, match="may only read") as refused:
+            with pytest.raises(madeleine.NotPermitted, match="read-only") as refused:
                 await memory.store("The lamp is broken")
             assert refused.value.tool == "store"
 
