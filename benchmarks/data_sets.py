@@ -47,7 +47,7 @@ def names(folder: Path) -> list[str]:
 
 
 USER_TURNS = ":user"
-"""Behind a set's name: of each session only the user's turns, and the questions that these can answer."""
+"""Suffix of a set's name: only the user's turns, and the queries that they can answer."""
 _TURN = re.compile(r"#(\d+)$")
 
 
@@ -67,11 +67,15 @@ def read(folder: Path, name: str) -> list[Unit]:
 
 
 def user_turns(unit: Unit) -> Unit:
-    """Of documents that are numbered as turns of a session, where user and assistant take turns and the user begins."""
-    kept = tuple(one for one in unit.documents if (turn := _TURN.search(one.id)) and int(turn.group(1)) % 2 == 0)
-    ids = {one.id for one in kept}
-    left = [LabelledQuery(one.id, one.text, tuple(id_ for id_ in one.gold if id_ in ids)) for one in unit.queries]
-    return Unit(unit.name, kept, tuple(one for one in left if one.gold))
+    """The user's turns of a unit whose documents are numbered turns; the user has the even ones."""
+    kept = tuple(
+        document for document in unit.documents if (turn := _TURN.search(document.id)) and int(turn.group(1)) % 2 == 0
+    )
+    ids = {document.id for document in kept}
+    answerable = [
+        LabelledQuery(query.id, query.text, tuple(id_ for id_ in query.gold if id_ in ids)) for query in unit.queries
+    ]
+    return Unit(unit.name, kept, tuple(query for query in answerable if query.gold))
 
 
 def _rows(path: Path) -> list[Mapping[str, str]]:
@@ -80,14 +84,14 @@ def _rows(path: Path) -> list[Mapping[str, str]]:
 
 
 def scene(document: Document) -> NewScene:
-    """A turn as an agent would store it: the text whole, its speaker an actor, its time as ISO."""
-    spoken = _SPEAKER.match(document.text)
-    moment = iso_time(document.time)
+    """The scene that an agent would store for a turn: the whole text, the speaker as actor, the time in ISO."""
+    speaker = _SPEAKER.match(document.text)
+    time = iso_time(document.time)
     return NewScene(
         scene=Scene(
             action=document.text,
-            actors=(spoken.group(1),) if spoken else (),
-            when=(moment,) if moment else (),
+            actors=(speaker.group(1),) if speaker else (),
+            when=(time,) if time else (),
         ),
         session_id=document.session,
         key=document.id,
@@ -96,9 +100,9 @@ def scene(document: Document) -> NewScene:
 
 
 def iso_time(text: str) -> str:
-    for form in _TIMES:
+    for pattern in _TIMES:
         try:
-            return datetime.strptime(text.strip(), form).isoformat(timespec="minutes")
+            return datetime.strptime(text.strip(), pattern).isoformat(timespec="minutes")
         except ValueError:
             continue
     return ""

@@ -1,17 +1,17 @@
-"""Does the emotion bonus help where feelings are asked for, and cost nothing elsewhere (spec T7)?
+"""Does the emotion bonus help emotional queries without harming neutral ones (spec T7)?
 
     python -m benchmarks.emotions [--record]
 
-One being lives through 120 subjects, six times each: the same people and the same doing, something else happening each
-time, felt with one to three labels of the taxonomy. Then it is asked
+One being remembers 120 subjects, six times each: the same person and activity, another event each time, with one to
+three emotion labels. It is asked
 
-- *emotional* ones, about a subject while one feeling is there: half of them ask how it was, half only speak of it.
-  Evidence are the times that were felt so; the wording does not tell which they were.
-- *neutral* ones, about something that happened with somebody, in other words than it was told in: half of them ask
-  where it was, half only speak of it. Evidence are the times when it happened, whatever was felt. They are asked
-  without a feeling, and, to see the worst of it, while one is there that none of the evidence has.
+- *emotional* queries, a subject with one emotion: half of them ask how it was, half only mention the subject. Their
+  evidence is the memories with that emotion, which the wording does not reveal.
+- *neutral* queries, an event with a person, in other words: half of them ask where it was, half only mention it. Their
+  evidence is the memories of the event, whatever the emotion. They are asked without an emotion and, as the worst case,
+  with one that none of the evidence has.
 
-All go through the pipeline of recall, with the feeling and without, in the profiles that know the bonus.
+All queries go through the pipeline of recall, with and without the emotion, in the profiles with the bonus.
 """
 
 from __future__ import annotations
@@ -38,18 +38,18 @@ from madeleine.server.settings.settings import Settings
 from madeleine.server.wiring.open_memory import OpenMemory, open_memory
 
 RESULTS = Path(__file__).parent / "results"
-BEING = Scope(BeingId("felt"), "benchmark")
+BEING = Scope(BeingId("emotions"), "benchmark")
 SEED = 7
 
 PEOPLE = ("Ann", "Bo", "Carla", "Deniz", "Emil", "Farah", "Goran", "Hana", "Ivo", "Jun", "Kaya", "Luis")
-DOINGS = (
+ACTIVITIES = (
     "the choir rehearsal", "the ride to the lake", "the driving lesson", "the call with the landlord",
     "the evening at the climbing hall", "the pottery class", "the visit to the clinic", "the chess tournament",
     "the night shift", "the flight home", "the job interview", "the dinner with the neighbours",
     "the garden work", "the swimming course", "the parents' evening", "the band practice", "the trial lesson",
     "the walk with the dog", "the house viewing", "the presentation",
 )  # fmt: skip
-FELT: dict[Emotion, tuple[str, ...]] = {
+PHRASES_BY_EMOTION: dict[Emotion, tuple[str, ...]] = {
     "joy": ("everything went as we had hoped", "we laughed the whole way back"),
     "fear": ("my hands would not stop shaking", "I kept looking for the way out"),
     "anger": ("I slammed the door afterwards", "I would not let that pass"),
@@ -81,114 +81,116 @@ EVENTS = {
     "an old teacher walked by": "somebody from school turned up",
     "the music was too loud": "one could hardly hear a word",
 }
-"""What happened, and how it is asked for: in other words."""
-EMOTIONAL = ("How was {what} with {who}?", "{what} with {who}, once more")
-NEUTRAL = ("Where was it with {who} that {event}?", "I am with {who}, and {event}")
+"""Each event, and its paraphrase in queries."""
+EMOTIONAL = ("How was {activity} with {person}?", "{activity} with {person}, once more")
+NEUTRAL = ("Where was it with {person} that {event}?", "I am with {person}, and {event}")
 SUBJECTS = 120
-TIMES = 6
-MOST_QUESTIONS = 300
+MEMORIES_PER_SUBJECT = 6
+MOST_QUERIES = 300
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class LabelledQuery:
     query: RecallQuery
     gold: frozenset[int]
     """Positions of the scenes that are the evidence."""
 
 
 @dataclass(frozen=True, slots=True)
-class Lived:
-    who: str
-    what: str
+class Experience:
+    person: str
+    activity: str
     event: str
-    felt: tuple[Emotion, ...]
+    emotions: tuple[Emotion, ...]
     day: str
 
-    def scene(self, chance: random.Random) -> NewScene:
-        how = chance.choice(FELT[self.felt[0]])
-        action = f"At {self.what} with {self.who} {self.event}; {how}."
+    def scene(self, rng: random.Random) -> NewScene:
+        phrase = rng.choice(PHRASES_BY_EMOTION[self.emotions[0]])
+        action = f"At {self.activity} with {self.person} {self.event}; {phrase}."
         return NewScene(
-            scene=Scene(action=action, actors=("Mara", self.who), when=(self.day,)),
-            emotions=self.felt,
+            scene=Scene(action=action, actors=("Mara", self.person), when=(self.day,)),
+            emotions=self.emotions,
             tool="benchmark",
         )
 
 
-def lives(chance: random.Random) -> list[Lived]:
-    feelings = list(FELT)
-    subjects = chance.sample([(who, what) for who in PEOPLE for what in DOINGS], SUBJECTS)
+def experiences(rng: random.Random) -> list[Experience]:
+    labels = list(PHRASES_BY_EMOTION)
+    subjects = rng.sample([(person, activity) for person in PEOPLE for activity in ACTIVITIES], SUBJECTS)
     return [
-        Lived(who, what, event, tuple(chance.sample(feelings, chance.choice((1, 1, 2, 3)))), _day(chance))
-        for who, what in subjects
-        for event in chance.sample(list(EVENTS), TIMES)
+        Experience(person, activity, event, tuple(rng.sample(labels, rng.choice((1, 1, 2, 3)))), _day(rng))
+        for person, activity in subjects
+        for event in rng.sample(list(EVENTS), MEMORIES_PER_SUBJECT)
     ]
 
 
-def _day(chance: random.Random) -> str:
-    return f"2025-{chance.randint(1, 12):02}-{chance.randint(1, 28):02}"
+def _day(rng: random.Random) -> str:
+    return f"2025-{rng.randint(1, 12):02}-{rng.randint(1, 28):02}"
 
 
-def emotional(lived: Sequence[Lived], chance: random.Random) -> list[Asked]:
-    asked = {
-        (one.who, one.what, felt): RecallQuery(
-            text=chance.choice(EMOTIONAL).format(who=one.who, what=one.what), emotions=(felt,)
+def emotional(memories: Sequence[Experience], rng: random.Random) -> list[LabelledQuery]:
+    queries = {
+        (memory.person, memory.activity, emotion): RecallQuery(
+            text=rng.choice(EMOTIONAL).format(person=memory.person, activity=memory.activity), emotions=(emotion,)
         )
-        for one in lived
-        for felt in one.felt
+        for memory in memories
+        for emotion in memory.emotions
     }
-    found = [
-        Asked(
-            query,
-            frozenset(at for at, one in enumerate(lived) if (one.who, one.what) == (who, what) and felt in one.felt),
+    labelled = []
+    for (person, activity, emotion), query in queries.items():
+        gold = frozenset(
+            at
+            for at, memory in enumerate(memories)
+            if (memory.person, memory.activity) == (person, activity) and emotion in memory.emotions
         )
-        for (who, what, felt), query in asked.items()
-    ]
-    return chance.sample(found, min(MOST_QUESTIONS, len(found)))
+        labelled.append(LabelledQuery(query, gold))
+    return rng.sample(labelled, min(MOST_QUERIES, len(labelled)))
 
 
-def neutral(lived: Sequence[Lived], chance: random.Random) -> list[Asked]:
-    found = []
-    for who, event in dict.fromkeys((one.who, one.event) for one in lived):
-        gold = frozenset(at for at, one in enumerate(lived) if (one.who, one.event) == (who, event))
-        about = {felt for at in gold for felt in lived[at].felt}
-        mood = chance.choice([felt for felt in FELT if felt not in about])
-        found.append(
-            Asked(RecallQuery(text=chance.choice(NEUTRAL).format(who=who, event=EVENTS[event]), emotions=(mood,)), gold)
-        )
-    return chance.sample(found, min(MOST_QUESTIONS, len(found)))
+def neutral(memories: Sequence[Experience], rng: random.Random) -> list[LabelledQuery]:
+    labelled = []
+    for person, event in dict.fromkeys((memory.person, memory.event) for memory in memories):
+        gold = frozenset(at for at, memory in enumerate(memories) if (memory.person, memory.event) == (person, event))
+        present = {emotion for at in gold for emotion in memories[at].emotions}
+        absent = rng.choice([emotion for emotion in PHRASES_BY_EMOTION if emotion not in present])
+        text = rng.choice(NEUTRAL).format(person=person, event=EVENTS[event])
+        labelled.append(LabelledQuery(RecallQuery(text=text, emotions=(absent,)), gold))
+    return rng.sample(labelled, min(MOST_QUERIES, len(labelled)))
 
 
-async def measure(memory: OpenMemory, asked: Sequence[Asked], ids: Sequence[str], *, with_feeling: bool) -> list[float]:
-    """nDCG@10 of each."""
-    found = []
-    for one in asked:
-        query = one.query if with_feeling else RecallQuery(text=one.query.text)
-        gold = {ids[at] for at in one.gold}
+async def measure(
+    memory: OpenMemory, labelled: Sequence[LabelledQuery], ids: Sequence[str], *, with_emotion: bool
+) -> list[float]:
+    """nDCG@10 of each query."""
+    values = []
+    for case in labelled:
+        query = case.query if with_emotion else RecallQuery(text=case.query.text)
+        gold = {ids[at] for at in case.gold}
         ranked = await memory.use.recall.rank(BEING, query)
         ranks = [rank for rank, id_ in enumerate(ranked.ids, 1) if id_ in gold]
-        found.append(metrics.ndcg(ranks, len(gold), at=10))
-    return found
+        values.append(metrics.ndcg(ranks, len(gold), at=10))
+    return values
 
 
 async def run(profile: str) -> dict[str, Any]:
-    chance = random.Random(SEED)
-    lived = lives(chance)
-    questions = {"emotional": emotional(lived, chance), "neutral": neutral(lived, chance)}
+    rng = random.Random(SEED)
+    memories = experiences(rng)
+    queries = {"emotional": emotional(memories, rng), "neutral": neutral(memories, rng)}
     with tempfile.TemporaryDirectory(prefix="madeleine-") as directory:
         settings = Settings.model_validate({"data_dir": Path(directory), "ranking": profile})
         async with open_memory(settings) as memory:
-            stored = [await memory.use.store(BEING, [one.scene(chance)]) for one in lived]
-            ids = [one.memory.id for [one] in stored]
+            stored = [await memory.use.store(BEING, [experience.scene(rng)]) for experience in memories]
+            ids = [answer.memory.id for [answer] in stored]
             await memory.keeper.catch_up()
-            figures: dict[str, Any] = {"scenes": len(lived), "kept apart": len(set(ids))}
-            for name, asked in questions.items():
-                without = await measure(memory, asked, ids, with_feeling=False)
-                felt = await measure(memory, asked, ids, with_feeling=True)
-                gained = [one - other for one, other in zip(felt, without, strict=True)]
+            figures: dict[str, Any] = {"scenes": len(memories), "kept apart": len(set(ids))}
+            for name, labelled in queries.items():
+                without = await measure(memory, labelled, ids, with_emotion=False)
+                with_emotion = await measure(memory, labelled, ids, with_emotion=True)
+                gained = [after - before for after, before in zip(with_emotion, without, strict=True)]
                 figures[name] = {
-                    "questions": len(asked),
+                    "questions": len(labelled),
                     "without": round(metrics.mean_percent(without), 2),
-                    "with": round(metrics.mean_percent(felt), 2),
+                    "with": round(metrics.mean_percent(with_emotion), 2),
                     "gained": round(metrics.mean_percent(gained), 2),
                     "± s.e.": round(metrics.standard_error_percent(gained), 2),
                 }
@@ -199,16 +201,16 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--record", action="store_true", help=f"write the figures to {RESULTS.name}/")
     arguments = parser.parse_args()
-    found = {profile: asyncio.run(run(profile)) for profile in ("blended", "associative")}
+    figures_by_profile = {profile: asyncio.run(run(profile)) for profile in ("blended", "associative")}
     table = Table("profile", "questions", "without", "with", "gained", title="The emotion bonus, nDCG@10")
-    for profile, figures in found.items():
+    for profile, figures in figures_by_profile.items():
         for name in ("emotional", "neutral"):
-            one = figures[name]
-            gained = f"{one['gained']:+.1f} ± {one['± s.e.']:.1f}"
-            table.add_row(profile, f"{name} ({one['questions']})", f"{one['without']}", f"{one['with']}", gained)
+            row = figures[name]
+            gained = f"{row['gained']:+.1f} ± {row['± s.e.']:.1f}"
+            table.add_row(profile, f"{name} ({row['questions']})", f"{row['without']}", f"{row['with']}", gained)
     Console().print(table)
     if arguments.record:
-        (RESULTS / "emotions.json").write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
+        (RESULTS / "emotions.json").write_text(json.dumps(figures_by_profile, indent=1) + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":

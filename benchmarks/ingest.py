@@ -41,11 +41,11 @@ from madeleine.server.cli.ingest_reading import Document
 
 ROOT = Path(__file__).parent.parent
 RESULTS = Path(__file__).parent / "results"
-LOOK_SECONDS = 0.5
+SAMPLE_SECONDS = 0.5
 KILLS = ((0.3, "the command"), (0.6, "the host"))
 FIELDS = ("VmRSS", "RssAnon")
-SETTLED = 0.1
-"""Of the parts of its run, after which a process has all that it needs."""
+WARM_UP_SHARE = 0.1
+"""Share of the parts of a run after which a process has loaded everything."""
 
 
 def write(path: Path, size: int) -> None:
@@ -58,14 +58,14 @@ def write(path: Path, size: int) -> None:
 
 
 async def chunks_of(path: Path, embedder: DenseEmbedder) -> list[list[str]]:
-    """For each part its chunks, as they are embedded."""
+    """The chunks of each part, as they are embedded."""
     with path.open("rb") as file:
         texts = [part.text for part in Document(file, str(path), about="", most_chars=PART_CHARS).parts()]
-    return [[one.strip() for one in await chunked(cleaned(text), embedder.count_tokens)] for text in texts]
+    return [[chunk.strip() for chunk in await chunked(cleaned(text), embedder.count_tokens)] for text in texts]
 
 
 async def bare(embedder: DenseEmbedder, parts: Sequence[Sequence[str]]) -> tuple[float, float]:
-    """Seconds, and those of the CPU."""
+    """Embed all chunks. Returns elapsed seconds and processor seconds."""
     began, used = time.perf_counter(), time.process_time()
     for part in parts:
         await embedder.embed(part)
@@ -73,19 +73,18 @@ async def bare(embedder: DenseEmbedder, parts: Sequence[Sequence[str]]) -> tuple
 
 
 @dataclass
-class Watch:
-    """Resident memory of a process, MB, when a tenth of its run was done, from then on, and at the end: its own, and
-    pages of files that it has mapped, which the system takes back when it needs them."""
+class ProcessSamples:
+    """Resident memory of a process, MB: its own, and mapped pages of files, which the system reclaims when needed."""
 
     name: str
     samples: list[tuple[int, float, float]] = field(default_factory=list)
-    """(parts done, MB in all, MB of its own)"""
-    goes_on: bool = False
-    """In the next run, too."""
+    """(parts done, MB in total, MB of its own)"""
+    survives: bool = False
+    """Whether the process continues in the next run."""
     cpu_seconds: float = 0.0
-    """Used since it was started."""
+    """Processor time since its start."""
 
-    def look(self, pid: int, done: int) -> None:
+    def sample(self, pid: int, done: int) -> None:
         try:
             status = Path(f"/proc/{pid}/status").read_text(encoding="ascii")
         except OSError:
@@ -93,32 +92,32 @@ class Watch:
         kilobytes = {line.split(":")[0]: line.split()[1] for line in status.splitlines() if line.startswith(FIELDS)}
         if len(kilobytes) < len(FIELDS):
             return
-        in_all, own = (int(kilobytes[name]) / 1024 for name in FIELDS)
-        self.samples.append((done, in_all, own))
+        total, own = (int(kilobytes[name]) / 1024 for name in FIELDS)
+        self.samples.append((done, total, own))
         fields = Path(f"/proc/{pid}/stat").read_text(encoding="ascii").rsplit(")", 1)[1].split()
         self.cpu_seconds = (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
     def figures(self) -> dict[str, Any]:
         first, last = self.samples[0][0], self.samples[-1][0]
-        settled = next(one for one in self.samples if one[0] >= first + SETTLED * (last - first))
+        warm = next(sample for sample in self.samples if sample[0] >= first + WARM_UP_SHARE * (last - first))
         return {
             "process": self.name,
             "parts": last - first,
-            "own when settled": round(settled[2], 1),
+            "own after warm-up": round(warm[2], 1),
             "own at the end": round(self.samples[-1][2], 1),
-            "own at most": round(max(own for done, _, own in self.samples if done >= settled[0]), 1),
-            "mapped when settled": round(settled[1] - settled[2], 1),
+            "own maximum": round(max(own for done, _, own in self.samples if done >= warm[0]), 1),
+            "mapped after warm-up": round(warm[1] - warm[2], 1),
             "mapped at the end": round(self.samples[-1][1] - self.samples[-1][2], 1),
             "CPU s": round(self.cpu_seconds, 1),
         }
 
 
-class Run:
+class ImportRun:
     def __init__(self, folder: Path, file: Path, total: int) -> None:
         self.data = folder / "data"
         self.file = file
         self.total = total
-        self.watches: list[Watch] = []
+        self.processes: list[ProcessSamples] = []
         self.seconds = 0.0
         self.environment = {
             **os.environ, "MADELEINE_DATA_DIR": str(self.data), "MADELEINE_PATROL_AUTO": "false",
@@ -131,61 +130,62 @@ class Run:
         with closing(sqlite3.connect(self.data / "memory.db", timeout=10)) as connection:
             try:
                 return int(connection.execute("SELECT count(*) FROM ingested").fetchone()[0])
-            except sqlite3.OperationalError:  # the tables are being made
+            except sqlite3.OperationalError:  # before the tables exist
                 return 0
 
-    def host(self) -> int:
-        """0 while there is none."""
+    def host_pid(self) -> int:
+        """The process id of the host, 0 if there is none."""
         try:
             return int(query_host(self.data, HostRequest(want="status"))["pid"])
         except NoHost:
             return 0
 
-    def pour(self, until: float, kill: str) -> Mapping[str, Any] | None:
-        """Until that share is done, when something is killed; to the end if it is above 1. What the command says."""
+    def run_import(self, until: float, kill: str) -> Mapping[str, Any] | None:
+        """Import up to the share `until`, then kill a process; above 1, to the end. Returns the command's output."""
         began = time.perf_counter()
         command = subprocess.Popen(
             [sys.executable, "-m", "madeleine", "ingest", str(self.file), "--json"],
             cwd=ROOT, env=self.environment, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
         )  # fmt: skip
-        watched = Watch("the command"), Watch("the host")
+        processes = ProcessSamples("the command"), ProcessSamples("the host")
         host = 0
         while command.poll() is None:
-            time.sleep(LOOK_SECONDS)
+            time.sleep(SAMPLE_SECONDS)
             done = self.done()
             if not host and done:
-                host = self.host()
+                host = self.host_pid()
             if host:
-                watched[0].look(command.pid, done)
-                watched[1].look(host, done)
+                processes[0].sample(command.pid, done)
+                processes[1].sample(host, done)
             if done >= until * self.total:
                 os.kill(command.pid if kill == "the command" else host, signal.SIGKILL)
                 break
-        said, _ = command.communicate()
+        output, _ = command.communicate()
         self.seconds += time.perf_counter() - began
-        watched[1].goes_on = command.returncode != 0 and kill == "the command"
-        self.watches += [one for one in watched if len(one.samples) > 1]
-        return json.loads(said)[0] if command.returncode == 0 else None
+        processes[1].survives = command.returncode != 0 and kill == "the command"
+        self.processes += [process for process in processes if len(process.samples) > 1]
+        return json.loads(output)[0] if command.returncode == 0 else None
 
     def stop(self) -> None:
         subprocess.run([sys.executable, "-m", "madeleine", "stop"], cwd=ROOT, env=self.environment, check=True)
 
 
-def twice(database: Path) -> dict[str, int]:
+def stored_counts(database: Path) -> dict[str, int]:
+    """What the ledger holds, beside what the command reported."""
     with closing(sqlite3.connect(database)) as connection:
-        texts = Counter(key for (key,) in connection.execute("SELECT key FROM memories"))
+        keys = Counter(key for (key,) in connection.execute("SELECT key FROM memories"))
         [(reinforced,)] = connection.execute("SELECT count(*) FROM reinforcements")
         [(parts,)] = connection.execute("SELECT count(*) FROM ingested")
-        outcomes = [json.loads(one) for (one,) in connection.execute("SELECT outcome FROM ingested")]
-    told = Counter(chunk["status"] for one in outcomes for chunk in one["chunks"])
+        outcomes = [json.loads(outcome) for (outcome,) in connection.execute("SELECT outcome FROM ingested")]
+    reported = Counter(chunk["status"] for outcome in outcomes for chunk in outcome["chunks"])
     return {
         "parts done": parts,
-        "memories": len(texts),
-        "keys there twice": sum(count - 1 for count in texts.values()),
-        "said to be stored": told["stored"],
+        "memories": len(keys),
+        "duplicate keys": sum(count - 1 for count in keys.values()),
+        "reported stored": reported["stored"],
         "reinforced": reinforced,
-        "said to be reinforced": told["reinforced"],
-        "dropped": told["dropped"],
+        "reported reinforced": reported["reinforced"],
+        "dropped": reported["dropped"],
     }
 
 
@@ -200,33 +200,33 @@ async def measure(megabytes: float, *, kills: bool) -> dict[str, Any]:
         chunks = sum(map(len, parts))
         print(f"{file.stat().st_size / 1e6:.1f} MB, {len(parts)} parts, {chunks:,} chunks", flush=True)
         before = await bare(embedder, parts[::2])
-        run = Run(folder, file, len(parts))
+        run = ImportRun(folder, file, len(parts))
         for share, kill in KILLS if kills else ():
-            assert run.pour(share, kill) is None
+            assert run.run_import(share, kill) is None
             print(f"{kill} was killed with {run.done()} of {len(parts)} parts done", flush=True)
-        said = run.pour(2.0, "")
-        assert said is not None, "it did not come to its end"
+        report = run.run_import(2.0, "")
+        assert report is not None, "the import failed"
         run.stop()
         after = await bare(embedder, parts[1::2])
         await embedder.close()
-        state = twice(run.data / "memory.db")
+        state = stored_counts(run.data / "memory.db")
         database = (run.data / "memory.db").stat().st_size
-    whole = chunks / run.seconds
-    alone = chunks / (before[0] + after[0])
-    hosts = sum(one.cpu_seconds for one in run.watches if one.name == "the host" and not one.goes_on)
+    imported = chunks / run.seconds
+    embedded = chunks / (before[0] + after[0])
+    hosts = sum(process.cpu_seconds for process in run.processes if process.name == "the host" and not process.survives)
     return {
         "MB": megabytes,
         "chunks": chunks,
-        "chunks a second": round(whole, 1),
-        "bare embedding, chunks a second": round(alone, 1),
-        "share": round(whole / alone, 3),
+        "chunks a second": round(imported, 1),
+        "bare embedding, chunks a second": round(embedded, 1),
+        "share": round(imported / embedded, 3),
         "seconds": round(run.seconds, 1),
         "bare seconds": [round(before[0], 1), round(after[0], 1)],
         "CPU seconds of the hosts": round(hosts, 1),
         "CPU seconds bare": round(before[1] + after[1], 1),
         "kills": len(KILLS) if kills else 0,
-        "last run": dict(said) | {"file": "pages.md"},
-        "memory": [one.figures() for one in run.watches],
+        "last run": dict(report) | {"file": "pages.md"},
+        "memory": [process.figures() for process in run.processes],
         "state": state,
         "ledger MB": round(database / 1e6, 1),
     }
@@ -235,20 +235,20 @@ async def measure(megabytes: float, *, kills: bool) -> dict[str, Any]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--megabytes", type=float, default=10.0)
-    parser.add_argument("--no-kills", action="store_true", help="pour it in without being interrupted")
+    parser.add_argument("--no-kills", action="store_true", help="import without interruptions")
     parser.add_argument("--record", action="store_true", help=f"write the figures to {RESULTS.name}/")
     arguments = parser.parse_args()
-    found = asyncio.run(measure(arguments.megabytes, kills=not arguments.no_kills))
-    table = Table(title=f"{found['chunks a second']} chunks a second, {found['share']:.0%} of the bare embedding")
-    for heading in found["memory"][0]:
+    figures = asyncio.run(measure(arguments.megabytes, kills=not arguments.no_kills))
+    table = Table(title=f"{figures['chunks a second']} chunks a second, {figures['share']:.0%} of the bare embedding")
+    for heading in figures["memory"][0]:
         table.add_column(heading)
-    for one in found["memory"]:
-        table.add_row(*map(str, one.values()))
+    for row in figures["memory"]:
+        table.add_row(*map(str, row.values()))
     Console(width=100).print(table)
-    print(json.dumps(found["state"]))
+    print(json.dumps(figures["state"]))
     if arguments.record:
         RESULTS.mkdir(exist_ok=True)
-        (RESULTS / "ingest.json").write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
+        (RESULTS / "ingest.json").write_text(json.dumps(figures, indent=1) + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -1,9 +1,9 @@
-"""Speed over stdio, everything included: `python -m benchmarks.latency`.
+"""Response times over stdio: `python -m benchmarks.latency`.
 
-A store of N made-up memories is filled through the use cases. Then the real server is started on it, and the real MCP
-client calls `recall` and `store`, one call at a time: first in a process of its own, then through a host ("hosted").
-Beside each call, in the same minute and on the same machine, the bare embedding of the same text is timed in this
-process: the model alone, one text, no cache. The figures are milliseconds, and ratios to that.
+A store is filled with N made-up memories. Then the real MCP client calls `recall` and `store` on the real server, one
+call at a time: first with `--in-process`, then through a host ("hosted"). Beside each call, in the same minute and on
+the same machine, the bare embedding of the same text is timed in this process: the model alone, one text, no cache. The
+figures are milliseconds, and their ratios.
 """
 
 from __future__ import annotations
@@ -50,21 +50,21 @@ class Timing:
     bare: list[float] = field(default_factory=list)
 
     def figures(self) -> dict[str, float]:
-        found: dict[str, float] = {}
+        figures: dict[str, float] = {}
         for percent in (50, 95):
             call, bare = (quantiles(values, n=100)[percent - 1] for values in (self.calls, self.bare))
-            found |= {f"p{percent} ms": call, f"bare p{percent} ms": bare, f"p{percent} ratio": call / bare}
-        return {name: round(value, 2) for name, value in found.items()}
+            figures |= {f"p{percent} ms": call, f"bare p{percent} ms": bare, f"p{percent} ratio": call / bare}
+        return {name: round(value, 2) for name, value in figures.items()}
 
 
 async def fill(data_dir: Path, count: int) -> float:
-    """Memories a second."""
-    wanted = list(scenes(count, seed=1))
+    """Fill the store. Returns memories per second."""
+    memories = list(scenes(count, seed=1))
     async with open_memory(Settings(data_dir=data_dir, being=BEING)) as memory:
         await memory.embedder.warm_up()
         started = time.perf_counter()
         for start in range(0, count, FILL_BATCH):
-            await memory.use.store(Scope(BeingId(BEING), "benchmark"), wanted[start : start + FILL_BATCH])
+            await memory.use.store(Scope(BeingId(BEING), "benchmark"), memories[start : start + FILL_BATCH])
         seconds = time.perf_counter() - started
         await memory.keeper.catch_up()
         await memory.index.optimize()
@@ -96,7 +96,7 @@ async def over_stdio(data_dir: Path, model_dir: Path, calls: int, *, hosted: boo
         return list(engine.embed([text]))
 
     environment = {"MADELEINE_DATA_DIR": str(data_dir), "MADELEINE_BEING": BEING, "MADELEINE_LOG_LEVEL": "warning"}
-    environment |= {"MADELEINE_PATROL_AUTO": "false"}  # none comes into a measurement
+    environment |= {"MADELEINE_PATROL_AUTO": "false"}  # no patrol during a measurement
     command = ["-m", "madeleine"]
     server = StdioServerParameters(
         command=sys.executable, args=command + ([] if hosted else ["--in-process"]), env=environment, cwd=ROOT
@@ -123,7 +123,7 @@ async def over_stdio(data_dir: Path, model_dir: Path, calls: int, *, hosted: boo
 
 
 async def run(sizes: Sequence[int], calls: int) -> dict[str, Any]:
-    found: dict[str, Any] = {}
+    figures: dict[str, Any] = {}
     for size in sizes:
         with tempfile.TemporaryDirectory(prefix="madeleine-") as folder:
             data_dir = Path(folder) / "data"
@@ -131,14 +131,14 @@ async def run(sizes: Sequence[int], calls: int) -> dict[str, Any]:
             timings = await over_stdio(data_dir, Path(folder), calls)
             through_host = await over_stdio(data_dir, Path(folder), calls, hosted=True)
             timings |= {f"{call}, hosted": timing for call, timing in through_host.items()}
-            found[str(size)] = {"bulk memories/s": round(rate, 1)} | {k: t.figures() for k, t in timings.items()}
-    return found
+            figures[str(size)] = {"bulk memories/s": round(rate, 1)} | {k: t.figures() for k, t in timings.items()}
+    return figures
 
 
-def show(found: dict[str, Any], calls: int) -> None:
-    columns = list(next(iter(found.values()))["recall"])
+def show(figures: dict[str, Any], calls: int) -> None:
+    columns = list(next(iter(figures.values()))["recall"])
     table = Table("memories", "call", *columns, title=f"Over stdio, {calls} calls each")
-    for size, of_size in found.items():
+    for size, of_size in figures.items():
         for call in CALLS:
             table.add_row(size, call, *(f"{of_size[call][column]:.2f}" for column in columns))
     Console(width=140).print(table)
@@ -146,16 +146,16 @@ def show(found: dict[str, Any], calls: int) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--sizes", default="1000,10000", help="memories in the store, by comma")
+    parser.add_argument("--sizes", default="1000,10000", help="memories in the store, comma-separated")
     parser.add_argument("--calls", type=int, default=500, help="timed calls of each tool")
     parser.add_argument("--record", action="store_true", help=f"write the figures to {RESULTS.name}/")
     arguments = parser.parse_args()
     sizes = [int(size) for size in arguments.sizes.split(",")]
-    found = asyncio.run(run(sizes, arguments.calls))
-    show(found, arguments.calls)
+    figures = asyncio.run(run(sizes, arguments.calls))
+    show(figures, arguments.calls)
     if arguments.record:
         RESULTS.mkdir(exist_ok=True)
-        (RESULTS / "latency.json").write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
+        (RESULTS / "latency.json").write_text(json.dumps(figures, indent=1) + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":

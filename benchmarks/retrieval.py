@@ -1,11 +1,11 @@
 """Retrieval quality through the real pipeline: `python -m benchmarks.retrieval DATA_FOLDER`.
 
-Each set is stored through the use case `StoreScenes` into a real ledger and index, one being a unit; every query goes
-through recall's candidate pipeline (`Recall.rank`), which also decides what is no match at all. BM25 alone and the
-dense vectors alone are asked of the same index. One configuration for all sets: the product's defaults.
+The use case `StoreScenes` stores each set in a real ledger and index, one being for each unit. Every query goes through
+`Recall.rank`, with the match gate. BM25 alone and dense vectors alone query the same index. The product's defaults are
+the configuration of all sets.
 
-Then the questions of `benchmarks/unrelated.txt` are asked of every unit: the share that recalls nothing, and what the
-gate costs in R@10 against the same ranking without it.
+Then every unit is asked the questions of `benchmarks/unrelated.txt`, for the share that recalls nothing. The cost of
+the gate is the difference in R@10 to the same ranking without it.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ DEFAULT_SETS = "locomo,beam100k,longmemeval_s_dev50:user,longmemeval_s_dev50,jsq
 
 @dataclass
 class Outcome:
-    """1-based ranks of the evidence found, by query, and how much evidence there is."""
+    """By query: the 1-based ranks of its evidence, and the amount of evidence."""
 
     ranks: dict[str, list[int]] = field(default_factory=dict)
     relevant: dict[str, int] = field(default_factory=dict)
@@ -64,13 +64,13 @@ class Outcome:
 
     def figures(self) -> dict[str, float]:
         ndcg = self.ndcg()
-        found = {
+        figures = {
             "nDCG@10": metrics.mean_percent(ndcg),
             "± s.e.": metrics.standard_error_percent(ndcg),
             "R@5": metrics.mean_percent([metrics.recall(r, self.relevant[q], at=5) for q, r in self.ranks.items()]),
             "R@10": metrics.mean_percent([metrics.recall(r, self.relevant[q], at=10) for q, r in self.ranks.items()]),
         }
-        return {name: round(value, 2) for name, value in found.items()}
+        return {name: round(value, 2) for name, value in figures.items()}
 
 
 @dataclass
@@ -83,33 +83,33 @@ class SetResult:
     unrelated_empty: int = 0
 
     def losses(self) -> dict[str, dict[str, float]]:
-        """Points of nDCG@10 that are lost without each part, with the standard error of the paired differences."""
-        whole = self.outcomes[RECALL].ndcg()
-        found = {}
+        """Points of nDCG@10 lost without each part, with the standard error of the paired differences."""
+        complete = self.outcomes[RECALL].ndcg()
+        losses = {}
         for part, outcome in self.without.items():
-            lost = [one - other for one, other in zip(whole, outcome.ndcg(), strict=True)]
+            lost = [before - after for before, after in zip(complete, outcome.ndcg(), strict=True)]
             figures = {"nDCG@10": metrics.mean_percent(lost), "± s.e.": metrics.standard_error_percent(lost)}
-            found[part] = {name: round(value, 2) for name, value in figures.items()}
-        return found
+            losses[part] = {name: round(value, 2) for name, value in figures.items()}
+        return losses
 
 
 @dataclass(frozen=True, slots=True)
 class Rankings:
-    """Of one query, by channel, and by what is left out of the ranking."""
+    """The rankings of one query, by channel and by the part that is left out."""
 
     channels: dict[str, Sequence[MemoryId]]
     without: dict[str, Sequence[MemoryId]]
 
 
 async def load(memory: OpenMemory, name: str, unit: data_sets.Unit) -> dict[str, MemoryId]:
-    """Store the unit's documents; by document id, the memory that holds it. A second run finds them by their keys."""
+    """Store the unit's documents and return their memories by document id. A second run finds them by their keys."""
     scope = scope_of(name, unit)
-    found: dict[str, MemoryId] = {}
+    memories: dict[str, MemoryId] = {}
     for start in range(0, len(unit.documents), STORE_BATCH):
         batch = unit.documents[start : start + STORE_BATCH]
         stored = await memory.use.store(scope, [data_sets.scene(document) for document in batch])
-        found |= {document.id: answer.memory.id for document, answer in zip(batch, stored, strict=True)}
-    return found
+        memories |= {document.id: answer.memory.id for document, answer in zip(batch, stored, strict=True)}
+    return memories
 
 
 def scope_of(name: str, unit: data_sets.Unit) -> Scope:
@@ -126,14 +126,14 @@ async def ask(memory: OpenMemory, open_gate: Recall, scope: Scope, text: str) ->
     channels = {
         RECALL: ranked.ids,
         "recall without gate": (await open_gate.rank(scope, RecallQuery(text=text))).ids,
-        "rrf": ablation.engines_order(ranked.pool, trust=trust, config=recall.config),
-        "bm25 alone": (await memory.index.candidates(scope, words_only, partial(_given, None))).ids,
-        "dense alone": (await memory.index.candidates(scope, dense_only, partial(_given, vector))).ids,
+        "rrf": ablation.rrf_order(ranked.pool, trust=trust, config=recall.config),
+        "bm25 alone": (await memory.index.candidates(scope, words_only, partial(_ready, None))).ids,
+        "dense alone": (await memory.index.candidates(scope, dense_only, partial(_ready, vector))).ids,
     }
     return Rankings(channels, ablation.rankings(text, ranked.pool, trust=trust, config=recall.config))
 
 
-async def _given(vector: Vector | None) -> Vector | None:
+async def _ready(vector: Vector | None) -> Vector | None:
     return vector
 
 
@@ -150,21 +150,21 @@ async def measure(memory: OpenMemory, name: str, units: Sequence[data_sets.Unit]
     )
     unrelated = (HERE / "unrelated.txt").read_text(encoding="utf-8").splitlines()
     task: TaskID = bar.add_task(name, total=sum(len(u.documents) + len(u.queries) + len(unrelated) for u in units))
-    of_document: dict[str, dict[str, MemoryId]] = {}
+    memories_by_unit: dict[str, dict[str, MemoryId]] = {}
     for unit in units:
-        of_document[unit.name] = await load(memory, name, unit)
+        memories_by_unit[unit.name] = await load(memory, name, unit)
         bar.advance(task, len(unit.documents))
     await memory.keeper.catch_up()
     await memory.index.optimize()
     for unit in units:
         scope = scope_of(name, unit)
         for query in unit.queries:
-            known = of_document[unit.name]
-            gold = {known[id_] for id_ in query.gold if id_ in known}
-            asked = await ask(memory, open_gate, scope, query.text)
-            for outcomes, rankings in ((result.outcomes, asked.channels), (result.without, asked.without)):
-                for name_, ids in rankings.items():
-                    outcomes[name_].add(query.id, ids, gold)
+            memories = memories_by_unit[unit.name]
+            gold = {memories[id_] for id_ in query.gold if id_ in memories}
+            rankings = await ask(memory, open_gate, scope, query.text)
+            for outcomes, orders in ((result.outcomes, rankings.channels), (result.without, rankings.without)):
+                for order, ids in orders.items():
+                    outcomes[order].add(query.id, ids, gold)
             bar.advance(task)
         for text in unrelated:
             result.unrelated_asked += 1
@@ -175,7 +175,7 @@ async def measure(memory: OpenMemory, name: str, units: Sequence[data_sets.Unit]
     return result
 
 
-def summary(results: dict[str, SetResult], memory: OpenMemory, seconds: float) -> dict[str, Any]:
+def summarise(results: dict[str, SetResult], memory: OpenMemory, seconds: float) -> dict[str, Any]:
     return {
         "configuration": {
             "embedding_model": memory.embedder.model,
@@ -198,25 +198,25 @@ def summary(results: dict[str, SetResult], memory: OpenMemory, seconds: float) -
     }
 
 
-def show(console: Console, found: dict[str, Any]) -> None:
+def show(console: Console, summary: dict[str, Any]) -> None:
     table = Table("set", "channel", "nDCG@10", "± s.e.", "R@5", "R@10", "unrelated empty", title="Retrieval")
-    for name, of_set in found["sets"].items():
+    for name, of_set in summary["sets"].items():
         for channel, figures in of_set["figures"].items():
             empty = f"{of_set['unrelated']['empty_percent']:.1f} %" if channel == RECALL else ""
             label = f"{name} ({of_set['queries']})" if channel == RECALL else ""
             table.add_row(label, channel, *(f"{value:.1f}" for value in figures.values()), empty)
     console.print(table)
-    losses = Table("lost without", *found["sets"], title="Points of nDCG@10 ± standard error of the difference")
+    losses = Table("lost without", *summary["sets"], title="Points of nDCG@10 ± standard error of the difference")
     for part in ablation.WITHOUT:
-        of_sets = (of_set["lost without"][part] for of_set in found["sets"].values())
-        losses.add_row(part, *(f"{one['nDCG@10']:.1f} ± {one['± s.e.']:.1f}" for one in of_sets))
+        of_sets = (of_set["lost without"][part] for of_set in summary["sets"].values())
+        losses.add_row(part, *(f"{loss['nDCG@10']:.1f} ± {loss['± s.e.']:.1f}" for loss in of_sets))
     console.print(losses)
 
 
-def write(found: dict[str, Any], results: dict[str, SetResult]) -> Path:
-    """Figures readable, ranks one query a line."""
+def write(summary: dict[str, Any], results: dict[str, SetResult]) -> Path:
+    """Write the figures, and the ranks with one query a line. Returns the path of the ranks."""
     RESULTS.mkdir(exist_ok=True)
-    (RESULTS / "retrieval.json").write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
+    (RESULTS / "retrieval.json").write_text(json.dumps(summary, indent=1) + "\n", encoding="utf-8")
     path = RESULTS / "retrieval-ranks.jsonl"
     with path.open("w", encoding="utf-8") as lines:
         for name, result in results.items():
@@ -236,17 +236,17 @@ async def run(folder: Path, wanted: Sequence[str], data_dir: Path, *, record: bo
         with Progress(console=console) as bar:
             for name in wanted:
                 results[name] = await measure(memory, name, data_sets.read(folder, name), bar)
-        found = summary(results, memory, time.monotonic() - started)
-    show(console, found)
+        summary = summarise(results, memory, time.monotonic() - started)
+    show(console, summary)
     if record:
-        console.print(f"Per-query ranks: {write(found, results).relative_to(HERE.parent)}")
+        console.print(f"Per-query ranks: {write(summary, results).relative_to(HERE.parent)}")
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("folder", type=Path, help="where the sets are")
-    parser.add_argument("--sets", default=DEFAULT_SETS, help="names, by comma; 'all' for all in the folder")
-    parser.add_argument("--data-dir", type=Path, help="keep the store here and use it again in the next run")
+    parser.add_argument("folder", type=Path, help="folder of the data sets")
+    parser.add_argument("--sets", default=DEFAULT_SETS, help="comma-separated names; 'all' for all in the folder")
+    parser.add_argument("--data-dir", type=Path, help="keep the store here for the next run")
     parser.add_argument("--record", action="store_true", help=f"write figures and ranks to {RESULTS.name}/")
     arguments = parser.parse_args()
     wanted = data_sets.names(arguments.folder) if arguments.sets == "all" else arguments.sets.split(",")

@@ -1,8 +1,8 @@
 """Speed of `search_memory`'s use cases over the ledger alone: `python -m benchmarks.search [--size 100000]`.
 
-As many made-up memories as messages, of words drawn from 20,000 by Zipf's law, and ten years of diary. Printed are the
-least milliseconds of a page, and of computing in all threads, which says more on a busy machine; by what is looked for.
-The words of the tag searches are eight, where it is not one.
+The store holds made-up memories and as many messages, of words drawn from 20,000 by Zipf's law, and ten years of diary.
+For each kind of query the shortest time of a page is printed, and the processor time of all threads, which is more
+telling on a busy machine. Tag searches have eight words, unless the name says one.
 """
 
 from __future__ import annotations
@@ -38,23 +38,23 @@ SCOPE = Scope(BeingId("benchmark"), count_activations=False)
 END = datetime(2026, 3, 1, tzinfo=UTC)
 WORDS, LENGTH, BATCH, DAYS, ROUNDS = 20_000, 30, 1_000, 3_650, 5
 COMMON, RARE = 40, 9_000
-"""Ranks of words: the 40th is in one of fourteen texts, the 9,000th in one of three thousand."""
+"""Ranks of words: one text in fourteen contains the 40th, one in three thousand the 9,000th."""
 
 
 class Texts:
     def __init__(self) -> None:
-        self._chance = random.Random(1)
+        self._rng = random.Random(1)
         letters = "abcdefghijklmnopqrstuvwxyz"
-        made = (self._chance.choices(letters, k=self._chance.randint(4, 9)) for _ in range(WORDS))
-        self.words = ["".join(one) for one in made]
+        words = (self._rng.choices(letters, k=self._rng.randint(4, 9)) for _ in range(WORDS))
+        self.words = ["".join(word) for word in words]
         self._weights = list(accumulate(1 / (rank + 1) for rank in range(WORDS)))
 
     def __call__(self, length: int = LENGTH) -> str:
-        return " ".join(self._chance.choices(self.words, cum_weights=self._weights, k=length))
+        return " ".join(self._rng.choices(self.words, cum_weights=self._weights, k=length))
 
     def ids(self) -> Iterator[str]:
         while True:
-            yield str(UUID(int=self._chance.getrandbits(128)))
+            yield str(UUID(int=self._rng.getrandbits(128)))
 
 
 async def fill(ledger: Ledger, texts: Texts, size: int) -> None:
@@ -69,14 +69,14 @@ async def fill(ledger: Ledger, texts: Texts, size: int) -> None:
             for at in moments
         )  # fmt: skip
         await ledger.memories.commit(SCOPE, StoreBatch(new=tuple(new), model=ModelName("none"), vectors={}))
-        said = [
+        messages = [
             Message(
                 id=MessageId(next(ids)), session_id=f"session {start}", position=0, role="user", speaker="Ann",
                 text=texts(), at=at, stored_at=at,
             )
             for at in moments
         ]  # fmt: skip
-        await ledger.conversations.append(SCOPE, f"session {start}", said, keys=[None] * len(said))
+        await ledger.conversations.append(SCOPE, f"session {start}", messages, keys=[None] * len(messages))
     async with ledger.patrols.patrol(SCOPE) as patrol:
         for day in range(DAYS):
             date = (END - timedelta(days=day)).date().isoformat()
@@ -90,35 +90,35 @@ async def measure(ledger: Ledger, texts: Texts, show: Callable[[str, float, floa
     words = texts.words
 
     async def timed(name: str, call: Callable[[], Awaitable[Any]]) -> None:
-        took, computed, found = [], [], 0
+        elapsed, computed, hits = [], [], 0
         for _ in range(ROUNDS):
             start, began = time.perf_counter(), time.process_time()
             answer = await call()
-            took.append((time.perf_counter() - start) * 1_000)
+            elapsed.append((time.perf_counter() - start) * 1_000)
             computed.append((time.process_time() - began) * 1_000)
-            found = len(answer if isinstance(answer, tuple) else answer.hits)
-        show(name, min(took), min(computed), found)
+            hits = len(answer if isinstance(answer, tuple) else answer.hits)
+        show(name, min(elapsed), min(computed), hits)
 
     queries = {
         "a common word": words[COMMON],
         "a rare word": words[RARE],
-        "a word that is nowhere": "qqqqqqqqqqq",
+        "an absent word": "qqqqqqqqqqq",
         "four rare words": " ".join(words[RARE : RARE + 4]),
     }
     for name, text in queries.items():
         query = KeywordQuery(terms=terms_of(text))
         await timed(f"{name}, any", lambda query=query: search(SCOPE, query))  # type: ignore[misc]
-        every = replace(query, mode="and")
-        await timed(f"{name}, all", lambda query=every: search(SCOPE, query))  # type: ignore[misc]
+        all_words = replace(query, mode="and")
+        await timed(f"{name}, all", lambda query=all_words: search(SCOPE, query))  # type: ignore[misc]
     messages = {
         "tags, all rare": words[RARE : RARE + 8],
         "tags, half of them common": words[COMMON : COMMON + 4] + words[RARE : RARE + 4],
         "tags, one": words[RARE : RARE + 1],
     }
-    for name, chosen in messages.items():
+    for name, words_of_message in messages.items():
         for chat in (False, True):
 
-            async def call(message: str = " ".join(chosen), chat: bool = chat) -> Any:
+            async def call(message: str = " ".join(words_of_message), chat: bool = chat) -> Any:
                 return await by_message(SCOPE, message, limit=5, include_chat=chat)
 
             await timed(f"{name}{', with chat' if chat else ''}", call)
@@ -126,10 +126,10 @@ async def measure(ledger: Ledger, texts: Texts, show: Callable[[str, float, floa
 
 async def main(size: int) -> None:
     texts = Texts()
-    table = Table("looked for", "ms", "computing ms", "found", title=f"{size:,} memories, {size:,} messages")
+    table = Table("query", "ms", "processor ms", "hits", title=f"{size:,} memories, {size:,} messages")
 
-    def show(name: str, took: float, computed: float, found: int) -> None:
-        table.add_row(name, f"{took:.1f}", f"{computed:.1f}", str(found))
+    def show(name: str, elapsed: float, computed: float, hits: int) -> None:
+        table.add_row(name, f"{elapsed:.1f}", f"{computed:.1f}", str(hits))
 
     with tempfile.TemporaryDirectory() as directory:
         async with open_ledger(Path(directory) / "memory.db") as ledger:

@@ -1,7 +1,7 @@
-"""From the start of the command to the list of tools, by the real client: `python -m benchmarks.startup`.
+"""From the start of the command to the list of tools: `python -m benchmarks.startup`.
 
-Twice: with a host that runs already, and without one, which is then started. Seconds, medians. Beside them, in the same
-minute, the time that the interpreter alone takes to start and end.
+Measured by the real client, with a running host and without one, when the command starts it. Seconds, medians. Beside
+them, in the same minute, the time of the interpreter alone.
 """
 
 from __future__ import annotations
@@ -25,8 +25,7 @@ RESULTS = Path(__file__).parent / "results"
 ROOT = Path(__file__).parent.parent
 
 
-async def listed(environment: dict[str, str]) -> float:
-    """Seconds."""
+async def seconds_to_tools(environment: dict[str, str]) -> float:
     server = StdioServerParameters(command=sys.executable, args=["-m", "madeleine"], env=environment, cwd=ROOT)
     started = time.perf_counter()
     async with Client(stdio_client(server)) as client:
@@ -40,26 +39,25 @@ def stop(environment: dict[str, str]) -> None:
     )
 
 
-def bare() -> float:
-    """Seconds that the interpreter takes to do nothing."""
+def interpreter_seconds() -> float:
     started = time.perf_counter()
     subprocess.run([sys.executable, "-c", "pass"], check=True)
     return time.perf_counter() - started
 
 
 def run(rounds: int) -> dict[str, float]:
-    found: dict[str, list[float]] = {"interpreter alone": [], "without a host": [], "with a host": []}
+    seconds: dict[str, list[float]] = {"interpreter alone": [], "without a host": [], "with a host": []}
     with tempfile.TemporaryDirectory(prefix="madeleine-") as folder:
         environment = {"MADELEINE_DATA_DIR": str(Path(folder) / "data")}
         try:
             for _ in range(rounds):
                 stop(environment)
-                found["interpreter alone"].append(bare())
-                found["without a host"].append(asyncio.run(listed(environment)))
-                found["with a host"].append(asyncio.run(listed(environment)))
+                seconds["interpreter alone"].append(interpreter_seconds())
+                seconds["without a host"].append(asyncio.run(seconds_to_tools(environment)))
+                seconds["with a host"].append(asyncio.run(seconds_to_tools(environment)))
         finally:
             stop(environment)
-    return {name: round(median(values), 3) for name, values in found.items()}
+    return {name: round(median(values), 3) for name, values in seconds.items()}
 
 
 def main() -> None:
@@ -67,14 +65,14 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=10)
     parser.add_argument("--record", action="store_true", help=f"write the figures to {RESULTS.name}/")
     arguments = parser.parse_args()
-    found = run(arguments.rounds)
+    medians = run(arguments.rounds)
     table = Table("", "seconds", title=f"Start to tools/list, medians of {arguments.rounds}")
-    for name, seconds in found.items():
+    for name, seconds in medians.items():
         table.add_row(name, f"{seconds:.3f}")
     Console(width=100).print(table)
     if arguments.record:
         RESULTS.mkdir(exist_ok=True)
-        (RESULTS / "startup.json").write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
+        (RESULTS / "startup.json").write_text(json.dumps(medians, indent=1) + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":

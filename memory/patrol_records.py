@@ -1,4 +1,4 @@
-"""What a patrol reads, changes and leaves behind (spec P6 to P8, L3, O10; rulings 10 and 11)."""
+"""Values that a patrol reads and writes (spec P6 to P8, L3, O10; rulings 10 and 11)."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ DecisionRequestId = NewType("DecisionRequestId", str)
 
 
 RunState = Literal["running", "finished", "undone", "rolled_back", "unjournalled"]
-"""`unjournalled`: from before there was a journal; it stands, and cannot be undone."""
+"""`unjournalled`: older than the journal, so it cannot be undone."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MemoryState:
-    """A memory as the patrol sees it."""
+    """The fields of a memory that a patrol changes or decides by."""
 
     id: MemoryId
     content_hash: ContentHash
@@ -46,7 +46,7 @@ class MemoryState:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClusterCounts:
-    """How many of its memories are what; `unconsolidated`: fresh active or dying ones, which ❹ looks at."""
+    """Memories of a cluster by status; `unconsolidated`: fresh active or dying ones, the input of ❹."""
 
     cluster_id: ClusterId
     active: int
@@ -62,7 +62,7 @@ class ClusterCounts:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DiaryEntry:
     """One a day (spec P8). `date` is ISO; `sources`: the memories that it was written from; `written_at`: when the last
-    memory that was looked at was stored."""
+    memory that it covers was stored."""
 
     date: str
     text: str
@@ -80,8 +80,8 @@ class Thoughts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoredDecisionRequest:
-    """What was handed out to be decided (ruling 10). `topic` says what it is about; `decided_by`: the run that applied
-    a decision, and the body is empty then."""
+    """Offered to be decided (ruling 10). `topic` says what it is about; `decided_by`: the run that applied a decision;
+    the body is empty then."""
 
     id: DecisionRequestId
     topic: str
@@ -91,17 +91,17 @@ class StoredDecisionRequest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PatrolChanges:
-    """What a step changes, applied in one transaction and journalled with what was before (ruling 11). Every changed
-    subject, retold or new memory leaves a pending index mark if what the index holds of it differs."""
+    """Changes of a step, applied in one transaction and journalled with the values before (ruling 11). Every changed,
+    rewritten or new memory leaves a pending index mark if its fields in the index differ."""
 
     new: tuple[Memory, ...] = ()
     notes: tuple[Note, ...] = ()
     states: tuple[MemoryState, ...] = ()
-    """The changed ones, as they are to be."""
+    """The changed ones, as they become."""
     rewritten: tuple[Memory, ...] = ()
-    """Of these the timeline is to be as it is here (❹)."""
+    """Memories with a new timeline (❹)."""
     compressed: Mapping[MemoryId, MemoryId | None] = field(default_factory=dict)
-    """Which summary tells of each (spec L3); None for one that is to speak for itself again."""
+    """Memory to its summary (spec L3); None for one that is recalled by itself again."""
     clusters: tuple[Cluster, ...] = ()
     """New or changed."""
     removed_clusters: tuple[ClusterId, ...] = ()
@@ -110,12 +110,12 @@ class PatrolChanges:
     decided: tuple[DecisionRequestId, ...] = ()
     model: ModelName | None = None
     vectors: Mapping[ContentHash, Vector] = field(default_factory=dict)
-    """Of texts that are new by it, to be cached."""
+    """Of new texts, to be cached."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SessionCount:
-    """A session that was not summarised: its episodic memories that are neither dead nor pinned (spec L3)."""
+    """A session not yet summarised; `memories`: its episodic ones that are neither dead nor pinned (spec L3)."""
 
     session_id: str
     memories: int
@@ -123,7 +123,7 @@ class SessionCount:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PatrolRun:
-    """A patrol as the ledger keeps it. `finished` equals `started` while it is running."""
+    """`finished` equals `started` while it is running."""
 
     id: RunId
     being_id: BeingId
@@ -135,7 +135,7 @@ class PatrolRun:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UndoResult:
-    """What was put back, by kind; `removed`: memories that the run had made, gone from the ledger, not yet from the
+    """Restored rows, by kind; `removed`: memories that the run had made, removed from the ledger, but not yet from the
     index."""
 
     counts: Mapping[str, int]
@@ -144,8 +144,8 @@ class UndoResult:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecentActivity:
-    """What has come to a being since its last patrol began, at the least one thing. `stored`: new memories and notes.
-    `first` and `latest`: when something was stored or recalled."""
+    """Of a being since its last patrol began. `stored`: number of new memories and notes. `first` and `latest`: times
+    of the first and the latest store or recall."""
 
     being_id: BeingId
     stored: int

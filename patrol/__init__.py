@@ -1,1 +1,1 @@
-"""What happens at night: memories are sorted, fade, come back (spec P6)."""
+"""The patrol maintains a being's memory: it prepares, runs the steps, gets decisions, and reports (spec P6)."""

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from madeleine.memory.errors import MadeleineError
 from madeleine.patrol.context import PatrolContext
 from madeleine.patrol.deciding.resolution import DECISION_TYPES, resolve_with_model
 from madeleine.patrol.preparation import prepare
-from madeleine.patrol.report import STEPS, StepName, StepReport
+from madeleine.patrol.report import STEPS, PatrolProgress, StepName, StepReport
 from madeleine.patrol.steps.aging import age, flag, revive
 from madeleine.patrol.steps.assign import ASSIGNED_AT_ONCE, assign
 from madeleine.patrol.steps.merge import merge
@@ -24,18 +24,6 @@ DRY_RUN = "a dry run asks no language model"
 MECHANICAL_STEPS: Mapping[StepName, Callable[[UnitOfWork], Awaitable[StepReport]]] = {
     "age": age, "flag": flag, "revive": revive, "merge": merge
 }  # fmt: skip
-
-
-@dataclass(frozen=True, slots=True)
-class PatrolProgress:
-    """`done` of `total` steps are finished, `step` is the last of them; or, if `parts` is not 0, `part` of `parts` of
-    the step `step`, which is running."""
-
-    step: StepName
-    done: int
-    total: int
-    part: int = 0
-    parts: int = 0
 
 
 async def run_steps(
@@ -57,7 +45,7 @@ async def run_steps(
             if context.dry_run:  # its transaction may hold half of the step
                 break
         on_progress(replace(progress, done=done + 1))
-    if context.model is None and DECISION_TYPES.keys() & set(names):
+    if context.language_model is None and DECISION_TYPES.keys() & set(names):
         logger.info(WITHOUT_KEY)
     return reports
 
@@ -72,8 +60,8 @@ async def _run_step(context: PatrolContext, name: StepName) -> StepReport:
     if name == "assign":
         return await _assign(context)
     if name in DECISION_TYPES:
-        if context.model is None or context.dry_run:
-            return StepReport(name, skipped=DRY_RUN if context.model else WITHOUT_KEY)
+        if context.language_model is None or context.dry_run:
+            return StepReport(name, skipped=DRY_RUN if context.language_model else WITHOUT_KEY)
         return await resolve_with_model(context, DECISION_TYPES[name])
     async with context.unit_of_work(name) as work:
         return await MECHANICAL_STEPS[name](work)

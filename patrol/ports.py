@@ -1,4 +1,4 @@
-"""What a patrol needs of the ledger (spec P6 to P8; rulings 10 and 11)."""
+"""Ports of the patrol to the ledger (spec P6 to P8; rulings 10 and 11)."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ from madeleine.memory.scope import Scope
 
 
 class PatrolReads(Protocol):
-    """What a step looks at: never all of a being's memories, but those that something is to be done about."""
+    """Reads of one being's memory: never all memories, but those that a step may change."""
 
     async def unclustered(self, *, limit: int) -> list[MemoryState]:
         """Living memories without a cluster, in the order of their arrival."""
@@ -51,7 +51,7 @@ class PatrolReads(Protocol):
         ...
 
     async def members(self, *cluster_ids: ClusterId) -> list[MemoryState]:
-        """Of these clusters, in the order of their arrival, dead ones too."""
+        """Of these clusters, in the order of their arrival, dead ones included."""
         ...
 
     async def states(self, ids: Sequence[MemoryId]) -> list[MemoryState]:
@@ -59,11 +59,11 @@ class PatrolReads(Protocol):
         ...
 
     async def cluster_counts(self, ids: Sequence[ClusterId] | None = None) -> list[ClusterCounts]:
-        """Of clusters that have memories: of all, or of those of `ids`."""
+        """Of all clusters that have memories, or of those of `ids`."""
         ...
 
     async def clusters(self, ids: Sequence[ClusterId] | None = None) -> list[Cluster]:
-        """All of them, or those of `ids` that there are."""
+        """All, or those of `ids` that exist."""
         ...
 
     async def vectors(self, model: ModelName, hashes: Sequence[ContentHash]) -> dict[ContentHash, Vector]: ...
@@ -71,7 +71,7 @@ class PatrolReads(Protocol):
     async def memories(self, ids: Sequence[MemoryId]) -> list[Memory]: ...
 
     async def stored_since(self, moment: datetime | None, *, limit: int) -> list[Memory]:
-        """The latest of those stored after it, oldest first; summaries left out."""
+        """The latest `limit` stored after it, oldest first; without summaries."""
         ...
 
     async def sessions(self) -> list[SessionCount]:
@@ -83,7 +83,7 @@ class PatrolReads(Protocol):
         ...
 
     async def summarised_by(self, ids: Sequence[MemoryId]) -> list[MemoryId]:
-        """The memories that these, or what these have absorbed, stand for as summaries."""
+        """The memories that these, or memories that these have absorbed, summarise."""
         ...
 
     async def last_diary(self) -> DiaryEntry | None: ...
@@ -93,15 +93,15 @@ class PatrolReads(Protocol):
     async def requests(self, ids: Sequence[DecisionRequestId]) -> list[StoredDecisionRequest]: ...
 
     async def open_requests(self) -> list[StoredDecisionRequest]:
-        """Those that nobody has settled, the oldest first."""
+        """Those not yet decided, the oldest first."""
         ...
 
 
 class PatrolTransaction(PatrolReads, Protocol):
-    """The writer, held from reading the state to committing the changes; no model is called meanwhile."""
+    """Holds the writer from reading the state to committing the changes; no model is called meanwhile."""
 
     async def increment_session_counts(self, run: RunId) -> int:
-        """❷ One more cycle for every active memory, journalled; how many they are."""
+        """❷ Add one cycle for every active memory, journalled; return their number."""
         ...
 
     async def apply(self, changes: PatrolChanges, *, run: RunId, step: str) -> None: ...
@@ -115,15 +115,15 @@ class PatrolLedger(Protocol):
     async def vectors(self, model: ModelName, hashes: Sequence[ContentHash]) -> dict[ContentHash, Vector]: ...
 
     def patrol(self, scope: Scope) -> AbstractAsyncContextManager[PatrolTransaction]:
-        """Commits when left without an exception, else rolls back."""
+        """Commits on a normal exit, else rolls back."""
         ...
 
     def patrol_reads(self, scope: Scope) -> PatrolReads:
-        """For what is prepared before the writer is taken: each read sees the last commit."""
+        """For preparation without the writer: each read sees the last commit."""
         ...
 
-    async def store_requests(self, scope: Scope, offered: Sequence[StoredDecisionRequest], *, at: datetime) -> None:
-        """Drops those that nobody has settled in a fortnight."""
+    async def store_requests(self, scope: Scope, requests: Sequence[StoredDecisionRequest], *, at: datetime) -> None:
+        """Also deletes those that were not decided within a fortnight."""
         ...
 
     async def begin_run(self, scope: Scope, run: RunId, started: datetime) -> None: ...
@@ -135,12 +135,12 @@ class PatrolLedger(Protocol):
         ...
 
     async def unfinished_runs(self) -> list[PatrolRun]:
-        """Of all beings: their process died."""
+        """Of all beings; their processes have died."""
         ...
 
     async def undo(self, scope: Scope, run: RunId, *, at: datetime, state: RunState = "undone") -> UndoResult:
-        """Put back what the run changed, in one transaction; fields that were changed since by anything else than a
-        patrol stay as they are. Raises `CannotUndo`, and nothing is changed then."""
+        """Restore what the run changed, in one transaction; fields changed since by anything but a patrol stay as they
+        are. Raises `CannotUndo`, and nothing is changed then."""
         ...
 
     async def record_cost(self, scope: Scope, run: RunId, spent: Spent, *, at: datetime) -> None: ...

@@ -19,6 +19,27 @@ SYMBOLS: Mapping[StepName, str] = dict(zip(STEPS, "❶❷❸❹❺❻❼++", str
 
 
 @dataclass(frozen=True, slots=True)
+class PatrolProgress:
+    """`done` of `total` steps are finished, `step` is the last of them; or, if `parts` is not 0, `part` of `parts` of
+    the step `step`, which is running."""
+
+    step: StepName
+    done: int
+    total: int
+    part: int = 0
+    parts: int = 0
+
+    @property
+    def steps_done(self) -> float:
+        return self.done + (self.part / self.parts if self.parts else 0)
+
+    @property
+    def message(self) -> str:
+        part = f": {self.part} of {self.parts}" if self.parts else ""
+        return f"{SYMBOLS[self.step]} {self.step}{part}"
+
+
+@dataclass(frozen=True, slots=True)
 class StepReport:
     """`counts`: what the step did, by name. `skipped`: why it did not run, or "". `failed`: what went wrong, or "";
     what is counted was done before. `notes`: what else there is to say, a sentence each."""

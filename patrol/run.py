@@ -22,9 +22,9 @@ from madeleine.patrol.context import PatrolContext, PatrolServices
 from madeleine.patrol.deciding.answers import Decision
 from madeleine.patrol.deciding.requests import DecisionRequest
 from madeleine.patrol.deciding.resolution import apply_decisions, offer_to_agent
-from madeleine.patrol.pipeline import PatrolProgress, run_steps
+from madeleine.patrol.pipeline import run_steps
 from madeleine.patrol.preparation import prepare
-from madeleine.patrol.report import STEPS, PatrolReport, StepName
+from madeleine.patrol.report import STEPS, PatrolProgress, PatrolReport, StepName
 
 logger = logging.getLogger(__name__)
 

@@ -124,8 +124,6 @@ def _complaint(model: type[Arguments], error: Mapping[str, Any]) -> str:
             return f"{where}: is required."
         case "value_error":
             return f"{where}: {error['ctx']['error']}."
-        case "finite_number":
-            return f"{where}: must be a finite number, not NaN or infinity."
         case "too_long" | "string_too_long" if isinstance(error.get("input"), str):
             limit = error["ctx"]["max_length"]
             return f"{where}: has {len(error['input']):,} characters, at most {limit:,} are accepted; shorten it."

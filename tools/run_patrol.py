@@ -9,8 +9,7 @@ from pydantic import Field
 from madeleine.memory.errors import InvalidInput
 from madeleine.memory.model import RunId
 from madeleine.patrol.deciding.answers import Decision
-from madeleine.patrol.pipeline import PatrolProgress
-from madeleine.patrol.report import STEPS, SYMBOLS, StepName
+from madeleine.patrol.report import STEPS, PatrolProgress, StepName
 from madeleine.tools.arguments import Arguments, Short
 from madeleine.tools.tool import Call, Tool, answer_schema
 
@@ -28,9 +27,7 @@ async def run(call: Call, arguments: RunPatrolArguments) -> dict[str, Any]:
         raise InvalidInput("Nothing was done. decisions and undo each stand alone: leave out the other arguments.")
 
     def report_progress(progress: PatrolProgress) -> None:
-        part = f": {progress.part} of {progress.parts}" if progress.parts else ""
-        done = progress.done + (progress.part / progress.parts if progress.parts else 0)
-        call.progress(done, progress.total, f"{SYMBOLS[progress.step]} {progress.step}{part}")
+        call.progress(progress.steps_done, progress.total, progress.message)
 
     patrol = call.use.patrol
     if arguments.undo is not None:

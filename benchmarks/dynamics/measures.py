@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import sqlite3
 from collections.abc import Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import fmean
@@ -141,7 +143,8 @@ def _changed(answers: Sequence[FinalAnswer]) -> dict[str, Any]:
 
 
 async def store_size(simulation: Simulation, data_dir: Path) -> dict[str, int]:
-    await simulation.memory.ledger.database.checkpoint()
+    with closing(sqlite3.connect(data_dir / LEDGER)) as connection:
+        connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
     await simulation.memory.index.flush()
     status = await simulation.status_counts()
     return status | {

@@ -24,22 +24,24 @@ DECIDED_KINDS = ("consolidate", "diary")
 _WORD = re.compile(r"\w+")
 
 
-def decide(offers: Sequence[DecisionRequest]) -> list[Decision]:
-    """Decide the offers of `DECIDED_KINDS`; the others stay open."""
+def decide(requests: Sequence[DecisionRequest]) -> list[Decision]:
+    """Decide the requests of `DECIDED_KINDS`; the others stay open."""
     return [
-        _diary(offer) if offer.kind == "diary" else _merge(offer) for offer in offers if offer.kind in DECIDED_KINDS
+        _diary(request) if request.kind == "diary" else _merge(request)
+        for request in requests
+        if request.kind in DECIDED_KINDS
     ]
 
 
-def _merge(offer: DecisionRequest) -> Decision:
-    groups = repeated([memory for memory in offer.memories if not memory.pinned])
+def _merge(request: DecisionRequest) -> Decision:
+    groups = repeated([memory for memory in request.memories if not memory.pinned])
     merged = {memory.id for group in groups for memory in group}
     return Decision(
-        offer=offer.id,
+        offer=request.id,
         merges=[[memory.id for memory in reversed(group)] for group in groups],
         make_dead=[
             memory.id
-            for memory in offer.memories
+            for memory in request.memories
             if memory.status == "dying" and not memory.pinned and memory.id not in merged
         ],
     )
@@ -72,7 +74,7 @@ def words(text: str) -> frozenset[str]:
     return frozenset(_WORD.findall(text.casefold())) - STOP_WORDS
 
 
-def _diary(offer: DecisionRequest) -> Decision:
-    lines = [shortened(" ".join(memory.text.split()), 200) for memory in offer.memories[:3]]
+def _diary(request: DecisionRequest) -> Decision:
+    lines = [shortened(" ".join(memory.text.split()), 200) for memory in request.memories[:3]]
     lines += ["Nothing else happened."] * (3 - len(lines))
-    return Decision(offer=offer.id, diary="\n".join(lines), think_md=lines)
+    return Decision(offer=request.id, diary="\n".join(lines), think_md=lines)

@@ -117,7 +117,7 @@ class Simulation:
         return self.clock
 
     async def run_patrol(self, *, decides: bool) -> Counter[str]:
-        """Run a patrol and decide what it offers. Returns its counts by name."""
+        """Run a patrol and answer its decision requests. Returns its counts by name."""
         report = await self.patrol(SCOPE, steps=self.variant.steps, offer_pending=decides)
         counts = _counts(report)
         for _ in range(MOST_DECISION_CALLS if decides else 0):

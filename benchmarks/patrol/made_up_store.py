@@ -169,7 +169,6 @@ async def fill(data_dir: Path, count: int, *, idle_nights: int = 1) -> None:
                 written, vectors = [], {}
         async with ledger.patrols.patrol(SCOPE) as transaction:
             await transaction.apply(PatrolChanges(clusters=tuple(clusters)), run=RunId("fill"), step="fill")
-        await ledger.database.checkpoint()
 
 
 def _root(name: str) -> Cluster:

@@ -12,7 +12,7 @@ from typing import Any
 
 from benchmarks.patrol.made_up_store import SCOPE, STARTED
 from madeleine.patrol.context import PatrolServices
-from madeleine.patrol.pipeline import PatrolProgress
+from madeleine.patrol.report import PatrolProgress
 from madeleine.patrol.run import Patrol, PatrolEvent
 from madeleine.server.wiring.ledgers import LEDGER
 from madeleine.server.wiring.open_memory import OpenMemory
@@ -20,7 +20,7 @@ from madeleine.server.wiring.open_memory import OpenMemory
 
 @dataclass
 class TimedPatrol:
-    """Milliseconds by part, in order: the steps, `offers` (offers and report), `index`."""
+    """Milliseconds by part, in order: the steps, `offers` (decision requests and report), `index`."""
 
     parts: dict[str, float] = field(default_factory=dict)
     rows: dict[str, int] = field(default_factory=dict)

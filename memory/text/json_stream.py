@@ -1,4 +1,4 @@
-"""Elements of a JSON array, one after the other, however long it is."""
+"""Elements of a JSON array of any length, read one after the other."""
 
 from __future__ import annotations
 
@@ -8,94 +8,89 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 _SPACE = re.compile(r"\s*")
-_BETWEEN = re.compile(r"[\s,]*")
-_NEAR_THE_END = 16
-"""What is cut off fails within the last few characters; or it is a text, which fails where it begins."""
+_SPACE_AND_COMMAS = re.compile(r"[\s,]*")
+_CUT_OFF_CHARS = 16
+"""JSON that is cut off fails within its last characters; a string that is cut off fails where it begins."""
 _DECODER = json.JSONDecoder(strict=False)
 
 
 def elements(chunks: Iterable[str]) -> Iterator[Any]:
-    """Of the array that `chunks` make together; where they make one object, that. No more is held than the longest
-    element, twice.
+    """Yield the elements of the array that `chunks` make together; if they make one object, that object. At most twice
+    the longest element is held.
 
     Raises `ValueError` that says after how many characters it cannot be read.
     """
-    text = _Window(chunks)
-    while (start := text.skip(_SPACE)) is None:
-        pass
-    alone = start != "["
-    if not alone:
-        text.at += 1
-    while alone or not text.closes():
-        yield text.element(alone=alone)
-        if alone:
-            return
+    buffer = _Buffer(chunks)
+    if buffer.next_char(_SPACE) != "[":
+        yield buffer.element(alone=True)
+        return
+    buffer.position += 1
+    while buffer.next_char(_SPACE_AND_COMMAS) != "]":
+        yield buffer.element(alone=False)
 
 
-class _Window:
-    """What is held of a text: from `at` on nothing is lost."""
+class _Buffer:
+    """The part of a text that is held; what lies before `position` may be dropped."""
 
     def __init__(self, chunks: Iterable[str]) -> None:
-        self.at = 0
+        self.position = 0
         self._chunks = iter(chunks)
-        self._held = ""
-        self._gone = 0
-        """Characters before those that are held."""
-        self._more = True
+        self._text = ""
+        self._dropped_chars = 0
+        self._has_more = True
 
-    def skip(self, what: re.Pattern[str]) -> str | None:
-        """What stands behind it; None if that is not here yet."""
-        found = what.match(self._held, self.at)
-        self.at = found.end() if found else self.at
-        if self.at < len(self._held):
-            return self._held[self.at]
-        if not self._more:
-            raise self._broken("it ends too early", self.at)
-        self._read_on()
-        return None
-
-    def closes(self) -> bool:
-        while (next_ := self.skip(_BETWEEN)) is None:
-            pass
-        return next_ == "]"
+    def next_char(self, skipped: re.Pattern[str]) -> str:
+        """Move behind what is skipped; the character that stands there."""
+        while True:
+            match = skipped.match(self._text, self.position)
+            self.position = match.end() if match else self.position
+            if self.position < len(self._text):
+                return self._text[self.position]
+            if not self._has_more:
+                raise self._broken("it ends too early", self.position)
+            self._read_more()
 
     def element(self, *, alone: bool) -> Any:
+        """Decode the element at `position` and move behind it. `alone`: it is no element of an array."""
         while True:
             try:
-                found, end = _DECODER.raw_decode(self._held, self.at)
+                value, end = _DECODER.raw_decode(self._text, self.position)
             except json.JSONDecodeError as error:
-                cut_off = error.msg.startswith("Unterminated string") or self._is_near_the_end(error.pos)
+                cut_off = error.msg.startswith("Unterminated string") or self._near_end(error.pos)
                 if not cut_off:
                     raise self._broken(f"it is damaged ({error.msg})", error.pos) from error
-                if not self._more:
+                if not self._has_more:
                     raise self._broken("it ends too early", error.pos) from error
             except RecursionError as error:
-                raise self._broken("it is nested too deeply", self.at) from error
+                raise self._broken("it is nested too deeply", self.position) from error
             else:
-                behind = _SPACE.match(self._held, end)
-                next_ = self._held[behind.end() : behind.end() + 1] if behind else ""
-                if alone or next_ in (",", "]") or not (next_ or self._more):
-                    self.at = end
-                    return found
+                following = self._char_behind(end)
+                if alone or following in (",", "]") or not (following or self._has_more):
+                    self.position = end
+                    return value
                 # A number that is cut off is a number, too.
-                if not (self._more and self._is_near_the_end(end)):
+                if not (self._has_more and self._near_end(end)):
                     raise self._broken("it is damaged (no comma)", end)
-            self._read_on()
+            self._read_more()
 
-    def _is_near_the_end(self, place: int) -> bool:
-        return place >= len(self._held) - _NEAR_THE_END
+    def _char_behind(self, position: int) -> str:
+        match = _SPACE.match(self._text, position)
+        return self._text[match.end() : match.end() + 1] if match else ""
 
-    def _read_on(self) -> None:
-        """To twice as much, so that what is long is not tried again at every chunk."""
-        parts = [self._held[self.at :]]
-        self._gone, self.at = self._gone + self.at, 0
-        wanted = 2 * len(parts[0]) + 1
-        while self._more and wanted > 0:
+    def _near_end(self, position: int) -> bool:
+        return position >= len(self._text) - _CUT_OFF_CHARS
+
+    def _read_more(self) -> None:
+        """Read until twice as much is held, so that a long element is not decoded again at every chunk."""
+        parts = [self._text[self.position :]]
+        self._dropped_chars, self.position = self._dropped_chars + self.position, 0
+        missing = 2 * len(parts[0]) + 1
+        while self._has_more and missing > 0:
             chunk = next(self._chunks, None)
-            self._more = chunk is not None
+            self._has_more = chunk is not None
             parts.append(chunk or "")
-            wanted -= len(parts[-1])
-        self._held = "".join(parts)
+            missing -= len(parts[-1])
+        self._text = "".join(parts)
 
-    def _broken(self, how: str, place: int) -> ValueError:
-        return ValueError(f"{how} after {self._gone + place:,} characters")
+    def _broken(self, reason: str, position: int) -> ValueError:
+        return ValueError(f"{reason} after {self._dropped_chars + position:,} characters")

@@ -63,14 +63,9 @@ def prompt_of(text: str) -> str:
     return "" if _COMMAND.match(told) else told
 
 
-def prompt_key(text: str, earlier: int) -> str:
-    """Of a prompt that was said so many times before, secrets aside. A hook hears of a prompt before its line is
-    written, so that its `uuid` will not do."""
-    return f"{_stem(text)}{earlier}"
-
-
 def _stem(text: str) -> str:
-    """Of the text without its secrets: by the hash of the whole one a short secret could be guessed."""
+    """The key of a prompt without its number among equal prompts. A hook sees a prompt before its line is written and
+    has its `uuid`. Computed from the redacted text: the hash of the whole text could confirm a guessed secret."""
     return f"prompt-{hashlib.sha256(redact_secrets(text).text.encode()).hexdigest()[:24]}-"
 
 

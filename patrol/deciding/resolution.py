@@ -6,7 +6,7 @@ import asyncio
 import json
 from collections import deque
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from madeleine.memory.errors import LanguageModelUnavailable, UnusableAnswer
@@ -49,14 +49,6 @@ MAX_OFFER_CHARACTERS = 24_000
 """Of the requests in a tool's answer: some 8,000 tokens, as ids are costly. One request is always given."""
 
 
-@dataclass(frozen=True, slots=True)
-class AppliedAnswer:
-    """`left_out`: what was not applied, a sentence each."""
-
-    counts: Mapping[str, int]
-    left_out: tuple[str, ...] = ()
-
-
 # --- a language model -------------------------------------------------------------------------------------------
 
 
@@ -87,8 +79,8 @@ async def _resolve_batch(
 ) -> tuple[list[DecisionRequest], str]:
     """Those that no language model was available for, and why. Updates the step's counts; any other error is raised
     after the answers are applied."""
-    assert context.model is not None
-    calls = (ask_model(context.model, request) for request in requests)
+    assert context.language_model is not None
+    calls = (ask_model(context.language_model, request) for request in requests)
     undecided: list[DecisionRequest] = []
     reason = ""
     failure: BaseException | None = None
@@ -141,7 +133,7 @@ def _in_numbers(reason: str, request: DecisionRequest) -> str:
 
 async def apply(
     context: PatrolContext, request: DecisionRequest, answer: Answer, *, decided: DecisionRequestId | None = None
-) -> AppliedAnswer | Rejected:
+) -> DecisionResult | Rejected:
     """In a transaction of its own, without a call of a model. `decided`: the stored request that it settles."""
     decision_type = DECISION_TYPES[request.kind]
     answer = without_secrets(answer, context.services.redact)
@@ -164,7 +156,7 @@ async def apply(
             return counts
         if decided is not None:
             work.decided.append(decided)
-    return AppliedAnswer(counts, result.left_out)
+    return DecisionResult(offer=request.id, counts=counts, left_out=result.left_out)
 
 
 def without_secrets(answer: Answer, redact: Redact) -> Answer:
@@ -240,6 +232,4 @@ async def _apply_decision(
     request = DecisionRequest.from_json(stored.body)
     answer = answer_of(decision, request)
     result = answer if isinstance(answer, Rejected) else await apply(context, request, answer, decided=stored.id)
-    if isinstance(result, Rejected):
-        return DecisionResult(offer=decision.offer, refused=result.reason)
-    return DecisionResult(offer=decision.offer, counts=result.counts, left_out=result.left_out)
+    return DecisionResult(offer=decision.offer, refused=result.reason) if isinstance(result, Rejected) else result

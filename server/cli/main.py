@@ -65,11 +65,11 @@ def run_with_settings(arguments: argparse.Namespace) -> int:
 
     from madeleine.server.logs import start_logging
     from madeleine.server.settings.settings import read_settings
-    from madeleine.server.wiring.privacy import keep_private
+    from madeleine.server.wiring.data_directory import restrict_umask
 
     settings = read_settings(overrides=overrides(arguments))
     start_logging(settings.log_level)
-    keep_private()
+    restrict_umask()
     name = f"{arguments.command}_command"
     command = getattr(import_module(f"madeleine.server.cli.{name}"), name)
     return asyncio.run(command(settings, arguments)) or 0

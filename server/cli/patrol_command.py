@@ -1,4 +1,4 @@
-"""`madeleine patrol`: run one, undo one, list them, watch them (spec P12). What changes memory is done by its host."""
+"""`madeleine patrol`: run, undo, list or watch patrols (spec P12). The host of the memory makes all changes."""
 
 from __future__ import annotations
 
@@ -17,14 +17,13 @@ from madeleine.memory.scope import Scope
 from madeleine.patrol.report import StepName
 from madeleine.server.attach.handshake import NoHost
 from madeleine.server.cli.output import client_settings, console, host_tool, print_json, printable
-from madeleine.server.cli.patrol_display import in_few_words, live_news, progress_on, runs_table, show_report
+from madeleine.server.cli.patrol_display import event_display, progress_on, run_summary, runs_table, show_report
 from madeleine.server.settings.environment import environment
 from madeleine.server.settings.settings import Settings
 
 NAME = "madeleine patrol"
 NAMES: tuple[StepName, ...] = get_args(StepName)
-AGAIN_SECONDS = 1.0
-"""Before a watcher looks for the next host."""
+RECONNECT_SECONDS = 1.0
 
 
 async def patrol_command(settings: Settings, arguments: argparse.Namespace) -> int:
@@ -56,7 +55,7 @@ async def undo(settings: Settings, arguments: argparse.Namespace) -> int:
     else:
         undone = {name: count for name, count in answer.get("undone", {}).items() if count}
         counts = ", ".join(f"{count} {name.replace('_', ' ')}" for name, count in undone.items())
-        print(f"The patrol {printable(arguments.run)} is undone: {counts or 'there was nothing to put back'}.")
+        print(f"The patrol {printable(arguments.run)} is undone: {counts or 'nothing was to be changed'}.")
     return 0
 
 
@@ -69,7 +68,7 @@ async def show_runs(settings: Settings, arguments: argparse.Namespace) -> int:
     async with ledger_alone(settings, create=False) as ledger:
         runs = await ledger.patrols.runs(Scope(BeingId(settings.being), NAME), limit=arguments.limit)
     if arguments.json:
-        print_json([as_json(one) for one in runs])
+        print_json([as_json(run) for run in runs])
     elif runs:
         console().print(runs_table(runs))
     else:
@@ -78,8 +77,7 @@ async def show_runs(settings: Settings, arguments: argparse.Namespace) -> int:
 
 
 async def watch(settings: Settings, arguments: argparse.Namespace) -> int:
-    """Until SIGINT or SIGTERM. Where the host goes, the next one is waited for: who only looks does not keep alive what
-    somebody has ended."""
+    """Until SIGINT or SIGTERM. Waits for the next host if the host ends, but does not start another one."""
     from madeleine.server.attach.client import patrol_events, start_host
     from madeleine.server.mcp.stdio import stop_signals
 
@@ -89,18 +87,18 @@ async def watch(settings: Settings, arguments: argparse.Namespace) -> int:
     def end() -> None:
         watching.cancel()
 
-    with stop_signals(end), suppress(asyncio.CancelledError), live_news(console()) as show_one:
+    with stop_signals(end), suppress(asyncio.CancelledError), event_display(console()) as show:
         await start_host(settings.data_dir, environment())
         while True:
             with suppress(NoHost):
-                async with patrol_events(settings.data_dir, client_settings("run_patrol")) as all_news:
+                async with patrol_events(settings.data_dir, client_settings("run_patrol")) as events:
                     print(f"Watching for patrols of {settings.being!r}. Ctrl-C ends this.", file=sys.stderr, flush=True)
-                    async for news in all_news:
+                    async for event in events:
                         if arguments.json:
-                            print(json.dumps(news, ensure_ascii=False), flush=True)
+                            print(json.dumps(event, ensure_ascii=False), flush=True)
                         else:
-                            show_one(news)
-            await asyncio.sleep(AGAIN_SECONDS)
+                            show(event)
+            await asyncio.sleep(RECONNECT_SECONDS)
     return 0
 
 
@@ -111,22 +109,22 @@ async def ask(settings: Settings, arguments: Mapping[str, Any]) -> dict[str, Any
         async def on_progress(progress: float, total: float | None, message: str | None) -> None:
             show_progress(progress, total or 0, message or "")
 
-        when_lost = "`madeleine patrol runs` tells what became of it."
+        when_lost = "`madeleine patrol runs` shows its result."
         async with host_tool(settings, "run_patrol", command=NAME, when_lost=when_lost) as call:
             return await call("run_patrol", arguments, on_progress=on_progress)
 
 
 def steps_of(written: str) -> list[str]:
-    """Names with commas between. Raises `InvalidInput`."""
+    """Names separated by commas. Raises `InvalidInput`."""
     steps = [name for part in written.split(",") if (name := part.strip())]
     if unknown := [name for name in steps if name not in NAMES]:
         raise InvalidInput(f"--steps: there is no step {unknown[0]!r}. Known are {', '.join(NAMES)}.")
     if not steps:
-        raise InvalidInput(f"--steps: name some of {', '.join(NAMES)}, with commas between.")
+        raise InvalidInput(f"--steps: name some of {', '.join(NAMES)}, separated by commas.")
     return steps
 
 
 def as_json(run: PatrolRun) -> dict[str, Any]:
     ended = {} if run.state == "running" else {"finished": run.finished.isoformat()}
     about = {"run_id": run.id, "state": run.state, "started": run.started.isoformat(), **ended}
-    return about | {"changed": in_few_words(run), "report": dict(run.report)}
+    return about | {"changed": run_summary(run), "report": dict(run.report)}

@@ -1,4 +1,4 @@
-"""Patrols for the person at a terminal: progress, reports, runs. Where nobody sees colours, plain lines."""
+"""Output of `madeleine patrol`: progress, reports, runs. Plain lines where there is no terminal."""
 
 from __future__ import annotations
 
@@ -8,19 +8,20 @@ from typing import Any
 
 from rich.console import Console
 from rich.progress import BarColumn, Progress, SpinnerColumn, TaskProgressColumn, TextColumn, TimeElapsedColumn
-from rich.table import Table
+from rich.table import Column, Table
 from rich.text import Text
 
 from madeleine.memory.patrol_records import PatrolRun
+from madeleine.patrol.report import PatrolProgress
 from madeleine.server.cli.output import printable
 
-Tell = Callable[[float, float, str], None]
+ShowProgress = Callable[[float, float, str], None]
 """(done, total, message)."""
 
 
 @contextmanager
-def progress_on(out: Console) -> Iterator[Tell]:
-    """A bar with a spinner; a line for each piece of news where there is no terminal."""
+def progress_on(out: Console) -> Iterator[ShowProgress]:
+    """A progress bar; a line for each call where there is no terminal."""
     if not out.is_terminal:
         yield lambda done, total, message: out.print(f"{done:g} of {total:g} {printable(message)}".rstrip())
         return
@@ -33,36 +34,30 @@ def progress_on(out: Console) -> Iterator[Tell]:
 
 
 @contextmanager
-def live_news(out: Console) -> Iterator[Callable[[Mapping[str, Any]], None]]:
-    """A bar while a patrol is under way, and its report at the end. For news as `patrol_events.as_json` writes it."""
-    with ExitStack() as under_way:
-        tell: Tell | None = None
+def event_display(out: Console) -> Iterator[Callable[[Mapping[str, Any]], None]]:
+    """Shows events as `patrol_events.as_json` writes them: a progress bar while a patrol runs, then its report."""
+    with ExitStack() as running:
+        show_progress: ShowProgress | None = None
 
-        def show(news: Mapping[str, Any]) -> None:
-            nonlocal tell
-            if news["event"] in ("begins", "progress") and tell is None:
-                tell = under_way.enter_context(progress_on(out))
-            if news["event"] == "begins":
-                out.print(f"Patrol {printable(news['run_id'])} begins")
-            elif news["event"] == "progress" and tell is not None:
-                tell(*progress_of(news))
-            elif news["event"] in ("ends", "fails"):
-                under_way.close()
-                tell = None
-                if news["event"] == "fails":
-                    out.print(f"Patrol {printable(news['run_id'])} did not come to its end and was rolled back")
-                elif "report" in news:
-                    show_report(out, news["report"])
+        def show(event: Mapping[str, Any]) -> None:
+            nonlocal show_progress
+            if event["event"] in ("ends", "fails"):
+                running.close()
+                show_progress = None
+            elif show_progress is None:
+                show_progress = running.enter_context(progress_on(out))
+            if event["event"] == "begins":
+                out.print(f"Patrol {printable(event['run_id'])} begins")
+            elif event["event"] == "fails":
+                out.print(f"Patrol {printable(event['run_id'])} failed and was rolled back")
+            elif event["event"] == "progress" and show_progress:
+                names = ("name", "done", "total", "part", "parts")
+                progress = PatrolProgress(*(event.get(name, 0) for name in names))
+                show_progress(progress.steps_done, progress.total, progress.message)
+            elif "report" in event:
+                show_report(out, event["report"])
 
         yield show
-
-
-def progress_of(news: Mapping[str, Any]) -> tuple[float, float, str]:
-    """As `run_patrol` tells it."""
-    parts = news.get("parts", 0)
-    under_way = f": {news['part']} of {parts}" if parts else ""
-    done = news["done"] + (news["part"] / parts if parts else 0)
-    return done, news["total"], f"{news['step']} {news['name']}{under_way}"
 
 
 def show_report(out: Console, report: Mapping[str, Any]) -> None:
@@ -72,64 +67,61 @@ def show_report(out: Console, report: Mapping[str, Any]) -> None:
         out.print(title, soft_wrap=True)
         out.print(report_table(report))
     if decided := report.get("decided"):
-        out.print(f"{sum(not one.get('refused') for one in decided)} of {len(decided)} decisions were carried out")
+        out.print(f"{_applied(decided)} of {len(decided)} decisions were applied")
     for line in closing_lines(report):
         out.print(line, soft_wrap=True)
 
 
 def report_table(report: Mapping[str, Any]) -> Table:
-    """As `PatrolReport.as_json` gives it."""
-    table = Table()
-    for heading in ("", "step", "what it did"):
-        table.add_column(heading)
+    table = Table("", "step", "result")
     for step in report["steps"]:
-        did = Text(counted(step))
+        result = Text(counts_text(step))
         if step.get("failed"):
-            did = Text(f"failed: {printable(step['failed'])}", style="red")
+            result = Text(f"failed: {printable(step['failed'])}", style="red")
         elif step.get("skipped"):
-            did = Text("needs a language model", style="dim")
+            result = Text("needs a language model", style="dim")
         for note in step.get("notes", ()):
-            did.append(f"\n{printable(note)}")
-        table.add_row(step["step"], step["name"], did)
+            result.append(f"\n{printable(note)}")
+        table.add_row(step["step"], step["name"], result)
     return table
 
 
-def counted(step: Mapping[str, Any]) -> str:
-    """Its counts in words; those that are 0 are left out."""
+def counts_text(step: Mapping[str, Any]) -> str:
+    """A step's counts other than 0."""
     counts = {name: count for name, count in step.items() if isinstance(count, int) and count}
     return ", ".join(f"{count} {name.replace('_', ' ')}" for name, count in counts.items()) or "nothing"
 
 
-def closing_lines(report: Mapping[str, Any]) -> list[str]:
-    found: list[str] = []
-    if waiting := len(report.get("pending", ())) + report.get("waiting", 0):
-        what = "1 thing waits" if waiting == 1 else f"{waiting} things wait"
-        found.append(f"{what} for a mind: an agent that calls run_patrol, or a language model, decides.")
+def closing_lines(report: Mapping[str, Any]) -> Iterator[str]:
+    if pending := len(report.get("pending", ())) + report.get("waiting", 0):
+        decisions = "1 decision" if pending == 1 else f"{pending} decisions"
+        yield f"{decisions} pending, for an agent that calls run_patrol, or for a language model."
     if spent := report.get("spent"):
         price = f", {spent['usd']:.4f} US dollars" if "usd" in spent else ""
         tokens = spent["input_tokens"] + spent["output_tokens"]
-        found.append(f"The language model was asked {spent['calls']} times: {tokens:,} tokens{price}.")
+        yield f"{spent['calls']} language model calls: {tokens:,} tokens{price}."
     if not report.get("dry_run"):
-        found.append(f"To put it back: madeleine patrol undo {printable(report['run_id'])}")
-    return found
+        yield f"To undo it: madeleine patrol undo {printable(report['run_id'])}"
 
 
 def runs_table(runs: Sequence[PatrolRun]) -> Table:
-    table = Table()
-    for heading in ("began", "run", "state", "what it did"):
-        table.add_column(heading, no_wrap=heading != "what it did")
+    table = Table(*(Column(name, no_wrap=name != "result") for name in ("began", "run", "state", "result")))
     for run in runs:
         began = run.started.astimezone().isoformat(sep=" ", timespec="seconds")
-        table.add_row(began, run.id, run.state.replace("_", " "), in_few_words(run))
+        table.add_row(began, run.id, run.state.replace("_", " "), run_summary(run))
     return table
 
 
-def in_few_words(run: PatrolRun) -> str:
-    """What changed, of all steps together."""
+def run_summary(run: PatrolRun) -> str:
+    """The changes of all steps."""
     if run.report.get("interrupted"):
-        return "interrupted, and kept as far as it went"
+        return "interrupted; the finished steps were kept"
     if decided := run.report.get("decided"):
-        return f"carried out {sum(not one.get('refused') for one in decided)} decisions of an agent"
+        return f"applied {_applied(decided)} decisions of an agent"
     steps = [step for step in run.report.get("steps", ()) if step["name"] != "age"]
-    parts = [f"{step['name']}: {counted(step)}" for step in steps if counted(step) != "nothing"]
+    parts = [f"{step['name']}: {text}" for step in steps if (text := counts_text(step)) != "nothing"]
     return printable("; ".join(parts)) or "nothing"
+
+
+def _applied(decided: Sequence[Mapping[str, Any]]) -> int:
+    return sum(not result.get("refused") for result in decided)

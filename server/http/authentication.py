@@ -5,30 +5,54 @@ from __future__ import annotations
 from collections.abc import Callable
 from datetime import datetime
 
-from mcp.server.auth.middleware.bearer_auth import RequireAuthMiddleware
+from mcp.server.auth.middleware.bearer_auth import AuthenticatedUser, RequireAuthMiddleware
+from mcp.server.auth.provider import AccessToken, TokenVerifier
 from pydantic import AnyHttpUrl
 from starlette.datastructures import Headers
+from starlette.requests import Request
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from madeleine.server.http.access_token import CALLER, CallerToken, token_of
-from madeleine.server.http.jwt_issuer import JwtIssuer
 from madeleine.server.http.ports import TokenLedger
 from madeleine.server.http.tokens import PREFIX, find_valid_token
-from madeleine.server.mcp.caller import Caller
+from madeleine.server.mcp.caller import Caller, Context
+
+CALLER = "madeleine.caller"
+"""Key of a request's caller in its ASGI scope, set by `RequireCaller` alone."""
+
+
+class CallerToken(AccessToken):
+    """The SDK's access token with the caller it stands for (ruling 12). `token` is never the secret."""
+
+    caller: Caller
+
+
+def token_of(scope: Scope) -> CallerToken | None:
+    user = scope.get("user")
+    token = user.access_token if isinstance(user, AuthenticatedUser) else None
+    return token if isinstance(token, CallerToken) else None
+
+
+def caller_of(context: Context) -> Caller:
+    """The caller of the HTTP request that carried the message, also when its session has seen others."""
+    if not isinstance(context.request, Request):
+        raise PermissionError("a message came without its HTTP request")
+    caller = context.request.scope[CALLER]
+    assert isinstance(caller, Caller)
+    return caller
 
 
 class BearerTokenVerifier:
     """The SDK's `TokenVerifier`: our own tokens, and those of the issuer if there is one."""
 
-    def __init__(self, ledger: TokenLedger, issuer: JwtIssuer | None, *, now: Callable[[], datetime]) -> None:
+    def __init__(self, ledger: TokenLedger, issuer: TokenVerifier | None, *, now: Callable[[], datetime]) -> None:
         self._ledger = ledger
         self._issuer = issuer
         self._now = now
 
-    async def verify_token(self, token: str) -> CallerToken | None:
+    async def verify_token(self, token: str) -> AccessToken | None:
         """Raises `StorageError` or `IssuerUnavailable` if the token cannot be checked now."""
         if not token.startswith(PREFIX):
-            return await self._issuer.verify(token) if self._issuer else None
+            return await self._issuer.verify_token(token) if self._issuer else None
         own = await find_valid_token(token, self._ledger, now=self._now())
         if own is None:
             return None

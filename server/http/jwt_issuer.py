@@ -16,7 +16,7 @@ import jwt
 
 from madeleine.memory.errors import MadeleineError
 from madeleine.memory.scope import ROLES
-from madeleine.server.http.access_token import CallerToken
+from madeleine.server.http.authentication import CallerToken
 from madeleine.server.http.tokens import parse_being_id
 from madeleine.server.mcp.caller import Caller
 from madeleine.server.settings.http import is_safe_url
@@ -147,7 +147,7 @@ def _signing_keys(jwks: Mapping[str, Any]) -> list[Mapping[str, Any]]:
 
 
 class JwtIssuer:
-    """Verifies the JWTs of one issuer."""
+    """The SDK's `TokenVerifier` for the JWTs of one issuer."""
 
     def __init__(self, issuer: str, keys: IssuerKeys, *, audience: str, resource: str, claims: ClaimNames) -> None:
         self._issuer = issuer
@@ -156,7 +156,7 @@ class JwtIssuer:
         self._resource = resource
         self._claims = claims
 
-    async def verify(self, token: str) -> CallerToken | None:
+    async def verify_token(self, token: str) -> CallerToken | None:
         """None for a token that the issuer did not sign, or not for this resource, or not for now. Raises
         `IssuerUnavailable`."""
         try:

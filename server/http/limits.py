@@ -11,7 +11,7 @@ from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect, Request
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from madeleine.server.http.access_token import token_of
+from madeleine.server.http.authentication import token_of
 from madeleine.server.http.error_responses import RETRY_SECONDS, error_response
 
 MAX_BUCKETS = 10_000

@@ -12,9 +12,8 @@ import httpx
 
 from madeleine.memory.errors import InvalidInput
 from madeleine.memory.model import BeingId
-from madeleine.server.http.access_token import caller_of
 from madeleine.server.http.app import build_app
-from madeleine.server.http.authentication import BearerTokenVerifier
+from madeleine.server.http.authentication import BearerTokenVerifier, caller_of
 from madeleine.server.http.jwt_issuer import TIMEOUT_SECONDS, ClaimNames, IssuerKeys, JwtIssuer
 from madeleine.server.http.language_key import language_key_of
 from madeleine.server.http.listen import bound, run

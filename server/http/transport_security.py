@@ -16,7 +16,7 @@ from starlette.requests import Request
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from madeleine.memory.errors import MadeleineError
-from madeleine.server.http.access_token import token_of
+from madeleine.server.http.authentication import token_of
 from madeleine.server.http.error_responses import RETRY_SECONDS, error_response
 from madeleine.server.settings.http import LOOPBACK_HOSTS, HttpSettings, in_url, is_loopback
 

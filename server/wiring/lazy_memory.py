@@ -8,6 +8,7 @@ from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager, AsyncExitStack
 from datetime import UTC, datetime
 from functools import partial
+from importlib import import_module
 from typing import TYPE_CHECKING
 
 from madeleine.memory.errors import MadeleineError
@@ -68,9 +69,8 @@ class LazyMemory:
     async def _open(self) -> OpenMemory:
         open_memory = self._open_memory
         if open_memory is None:  # to import it takes half a second
-            open_memory = partial(
-                await asyncio.to_thread(_import_open_memory), on_patrol_event=self.patrol_events.publish
-            )
+            module = await asyncio.to_thread(import_module, "madeleine.server.wiring.open_memory")
+            open_memory = partial(module.open_memory, on_patrol_event=self.patrol_events.publish)
         return await self._stack.enter_async_context(open_memory(self._settings))
 
     @property
@@ -83,12 +83,6 @@ class LazyMemory:
         """Raises what opening raised."""
         self.last_call = datetime.now(UTC)
         return (await asyncio.shield(self._begin())).use
-
-
-def _import_open_memory() -> Callable[..., AbstractAsyncContextManager[OpenMemory]]:
-    from madeleine.server.wiring.open_memory import open_memory
-
-    return open_memory
 
 
 def _log_failure(task: asyncio.Task[OpenMemory]) -> None:

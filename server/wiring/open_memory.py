@@ -16,16 +16,16 @@ from madeleine.inference.dense import DenseEmbedder
 from madeleine.memory.errors import IndexNeedsRebuild
 from madeleine.memory.ingest.index_keeper import IndexKeeper, Progress
 from madeleine.memory.ingest.scrubbing import Scrubber
-from madeleine.memory.model import ModelName
 from madeleine.memory.ports import Embedder, Index
 from madeleine.memory.watch.thread import MemoryThread
 from madeleine.patrol.run import PatrolEvent
 from madeleine.server.background.index_upkeep import IndexUpkeep
 from madeleine.server.settings.settings import Settings
-from madeleine.server.wiring.directory_lock import own_directory
+from madeleine.server.wiring.data_directory import own_directory
 from madeleine.server.wiring.ledgers import LEDGER
 from madeleine.server.wiring.recall_config import reranker_of
 from madeleine.server.wiring.use_cases import build_use_cases
+from madeleine.storage.qdrant.schema import Fingerprint
 from madeleine.storage.sql.ledger import Ledger, open_ledger
 from madeleine.tools.tool import UseCases
 
@@ -125,10 +125,11 @@ async def open_index(
 ) -> tuple[Index, IndexKeeper]:
     """The index, equal to the ledger: caught up from its pending marks, or rebuilt if it is damaged, incomplete, of
     another model, in another place than before, or differs from the ledger in the number of memories."""
-    place = await _index_place(settings, ledger, await embedder.dimension(), embedder.model)
-    if not rebuild and await ledger.index_source.setting(INDEX_BUILT) == place.name:
+    fingerprint = Fingerprint(embedder.model, await embedder.dimension())
+    place, open_there, create_there = await _index_place(settings, ledger, fingerprint)
+    if not rebuild and await ledger.index_source.setting(INDEX_BUILT) == place:
         try:
-            async with _closed_on_error(await place.open()) as index:
+            async with _closed_on_error(await open_there()) as index:
                 keeper = IndexKeeper(ledger.index_source, index, embedder)
                 # The last process may have been killed between the ledger and the index.
                 await keeper.remove_memories([id_ for _, id_ in await ledger.erasure.pending_scrubs()])
@@ -138,30 +139,23 @@ async def open_index(
         except IndexNeedsRebuild as error:
             logger.warning("rebuilding the index from the ledger: %s", error)
     await ledger.index_source.set_setting(INDEX_BUILT, None)
-    async with _closed_on_error(await place.create_anew()) as index:
+    async with _closed_on_error(await create_there()) as index:
         keeper = IndexKeeper(ledger.index_source, index, embedder)
         await keeper.rebuild(progress)
         await keeper.catch_up()
-        await ledger.index_source.set_setting(INDEX_BUILT, place.name)
+        await ledger.index_source.set_setting(INDEX_BUILT, place)
         return index, keeper
 
 
-@dataclass(frozen=True, slots=True)
-class _IndexPlace:
-    name: str
-    open: Callable[[], Awaitable[Index]]
-    create_anew: Callable[[], Awaitable[Index]]
-
-
-async def _index_place(settings: Settings, ledger: Ledger, dim: int, model: ModelName) -> _IndexPlace:
-    from madeleine.storage.qdrant.schema import Fingerprint
-
-    fingerprint = Fingerprint(model, dim)
+async def _index_place(
+    settings: Settings, ledger: Ledger, fingerprint: Fingerprint
+) -> tuple[str, Callable[[], Awaitable[Index]], Callable[[], Awaitable[Index]]]:
+    """Its name, and how to open the index there or create an empty one."""
     if not settings.qdrant_url:
         from madeleine.storage.qdrant.edge import EdgeIndex
 
-        where = settings.data_dir / INDEX, fingerprint
-        return _IndexPlace("edge", partial(EdgeIndex.open, *where), partial(EdgeIndex.create_anew, *where))
+        path = settings.data_dir / INDEX
+        return "edge", partial(EdgeIndex.open, path, fingerprint), partial(EdgeIndex.create_anew, path, fingerprint)
     from madeleine.storage.qdrant.server import ServerIndex
 
     # One for each ledger: a rebuild drops it first.
@@ -169,9 +163,9 @@ async def _index_place(settings: Settings, ledger: Ledger, dim: int, model: Mode
     if collection is None:
         collection = f"madeleine-{uuid.uuid4().hex}"
         await ledger.index_source.set_setting(COLLECTION, collection)
-    on_server = partial(ServerIndex.open, settings.qdrant_url, fingerprint, collection=collection)
-    anew = partial(ServerIndex.create_anew, settings.qdrant_url, fingerprint, collection=collection)
-    return _IndexPlace(settings.qdrant_url, on_server, anew)
+    url = settings.qdrant_url
+    open_there = partial(ServerIndex.open, url, fingerprint, collection=collection)
+    return url, open_there, partial(ServerIndex.create_anew, url, fingerprint, collection=collection)
 
 
 @asynccontextmanager

@@ -43,7 +43,6 @@ class ServerIndex(HybridIndex):
         fingerprint: schema.Fingerprint,
         *,
         collection: str = "madeleine",
-        api_key: str | None = None,
     ) -> ServerIndex:
         """`location` is a URL, or a directory or `":memory:"` for local mode. Creates the collection if there is none.
 
@@ -66,7 +65,6 @@ class ServerIndex(HybridIndex):
         fingerprint: schema.Fingerprint,
         *,
         collection: str = "madeleine",
-        api_key: str | None = None,
     ) -> ServerIndex:
         index = cls(_connect(location), collection, local="://" not in location)
         async with index._closed_on_failure():

@@ -14,7 +14,7 @@ from madeleine.memory.patrol_records import PatrolChanges
 from madeleine.memory.recall.ports import Activation
 from madeleine.memory.scope import Scope
 from tests.contracts.any_ledger import AnyLedger
-from tests.contracts.ledger_contract import (
+from tests.contracts.ledger_values import (
     ADA,
     BOB,
     MODEL,

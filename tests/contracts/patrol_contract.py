@@ -25,7 +25,7 @@ from madeleine.memory.scope import Scope
 from madeleine.patrol.unit_of_work import state_of
 from tests.contracts.any_ledger import AnyLedger
 from tests.contracts.forgetting_contract import LATER, change, stored
-from tests.contracts.ledger_contract import (
+from tests.contracts.ledger_values import (
     ADA,
     BOB,
     MODEL,

@@ -26,20 +26,11 @@ from madeleine.storage.sql.database.tables import metadata
 from madeleine.storage.sql.ledger import Ledger, open_ledger
 from tests.contracts.any_ledger import AnyLedger
 from tests.contracts.forgetting_contract import ForgettingContract
-from tests.contracts.ledger_contract import (
-    ADA,
-    MODEL,
-    MOMENT,
-    RUN,
-    LedgerContract,
-    batch,
-    everyone,
-    memory,
-    note,
-    the,
-    vector,
-)
+from tests.contracts.keyword_contract import KeywordContract
+from tests.contracts.ledger_contract import LedgerContract
+from tests.contracts.ledger_values import ADA, MODEL, MOMENT, RUN, batch, everyone, memory, note, the, vector
 from tests.contracts.patrol_contract import PatrolContract
+from tests.contracts.patrol_state_contract import PatrolStateContract
 from tests.contracts.search_contract import SearchContract
 
 
@@ -70,7 +61,9 @@ async def no_room(ledger: Ledger) -> AsyncIterator[None]:
         await pragma(ledger, f"max_page_count = {greatest}")
 
 
-class TestSqlLedger(LedgerContract, ForgettingContract, PatrolContract, SearchContract):
+class TestSqlLedger(
+    LedgerContract, KeywordContract, PatrolStateContract, ForgettingContract, PatrolContract, SearchContract
+):
     async def _reports(self, ledger: AnyLedger) -> list[object]:
         assert isinstance(ledger, Ledger)
         statement = select(patrol_runs.c.report)
@@ -155,7 +148,7 @@ class TestSqlLedger(LedgerContract, ForgettingContract, PatrolContract, SearchCo
                 await ledger.patrols.undo(ADA, RunId("old"), at=MOMENT)
             assert await ledger.patrols.runs(ADA, limit=9) == [run]
             await ledger.memories.commit(ADA, batch(memory(created_at=run.started)))
-            assert await ledger.beings.recent_activity() == [], "it was a patrol all the same"
+            assert await ledger.activity.recent_activity() == [], "it was a patrol all the same"
 
     async def test_a_store_from_before_the_clock_keeps_every_count_and_what_it_embeds_is_found_again(
         self, path: Path
@@ -298,13 +291,6 @@ class TestSqlLedger(LedgerContract, ForgettingContract, PatrolContract, SearchCo
                 assert [one.id for one in read] == [one.id for one in many]
                 await transaction.apply(PatrolChanges(states=tuple(read)), run=RUN, step="assign")
             assert len(await ledger.index_source.pending(limit=5000)) == 2000
-
-    async def test_a_checkpoint_moves_the_log_into_the_file(self, path: Path) -> None:
-        async with open_ledger(path) as ledger:
-            before = len(_files(path)["memory.db"])
-            await ledger.memories.commit(ADA, batch(memory("word " * 20_000)))
-            await ledger.database.checkpoint()
-            assert len(_files(path)["memory.db"]) > before
 
 
 def _migrate_to(revision: str, path: Path) -> None:

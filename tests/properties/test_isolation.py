@@ -6,12 +6,12 @@ import json
 import random
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 
 from madeleine.memory.model import BeingId, MemoryId
-from madeleine.memory.rules.ranking.profiles import RANKING_PROFILES
+from madeleine.memory.rules.ranking.profiles import RankingProfile
 from madeleine.memory.scope import Scope
 from madeleine.server.settings.settings import Settings
 from madeleine.server.wiring.open_memory import open_memory
@@ -99,7 +99,7 @@ class Caller:
         query = self.chance.choice([self.words(2), " ".join(f"zz{being}zz" for being in BEINGS)])
         form = self.chance.choice(["fragments", "memories", "prompt"])
         arguments = {"query": query, "limit": self.chance.randrange(1, 50), "format": form}
-        return "recall", arguments | {"ranking": self.chance.choice(RANKING_PROFILES)}
+        return "recall", arguments | {"ranking": self.chance.choice(get_args(RankingProfile))}
 
     def search(self) -> tuple[str, dict[str, Any]]:
         query = self.chance.choice([self.words(2), "zz", "%", "_", f"zz{self.chance.choice(BEINGS)}zz"])

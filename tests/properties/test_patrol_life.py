@@ -214,7 +214,7 @@ class Life(RuleBasedStateMachine):
             for id_, text in self._store(ADA, texts, importance=importance, session_id=session):
                 self.remember(ADA, text, id_)
         if night != "none":
-            report = self.do(self.home.night(random_mind(Random(seed)) if night == "with one" else None))
+            report = self.do(self.home.run_patrol(random_mind(Random(seed)) if night == "with one" else None))
             self.offers += report.pending
             self.runs.append((ADA, report.run_id))
 
@@ -286,7 +286,7 @@ class Life(RuleBasedStateMachine):
     def _patrol(self, scope: Scope, chance: Random, **fields: Any) -> PatrolReport:
         steps = STEPS if chance.random() < 0.8 else chance.sample(STEPS, 3)
         mind = random_mind(chance) if chance.random() < 0.7 else None
-        report: PatrolReport = self.do(self.home.night(mind, scope=scope, steps=steps, **fields))
+        report: PatrolReport = self.do(self.home.run_patrol(mind, scope=scope, steps=steps, **fields))
         self.offers += report.pending
         if not report.dry_run:
             self.runs.append((scope, report.run_id))
@@ -294,7 +294,7 @@ class Life(RuleBasedStateMachine):
 
     def time_passes(self, scope: Scope, chance: Random) -> None:
         for _ in range(chance.randint(1, 4)):
-            report = self.do(self.home.night(scope=scope, steps=["age", "flag"], offer_pending=False))
+            report = self.do(self.home.run_patrol(scope=scope, steps=["age", "flag"], offer_pending=False))
             self.runs.append((scope, report.run_id))
 
     def decide(self, scope: Scope, chance: Random) -> None:

@@ -1,4 +1,4 @@
-"""Forgetting: importance fades with the patrol cycles since the last activation (spec P6 ❸)."""
+"""Forgetting and coming back: importance fades with the patrol cycles since the last activation (spec P6 ❸ ❺)."""
 
 from __future__ import annotations
 
@@ -19,8 +19,21 @@ def effective_importance(importance: float, session_count: float) -> float:
 
 def flagged(status: Status, *, importance: float, session_count: int, pinned: bool) -> Status:
     """The status after ❸: active memories that have faded are dying, dying ones that were recalled are active
-    again (ruling 2). A pinned memory never fades; a dead one is not touched."""
+    again (ruling 2). A pinned memory never fades; a dead one stays dead."""
     if status == "dead":
         return status
     faded = not pinned and effective_importance(importance, session_count) <= FLOOR
     return "dying" if faded else "active"
+
+
+def revived_session_count(*, importance: float, session_count: int, reactivation_count: int) -> int | None:
+    """The session count with which a dead memory comes back in ❺, or None if it stays dead (ruling 3).
+
+    It comes back if it was reactivated at all and `importance × exp(−(session_count / (1 + reactivations)) / 30)`
+    is above the floor. The caller leaves out memories whose survivor lives.
+    """
+    if reactivation_count <= 0:
+        return None
+    if effective_importance(importance, session_count / (1 + reactivation_count)) <= FLOOR:
+        return None
+    return session_count // (1 + reactivation_count)

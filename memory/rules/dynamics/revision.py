@@ -1,50 +1,46 @@
-"""Changing a memory: what it becomes, and what it was."""
+"""Changing a memory: its state after a change, and before it."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 from datetime import datetime
+from typing import Any
 
 from madeleine.memory.model import LIVING, Memory, MemoryChanges, Revision
 
 
 def effective(memory: Memory, changes: MemoryChanges) -> MemoryChanges:
-    """Of `changes` what differs from the memory as it is."""
-    scene = memory.scene
-    return MemoryChanges(
-        text=changes.text if changes.text != scene.action else None,
-        importance=changes.importance if changes.importance != memory.importance else None,
-        themes=changes.themes if changes.themes != memory.themes else None,
-        pinned=changes.pinned if changes.pinned != memory.pinned else None,
-    )
+    """Of `changes` those that differ from the memory."""
+    given, before = _given(changes), _values(memory)
+    return MemoryChanges(**{name: value for name, value in given.items() if value != before[name]})
 
 
 def changed(memory: Memory, changes: MemoryChanges) -> Memory:
-    """The memory as it is to be. A living one with another text is fresh and without a cluster again, as if it had just
-    been stored (ruling 1): where it was it may not belong. A dead one stays dead, where it is. What it resembled, it
-    may not any more."""
-    found = replace(
-        memory,
-        importance=memory.importance if changes.importance is None else changes.importance,
-        themes=memory.themes if changes.themes is None else changes.themes,
-        pinned=memory.pinned if changes.pinned is None else changes.pinned,
-    )
-    if changes.text is None:
-        return found
-    found = replace(found, scene=replace(memory.scene, action=changes.text), resembles=None)
-    return replace(found, fresh=True, cluster_id=None) if memory.status in LIVING else found
+    """The memory after the changes. A living one with another text is fresh and without a cluster again, as if it had
+    just been stored (ruling 1), since it may not belong to its cluster any more. A dead one stays dead, in its cluster.
+    It may not resemble any more what it resembled."""
+    given = _given(changes)
+    text = given.pop("text", None)
+    memory = replace(memory, **given)
+    if text is None:
+        return memory
+    memory = replace(memory, scene=replace(memory.scene, action=text), resembles=None)
+    return replace(memory, fresh=True, cluster_id=None) if memory.status in LIVING else memory
 
 
 def revision(memory: Memory, changes: MemoryChanges, *, at: datetime, client: str) -> Revision:
-    """What `memory` was in the fields that `changes` names."""
-    return Revision(
-        memory_id=memory.id,
-        at=at,
-        client=client,
-        before=MemoryChanges(
-            text=None if changes.text is None else memory.scene.action,
-            importance=None if changes.importance is None else memory.importance,
-            themes=None if changes.themes is None else memory.themes,
-            pinned=None if changes.pinned is None else memory.pinned,
-        ),
-    )
+    """The values of `memory` in the fields that `changes` names."""
+    values = _values(memory)
+    before = MemoryChanges(**{name: values[name] for name in _given(changes)})
+    return Revision(memory_id=memory.id, at=at, client=client, before=before)
+
+
+def _given(changes: MemoryChanges) -> dict[str, Any]:
+    values = {name: getattr(changes, name) for name in ("text", "importance", "themes", "pinned")}
+    return {name: value for name, value in values.items() if value is not None}
+
+
+def _values(memory: Memory) -> dict[str, Any]:
+    return {
+        "text": memory.scene.action, "importance": memory.importance, "themes": memory.themes, "pinned": memory.pinned
+    }  # fmt: skip

@@ -63,29 +63,29 @@ class RankingWeights:
     @property
     def greatest(self) -> float:
         turns = (1 + self.next_turn + self.question) * (1 + self.session)
-        told = max(self.user, self.first_person) + self.actor + self.preference + self.when
-        return turns + told + self.length + self.emotion
+        wording = max(self.user, self.first_person) + self.actor + self.preference + self.when
+        return turns + wording + self.length + self.emotion
 
 
-MANY = 20
-"""Candidates of which the least tells what any has; of fewer it may be the very answer."""
+MIN_FOR_BASELINE = 20
+"""Candidates needed before the least f counts as a baseline; among fewer the least may be the very answer."""
 EMOTION_WITHIN = 0.02
-"""Behind the best f: so far a feeling decides between candidates (`make emotions`)."""
+"""Distance from the best f within which a shared feeling decides between candidates (`make emotions`)."""
 _WORD = re.compile(r"\w+")
 _USERS = frozenset({"user", "human", "me", "i"})
 _MACHINES = frozenset(
     {"assistant", "ai", "agent", "bot", "chatbot", "model", "system", "chatgpt", "gpt", "claude", "gemini", "copilot"}
 )
-"""What they answer is rarely what happened."""
+"""Their answers are rarely what happened."""
 
 
 def first_name(actor: str) -> str:
-    found = _WORD.search(actor.casefold())
-    return found.group() if found else ""
+    match = _WORD.search(actor.casefold())
+    return match.group() if match else ""
 
 
 def speaker(features: RankingFeatures) -> str:
-    """The first name of who said it; "" where that is not known."""
+    """The speaker's first name; "" where it is not known."""
     return first_name(features.actors[0]) if features.actors else ""
 
 
@@ -98,76 +98,68 @@ def blend(pool: CandidatePool, *, dense_trust: float, words: float) -> NDArray[n
     return np.asarray(share * scaled + (1 - share) * pool.cosine, np.float32)
 
 
-def with_its_turns(f: Floats, features: Sequence[RankingFeatures], weights: RankingWeights, trust: float) -> Floats:
+def add_neighbours(f: Floats, features: Sequence[RankingFeatures], weights: RankingWeights, trust: float) -> Floats:
     """float64, (n,): g above."""
-    places = {(one.session_id, one.turn): at for at, one in enumerate(features) if one.session_id}
-    least = max(0.0, f.min()) if len(f) >= MANY else 0.0
-    g, apart = f.copy(), f - least
-    for at, one in enumerate(features):
-        if not one.session_id:
-            continue
-        after = places.get((one.session_id, one.turn + 1))
-        before = places.get((one.session_id, one.turn - 1))
+    positions = {(turn.session_id, turn.turn): n for n, turn in enumerate(features) if turn.session_id}
+    baseline = max(0.0, f.min()) if len(f) >= MIN_FOR_BASELINE else 0.0
+    g, excess = f.copy(), f - baseline
+    for position, turn in enumerate(features):
+        after = positions.get((turn.session_id, turn.turn + 1))
+        before = positions.get((turn.session_id, turn.turn - 1))
         if after is not None:
-            g[at] += trust * weights.next_turn * apart[after]
-        if before is not None and answers(one, features[before]):
-            g[at] += trust * weights.question * apart[before]
+            g[position] += trust * weights.next_turn * excess[after]
+        if before is not None and answers_question(turn, features[before]):
+            g[position] += trust * weights.question * excess[before]
     return g
 
 
-def answers(one: RankingFeatures, before: RankingFeatures) -> bool:
-    """A person answers what another has asked. Not the user of an assistant, and not the assistant: the one goes on
-    with their own matter, the other tells what is known anyhow."""
-    said = speaker(one)
+def answers_question(turn: RankingFeatures, before: RankingFeatures) -> bool:
+    """Whether a person answers what another has asked. The user of an assistant rarely does, but goes on with their own
+    matter; an assistant answers with what is known anyhow."""
     return (
         before.signals.asks
         and bool(before.actors)
-        and said != ""
-        and said not in _USERS | _MACHINES
-        and one.actors[0] != before.actors[0]
+        and speaker(turn) not in {"", *_USERS, *_MACHINES}
+        and turn.actors[0] != before.actors[0]
     )
 
 
 def best_of_session(g: Floats, features: Sequence[RankingFeatures]) -> Floats:
-    """float64, (n,): the greatest g of those of the same session; its own without a session."""
+    """float64, (n,): the greatest g within the candidate's session; its own g without a session."""
+    sessions = [candidate.session_id for candidate in features]
     best: dict[str, float] = {}
-    for one, value in zip(features, g.tolist(), strict=True):
-        best[one.session_id] = max(value, best.get(one.session_id, value))
-    return np.asarray(
-        [best[one.session_id] if one.session_id else own for one, own in zip(features, g.tolist(), strict=True)]
-    )
+    for session, value in zip(sessions, g.tolist(), strict=True):
+        best[session] = max(value, best.get(session, value))
+    return np.asarray([best[session] if session else own for session, own in zip(sessions, g.tolist(), strict=True)])
 
 
 def shared_emotions(query: str, f: Floats, features: Sequence[RankingFeatures], emotions: frozenset[str]) -> Floats:
     """float64, (n,), in [0, 1] (spec T7): the share of the emotions that each candidate has, as far as they count."""
-    if not emotions or not len(f) or (asked := feeling_in(read_query(query))) == "beside":
+    if not emotions or not len(f) or (feeling := feeling_in(read_query(query))) == "beside":
         return np.zeros(len(f))
-    shares = np.asarray([len(emotions.intersection(one.emotions)) / len(emotions) for one in features])
-    return shares if asked == "asked" else shares * np.clip(1 - (f.max() - f) / EMOTION_WITHIN, 0, 1)
+    shares = np.asarray([len(emotions.intersection(candidate.emotions)) / len(emotions) for candidate in features])
+    return shares if feeling == "asked" else shares * np.clip(1 - (f.max() - f) / EMOTION_WITHIN, 0, 1)
 
 
 def prior_of(query: str, weights: RankingWeights) -> Callable[[RankingFeatures], float]:
-    """What a candidate is worth for this query whatever it is about."""
+    """What a candidate is worth for this query, whatever its subject."""
     query_words = frozenset(_WORD.findall(query.casefold().replace("'", "").replace("’", "")))
     reading = read_query(query)
     oneself, when, advice = asks_about_oneself(reading), asks_when(reading), asks_for_advice(reading)
 
-    def told_by_oneself(one: RankingFeatures) -> float:
-        if not one.actors:
-            return weights.first_person * one.signals.first_person
-        return weights.user * (speaker(one) in _USERS)
-
-    def prior(one: RankingFeatures) -> float:
-        found = weights.length * min(one.words, weights.length_words) / weights.length_words
-        if any((name := first_name(actor)) in query_words and name not in _USERS for actor in one.actors):
-            found += weights.actor
+    def prior(candidate: RankingFeatures) -> float:
+        signals, said_by = candidate.signals, speaker(candidate)
+        worth = weights.length * min(candidate.words, weights.length_words) / weights.length_words
+        if any((name := first_name(actor)) in query_words and name not in _USERS for actor in candidate.actors):
+            worth += weights.actor
         if oneself:
-            found += told_by_oneself(one)
-        if advice and one.signals.prefers and speaker(one) not in _MACHINES:
-            found += weights.preference
-        if when and one.signals.tells_when:
-            found += weights.when
-        return found
+            by_user = weights.user * (said_by in _USERS)
+            worth += by_user if candidate.actors else weights.first_person * signals.first_person
+        if advice and signals.prefers and said_by not in _MACHINES:
+            worth += weights.preference
+        if when and signals.tells_when:
+            worth += weights.when
+        return worth
 
     return prior
 
@@ -188,13 +180,13 @@ def blended(
     if not len(matching):
         return np.zeros(0, np.float32)
     f = np.asarray(blend(pool, dense_trust=dense_trust, words=weights.words)[matching], np.float64)
-    features = [pool.features[at] for at in matching]
-    g = with_its_turns(f, features, weights, dense_trust)
+    features = [pool.features[position] for position in matching]
+    g = add_neighbours(f, features, weights, dense_trust)
     prior = prior_of(query, weights)
     sums = (
         weights.emotion * shared_emotions(query, f, features, emotions)
         + g
         + weights.session * best_of_session(g, features)
-        + np.asarray([prior(one) for one in features])
+        + np.asarray([prior(candidate) for candidate in features])
     )
     return np.asarray(np.clip(sums / weights.greatest, 0, 1), np.float32)

@@ -23,4 +23,4 @@ def fused(*lists: Sequence[T], k: int = RRF_K) -> list[tuple[T, float]]:
     least, most = min(sums.values()), max(sums.values())
     span = most - least
     scored = [(item, (value - least) / span if span > 0 else 1.0) for item, value in sums.items()]
-    return sorted(scored, key=lambda one: -one[1])
+    return sorted(scored, key=lambda scored_item: -scored_item[1])

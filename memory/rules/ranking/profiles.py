@@ -18,7 +18,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Annotated, Literal, get_args
+from typing import Annotated, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,7 +28,6 @@ from madeleine.memory.candidates import CandidatePool, RankingState
 from madeleine.memory.rules.ranking.matching import word_coverage
 
 RankingProfile = Literal["blended", "rrf", "linear", "associative"]
-RANKING_PROFILES: tuple[RankingProfile, ...] = get_args(RankingProfile)
 
 HALF_REINFORCED = 3
 """Times told again that count half of what any number of times can."""
@@ -94,7 +93,7 @@ def linear(
     """float32, (m,), in [0, 1], of candidates of that similarity."""
     w = weights.linear
     relevance = np.minimum(similarity + w.personal_boost, 1)
-    since = [recency(now - one.happened_at, decay_per_hour=weights.decay_per_hour) for one in states]
+    since = [recency(now - state.happened_at, decay_per_hour=weights.decay_per_hour) for state in states]
     combined = w.relevance * relevance + w.recency * np.asarray(since)
     return _share(combined, w.relevance + w.recency)
 
@@ -109,12 +108,12 @@ def associative(
 ) -> NDArray[np.float32]:
     """float32, (m,), in [0, 1]. `shared_emotions`: of each candidate the share of the asked labels that it has."""
     w = weights.associative
-    since = [recency(now - one.last_active, decay_per_hour=weights.decay_per_hour) for one in states]
+    since = [recency(now - state.last_active, decay_per_hour=weights.decay_per_hour) for state in states]
     combined = (
         w.similarity * similarity
-        + w.importance * np.asarray([one.importance for one in states])
+        + w.importance * np.asarray([state.importance for state in states])
         + w.recency * np.asarray(since)
-        + w.reinforcement * np.asarray([reinforcement(one.access_count) for one in states])
+        + w.reinforcement * np.asarray([reinforcement(state.access_count) for state in states])
         + w.emotion * np.asarray(shared_emotions)
     )
     return _share(combined, w.similarity + w.importance + w.recency + w.reinforcement + w.emotion)

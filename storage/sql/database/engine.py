@@ -258,12 +258,6 @@ class Database:
         except StorageError:
             _log.exception("a transaction could not be rolled back")
 
-    async def checkpoint(self) -> None:
-        """Move what the log holds into the database file."""
-        async with self._turn:
-            self._refuse_if_closed()
-            await finish(self._writer.say("PRAGMA wal_checkpoint(PASSIVE)"))
-
     async def scrub(self) -> None:
         """Write the database anew from what is in its tables and empty the log: nothing that was ever deleted or
         overwritten is left in the two files. Writers wait meanwhile, readers do not (0.3 s for 10,000 memories).

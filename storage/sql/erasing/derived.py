@@ -17,7 +17,7 @@ from typing import Any
 from sqlalchemy import Column, ColumnElement, bindparam, delete, exists, func, or_, select, update
 
 from madeleine.memory.model import ContentHash, MemoryId, Scene, when_as_searched
-from madeleine.memory.rules.dynamics.traces import tells_of, without_retelling
+from madeleine.memory.rules.dynamics.mentions import mentions, without_timeline_texts
 from madeleine.memory.scope import Scope
 from madeleine.storage.sql.database.dialect import (
     among,
@@ -149,7 +149,7 @@ def _showing(offers: Sequence[tuple[str, str]], gone: Collection[MemoryId], word
 
 
 def _shows(body: Mapping[str, Any], gone: Collection[MemoryId], words: str) -> bool:
-    if body.get("earlier") or body.get("think") or tells_of(body.get("cluster", ""), words):
+    if body.get("earlier") or body.get("think") or mentions(body.get("cluster", ""), words):
         return True
     if body.get("kind") == "compress":  # it holds what its memories had absorbed when it was made
         return True
@@ -237,7 +237,7 @@ def _is_retold(side: Fields | None, told: Collection[str]) -> bool:
 
 
 def _stripped(when: str, told: Collection[str]) -> str:
-    return when_as_searched(without_retelling(Scene(action="", when=to_when(when)), told).when)
+    return when_as_searched(without_timeline_texts(Scene(action="", when=to_when(when)), told).when)
 
 
 def _untied(side: Fields | None, going: Going, hashes: Collection[str]) -> Fields | None:
@@ -274,7 +274,7 @@ def _renamed(named: Sequence[Row], going: Going) -> tuple[list[dict[str, Any]], 
     """On either side. A few names are told again and again: each is looked at once."""
     before: list[dict[str, Any]] = []
     after: list[dict[str, Any]] = []
-    tells = cache(lambda name: tells_of(name, going.words))
+    tells = cache(lambda name: mentions(name, going.words))
     for seq, target, was, became in named:
         name = going.names.get(target, "")
         for side, found in ((before, was), (after, became)):

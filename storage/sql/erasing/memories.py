@@ -15,14 +15,14 @@ from madeleine.memory.audit import audit_entry
 from madeleine.memory.chat import MessageId
 from madeleine.memory.ingest.ports import Erased
 from madeleine.memory.model import Cluster, Memory, MemoryId
-from madeleine.memory.rules.dynamics.traces import (
+from madeleine.memory.rules.dynamics.mentions import (
     all_texts,
     folded,
-    redacted,
-    renamed,
-    tells_of,
-    told_by,
-    without_retelling,
+    mentions,
+    name_without,
+    redact_report,
+    timeline_texts,
+    without_timeline_texts,
 )
 from madeleine.memory.scope import Scope
 from madeleine.storage.sql.conversations import ingested
@@ -129,7 +129,7 @@ async def _words(transaction: Transaction, gone: Sequence[Memory], earlier: _Ear
 
 async def _told(transaction: Transaction, scope: Scope, gone: Sequence[Memory], earlier: _Earlier) -> frozenset[str]:
     """What timelines say of them, but for what is of others, who stay, and whom they had absorbed."""
-    told = {text for memory in gone for text in told_by(memory, earlier.get(memory.id, ()))}
+    told = {text for memory in gone for text in timeline_texts(memory, earlier.get(memory.id, ()))}
     kept: set[str] = set()
     known = {memory.id for memory in gone}
     wave = list(known)
@@ -207,7 +207,7 @@ def _retold(
     """Those that tell of them, and what becomes of each."""
     changed, rows = [], []
     for old in survivors:
-        new = replace(old, scene=without_retelling(old.scene, told))
+        new = replace(old, scene=without_timeline_texts(old.scene, told))
         if new != old:
             changed.append(old)
             rows.append(target(scope, new.id, **rewritten_fields(from_memory(new))))
@@ -224,7 +224,7 @@ async def _mend_clusters(
     removed = []
     for one in await asyncio.to_thread(_telling, list(found.values()), words):
         members = await transaction.rows(_MEMBERS, to_memory, being=scope.being_id, cluster=one.id)
-        name = renamed(one.name, words, members, found[one.parent_id].name if one.parent_id in found else "")
+        name = name_without(one.name, words, members, found[one.parent_id].name if one.parent_id in found else "")
         if name != one.name and not members and not any(other.parent_id == one.id for other in found.values()):
             removed.append(one.id)
         elif name != one.name:
@@ -235,7 +235,7 @@ async def _mend_clusters(
 
 
 def _telling(found: Iterable[Cluster], words: str) -> list[Cluster]:
-    return [one for one in found if not one.is_root and tells_of(one.name, words)]
+    return [one for one in found if not one.is_root and mentions(one.name, words)]
 
 
 def _of(found: Mapping[Any, Cluster], ids: set[Any]) -> list[Cluster]:
@@ -254,7 +254,7 @@ def _redacted(
     changed = []
     for id_, stored in reports:
         report = json.loads(stored)
-        if (new := redacted(report, words, names)) != report:
+        if (new := redact_report(report, words, names)) != report:
             changed.append(target(scope, id_, report=new))
     return changed
 

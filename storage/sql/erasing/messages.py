@@ -10,7 +10,7 @@ from sqlalchemy import bindparam, case, delete, exists, func, select, update
 
 from madeleine.memory.chat import MessageId
 from madeleine.memory.model import MemoryId
-from madeleine.memory.rules.dynamics.traces import folded, tells_of
+from madeleine.memory.rules.dynamics.mentions import folded, mentions
 from madeleine.memory.scope import Scope
 from madeleine.storage.sql.conversations.chat import NO_FIRST, NO_LAST, TITLE_GONE, key_hash
 from madeleine.storage.sql.database.dialect import among, as_list, insert_missing, unindexed
@@ -104,7 +104,7 @@ def _telling(titles: Mapping[str, str], going: Sequence[_Going]) -> list[str]:
     return [
         session_id
         for session_id, title in titles.items()
-        if tells_of(
+        if mentions(
             title, folded(text for one in going if one.session_id == session_id for text in (one.speaker, one.text))
         )
     ]

@@ -15,243 +15,243 @@ from madeleine.memory.model import Memory, MemoryId, ModelName
 from madeleine.memory.rules.dynamics.grouping import mutual_groups
 from madeleine.patrol.steps.assign import assign
 from tests.doubles import BOB, a_memory, unit
-from tests.unit.patrol.nights import BUSINESS, PRIVATE, World, axis, lean
+from tests.unit.patrol.step_fixtures import BUSINESS, PRIVATE, StepStore, axis, lean
 
 
-async def assigned(world: World) -> Mapping[str, int]:
-    work = await world.work()
+async def assigned(store: StepStore) -> Mapping[str, int]:
+    work = await store.begin()
     report = await assign(work)
-    await world.write(work)
+    await store.write(work)
     assert report.name == "assign"
     return report.counts
 
 
 @pytest.fixture
-def world() -> World:
-    return World()
+def store() -> StepStore:
+    return StepStore()
 
 
-async def test_a_memory_joins_the_sub_cluster_it_is_like(world: World) -> None:
+async def test_a_memory_joins_the_sub_cluster_it_is_like(store: StepStore) -> None:
     """spec P6 ❶ 5: threshold 0.45."""
-    dinners = world.cluster("Dinners", axis(0))
-    memory = world.put(a_memory("ramen"), lean(0.5))
-    counts = await assigned(world)
-    assert world.now(memory).cluster_id == dinners.id
+    dinners = store.cluster("Dinners", axis(0))
+    memory = store.put(a_memory("ramen"), lean(0.5))
+    counts = await assigned(store)
+    assert store.now(memory).cluster_id == dinners.id
     assert (counts["assigned"], counts["to_clusters"], counts["to_roots"]) == (1, 1, 0)
 
 
 @pytest.mark.parametrize(("cosine", "home"), [(0.46, "Dinners"), (0.44, "Private"), (-0.9, "Private")])
-async def test_a_memory_joins_from_0_45_and_not_below(world: World, cosine: float, home: str) -> None:
+async def test_a_memory_joins_from_0_45_and_not_below(store: StepStore, cosine: float, home: str) -> None:
     """spec P6 ❶ 5"""
-    world.cluster("Dinners", axis(0))
-    memory = world.put(a_memory("ramen"), lean(cosine, 7))
-    await assigned(world)
-    assert world.home(memory) == home
+    store.cluster("Dinners", axis(0))
+    memory = store.put(a_memory("ramen"), lean(cosine, 7))
+    await assigned(store)
+    assert store.home(memory) == home
 
 
-async def test_a_memory_joins_the_nearest_of_several_sub_clusters(world: World) -> None:
+async def test_a_memory_joins_the_nearest_of_several_sub_clusters(store: StepStore) -> None:
     """spec P6 ❶ 5"""
-    world.cluster("Dinners", lean(0.7))
-    world.cluster("Ramen", lean(0.9))
-    world.cluster("Lunches", lean(0.8))
-    memory = world.put(a_memory("ramen"), axis(0))
-    await assigned(world)
-    assert world.home(memory) == "Ramen"
+    store.cluster("Dinners", lean(0.7))
+    store.cluster("Ramen", lean(0.9))
+    store.cluster("Lunches", lean(0.8))
+    memory = store.put(a_memory("ramen"), axis(0))
+    await assigned(store)
+    assert store.home(memory) == "Ramen"
 
 
-async def test_a_root_is_never_matched_however_near_it_is(world: World) -> None:
+async def test_a_root_is_never_matched_however_near_it_is(store: StepStore) -> None:
     """ruling 4: ❶ matches memories to sub-clusters only."""
-    root = world.ledger.state.clusters[world.business.id]
-    world.ledger.state.clusters[root.id] = replace(root, vector=PRIVATE, model=ModelName("words"))
-    memory = world.put(a_memory("ramen"), PRIVATE)
-    assert (await assigned(world))["to_clusters"] == 0
-    assert world.home(memory) == "Private"
+    root = store.ledger.state.clusters[store.business.id]
+    store.ledger.state.clusters[root.id] = replace(root, vector=PRIVATE, model=ModelName("words"))
+    memory = store.put(a_memory("ramen"), PRIVATE)
+    assert (await assigned(store))["to_clusters"] == 0
+    assert store.home(memory) == "Private"
 
 
 @pytest.mark.parametrize(("vector", "root"), [(BUSINESS, "Business"), (PRIVATE, "Private")])
 async def test_a_memory_without_a_cluster_like_it_goes_under_the_nearer_root(
-    world: World, vector: np.typing.NDArray[np.float32], root: str
+    store: StepStore, vector: np.typing.NDArray[np.float32], root: str
 ) -> None:
     """spec P6 ❶ 5, ruling 5"""
-    memory = world.put(a_memory("ramen"), vector)
-    assert (await assigned(world))["to_roots"] == 1
-    assert world.home(memory) == root
+    memory = store.put(a_memory("ramen"), vector)
+    assert (await assigned(store))["to_roots"] == 1
+    assert store.home(memory) == root
 
 
-async def test_the_roots_are_made_when_they_are_first_needed(world: World) -> None:
+async def test_the_roots_are_made_when_they_are_first_needed(store: StepStore) -> None:
     """spec P3: two roots, each its own parent."""
-    world.ledger.state.clusters.clear()
-    world.put(a_memory("ramen"), PRIVATE)
-    await assigned(world)
-    roots = list(world.ledger.state.clusters.values())
+    store.ledger.state.clusters.clear()
+    store.put(a_memory("ramen"), PRIVATE)
+    await assigned(store)
+    roots = list(store.ledger.state.clusters.values())
     assert {root.name for root in roots} == {"Business", "Private"}
     assert all(root.is_root and root.parent_id == root.id for root in roots)
 
 
-async def test_the_vector_of_every_affected_cluster_is_recomputed(world: World) -> None:
+async def test_the_vector_of_every_affected_cluster_is_recomputed(store: StepStore) -> None:
     """spec P6 ❶ 6, P3: the mean of its active memories."""
-    dinners = world.cluster("Dinners", axis(0))
-    world.put(a_memory("old", fresh=False), axis(0), dinners)
-    world.put(a_memory("new"), lean(0.6))
-    world.put(a_memory("elsewhere"), PRIVATE)
-    await assigned(world)
-    found = world.ledger.cluster("Dinners")
+    dinners = store.cluster("Dinners", axis(0))
+    store.put(a_memory("old", fresh=False), axis(0), dinners)
+    store.put(a_memory("new"), lean(0.6))
+    store.put(a_memory("elsewhere"), PRIVATE)
+    await assigned(store)
+    found = store.ledger.cluster("Dinners")
     assert found.vector is not None
     assert found.vector.tolist() == pytest.approx(unit(axis(0) + lean(0.6)).tolist(), abs=1e-6)
-    private = world.ledger.cluster("Private").vector
+    private = store.ledger.cluster("Private").vector
     assert private is not None
     assert private.tolist() == pytest.approx(PRIVATE.tolist())
 
 
-async def test_only_active_memories_make_a_clusters_vector(world: World) -> None:
+async def test_only_active_memories_make_a_clusters_vector(store: StepStore) -> None:
     """spec P3: dying and dead ones do not."""
-    dinners = world.cluster("Dinners", axis(0))
-    world.put(a_memory("dying", status="dying"), axis(3), dinners)
-    world.put(a_memory("dead", status="dead"), axis(4), dinners)
-    world.put(a_memory("new"), lean(0.6))
-    await assigned(world)
-    vector = world.ledger.cluster("Dinners").vector
+    dinners = store.cluster("Dinners", axis(0))
+    store.put(a_memory("dying", status="dying"), axis(3), dinners)
+    store.put(a_memory("dead", status="dead"), axis(4), dinners)
+    store.put(a_memory("new"), lean(0.6))
+    await assigned(store)
+    vector = store.ledger.cluster("Dinners").vector
     assert vector is not None
     assert vector.tolist() == pytest.approx(lean(0.6).tolist(), abs=1e-6)
 
 
-async def test_a_memory_that_has_a_cluster_stays_there(world: World) -> None:
+async def test_a_memory_that_has_a_cluster_stays_there(store: StepStore) -> None:
     """spec P6 ❶: new memories are assigned."""
-    world.cluster("Ramen", axis(0))
-    other = world.cluster("Other", axis(3))
-    memory = world.put(a_memory("ramen"), axis(0), other)
-    assert (await assigned(world))["assigned"] == 0
-    assert world.home(memory) == "Other"
+    store.cluster("Ramen", axis(0))
+    other = store.cluster("Other", axis(3))
+    memory = store.put(a_memory("ramen"), axis(0), other)
+    assert (await assigned(store))["assigned"] == 0
+    assert store.home(memory) == "Other"
 
 
-async def test_a_dead_memory_without_a_cluster_is_not_assigned(world: World) -> None:
+async def test_a_dead_memory_without_a_cluster_is_not_assigned(store: StepStore) -> None:
     """spec P6 ❶"""
-    memory = world.put(a_memory("ramen", status="dead"), PRIVATE)
-    await assigned(world)
-    assert world.home(memory) == ""
+    memory = store.put(a_memory("ramen", status="dead"), PRIVATE)
+    await assigned(store)
+    assert store.home(memory) == ""
 
 
-async def test_a_fresh_memory_stays_fresh(world: World) -> None:
+async def test_a_fresh_memory_stays_fresh(store: StepStore) -> None:
     """spec P6 ❶ 3, ruling 1: fresh until ❹ has seen it."""
-    memory = world.put(a_memory("ramen"), PRIVATE)
-    await assigned(world)
-    assert world.now(memory).fresh
+    memory = store.put(a_memory("ramen"), PRIVATE)
+    await assigned(store)
+    assert store.now(memory).fresh
 
 
-async def test_three_under_a_root_that_are_alike_become_a_sub_cluster(world: World) -> None:
+async def test_three_under_a_root_that_are_alike_become_a_sub_cluster(store: StepStore) -> None:
     """ruling 4: named after what they share."""
-    alike = [world.put(a_memory(f"scene {i}", themes=("food",)), lean(0.9, i)) for i in (1, 2, 3)]
-    alone = world.put(a_memory("alone"), PRIVATE)
-    counts = await assigned(world)
+    alike = [store.put(a_memory(f"scene {i}", themes=("food",)), lean(0.9, i)) for i in (1, 2, 3)]
+    alone = store.put(a_memory("alone"), PRIVATE)
+    counts = await assigned(store)
     assert counts["new_clusters"] == 1
-    assert [world.home(memory) for memory in [*alike, alone]] == ["food", "food", "food", "Private"]
-    made = world.ledger.cluster("food")
+    assert [store.home(memory) for memory in [*alike, alone]] == ["food", "food", "food", "Private"]
+    made = store.ledger.cluster("food")
     assert not made.is_root
-    assert world.ledger.state.clusters[made.parent_id].is_root
+    assert store.ledger.state.clusters[made.parent_id].is_root
     assert made.vector is not None
 
 
-async def test_memories_that_were_under_the_root_before_join_the_new_group(world: World) -> None:
+async def test_memories_that_were_under_the_root_before_join_the_new_group(store: StepStore) -> None:
     """ruling 4: among the memories that lie directly under a root."""
-    old = [world.put(a_memory(f"old {i}", themes=("food",), fresh=False), lean(0.9, i), world.private) for i in (1, 2)]
-    new = world.put(a_memory("new", themes=("food",)), unit(lean(0.9, 3) + PRIVATE * 0.1))
-    await assigned(world)
-    assert {world.home(memory) for memory in [*old, new]} == {"food"}
+    old = [store.put(a_memory(f"old {i}", themes=("food",), fresh=False), lean(0.9, i), store.private) for i in (1, 2)]
+    new = store.put(a_memory("new", themes=("food",)), unit(lean(0.9, 3) + PRIVATE * 0.1))
+    await assigned(store)
+    assert {store.home(memory) for memory in [*old, new]} == {"food"}
 
 
-async def test_two_that_are_alike_stay_under_their_root(world: World) -> None:
+async def test_two_that_are_alike_stay_under_their_root(store: StepStore) -> None:
     """ruling 4: groups of 3 or more."""
-    pair = [world.put(a_memory(f"scene {i}"), unit(PRIVATE + 0.1 * axis(i))) for i in (1, 2)]
-    assert (await assigned(world))["new_clusters"] == 0
-    assert {world.home(memory) for memory in pair} == {"Private"}
+    pair = [store.put(a_memory(f"scene {i}"), unit(PRIVATE + 0.1 * axis(i))) for i in (1, 2)]
+    assert (await assigned(store))["new_clusters"] == 0
+    assert {store.home(memory) for memory in pair} == {"Private"}
 
 
-async def test_memories_under_different_roots_make_no_group(world: World) -> None:
+async def test_memories_under_different_roots_make_no_group(store: StepStore) -> None:
     """ruling 4: directly under a root."""
     vectors = [unit(axis(0) + PRIVATE), unit(axis(0) + PRIVATE), unit(axis(0) + BUSINESS)]
     for i, vector in enumerate(vectors):
-        world.put(a_memory(f"scene {i}"), vector)
-    assert (await assigned(world))["new_clusters"] == 0
+        store.put(a_memory(f"scene {i}"), vector)
+    assert (await assigned(store))["new_clusters"] == 0
 
 
-async def test_a_new_sub_cluster_without_themes_is_named_after_its_words(world: World) -> None:
+async def test_a_new_sub_cluster_without_themes_is_named_after_its_words(store: StepStore) -> None:
     """ruling 4: their most telling BM25 terms."""
     for i in (1, 2, 3):
-        world.put(a_memory(f"ramen and gyoza {'abc'[i - 1] * 3}"), lean(0.9, i))
-    await assigned(world)
-    assert "gyoza & ramen" in world.names()
+        store.put(a_memory(f"ramen and gyoza {'abc'[i - 1] * 3}"), lean(0.9, i))
+    await assigned(store)
+    assert "gyoza & ramen" in store.names()
 
 
-async def test_without_a_model_memories_wait_for_their_vectors(world: World) -> None:
+async def test_without_a_model_memories_wait_for_their_vectors(store: StepStore) -> None:
     """spec P6 ❶: nothing is guessed; they are recallable by their words meanwhile."""
-    waiting = world.put(a_memory("ramen"))
-    counts = await assigned(world)
-    assert world.home(waiting) == ""
+    waiting = store.put(a_memory("ramen"))
+    counts = await assigned(store)
+    assert store.home(waiting) == ""
     assert counts["waiting_for_vectors"] == 1
     assert counts["assigned"] == 0
 
 
-async def test_without_prototypes_no_memory_is_put_anywhere(world: World) -> None:
+async def test_without_prototypes_no_memory_is_put_anywhere(store: StepStore) -> None:
     """ruling 5: Business or Private needs the model."""
-    memory = world.put(a_memory("ramen"), PRIVATE)
-    work = await world.work(prototypes={})
+    memory = store.put(a_memory("ramen"), PRIVATE)
+    work = await store.begin(prototypes={})
     report = await assign(work)
-    await world.write(work)
-    assert world.home(memory) == ""
+    await store.write(work)
+    assert store.home(memory) == ""
     assert report.counts["waiting_for_vectors"] == 1
 
 
-async def test_a_cluster_of_another_model_is_not_compared(world: World) -> None:
+async def test_a_cluster_of_another_model_is_not_compared(store: StepStore) -> None:
     """ruling 6: never silent garbage."""
-    world.ledger.put_cluster("Dinners", world.private, PRIVATE, model="another")
-    memory = world.put(a_memory("ramen"), PRIVATE)
-    await assigned(world)
-    assert world.home(memory) == "Private"
+    store.ledger.put_cluster("Dinners", store.private, PRIVATE, model="another")
+    memory = store.put(a_memory("ramen"), PRIVATE)
+    await assigned(store)
+    assert store.home(memory) == "Private"
 
 
-async def test_a_cluster_is_compared_again_when_its_memories_have_vectors_of_this_model(world: World) -> None:
+async def test_a_cluster_is_compared_again_when_its_memories_have_vectors_of_this_model(store: StepStore) -> None:
     """ruling 6. Its vector was computed with the model before; no memory ever matched it again, so none was ever
     recomputed either."""
-    dinners = world.ledger.put_cluster("Dinners", world.private, axis(3), model="another")
+    dinners = store.ledger.put_cluster("Dinners", store.private, axis(3), model="another")
     for i in range(3):
-        world.put(a_memory(f"old {i}", fresh=False), axis(0), dinners)
-    memory = world.put(a_memory("ramen"), lean(0.6))
-    await assigned(world)
-    assert world.home(memory) == "Dinners"
-    assert world.ledger.cluster("Dinners").model == "words"
+        store.put(a_memory(f"old {i}", fresh=False), axis(0), dinners)
+    memory = store.put(a_memory("ramen"), lean(0.6))
+    await assigned(store)
+    assert store.home(memory) == "Dinners"
+    assert store.ledger.cluster("Dinners").model == "words"
 
 
-async def test_another_beings_memories_and_clusters_are_not_seen(world: World) -> None:
+async def test_another_beings_memories_and_clusters_are_not_seen(store: StepStore) -> None:
     """spec P1"""
-    theirs = world.ledger.put_cluster("Theirs", scope=BOB, vector=PRIVATE)
-    world.ledger.state.clusters[theirs.id] = replace(theirs, is_root=False)
-    foreign = world.put(a_memory("ramen", being_id=BOB.being_id), PRIVATE)
-    mine = world.put(a_memory("ramen"), PRIVATE)
-    counts = await assigned(world)
-    assert (world.home(foreign), world.home(mine), counts["assigned"]) == ("", "Private", 1)
+    theirs = store.ledger.put_cluster("Theirs", scope=BOB, vector=PRIVATE)
+    store.ledger.state.clusters[theirs.id] = replace(theirs, is_root=False)
+    foreign = store.put(a_memory("ramen", being_id=BOB.being_id), PRIVATE)
+    mine = store.put(a_memory("ramen"), PRIVATE)
+    counts = await assigned(store)
+    assert (store.home(foreign), store.home(mine), counts["assigned"]) == ("", "Private", 1)
 
 
-async def test_memories_of_notes_are_assigned_like_others(world: World) -> None:
+async def test_memories_of_notes_are_assigned_like_others(store: StepStore) -> None:
     """spec P6 ❶ 1 to 5, ruling 1"""
-    world.cluster("Dinners", axis(0))
+    store.cluster("Dinners", axis(0))
     memory = a_memory("ramen", id=MemoryId("new"))
-    world.ledger.cached["words", memory.content_hash] = axis(0)
-    note = replace(world.ledger.put_note("{}"), state="done")
-    work = await world.work((memory,), (note,))
+    store.ledger.cached["words", memory.content_hash] = axis(0)
+    note = replace(store.ledger.put_note("{}"), state="done")
+    work = await store.begin((memory,), (note,))
     report = await assign(work)
-    await world.write(work)
-    stored: Memory = world.now(memory)
-    assert (world.home(stored), stored.fresh, stored.status) == ("Dinners", True, "active")
-    assert world.ledger.state.notes[note.id].state == "done"
+    await store.write(work)
+    stored: Memory = store.now(memory)
+    assert (store.home(stored), stored.fresh, stored.status) == ("Dinners", True, "active")
+    assert store.ledger.state.notes[note.id].state == "done"
     assert report.counts["notes_read"] == 1
 
 
 async def test_an_imported_history_is_grouped_and_others_have_their_turns_meanwhile(
-    world: World, monkeypatch: pytest.MonkeyPatch
+    store: StepStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """ruling 4. A first patrol over thousands of memories kept the event loop for itself while it compared them."""
-    alike = [world.put(a_memory(f"scene {i}", themes=("food",)), lean(0.9, 1 + i % 5)) for i in range(1_500)]
-    strangers = [world.put(a_memory(f"stranger {i}"), vector) for i, vector in enumerate((BUSINESS, PRIVATE))]
+    alike = [store.put(a_memory(f"scene {i}", themes=("food",)), lean(0.9, 1 + i % 5)) for i in range(1_500)]
+    strangers = [store.put(a_memory(f"stranger {i}"), vector) for i, vector in enumerate((BUSINESS, PRIVATE))]
     turns = 0
     another_turn = threading.Event()
 
@@ -271,8 +271,8 @@ async def test_an_imported_history_is_grouped_and_others_have_their_turns_meanwh
 
     monkeypatch.setattr("madeleine.patrol.steps.assign.mutual_groups", groups_after_three_turns)
     ticking = asyncio.create_task(others())
-    counts = await assigned(world)
+    counts = await assigned(store)
     ticking.cancel()
     assert counts["new_clusters"] == 1
-    assert {world.home(memory) for memory in alike} == {"food"}
-    assert [world.home(memory) for memory in strangers] == ["Business", "Private"]
+    assert {store.home(memory) for memory in alike} == {"food"}
+    assert [store.home(memory) for memory in strangers] == ["Business", "Private"]

@@ -14,165 +14,165 @@ from madeleine.memory.rules.dynamics.grouping import SIMILARITY
 from madeleine.patrol.steps.merge import SMALL, merge
 from madeleine.patrol.unit_of_work import UnitOfWork
 from tests.doubles import a_memory, unit
-from tests.unit.patrol.nights import DIM, World, axis, lean
+from tests.unit.patrol.step_fixtures import DIM, StepStore, axis, lean
 
 STATUSES: tuple[Status, ...] = ("active", "dying", "dead")
 
 
 @pytest.fixture
-def world() -> World:
-    return World()
+def store() -> StepStore:
+    return StepStore()
 
 
-async def merged(world: World) -> Mapping[str, int]:
-    work = await world.work()
+async def merged(store: StepStore) -> Mapping[str, int]:
+    work = await store.begin()
     report = await merge(work)
-    await world.write(work)
+    await store.write(work)
     return report.counts
 
 
-def fill(world: World, cluster: Cluster, count: int, vector_axis: int = 0) -> list[Memory]:
-    return [world.put(a_memory(f"{cluster.name} {i}"), axis(vector_axis), cluster) for i in range(count)]
+def fill(store: StepStore, cluster: Cluster, count: int, vector_axis: int = 0) -> list[Memory]:
+    return [store.put(a_memory(f"{cluster.name} {i}"), axis(vector_axis), cluster) for i in range(count)]
 
 
-async def test_an_empty_sub_cluster_is_deleted(world: World) -> None:
+async def test_an_empty_sub_cluster_is_deleted(store: StepStore) -> None:
     """spec P6 ❼ 1: 0 nodes total including dead."""
-    world.cluster("Empty", axis(0))
-    assert await merged(world) == {"removed": 1, "into_sibling": 0, "into_root": 0}
-    assert world.names() == {"Business", "Private"}
+    store.cluster("Empty", axis(0))
+    assert await merged(store) == {"removed": 1, "into_sibling": 0, "into_root": 0}
+    assert store.names() == {"Business", "Private"}
 
 
-async def test_a_cluster_of_dead_memories_alone_is_not_empty(world: World) -> None:
+async def test_a_cluster_of_dead_memories_alone_is_not_empty(store: StepStore) -> None:
     """spec P6 ❼ 1, 2: they are moved, not lost."""
-    small = world.cluster("Small", axis(0))
-    dead = world.put(a_memory("dead", status="dead"), axis(0), small)
-    assert (await merged(world))["into_root"] == 1
-    assert world.home(dead) == "Private"
+    small = store.cluster("Small", axis(0))
+    dead = store.put(a_memory("dead", status="dead"), axis(0), small)
+    assert (await merged(store))["into_root"] == 1
+    assert store.home(dead) == "Private"
 
 
-async def test_a_small_cluster_joins_the_sibling_above_0_45(world: World) -> None:
+async def test_a_small_cluster_joins_the_sibling_above_0_45(store: StepStore) -> None:
     """spec P6 ❼ 2"""
-    small, large = world.cluster("Small", lean(0.46)), world.cluster("Large", axis(0))
-    moved, stayed = fill(world, small, 2), fill(world, large, 3)
-    assert await merged(world) == {"removed": 1, "into_sibling": 1, "into_root": 0}
-    assert {world.home(memory) for memory in moved + stayed} == {"Large"}
-    assert "Small" not in world.names()
+    small, large = store.cluster("Small", lean(0.46)), store.cluster("Large", axis(0))
+    moved, stayed = fill(store, small, 2), fill(store, large, 3)
+    assert await merged(store) == {"removed": 1, "into_sibling": 1, "into_root": 0}
+    assert {store.home(memory) for memory in moved + stayed} == {"Large"}
+    assert "Small" not in store.names()
 
 
-async def test_a_small_cluster_without_a_sibling_like_it_joins_its_root(world: World) -> None:
+async def test_a_small_cluster_without_a_sibling_like_it_joins_its_root(store: StepStore) -> None:
     """spec P6 ❼ 2: "Otherwise, move nodes to the parent cluster (root)"."""
-    small, large = world.cluster("Small", lean(0.44)), world.cluster("Large", axis(0))
-    moved = fill(world, small, 2)
-    fill(world, large, 3)
-    assert await merged(world) == {"removed": 1, "into_sibling": 0, "into_root": 1}
-    assert {world.home(memory) for memory in moved} == {"Private"}
+    small, large = store.cluster("Small", lean(0.44)), store.cluster("Large", axis(0))
+    moved = fill(store, small, 2)
+    fill(store, large, 3)
+    assert await merged(store) == {"removed": 1, "into_sibling": 0, "into_root": 1}
+    assert {store.home(memory) for memory in moved} == {"Private"}
 
 
-async def test_the_most_similar_sibling_is_taken(world: World) -> None:
+async def test_the_most_similar_sibling_is_taken(store: StepStore) -> None:
     """spec P6 ❼ 2: "the sibling sub-cluster with the highest cosine similarity"."""
-    small = world.cluster("Small", axis(0))
+    small = store.cluster("Small", axis(0))
     for name, cosine in (("Near", 0.6), ("Nearest", 0.9), ("Far", 0.5)):
-        fill(world, world.cluster(name, lean(cosine)), 3)
-    [moved, _] = fill(world, small, 2)
-    await merged(world)
-    assert world.home(moved) == "Nearest"
+        fill(store, store.cluster(name, lean(cosine)), 3)
+    [moved, _] = fill(store, small, 2)
+    await merged(store)
+    assert store.home(moved) == "Nearest"
 
 
-async def test_a_cluster_under_another_root_is_no_sibling(world: World) -> None:
+async def test_a_cluster_under_another_root_is_no_sibling(store: StepStore) -> None:
     """spec P6 ❼ 2"""
-    fill(world, world.cluster("Work", axis(0), world.business), 3)
-    [moved] = fill(world, world.cluster("Small", axis(0)), 1)
-    await merged(world)
-    assert world.home(moved) == "Private"
+    fill(store, store.cluster("Work", axis(0), store.business), 3)
+    [moved] = fill(store, store.cluster("Small", axis(0)), 1)
+    await merged(store)
+    assert store.home(moved) == "Private"
 
 
-async def test_all_its_memories_move_dead_ones_too(world: World) -> None:
+async def test_all_its_memories_move_dead_ones_too(store: StepStore) -> None:
     """spec P6 ❼ 2: "move all nodes (including dead)"."""
-    small, large = world.cluster("Small", axis(0)), world.cluster("Large", axis(0))
-    fill(world, large, 3)
+    small, large = store.cluster("Small", axis(0)), store.cluster("Large", axis(0))
+    fill(store, large, 3)
     moved = [
-        world.put(a_memory("active"), axis(0), small),
-        world.put(a_memory("dying", status="dying"), axis(0), small),
-        world.put(a_memory("dead", status="dead"), axis(0), small),
+        store.put(a_memory("active"), axis(0), small),
+        store.put(a_memory("dying", status="dying"), axis(0), small),
+        store.put(a_memory("dead", status="dead"), axis(0), small),
     ]
-    await merged(world)
-    assert [(world.home(memory), world.now(memory).status) for memory in moved] == [
+    await merged(store)
+    assert [(store.home(memory), store.now(memory).status) for memory in moved] == [
         ("Large", "active"), ("Large", "dying"), ("Large", "dead")
     ]  # fmt: skip
 
 
 @pytest.mark.parametrize(("active", "kept"), [(1, False), (2, False), (3, True), (12, True)])
-async def test_a_cluster_is_small_up_to_two_active_memories(world: World, active: int, kept: bool) -> None:
+async def test_a_cluster_is_small_up_to_two_active_memories(store: StepStore, active: int, kept: bool) -> None:
     """spec P6 ❼: ≤ 2 active nodes."""
-    fill(world, world.cluster("Cluster", axis(0)), active)
-    await merged(world)
-    assert ("Cluster" in world.names()) is kept
+    fill(store, store.cluster("Cluster", axis(0)), active)
+    await merged(store)
+    assert ("Cluster" in store.names()) is kept
 
 
-async def test_dying_and_dead_memories_do_not_make_a_cluster_large(world: World) -> None:
+async def test_dying_and_dead_memories_do_not_make_a_cluster_large(store: StepStore) -> None:
     """spec P6 ❼: active nodes are counted."""
-    small = world.cluster("Small", axis(0))
-    fill(world, small, 2)
+    small = store.cluster("Small", axis(0))
+    fill(store, small, 2)
     for i in range(20):
-        world.put(a_memory(f"old {i}", status="dying" if i % 2 else "dead"), axis(0), small)
-    await merged(world)
-    assert "Small" not in world.names()
+        store.put(a_memory(f"old {i}", status="dying" if i % 2 else "dead"), axis(0), small)
+    await merged(store)
+    assert "Small" not in store.names()
 
 
-async def test_a_root_is_never_removed(world: World) -> None:
+async def test_a_root_is_never_removed(store: StepStore) -> None:
     """spec P6 ❼: "Iterates every sub-cluster"; the roots here are empty, and small."""
-    assert await merged(world) == {"removed": 0, "into_sibling": 0, "into_root": 0}
-    assert world.names() == {"Business", "Private"}
+    assert await merged(store) == {"removed": 0, "into_sibling": 0, "into_root": 0}
+    assert store.names() == {"Business", "Private"}
 
 
-async def test_a_cluster_with_children_is_kept(world: World) -> None:
+async def test_a_cluster_with_children_is_kept(store: StepStore) -> None:
     """spec P6 ❼ 2: "unless it has child clusters"; its own memories move all the same."""
-    parent = world.cluster("Parent", axis(0))
-    fill(world, world.cluster("Child", axis(1), parent), 3)
-    [moved] = fill(world, parent, 1)
-    assert (await merged(world))["removed"] == 0
-    assert "Parent" in world.names()
-    assert world.home(moved) == "Private"
+    parent = store.cluster("Parent", axis(0))
+    fill(store, store.cluster("Child", axis(1), parent), 3)
+    [moved] = fill(store, parent, 1)
+    assert (await merged(store))["removed"] == 0
+    assert "Parent" in store.names()
+    assert store.home(moved) == "Private"
 
 
-async def test_the_target_has_the_mean_of_all_its_active_memories(world: World) -> None:
+async def test_the_target_has_the_mean_of_all_its_active_memories(store: StepStore) -> None:
     """spec P3"""
-    small, large = world.cluster("Small", lean(0.6)), world.cluster("Large", axis(0))
-    fill(world, large, 3)
-    world.put(a_memory("moved"), lean(0.6), small)
-    await merged(world)
-    found = world.ledger.cluster("Large").vector
+    small, large = store.cluster("Small", lean(0.6)), store.cluster("Large", axis(0))
+    fill(store, large, 3)
+    store.put(a_memory("moved"), lean(0.6), small)
+    await merged(store)
+    found = store.ledger.cluster("Large").vector
     assert found is not None
     assert found.tolist() == pytest.approx(unit(3 * axis(0) + lean(0.6)).tolist(), abs=1e-6)
 
 
-async def test_two_small_clusters_that_are_alike_join_and_may_then_be_large(world: World) -> None:
+async def test_two_small_clusters_that_are_alike_join_and_may_then_be_large(store: StepStore) -> None:
     """spec P6 ❼: the smaller goes first, and what it joined is looked at anew: 2 + 1 are not small."""
-    one, two = world.cluster("One", axis(0)), world.cluster("Two", axis(0))
-    moved = fill(world, one, 1) + fill(world, two, 2)
-    assert await merged(world) == {"removed": 1, "into_sibling": 1, "into_root": 0}
-    assert {world.home(memory) for memory in moved} == {"Two"}
+    one, two = store.cluster("One", axis(0)), store.cluster("Two", axis(0))
+    moved = fill(store, one, 1) + fill(store, two, 2)
+    assert await merged(store) == {"removed": 1, "into_sibling": 1, "into_root": 0}
+    assert {store.home(memory) for memory in moved} == {"Two"}
 
 
-async def test_a_cluster_without_a_vector_of_this_model_joins_its_root(world: World) -> None:
+async def test_a_cluster_without_a_vector_of_this_model_joins_its_root(store: StepStore) -> None:
     """ruling 6: no comparison between models."""
-    small, large = world.cluster("Small", axis(0)), world.cluster("Large", axis(0))
+    small, large = store.cluster("Small", axis(0)), store.cluster("Large", axis(0))
     other = replace(small, model=ModelName("another"))
-    world.ledger.state.clusters[small.id] = other
-    fill(world, large, 3)
-    [moved] = fill(world, small, 1)
-    await merged(world)
-    assert world.home(moved) == "Private"
+    store.ledger.state.clusters[small.id] = other
+    fill(store, large, 3)
+    [moved] = fill(store, small, 1)
+    await merged(store)
+    assert store.home(moved) == "Private"
 
 
-async def test_merging_twice_changes_nothing_more(world: World) -> None:
+async def test_merging_twice_changes_nothing_more(store: StepStore) -> None:
     """spec P6 ❼"""
     for i in range(4):
-        fill(world, world.cluster(f"Cluster {i}", lean(0.9, 1 + i)), 1 + i)
-    await merged(world)
-    before = dict(world.ledger.state.memories)
-    assert await merged(world) == {"removed": 0, "into_sibling": 0, "into_root": 0}
-    assert world.ledger.state.memories == before
+        fill(store, store.cluster(f"Cluster {i}", lean(0.9, 1 + i)), 1 + i)
+    await merged(store)
+    before = dict(store.ledger.state.memories)
+    assert await merged(store) == {"removed": 0, "into_sibling": 0, "into_root": 0}
+    assert store.ledger.state.memories == before
 
 
 async def merged_one_by_one(work: UnitOfWork) -> None:
@@ -196,27 +196,27 @@ async def merged_one_by_one(work: UnitOfWork) -> None:
             del work.clusters[cluster.id]
 
 
-def many_clusters(world: World, chance: Random, count: int) -> None:
+def many_clusters(store: StepStore, chance: Random, count: int) -> None:
     def somewhere() -> Vector:
         return unit([chance.choice([-0.2, 0, 0.3, 1]) + 0.01 for _ in range(DIM)])
 
     for i in range(count):
-        parent = chance.choice([world.private, world.private, world.business])
-        cluster = world.cluster(f"Cluster {i}", None if chance.random() < 0.1 else somewhere(), parent)
+        parent = chance.choice([store.private, store.private, store.business])
+        cluster = store.cluster(f"Cluster {i}", None if chance.random() < 0.1 else somewhere(), parent)
         for j in range(chance.choice([0, 1, 1, 2, 2, 3, 5])):
             [status] = chance.choices(STATUSES, (4, 1, 1))
             vector = None if chance.random() < 0.1 else somewhere()
-            world.put(a_memory(f"{i} {j}", status=status), vector, cluster)
+            store.put(a_memory(f"{i} {j}", status=status), vector, cluster)
         if chance.random() < 0.05:
-            world.cluster(f"Child of {i}", somewhere(), cluster)
+            store.cluster(f"Child of {i}", somewhere(), cluster)
 
 
 @pytest.mark.parametrize("seed", range(12))
 async def test_many_clusters_at_once_end_where_one_by_one_they_would(seed: int) -> None:
     """Recomputed and compared after each move they took 39 s of 2,000 small clusters, with the writer held."""
-    world = World()
-    many_clusters(world, Random(seed), 150)
-    expected, found = await world.work(), await world.work()
+    store = StepStore()
+    many_clusters(store, Random(seed), 150)
+    expected, found = await store.begin(), await store.begin()
     await merged_one_by_one(expected)
     report = await merge(found)
     assert min(report.counts.values()) > 5

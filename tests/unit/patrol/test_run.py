@@ -14,20 +14,11 @@ from madeleine.memory.errors import IndexUnavailable, StorageError
 from madeleine.memory.model import ModelName
 from madeleine.memory.patrol_records import UndoResult
 from madeleine.patrol.context import PatrolServices
-from madeleine.patrol.pipeline import WITHOUT_KEY, PatrolProgress
-from madeleine.patrol.report import STEPS, SYMBOLS, StepName
+from madeleine.patrol.pipeline import WITHOUT_KEY
+from madeleine.patrol.report import STEPS, SYMBOLS, PatrolProgress, StepName
 from madeleine.patrol.run import Patrol, PatrolEvent
-from tests.doubles import (
-    ADA,
-    BOB,
-    Clock,
-    FakeActivationLog,
-    FakePatrolLedger,
-    FakeWordStatistics,
-    WordEmbedder,
-    a_memory,
-    unit,
-)
+from tests.doubles import ADA, BOB, Clock, FakeActivationLog, FakeWordStatistics, WordEmbedder, a_memory, unit
+from tests.fakes.patrol_ledger import FakePatrolLedger
 
 
 class Household:
@@ -104,7 +95,7 @@ async def test_a_skipped_step_says_only_why(home: Household) -> None:
 
 
 @pytest.mark.parametrize("steps", [["assign"], ["age", "flag", "revive", "merge"]])
-async def test_a_patrol_that_needs_no_key_says_nothing_of_one(
+async def test_a_patrol_that_needs_no_key_does_not_log_a_missing_one(
     home: Household, steps: list[StepName], caplog: pytest.LogCaptureFixture
 ) -> None:
     """spec P7"""
@@ -247,20 +238,20 @@ async def test_a_run_is_recorded_with_its_report_and_its_times(home: Household) 
     assert json.dumps(run.report)
 
 
-async def test_reactivations_are_settled_before_they_are_judged(home: Household) -> None:
+async def test_reactivations_are_flushed_before_the_steps(home: Household) -> None:
     """spec P6 ❺: a recall of a moment ago counts."""
     await home.patrol(ADA, steps=["revive"])
     assert home.activations.settled == 1
 
 
-async def test_what_a_run_wrote_is_brought_into_the_index(home: Household) -> None:
+async def test_the_index_is_updated_after_a_run(home: Household) -> None:
     """ruling 1"""
     await home.patrol(ADA)
     assert home.wrote == 1
 
 
 @pytest.mark.parametrize("error", [IndexUnavailable("full"), StorageError("gone"), RuntimeError("the library broke")])
-async def test_a_run_whose_index_fails_is_told_as_done(
+async def test_a_run_whose_index_update_fails_is_reported_as_done(
     home: Household, error: Exception, caplog: pytest.LogCaptureFixture
 ) -> None:
     """It is committed: told as an error, it was asked for again, and every memory aged twice."""
@@ -324,7 +315,7 @@ async def test_another_beings_memories_do_not_age(home: Household) -> None:
     assert home.ledger.memory(mine).session_count == 1
 
 
-async def test_a_step_that_fails_changes_nothing_and_the_night_goes_on(home: Household) -> None:
+async def test_a_failing_step_changes_nothing_and_the_patrol_goes_on(home: Household) -> None:
     home.ledger.put(a_memory("old", session_count=75))
 
     for _ in range(3):
@@ -337,7 +328,7 @@ async def test_a_step_that_fails_changes_nothing_and_the_night_goes_on(home: Hou
     assert {memory.cluster_id for memory in home.ledger.state.memories.values()} == {None}
 
 
-async def test_what_only_a_mind_can_decide_is_handed_out(home: Household) -> None:
+async def test_pending_decisions_are_offered_to_the_agent(home: Household) -> None:
     """spec P6 ❹ ❻, ruling 10: more than 10 active memories are to be split, fresh and dying ones to be consolidated."""
     root = home.ledger.put_cluster("Private")
     large = home.ledger.put_cluster("Large", root, unit([1] + [0] * 63))

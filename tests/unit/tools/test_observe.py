@@ -60,7 +60,7 @@ async def test_everything_that_is_said_reaches_the_use_case() -> None:
             NewMessage(role="user", text="Hi", speaker="Zoé", at=datetime(2026, 3, 1, 12, tzinfo=UTC), key="k"),
             NewMessage(role="tool", text="ok"),
         ],
-        drawn=[
+        memories=[
             AgentMemory(Extracted("They met.", ("joy",), 1, "Say hi."), ("k", 1)),
             AgentMemory(Extracted("It was brief.", (), 0.2)),
         ],
@@ -105,7 +105,7 @@ async def test_the_answer_says_what_was_new() -> None:
         ({"memories": [{"essence": "x", "weight": 1}] * 21}, "memories: "),
     ],
 )
-async def test_what_cannot_be_used_is_named(given: dict[str, Any], said: str) -> None:
+async def test_an_unusable_argument_is_named(given: dict[str, Any], said: str) -> None:
     with pytest.raises(InvalidInput) as caught:
         await asked({"session_id": "s"} | given)
     assert said in str(caught.value)

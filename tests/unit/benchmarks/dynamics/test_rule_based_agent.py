@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from benchmarks.dynamics.rule_based_agent import decide, same
 from tests.doubles import a_memory
-from tests.unit.patrol.deciding.offers import request_of
+from tests.unit.patrol.deciding.request_fixtures import request_of
 
 
 def test_repeated_memories_are_merged_into_the_newest() -> None:

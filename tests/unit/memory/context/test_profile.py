@@ -11,7 +11,7 @@ from typing import Any, cast
 import pytest
 
 from madeleine.memory.audit import AuditQuery
-from madeleine.memory.context.profile import MOST_ENTRIES, EditProfile, in_order
+from madeleine.memory.context.profile import MAX_ENTRIES, EditProfile, in_order
 from madeleine.memory.errors import InvalidInput
 from madeleine.memory.ingest.forget import Forget, Forgotten
 from madeleine.memory.model import MemoryId
@@ -143,7 +143,7 @@ async def learnt(home: Household, text: str) -> MemoryId:
     return memory.id
 
 
-async def test_what_was_learnt_is_told_after_what_was_named_can_be_changed_and_gets_a_name_once(
+async def test_learnt_preferences_follow_named_ones_and_can_be_named_once(
     home: Household, profile: EditProfile
 ) -> None:
     first = await learnt(home, "I always walk to work")
@@ -238,8 +238,8 @@ async def test_no_secret_is_written_and_the_answer_counts_them(home: Household, 
 
 
 async def test_more_of_a_kind_than_a_prompt_can_take_are_refused(profile: EditProfile, monkeypatch: Any) -> None:
-    monkeypatch.setattr("madeleine.memory.context.profile.MOST_ENTRIES", 2)
-    assert MOST_ENTRIES == 200
+    monkeypatch.setattr("madeleine.memory.context.profile.MAX_ENTRIES", 2)
+    assert MAX_ENTRIES == 200
     for name in ("a", "b"):
         await profile.write(ADA, "map", name, "x")
     with pytest.raises(InvalidInput, match="already"):

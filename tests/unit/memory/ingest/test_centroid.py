@@ -14,7 +14,7 @@ from madeleine.memory.model import ModelName, Vector
 from madeleine.memory.patrol_records import PatrolChanges
 from madeleine.memory.scope import Scope
 from madeleine.storage.sql.ledger import Ledger
-from tests.contracts.ledger_contract import apply, states
+from tests.contracts.ledger_values import apply, states
 from tests.doubles import ADA, BOB, unit
 from tests.household import Household
 
@@ -96,7 +96,7 @@ async def test_it_is_right_again_after_each_kind_of_change(home: Household) -> N
     assert await mine.of(ADA) == pytest.approx(mean(home, "lamp", "snow", "wolf"))
     died = replace((await states(home.ledger))[snow.id], status="dead")
     await apply(home.ledger, PatrolChanges(states=(died,)))
-    await home.night(steps=["age"])  # what a patrol does is told at its end
+    await home.run_patrol(steps=["age"])  # what a patrol does is told at its end
     assert await mine.of(ADA) == pytest.approx(mean(home, "lamp", "wolf"))
     fresh, _ = centroids(home)
     assert await fresh.of(ADA) == pytest.approx(await mine.of(ADA))

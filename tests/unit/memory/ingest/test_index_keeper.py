@@ -19,10 +19,10 @@ from madeleine.memory.patrol_records import PatrolChanges
 from madeleine.memory.scope import Scope
 from madeleine.storage.qdrant.edge import EdgeIndex
 from madeleine.storage.qdrant.schema import Fingerprint
-from madeleine.storage.sql.ledger import Ledger, open_ledger
 from tests.contracts.index_contract import asked, candidates
-from tests.contracts.ledger_contract import apply, states
+from tests.contracts.ledger_values import apply, states
 from tests.doubles import ADA, BOB, WordEmbedder, a_memory
+from tests.fakes.ledger import InMemoryLedger
 
 ACTIONS = ("Sailed to the harbor", "Played the violin", "Picked apples in the orchard", "Lit a lantern", "Ate saffron")
 
@@ -50,7 +50,7 @@ class BusyIndex(EdgeIndex):
 
 @dataclass
 class Home:
-    ledger: Ledger
+    ledger: InMemoryLedger
     index: EdgeIndex
     embedder: WordEmbedder = field(default_factory=WordEmbedder)
 
@@ -83,8 +83,9 @@ async def opened(path: Path, kind: type[EdgeIndex] = EdgeIndex) -> AsyncIterator
 
 
 @pytest.fixture
-async def home(tmp_path: Path, new_db: Path) -> AsyncIterator[Home]:
-    async with open_ledger(new_db) as ledger, opened(tmp_path / "index") as index:
+async def home(tmp_path: Path) -> AsyncIterator[Home]:
+    ledger = InMemoryLedger()
+    async with opened(tmp_path / "index") as index:
         yield Home(ledger, index)
 
 
@@ -124,7 +125,8 @@ async def test_a_memory_that_was_changed_is_brought_in_as_it_is_now(home: Home) 
 
 async def test_marks_stay_until_the_index_is_on_disk(tmp_path: Path) -> None:
     """ruling 1: a mark that is cleared too early is a memory that a power cut takes from the index for good."""
-    async with open_ledger(tmp_path / "memory.db") as ledger, opened(tmp_path / "index", FullDisk) as index:
+    ledger = InMemoryLedger()
+    async with opened(tmp_path / "index", FullDisk) as index:
         assert isinstance(index, FullDisk)
         home = Home(ledger, index)
         memory = a_memory("Sailed to the harbor")
@@ -174,7 +176,8 @@ async def test_a_rebuild_clears_the_marks_that_it_answers_and_leaves_those_made_
 ) -> None:
     """spec P6: what a patrol changes behind the page that was read must still reach the index."""
     first = min(memory.id for memory in memories)
-    async with open_ledger(tmp_path / "memory.db") as ledger, opened(tmp_path / "index", BusyIndex) as index:
+    ledger = InMemoryLedger()
+    async with opened(tmp_path / "index", BusyIndex) as index:
         assert isinstance(index, BusyIndex)
         home = Home(ledger, index)
         await home.commit(*memories)

@@ -19,7 +19,7 @@ from madeleine.storage.qdrant.edge import EdgeIndex
 from madeleine.storage.qdrant.schema import Fingerprint
 from madeleine.storage.sql.ledger import open_ledger
 from madeleine.tools.replies import whole
-from tests.contracts.ledger_contract import apply, states
+from tests.contracts.ledger_values import apply, states
 from tests.doubles import ADA, BOB, Clock, WordEmbedder
 from tests.household import Household
 
@@ -102,7 +102,7 @@ async def test_another_importance_leaves_the_link(home: Household) -> None:
 async def test_an_undone_note_takes_the_links_to_its_memory_with_it(home: Household) -> None:
     """What a patrol has made is gone; nothing points there."""
     await home.note({"action": PAID_40})
-    report = await home.night(steps=["assign"])
+    report = await home.run_patrol(steps=["assign"])
     [made] = await home.all()
     vectors = await home.ledger.memories.vectors(home.embedder.model, [made.content_hash])
     await home.index.upsert(await index_points([made], vectors, home.embedder))

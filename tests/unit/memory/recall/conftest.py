@@ -10,6 +10,6 @@ from tests.unit.memory.recall.homes import DIM, Home, opened
 
 
 @pytest.fixture
-async def home(tmp_path: Path, templates: Path) -> AsyncIterator[Home]:
-    async with opened(tmp_path, WordEmbedder(DIM), templates) as home:
+async def home(tmp_path: Path) -> AsyncIterator[Home]:
+    async with opened(tmp_path, WordEmbedder(DIM)) as home:
         yield home

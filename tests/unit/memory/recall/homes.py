@@ -16,9 +16,8 @@ from madeleine.memory.recall.ports import RecallIndex, Reranker
 from madeleine.memory.recall.recall import Recall, RecallConfig, RecallResult
 from madeleine.storage.qdrant.edge import EdgeIndex
 from madeleine.storage.qdrant.schema import Fingerprint
-from madeleine.storage.sql.ledger import Ledger, open_ledger
 from tests.doubles import ADA, Clock, FakeActivationLog, WordEmbedder
-from tests.household import new_store
+from tests.fakes.ledger import InMemoryLedger
 
 DIM = 1024
 """So many that no two words here share a bucket: texts without a common word are at cosine 0."""
@@ -26,7 +25,7 @@ DIM = 1024
 
 @dataclass
 class Home:
-    ledger: Ledger
+    ledger: InMemoryLedger
     index: EdgeIndex
     embedder: WordEmbedder
     activations: FakeActivationLog = field(default_factory=FakeActivationLog)
@@ -59,11 +58,9 @@ class Home:
 
 
 @asynccontextmanager
-async def opened(directory: Path, embedder: WordEmbedder, templates: Path) -> AsyncIterator[Home]:
-    """`templates`: where an empty store is kept to be copied."""
+async def opened(directory: Path, embedder: WordEmbedder) -> AsyncIterator[Home]:
     index = await EdgeIndex.open(directory / "index", Fingerprint(embedder.model, embedder.dim))
-    async with open_ledger(new_store(templates, directory / "memory.db")) as ledger:
-        yield Home(ledger, index, embedder)
+    yield Home(InMemoryLedger(), index, embedder)
     await index.close()
 
 

@@ -188,7 +188,7 @@ async def test_associative_raises_what_matters_was_told_again_was_recalled_or_fe
 
 async def test_what_was_forgotten_since_it_was_indexed_has_no_place_in_a_profile(home: Home) -> None:
     await home.put(*FACTS)
-    await home.ledger.erasure.forget(ADA, [FACTS[0].id], at=NOW)
+    home.ledger.remove([FACTS[0].id])
     assert set(await ranked(home, "linear")) == set(ids(FACTS[1:]))
     assert set(await ranked(home, "associative")) == set(ids(FACTS[1:]))
 
@@ -228,7 +228,7 @@ class RealTokens(WordEmbedder):
 
 
 @pytest.fixture
-async def crowd(tmp_path: Path, templates: Path) -> AsyncIterator[tuple[Home, RealTokens]]:
+async def crowd(tmp_path: Path) -> AsyncIterator[tuple[Home, RealTokens]]:
     """Memories of every kind, with signs that are written differently between tags."""
     embedder, chance = RealTokens(), random.Random(7)
     odd = (
@@ -260,7 +260,7 @@ async def crowd(tmp_path: Path, templates: Path) -> AsyncIterator[tuple[Home, Re
         )
         for _ in range(40)
     ]
-    async with opened(tmp_path, embedder, templates) as home:
+    async with opened(tmp_path, embedder) as home:
         await home.put(*memories, *(a_memory(f"prefers {text(9)}", category="procedural") for _ in range(4)))
         yield home, embedder
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from madeleine.memory.recall.ranking import RecallQuery
 from madeleine.memory.recall.recall import RecallConfig
-from tests.doubles import ADA, NOW, a_memory
+from tests.doubles import ADA, a_memory
 from tests.rerankers import WordReranker
 from tests.unit.memory.recall.homes import Home, ids
 
@@ -56,7 +56,7 @@ async def test_a_query_without_a_match_asks_no_model(home: Home) -> None:
 
 async def test_what_was_forgotten_since_it_was_indexed_is_not_shown_to_the_model(home: Home) -> None:
     await home.put(*FACTS)
-    await home.ledger.erasure.forget(ADA, [memory.id for memory in FACTS], at=NOW)
+    home.ledger.remove([memory.id for memory in FACTS])
     reranker = WordReranker()
     assert ids(await home.recall(reranker=reranker)(ADA, RecallQuery(text="harbor"))) == []
     assert reranker.asked == []

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 from typing import Any
 
 import pytest
 
-from madeleine.memory.watch.transcripts import Spoken, after, prompt_key, prompt_of, prompted, split, spoken_in
+from madeleine.memory.rules.storing.secrets import redact_secrets
+from madeleine.memory.watch.transcripts import Spoken, after, prompt_of, prompted, split, spoken_in
 
 AT = "2026-03-01T12:00:00.000Z"
 
@@ -18,6 +20,11 @@ def line(type_: str, content: Any, uuid: str | None = "u", **more: Any) -> bytes
         "uuid": uuid, "timestamp": AT, "sessionId": "s", "cwd": "/project", "version": "2.1.330",
     }  # fmt: skip
     return json.dumps(entry | more, separators=(",", ":")).encode()
+
+
+def prompt_key(text: str, earlier: int) -> str:
+    """The key of a prompt, of which `earlier` equal ones precede it."""
+    return f"prompt-{hashlib.sha256(redact_secrets(text).text.encode()).hexdigest()[:24]}-{earlier}"
 
 
 def texts(*lines: bytes) -> list[str]:

@@ -16,7 +16,7 @@ from madeleine.patrol.deciding.checks import CheckedAnswer, checked
 from madeleine.patrol.deciding.requests import DecisionKind, DecisionRequest
 from madeleine.patrol.steps.consolidate import consolidated
 from tests.doubles import a_memory
-from tests.unit.patrol.deciding.offers import HOME, current_of, request_of
+from tests.unit.patrol.deciding.request_fixtures import HOME, current_of, request_of
 
 NAMES = "ABCDEFGHIJKLMN"
 
@@ -102,7 +102,7 @@ def offer_and_now(draw: st.DrawFn, kind: DecisionKind) -> tuple[DecisionRequest,
 
 
 @given(st.data())
-def test_any_consolidation_leaves_the_rules_of_the_fourth_step_kept(data: st.DataObject) -> None:
+def test_any_consolidation_keeps_the_rules_of_step_4(data: st.DataObject) -> None:
     """spec P6 ❹, rulings 3 and 11"""
     offer, now = data.draw(offer_and_now("consolidate"))
     answer = data.draw(consolidations(offer))
@@ -140,7 +140,7 @@ def test_any_consolidation_leaves_the_rules_of_the_fourth_step_kept(data: st.Dat
 
 
 @given(st.data())
-def test_any_split_leaves_the_rules_of_the_sixth_step_kept(data: st.DataObject) -> None:
+def test_any_split_keeps_the_rules_of_step_6(data: st.DataObject) -> None:
     """spec P6 ❻"""
     offer, now = data.draw(offer_and_now("split"))
     answer = data.draw(splits(offer))

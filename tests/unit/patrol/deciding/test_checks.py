@@ -20,7 +20,7 @@ from madeleine.patrol.deciding.answers import (
 from madeleine.patrol.deciding.checks import CheckedAnswer, CurrentState, against_request, checked
 from madeleine.patrol.deciding.requests import DecisionRequest
 from tests.doubles import a_memory
-from tests.unit.patrol.deciding.offers import HOME, current_of, request_of
+from tests.unit.patrol.deciding.request_fixtures import HOME, current_of, request_of
 
 A, B, C, D = (MemoryId(name) for name in "ABCD")
 
@@ -147,7 +147,7 @@ def test_a_dying_memory_that_was_recalled_since_stays(now: Memory, reason: str) 
     assert found == CheckedAnswer(Consolidation(), (f"D {reason}: it was not made dead.",))
 
 
-def test_a_pinned_memory_that_is_still_the_survivor_of_its_merge() -> None:
+def test_a_pinned_memory_may_be_a_survivor() -> None:
     found = kept(Consolidation((Merge(C, (A,)),)), request_of("consolidate", FOUR), current_of(FOUR))
     assert found.answer == Consolidation((Merge(C, (A,)),))
 
@@ -208,7 +208,7 @@ def test_two_memories_may_remain() -> None:
     assert kept(answer, request_of("split", TWELVE), current_of(TWELVE)) == CheckedAnswer(answer)
 
 
-def test_a_memory_that_fell_asleep_since_is_not_moved() -> None:
+def test_a_memory_dying_since_the_offer_is_not_moved() -> None:
     now = [fading("A") if m.id == A else m for m in TWELVE]
     found = kept(split(("Ramen", "ABC")), request_of("split", TWELVE), current_of(now))
     assert found.answer == split(("Ramen", "BC"))

@@ -5,8 +5,7 @@ from __future__ import annotations
 import json
 
 from madeleine.memory.model import BeingId, RunId
-from madeleine.patrol.pipeline import PatrolProgress
-from madeleine.patrol.report import PatrolReport, StepReport
+from madeleine.patrol.report import PatrolProgress, PatrolReport, StepReport
 from madeleine.patrol.run import PatrolEvent
 from madeleine.server.background.patrol_events import MAX_QUEUED, EventBroadcast, as_json
 

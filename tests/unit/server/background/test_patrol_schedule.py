@@ -91,7 +91,7 @@ def home() -> Household:
     return Household()
 
 
-async def test_one_being_is_tended_after_the_other_and_each_once(home: Household) -> None:
+async def test_beings_are_patrolled_one_after_the_other_and_once_each(home: Household) -> None:
     """spec P12"""
     home.new = {ADA: many(ADA), BERT: many(BERT)}
     await home.schedule.poll()
@@ -113,14 +113,14 @@ async def test_an_import_of_thousands_ages_a_being_by_one_cycle_an_hour(home: Ho
     assert home.came == [ADA, ADA]
 
 
-async def test_what_waits_for_a_mind_is_not_handed_out_to_nobody(home: Household) -> None:
+async def test_an_automatic_patrol_offers_no_decisions(home: Household) -> None:
     """spec P12, ruling 10"""
     home.new = {ADA: many(ADA)}
     await home.schedule.poll()
     assert home.calls == [(Scope(ADA, CLIENT), None, False)]
 
 
-async def test_the_language_model_of_the_process_is_borrowed_for_each_patrol(home: Household) -> None:
+async def test_the_language_model_is_lent_for_each_patrol(home: Household) -> None:
     """spec P7, P12"""
     lent: list[str] = []
 
@@ -136,7 +136,7 @@ async def test_the_language_model_of_the_process_is_borrowed_for_each_patrol(hom
     assert lent == ["lent", "back"] * 2
 
 
-async def test_a_being_whose_agent_asked_for_a_patrol_just_now_is_let_be(home: Household) -> None:
+async def test_a_being_with_a_running_patrol_is_skipped(home: Household) -> None:
     """It would age twice."""
     home.new = {ADA: many(ADA), BERT: many(BERT)}
     home.under_way = {ADA}
@@ -144,7 +144,7 @@ async def test_a_being_whose_agent_asked_for_a_patrol_just_now_is_let_be(home: H
     assert home.came == [BERT]
 
 
-async def test_a_being_that_was_tended_while_another_was_is_not_tended_again(home: Household) -> None:
+async def test_a_being_patrolled_meanwhile_is_not_patrolled_again(home: Household) -> None:
     home.new = {ADA: many(ADA), BERT: many(BERT)}
     home.goes_on.clear()
     looking = asyncio.create_task(home.schedule.poll())
@@ -155,7 +155,7 @@ async def test_a_being_that_was_tended_while_another_was_is_not_tended_again(hom
     assert home.came == [ADA]
 
 
-async def test_a_patrol_that_fails_is_told_and_tried_again_later_and_keeps_nobody_waiting(
+async def test_a_failing_patrol_is_logged_retried_later_and_delays_no_other_being(
     home: Household, caplog: pytest.LogCaptureFixture
 ) -> None:
     home.new = {ADA: many(ADA), BERT: many(BERT)}
@@ -188,7 +188,7 @@ async def test_nothing_begins_at_the_start_nor_before_the_memory_is_open(home: H
     await home.schedule.stop(running)
 
 
-async def test_a_ledger_that_fails_is_asked_again_at_the_next_look(
+async def test_a_failing_ledger_is_read_again_at_the_next_poll(
     home: Household, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async def broken() -> list[RecentActivity]:
@@ -223,7 +223,7 @@ async def test_at_the_end_a_patrol_that_is_quick_ends_and_another_is_cancelled(
     assert running.done()
 
 
-async def test_it_is_at_rest_when_no_patrol_of_its_own_is_under_way(home: Household) -> None:
+async def test_it_is_idle_when_none_of_its_patrols_is_running(home: Household) -> None:
     await home.schedule.wait_until_idle()
     home.new = {ADA: many(ADA)}
     home.goes_on.clear()
@@ -237,7 +237,7 @@ async def test_it_is_at_rest_when_no_patrol_of_its_own_is_under_way(home: Househ
     await looking
 
 
-def test_the_settings_say_when() -> None:
+def test_triggers_come_from_the_settings() -> None:
     assert triggers_of(Settings()) == PatrolTriggers(after_memories=200, at_hour=3, after_idle=timedelta(minutes=60))
     given = {"patrol_after_memories": 0, "patrol_at_hour": "off", "patrol_after_idle_minutes": 0}
     assert triggers_of(Settings.model_validate(given)) == PatrolTriggers(

@@ -38,7 +38,7 @@ def test_an_unknown_tool_is_told_at_the_start(
 ) -> None:
     monkeypatch.setenv("MADELEINE_DATA_DIR", str(tmp_path / "data"))
     monkeypatch.setattr(
-        "madeleine.server.wiring.privacy.keep_private", lambda: None
+        "madeleine.server.wiring.data_directory.restrict_umask", lambda: None
     )  # it would be this process's for good
     assert main(["serve", "--in-process", "--tools", "recall,remember"]) == 2
     assert (

@@ -7,8 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from madeleine.memory.rules.dynamics.importance import THRESHOLD, importance
-from madeleine.memory.rules.dynamics.novelty import novelty
+from madeleine.memory.rules.dynamics.importance import THRESHOLD, importance, novelty
 from tests.doubles import at_cosine, unit
 
 MEAN = unit([1, 0, 0, 0])

@@ -6,8 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from madeleine.memory.rules.dynamics.decay import FLOOR, effective_importance
-from madeleine.memory.rules.dynamics.revival import revived_session_count
+from madeleine.memory.rules.dynamics.decay import FLOOR, effective_importance, revived_session_count
 
 
 @pytest.mark.parametrize("importance", [0.05, 0.5, 1.0])

@@ -42,7 +42,7 @@ async def test_it_goes_with_the_memory(home: Household) -> None:
 
 async def test_one_that_a_patrol_has_made_of_a_note_goes_when_that_is_undone(home: Household) -> None:
     await home.note({"action": TEA, "category": "procedural"})
-    report = await home.night(steps=["assign"])
+    report = await home.run_patrol(steps=["assign"])
     assert [row[3] for row in profile(home)] == [TEA]
     await home.undo(report.run_id)
     assert profile(home) == []

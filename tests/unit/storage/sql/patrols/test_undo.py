@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
-from datetime import timedelta
 from itertools import count
 from pathlib import Path
 from typing import Any
@@ -15,74 +13,13 @@ import pytest
 from sqlalchemy import Executable
 
 from madeleine.memory.errors import CannotUndo, StorageError
-from madeleine.memory.language import Prompt
-from madeleine.memory.model import ClusterId, Memory, RunId
-from madeleine.memory.patrol_records import PatrolChanges, RunState
+from madeleine.memory.model import ClusterId, RunId
+from madeleine.memory.patrol_records import PatrolChanges
 from madeleine.patrol.deciding.answers import Decision
-from madeleine.patrol.report import PatrolReport
 from madeleine.storage.sql.database.engine import Transaction
 from tests.doubles import ADA, BOB, Clock
-from tests.household import Household, Mind, household, new_store, orphaned_vectors, rows, shown
-
-SOUP = "Ann cooked lentil soup with carrots and garlic: pot {}."
-TRIP = "Ben sailed across the windy lake on boat {}"
-
-
-def numbers(prompt: Prompt, *words: str) -> list[int]:
-    return [n for n, line in enumerate(shown(prompt), start=1) if all(word in line for word in words)]
-
-
-def tidying() -> Mind:
-    """Merges the soups 1 and 2, lets the faded one die, takes the boats out of their cluster, writes."""
-
-    def consolidate(prompt: Prompt) -> Any:
-        soups = numbers(prompt, "pot 1.") + numbers(prompt, "pot 2.")
-        merges = [{"survivor": soups[0], "absorbed": soups[1:]}] if len(soups) > 1 else []
-        return {"merges": merges, "make_dead": [n for n in numbers(prompt, '"dying"') if n not in soups]}
-
-    def split(prompt: Prompt) -> Any:
-        return {"parts": [{"name": "Two of the pots", "memories": [1, 2]}]}
-
-    return Mind(
-        classify=lambda p: {"roots": [{"number": n + 1, "root": "Private"} for n in range(len(shown(p)))]},
-        consolidate=consolidate,
-        split=split,
-        diary=lambda p: {"diary": "We ate.\nWe sailed.\nWe slept.", "think_md": ["Soup.", "Lake.", "Sleep."]},
-        compress=lambda p: {"summary": f"A session of {len(shown(p))} things."},
-    )
-
-
-async def lived(home: Household) -> Mapping[str, Memory]:
-    """Enough that every step of the next patrol has something to do."""
-    soups = await home.store(*(SOUP.format(n) for n in range(1, 12)))
-    await home.store(*(TRIP.format(n) for n in range(1, 4)), session_id="lake")
-    await home.store("Dora bought plums at the market", session_id="market")
-    await home.store("The accountant sent the invoice for March", session_id="office", importance=0.0501)
-    await home.night(steps=["assign", "age"])
-    dead, fading = await home.store("Old Tom whistled", "Old Tim hummed a tune", importance=0.0505)
-    await home.night(tidying(), steps=["assign", "age", "flag", "consolidate"])
-    await home.recall(dead.id, times=20)
-    home.clock.advance(timedelta(days=1))
-    await home.note({"action": "Ann sold the boat to Carl", "when": ["2026-02-02"], "feeling": "sad"})
-    await home.note("{not a scene")
-    await home.store(SOUP.format(12))
-    return {"soup": soups[0], "absorbed": soups[1], "other": soups[2], "dead": dead, "fading": fading}
-
-
-async def everything(home: Household) -> PatrolReport:
-    report = await home.night(tidying())
-    assert [step.failed for step in report.steps] == [""] * 9
-    return report
-
-
-def counts(report: PatrolReport) -> dict[str, Mapping[str, int]]:
-    return {step.name: step.counts for step in report.steps}
-
-
-async def run_of(home: Household, run: RunId) -> RunState:
-    [found] = [one for one in await home.patrol.runs(ADA) if one.id == run]
-    return found.state
-
+from tests.household import Household, household, new_store, orphaned_vectors, rows
+from tests.unit.storage.sql.patrols.tidying import SOUP, counts, everything, lived, run_of, tidying
 
 # --- exactly ----------------------------------------------------------------------------------------------------
 
@@ -127,9 +64,9 @@ async def test_all_runs_of_a_life_are_undone_one_after_the_other(home: Household
 async def test_a_consolidation_is_undone_with_the_timeline_that_it_wrote(home: Household) -> None:
     """spec P6 ❹, P4"""
     soups = await home.store(*(SOUP.format(n) for n in (1, 2, 3)))
-    await home.night(steps=["assign"])
+    await home.run_patrol(steps=["assign"])
     before = home.told()
-    report = await home.night(tidying(), steps=["consolidate"])
+    report = await home.run_patrol(tidying(), steps=["consolidate"])
     survivor = await home.now(soups[0])
     assert len(survivor.scene.when) == 2
     assert (await home.now(soups[1])).absorbed_into == survivor.id
@@ -149,7 +86,7 @@ async def test_what_was_undone_can_be_done_again(home: Household) -> None:
 async def test_a_first_patrol_leaves_nothing_when_it_is_undone(home: Household) -> None:
     await home.store("Ann sang", "Ben slept")
     before = home.told()
-    report = await home.night()
+    report = await home.run_patrol()
     await home.undo(report.run_id)
     assert home.told() == before
     assert before["clusters"] == before["beings"] == []
@@ -170,7 +107,7 @@ async def test_an_undo_of_many_memories_takes_as_many_statements_as_one_of_a_few
     async def statements_for(memories: int) -> int:
         nonlocal taken
         await home.store(*(f"{SOUP.format(n)} {memories}" for n in range(memories)))
-        report = await home.night(steps=["assign", "age"])
+        report = await home.run_patrol(steps=["assign", "age"])
         taken = 0
         assert (await home.undo(report.run_id)).counts["memory"] >= memories
         return taken
@@ -193,7 +130,7 @@ async def refused(home: Household, run: RunId, *words: str) -> None:
 
 async def test_a_run_is_undone_once(home: Household) -> None:
     await home.store("Ann sang")
-    report = await home.night()
+    report = await home.run_patrol()
     await home.undo(report.run_id)
     await refused(home, report.run_id, "undone before")
 
@@ -201,7 +138,7 @@ async def test_a_run_is_undone_once(home: Household) -> None:
 async def test_a_run_that_nobody_knows_or_that_is_anothers_is_not_undone(home: Household) -> None:
     """spec P1"""
     await home.store("Ben sang", scope=BOB)
-    theirs = await home.night(scope=BOB)
+    theirs = await home.run_patrol(scope=BOB)
     await refused(home, RunId("nobody"), "no patrol run 'nobody'")
     await refused(home, theirs.run_id, "no patrol run")
 
@@ -213,9 +150,9 @@ async def test_a_run_under_way_is_not_undone(home: Household) -> None:
 
 async def test_an_older_run_is_undone_if_the_later_one_touched_nothing_of_it(home: Household) -> None:
     soups = await home.store(*(SOUP.format(n) for n in range(1, 4)))
-    await home.night(steps=["assign"])
-    older = await home.night(tidying(), steps=["consolidate", "age"])
-    await home.night(steps=["age"])
+    await home.run_patrol(steps=["assign"])
+    older = await home.run_patrol(tidying(), steps=["consolidate", "age"])
+    await home.run_patrol(steps=["age"])
     undone = await home.undo(older.run_id)
     assert undone.counts["memory"] == 3
     assert {one.status for one in await home.all()} == {"active"}
@@ -224,8 +161,8 @@ async def test_an_older_run_is_undone_if_the_later_one_touched_nothing_of_it(hom
 
 async def test_an_older_run_is_refused_with_the_name_of_the_one_that_touched_the_same(home: Household) -> None:
     await home.store(*(SOUP.format(n) for n in range(1, 4)))
-    older = await home.night(steps=["assign"])
-    later = await home.night(tidying(), steps=["consolidate"])
+    older = await home.run_patrol(steps=["assign"])
+    later = await home.run_patrol(tidying(), steps=["consolidate"])
     await refused(home, older.run_id, later.run_id, "undo that run first")
     await home.undo(later.run_id)
     await home.undo(older.run_id)
@@ -233,19 +170,19 @@ async def test_an_older_run_is_refused_with_the_name_of_the_one_that_touched_the
 
 async def test_a_run_whose_cluster_was_filled_since_is_refused_with_the_name_of_who_filled_it(home: Household) -> None:
     await home.store(*(SOUP.format(n) for n in range(1, 4)))
-    older = await home.night(steps=["assign"])
+    older = await home.run_patrol(steps=["assign"])
     await home.store(SOUP.format(9))
-    later = await home.night(steps=["assign"])
+    later = await home.run_patrol(steps=["assign"])
     await refused(home, older.run_id, later.run_id)
 
 
 async def test_a_root_under_which_a_later_run_has_made_a_cluster_stays(home: Household) -> None:
     """The later run touched no memory of the older one; its cluster was left without a root."""
     await home.store("Ann slept late")
-    older = await home.night(steps=["assign"])
+    older = await home.run_patrol(steps=["assign"])
     [first] = await home.all()
     await home.store(*(SOUP.format(n) for n in range(1, 4)))
-    later = await home.night(steps=["assign"])
+    later = await home.run_patrol(steps=["assign"])
     assert (await home.now(first)).cluster_id is not None
     await refused(home, older.run_id, later.run_id)
 
@@ -254,7 +191,7 @@ async def test_a_root_under_which_a_later_run_has_made_a_cluster_stays(home: Hou
 async def test_a_memory_that_the_run_made_and_that_was_told_since_is_not_taken_away(home: Household, how: str) -> None:
     """ruling 11: it would lose what was said."""
     await home.note({"action": "Ann sold the boat to Carl"})
-    report = await home.night(steps=["assign"])
+    report = await home.run_patrol(steps=["assign"])
     [made] = await home.all()
     if how == "changed":
         await home.correct(made.id, text="Ann sold the boat to Dora")
@@ -268,7 +205,7 @@ async def test_a_summary_that_was_told_again_is_not_taken_away(home: Household) 
     """spec L3"""
     for session in ("one", "two"):
         await home.store(f"Ann sang in {session}", session_id=session)
-    report = await home.night(tidying(), steps=["compress"])
+    report = await home.run_patrol(tidying(), steps=["compress"])
     [summary] = [one for one in await home.all() if one.compression_source]
     await home.correct(summary.id, importance=0.9)
     await refused(home, report.run_id, summary.id)
@@ -277,207 +214,12 @@ async def test_a_summary_that_was_told_again_is_not_taken_away(home: Household) 
 async def test_a_memory_that_a_later_diary_tells_of_is_not_taken_away(home: Household) -> None:
     """ruling 11: the diary names its sources, so that it is forgotten with them; it would have named nothing."""
     await home.note({"action": "Ann sold the boat to Carl"})
-    older = await home.night(steps=["assign"])
-    later = await home.night(tidying(), steps=["diary"])
+    older = await home.run_patrol(steps=["assign"])
+    later = await home.run_patrol(tidying(), steps=["diary"])
     await refused(home, older.run_id, later.run_id)
     await home.undo(later.run_id)
     await home.undo(older.run_id)
     assert home.told()["diary"] == []
-
-
-# --- what came between ------------------------------------------------------------------------------------------
-
-
-async def test_recalls_since_the_run_are_counted_and_keep_the_clock_at_0(home: Household) -> None:
-    """ruling 2"""
-    memories = await lived(home)
-    before = {one.id: one for one in await home.all()}
-    report = await everything(home)
-    await home.recall(*before, times=3)
-    await home.undo(report.run_id)
-    for one in await home.all():
-        was = before[one.id]
-        assert (one.status, one.cluster_id) == (was.status, was.cluster_id)
-        assert one.reactivation_count == was.reactivation_count + 3
-        assert one.session_count == (was.session_count if was.status == "dead" else 0)
-    assert memories["dead"].id in before
-
-
-async def test_a_dead_memory_that_came_back_was_recalled_and_is_dead_again_has_the_clock_it_had(
-    home: Household,
-) -> None:
-    """ruling 3. Its clock stood at where it was rewound to, after the moment at which it had stopped: −3 cycles."""
-    [one] = await home.store("Old Tom whistled", importance=0.0501)
-    await home.night(tidying(), steps=["assign", "age", "flag", "consolidate"])
-    dead = await home.now(one)
-    assert (dead.status, dead.session_count) == ("dead", 1)
-    for _ in range(3):
-        await home.night(steps=["age"])
-    await home.recall(one.id, times=20)
-    report = await home.night(steps=["revive"])
-    assert (await home.now(one)).status == "active"
-    await home.recall(one.id)
-    await home.undo(report.run_id)
-    now = await home.now(one)
-    assert (now.status, now.session_count, now.reactivation_count) == ("dead", 1, 21)
-
-
-async def test_a_dying_survivor_that_was_recalled_since_has_its_clock_at_0(home: Household) -> None:
-    soups = await home.store(*(SOUP.format(n) for n in (1, 2, 3)), importance=0.0501)
-    await home.night(steps=["assign", "age", "flag"])
-    assert {one.status for one in await home.all()} == {"dying"}
-    await home.night(steps=["age"])
-    report = await home.night(tidying(), steps=["consolidate"])
-    assert (await home.now(soups[0])).status == "active"
-    await home.recall(soups[0].id)
-    await home.undo(report.run_id)
-    assert ((await home.now(soups[0])).status, (await home.now(soups[0])).session_count) == ("dying", 0)
-
-
-async def test_a_tick_that_later_ones_stand_on_is_kept_and_counted_as_kept(home: Household) -> None:
-    """It was taken back, and what had been recalled since was a cycle off: by how many, nobody could tell."""
-    recalled, other = await home.store("Ann sang", "Ben slept")
-    older = await home.night(steps=["age"])
-    await home.recall(recalled.id)
-    later = await home.night(steps=["age"])
-    undone = await home.undo(older.run_id)
-    assert undone.counts == {"kept": 1}
-    assert [(await home.now(one)).session_count for one in (recalled, other)] == [1, 2]
-    undone = await home.undo(later.run_id)
-    assert undone.counts == {"clock": 1}
-    assert [(await home.now(one)).session_count for one in (recalled, other)] == [0, 1]
-
-
-async def test_a_tick_is_taken_back_when_the_later_ones_were_undone_before(home: Household) -> None:
-    await home.store("Ann sang")
-    older, later = await home.night(steps=["age"]), await home.night(steps=["age"])
-    await home.undo(later.run_id)
-    assert (await home.undo(older.run_id)).counts == {"clock": 1}
-    assert {one.session_count for one in await home.all()} == {0}
-
-
-async def test_another_beings_tick_is_nothing_that_one_stands_on(home: Household) -> None:
-    """spec P1"""
-    await home.store("Ann sang")
-    await home.store("Ben sang", scope=BOB)
-    ours = await home.night(steps=["age"])
-    await home.night(steps=["age"], scope=BOB)
-    assert (await home.undo(ours.run_id)).counts == {"clock": 1}
-
-
-async def test_clocks_go_on_for_what_was_recalled_after_a_run_that_is_undone_ten_cycles_later(home: Household) -> None:
-    """The undo rewound them once more, as if they had come to mind just now: 0, not 10."""
-    recalled, *others = await home.store(*(SOUP.format(n) for n in (1, 2, 3)))
-    run = await home.night(steps=["assign", "age"])
-    await home.recall(recalled.id)
-    for _ in range(10):
-        await home.night(steps=["age"])
-    await home.undo(run.run_id)
-    assert [(await home.now(one)).session_count for one in (recalled, *others)] == [10, 11, 11]
-    assert {one.cluster_id for one in await home.all()} == {None}
-
-
-async def test_what_was_dead_when_it_was_recalled_has_aged_since_then_when_it_lives_again(home: Household) -> None:
-    """ruling 2: a recall leaves the clock of a dead memory alone; alive, it would have been rewound, and gone on."""
-    soups = await home.store(*(SOUP.format(n) for n in (1, 2, 3)))
-    await home.night(steps=["assign", "age"])
-    run = await home.night(tidying(), steps=["consolidate"])
-    [absorbed] = [one for one in await home.all() if one.status == "dead"]
-    for _ in range(2):
-        await home.night(steps=["age"])
-    await home.recall(absorbed.id)
-    for _ in range(3):
-        await home.night(steps=["age"])
-    await home.undo(run.run_id)
-    counts = {one.id: (one.status, one.session_count) for one in await home.all()}
-    assert counts.pop(absorbed.id) == ("active", 3)
-    assert set(counts.values()) == {("active", 6)}
-    assert len(counts) == len(soups) - 1
-
-
-async def test_what_was_stored_since_stays_and_what_was_reinforced_stays_so(home: Household) -> None:
-    memories = await lived(home)
-    report = await everything(home)
-    [new] = await home.store("Dora planted seven pear trees")
-    [again] = await home.stored(SOUP.format(1), importance=0.9, themes=("soups",), pinned=True)
-    assert again.memory.id == memories["soup"].id
-    await home.undo(report.run_id)
-    soup = await home.now(memories["soup"])
-    assert (soup.importance, soup.themes, soup.pinned, soup.access_count) == (0.9, ("soups",), True, 1)
-    assert (await home.now(new)).cluster_id is None
-
-
-async def test_what_was_changed_by_hand_since_stays_changed(home: Household) -> None:
-    memories = await lived(home)
-    report = await everything(home)
-    await home.correct(memories["other"].id, text="Ann burnt the soup", importance=0.123)
-    await home.undo(report.run_id)
-    now = await home.now(memories["other"])
-    assert (now.scene.action, now.importance, now.fresh, now.cluster_id) == ("Ann burnt the soup", 0.123, True, None)
-    assert len(await home.ledger.browsing.revisions(ADA, [now.id])) == 1
-
-
-async def test_a_survivor_that_was_changed_by_hand_keeps_its_new_words_and_loses_its_timeline(home: Household) -> None:
-    soups = await home.store(*(SOUP.format(n) for n in (1, 2, 3)))
-    await home.night(steps=["assign"])
-    report = await home.night(tidying(), steps=["consolidate"])
-    await home.correct(soups[0].id, text="Ann cooked soup")
-    await home.undo(report.run_id)
-    now = await home.now(soups[0])
-    assert (now.scene.action, now.scene.when) == ("Ann cooked soup", soups[0].scene.when)
-    [(kept,)] = rows(home.path, "SELECT content_hash FROM memories WHERE id = ?", now.id)
-    assert kept == now.content_hash
-
-
-async def test_a_value_set_by_hand_that_the_run_had_passed_through_stays(home: Household) -> None:
-    """The journal was read backwards field by field, and what was set by hand was taken for the run's."""
-    soups = await home.store(*(SOUP.format(n) for n in (1, 2, 3, 4)))
-    await home.night(steps=["assign"])
-    answers = iter([[1, 2], [1, 3]])
-
-    def merge(prompt: Prompt) -> Any:
-        first, second = (numbers(prompt, f"pot {n}.")[0] for n in next(answers))
-        return {"merges": [{"survivor": first, "absorbed": [second]}], "make_dead": []}
-
-    report = await home.night(Mind(consolidate=merge), steps=["consolidate"])
-    assert (await home.now(soups[0])).importance == pytest.approx(0.55)
-    await home.correct(soups[0].id, importance=0.5)
-    await home.undo(report.run_id)
-    assert (await home.now(soups[0])).importance == 0.5
-
-
-async def test_what_was_forgotten_since_does_not_come_back(home: Household) -> None:
-    """ruling 11"""
-    memories = await lived(home)
-    report = await everything(home)
-    gone = [memories["soup"].id, memories["other"].id, memories["dead"].id]
-    await home.ledger.erasure.forget(ADA, gone, at=home.clock())
-    await home.undo(report.run_id)
-    assert not set(gone) & {one.id for one in await home.all()}
-
-
-async def test_a_note_that_came_since_is_still_unread(home: Household) -> None:
-    report = await home.night()
-    note = await home.note({"action": "Ann sang"})
-    await home.undo(report.run_id)
-    assert await home.ledger.patrols.unread_notes(ADA, type="scene") == [note]
-
-
-async def test_a_memory_whose_cluster_is_gone_has_none_and_is_given_one_again(home: Household) -> None:
-    """All that had stayed in it were forgotten, and its name with them."""
-    await home.store(*(SOUP.format(n) for n in range(1, 14)))
-    await home.night(steps=["assign"])
-    report = await home.night(tidying(), steps=["split"])
-    homes = Counter(one.cluster_id for one in await home.all())
-    (left, _), (_, moved) = homes.most_common()
-    assert moved == 2
-    stayed = [one.id for one in await home.all() if one.cluster_id == left]
-    await home.ledger.erasure.forget(ADA, stayed, at=home.clock())
-    await home.undo(report.run_id)
-    clusters = {id_ for (id_,) in rows(home.path, "SELECT id FROM clusters")}
-    assert {one.cluster_id for one in await home.all()} <= {None, *clusters}
-    await home.night(steps=["assign"])
-    assert None not in {one.cluster_id for one in await home.all()}
 
 
 # --- decisions --------------------------------------------------------------------------------------------------
@@ -486,7 +228,7 @@ async def test_a_memory_whose_cluster_is_gone_has_none_and_is_given_one_again(ho
 async def test_what_an_agent_decided_is_undone_as_well(home: Household) -> None:
     """ruling 10"""
     soups = await home.store(*(SOUP.format(n) for n in (1, 2, 3)))
-    report = await home.night()
+    report = await home.run_patrol()
     before = home.told()
     [offer] = [one for one in report.pending if one.kind == "consolidate"]
     decision = Decision.model_validate({"offer": offer.id, "merges": [[soups[0].id, soups[1].id]]})
@@ -511,7 +253,7 @@ async def test_the_run_of_a_dead_process_is_rolled_back_at_the_start(tmp_path: P
             before = home.told()
             home.mortal.left = transactions
             try:
-                await home.night(tidying())
+                await home.run_patrol(tidying())
             except StorageError:
                 assert home.told() != before
             else:
@@ -531,7 +273,7 @@ async def test_a_run_whose_caller_has_gone_is_rolled_back(home: Household, trans
     before = home.told()
     home.mortal.left, home.mortal.raises = transactions, asyncio.CancelledError()
     with pytest.raises(asyncio.CancelledError):
-        await home.night(tidying())
+        await home.run_patrol(tidying())
     assert home.told() == before
     assert (await home.patrol.runs(ADA))[0].state == "rolled_back"
 
@@ -540,7 +282,7 @@ async def test_a_run_that_cannot_be_rolled_back_counts_as_finished_as_far_as_it_
     await home.note({"action": "Ann sold the boat to Carl"})
     home.mortal.left = 1
     with pytest.raises(StorageError):
-        await home.night()
+        await home.run_patrol()
     home.mortal.dead = False
     [made] = await home.all()
     await home.stored("Ann sold the boat to Carl")
@@ -554,7 +296,7 @@ async def test_a_step_that_fails_is_left_out_and_the_run_is_undone_like_another(
     await lived(home)
     before = home.told()
     home.mortal.left, home.mortal.raises = 2, RuntimeError("the library broke")
-    report = await home.night(tidying())
+    report = await home.run_patrol(tidying())
     assert [step.name for step in report.steps if step.failed] == ["flag"]
     await home.undo(report.run_id)
     assert home.told() == before
@@ -563,7 +305,7 @@ async def test_a_step_that_fails_is_left_out_and_the_run_is_undone_like_another(
 async def test_nothing_but_what_an_undo_puts_back_is_in_another_being(home: Household) -> None:
     """spec P1"""
     await home.store(*(SOUP.format(n) for n in range(1, 5)), scope=BOB)
-    await home.night(tidying(), scope=BOB)
+    await home.run_patrol(tidying(), scope=BOB)
     theirs = [row for row in home.told()["memories"] if "bob" in row]
     await lived(home)
     report = await everything(home)

@@ -1,4 +1,4 @@
-"""A work over dictionaries, for the tests of the steps."""
+"""Units of work over dictionaries, for the tests of the steps."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 from madeleine.memory.model import Cluster, Memory, ModelName, Note, RunId, Vector
 from madeleine.memory.rules.dynamics.roots import Root
 from madeleine.patrol.unit_of_work import PreparedInputs, UnitOfWork
-from tests.doubles import ADA, FakePatrolLedger, FakePatrolTransaction, FakeWordStatistics, at_cosine
+from tests.doubles import ADA, FakeWordStatistics, at_cosine
+from tests.fakes.patrol_ledger import FakePatrolLedger, FakePatrolTransaction
 
 DIM = 8
 MODEL = ModelName("words")
@@ -32,7 +33,7 @@ PROTOTYPES: Mapping[Root, NDArray[np.float32]] = {
 }  # fmt: skip
 
 
-class World:
+class StepStore:
     """A ledger with both roots, and a way to run a step over it and see what it wrote."""
 
     def __init__(self) -> None:
@@ -60,7 +61,7 @@ class World:
     def transaction(self) -> FakePatrolTransaction:
         return FakePatrolTransaction(ADA, self.ledger.state, self.ledger.cached)
 
-    async def work(
+    async def begin(
         self,
         memories: tuple[Memory, ...] = (),
         notes: tuple[Note, ...] = (),

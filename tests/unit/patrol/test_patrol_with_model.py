@@ -12,8 +12,7 @@ import pytest
 
 from madeleine.memory.errors import LanguageModelUnavailable, UnusableAnswer
 from madeleine.memory.language import Prompt
-from madeleine.memory.rules.dynamics.decay import effective_importance, flagged
-from madeleine.memory.rules.dynamics.revival import revived_session_count
+from madeleine.memory.rules.dynamics.decay import effective_importance, flagged, revived_session_count
 from madeleine.patrol.context import PatrolConfig
 from madeleine.patrol.deciding.answers import Decision
 from madeleine.patrol.pipeline import WITHOUT_KEY
@@ -33,7 +32,7 @@ def nothing(prompt: Prompt) -> Any:
 
 
 async def step(home: Household, name: StepName, mind: Mind | None = None) -> dict[str, Any]:
-    [report] = (await home.night(mind, steps=[name])).steps
+    [report] = (await home.run_patrol(mind, steps=[name])).steps
     return report.as_json()
 
 
@@ -90,7 +89,7 @@ async def test_what_is_like_no_cluster_goes_where_the_small_model_says(home: Hou
     """spec P6 ❶.5: "a Haiku LLM call to classify the action as `Business` or `Private`"."""
     [one] = await home.store("We had dinner with the family at home")
     mind = Mind(classify=roots(root))
-    await home.night(mind, steps=["assign"])
+    await home.run_patrol(mind, steps=["assign"])
     cluster = (await home.now(one)).cluster_id
     assert rows(home.path, "SELECT name FROM clusters WHERE id = ?", cluster) == [(root,)]
     assert [(prompt.size, prompt.purpose) for prompt in mind.prompts] == [("small", "classify")]
@@ -99,10 +98,10 @@ async def test_what_is_like_no_cluster_goes_where_the_small_model_says(home: Hou
 async def test_what_is_like_a_cluster_is_not_asked_about(home: Household) -> None:
     """spec P6 ❶.5: "If a matching cluster exists, assigns the node to it. If not, …"."""
     await home.store(*(SOUP.format(n) for n in range(3)))
-    await home.night(steps=["assign"])
+    await home.run_patrol(steps=["assign"])
     [one] = await home.store(SOUP.format(9))
     mind = Mind(classify=roots("Business"))
-    await home.night(mind, steps=["assign"])
+    await home.run_patrol(mind, steps=["assign"])
     assert mind.prompts == []
     clusters = {(await home.now(found)).cluster_id for found in await home.all()}
     assert clusters == {(await home.now(one)).cluster_id}
@@ -132,19 +131,19 @@ async def test_without_a_usable_classification_the_prototypes_decide(home: House
 async def test_only_clusters_with_fresh_or_dying_memories_are_sent_with_all_their_memories(home: Household) -> None:
     """spec P6 ❹: "For each cluster containing `fresh` or `dying` nodes, sends the full node list"."""
     await home.store(*(SOUP.format(n) for n in range(4)))
-    await home.night(steps=["assign"])
+    await home.run_patrol(steps=["assign"])
     mind = Mind(consolidate=nothing)
-    await home.night(mind, steps=["consolidate"])
+    await home.run_patrol(mind, steps=["consolidate"])
     assert [len(shown(prompt)) for prompt in mind.prompts] == [4]
     assert not any(one.fresh for one in await home.all())
-    await home.night(mind, steps=["consolidate"])
+    await home.run_patrol(mind, steps=["consolidate"])
     assert mind.asked("consolidate") == 1
     await home.store(SOUP.format(9))
-    await home.night(mind, steps=["assign", "consolidate"])
+    await home.run_patrol(mind, steps=["assign", "consolidate"])
     assert [len(shown(prompt)) for prompt in mind.prompts] == [4, 5]
 
 
-async def test_merged_away_is_not_revived_in_the_same_night(home: Household) -> None:
+async def test_an_absorbed_memory_is_not_revived_in_the_same_patrol(home: Household) -> None:
     """ruling 3: "taken literally, ❺ would revive in the same patrol whatever ❹ has just merged away"."""
     soups = await home.store(*(SOUP.format(n) for n in range(4)))
     await home.recall(*(one.id for one in soups), times=5)
@@ -152,7 +151,7 @@ async def test_merged_away_is_not_revived_in_the_same_night(home: Household) -> 
     def merge(prompt: Prompt) -> Any:
         return {"merges": [{"survivor": 1, "absorbed": [2, 3]}], "make_dead": []}
 
-    await home.night(Mind(classify=roots("Private"), consolidate=merge))
+    await home.run_patrol(Mind(classify=roots("Private"), consolidate=merge))
     found = await home.all()
     [survivor] = [one for one in found if one.id in {other.absorbed_into for other in found}]
     assert sorted(one.status for one in found) == ["active", "active", "dead", "dead"]
@@ -166,7 +165,7 @@ async def test_merged_away_is_not_revived_in_the_same_night(home: Household) -> 
 async def test_a_cluster_of_more_than_ten_is_split_under_the_same_root(home: Household) -> None:
     """spec P6 ❻: "New sub-clusters are created with the same `parent_id` as the original"."""
     await home.store(*(SOUP.format(n) for n in range(11)))
-    await home.night(steps=["assign"])
+    await home.run_patrol(steps=["assign"])
     mind = Mind(split=lambda p: {"parts": [{"name": "Big pots", "memories": [1, 2, 3]}]})
     report = await step(home, "split", mind)
     assert (report["new_clusters"], report["moved"]) == (1, 3)
@@ -202,17 +201,15 @@ def hostile(prompt: Prompt) -> Any:
 
 
 @pytest.mark.parametrize("answer", [unusable, hostile, away])
-async def test_no_answer_that_cannot_be_used_changes_anything_and_what_it_cost_is_recorded(
-    home: Household, answer: Any
-) -> None:
+async def test_an_unusable_answer_changes_nothing_and_its_cost_is_recorded(home: Household, answer: Any) -> None:
     """spec P6 ❹ ❻, P8, L3; O10: whatever becomes of the answer."""
     await home.store(*(SOUP.format(n) for n in range(6)), session_id="one")
     await home.store(*(SOUP.format(n) for n in range(6, 12)), session_id="two")
-    await home.night(steps=["assign"])
+    await home.run_patrol(steps=["assign"])
     before = home.told()
     kinds: tuple[StepName, ...] = ("consolidate", "split", "compress", "diary")
     mind = Mind(**dict.fromkeys((*kinds, "classify"), answer))
-    report = await home.night(mind, steps=kinds)
+    report = await home.run_patrol(mind, steps=kinds)
     assert home.told() == before
     assert all(step.failed == "" and step.notes for step in report.steps)
     assert {offer.kind for offer in report.pending} == set(kinds)
@@ -222,7 +219,7 @@ async def test_no_answer_that_cannot_be_used_changes_anything_and_what_it_cost_i
     assert report.costs.usd == pytest.approx(0.001 * len(mind.prompts))
 
 
-async def test_a_model_that_is_away_is_asked_no_more_in_that_step(home: Household) -> None:
+async def test_an_unavailable_model_is_not_asked_again_in_that_step(home: Household) -> None:
     for number in range(3):
         await home.store(f"session {number}", session_id=f"s{number}")
         await home.store(f"again {number}", session_id=f"s{number}")
@@ -241,7 +238,7 @@ async def bounded(path: Path, templates: Path, config: PatrolConfig) -> tuple[Mi
     async with household(new_store(templates, path / "memory.db"), Clock(), config) as home:
         for number in range(7):
             await home.store(f"Somebody number{number} did thing{number}", session_id=f"s{number}")
-        report = await home.night(mind, steps=["compress", "diary"])
+        report = await home.run_patrol(mind, steps=["compress", "diary"])
     return mind, [step.as_json() for step in report.steps]
 
 
@@ -250,7 +247,7 @@ def at_most(prompts: Sequence[Prompt]) -> int:
     return max(len((prompt.system + prompt.text).encode()) // 3 + prompt.max_tokens for prompt in prompts)
 
 
-async def test_nothing_new_is_asked_when_the_tokens_are_spent(tmp_path: Path, templates: Path) -> None:
+async def test_no_call_is_made_when_the_token_budget_is_spent(tmp_path: Path, templates: Path) -> None:
     """What a question may cost at most is set aside before. At 100 tokens an answer, 150 more allow for two."""
     for name in ("unbounded", "bounded", "little"):
         (tmp_path / name).mkdir()
@@ -266,25 +263,25 @@ async def test_nothing_new_is_asked_when_the_tokens_are_spent(tmp_path: Path, te
     assert mind.prompts == []
 
 
-async def test_a_budget_of_0_is_none(tmp_path: Path, templates: Path) -> None:
+async def test_a_budget_of_0_is_unlimited(tmp_path: Path, templates: Path) -> None:
     mind, _ = await bounded(tmp_path, templates, PatrolConfig(token_budget=0, compression_threshold=6))
     assert mind.asked("compress") == 3
 
 
-async def test_a_step_that_has_had_its_time_takes_up_nothing_new(tmp_path: Path, templates: Path) -> None:
+async def test_a_step_starts_nothing_new_after_its_time_limit(tmp_path: Path, templates: Path) -> None:
     mind, steps = await bounded(tmp_path, templates, PatrolConfig(step_seconds=-1, compression_threshold=6))
     assert mind.prompts == []
     assert "has had its" in steps[0]["notes"][0]
 
 
-async def test_the_small_model_is_not_asked_when_the_tokens_are_spent(tmp_path: Path, templates: Path) -> None:
+async def test_the_small_model_is_not_asked_when_the_token_budget_is_spent(tmp_path: Path, templates: Path) -> None:
     """spec P6 ❶.5: of 150 memories at fifty a call the first two calls; the prototypes decide the rest."""
 
     async def sorted_by(name: str, config: PatrolConfig) -> Mind:
         async with household(new_store(templates, tmp_path / name), Clock(), config) as home:
             await home.store(*(f"thing{n} place{n} colour{n}" for n in range(150)))
             mind = Mind(classify=roots("Business"))
-            await home.night(mind, steps=["assign"])
+            await home.run_patrol(mind, steps=["assign"])
             assert None not in {one.cluster_id for one in await home.all()}
             return mind
 
@@ -297,11 +294,11 @@ async def test_the_small_model_is_not_asked_when_the_tokens_are_spent(tmp_path: 
 # --- P7, P8 -----------------------------------------------------------------------------------------------------
 
 
-async def test_with_a_key_nothing_is_said_of_one(home: Household, caplog: pytest.LogCaptureFixture) -> None:
+async def test_with_a_key_the_missing_key_is_not_logged(home: Household, caplog: pytest.LogCaptureFixture) -> None:
     """spec P7"""
     await home.store("Ann sang")
     with caplog.at_level(logging.INFO):
-        await home.night(Mind())
+        await home.run_patrol(Mind())
     assert WITHOUT_KEY not in caplog.text
 
 
@@ -317,13 +314,13 @@ async def test_a_day_has_one_entry_and_the_last_points_stand(home: Household) ->
     for thing in ("one", "another"):
         home.clock.advance(MOMENT)
         await home.store(f"{thing} thing of the day")
-        await home.night(mind, steps=["diary"])
+        await home.run_patrol(mind, steps=["diary"])
     assert rows(home.path, "SELECT text FROM diary") == [("The second.\nI slept.\nI rose.",)]
     thoughts = await home.ledger.patrols.patrol_reads(ADA).thoughts()
     assert thoughts.points == ("One.", "Two.", "second")
     assert "The first." in mind.prompts[1].text
     again = Mind(diary=away)
-    await home.night(again, steps=["diary"])
+    await home.run_patrol(again, steps=["diary"])
     assert again.prompts == []  # nothing was stored since
 
 
@@ -331,10 +328,10 @@ async def test_a_diary_is_not_written_over_what_it_was_not_shown(home: Household
     """ruling 11: the entry that an offer showed was taken back or forgotten; one written from it would tell it."""
     mind = Mind(diary=lambda p: {"diary": "I sang.\nI slept.\nI rose.", "think_md": ["One.", "Two.", "Three."]})
     await home.store("Ann sang")
-    first = await home.night(mind, steps=["diary"])
+    first = await home.run_patrol(mind, steps=["diary"])
     home.clock.advance(MOMENT)
     await home.store("Ann slept")
-    [offer] = (await home.night(steps=["flag"])).pending
+    [offer] = (await home.run_patrol(steps=["flag"])).pending
     assert offer.earlier == "I sang.\nI slept.\nI rose."
     await home.undo(first.run_id)
     decision = Decision.model_validate(
@@ -345,11 +342,11 @@ async def test_a_diary_is_not_written_over_what_it_was_not_shown(home: Household
     assert rows(home.path, "SELECT * FROM diary") == []
 
 
-async def test_what_was_pinned_since_it_was_offered_is_not_hidden_behind_a_summary(home: Household) -> None:
+async def test_a_memory_pinned_since_it_was_offered_is_not_summarised(home: Household) -> None:
     """spec L3: pinned memories are not summarised."""
     [one] = await home.store("Ann sang", session_id="one")
     await home.store("Ben slept", session_id="two")
-    pending = (await home.night(steps=["flag"])).pending
+    pending = (await home.run_patrol(steps=["flag"])).pending
     [offer] = [offer for offer in pending if offer.kind == "compress"]
     assert [memory.id for memory in offer.memories] == [one.id]
     await home.correct(one.id, pinned=True)

@@ -45,13 +45,13 @@ def came(first: datetime, latest: datetime | None = None, *, stored: int = 1) ->
         (at(2, 11), came(at(2, 9), at(2, 10)), at(2, 10, 30), None),
     ],
 )
-def test_a_patrol_is_due_after_many_memories_at_its_hour_or_in_a_quiet_spell(
+def test_a_patrol_is_due_after_many_memories_at_its_hour_or_when_idle(
     now: datetime, lately: RecentActivity, last_call: datetime | None, reason: Trigger | None
 ) -> None:
     assert due(now, lately, ALL, last_call=last_call) == reason
 
 
-def test_each_habit_can_be_given_up() -> None:
+def test_each_trigger_can_be_turned_off() -> None:
     everything = came(at(1, 1), stored=10_000)
     assert due(at(9, 9), everything, NONE) is None
     assert due(at(9, 9), everything, PatrolTriggers(after_memories=1, at_hour=None, after_idle=None)) == "memories"
@@ -70,5 +70,5 @@ def test_each_habit_can_be_given_up() -> None:
         (at(1, 0, 30), 23, datetime(2026, 4, 30, 23, tzinfo=ZONE)),
     ],
 )
-def test_an_hour_strikes_once_a_day_in_the_zone_of_the_machine(now: datetime, hour: int, struck: datetime) -> None:
+def test_the_hour_comes_once_a_day_in_the_time_zone_of_the_machine(now: datetime, hour: int, struck: datetime) -> None:
     assert last_time_at(now, hour) == struck

@@ -11,7 +11,7 @@ from madeleine.memory.model import DatedAction, Memory, MemoryId, WhenItem
 from madeleine.patrol.deciding.answers import Consolidation, Merge
 from madeleine.patrol.steps.consolidate import consolidated, merged_when, survivor_of
 from tests.doubles import NOW, a_memory
-from tests.unit.patrol.deciding.offers import HOME, request_of
+from tests.unit.patrol.deciding.request_fixtures import HOME, request_of
 
 TODAY = NOW.date().isoformat()
 
@@ -75,7 +75,7 @@ def test_a_memory_made_dead_starts_its_reactivations_again() -> None:
     assert (found["A"].fresh, found["A"].session_count) == (False, 70)
 
 
-def test_every_other_offered_fresh_memory_is_fresh_no_longer_and_nothing_else_changes() -> None:
+def test_other_offered_fresh_memories_are_fresh_no_longer() -> None:
     """spec P6 ❹: "Fresh nodes that are not merged have their `fresh` flag reset"."""
     a, b, c = memory("A"), memory("B", fresh=False), memory("C")
     elsewhere = replace(c, cluster_id=None)

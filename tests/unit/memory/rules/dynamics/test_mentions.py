@@ -9,16 +9,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from madeleine.memory.model import DatedAction, Scene
-from madeleine.memory.rules.dynamics.naming import cluster_name
-from madeleine.memory.rules.dynamics.traces import (
+from madeleine.memory.rules.dynamics.mentions import (
     FORGOTTEN,
     all_texts,
     folded,
-    redacted,
-    renamed,
-    tells_of,
-    without_retelling,
+    mentions,
+    name_without,
+    redact_report,
+    without_timeline_texts,
 )
+from madeleine.memory.rules.dynamics.naming import cluster_name
 from tests.doubles import a_memory
 
 GONE = a_memory(
@@ -43,18 +43,18 @@ WORDS = folded(all_texts(GONE))
     ],
 )  # fmt: skip
 def test_a_name_with_a_word_of_it_tells_of_it(name: str) -> None:
-    assert tells_of(name, WORDS)
+    assert mentions(name, WORDS)
 
 
 @pytest.mark.parametrize("name", ["dinner & wine", "the", "to the", "", "…", "Business"])
 def test_a_name_without_one_or_with_common_words_only_does_not(name: str) -> None:
-    assert not tells_of(name, WORDS)
+    assert not mentions(name, WORDS)
 
 
 def test_a_text_without_spaces_is_found_by_its_beginning() -> None:
     gone = folded(["東京でラーメンを食べた"])
-    assert tells_of("東京でラーメン", gone)
-    assert not tells_of("大阪", gone)
+    assert mentions("東京でラーメン", gone)
+    assert not mentions("大阪", gone)
 
 
 @given(
@@ -64,22 +64,22 @@ def test_whatever_name_a_cluster_got_from_it_alone_tells_of_it(words: list[str])
     """A cluster's name is cut off at a length: half a word is a trace too."""
     action = " ".join(words)
     for length in range(4, 60):
-        assert tells_of(cluster_name([a_memory(action)], {})[:length], folded([action]))
+        assert mentions(cluster_name([a_memory(action)], {})[:length], folded([action]))
 
 
 def test_a_cluster_keeps_a_name_that_those_who_stay_explain() -> None:
     others = [a_memory(f"The xylophone was tuned by {who}") for who in ("Ann", "Bea")]
-    assert renamed("xylophone", WORDS, others, "Private") == "xylophone"
+    assert name_without("xylophone", WORDS, others, "Private") == "xylophone"
 
 
 def test_a_cluster_gets_a_name_of_those_who_stay() -> None:
     others = [a_memory(f"{who} tuned the harp", themes=("harps",)) for who in ("Ann", "Bea")]
-    assert renamed("xylophone & museum", WORDS, others, "Private") == "harps"
+    assert name_without("xylophone & museum", WORDS, others, "Private") == "harps"
 
 
 def test_a_cluster_without_anybody_left_falls_back() -> None:
-    assert renamed("xylophone", WORDS, [], "Private") == "Private"
-    assert renamed("dinner", WORDS, [], "Private") == "dinner"
+    assert name_without("xylophone", WORDS, [], "Private") == "Private"
+    assert name_without("dinner", WORDS, [], "Private") == "dinner"
 
 
 def test_a_report_keeps_ids_counts_and_the_names_of_today() -> None:
@@ -92,7 +92,7 @@ def test_a_report_keeps_ids_counts_and_the_names_of_today() -> None:
         ],
         "dry_run": False,
     }
-    found = redacted(report, WORDS, {"museum visits"})
+    found = redact_report(report, WORDS, {"museum visits"})
     assert found["pending"] == [report["pending"][0] | {"cluster": FORGOTTEN}, report["pending"][1]]
     assert found["steps"] == report["steps"]
     assert (found["run_id"], found["dry_run"]) == ("r", False)
@@ -102,4 +102,4 @@ def test_a_survivor_no_longer_retells_what_it_absorbed() -> None:
     """spec P4: consolidation writes an absorbed scene into its survivor's timeline."""
     other = DatedAction("2026-01-01", "the harp was bought")
     told = Scene(action="instruments", when=("2026-01-01", other, DatedAction("2026-02-01", GONE.scene.action)))
-    assert without_retelling(told, {GONE.scene.action}).when == ("2026-01-01", other)
+    assert without_timeline_texts(told, {GONE.scene.action}).when == ("2026-01-01", other)

@@ -41,7 +41,7 @@ def the(report: PatrolReport, kind: str) -> DecisionRequest:
 async def test_a_merge_leaves_the_meaning_of_its_survivor_as_it_was(home: Household) -> None:
     """Nine retellings before it drowned what it says itself: no question in other words found it any more."""
     await home.store(*(f"Ann cooked lentil soup with carrots: pot {n}" for n in range(1, 10)), session_id="s")
-    await home.night(Mind(consolidate=merging), steps=["assign", "consolidate"])
+    await home.run_patrol(Mind(consolidate=merging), steps=["assign", "consolidate"])
     survivors = [one for one in await home.all() if len(one.scene.when) > 1]  # its day, and what it has absorbed
     assert survivors
     for survivor in survivors:
@@ -56,29 +56,29 @@ async def test_a_session_is_summarised_with_all_that_its_memories_have_absorbed(
     """spec L3: the summary hides them, and them alone it would tell of."""
     await home.store("Ann planned the garden behind the house", "Ann planned the garden: 900 euros", session_id="s")
     await home.store("The accountant sent the invoice", session_id="t")
-    await home.night(Mind(consolidate=merging), steps=["assign", "consolidate"])
+    await home.run_patrol(Mind(consolidate=merging), steps=["assign", "consolidate"])
     mind = Mind(compress=lambda p: {"summary": "Ann planned a garden for 900 euros."})
-    await home.night(mind, steps=["compress"])
+    await home.run_patrol(mind, steps=["compress"])
     assert "900 euros" in mind.prompts[0].text
 
 
-async def test_what_a_dead_summary_stood_for_speaks_for_itself_again(home: Household) -> None:
+async def test_memories_behind_a_dead_summary_are_recalled_again(home: Household) -> None:
     """Else neither of them would ever be recalled, though the one is revived or has never died."""
     told = await home.store("Ann sailed to Elba", "Ann slept on the deck", session_id="s", importance=1.0)
     await home.store("The accountant sent the invoice", session_id="t", importance=1.0)
-    await home.night(Mind(compress=lambda p: {"summary": "Ann sailed."}), steps=["assign", "compress"])
+    await home.run_patrol(Mind(compress=lambda p: {"summary": "Ann sailed."}), steps=["assign", "compress"])
     [summary] = [one for one in await home.all() if one.compression_source]
     assert (await home.now(told[0])).compressed_into == summary.id
-    await home.night(steps=["assign"])
+    await home.run_patrol(steps=["assign"])
     for _ in range(91):
-        await home.night(steps=["age"])
+        await home.run_patrol(steps=["age"])
     await home.recall(told[0].id, told[1].id)
 
     def let_go(prompt: Prompt) -> Any:
         lines = shown(prompt)
         return {"merges": [], "make_dead": [n for n, line in enumerate(lines, 1) if '"dying"' in line]}
 
-    report = await home.night(Mind(consolidate=let_go), steps=["flag", "consolidate"])
+    report = await home.run_patrol(Mind(consolidate=let_go), steps=["flag", "consolidate"])
     assert (await home.now(summary)).status == "dead"
     found = await home.now(told[0])
     assert (found.status, found.compressed, found.compressed_into) == ("active", False, None)
@@ -91,7 +91,7 @@ async def test_what_a_dead_summary_stood_for_speaks_for_itself_again(home: House
 
 async def test_what_is_told_while_the_diary_is_written_is_in_the_next_entry(home: Household) -> None:
     await home.store("Ann sang")
-    offer = the(await home.night(), "diary")
+    offer = the(await home.run_patrol(), "diary")
     home.clock.advance(MOMENT)
     await home.store("Ben proposed to Ann")
     home.clock.advance(MOMENT)
@@ -103,21 +103,21 @@ async def test_what_is_told_while_the_diary_is_written_is_in_the_next_entry(home
 # --- ❻ and ❼ ----------------------------------------------------------------------------------------------------
 
 
-async def test_a_pair_that_was_split_off_is_not_merged_back_in_the_same_night(home: Household) -> None:
+async def test_a_pair_that_was_split_off_is_not_merged_back_in_the_same_patrol(home: Household) -> None:
     """spec P6 ❻: at least 2 in a part; ❼: at most 2 are small."""
     await home.store(*(f"Ann cooked lentil soup with carrots and garlic: pot {n}" for n in range(12)))
     mind = Mind(split=lambda p: {"parts": [{"name": "The first two", "memories": [1, 2]}]})
-    await home.night(mind, steps=["assign", "split", "merge"])
+    await home.run_patrol(mind, steps=["assign", "split", "merge"])
     assert ("The first two",) in rows(home.path, "SELECT name FROM clusters")
 
 
 # --- offers -----------------------------------------------------------------------------------------------------
 
 
-async def test_an_offer_stays_open_whoever_asks_meanwhile(home: Household) -> None:
+async def test_a_request_stays_open_while_others_are_offered(home: Household) -> None:
     """ruling 10, ADR 18: what nobody has decided is handed out again under the same id."""
     await home.store(*(f"Ann cooked lentil soup: pot {n}" for n in range(3)))
-    first = await home.night()
+    first = await home.run_patrol()
     again = await home.patrol.decide(ADA, [])
     assert [offer.id for offer in again.pending] == [offer.id for offer in first.pending]
     one = await home.patrol.decide(ADA, [Decision(offer=the(first, "consolidate").id)])
@@ -128,16 +128,16 @@ async def test_an_offer_stays_open_whoever_asks_meanwhile(home: Household) -> No
 
 async def test_of_two_diaries_on_one_day_the_older_offer_is_not_written_over_the_newer(home: Household) -> None:
     await home.store("Ann sang")
-    old = the(await home.night(), "diary")
+    old = the(await home.run_patrol(), "diary")
     await home.store("Ben laughed")
-    new = the(await home.night(), "diary")
+    new = the(await home.run_patrol(), "diary")
     assert old.id != new.id
     assert not (await home.patrol.decide(ADA, [Decision(offer=new.id, **DIARY)])).decided[0].refused
     late = await home.patrol.decide(ADA, [Decision(offer=old.id, **DIARY)])
     assert "has changed since" in late.decided[0].refused
 
 
-async def test_a_run_stands_though_nothing_can_be_handed_out(
+async def test_a_run_is_kept_if_its_pending_decisions_cannot_be_offered(
     home: Household, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     """Its decisions were paid for."""
@@ -148,7 +148,7 @@ async def test_a_run_stands_though_nothing_can_be_handed_out(
 
     monkeypatch.setattr(home.mortal, "store_requests", full, raising=False)
     with caplog.at_level(logging.ERROR):
-        report = await home.night(steps=["age"])
+        report = await home.run_patrol(steps=["age"])
     assert (report.pending, (await home.now(memory)).session_count) == ((), 1)
     assert (await home.patrol.runs(ADA))[0].state == "finished"
     assert "pending decisions could not be offered" in caplog.text
@@ -157,20 +157,20 @@ async def test_a_run_stands_though_nothing_can_be_handed_out(
 # --- steps ------------------------------------------------------------------------------------------------------
 
 
-async def test_clusters_are_asked_about_several_at_once_and_applied_one_by_one(home: Household) -> None:
+async def test_clusters_are_decided_concurrently_and_applied_one_by_one(home: Household) -> None:
     for soup in ("lentil carrots garlic", "pumpkin ginger cream", "tomato basil oil"):
         await home.store(*(f"{soup} number {n}" for n in range(3)))
     mind = Mind(consolidate=merging)
-    report = await home.night(mind, steps=["assign", "consolidate"])
+    report = await home.run_patrol(mind, steps=["assign", "consolidate"])
     counts = report.steps[1].counts
     assert counts["merged"] > 1
     assert mind.asked("consolidate") > 1
 
 
-async def test_a_dry_run_says_that_it_asks_no_model_and_with_no_key_that_there_is_none(home: Household) -> None:
+async def test_a_dry_run_reports_why_decisions_are_skipped(home: Household) -> None:
     """spec P7"""
     await home.store("Ann sang")
-    with_key = await home.night(Mind(), dry_run=True)
-    without = await home.night(dry_run=True)
+    with_key = await home.run_patrol(Mind(), dry_run=True)
+    without = await home.run_patrol(dry_run=True)
     assert {step.skipped for step in with_key.steps if step.skipped} == {"a dry run asks no language model"}
     assert all("BYOK key not set" in step.skipped for step in without.steps if step.skipped)

@@ -9,8 +9,9 @@ import pytest
 
 from madeleine.memory.model import Cluster, ClusterId, RunId
 from madeleine.patrol.unit_of_work import UnitOfWork
-from tests.doubles import ADA, FakePatrolTransaction, FakeWordStatistics, a_memory
-from tests.unit.patrol.nights import MODEL, World, axis, lean
+from tests.doubles import ADA, FakeWordStatistics, a_memory
+from tests.fakes.patrol_ledger import FakePatrolTransaction
+from tests.unit.patrol.step_fixtures import MODEL, StepStore, axis, lean
 
 
 class CountingTransaction(FakePatrolTransaction):
@@ -24,21 +25,21 @@ class CountingTransaction(FakePatrolTransaction):
 
 
 @pytest.fixture
-def world() -> World:
-    return World()
+def store() -> StepStore:
+    return StepStore()
 
 
-def begun(world: World) -> tuple[UnitOfWork, CountingTransaction]:
-    transaction = CountingTransaction(ADA, world.ledger.state, world.ledger.cached)
+def begun(store: StepStore) -> tuple[UnitOfWork, CountingTransaction]:
+    transaction = CountingTransaction(ADA, store.ledger.state, store.ledger.cached)
     return UnitOfWork(ADA, transaction, FakeWordStatistics(), MODEL, run=RunId("run")), transaction
 
 
-async def test_a_cluster_that_is_recomputed_is_read_alone(world: World) -> None:
+async def test_a_cluster_that_is_recomputed_is_read_alone(store: StepStore) -> None:
     """Beside 3,000 clusters each decision read them all, with the writer held: 128 ms."""
-    one = world.cluster("One", lean(0.5))
-    world.cluster("Two", axis(1))
-    world.put(a_memory("of one"), axis(2), one)
-    work, transaction = begun(world)
+    one = store.cluster("One", lean(0.5))
+    store.cluster("Two", axis(1))
+    store.put(a_memory("of one"), axis(2), one)
+    work, transaction = begun(store)
     await work.recompute([one.id])
     assert transaction.asked == [one.id]
     [changed] = work.changes().clusters
@@ -46,11 +47,11 @@ async def test_a_cluster_that_is_recomputed_is_read_alone(world: World) -> None:
     assert changed.vector.tolist() == axis(2).tolist()
 
 
-async def test_a_cluster_read_after_a_memory_was_moved_counts_it_where_it_is(world: World) -> None:
-    one, two = world.cluster("One", axis(0)), world.cluster("Two", axis(1))
-    moved = world.put(a_memory("moved"), axis(0), one)
-    world.put(a_memory("stays"), axis(0), one)
-    work, _ = begun(world)
+async def test_a_cluster_read_after_a_memory_was_moved_counts_it_where_it_is(store: StepStore) -> None:
+    one, two = store.cluster("One", axis(0)), store.cluster("Two", axis(1))
+    moved = store.put(a_memory("moved"), axis(0), one)
+    store.put(a_memory("stays"), axis(0), one)
+    work, _ = begun(store)
     [subject] = await work.states([moved.id])
     work.put(replace(subject, cluster_id=two.id))
     await work.read_clusters([one.id])
@@ -58,9 +59,9 @@ async def test_a_cluster_read_after_a_memory_was_moved_counts_it_where_it_is(wor
     assert (work.active_count(one.id), work.active_count(two.id)) == (1, 1)
 
 
-async def test_a_cluster_that_was_removed_is_not_read_again(world: World) -> None:
-    one = world.cluster("One", axis(0))
-    work, _ = begun(world)
+async def test_a_cluster_that_was_removed_is_not_read_again(store: StepStore) -> None:
+    one = store.cluster("One", axis(0))
+    work, _ = begun(store)
     await work.read_clusters([one.id])
     del work.clusters[one.id]
     await work.recompute([one.id])

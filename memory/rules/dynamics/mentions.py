@@ -1,0 +1,96 @@
+"""Texts that mention a forgotten memory: names of clusters, reports, a survivor's timeline."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import replace
+from typing import Any
+
+from madeleine.memory.model import DatedAction, Memory, Scene, WhenItem
+from madeleine.memory.rules.dynamics.naming import cluster_name, common_words
+from madeleine.memory.text.terms import STOP_WORDS
+
+FORGOTTEN = "[forgotten]"
+"""Replaces words of a forgotten memory in a report."""
+_KEPT_KEYS = frozenset({"step", "name", "skipped", "run_id", "id", "cluster_id", "memory_id"})
+"""Keys of a report whose text is never from a memory."""
+
+_WORD = re.compile(r"\w+")
+
+
+def folded(texts: Iterable[str]) -> str:
+    """One text for `mentions` to search for words; decomposed, so that a name cut before an accent is found too."""
+    return unicodedata.normalize("NFKD", unicodedata.normalize("NFKD", "\n".join(texts)).casefold())
+
+
+def all_texts(memory: Memory) -> list[str]:
+    """Every text of its fields."""
+    scene = memory.scene
+    dated = [part for item in scene.when for part in _texts(item)]
+    return [
+        scene.action, *scene.actors, *dated, scene.setting, *scene.dialogue, *scene.sensory,
+        memory.feeling, *memory.themes, memory.lesson,
+    ]  # fmt: skip
+
+
+def _texts(item: str | DatedAction) -> tuple[str, ...]:
+    return (item,) if isinstance(item, str) else (item.date, item.action)
+
+
+def mentions(text: str, gone: str, kept: str = "") -> bool:
+    """Whether `text` has a word, or the beginning of one, from `gone` that is not in `kept`; both are `folded`.
+
+    Parts of words count because names are cut off at a length, and because some scripts put no space between words.
+    """
+    words = set(_WORD.findall(folded([text]))) - STOP_WORDS
+    return any(word in gone and word not in kept for word in words)
+
+
+def name_without(name: str, gone: str, members: Collection[Memory], fallback: str) -> str:
+    """The cluster's name if all that it mentions of the forgotten texts is in its members too, else a new one made from
+    the members, or `fallback` without members."""
+    if not mentions(name, gone, folded(text for member in members for text in all_texts(member))):
+        return name
+    if not members:
+        return fallback
+    memories = list(members)
+    return cluster_name(memories, dict.fromkeys(common_words(memories), 1.0))
+
+
+def redact_report(report: Any, gone: str, names: Collection[str]) -> Any:
+    """A patrol's report without texts that mention the forgotten; ids, counts and the `names` of clusters stay."""
+    match report:
+        case str():
+            return FORGOTTEN if report not in names and mentions(report, gone) else report
+        case Mapping():
+            return {
+                key: value if key in _KEPT_KEYS and isinstance(value, str) else redact_report(value, gone, names)
+                for key, value in report.items()
+            }
+        case list() | tuple():
+            return [redact_report(item, gone, names) for item in report]
+        case _:
+            return report
+
+
+def timeline_texts(memory: Memory, texts: Iterable[str] = ()) -> frozenset[str]:
+    """The texts of an absorbed memory in its survivor's timeline (spec P4): its action, its earlier actions `texts`,
+    and its own dated entries."""
+    dated = (item.action for item in memory.scene.when if isinstance(item, DatedAction))
+    return frozenset({memory.scene.action, *dated, *texts} - {""})
+
+
+def without_timeline_texts(scene: Scene, texts: Collection[str]) -> Scene:
+    """A survivor's scene without the timeline entries that repeat these texts (spec P4, P6 ❹)."""
+    return replace(scene, when=tuple(item for item in scene.when if not _repeats(item, texts)))
+
+
+def _repeats(item: WhenItem, texts: Collection[str]) -> bool:
+    """A timeline shortens long texts."""
+    if isinstance(item, str):
+        return False
+    if item.action in texts:
+        return True
+    return item.action.endswith("…") and any(text.startswith(item.action[:-1]) for text in texts)

@@ -1,0 +1,102 @@
+"""The data directory: one process owns it, and its files are private to the user (files 0600, directories 0700)."""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import stat
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager, suppress
+from pathlib import Path
+
+from madeleine.memory.errors import StorageBusy, StorageError
+from madeleine.server import __version__
+from madeleine.server.attach.lock import hold
+
+logger = logging.getLogger(__name__)
+
+LOCK = "owner.lock"
+OWNER = "owner.json"
+"""The owner's process id and version, for information only."""
+FILES = ("memory.db*", "owner.*", "host.*", "madeleine.*")
+DIRECTORIES = ("index", "models")
+OTHERS = stat.S_IRWXG | stat.S_IRWXO
+
+
+@contextmanager
+def own_directory(data_dir: Path) -> Iterator[None]:
+    """Hold the directory's lock; the operating system frees it when the process ends, however it ends.
+
+    Raises `StorageBusy` if another process holds it, `StorageError` if the directory cannot be used.
+    """
+    with ExitStack() as stack:
+        try:
+            data_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
+            acquired = stack.enter_context(hold(data_dir / LOCK))
+        except OSError as error:
+            raise StorageError(
+                f"{data_dir} cannot be used: {error}. Set MADELEINE_DATA_DIR to a writable directory."
+            ) from error
+        if not acquired:
+            raise StorageBusy(
+                f"The memory in {data_dir} is in use by another Madeleine{_owner(data_dir)}. "
+                "End that one (madeleine stop), or give this one a directory of its own with MADELEINE_DATA_DIR."
+            )
+        try:
+            with suppress(OSError):  # a full disk must not keep the memory shut
+                owner = {"pid": os.getpid(), "version": __version__}
+                (data_dir / OWNER).write_text(json.dumps(owner), encoding="utf-8")
+            restrict_permissions(data_dir)
+            yield
+        finally:
+            with suppress(OSError):
+                (data_dir / OWNER).unlink(missing_ok=True)
+
+
+def _owner(data_dir: Path) -> str:
+    try:
+        owner = json.loads((data_dir / OWNER).read_text(encoding="utf-8"))
+        return f" (process {int(owner['pid'])})"
+    except (OSError, ValueError, KeyError, TypeError):
+        return ""
+
+
+def restrict_umask() -> None:
+    """For all files that this process and its children create, whoever creates them: engines, libraries, SQLite."""
+    os.umask(OTHERS)
+
+
+def restrict_permissions(data_dir: Path) -> None:
+    """Remove the access of other users that an earlier version, a copy or a lax umask gave, and log it. Blocking.
+
+    Only Madeleine's files, by their names. The directory itself only if it holds nothing else, which others may have to
+    read.
+    """
+    if os.name == "nt":  # permissions are inherited there, and these bits mean nothing
+        return
+    ours = {path for pattern in (*FILES, *DIRECTORIES) for path in data_dir.glob(pattern)}
+    for directory in (data_dir / name for name in DIRECTORIES):
+        if not directory.is_symlink():
+            ours.update(directory.rglob("*"))
+    foreign = sorted(path.name for path in data_dir.iterdir() if path not in ours)
+    changed = sum(map(_restrict, ours if foreign else ours | {data_dir}))
+    if foreign and data_dir.lstat().st_mode & OTHERS:
+        logger.warning("others may list %s; it stays so, for it holds other files: %s", data_dir, foreign[0])
+    if changed:
+        logger.warning("others could read the memory in %s: %d files and directories closed", data_dir, changed)
+
+
+def _restrict(path: Path) -> bool:
+    """Whether others had access. Links are not followed."""
+    try:
+        mode = path.lstat().st_mode
+        if stat.S_ISLNK(mode) or not mode & OTHERS:
+            return False
+        path.chmod(stat.S_IMODE(mode) & ~OTHERS)
+        return True
+    except FileNotFoundError:  # a temporary file that was just removed
+        return False
+    except OSError as error:
+        logger.warning("%s is open to others and cannot be closed: %s", path, error)
+        return False

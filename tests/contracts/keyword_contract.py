@@ -1,0 +1,254 @@
+"""What keyword search and browsing clusters must do, over whatever ledger."""
+
+from __future__ import annotations
+
+import unicodedata
+from dataclasses import replace
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from madeleine.memory.keyword_search import SearchHit
+from madeleine.memory.model import (
+    BeingId,
+    ClusterId,
+    DatedAction,
+    Memory,
+    Note,
+    Provenance,
+    Scene,
+    Status,
+    scene_to_text,
+)
+from madeleine.memory.patrol_records import PatrolChanges
+from madeleine.memory.scope import Scope
+from tests.contracts.any_ledger import StoringLedger
+from tests.contracts.ledger_values import (
+    ADA,
+    MOMENT,
+    _numbers,
+    apply,
+    asked,
+    batch,
+    cluster,
+    ids,
+    memory,
+    note,
+)
+
+
+class KeywordContract:
+    """A fixture `ledger` gives an empty one."""
+
+    # --- search
+
+    @pytest.mark.parametrize(
+        ("written", "searched"),
+        [
+            ("Die Straße am Hafen", "STRASSE"),
+            ("ΟΔΥΣΣΕΥΣ came home", "οδυσσευς"),
+            ("Ｆｕｌｌ　ｗｉｄｔｈ", "full width"),
+            ("Hashiに正式決定", "正式"),
+            ("an ŒUVRE, cafe\u0301", "œuvre, café"),
+            ("100% of under_scores \\ and 'quotes\" too", "% of under_scores \\ and 'quotes\""),
+        ],
+    )
+    async def test_a_term_is_found_whatever_its_case_and_width(
+        self, ledger: StoringLedger, written: str, searched: str
+    ) -> None:
+        one = memory(written)
+        await ledger.memories.commit(ADA, batch(one, memory("something else")))
+        assert ids(await ledger.search.search(ADA, asked(searched))) == [one.id]
+
+    @pytest.mark.parametrize("sign", ["%", "_", "\\", "*", "?"])
+    async def test_no_character_of_a_term_stands_for_others(self, ledger: StoringLedger, sign: str) -> None:
+        one = memory(f"with {sign} in it")
+        await ledger.memories.commit(ADA, batch(one, memory("without in it")))
+        assert ids(await ledger.search.search(ADA, asked(sign))) == [one.id]
+
+    async def test_four_fields_are_searched_and_a_theme_only_as_a_whole(self, ledger: StoringLedger) -> None:
+        by_action = memory("The quince tree")
+        by_feeling = memory(feeling="like a quince")
+        by_when = memory(scene=Scene(action="x", when=(DatedAction("Day7", "bought a quince"), "Day8")))
+        by_theme = memory(themes=("fruit", "Quince"))
+        in_part = memory(themes=("quince jam",))
+        elsewhere = memory(
+            scene=Scene(action="x", actors=("quince",), setting="quince", dialogue=("quince",)), lesson="quince"
+        )
+        await ledger.memories.commit(ADA, batch(by_action, by_feeling, by_when, by_theme, in_part, elsewhere))
+        assert set(ids(await ledger.search.search(ADA, asked("quince")))) == {
+            by_action.id, by_feeling.id, by_when.id, by_theme.id,
+        }  # fmt: skip
+        assert ids(await ledger.search.search(ADA, asked("day7"))) == [by_when.id]
+        assert ids(await ledger.search.search(ADA, asked("quince jam"))) == [in_part.id]
+
+    async def test_no_term_matches_across_two_fields_or_themes(self, ledger: StoringLedger) -> None:
+        await ledger.memories.commit(ADA, batch(memory("left", feeling="right", themes=("a", "b"))))
+        for term in ("left\x1fright", "leftright", "left right", "a\x1f\x1fb", "\x1f", "ab"):
+            assert await ledger.search.search(ADA, asked(term)) == []
+
+    async def test_or_takes_any_term_and_and_takes_all_in_any_field(self, ledger: StoringLedger) -> None:
+        both = memory("tea", feeling="warm")
+        one = memory("tea", feeling="cold")
+        none = memory("milk")
+        await ledger.memories.commit(ADA, batch(both, one, none))
+        assert ids(await ledger.search.search(ADA, asked("tea", "warm"))) == [one.id, both.id]
+        assert ids(await ledger.search.search(ADA, asked("tea", "warm", mode="and"))) == [both.id]
+        assert ids(await ledger.search.search(ADA, asked())) == [none.id, one.id, both.id]
+
+    async def test_filters_narrow_by_theme_category_time_and_state(self, ledger: StoringLedger) -> None:
+        day = timedelta(days=1)
+        plain = memory("tea", happened_at=MOMENT)
+        themed = memory("tea", happened_at=MOMENT - day, themes=("Food", "Trips"), category="social")
+        dead = memory("tea", happened_at=MOMENT - 2 * day, status="dead")
+        packed = memory("tea", happened_at=MOMENT - 3 * day, compressed=True)
+        await ledger.memories.commit(ADA, batch(plain, themed, dead, packed))
+
+        async def found(**filters: Any) -> list[str]:
+            return ids(await ledger.search.search(ADA, asked("tea", **filters)))
+
+        assert await found() == [plain.id, themed.id, dead.id]
+        assert await found(include_dead=False) == [plain.id, themed.id]
+        assert await found(include_compressed=True) == [plain.id, themed.id, dead.id, packed.id]
+        assert await found(themes=("trips", "FOOD")) == [themed.id]
+        assert await found(themes=("trips", "other")) == []
+        assert await found(categories=("social", "semantic")) == [themed.id]
+        assert await found(since=MOMENT - day, until=MOMENT) == [plain.id, themed.id]
+        assert await found(until=MOMENT - timedelta(microseconds=1)) == [themed.id, dead.id]
+
+    async def test_a_hit_says_what_it_found(self, ledger: StoringLedger) -> None:
+        one = memory(
+            scene=Scene(
+                action="Drank tea", setting="Combray", dialogue=("Ah",), when=("2025-01-02",), actors=("Marcel",)
+            ),
+            feeling="moved", themes=("Food",), status="dying", happened_at=MOMENT,
+            provenance=Provenance(tool="store", client="inspector", session_id="s1"),
+        )  # fmt: skip
+        aside = note("Buy tea", at=MOMENT + timedelta(hours=1))
+        await ledger.memories.commit(ADA, batch(one))
+        await ledger.profile.add_note(ADA, aside)
+        of_note, of_memory = await ledger.search.search(ADA, asked("tea"))
+        micros = 1740830400123457
+        assert of_memory == SearchHit(
+            source="memories", id=one.id, timestamp=MOMENT, text=scene_to_text(one.scene, one.feeling),
+            tags=("Food",), status="dying", position=(micros, one.id),
+            stored_at=one.created_at, provenance=one.provenance, actors=("Marcel",),
+        )  # fmt: skip
+        assert of_note == SearchHit(
+            source="notes", id=aside.id, timestamp=aside.created_at, text="Buy tea",
+            stored_at=aside.created_at, provenance=Provenance(tool="notes"),
+            position=(micros + 3_600_000_000, aside.id),
+        )  # fmt: skip
+
+    async def test_notes_are_found_unless_the_search_is_for_memories(self, ledger: StoringLedger) -> None:
+        aside = note("Buy TEA")
+        taken_in = note('{"action": "tea"}', type_="scene", state="done")
+        waiting = note('{"action": "tea"}', type_="scene", at=MOMENT - timedelta(hours=1))
+        for one in (aside, taken_in, waiting):
+            await ledger.profile.add_note(ADA, one)
+        await ledger.memories.commit(ADA, batch(mem := memory("tea", themes=("x",))))
+        assert ids(await ledger.search.search(ADA, asked("tea", sources=("notes",)))) == [aside.id, waiting.id]
+        assert ids(await ledger.search.search(ADA, asked("tea", sources=("memories",)))) == [mem.id]
+        assert ids(await ledger.search.search(ADA, asked("tea", themes=("x",)))) == [mem.id]
+        assert ids(await ledger.search.search(ADA, asked("tea", categories=("episodic",)))) == [mem.id]
+        assert await ledger.search.search(ADA, asked("tea", sources=())) == []
+
+    @given(
+        written=st.lists(
+            st.tuples(st.integers(0, 3), st.sampled_from(["tea", "milk", "tea milk"]), st.booleans()), max_size=14
+        ),
+        terms=st.lists(st.sampled_from(["tea", "MILK", "x"]), max_size=2),
+        every=st.booleans(),
+        limit=st.integers(1, 5),
+    )
+    @settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+    async def test_pages_join_without_gap_or_repeat(
+        self, ledger: StoringLedger, written: list[tuple[int, str, bool]], terms: list[str], every: bool, limit: int
+    ) -> None:
+        scope = Scope(BeingId(f"being {next(_numbers)}"))
+        expected: list[tuple[int, str]] = []
+        for hours, text, is_note in written:
+            at = MOMENT + timedelta(hours=hours)
+            one = note(text, scope=scope, at=at) if is_note else memory(text, scope=scope, happened_at=at)
+            if isinstance(one, Note):
+                await ledger.profile.add_note(scope, one)
+            else:
+                await ledger.memories.commit(scope, batch(one))
+            matched = [term.casefold() in text for term in terms]
+            if not terms or (all(matched) if every else any(matched)):
+                expected.append((-hours, one.id))
+        query = asked(*terms, mode="and" if every else "or", limit=limit)
+        seen: list[str] = []
+        while page := await ledger.search.search(scope, query):
+            assert len(page) <= limit
+            seen += ids(page)
+            query = replace(query, after=page[-1].position)
+        assert seen == [id_ for _, id_ in sorted(expected)]
+
+    @given(text=st.text(st.characters(codec="utf-8"), max_size=30), data=st.data())
+    @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+    async def test_every_part_of_what_was_written_finds_it(
+        self, ledger: StoringLedger, text: str, data: st.DataObject
+    ) -> None:
+        scope = Scope(BeingId(f"being {next(_numbers)}"))
+        one = memory(text, scope=scope)
+        await ledger.memories.commit(scope, batch(one))
+        seen = unicodedata.normalize("NFKC", text).casefold()
+        start = data.draw(st.integers(0, len(seen)))
+        # A combining mark cut off from its letter is another text under NFKC, so parts begin and end at letters.
+        part = seen[start : data.draw(st.integers(start, len(seen)))] if seen.isascii() else seen
+        assert ids(await ledger.search.search(scope, asked(part))) == [one.id]
+
+    async def test_a_position_beyond_every_moment_begins_or_ends_the_search(self, ledger: StoringLedger) -> None:
+        one = memory("tea")
+        await ledger.memories.commit(ADA, batch(one))
+        assert ids(await ledger.search.search(ADA, asked("tea", after=(10**30, "")))) == [one.id]
+        assert await ledger.search.search(ADA, asked("tea", after=(-(10**30), ""))) == []
+
+    # --- clusters
+
+    async def test_a_cluster_s_memories_come_newest_first_a_page_at_a_time(self, ledger: StoringLedger) -> None:
+        c = ClusterId("c")
+        members = [
+            memory(number=7000 + n, cluster_id=c, happened_at=MOMENT + timedelta(hours=n // 2), status=status)
+            for n, status in enumerate[Status](("active", "dead", "dying", "active", "dead"))
+        ]
+        await ledger.memories.commit(ADA, batch(*members, memory()))
+        await apply(ledger, PatrolChanges(clusters=(cluster("c", "C", "c"), cluster("e", "Empty", "c"))))
+        expected = sorted(members, key=lambda one: (-one.happened_at.timestamp(), one.id))
+        seen: list[Memory] = []
+        after: str | None = None
+        while page := await ledger.browsing.cluster_memories(ADA, c, limit=2, after=after):
+            seen += page
+            after = page[-1].id
+        assert seen == expected
+        assert await ledger.browsing.cluster_memories(ADA, ClusterId("e"), limit=2, after=None) == []
+        assert await ledger.browsing.cluster_memories(ADA, c, limit=2, after="unknown") == []
+        assert await ledger.browsing.cluster_memories(ADA, ClusterId("none"), limit=2, after=None) is None
+
+    async def test_summaries_count_by_status_roots_first_then_the_most_alive(self, ledger: StoringLedger) -> None:
+        await apply(
+            ledger,
+            PatrolChanges(
+                clusters=(
+                    cluster("p", "Private", "p", is_root=True),
+                    cluster("b", "Business", "b", is_root=True),
+                    cluster("s1", "Zoo", "p"),
+                    cluster("s2", "Apples", "p"),
+                    cluster("s3", "Trips", "p"),
+                )
+            ),
+        )
+        statuses: tuple[Status, ...] = ("active", "active", "dying", "dead", "dead")
+        await ledger.memories.commit(
+            ADA, batch(*(memory(cluster_id=ClusterId("s3"), status=status) for status in statuses))
+        )
+        found = await ledger.browsing.cluster_summaries(ADA)
+        assert [one.name for one in found] == ["Business", "Private", "Trips", "Apples", "Zoo"]
+        assert [one.parent for one in found] == ["Business", "Private", "Private", "Private", "Private"]
+        assert [one.is_root for one in found] == [True, True, False, False, False]
+        trips = found[2]
+        assert (trips.active, trips.dying, trips.dead) == (2, 1, 2)

@@ -1,0 +1,1 @@
+"""In-memory adapters that pass the contract suites of their ports (`tests/contracts`)."""

@@ -1,0 +1,417 @@
+"""A ledger in dictionaries: what use cases that store, change, recall, browse and index need, without a file.
+
+It passes the same suites as SQLite (`tests/contracts/test_in_memory_ledger.py`). It forgets nothing and keeps no
+journal: tests of those use the real one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from typing import Any
+
+from madeleine.memory.candidates import RankingState
+from madeleine.memory.chat import MessageId
+from madeleine.memory.errors import InvalidInput, KeyConflict, StorageError
+from madeleine.memory.ingest.ports import KeyOutcome, Reinforcement, StoreBatch
+from madeleine.memory.keyword_search import KeywordQuery, SearchHit
+from madeleine.memory.model import (
+    ClusterId,
+    ContentHash,
+    Memory,
+    MemoryChanges,
+    MemoryId,
+    ModelName,
+    Note,
+    Provenance,
+    Revision,
+    Status,
+    Vector,
+    scene_to_text,
+    when_as_searched,
+)
+from madeleine.memory.recall.ports import Activation, ClusterSummary, PreferenceQuery
+from madeleine.memory.rules.dynamics.revision import changed, effective, revision
+from madeleine.memory.rules.searching.hits import newest_first
+from madeleine.memory.scope import Scope
+from madeleine.memory.text.folding import SEPARATOR, fold
+from madeleine.storage.sql.database.times import to_micros
+from tests.fakes.patrol_ledger import FakePatrolLedger
+
+
+@dataclass
+class Store:
+    """What all parts of one ledger share."""
+
+    patrols: FakePatrolLedger = field(default_factory=FakePatrolLedger)
+    reinforcements: list[tuple[Scope, Reinforcement]] = field(default_factory=list)
+    revisions: list[Revision] = field(default_factory=list)
+    settings: dict[str, Any] = field(default_factory=dict)
+    links: set[tuple[MessageId, MemoryId]] = field(default_factory=set)
+
+    @property
+    def memories(self) -> dict[MemoryId, Memory]:
+        return self.patrols.state.memories
+
+    @property
+    def vectors(self) -> dict[tuple[str, str], Vector]:
+        return self.patrols.cached
+
+    def own(self, scope: Scope) -> list[Memory]:
+        return [one for one in self.memories.values() if one.being_id == scope.being_id]
+
+
+class InMemoryMemories:
+    """`StoreLedger`, `RememberLedger`, `UpdateLedger`, `RecallLedger` and `BrowseLedger`."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+
+    async def memories(self, scope: Scope, ids: Sequence[MemoryId]) -> list[Memory]:
+        own = {one.id: one for one in self._store.own(scope)}
+        return [own[id_] for id_ in dict.fromkeys(ids) if id_ in own]
+
+    async def vectors(self, model: ModelName, hashes: Sequence[ContentHash]) -> dict[ContentHash, Vector]:
+        return {hash_: self._store.vectors[model, hash_] for hash_ in hashes if (model, hash_) in self._store.vectors}
+
+    # --- storing
+
+    async def keyed(self, scope: Scope, keys: Sequence[str]) -> dict[str, KeyOutcome]:
+        outcomes = {one.key: KeyOutcome(one.id, self._first_text(one), "stored") for one in self._store.own(scope)}
+        outcomes |= {
+            one.key: KeyOutcome(one.memory_id, one.text, "reinforced")
+            for by, one in self._store.reinforcements
+            if by.being_id == scope.being_id
+        }
+        return {key: outcomes[key] for key in keys if key in outcomes}
+
+    def _first_text(self, memory: Memory) -> str:
+        texts = [one.before.text for one in self._store.revisions if one.memory_id == memory.id and one.before.text]
+        return texts[0] if texts else memory.scene.action
+
+    async def same_text(self, scope: Scope, hash_: ContentHash) -> list[MemoryId]:
+        own = self._store.own(scope)
+        return [one.id for one in own if one.content_hash == hash_ and one.status != "dead"][:5]
+
+    async def turns(self, scope: Scope, sessions: Sequence[str]) -> dict[str, int]:
+        own = self._store.own(scope)
+        return {
+            session: max((one.turn + 1 for one in own if one.provenance.session_id == session), default=0)
+            for session in sessions
+            if session
+        }
+
+    async def commit(self, scope: Scope, batch: StoreBatch) -> None:
+        memories = dict(self._store.memories)
+        given = [*(one.key for one in batch.new), *(one.key for one in batch.reinforcements)]
+        keys = [key for key in given if key is not None]
+        taken = await self.keyed(scope, keys)
+        for position, key in enumerate(keys):
+            if key in taken or key in keys[:position]:
+                raise KeyConflict(key)
+        for one in batch.new:
+            if one.being_id != scope.being_id or one.id in memories:
+                raise InvalidInput("A memory can only be stored once, for the being that the connection serves.")
+            memories[one.id] = one
+        grown: list[MemoryId] = []
+        for again in batch.reinforcements:
+            known = memories.get(again.memory_id)
+            if known is None or known.being_id != scope.being_id:
+                raise StorageError(f"There is no memory {again.memory_id} to reinforce.")
+            memories[known.id] = _reinforced(known, again)
+            grown += [known.id] if memories[known.id].themes != known.themes else []
+        self._store.patrols.state.memories = memories
+        for hash_, vector in batch.vectors.items():
+            self._store.vectors.setdefault((batch.model, hash_), vector)
+        self._store.reinforcements += [(scope, one) for one in batch.reinforcements]
+        self._store.patrols.mark([*(one.id for one in batch.new), *grown])
+
+    async def link(self, scope: Scope, told: Mapping[MemoryId, Sequence[MessageId]]) -> None:
+        own = {one.id for one in self._store.own(scope)}
+        self._store.links |= {(message, id_) for id_, messages in told.items() if id_ in own for message in messages}
+
+    # --- changing
+
+    async def change(
+        self,
+        scope: Scope,
+        memory_id: MemoryId,
+        changes: MemoryChanges,
+        *,
+        at: datetime,
+        model: ModelName,
+        vectors: Mapping[ContentHash, Vector],
+    ) -> tuple[Memory, MemoryChanges] | None:
+        found = await self.memories(scope, [memory_id])
+        if not found:
+            return None
+        [old] = found
+        done = effective(old, changes)
+        if done == MemoryChanges():
+            return old, done
+        new = changed(old, done)
+        if new.content_hash != old.content_hash:
+            for one in self._store.own(scope):
+                if one.resembles == new.id:
+                    self._store.memories[one.id] = replace(one, resembles=None)
+        self._store.memories[new.id] = new
+        self._store.vectors.update({(model, h): v for h, v in vectors.items() if h == new.content_hash})
+        if all(one.content_hash != old.content_hash for one in self._store.memories.values()):
+            for key in [key for key in self._store.vectors if key[1] == old.content_hash]:
+                del self._store.vectors[key]
+        self._store.revisions.append(revision(old, done, at=at, client=scope.client))
+        self._store.patrols.mark([new.id])
+        return new, done
+
+    # --- recalling
+
+    async def with_preferences(
+        self, scope: Scope, ids: Sequence[MemoryId], preference_query: PreferenceQuery
+    ) -> tuple[list[Memory], list[Memory]]:
+        wanted = {fold(theme) for theme in preference_query.themes}
+        matching = list(preference_query.matching)
+        preferred = [
+            one
+            for one in reversed(self._store.own(scope))
+            if one.category == "procedural" and one.status != "dead" and wanted <= {*map(fold, one.themes)}
+        ]
+        preferred.sort(
+            key=lambda one: (
+                matching.index(one.id) if one.id in matching else len(matching),
+                -one.importance,
+                -one.created_at.timestamp(),
+            )
+        )
+        return await self.memories(scope, ids), preferred[: preference_query.most]
+
+    async def ranking_states(self, scope: Scope, ids: Sequence[MemoryId]) -> dict[MemoryId, RankingState]:
+        return {
+            one.id: RankingState(
+                importance=one.importance,
+                happened_at=one.happened_at,
+                last_active=max(at for at in (one.created_at, one.last_activated, one.last_accessed) if at),
+                access_count=one.access_count,
+            )
+            for one in await self.memories(scope, ids)
+        }
+
+    # --- browsing
+
+    async def revisions(self, scope: Scope, ids: Sequence[MemoryId]) -> list[Revision]:
+        own = {one.id for one in await self.memories(scope, ids)}
+        return [one for one in self._store.revisions if one.memory_id in own]
+
+    async def cluster_memories(
+        self, scope: Scope, cluster_id: ClusterId, *, limit: int, after: str | None
+    ) -> list[Memory] | None:
+        members = [one for one in self._store.own(scope) if one.cluster_id == cluster_id]
+        members.sort(key=lambda one: (-to_micros(one.happened_at), one.id))
+        known = self._store.patrols.state.clusters.get(cluster_id)
+        if not members and (known is None or known.being_id != scope.being_id):
+            return None
+        if after is not None:
+            places = [place + 1 for place, one in enumerate(members) if one.id == after]
+            members = members[places[0] :] if places else []
+        return members[:limit]
+
+    async def cluster_summaries(self, scope: Scope) -> list[ClusterSummary]:
+        clusters = self._store.patrols.state.clusters
+        own = [one for one in clusters.values() if one.being_id == scope.being_id]
+
+        def number(id_: ClusterId, status: Status) -> int:
+            return sum(one.cluster_id == id_ and one.status == status for one in self._store.own(scope))
+
+        summaries = [
+            ClusterSummary(
+                id=one.id,
+                name=one.name,
+                parent=clusters[one.parent_id].name if one.parent_id in clusters else "",
+                is_root=one.is_root,
+                active=number(one.id, "active"),
+                dying=number(one.id, "dying"),
+                dead=number(one.id, "dead"),
+            )
+            for one in own
+        ]
+        return sorted(summaries, key=lambda one: (not one.is_root, -one.active, one.name, one.id))
+
+
+def _reinforced(memory: Memory, again: Reinforcement) -> Memory:
+    themes = {fold(theme): theme for theme in reversed((*memory.themes, *again.themes))}
+    return replace(
+        memory,
+        access_count=memory.access_count + 1,
+        last_accessed=max(again.at, memory.last_accessed or again.at),
+        importance=max(memory.importance, again.importance or 0.0),
+        pinned=memory.pinned or again.pinned,
+        themes=tuple(dict.fromkeys(themes[fold(theme)] for theme in (*memory.themes, *again.themes))),
+    )
+
+
+class InMemoryIndexSource:
+    """`IndexSource`."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self.vectors = InMemoryMemories(store).vectors
+
+    async def pending(self, *, limit: int) -> list[tuple[int, MemoryId]]:
+        return self._store.patrols.marks[:limit]
+
+    async def clear_marks(self, marks: Sequence[int]) -> None:
+        self._store.patrols.marks = [one for one in self._store.patrols.marks if one[0] not in marks]
+
+    async def clear_marks_of(self, ids: Sequence[MemoryId], *, up_to: int) -> None:
+        marks = self._store.patrols.marks
+        self._store.patrols.marks = [one for one in marks if one[1] not in ids or one[0] > up_to]
+
+    async def last_mark(self) -> int:
+        return max((mark for mark, _ in self._store.patrols.marks), default=0)
+
+    async def any_memories(self, ids: Sequence[MemoryId]) -> list[Memory]:
+        return [self._store.memories[id_] for id_ in dict.fromkeys(ids) if id_ in self._store.memories]
+
+    async def all_memories(self, *, after: MemoryId | None, limit: int) -> list[Memory]:
+        later = [id_ for id_ in sorted(self._store.memories) if after is None or id_ > after]
+        return [self._store.memories[id_] for id_ in later[:limit]]
+
+    async def count_memories(self) -> int:
+        return len(self._store.memories)
+
+    async def add_missing_vectors(self, model: ModelName, vectors: Mapping[ContentHash, Vector]) -> None:
+        held = {one.content_hash for one in self._store.memories.values()}
+        await self._store.patrols.add_vectors(model, {hash_: one for hash_, one in vectors.items() if hash_ in held})
+
+    async def without_vector(self, model: ModelName, *, limit: int) -> list[Memory]:
+        everything = self._store.memories.values()
+        return [one for one in everything if (model, one.content_hash) not in self._store.vectors][:limit]
+
+    async def setting(self, name: str) -> Any:
+        return self._store.settings.get(name)
+
+    async def set_setting(self, name: str, value: Any) -> None:
+        self._store.settings[name] = value
+
+
+class InMemorySearch:
+    """`SearchLedger` over memories and notes."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+
+    async def search(self, scope: Scope, query: KeywordQuery) -> list[SearchHit]:
+        hits = [_memory_hit(one) for one in self._store.own(scope) if _memory_matches(one, query)]
+        if not query.themes and not query.categories:
+            notes = self._store.patrols.state.notes.values()
+            own = [one for one in notes if one.being_id == scope.being_id]
+            hits += [_note_hit(one) for one in own if _note_matches(one, query)]
+        hits = [one for one in hits if one.source in query.sources and _in_window(one, query)]
+        return newest_first(hits)[: query.limit]
+
+
+def _in_window(hit: SearchHit, query: KeywordQuery) -> bool:
+    if (query.since and hit.timestamp < query.since) or (query.until and hit.timestamp > query.until):
+        return False
+    at, id_ = hit.position
+    return query.after is None or at < query.after[0] or (at == query.after[0] and id_ > query.after[1])
+
+
+def _holds_terms(query: KeywordQuery, text: str, themes: Sequence[str] = ()) -> bool:
+    found = [fold(term) in text or fold(term) in map(fold, themes) for term in query.terms]
+    return not found or (all(found) if query.mode == "and" else any(found))
+
+
+def _memory_matches(memory: Memory, query: KeywordQuery) -> bool:
+    fields = (memory.scene.action, memory.feeling, when_as_searched(memory.scene.when))
+    return (
+        _holds_terms(query, SEPARATOR.join(map(fold, fields)), memory.themes)
+        and {*map(fold, query.themes)} <= {*map(fold, memory.themes)}
+        and (not query.categories or memory.category in query.categories)
+        and (query.include_dead or memory.status != "dead")
+        and (query.include_compressed or not memory.compressed)
+    )
+
+
+def _memory_hit(memory: Memory) -> SearchHit:
+    return SearchHit(
+        source="memories",
+        id=memory.id,
+        timestamp=memory.happened_at,
+        text=scene_to_text(memory.scene, memory.feeling),
+        stored_at=memory.created_at,
+        provenance=memory.provenance,
+        actors=memory.scene.actors,
+        tags=memory.themes,
+        status=memory.status,
+        position=(to_micros(memory.happened_at), memory.id),
+    )
+
+
+def _note_matches(note: Note, query: KeywordQuery) -> bool:
+    return _holds_terms(query, fold(note.content)) and (note.type != "scene" or note.state != "done")
+
+
+def _note_hit(note: Note) -> SearchHit:
+    return SearchHit(
+        source="notes",
+        id=note.id,
+        timestamp=note.created_at,
+        text=note.content,
+        stored_at=note.created_at,
+        provenance=Provenance(tool="notes"),
+        position=(to_micros(note.created_at), note.id),
+    )
+
+
+class InMemoryNotes:
+    """`NoteLedger`."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+
+    async def add_note(self, scope: Scope, note: Note) -> None:
+        if note.being_id != scope.being_id:
+            raise InvalidInput("A note can only be left for the being that the connection serves.")
+        self._store.patrols.state.notes[note.id] = note
+
+
+class InMemoryActivations:
+    """`ActivationLog` that writes at once."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+
+    def add(self, scope: Scope, activations: Sequence[Activation]) -> None:
+        if not scope.count_activations:
+            return
+        own = {one.id: one for one in self._store.own(scope)}
+        for one in activations:
+            if memory := own.get(one.memory_id):
+                own[memory.id] = self._store.memories[memory.id] = replace(
+                    memory,
+                    reactivation_count=memory.reactivation_count + one.times,
+                    last_activated=max(one.at, memory.last_activated or one.at),
+                    session_count=memory.session_count if memory.status == "dead" else 0,
+                )
+
+    async def flush(self) -> None:
+        return None
+
+
+class InMemoryLedger:
+    """The repositories of one ledger, as `storage.sql.ledger.Ledger` bundles them."""
+
+    def __init__(self) -> None:
+        store = Store()
+        self.activations = InMemoryActivations(store)
+        self.memories = self.revisions = self.recall = self.browsing = InMemoryMemories(store)
+        self.index_source = InMemoryIndexSource(store)
+        self.search = InMemorySearch(store)
+        self.profile = InMemoryNotes(store)
+        self.patrols = store.patrols
+
+    def remove(self, ids: Sequence[MemoryId]) -> None:
+        """As if they were forgotten after the index had taken them in."""
+        for id_ in ids:
+            del self.patrols.state.memories[id_]
