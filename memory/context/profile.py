@@ -16,7 +16,7 @@ from madeleine.memory.ingest.redaction import Redaction
 from madeleine.memory.ingest.store import NewScene, StoreScenes
 from madeleine.memory.ingest.update import UpdateMemory
 from madeleine.memory.model import MemoryChanges, MemoryId, Note, NoteId, Scene
-from madeleine.memory.profile import KINDS, SOUL_PARTS, ProfileEntry, ProfileKind, kept_already
+from madeleine.memory.profile import KINDS, SOUL_PARTS, ProfileEntry, ProfileKind, duplicate_preference
 from madeleine.memory.rules.storing.secrets import Redact, redact_secrets
 from madeleine.memory.scope import Scope
 
@@ -101,7 +101,7 @@ class EditProfile:
 
         def approve(id_: MemoryId) -> None:
             if id_ in by_memory and not by_memory[id_].learnt:
-                raise kept_already(by_memory[id_].name)
+                raise duplicate_preference(by_memory[id_].name)
 
         scene = NewScene(scene=Scene(action=text), category="procedural", pinned=True, tool="profile")
         [stored] = await self.store.store_redacted(scope, [scene], approve=approve)
