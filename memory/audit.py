@@ -1,4 +1,4 @@
-"""Who did what to which memories, and when (spec O4, O10). Ids only, never a text or a query."""
+"""The audit: who did what to which memories, and when (spec O4, O10). Ids only, never a text or a query."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ def audit_entry(
 
 @dataclass(frozen=True, eq=False)
 class Audit:
-    """The use case for what leaves no other trace in the ledger: recalls, and acts of administration."""
+    """The use case: records recalls and administration, which leave no other trace in the ledger."""
 
     log: AuditLog
     _: KW_ONLY
     now: Callable[[], datetime]
 
     def __call__(self, scope: Scope, event: AuditEvent, *, tool: str = "", ids: Iterable[str] = ()) -> None:
-        """Returns at once; written at latest a second later."""
+        """Returns at once; written within a second."""
         self.log.record(audit_entry(scope, event, self.now(), tool=tool, ids=ids))
 
 
@@ -46,9 +46,9 @@ AuditEvent = Literal[
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AuditEntry:
-    """Who did what to which memories, when (spec O4, O10). Never a text, never a query.
+    """One event (spec O4, O10), without any text or query.
 
-    `being_id` is "" for what concerns all beings, `role` where the connection has none. `ids`: the memories, notes,
+    `being_id` is "" for events of all beings; `role` is "" for connections without one. `ids`: the memories, notes,
     messages and days of the diary that were written, shown or erased, the run of a patrol, the token. `seq` numbers the
     entries without a gap; 0 before it is written.
     """
@@ -64,8 +64,8 @@ class AuditEntry:
 
 
 class AuditLog(Protocol):
-    """For what changes nothing that is stored: written in batches off the request path, at latest a second later. What
-    changes something is audited by the ledger, in the transaction of the change."""
+    """For events that change nothing stored: written in batches off the request path, within a second. Changes are
+    audited by the ledger, in their own transaction."""
 
     def record(self, entry: AuditEntry) -> None: ...
 

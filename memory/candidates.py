@@ -14,8 +14,8 @@ from madeleine.memory.model import Category, Emotion, Memory, MemoryId, Status, 
 
 @dataclass(frozen=True, slots=True)
 class WordingSignals:
-    """`asks`: it ends with a question. `tells_when`: it speaks of a day or a span of time. `prefers`: somebody says
-    what they prefer. `first_person`: the share to which it is told by "I" or "we"."""
+    """Signals in the wording of a memory. `asks`: it ends with a question. `tells_when`: it mentions a day or a span of
+    time. `prefers`: somebody states a preference. `first_person`: share in [0, 1] told by "I" or "we"."""
 
     asks: bool = False
     tells_when: bool = False
@@ -25,8 +25,8 @@ class WordingSignals:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RankingState:
-    """What of a memory changes in the course of time. `last_active`: when it was last stored, told again or recalled;
-    `access_count`: how often it was told again."""
+    """What ranking needs of a memory that changes over time. `last_active`: when it was last stored, reinforced or
+    recalled; `access_count`: times reinforced."""
 
     importance: float
     happened_at: datetime
@@ -43,7 +43,7 @@ class IndexPoint:
     words: str
     vector: Vector | None
     tokens: int
-    """Of all that a recall may say of the memory (spec L2)."""
+    """Tokens of all text that a recall may return of the memory (spec L2)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,7 +62,7 @@ class CandidateQuery:
 
 @dataclass(frozen=True, slots=True)
 class RankingFeatures:
-    """What ranking needs to know of a candidate beside its scores; it never changes."""
+    """What ranking needs of a candidate beside its scores; constant for a memory's text."""
 
     session_id: str
     turn: int
@@ -72,22 +72,22 @@ class RankingFeatures:
     words: int
     """Words of the action."""
     tokens: int
-    """Of all that a recall may say of the memory (spec L2)."""
+    """Tokens of all text that a recall may return of the memory (spec L2)."""
     signals: WordingSignals = WordingSignals()
 
 
 PendingVector = Callable[[], Awaitable[Vector | None]]
-"""Gives the question's vector, None when meaning-based recall is off. An index asks for it when it has looked up the
-words, so that the model may work meanwhile."""
+"""Returns the query's vector; None while meaning-based recall is off. An index awaits it after the sparse search, so
+that the model can work meanwhile."""
 
 
 @dataclass(frozen=True, slots=True)
 class CandidatePool:
     """Candidates by weighted RRF of the two channels, best first, with both scores for all of them.
 
-    `cosine`: float32, (n,), 0 for one without a vector. `weights`: float32, (n, terms), BM25's term-frequency part of
-    each query term in each candidate, 0 where it has not the term. `idf`: float32, (terms,), over the being's own
-    memories, also for terms that none of them has. BM25 is `weights @ idf`.
+    `cosine`: float32, (n,), 0 for a candidate without a vector. `weights`: float32, (n, terms), BM25's term-frequency
+    factor of each query term in each candidate, 0 for absent terms. `idf`: float32, (terms,), over the being's own
+    memories, absent terms included. BM25 is `weights @ idf`. `numbers`: bool, (terms,), true for numbers and dates.
     """
 
     ids: tuple[MemoryId, ...]

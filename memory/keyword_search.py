@@ -31,9 +31,8 @@ class KeywordQuery:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SearchHit:
-    """spec H3, with where it comes from. `position` orders hits: (microseconds since 1970, id), newest first. `snippet`
-    is what is shown of the text, at most 400 characters, the place where the words were found: a ledger leaves it
-    empty. The id of a diary entry is its date."""
+    """spec H3, with provenance. `position` orders hits: (microseconds since 1970, id), newest first. `snippet`: at most
+    400 characters of the text around the match; a ledger leaves it empty. The id of a diary entry is its date."""
 
     source: SearchSource
     id: str
@@ -49,7 +48,7 @@ class SearchHit:
 
 
 Stemmer = Callable[[str], str]
-"""The stem of a word; the word itself where it is of a language that the stemmer does not know."""
+"""Returns the stem of a word; the word itself in languages that the stemmer does not know."""
 
 
 Position = tuple[int, str]
@@ -61,10 +60,10 @@ TagKind = Literal["words", "beginning", "part"]
 
 @dataclass(frozen=True, slots=True)
 class Tag:
-    """A word or phrase that a message is about, folded, and how a text is known to hold it: `forms` stand in it as
-    whole words, or a word begins with one (`beginning`), or, in scripts without spaces, one is a part of it (`part`).
+    """A folded word or phrase of a message, and how texts match it: a form is a whole word (`words`), the beginning of
+    a word (`beginning`) or, in scripts without spaces, any part of the text (`part`).
 
-    `anchor` is a part of every form: where it is not, none is.
+    `anchor` is a substring of every form: a text without it has no match.
     """
 
     text: str
@@ -75,8 +74,8 @@ class Tag:
 
 @dataclass(frozen=True, slots=True)
 class TagQuery:
-    """Within the sources and the filters of `filters`; its terms and mode are not looked at. `related`: folded themes
-    that stand beside the tags. `newest`: so many of each source are looked through."""
+    """A search within the sources and filters of `filters`, whose terms and mode are ignored. `related`: folded themes
+    that co-occur with the tags. `newest`: number of texts of each source that are searched."""
 
     tags: tuple[Tag, ...]
     related: tuple[str, ...]

@@ -1,4 +1,4 @@
-"""Who the being is and whom it deals with (spec P5), and what its use cases need of the ledger."""
+"""Entries of a being's profile: who it is and whom it deals with (spec P5)."""
 
 from __future__ import annotations
 
@@ -15,15 +15,14 @@ KINDS: tuple[ProfileKind, ...] = (
     "soul", "partner_rules", "preferences", "relationships", "tools", "map", "knowledge",
 )  # fmt: skip
 SOUL_PARTS = ("personality", "voice", "values", "backstory", "inner_world", "examples")
-"""The names that an entry of the soul can have, in the order in which they are shown."""
+"""Names of the soul's entries, in display order."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProfileEntry:
-    """One thing that is known by kind and name. `enabled` is about partner rules and preferences.
+    """An entry, identified by kind and name. `enabled` applies to partner rules and preferences.
 
-    A preference is a procedural memory too, which `memory_id` names. One that was learnt, and never named, has that id
-    for its name.
+    A preference is also a procedural memory, `memory_id`. A learnt preference, never named, has that id as its name.
     """
 
     kind: ProfileKind
@@ -39,7 +38,7 @@ class ProfileEntry:
 
     @property
     def id(self) -> str:
-        """For the audit, which holds no names that people chose."""
+        """Id for the audit, which holds no names chosen by people."""
         return entry_id(self.kind, self.name)
 
 
@@ -47,9 +46,9 @@ def entry_id(kind: ProfileKind, name: str) -> str:
     return f"{kind}/{name}" if kind == "soul" else f"{kind}/{hashlib.sha256(name.encode()).hexdigest()[:12]}"
 
 
-def kept_already(name: str) -> InvalidInput:
-    """For a preference whose memory is that of another one, of that name."""
+def duplicate_preference(name: str) -> InvalidInput:
+    """The error for a preference whose memory belongs to the preference `name`."""
     return InvalidInput(
-        f"The preference {name[:200]!r} says that already. The new one was not written: set {name[:200]!r} anew, or "
+        f"The preference {name[:200]!r} says that already. The new one was not written: set {name[:200]!r} again, or "
         "remove it first."
     )

@@ -49,7 +49,7 @@ class PatrolServices:
     write_lock: asyncio.Lock = field(default_factory=asyncio.Lock)
 
     @property
-    def model(self) -> ModelName:
+    def embedding_model(self) -> ModelName:
         return self.embedder.model
 
     def diary_date(self) -> date:
@@ -75,10 +75,12 @@ class PatrolContext:
         self.scope = scope
         self.run_id = run_id
         self.dry_run = dry_run
-        self.model: MeteredModel | None = None
+        self.language_model: MeteredModel | None = None
         if language is not None:
             budget = services.config.token_budget
-            self.model = MeteredModel(language, self._record_cost, budget=budget, spent_tokens=self._spent_tokens)
+            self.language_model = MeteredModel(
+                language, self._record_cost, budget=budget, spent_tokens=self._spent_tokens
+            )
         self.costs = ModelCosts()
         self.counts: Counter[str] = Counter()
         """What the current step has done so far."""
@@ -117,7 +119,7 @@ class PatrolContext:
                 self.scope,
                 transaction,
                 services.words,
-                services.model,
+                services.embedding_model,
                 run=self.run_id,
                 prepared=prepared,
                 not_merged=frozenset(self.split_off),

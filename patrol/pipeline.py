@@ -45,7 +45,7 @@ async def run_steps(
             if context.dry_run:  # its transaction may hold half of the step
                 break
         on_progress(replace(progress, done=done + 1))
-    if context.model is None and DECISION_TYPES.keys() & set(names):
+    if context.language_model is None and DECISION_TYPES.keys() & set(names):
         logger.info(WITHOUT_KEY)
     return reports
 
@@ -60,8 +60,8 @@ async def _run_step(context: PatrolContext, name: StepName) -> StepReport:
     if name == "assign":
         return await _assign(context)
     if name in DECISION_TYPES:
-        if context.model is None or context.dry_run:
-            return StepReport(name, skipped=DRY_RUN if context.model else WITHOUT_KEY)
+        if context.language_model is None or context.dry_run:
+            return StepReport(name, skipped=DRY_RUN if context.language_model else WITHOUT_KEY)
         return await resolve_with_model(context, DECISION_TYPES[name])
     async with context.unit_of_work(name) as work:
         return await MECHANICAL_STEPS[name](work)

@@ -56,7 +56,7 @@ async def prepare(context: PatrolContext) -> PreparedInputs:
         return PreparedInputs(tuple(memories), tuple(notes))
     vectors = embedded.vectors
     if not context.dry_run:
-        await services.ledger.add_vectors(services.model, vectors)
+        await services.ledger.add_vectors(services.embedding_model, vectors)
     prototypes = {
         root: np.stack([vectors[content_hash(sentence)] for sentence in sentences])
         for root, sentences in PROTOTYPES.items()
@@ -90,9 +90,9 @@ async def choose_roots(
 ) -> dict[MemoryId, Root]:
     """For memories near to no sub-cluster, until the token budget or the time limit is reached. Empty without a model,
     or if it does not answer: the prototypes decide then (ruling 5)."""
-    if context.model is None or context.dry_run:
+    if context.language_model is None or context.dry_run:
         return {}
-    embedding_model = context.services.model
+    embedding_model = context.services.embedding_model
     unclustered = await context.reads.unclustered(limit=ASSIGNED_AT_ONCE)
     stored = await context.reads.memories([state.id for state in unclustered])
     hashes = [state.content_hash for state in unclustered]
@@ -115,7 +115,7 @@ async def choose_roots(
             break
         batch = far[start : start + CLASSIFIED_AT_ONCE]
         try:
-            batch_roots = await classify(context.model, [memory.scene.action for memory in batch])
+            batch_roots = await classify(context.language_model, [memory.scene.action for memory in batch])
         except (LanguageModelUnavailable, UnusableAnswer) as error:
             logger.warning("classifying Business or Private by prototypes: %s", error)
             break

@@ -45,7 +45,7 @@ class UnitOfWork:
         scope: Scope,
         transaction: PatrolTransaction,
         words: WordStatistics,
-        model: ModelName,
+        embedding_model: ModelName,
         *,
         run: RunId,
         prepared: PreparedInputs | None = None,
@@ -55,7 +55,7 @@ class UnitOfWork:
         self.scope = scope
         self.transaction = transaction
         self.words = words
-        self.model = model
+        self.embedding_model = embedding_model
         self.run = run
         self.prepared = prepared or PreparedInputs()
         self.not_merged = not_merged
@@ -139,7 +139,7 @@ class UnitOfWork:
     async def vectors(self, states: Sequence[MemoryState]) -> dict[MemoryId, Vector]:
         """Of those that have been embedded."""
         unknown = [state.content_hash for state in states if state.content_hash not in self._vectors]
-        self._vectors |= await self.transaction.vectors(self.model, unknown)
+        self._vectors |= await self.transaction.vectors(self.embedding_model, unknown)
         return {state.id: self._vectors[state.content_hash] for state in states if state.content_hash in self._vectors}
 
     async def memories(self, states: Sequence[MemoryState]) -> list[Memory]:
@@ -202,11 +202,11 @@ class UnitOfWork:
             # A root may have tens of thousands.
             for id_, mean in (await asyncio.to_thread(_means, vectors)).items():
                 if mean is not None:
-                    self.clusters[id_] = replace(self.clusters[id_], vector=mean, model=self.model)
+                    self.clusters[id_] = replace(self.clusters[id_], vector=mean, model=self.embedding_model)
 
     def vector_of(self, cluster: Cluster) -> Vector | None:
         """None also where it was computed with another model (ruling 6)."""
-        return cluster.vector if cluster.model == self.model else None
+        return cluster.vector if cluster.model == self.embedding_model else None
 
     # --- the difference -----------------------------------------------------------------------------------------
 
@@ -226,7 +226,7 @@ class UnitOfWork:
             diary=self.diary,
             thoughts=self.thoughts,
             decided=tuple(self.decided),
-            model=self.model if self.new_vectors else None,
+            model=self.embedding_model if self.new_vectors else None,
             vectors=self.new_vectors,
         )
 

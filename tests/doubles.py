@@ -5,10 +5,7 @@ from __future__ import annotations
 import re
 import uuid
 import zlib
-from collections import Counter
-from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
-from contextlib import asynccontextmanager
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any, Unpack
 
@@ -16,49 +13,28 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from typing_extensions import TypedDict
 
-from madeleine.memory.errors import CannotUndo, EmbeddingUnavailable
+from madeleine.memory.errors import EmbeddingUnavailable
 from madeleine.memory.language import Spent
 from madeleine.memory.metered_model import MeteredModel
 from madeleine.memory.model import (
     BeingId,
     Category,
-    Cluster,
     ClusterId,
-    ContentHash,
     Emotion,
     EmotionVector,
     Memory,
     MemoryId,
     ModelName,
-    Note,
-    NoteId,
     Provenance,
-    RunId,
     Scene,
     Status,
     Vector,
     WhenItem,
     happened_at,
 )
-from madeleine.memory.patrol_records import (
-    ClusterCounts,
-    DecisionRequestId,
-    DiaryEntry,
-    MemoryState,
-    PatrolChanges,
-    PatrolRun,
-    RunState,
-    SessionCount,
-    StoredDecisionRequest,
-    Thoughts,
-    UndoResult,
-)
 from madeleine.memory.ports import LanguageModel
 from madeleine.memory.recall.ports import Activation
-from madeleine.memory.rules.dynamics.decay import flagged
 from madeleine.memory.scope import Scope
-from madeleine.patrol.ports import PatrolReads
-from madeleine.patrol.unit_of_work import state_of
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
 ADA = Scope(BeingId("ada"))
@@ -235,283 +211,3 @@ class FakeActivationLog:
 
     async def flush(self) -> None:
         self.settled += 1
-
-
-@dataclass
-class PatrolState:
-    memories: dict[MemoryId, Memory]
-    clusters: dict[ClusterId, Cluster]
-    notes: dict[NoteId, Note]
-    runs: dict[RunId, PatrolRun] = field(default_factory=dict)
-    diary: dict[str, DiaryEntry] = field(default_factory=dict)
-    thoughts: Thoughts = field(default_factory=Thoughts)
-    offers: dict[DecisionRequestId, StoredDecisionRequest] = field(default_factory=dict)
-
-    def copy(self) -> PatrolState:
-        return PatrolState(
-            dict(self.memories),
-            dict(self.clusters),
-            dict(self.notes),
-            dict(self.runs),
-            dict(self.diary),
-            self.thoughts,
-            dict(self.offers),
-        )
-
-
-class FakePatrolTransaction:
-    """`PatrolTransaction` over dictionaries, for the one being of its scope. Without a journal."""
-
-    def __init__(
-        self,
-        scope: Scope,
-        state: PatrolState,
-        vectors: dict[tuple[str, str], Vector],
-        mark: Callable[[Sequence[MemoryId]], None] = lambda ids: None,
-    ) -> None:
-        self.applied: list[PatrolChanges] = []
-        self._mark = mark
-        self._being = scope.being_id
-        self._state = state
-        self._vectors = vectors
-
-    def _own(self) -> list[Memory]:
-        return [memory for memory in self._state.memories.values() if memory.being_id == self._being]
-
-    async def unclustered(self, *, limit: int) -> list[MemoryState]:
-        return [state_of(m) for m in self._own() if m.cluster_id is None and m.status != "dead"][:limit]
-
-    async def with_outdated_status(self) -> list[MemoryState]:
-        return [
-            state_of(m)
-            for m in self._own()
-            if flagged(m.status, importance=m.importance, session_count=m.session_count, pinned=m.pinned) != m.status
-        ]
-
-    async def recalled_dead(self) -> list[MemoryState]:
-        return [state_of(m) for m in self._own() if m.status == "dead" and m.reactivation_count > 0]
-
-    async def members(self, *cluster_ids: ClusterId) -> list[MemoryState]:
-        return [state_of(m) for m in self._own() if m.cluster_id in cluster_ids]
-
-    async def states(self, ids: Sequence[MemoryId]) -> list[MemoryState]:
-        return [state_of(memory) for memory in await self.memories(ids)]
-
-    async def cluster_counts(self, ids: Sequence[ClusterId] | None = None) -> list[ClusterCounts]:
-        found = []
-        for cluster_id in dict.fromkeys(m.cluster_id for m in self._own() if m.cluster_id is not None):
-            if ids is not None and cluster_id not in ids:
-                continue
-            of = [m for m in self._own() if m.cluster_id == cluster_id]
-            number = Counter(m.status for m in of)
-            found.append(
-                ClusterCounts(
-                    cluster_id=cluster_id,
-                    active=number["active"],
-                    dying=number["dying"],
-                    dead=number["dead"],
-                    unconsolidated=sum(m.status == "dying" or (m.status == "active" and m.fresh) for m in of),
-                )
-            )
-        return found
-
-    async def clusters(self, ids: Sequence[ClusterId] | None = None) -> list[Cluster]:
-        own = [c for c in self._state.clusters.values() if c.being_id == self._being]
-        return own if ids is None else [c for c in own if c.id in ids]
-
-    async def vectors(self, model: ModelName, hashes: Sequence[ContentHash]) -> dict[ContentHash, Vector]:
-        return {hash_: self._vectors[model, hash_] for hash_ in hashes if (model, hash_) in self._vectors}
-
-    async def memories(self, ids: Sequence[MemoryId]) -> list[Memory]:
-        found = (self._state.memories.get(id_) for id_ in dict.fromkeys(ids))
-        return [memory for memory in found if memory is not None and memory.being_id == self._being]
-
-    async def stored_since(self, moment: datetime | None, *, limit: int) -> list[Memory]:
-        since = [m for m in self._own() if not m.compression_source and (moment is None or m.created_at > moment)]
-        return since[-limit:]
-
-    async def sessions(self) -> list[SessionCount]:
-        number = Counter(m.provenance.session_id for m in self._own() if _of_a_session(m))
-        return [SessionCount(session_id=id_, memories=count) for id_, count in number.items()]
-
-    async def session_memories(self, session_id: str) -> list[Memory]:
-        return [m for m in self._own() if _of_a_session(m) and m.provenance.session_id == session_id]
-
-    async def summarised_by(self, ids: Sequence[MemoryId]) -> list[MemoryId]:
-        found = set(ids)
-        while more := {m.id for m in self._own() if m.absorbed_into in found} - found:
-            found |= more
-        return [m.id for m in self._own() if m.compressed_into in found]
-
-    async def last_diary(self) -> DiaryEntry | None:
-        return max(self._state.diary.values(), key=lambda entry: entry.written_at, default=None)
-
-    async def thoughts(self) -> Thoughts:
-        return self._state.thoughts
-
-    async def requests(self, ids: Sequence[DecisionRequestId]) -> list[StoredDecisionRequest]:
-        return [self._state.offers[id_] for id_ in ids if id_ in self._state.offers]
-
-    async def open_requests(self) -> list[StoredDecisionRequest]:
-        return [one for one in self._state.offers.values() if one.decided_by is None]
-
-    async def increment_session_counts(self, run: RunId) -> int:
-        active = [memory for memory in self._own() if memory.status == "active"]
-        self._state.memories |= {m.id: replace(m, session_count=m.session_count + 1) for m in active}
-        return len(active)
-
-    async def apply(self, changes: PatrolChanges, *, run: RunId, step: str) -> None:
-        self.applied.append(changes)
-        self._vectors |= {(str(changes.model), hash_): vector for hash_, vector in changes.vectors.items()}
-        state = self._state
-        state.clusters |= {one.id: one for one in changes.clusters if self._may_write(state.clusters.get(one.id))}
-        for id_ in changes.removed_clusters:
-            if self._may_write(state.clusters.get(id_)):
-                state.clusters.pop(id_, None)
-        state.notes |= {note.id: note for note in changes.notes if self._may_write(state.notes.get(note.id))}
-        memories = state.memories
-        before = {one.id: one for one in self._own()}
-        memories |= {memory.id: memory for memory in changes.new}
-        for s in changes.states:
-            if s.id in before:
-                memories[s.id] = replace(
-                    memories[s.id],
-                    importance=s.importance,
-                    status=s.status,
-                    fresh=s.fresh,
-                    pinned=s.pinned,
-                    cluster_id=s.cluster_id,
-                    absorbed_into=s.absorbed_into,
-                    session_count=s.session_count,
-                    reactivation_count=s.reactivation_count,
-                )
-        for memory in changes.rewritten:
-            memories[memory.id] = replace(memories[memory.id], scene=memory.scene)
-        for source, summary in changes.compressed.items():
-            memories[source] = replace(memories[source], compressed=summary is not None, compressed_into=summary)
-        self._mark([one.id for one in self._own() if _in_index(one) != _in_index(before.get(one.id))])
-        if changes.diary:
-            state.diary[changes.diary.date] = changes.diary
-        state.thoughts = changes.thoughts or state.thoughts
-        for offer in changes.decided:
-            state.offers[offer] = replace(state.offers[offer], decided_by=run, body={})
-
-    def _may_write(self, known: Cluster | Note | None) -> bool:
-        return known is None or known.being_id == self._being
-
-
-def _in_index(memory: Memory | None) -> tuple[object, ...]:
-    """What of it a patrol changes in the index."""
-    return (memory.status, memory.cluster_id, memory.scene.when, memory.compressed) if memory else ()
-
-
-def _of_a_session(memory: Memory) -> bool:
-    told = memory.category == "episodic" and memory.provenance.session_id != ""
-    return told and not memory.compressed and not memory.pinned and memory.status != "dead"
-
-
-class FakePatrolLedger:
-    """`PatrolLedger` over dictionaries; a transaction that fails changes nothing."""
-
-    def __init__(self) -> None:
-        self.state = PatrolState({}, {}, {})
-        self.costs: list[tuple[RunId, Spent]] = []
-        self.cached: dict[tuple[str, str], Vector] = {}
-        """(model, content hash) → vector"""
-        self.marks: list[tuple[int, MemoryId]] = []
-        """Pending for the index."""
-        self._last_mark = 0
-
-    def mark(self, ids: Iterable[MemoryId]) -> None:
-        for id_ in ids:
-            self._last_mark += 1
-            self.marks.append((self._last_mark, id_))
-
-    def put(self, memory: Memory, vector: Vector | None = None, *, model: str = "words") -> Memory:
-        self.state.memories[memory.id] = memory
-        if vector is not None:
-            self.cached[model, memory.content_hash] = vector
-        return memory
-
-    def put_cluster(
-        self,
-        name: str,
-        parent: Cluster | None = None,
-        vector: Vector | None = None,
-        *,
-        model: str = "words",
-        scope: Scope = ADA,
-    ) -> Cluster:
-        """A root if it has no parent."""
-        id_ = ClusterId(str(uuid.uuid4()))
-        cluster = Cluster(
-            id=id_,
-            being_id=scope.being_id,
-            name=name,
-            parent_id=parent.id if parent else id_,
-            is_root=parent is None,
-            vector=vector,
-            model=ModelName(model) if vector is not None else None,
-        )
-        self.state.clusters[id_] = cluster
-        return cluster
-
-    def put_note(self, content: str, *, type_: str = "scene", scope: Scope = ADA) -> Note:
-        id_ = NoteId(str(uuid.uuid4()))
-        note = Note(id=id_, being_id=scope.being_id, type=type_, content=content, created_at=NOW)
-        self.state.notes[id_] = note
-        return note
-
-    def memory(self, memory: Memory) -> Memory:
-        """As it is now."""
-        return self.state.memories[memory.id]
-
-    def cluster(self, name: str) -> Cluster:
-        [found] = [cluster for cluster in self.state.clusters.values() if cluster.name == name]
-        return found
-
-    async def unread_notes(self, scope: Scope, *, type: str) -> list[Note]:
-        own = [one for one in self.state.notes.values() if one.being_id == scope.being_id]
-        unread = [one for one in own if one.type == type and one.state == "unread"]
-        return sorted(unread, key=lambda note: note.created_at)
-
-    async def add_vectors(self, model: ModelName, vectors: Mapping[ContentHash, Vector]) -> None:
-        for hash_, vector in vectors.items():
-            self.cached.setdefault((model, hash_), vector)
-        self.mark(one.id for one in self.state.memories.values() if one.content_hash in vectors)
-
-    async def vectors(self, model: ModelName, hashes: Sequence[ContentHash]) -> dict[ContentHash, Vector]:
-        return {hash_: self.cached[model, hash_] for hash_ in hashes if (model, hash_) in self.cached}
-
-    @asynccontextmanager
-    async def patrol(self, scope: Scope) -> AsyncIterator[FakePatrolTransaction]:
-        working = self.state.copy()
-        yield FakePatrolTransaction(scope, working, self.cached, self.mark)
-        self.state = working
-
-    def patrol_reads(self, scope: Scope) -> PatrolReads:
-        return FakePatrolTransaction(scope, self.state, self.cached, self.mark)
-
-    async def store_requests(self, scope: Scope, offered: Sequence[StoredDecisionRequest], *, at: datetime) -> None:
-        self.state.offers |= {one.id: one for one in offered}
-
-    async def begin_run(self, scope: Scope, run: RunId, started: datetime) -> None:
-        self.state.runs[run] = PatrolRun(
-            id=run, being_id=scope.being_id, started=started, finished=started, state="running", report={}
-        )
-
-    async def finish_run(self, scope: Scope, run: RunId, finished: datetime, report: Mapping[str, Any]) -> None:
-        begun = self.state.runs[run]
-        self.state.runs[run] = replace(begun, finished=finished, state="finished", report=report)
-
-    async def runs(self, scope: Scope, *, limit: int) -> list[PatrolRun]:
-        return [run for run in reversed(self.state.runs.values()) if run.being_id == scope.being_id][:limit]
-
-    async def unfinished_runs(self) -> list[PatrolRun]:
-        return [run for run in self.state.runs.values() if run.state == "running"]
-
-    async def undo(self, scope: Scope, run: RunId, *, at: datetime, state: RunState = "undone") -> UndoResult:
-        raise CannotUndo("Nothing is journalled here.")
-
-    async def record_cost(self, scope: Scope, run: RunId, spent: Spent, *, at: datetime) -> None:
-        self.costs.append((run, spent))

@@ -178,9 +178,9 @@ class Household:
         self.embedder = WordEmbedder()
         self.index = NearbyIndex()
         self.words = FakeWordStatistics()
-        turn = asyncio.Lock()
-        self._store = StoreScenes(ledger.memories, self.index, self.embedder, now=clock, turn=turn)
-        self.update = UpdateMemory(ledger.revisions, self.index, self.embedder, turn, now=clock)
+        write_lock = asyncio.Lock()
+        self._store = StoreScenes(ledger.memories, self.index, self.embedder, now=clock, write_lock=write_lock)
+        self.update = UpdateMemory(ledger.revisions, self.index, self.embedder, write_lock, now=clock)
         journalled: Any = self.mortal
         services = PatrolServices(ledger=journalled, words=self.words, embedder=self.embedder, now=clock, config=config)
         self.patrol = Patrol(services, ledger.activations)

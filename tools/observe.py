@@ -56,7 +56,7 @@ async def run(call: Call, arguments: ObserveArguments) -> dict[str, Any]:
     observation = Observation(
         session_id=arguments.session_id,
         messages=[_message(position, message) for position, message in enumerate(arguments.messages)],
-        drawn=[
+        memories=[
             AgentMemory(
                 Extracted(memory.essence.strip(), unique(memory.emotions), memory.weight, memory.lesson or ""),
                 unique(memory.messages),

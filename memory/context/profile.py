@@ -16,7 +16,7 @@ from madeleine.memory.ingest.redaction import Redaction
 from madeleine.memory.ingest.store import NewScene, StoreScenes
 from madeleine.memory.ingest.update import UpdateMemory
 from madeleine.memory.model import MemoryChanges, MemoryId, Note, NoteId, Scene
-from madeleine.memory.profile import KINDS, SOUL_PARTS, ProfileEntry, ProfileKind, kept_already
+from madeleine.memory.profile import KINDS, SOUL_PARTS, ProfileEntry, ProfileKind, duplicate_preference
 from madeleine.memory.rules.storing.secrets import Redact, redact_secrets
 from madeleine.memory.scope import Scope
 
@@ -99,12 +99,12 @@ class EditProfile:
             return replace(entry, memory_id=before.memory_id)
         by_memory = {entry.memory_id: entry for entry in entries if entry.memory_id is not None}
 
-        def permit(id_: MemoryId) -> None:
+        def approve(id_: MemoryId) -> None:
             if id_ in by_memory and not by_memory[id_].learnt:
-                raise kept_already(by_memory[id_].name)
+                raise duplicate_preference(by_memory[id_].name)
 
         scene = NewScene(scene=Scene(action=text), category="procedural", pinned=True, tool="profile")
-        [stored] = await self.store(scope, [scene], permit=permit)
+        [stored] = await self.store.store_redacted(scope, [scene], approve=approve)
         existing = by_memory.get(stored.memory.id)
         return replace(entry, memory_id=stored.memory.id, enabled=existing.enabled if existing else True)
 

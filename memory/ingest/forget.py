@@ -22,9 +22,9 @@ PATIENCE_S = 20.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Forgotten:
-    """`erased`, of those named, is in no answer any more. `missing`: this being has no such memory or message.
-    `related` stays; `diary_entries` were removed with them, and so many `messages` (`ports.Erased`). `bytes_gone`:
-    whether the files hold nothing of it any more, either; if not yet, that goes on by itself."""
+    """`erased`: ids that no answer shows any more. `missing`: ids of no memory or message of this being. `related`:
+    memories that stay (`ports.Erased`). `diary_entries`, `messages`: how many were removed with them. `bytes_gone`:
+    whether the files are scrubbed; if not yet, that goes on in the background."""
 
     erased: tuple[MemoryId | MessageId, ...]
     missing: tuple[MemoryId | MessageId, ...]
@@ -35,38 +35,39 @@ class Forgotten:
 
 
 class Forget:
-    """The use case. Forgetting the same again finds nothing, and waits for what is left of the first time."""
+    """The use case. Forgetting the same again finds nothing, and waits for the files to be scrubbed."""
 
     def __init__(
         self,
         ledger: ForgetLedger,
         keeper: IndexKeeper,
         scrubber: Scrubber,
-        turn: asyncio.Lock,
+        write_lock: asyncio.Lock,
         *,
         now: Callable[[], datetime],
     ) -> None:
-        """`turn` is the one that `StoreScenes` takes: nothing is stored or reinforced between the two steps."""
+        """`write_lock`: shared with `StoreScenes`, so that nothing is stored or reinforced between the two steps."""
         self._ledger = ledger
         self._keeper = keeper
-        self._erasure = scrubber
-        self._turn = turn
+        self._scrubber = scrubber
+        self._write_lock = write_lock
         self._now = now
 
     async def __call__(self, scope: Scope, ids: Sequence[MemoryId | MessageId]) -> Forgotten:
-        """With a memory go the messages that it was drawn from. Once begun it is done, also for a caller who goes away.
+        """Erase the memories and messages, and the messages that the memories rest on. Not stopped by a caller that
+        goes away.
 
         Raises `StorageError`; nothing is erased then.
         """
         return await asyncio.shield(self._forget(scope, list(dict.fromkeys(ids))))
 
     async def _forget(self, scope: Scope, ids: Sequence[MemoryId | MessageId]) -> Forgotten:
-        async with self._turn:
+        async with self._write_lock:
             erased = await self._ledger.forget(scope, ids, at=self._now())
-            # What the ledger has not is in no answer, and the scrubber takes it out again.
+            # A memory that the ledger lacks is in no answer, and the scrubber removes it again.
             with suppress(IndexUnavailable):
                 await self._keeper.remove_memories(erased.ids)
-        bytes_gone = await self._erasure.done(within_seconds=PATIENCE_S)
+        bytes_gone = await self._scrubber.run_and_wait(within_seconds=PATIENCE_S)
         gone = {*erased.ids, *erased.messages}
         return Forgotten(
             erased=tuple(id_ for id_ in ids if id_ in gone),

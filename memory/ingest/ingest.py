@@ -1,8 +1,8 @@
-"""Pouring a text in (spec L1): clean, cut, embed in one batch, score, drop what is worth little, route, store.
+"""Ingesting a text (spec L1): redact, clean, cut, embed in one batch, score, drop what is worth little, route, store.
 
-A text with a key is poured in once. Its chunks have keys of their own, made from it, so that after a crash in the
-middle none is stored twice; and when all is done what came of it is noted down, and is the answer from then on. Of
-what is forgotten later the answer says only that it is.
+A text with a key is ingested once. Its chunks have keys of their own, made from it, so that after a crash in the middle
+none is stored twice. The outcome is recorded at the end, and is the answer from then on; of chunks that were forgotten
+since, it says only that.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from datetime import datetime
 from typing import Any, Literal, Protocol
 
 from madeleine.memory.embedding import embed_cached
-from madeleine.memory.errors import InvalidInput, KeyConflict
+from madeleine.memory.errors import KeyConflict
 from madeleine.memory.ingest.centroid import Centroids
 from madeleine.memory.ingest.ports import KeyOutcome
 from madeleine.memory.ingest.rarity import Rarity
-from madeleine.memory.ingest.redaction import Redaction
+from madeleine.memory.ingest.redaction import Redaction, refuse_secret
 from madeleine.memory.ingest.store import NewScene, Stored, StoreScenes
 from madeleine.memory.model import (
     BeingId,
@@ -54,7 +54,8 @@ _Done = asyncio.Future[None]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IngestText:
-    """`category`: of all its chunks, None to tell by what each says. `key`: idempotent; `when` and `actors`: of all."""
+    """`category`: of all chunks, None to route each by what it says. `key`: idempotency. `when`, `actors`: of all
+    chunks."""
 
     text: str
     session_id: str = ""
@@ -66,9 +67,9 @@ class IngestText:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Chunk:
-    """What became of the part of the cleaned text from `start`, of `length` signs without the space around it. Dropped:
-    not worth keeping, and not stored. `id`, `category`: of the memory that it is, or that says the same. Forgotten:
-    that memory is gone, and so is all that was known of the part. Length 0: where it was cannot be told any more."""
+    """What became of `length` characters of the cleaned text from `start`. Dropped: not worth storing. `id`,
+    `category`: of the memory that it is, or that it reinforced. Forgotten: that memory is erased, and with it all
+    that was known of the chunk. Length 0: its place is not known any more."""
 
     start: int
     length: int
@@ -83,8 +84,8 @@ class Chunk:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ingested:
-    """`text`: as it was cut, cleaned and without secrets. `repeated`: the key was used before for the same text, and
-    nothing was done again. `unembedded`: why it is found by its words only, for now."""
+    """`text`: redacted and cleaned. `repeated`: the key was used before for the same text, and nothing was done.
+    `unembedded`: why the memories are found by their words only, for now."""
 
     text: str
     chunks: tuple[Chunk, ...]
@@ -101,7 +102,7 @@ class IngestLedger(Protocol):
     async def memories(self, scope: Scope, ids: Sequence[MemoryId]) -> list[Memory]: ...
 
     async def outcome(self, scope: Scope, key: str) -> dict[str, Any] | None:
-        """What came of the text with this key; None while it has not been poured in to the end."""
+        """The outcome of the text with this key; None until the text is ingested to the end."""
         ...
 
     async def keep_outcome(self, scope: Scope, key: str, outcome: Mapping[str, Any], *, at: datetime) -> None:
@@ -110,7 +111,7 @@ class IngestLedger(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class _Scored:
+class _ScoredChunk:
     start: int
     scene: NewScene
     novelty: float
@@ -150,13 +151,19 @@ class Ingest:
         texts came, though they are embedded at the same time. Raises `KeyConflict` if the key was used for another
         text, `InvalidInput` if it is a secret, `StorageFull` and `StorageError`."""
         async with self._place_in(scope, given.session_id) as before:
-            return await self._pour(scope, given, before)
+            return await self._ingest(scope, given, before)
 
-    async def _pour(self, scope: Scope, given: IngestText, before: _Done | None) -> Ingested:
-        cleaning = Redaction(self._redact)
+    async def _ingest(self, scope: Scope, given: IngestText, before: _Done | None) -> Ingested:
+        refuse_secret("key", given.key or "", self._redact)
+        redaction = Redaction(self._redact)
         # Before it is cut: a secret may be longer than a chunk.
-        text = await asyncio.to_thread(lambda: cleaning.text(cleaned(given.text)))
-        self._refuse_secret(given.key)
+        text = await asyncio.to_thread(lambda: redaction.text(cleaned(given.text)))
+        given = replace(
+            given,
+            session_id=redaction.text(given.session_id),
+            when=redaction.text(given.when),
+            actors=redaction.texts(given.actors),
+        )
         if given.key is not None and (earlier := await self._ledger.outcome(scope, given.key)):
             return await self._as_before(scope, given.key, text, earlier)
         chunks = [chunk async for chunk in self._chunks(text)]
@@ -170,51 +177,49 @@ class Ingest:
         kept = [one for one in scored if one.importance >= self._threshold]
         kept += await self._kept_before(scope, [one for one in scored if one.importance < self._threshold])
         kept.sort(key=lambda one: one.start)
-        stored = await self._store(scope, [one.scene for one in kept], vectors=embedded.vectors) if kept else []
-        fate = {one.start: _kept(one, found) for one, found in zip(kept, stored, strict=True)}
-        poured = Ingested(
+        scenes_kept = [one.scene for one in kept]
+        stored = await self._store.store_redacted(scope, scenes_kept, vectors=embedded.vectors) if kept else []
+        stored_at = {one.start: memory for one, memory in zip(kept, stored, strict=True)}
+        ingested = Ingested(
             text=text,
-            chunks=tuple(fate.get(one.start) or _dropped(one) for one in scored),
+            chunks=tuple(_chunk(one, stored_at.get(one.start)) for one in scored),
             unembedded=embedded.unavailable,
-            redacted=cleaning.found,
+            redacted=redaction.found,
         )
         if given.key is not None:
-            await self._ledger.keep_outcome(scope, given.key, _to_json(poured), at=self._now())
-        return poured
+            await self._ledger.keep_outcome(scope, given.key, _to_json(ingested), at=self._now())
+        return ingested
 
     async def _as_before(self, scope: Scope, key: str, text: str, outcome: Mapping[str, Any]) -> Ingested:
         chunks = tuple(Chunk(**one) for one in outcome["chunks"])
         if "digest" not in outcome:
-            chunks = await self._what_is_left(scope, key, text, chunks)
+            chunks = await self._remaining(scope, key, text, chunks)
         elif outcome["digest"] != _digest(text):
             raise KeyConflict(key)
         return Ingested(text=text, chunks=chunks, repeated=True, redacted=outcome["redacted"])
 
-    async def _what_is_left(self, scope: Scope, key: str, text: str, chunks: Sequence[Chunk]) -> tuple[Chunk, ...]:
-        """Some of it was forgotten since, and with that what the text was. The parts that are left can be held against
-        this one by their keys."""
+    async def _remaining(self, scope: Scope, key: str, text: str, chunks: Sequence[Chunk]) -> tuple[Chunk, ...]:
+        """The outcome after some chunks were forgotten, and with them the text's digest. That the text is the same
+        shows in the keys of the remaining chunks. Raises `KeyConflict`."""
         ids = [chunk.id for chunk in chunks if chunk.id is not None]
-        left = {memory.id for memory in await self._ledger.memories(scope, ids)}
+        existing = {memory.id for memory in await self._ledger.memories(scope, ids)}
         keys = [
             _key_of(key, position, text[chunk.start : chunk.start + chunk.length])
             for position, chunk in enumerate(chunks)
         ]
-        known = await self._ledger.keyed(
-            scope, [one for one, chunk in zip(keys, chunks, strict=True) if chunk.id in left]
-        )
-        if any(
-            chunk.status == "stored" and chunk.id in left and one not in known
-            for one, chunk in zip(keys, chunks, strict=True)
-        ):
-            raise KeyConflict(key)
-        return tuple(
-            chunk
-            if one in known
-            else _FORGOTTEN
-            if chunk.id is not None and chunk.id not in left
-            else replace(chunk, start=0, length=0)
-            for one, chunk in zip(keys, chunks, strict=True)
-        )
+        existing_keys = [one for one, chunk in zip(keys, chunks, strict=True) if chunk.id in existing]
+        known = await self._ledger.keyed(scope, existing_keys)
+        remaining: list[Chunk] = []
+        for chunk_key, chunk in zip(keys, chunks, strict=True):
+            if chunk_key in known:
+                remaining.append(chunk)
+            elif chunk.id is not None and chunk.id not in existing:
+                remaining.append(_FORGOTTEN)
+            elif chunk.status == "stored":
+                raise KeyConflict(key)
+            else:
+                remaining.append(replace(chunk, start=0, length=0))
+        return tuple(remaining)
 
     @asynccontextmanager
     async def _place_in(self, scope: Scope, session_id: str) -> AsyncIterator[_Done | None]:
@@ -240,10 +245,6 @@ class Ingest:
                 # It has failed or was given up before its turn came: who waits for it waits for the one before.
                 before.add_done_callback(end)
 
-    def _refuse_secret(self, key: str | None) -> None:
-        if key is not None and (kinds := self._redact(key).found):
-            raise InvalidInput(f"key: looks like a secret ({', '.join(kinds)}). Nothing was stored: use another key.")
-
     async def _chunks(self, text: str) -> AsyncIterator[str]:
         start = 0
         while start < len(text):
@@ -256,26 +257,26 @@ class Ingest:
 
     async def _score(
         self, scope: Scope, scenes: Mapping[int, NewScene], vectors: Mapping[ContentHash, Vector]
-    ) -> list[_Scored]:
+    ) -> list[_ScoredChunk]:
         """What could not be embedded is taken for new."""
         centroid = await self._centroids.of(scope)
         rarities = await self._rarity.of(scope, [one.scene.action for one in scenes.values()])
 
-        def scored(start: int, new: NewScene, rare: float) -> _Scored:
+        def scored(start: int, new: NewScene, rare: float) -> _ScoredChunk:
             text = embed_text(new.scene, new.feeling)
             vector = vectors.get(content_hash(text))
             legible = self._embedder.coverage(text)
             new_to_it = 1.0 if vector is None else novelty(vector, centroid, legible=legible)
             salience = salience_signals(Reading(new.scene.action), rarity=rare).salience
             worth = importance(novelty=new_to_it, salience=salience)
-            return _Scored(start, replace(new, importance=worth), new_to_it, salience, worth)
+            return _ScoredChunk(start, replace(new, importance=worth), new_to_it, salience, worth)
 
-        def all_of_them() -> list[_Scored]:
+        def all_of_them() -> list[_ScoredChunk]:
             return [scored(start, new, rare) for (start, new), rare in zip(scenes.items(), rarities, strict=True)]
 
         return await asyncio.to_thread(all_of_them)
 
-    async def _kept_before(self, scope: Scope, low: Sequence[_Scored]) -> list[_Scored]:
+    async def _kept_before(self, scope: Scope, low: Sequence[_ScoredChunk]) -> list[_ScoredChunk]:
         """Those that an earlier try, which came to no end, has stored: they were worth it before they were known."""
         keyed = await self._ledger.keyed(scope, [one.scene.key for one in low if one.scene.key is not None])
         return [one for one in low if one.scene.key in keyed]
@@ -299,40 +300,30 @@ def _scenes(given: IngestText, chunks: Sequence[str]) -> dict[int, NewScene]:
     return found
 
 
-def _kept(one: _Scored, stored: Stored) -> Chunk:
+def _chunk(scored: _ScoredChunk, stored: Stored | None) -> Chunk:
     return Chunk(
-        start=one.start,
-        length=len(one.scene.scene.action),
-        status=stored.status,
-        importance=one.importance,
-        novelty=one.novelty,
-        salience=one.salience,
-        id=stored.memory.id,
-        category=stored.memory.category,
-        resembles=stored.resembles,
+        start=scored.start,
+        length=len(scored.scene.scene.action),
+        status=stored.status if stored else "dropped",
+        importance=scored.importance,
+        novelty=scored.novelty,
+        salience=scored.salience,
+        id=stored.memory.id if stored else None,
+        category=stored.memory.category if stored else None,
+        resembles=stored.resembles if stored else None,
     )
 
 
-def _dropped(one: _Scored) -> Chunk:
-    return Chunk(
-        start=one.start,
-        length=len(one.scene.scene.action),
-        status="dropped",
-        importance=one.importance,
-        novelty=one.novelty,
-        salience=one.salience,
-    )
+# --- the recorded outcome ----------------------------------------------------------------------------------------
 
 
-# --- what is noted down -----------------------------------------------------------------------------------------
-
-
-def _to_json(poured: Ingested) -> dict[str, Any]:
+def _to_json(ingested: Ingested) -> dict[str, Any]:
     """Without any of its text."""
+    chunks = [asdict(chunk) for chunk in ingested.chunks]
     return {
-        "digest": _digest(poured.text),
-        "redacted": dict(poured.redacted),
-        "chunks": [{name: value for name, value in asdict(one).items() if value is not None} for one in poured.chunks],
+        "digest": _digest(ingested.text),
+        "redacted": dict(ingested.redacted),
+        "chunks": [{name: value for name, value in chunk.items() if value is not None} for chunk in chunks],
     }
 
 

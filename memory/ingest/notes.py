@@ -13,7 +13,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_valida
 
 from madeleine.memory.ingest.ports import NoteLedger
 from madeleine.memory.ingest.redaction import redact_note
-from madeleine.memory.ingest.store import NewScene, draft
+from madeleine.memory.ingest.store import NewScene, new_memory
 from madeleine.memory.model import Category, DatedAction, Emotion, EmotionVector, Memory, Note, NoteId, Scene, WhenItem
 from madeleine.memory.rules.storing.secrets import Redact, redact_secrets
 from madeleine.memory.scope import Scope
@@ -106,7 +106,7 @@ def read_scene(note: Note, scope: Scope, now: datetime) -> Memory | str:
         dialogue=tuple(given.dialogue),
         sensory=tuple(given.sensory),
     )
-    memory = draft(
+    memory = new_memory(
         scope,
         NewScene(
             scene=scene,

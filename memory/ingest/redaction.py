@@ -1,4 +1,4 @@
-"""What is about to be stored, without the secrets in it: before anything is embedded, hashed or written."""
+"""Takes secrets out of texts that are about to be stored, before they are embedded, hashed or written."""
 
 from __future__ import annotations
 
@@ -8,24 +8,31 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
+from madeleine.memory.errors import InvalidInput
 from madeleine.memory.model import DatedAction, Scene, WhenItem
 from madeleine.memory.rules.storing.secrets import Redact
 
 
+def refuse_secret(name: str, value: str, redact: Redact) -> None:
+    """Raises `InvalidInput` if the value of this argument is a secret."""
+    if kinds := redact(value).found:
+        raise InvalidInput(f"{name}: looks like a secret ({', '.join(kinds)}). Nothing was stored: use another {name}.")
+
+
 class Redaction:
-    """Cleans the parts of one thing; `found` counts what was taken out of them, by kind."""
+    """Redacts the texts of one use case; `found` counts the secrets that were taken out, by kind."""
 
     def __init__(self, redact: Redact) -> None:
         self.found: Counter[str] = Counter()
         self._redact = redact
 
     def text(self, text: str) -> str:
-        cleaned = self._redact(text)
-        self.found.update(cleaned.found)
-        return cleaned.text
+        redacted = self._redact(text)
+        self.found.update(redacted.found)
+        return redacted.text
 
     def texts(self, texts: Iterable[str]) -> tuple[str, ...]:
-        return tuple(self.text(one) for one in texts)
+        return tuple(map(self.text, texts))
 
     def scene(self, scene: Scene) -> Scene:
         return replace(
@@ -42,7 +49,7 @@ class Redaction:
         return self.text(item) if isinstance(item, str) else DatedAction(self.text(item.date), self.text(item.action))
 
     def json(self, value: Any) -> Any:
-        """JSON with every text in it cleaned, names too. A text under the name of a secret is told by its name."""
+        """JSON with every text redacted, names too. A text may be a secret by its name alone."""
         if isinstance(value, str):
             return self.text(value)
         if isinstance(value, list):
@@ -63,12 +70,12 @@ class Redaction:
 
 
 def redact_note(content: str, redact: Redact) -> tuple[str, Mapping[str, int]]:
-    """A note's content, as it was written unless something was found; JSON stays JSON."""
-    cleaning = Redaction(redact)
+    """A note's content, unchanged if it holds no secret; JSON stays JSON."""
+    redaction = Redaction(redact)
     try:
-        cleaned = cleaning.json(json.loads(content))
+        redacted = redaction.json(json.loads(content))
     except (ValueError, RecursionError):
-        return cleaning.text(content), cleaning.found
-    written = json.dumps(cleaned, ensure_ascii=False) if cleaning.found else content
+        return redaction.text(content), redaction.found
+    written = json.dumps(redacted, ensure_ascii=False) if redaction.found else content
     # Once more as it is written: of two equal names JSON keeps the last, the text both.
-    return cleaning.text(written), cleaning.found
+    return redaction.text(written), redaction.found

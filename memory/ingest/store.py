@@ -1,4 +1,4 @@
-"""Storing scenes (spec T4, T6, ruling 1): embed, decide, one transaction, index. Stored means recallable."""
+"""Storing scenes (spec T4, T6, ruling 1): redact, embed, decide, one transaction, index. Stored means recallable."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from numpy.typing import NDArray
 
 from madeleine.memory.candidates import IndexPoint
 from madeleine.memory.embedding import Embedded, embed_cached
-from madeleine.memory.errors import IndexUnavailable, InvalidInput, KeyConflict
+from madeleine.memory.errors import IndexUnavailable, KeyConflict
 from madeleine.memory.ingest.indexing import index_now, index_points
 from madeleine.memory.ingest.ports import KeyOutcome, Reinforcement, StoreBatch, StoreIndex, StoreLedger
-from madeleine.memory.ingest.redaction import Redaction
+from madeleine.memory.ingest.redaction import Redaction, refuse_secret
 from madeleine.memory.model import (
     LIVING,
     Category,
@@ -44,7 +44,7 @@ NEIGHBOURS = 5
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NewScene:
-    """What a caller wants kept. `importance` None means 0.5 for a new memory, unchanged for a reinforced one."""
+    """A scene to store. `importance` None means 0.5 for a new memory, unchanged for a reinforced one."""
 
     scene: Scene
     feeling: str = ""
@@ -62,8 +62,8 @@ class NewScene:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stored:
     """`status` reinforced: an earlier memory says the same and was counted once more. `repeated`: the key was used
-    before for the same text, and nothing was done again. `unembedded`: why it is found by its words only, for now.
-    `redacted`: the secrets that were taken out of what was given, by kind."""
+    before for the same text, and nothing was done. `unembedded`: why the memory is found by its words only, for now.
+    `redacted`: secrets that were taken out, by kind."""
 
     memory: Memory
     status: Literal["stored", "reinforced"]
@@ -73,7 +73,7 @@ class Stored:
 
     @property
     def resembles(self) -> MemoryId | None:
-        """Of one that was stored: the nearest that says much the same, and was not taken for the same."""
+        """The nearest memory that says much the same, of a scene that was stored beside it."""
         return self.memory.resembles if self.status == "stored" else None
 
 
@@ -87,164 +87,163 @@ class StoreScenes:
         embedder: Embedder,
         *,
         now: Callable[[], datetime],
-        wrote: Callable[[], None] = lambda: None,
+        on_commit: Callable[[], None] = lambda: None,
         redact: Redact = redact_secrets,
-        turn: asyncio.Lock | None = None,
+        write_lock: asyncio.Lock | None = None,
     ) -> None:
-        """`wrote` is called after each commit that leaves index marks; it must not block. `turn` is shared with others
-        who change memories, so that none goes away between a decision and its commit."""
+        """`on_commit` is called after each commit that leaves index marks; it must not block. `write_lock` is shared
+        with other use cases that change memories, so that none goes away between a decision and its commit."""
         self._ledger = ledger
         self._index = index
         self._embedder = embedder
         self._now = now
-        self._wrote = wrote
+        self._on_commit = on_commit
         self._redact = redact
-        self._one_at_a_time = turn or asyncio.Lock()
+        self._write_lock = write_lock or asyncio.Lock()
 
-    async def __call__(
+    async def __call__(self, scope: Scope, scenes: Sequence[NewScene]) -> list[Stored]:
+        """Redact and store all or none, in one transaction; answers in the order of `scenes`.
+
+        Raises `KeyConflict` if a key was used for another text, `InvalidInput` if a key is a secret, `StorageFull` and
+        `StorageError`.
+        """
+        redacted = [redact_scene(scene, self._redact) for scene in scenes]
+        stored = await self.store_redacted(scope, [scene for scene, _ in redacted])
+        return [replace(one, redacted=counts) for one, (_, counts) in zip(stored, redacted, strict=True)]
+
+    async def store_redacted(
         self,
         scope: Scope,
         scenes: Sequence[NewScene],
         *,
         vectors: Mapping[ContentHash, Vector] | None = None,
-        permit: Callable[[MemoryId], None] = lambda _: None,
+        approve: Callable[[MemoryId], None] = lambda _: None,
     ) -> list[Stored]:
-        """Store all or none, in one transaction; answers in the order of `scenes`. `vectors`: of those that the caller
-        has embedded already. `permit` is called with each earlier memory that says the same, before anything is
-        written; if it raises, nothing is.
-
-        Secrets in them are redacted before anything else is done. Raises `KeyConflict` if a key was used for another
-        text, `InvalidInput` if one is a secret, `StorageFull` and `StorageError`.
-        """
+        """As a call, for callers that have redacted the scenes. `vectors`: of scenes that are embedded already.
+        `approve` is called with each memory that is to be reinforced; if it raises, nothing is stored."""
         now = self._now()
-        cleaned = [redact_scene(scene, self._redact) for scene in scenes]
-        drafts = [_Draft(scene, draft(scope, scene, now)) for scene, _ in cleaned]
-        texts = [one.memory.embed_text for one in drafts]
+        drafts = [_Draft(scene, new_memory(scope, scene, now)) for scene in scenes]
+        texts = [draft.memory.embed_text for draft in drafts]
         embedded = await embed_cached(self._embedder, self._ledger, texts, vectors)
-        # Before the turn is taken: the model may be busy, and nobody's store should wait for that.
-        points = await index_points([one.memory for one in drafts], embedded.vectors, self._embedder)
-        for one, point in zip(drafts, points, strict=True):
-            one.point = point
+        # Before the lock is taken: the model may be busy, and nobody's store should wait for that.
+        points = await index_points([draft.memory for draft in drafts], embedded.vectors, self._embedder)
+        for draft, point in zip(drafts, points, strict=True):
+            draft.point = point
         # A client that goes away does not stop what it has asked for half-way between ledger and index.
-        answers = await asyncio.shield(self._in_turn(scope, drafts, embedded, permit))
-        return [replace(one, redacted=found) for one, (_, found) in zip(answers, cleaned, strict=True)]
-
-    async def _in_turn(
-        self, scope: Scope, drafts: Sequence[_Draft], embedded: Embedded, permit: Callable[[MemoryId], None]
-    ) -> list[Stored]:
-        async with self._one_at_a_time:
-            return await self._commit(scope, drafts, embedded, permit)
+        return await asyncio.shield(self._commit(scope, drafts, embedded, approve))
 
     async def _commit(
-        self, scope: Scope, drafts: Sequence[_Draft], embedded: Embedded, permit: Callable[[MemoryId], None]
+        self, scope: Scope, drafts: Sequence[_Draft], embedded: Embedded, approve: Callable[[MemoryId], None]
     ) -> list[Stored]:
-        earlier = await self._ledger.keyed(scope, [one.new.key for one in drafts if one.new.key is not None])
-        turns = await self._ledger.turns(scope, [one.new.session_id for one in drafts])
-        decisions: list[Memory | MemoryId | KeyOutcome] = []
-        fresh = _Fresh(len(drafts))
-        for one in drafts:
-            key, text = one.new.key, one.memory.scene.action
-            decided: Memory | MemoryId | KeyOutcome
-            if key is not None and (known := earlier.get(key)):
-                if known.text != text:
+        async with self._write_lock:
+            decisions, batch, reinforcements = await self._decide(scope, drafts, approve)
+            new = [draft.memory for draft in batch.drafts]
+            if new or reinforcements:
+                hashes = {draft.hash for draft in batch.drafts}
+                changes = StoreBatch(
+                    new=tuple(new),
+                    reinforcements=tuple(reinforcements),
+                    model=self._embedder.model,
+                    vectors={hash_: vector for hash_, vector in embedded.vectors.items() if hash_ in hashes},
+                )
+                await self._ledger.commit(scope, changes)
+            if new or any(one.themes for one in reinforcements):
+                self._on_commit()
+            if points := [draft.point for draft in batch.drafts if draft.point is not None]:
+                await index_now(self._index, points)
+            return await self._answers(scope, decisions, {memory.id: memory for memory in new}, embedded.unavailable)
+
+    async def _decide(
+        self, scope: Scope, drafts: Sequence[_Draft], approve: Callable[[MemoryId], None]
+    ) -> tuple[list[_Decision], _Batch, list[Reinforcement]]:
+        """Which drafts become memories, and which reinforce one."""
+        by_key = await self._ledger.keyed(scope, [draft.new.key for draft in drafts if draft.new.key is not None])
+        turns = await self._ledger.turns(scope, [draft.new.session_id for draft in drafts])
+        decisions: list[_Decision] = []
+        batch = _Batch(len(drafts))
+        reinforcements: list[Reinforcement] = []
+        for draft in drafts:
+            key, text = draft.new.key, draft.memory.scene.action
+            if key is not None and (earlier := by_key.get(key)):
+                if earlier.text != text:
                     raise KeyConflict(key)
-                decided = known
+                decisions.append(_Decision(earlier, repeated=True))
+                continue
+            same, resembles = await self._compare(scope, draft, batch)
+            if same is None:
+                draft.take_place(turns, resembles)
+                batch.add(draft)
+                outcome = KeyOutcome(draft.memory.id, text, "stored")
             else:
-                same, resembles = await self._compare(scope, one, fresh)
-                if same is None:
-                    one.take_place(turns, resembles)
-                    fresh.add(one)
-                else:
-                    permit(same)
-                decided = same or one.memory
-                if key is not None:
-                    earlier[key] = _keyed(decided, text)
-            decisions.append(decided)
-        again = [
-            reinforcement(scope, one.new, decided, one.memory)
-            for one, decided in zip(drafts, decisions, strict=True)
-            if isinstance(decided, str)
-        ]
-        batch = StoreBatch(
-            new=tuple(one.memory for one in fresh.drafts),
-            reinforcements=tuple(again),
-            model=self._embedder.model,
-            vectors={one.hash: embedded.vectors[one.hash] for one in fresh.drafts if one.hash in embedded.vectors},
-        )
-        if batch.new or batch.reinforcements:
-            await self._ledger.commit(scope, batch)
-        if any(one.themes for one in again):
-            self._wrote()
-        if points := [one.point for one in fresh.drafts if one.point is not None]:
-            self._wrote()
-            await index_now(self._index, points)
-        return await self._answers(scope, decisions, embedded.unavailable)
+                approve(same)
+                reinforcements.append(draft.as_reinforcement(same))
+                outcome = KeyOutcome(same, text, "reinforced")
+            decisions.append(_Decision(outcome))
+            if key is not None:
+                by_key[key] = outcome
+        return decisions, batch, reinforcements
 
     async def _compare(
-        self, scope: Scope, one: _Draft, fresh: _Fresh
+        self, scope: Scope, draft: _Draft, batch: _Batch
     ) -> tuple[MemoryId, None] | tuple[None, MemoryId | None]:
-        """The one that says the same as the new one: its very text, or cosine ≥ 0.92, and no fact differs. Else the
-        nearest of those that say much the same (spec T6)."""
-        found = list(fresh.alike(one))
-        for other, cosine in found:
-            if cosine >= SAME and same_facts(one.memory, other):
+        """The memory that says the same: its very text, or cosine ≥ 0.92, and no fact differs. Else the nearest of
+        those that say much the same (spec T6)."""
+        in_batch = list(batch.similar_to(draft))
+        for other, cosine in in_batch:
+            if cosine >= SAME and same_facts(draft.memory, other):
                 return other.id, None
-        near = dict(await self._near(scope, one.legible)) if one.legible is not None else {}
-        same_text = await self._ledger.same_text(scope, one.hash)
+        near = dict(await self._near(scope, draft.vector)) if draft.vector is not None else {}
+        same_text = await self._ledger.same_text(scope, draft.hash)
         near |= dict.fromkeys(same_text, 1.0)
-        candidates = await self._ledger.memories(scope, [*same_text, *near]) if near else []
-        alive = [(other, near[other.id]) for other in candidates if other.status in LIVING and not other.compressed]
-        for other, cosine in alive:
-            if cosine >= SAME and same_facts(one.memory, other):
+        memories = await self._ledger.memories(scope, [*same_text, *near]) if near else []
+        living = [(other, near[other.id]) for other in memories if other.status in LIVING and not other.compressed]
+        for other, cosine in living:
+            if cosine >= SAME and same_facts(draft.memory, other):
                 return other.id, None
-        nearest = max([*alive, *found], key=lambda alike: alike[1], default=None)
+        nearest = max([*living, *in_batch], key=lambda similar: similar[1], default=None)
         return None, nearest[0].id if nearest else None
 
     async def _near(self, scope: Scope, vector: Vector) -> list[tuple[MemoryId, float]]:
         try:
             near = await self._index.nearest(scope, vector, limit=NEIGHBOURS, statuses=LIVING)
         except IndexUnavailable as error:
-            logger.warning("no look for duplicates: %s", error)
+            logger.warning("storing without a search for duplicates: %s", error)
             return []
         return [(id_, cosine) for id_, cosine in near if cosine >= RESEMBLES]
 
     async def _answers(
-        self, scope: Scope, decisions: Sequence[Memory | MemoryId | KeyOutcome], unembedded: str
+        self, scope: Scope, decisions: Sequence[_Decision], new: Mapping[MemoryId, Memory], unembedded: str
     ) -> list[Stored]:
-        ids = [d if isinstance(d, str) else d.memory_id for d in decisions if not isinstance(d, Memory)]
-        known = {memory.id: memory for memory in await self._ledger.memories(scope, ids)} if ids else {}
-        answers: list[Stored] = []
-        for decided in decisions:
-            if isinstance(decided, Memory):
-                answers.append(Stored(memory=decided, status="stored", unembedded=unembedded))
-            elif isinstance(decided, KeyOutcome):
-                answers.append(Stored(memory=known[decided.memory_id], status=decided.status, repeated=True))
-            else:
-                answers.append(Stored(memory=known[decided], status="reinforced"))
-        return answers
+        earlier = [one.outcome.memory_id for one in decisions if not one.is_new]
+        known = {memory.id: memory for memory in await self._ledger.memories(scope, earlier)} if earlier else {}
+        return [
+            Stored(memory=new[one.outcome.memory_id], status="stored", unembedded=unembedded)
+            if one.is_new
+            else Stored(memory=known[one.outcome.memory_id], status=one.outcome.status, repeated=one.repeated)
+            for one in decisions
+        ]
 
 
 def redact_scene(new: NewScene, redact: Redact) -> tuple[NewScene, Mapping[str, int]]:
-    """The scene without the secrets in it, and how many of each kind there were.
+    """The scene without secrets, and the number of secrets by kind.
 
-    A key is refused instead: cleaned it would be the same as another one's.
+    A secret in the key is refused: redacted, the key would be the same as another one.
     """
-    if new.key is not None and (kinds := redact(new.key).found):
-        raise InvalidInput(f"key: looks like a secret ({', '.join(kinds)}). Nothing was stored: use another key.")
-    cleaning = Redaction(redact)
-    cleaned = replace(
+    refuse_secret("key", new.key or "", redact)
+    redaction = Redaction(redact)
+    redacted = replace(
         new,
-        scene=cleaning.scene(new.scene),
-        feeling=cleaning.text(new.feeling),
-        lesson=cleaning.text(new.lesson),
-        themes=cleaning.texts(new.themes),
-        session_id=cleaning.text(new.session_id),
+        scene=redaction.scene(new.scene),
+        feeling=redaction.text(new.feeling),
+        lesson=redaction.text(new.lesson),
+        themes=redaction.texts(new.themes),
+        session_id=redaction.text(new.session_id),
     )
-    return cleaned, cleaning.found
+    return redacted, redaction.found
 
 
-def draft(scope: Scope, new: NewScene, now: datetime) -> Memory:
-    """The memory that the scene becomes if none says the same: fresh, active, without a cluster (ruling 1)."""
+def new_memory(scope: Scope, new: NewScene, now: datetime) -> Memory:
+    """Fresh, active, without a cluster (ruling 1)."""
     return Memory(
         id=MemoryId(str(uuid.uuid4())),
         being_id=scope.being_id,
@@ -263,23 +262,20 @@ def draft(scope: Scope, new: NewScene, now: datetime) -> Memory:
     )
 
 
-def reinforcement(scope: Scope, new: NewScene, of: MemoryId, draft: Memory) -> Reinforcement:
-    return Reinforcement(
-        memory_id=of,
-        text=draft.scene.action,
-        at=draft.created_at,
-        tool=new.tool,
-        client=scope.client,
-        session_id=new.session_id,
-        key=new.key,
-        importance=draft.importance if new.importance is not None else None,
-        pinned=new.pinned,
-        themes=new.themes,
-    )
+@dataclass(frozen=True, slots=True)
+class _Decision:
+    """`repeated`: the key was used before, and nothing is done."""
+
+    outcome: KeyOutcome
+    repeated: bool = False
+
+    @property
+    def is_new(self) -> bool:
+        return self.outcome.status == "stored" and not self.repeated
 
 
 class _Draft:
-    """A new scene on its way to be a memory."""
+    """A new scene, and the memory that it may become."""
 
     def __init__(self, new: NewScene, memory: Memory) -> None:
         self.new = new
@@ -288,7 +284,7 @@ class _Draft:
         self.point: IndexPoint | None = None
 
     def take_place(self, turns: dict[str, int], resembles: MemoryId | None) -> None:
-        """It becomes the next memory of its session, beside the one that it resembles."""
+        """The next turn of its session, beside the memory that it resembles."""
         self.memory = replace(self.memory, resembles=resembles)
         session = self.new.session_id
         if session:
@@ -297,42 +293,50 @@ class _Draft:
         if self.point is not None:
             self.point = replace(self.point, memory=self.memory)
 
+    def as_reinforcement(self, of: MemoryId) -> Reinforcement:
+        return Reinforcement(
+            memory_id=of,
+            text=self.memory.scene.action,
+            at=self.memory.created_at,
+            tool=self.new.tool,
+            client=self.memory.provenance.client,
+            session_id=self.new.session_id,
+            key=self.new.key,
+            importance=self.memory.importance if self.new.importance is not None else None,
+            pinned=self.new.pinned,
+            themes=self.new.themes,
+        )
+
     @property
-    def legible(self) -> Vector | None:
-        """None for a vector that says nothing, which is not in the index either."""
+    def vector(self) -> Vector | None:
+        """None for an illegible text, too, which is not compared with others."""
         return self.point.vector if self.point else None
 
 
-class _Fresh:
-    """What of a batch becomes memories, so far, and which of it a further scene is like."""
+class _Batch:
+    """The drafts of a call that become memories, so far."""
 
-    def __init__(self, most: int) -> None:
+    def __init__(self, capacity: int) -> None:
         self.drafts: list[_Draft] = []
-        self._most = most
+        self._capacity = capacity
         self._by_hash: dict[ContentHash, Memory] = {}
         self._embedded: list[Memory] = []
         self._rows: NDArray[np.float32] | None = None
 
-    def add(self, one: _Draft) -> None:
-        self.drafts.append(one)
-        self._by_hash.setdefault(one.hash, one.memory)
-        if one.legible is not None:
+    def add(self, draft: _Draft) -> None:
+        self.drafts.append(draft)
+        self._by_hash.setdefault(draft.hash, draft.memory)
+        if draft.vector is not None:
             if self._rows is None:
-                self._rows = np.empty((self._most, len(one.legible)), np.float32)
-            self._rows[len(self._embedded)] = one.legible
-            self._embedded.append(one.memory)
+                self._rows = np.empty((self._capacity, len(draft.vector)), np.float32)
+            self._rows[len(self._embedded)] = draft.vector
+            self._embedded.append(draft.memory)
 
-    def alike(self, one: _Draft) -> Iterator[tuple[Memory, float]]:
-        """The one with the same text, then those at cosine ≥ 0.8, nearest first; each with its cosine."""
-        if one.hash in self._by_hash:
-            yield self._by_hash[one.hash], 1.0
-        if one.legible is not None and self._rows is not None:
-            cosines = self._rows[: len(self._embedded)] @ one.legible
+    def similar_to(self, draft: _Draft) -> Iterator[tuple[Memory, float]]:
+        """(memory, cosine): first the one with the same text, then those at cosine ≥ 0.8, nearest first."""
+        if draft.hash in self._by_hash:
+            yield self._by_hash[draft.hash], 1.0
+        if draft.vector is not None and self._rows is not None:
+            cosines = self._rows[: len(self._embedded)] @ draft.vector
             for position in sorted(np.flatnonzero(cosines >= RESEMBLES), key=lambda at: -float(cosines[at])):
                 yield self._embedded[position], float(cosines[position])
-
-
-def _keyed(decided: Memory | MemoryId, text: str) -> KeyOutcome:
-    if isinstance(decided, Memory):
-        return KeyOutcome(decided.id, text, "stored")
-    return KeyOutcome(decided, text, "reinforced")

@@ -1,4 +1,4 @@
-"""Changing what is remembered, by the one whose memory it is. What was before is kept, and never recalled."""
+"""Changing a memory. Its earlier version is kept, and never recalled."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ from madeleine.memory.scope import Scope
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Updated:
-    """`changes`: what is different now. `unembedded`: why it is found by its words only, for now. `redacted`: the
-    secrets that were taken out of what was given, by kind."""
+    """`changes`: the fields that were different. `unembedded`: why the memory is found by its words only, for now.
+    `redacted`: secrets that were taken out, by kind."""
 
     memory: Memory
     changes: MemoryChanges
@@ -31,43 +31,43 @@ class Updated:
 
 
 class UpdateMemory:
-    """The use case. A dead memory can be changed too; it stays dead, and is recalled no sooner for it."""
+    """The use case. A dead memory can be changed too; it stays dead."""
 
     def __init__(
         self,
         ledger: UpdateLedger,
         index: StoreIndex,
         embedder: Embedder,
-        turn: asyncio.Lock,
+        write_lock: asyncio.Lock,
         *,
         now: Callable[[], datetime],
-        wrote: Callable[[], None] = lambda: None,
+        on_commit: Callable[[], None] = lambda: None,
         redact: Redact = redact_secrets,
     ) -> None:
-        """`turn` is the one that `StoreScenes` takes; `wrote` is called after a commit, and must not block."""
+        """`write_lock`: shared with `StoreScenes`. `on_commit` is called after a commit; it must not block."""
         self._ledger = ledger
         self._index = index
         self._embedder = embedder
-        self._turn = turn
+        self._write_lock = write_lock
         self._now = now
-        self._wrote = wrote
+        self._on_commit = on_commit
         self._redact = redact
 
     async def __call__(self, scope: Scope, memory_id: MemoryId, changes: MemoryChanges) -> Updated:
         """Secrets in the new text and themes are redacted first. Raises `InvalidInput` if this being has no such
         memory, `StorageError`."""
-        cleaning = Redaction(self._redact)
+        redaction = Redaction(self._redact)
         changes = replace(
             changes,
-            text=None if changes.text is None else cleaning.text(changes.text),
-            themes=None if changes.themes is None else cleaning.texts(changes.themes),
+            text=None if changes.text is None else redaction.text(changes.text),
+            themes=None if changes.themes is None else redaction.texts(changes.themes),
         )
-        found = await self._ledger.memories(scope, [memory_id])
-        if not found:
+        memories = await self._ledger.memories(scope, [memory_id])
+        if not memories:
             raise _unknown(memory_id)
-        embedded = await self._embed(changed(found[0], changes), new_text=changes.text is not None)
-        updated = await asyncio.shield(self._in_turn(scope, memory_id, changes, embedded))
-        return replace(updated, redacted=cleaning.found)
+        embedded = await self._embed(changed(memories[0], changes), new_text=changes.text is not None)
+        updated = await asyncio.shield(self._commit(scope, memory_id, changes, embedded))
+        return replace(updated, redacted=redaction.found)
 
     async def _embed(self, memory: Memory, *, new_text: bool) -> Embedded:
         """A memory whose text stays is not embedded here: a vector that it lacks is filled in by the background."""
@@ -75,18 +75,18 @@ class UpdateMemory:
             return await embed_cached(self._embedder, self._ledger, [memory.embed_text])
         return Embedded(await self._ledger.vectors(self._embedder.model, [memory.content_hash]))
 
-    async def _in_turn(self, scope: Scope, memory_id: MemoryId, changes: MemoryChanges, embedded: Embedded) -> Updated:
-        async with self._turn:
-            found = await self._ledger.change(
+    async def _commit(self, scope: Scope, memory_id: MemoryId, changes: MemoryChanges, embedded: Embedded) -> Updated:
+        async with self._write_lock:
+            result = await self._ledger.change(
                 scope, memory_id, changes, at=self._now(), model=self._embedder.model, vectors=embedded.vectors
             )
-            if found is None:  # forgotten while its text was embedded
+            if result is None:  # forgotten while its text was embedded
                 raise _unknown(memory_id)
-            memory, done = found
-            if done != MemoryChanges():
-                self._wrote()
+            memory, made = result
+            if made != MemoryChanges():
+                self._on_commit()
                 await index_now(self._index, await index_points([memory], embedded.vectors, self._embedder))
-        return Updated(memory=memory, changes=done, unembedded=embedded.unavailable if done.text is not None else "")
+        return Updated(memory=memory, changes=made, unembedded=embedded.unavailable if made.text is not None else "")
 
 
 def _unknown(memory_id: MemoryId) -> InvalidInput:

@@ -24,8 +24,8 @@ class Activation:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PreferenceQuery:
-    """The preferences that are wanted beside memories (spec L2): `most` of them, those among `matching` first, in its
-    order, then by importance, then the newest; only such as have all `themes`."""
+    """Preferences to load beside memories (spec L2): at most `most`, those in `matching` first and in its order, then
+    by importance, then the newest; only those with all `themes`."""
 
     most: int
     matching: Sequence[MemoryId] = ()
@@ -38,7 +38,7 @@ class RecallLedger(Protocol):
     async def with_preferences(
         self, scope: Scope, ids: Sequence[MemoryId], preference_query: PreferenceQuery
     ) -> tuple[list[Memory], list[Memory]]:
-        """The memories as `memories` gives them, and preferences: living procedural memories that were not switched off
+        """The memories, as `memories` returns them, and preferences: living procedural memories that are not disabled
         in the being's profile."""
         ...
 
@@ -46,11 +46,11 @@ class RecallLedger(Protocol):
 
 
 class Reranker(Protocol):
-    """A cross-encoder: reads the query and a text together (spec L2, step 4)."""
+    """A cross-encoder (spec L2, step 4)."""
 
     async def scores(self, query: str, texts: Sequence[str]) -> list[float]:
-        """How well each text answers the query, in [0, 1], in the order of `texts`. Within a few seconds: raises
-        `RerankerUnavailable` if the model cannot be had, or takes longer."""
+        """Relevance of each text to the query, in [0, 1], in the order of `texts`. Raises `RerankerUnavailable` if the
+        model is unavailable or takes more than a few seconds."""
         ...
 
 
@@ -87,7 +87,7 @@ class BrowseLedger(Protocol):
     async def memories(self, scope: Scope, ids: Sequence[MemoryId]) -> list[Memory]: ...
 
     async def revisions(self, scope: Scope, ids: Sequence[MemoryId]) -> list[Revision]:
-        """What these memories were before each change, oldest first."""
+        """Earlier versions of these memories, oldest first."""
         ...
 
     async def cluster_memories(
@@ -109,15 +109,14 @@ class RecallIndex(Protocol):
 
 
 class TagLedger(Protocol):
-    async def themes_beside(self, scope: Scope, tags: Sequence[Tag], *, recent: int) -> list[tuple[str, ...]]:
-        """The themes of those of the `recent` newest memories that have a theme which holds one of the tags."""
+    async def cooccurring_themes(self, scope: Scope, tags: Sequence[Tag], *, recent: int) -> list[tuple[str, ...]]:
+        """Themes of each memory, among the `recent` newest, that has a theme matching a tag."""
         ...
 
     async def tagged(self, scope: Scope, query: TagQuery) -> list[TagMatches]:
-        """What holds any of the tags, or has one of the related themes. Of each source and mask the newest
-        `query.filters.limit`."""
+        """Texts that match a tag or have a related theme: of each source and mask the newest `query.filters.limit`."""
         ...
 
     async def hits(self, scope: Scope, wanted: Sequence[tuple[SearchSource, str]]) -> list[SearchHit]:
-        """By source and id, in any order; what is gone meanwhile is left out."""
+        """Hits by source and id, in any order; those erased meanwhile are left out."""
         ...

@@ -48,7 +48,7 @@ class MessageSearch:
         tags = tags_of(message, self.stem)
         if not tags:
             return ()
-        themes = await self.ledger.themes_beside(scope, tags, recent=THEME_MEMORIES)
+        themes = await self.ledger.cooccurring_themes(scope, tags, recent=THEME_MEMORIES)
         related = related_themes(themes, tags, most=MAX_RELATED_THEMES)
         pool_size = POOL * query.limit + 1  # the message itself may be among them
         matches = await self.ledger.tagged(scope, TagQuery(tags, related, replace(query, limit=pool_size), MAX_TEXTS))

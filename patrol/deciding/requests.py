@@ -87,11 +87,6 @@ class DecisionRequest:
     until: datetime | None = None
 
     @property
-    def size(self) -> int:
-        """In characters."""
-        return sum(memory.size for memory in self.memories) + len(self.earlier) + sum(map(len, self.think))
-
-    @property
     def topic(self) -> str:
         """What it is about: requests of one topic are parts of one decision."""
         return f"{self.kind}:{self.cluster_id or self.session_id or self.date}"

@@ -79,8 +79,8 @@ async def _resolve_batch(
 ) -> tuple[list[DecisionRequest], str]:
     """Those that no language model was available for, and why. Updates the step's counts; any other error is raised
     after the answers are applied."""
-    assert context.model is not None
-    calls = (ask_model(context.model, request) for request in requests)
+    assert context.language_model is not None
+    calls = (ask_model(context.language_model, request) for request in requests)
     undecided: list[DecisionRequest] = []
     reason = ""
     failure: BaseException | None = None

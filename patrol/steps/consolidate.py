@@ -44,7 +44,7 @@ class Consolidate(DecisionType[Consolidation]):
         if not clusters:
             return []
         living = [state for state in await reads.members(ClusterId(key)) if state.status != "dead"]
-        by_hash = await reads.vectors(context.services.model, [state.content_hash for state in living])
+        by_hash = await reads.vectors(context.services.embedding_model, [state.content_hash for state in living])
         vectors = {state.id: by_hash[state.content_hash] for state in living if state.content_hash in by_hash}
         memories = await reads.memories([state.id for state in living])
         return await asyncio.to_thread(consolidation_requests, clusters[0], memories, vectors)

@@ -68,15 +68,15 @@ class IndexUpkeep:
 
     async def _erase(self) -> None:
         while True:
-            await self._scrubber.asked()
+            await self._scrubber.requested()
             try:
-                if await self._scrubber.finish():
+                if await self._scrubber.run():
                     self._changes = OPTIMIZE_AFTER  # the index was rewritten, without its graph
                     self.wake()
             except Exception:  # the marks are still there
                 logger.exception("erasing forgotten memories from the files failed, retrying")
                 await asyncio.sleep(ERASE_RETRY_SECONDS)
-                self._scrubber.ask()
+                self._scrubber.request()
 
     async def _fill_in_vectors(self) -> None:
         while True:

@@ -15,7 +15,7 @@ from madeleine.server.wiring.language_models import LanguageModels
 from madeleine.server.wiring.lazy_memory import LazyMemory
 
 if TYPE_CHECKING:
-    from madeleine.memory.watch.thread import Turned
+    from madeleine.memory.watch.thread import PollResult
 
 logger = logging.getLogger(__name__)
 
@@ -24,9 +24,9 @@ class Thread(Protocol):
     """`memory.watch.thread.MemoryThread`, as far as it is needed here."""
 
     @property
-    def news(self) -> asyncio.Event: ...
+    def new_messages(self) -> asyncio.Event: ...
 
-    async def turn(self, language: LanguageModel | None) -> Turned: ...
+    async def poll(self, language: LanguageModel | None) -> PollResult: ...
 
 
 class MemoryThreadLoop(PollingLoop):
@@ -53,9 +53,9 @@ class MemoryThreadLoop(PollingLoop):
         while more and not self._stopping and (thread := self._thread()) is not None:
             with self._at_work():
                 try:
-                    thread.news.clear()
+                    thread.new_messages.clear()
                     async with self._language() as language:
-                        more = _logged(await thread.turn(language))
+                        more = _logged(await thread.poll(language))
                 except Exception:
                     logger.exception("reading unwatched messages failed; retrying at the next poll")
                     more = False
@@ -67,18 +67,17 @@ class MemoryThreadLoop(PollingLoop):
             return
         try:
             async with asyncio.timeout(self._seconds):
-                await thread.news.wait()
+                await thread.new_messages.wait()
         except TimeoutError:
             pass
 
 
-def _logged(turned: Turned) -> bool:
-    """Log what the turn did; return whether more is left to read."""
-    if any(turned.counts[name] for name in ("asked", "stored", "failed", "given up")):
-        logger.info(
-            "the memory thread: %s", ", ".join(f"{count} {name}" for name, count in sorted(turned.counts.items()))
-        )
-    return turned.more
+def _logged(result: PollResult) -> bool:
+    """Log what the poll did; return whether more is left to read."""
+    counts = result.counts
+    if any(counts[name] for name in ("asked", "stored", "failed", "abandoned")):
+        logger.info("the memory thread: %s", ", ".join(f"{count} {name}" for name, count in sorted(counts.items())))
+    return result.more
 
 
 @asynccontextmanager

@@ -9,7 +9,7 @@ from dataclasses import asdict
 from datetime import datetime, timedelta
 from typing import get_args
 
-from madeleine.memory.audit import AuditEntry, AuditEvent, AuditQuery
+from madeleine.memory.audit import AuditEntry, AuditEvent, AuditQuery, AuditReader
 from madeleine.memory.errors import InvalidInput
 from madeleine.memory.model import BeingId, parse_moment
 from madeleine.server.cli.output import printable
@@ -34,7 +34,8 @@ async def audit_command(settings: Settings, arguments: argparse.Namespace) -> No
     if query.event not in (None, *EVENTS):
         raise InvalidInput(f"--event: there is no {query.event!r}. Known are {', '.join(EVENTS)}.")
     async with ledger_alone(settings, create=False) as ledger:
-        entries, missing = await ledger.audit.audit(query), await ledger.audit.audit_missing()
+        reader: AuditReader = ledger.audit
+        entries, missing = await reader.audit(query), await reader.audit_missing()
     for entry in entries:
         print(as_json(entry) if arguments.json else as_line(entry))
     if missing:

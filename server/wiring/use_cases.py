@@ -27,7 +27,6 @@ from madeleine.memory.recall.recall import Recall
 from madeleine.memory.recall.search import Search
 from madeleine.memory.recall.tagged import MessageSearch
 from madeleine.memory.rules.storing.secrets import Redact, redact_secrets, without_redaction
-from madeleine.memory.watch.drawn import StoreAgentMemories
 from madeleine.memory.watch.observe import Observe
 from madeleine.memory.watch.remember import Remember
 from madeleine.memory.watch.similar import SimilarMemories
@@ -61,13 +60,15 @@ def build_use_cases(
         await keeper.catch_up()
 
     async def remove_from_index(ids: Sequence[MemoryId]) -> None:
-        scrubber.ask()  # should it fail now, that removes them
+        scrubber.request()  # should it fail now, that removes them
         await keeper.remove_memories(ids)
 
     write_lock = asyncio.Lock()
-    store = StoreScenes(ledger.memories, index, embedder, now=utc_now, wrote=on_write, redact=redact, turn=write_lock)
+    store = StoreScenes(
+        ledger.memories, index, embedder, now=utc_now, on_commit=on_write, redact=redact, write_lock=write_lock
+    )
     similar = SimilarMemories(ledger.recall, index, embedder)
-    remember = Remember(store, ledger.memories, similar, day_of=local_day)
+    remember = Remember(store.store_redacted, ledger.memories, similar, day_of=local_day, redact=redact)
     thread_config = ThreadConfig(
         settle=timedelta(seconds=settings.thread_settle_seconds),
         token_budget=settings.thread_token_budget,
@@ -79,7 +80,7 @@ def build_use_cases(
         compression_threshold=settings.compression_threshold,
     )
     thread = MemoryThread(ledger.conversations, ledger.costs, similar, remember, now=utc_now, config=thread_config)
-    update = UpdateMemory(ledger.revisions, index, embedder, write_lock, now=utc_now, wrote=on_write, redact=redact)
+    update = UpdateMemory(ledger.revisions, index, embedder, write_lock, now=utc_now, on_commit=on_write, redact=redact)
     forget = Forget(ledger.erasure, keeper, scrubber, write_lock, now=utc_now)
     by_message = MessageSearch(ledger.search, stem)
     recall = Recall(
@@ -129,10 +130,10 @@ def build_use_cases(
         audit=Audit(ledger.activations, now=utc_now),
         observe=Observe(
             ledger.conversations,
-            StoreAgentMemories(remember, ledger.memories),
+            remember.agent_memory,
             now=utc_now,
             redact=redact,
-            appended=thread.wake,
+            on_append=thread.wake,
         ),
         context=BuildContext(
             ledger.context,

@@ -284,8 +284,8 @@ class SearchContract:
         await keep(ledger, "x", themes=("Ramen", "Old"), happened_at=MOMENT - DAY)
         await keep(ledger, "x", themes=("Ramen shop", "Food"))
         await keep(ledger, "ramen", themes=("Trips",))  # not among its themes
-        assert await ledger.search.themes_beside(ADA, tags("ramen"), recent=2) == [("Ramen shop", "Food")]
-        assert len(await ledger.search.themes_beside(ADA, tags("ramen", "x"), recent=9)) == 2
+        assert await ledger.search.cooccurring_themes(ADA, tags("ramen"), recent=2) == [("Ramen shop", "Food")]
+        assert len(await ledger.search.cooccurring_themes(ADA, tags("ramen", "x"), recent=9)) == 2
 
     # --- whose it is
 
@@ -302,8 +302,8 @@ class SearchContract:
         assert await ledger.search.search(ADA, asked("tea")) == []
         assert masks(await ledger.search.tagged(ADA, tagged("tea", related=("secret",)))) == {}
         assert await ledger.search.hits(ADA, wanted) == []
-        assert await ledger.search.themes_beside(ADA, tags("tea"), recent=9) == []
-        assert await ledger.search.themes_beside(BOB, tags("tea"), recent=9) == [("tea", "Secret")]
+        assert await ledger.search.cooccurring_themes(ADA, tags("tea"), recent=9) == []
+        assert await ledger.search.cooccurring_themes(BOB, tags("tea"), recent=9) == [("tea", "Secret")]
 
 
 async def one_of(ledger: AnyLedger, source: SearchSource, text: str, at: datetime, scope: Scope) -> str:

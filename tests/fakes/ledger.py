@@ -37,7 +37,7 @@ from madeleine.memory.rules.searching.hits import newest_first
 from madeleine.memory.scope import Scope
 from madeleine.memory.text.folding import SEPARATOR, fold
 from madeleine.storage.sql.database.times import to_micros
-from tests.doubles import FakePatrolLedger
+from tests.fakes.patrol_ledger import FakePatrolLedger
 
 
 @dataclass

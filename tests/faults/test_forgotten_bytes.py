@@ -134,7 +134,7 @@ async def test_the_messages_that_it_was_drawn_from_are_gone_too(tmp_path: Path) 
         secret = NewMessage(role="user", text=text, speaker="Zoé Brandauerin", key="key-zzyzx")
         more = NewMessage(role="user", text="The spade was zwischenlagered by the marzipanstone")
         seen = Observation(
-            session_id="s", messages=[secret, *filler[:40], more, *filler[40:]], drawn=[drawn], title="xylophoniser"
+            session_id="s", messages=[secret, *filler[:40], more, *filler[40:]], memories=[drawn], title="xylophoniser"
         )
         observed = await memory.use.observe(ADA, seen)
         await memory.use.patrol(ADA)

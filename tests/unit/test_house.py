@@ -1,17 +1,22 @@
-"""Rules of the house that no other tool checks. Who may import whom is checked by import-linter (`make imports`)."""
+"""Rules of the repository that no other tool checks. import-linter checks the imports (`make imports`)."""
 
 from __future__ import annotations
 
 import ast
 import json
 import tomllib
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
 PACKAGES = ("memory", "storage", "inference", "patrol", "tools", "server")
 READS_ENVIRONMENT = {"environ", "environb", "getenv", "getenvb"}
+MAX_LINES, MAX_FILES = 400, 20
 SOURCES = [path.relative_to(ROOT).as_posix() for package in PACKAGES for path in sorted((ROOT / package).rglob("*.py"))]
+CODE = SOURCES + [
+    path.relative_to(ROOT).as_posix() for folder in ("benchmarks", "examples") for path in (ROOT / folder).rglob("*.py")
+]
 
 
 def environment_reads(source: str) -> Iterator[int]:
@@ -34,6 +39,16 @@ def test_the_environment_is_read_in_one_place() -> None:
 def test_reading_the_environment_is_noticed_in_every_form() -> None:
     source = "import os\nfrom os import getenv\nos.environ['A']\nos.getenv('B')\n# os.environ\n"
     assert sorted(environment_reads(source)) == [2, 3, 4]
+
+
+def test_no_module_is_longer_than_400_lines() -> None:
+    lengths = {path: len((ROOT / path).read_text(encoding="utf-8").splitlines()) for path in CODE}
+    assert {path: lines for path, lines in lengths.items() if lines > MAX_LINES} == {}
+
+
+def test_no_folder_of_code_holds_more_than_20_files() -> None:
+    folders = Counter(path.rpartition("/")[0] for path in CODE)
+    assert {folder: files for folder, files in folders.items() if files > MAX_FILES} == {}
 
 
 def test_the_package_links_to_every_folder_of_code() -> None:

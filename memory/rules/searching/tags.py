@@ -91,11 +91,12 @@ def _han_words(han: str) -> list[str]:
     return [han] if len(han) <= 3 else [han[at : at + 2] for at in range(len(han) - 1)]
 
 
-def related_themes(beside: Sequence[Sequence[str]], tags: Sequence[Tag], *, most: int) -> tuple[str, ...]:
+def related_themes(cooccurring: Sequence[Sequence[str]], tags: Sequence[Tag], *, most: int) -> tuple[str, ...]:
     """Themes that often co-occur with a tag: on at least 2, and a quarter, of the memories with a theme that holds a
-    tag, the commonest first. `beside`: the themes of each of these memories."""
+    tag, the commonest first. `cooccurring`: the themes of each of these
+    memories."""
     counts: Counter[str] = Counter()
-    for themes in beside:
+    for themes in cooccurring:
         counts.update(theme for theme in set(map(fold, themes)) if not any(holds(theme, tag) for tag in tags))
-    frequent = [theme for theme, count in counts.items() if count >= max(2, len(beside) / 4)]
+    frequent = [theme for theme, count in counts.items() if count >= max(2, len(cooccurring) / 4)]
     return tuple(sorted(frequent, key=lambda theme: (-counts[theme], theme))[:most])

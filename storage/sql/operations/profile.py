@@ -9,7 +9,7 @@ from sqlalchemy import bindparam, delete, exists, func, literal, literal_column,
 
 from madeleine.memory.audit import audit_entry
 from madeleine.memory.model import MemoryId
-from madeleine.memory.profile import ProfileEntry, kept_already
+from madeleine.memory.profile import ProfileEntry, duplicate_preference
 from madeleine.memory.scope import Scope
 from madeleine.storage.sql.conversations.notes import NoteRepository
 from madeleine.storage.sql.database.dialect import either, insert_or_update
@@ -93,7 +93,7 @@ class ProfileRepository(NoteRepository):
             if entry.memory_id is not None:
                 others = {"being": scope.being_id, "of_memory": entry.memory_id, "old_name": entry.name}
                 if named := await transaction.rows(_NAMED_OTHERS, scalar, **others):
-                    raise kept_already(named[0])
+                    raise duplicate_preference(named[0])
                 await transaction.run(_DELETE_OTHERS, [others])
             await transaction.run(_WRITE, [_ENTRY.to_row(entry, being_id=scope.being_id)])
             ids = [entry.id, *([entry.memory_id] if entry.memory_id else [])]

@@ -34,8 +34,8 @@ class SearchRepository(Repository):
             return await diary.search(self._database, scope, query)
         return await _SEARCHES[source](self._database, shape(query), binds(scope, query))
 
-    async def themes_beside(self, scope: Scope, tags: Sequence[Tag], *, recent: int) -> list[tuple[str, ...]]:
-        return await tagged.themes_beside(self._database, scope, tags, recent)
+    async def cooccurring_themes(self, scope: Scope, tags: Sequence[Tag], *, recent: int) -> list[tuple[str, ...]]:
+        return await tagged.cooccurring_themes(self._database, scope, tags, recent)
 
     async def tagged(self, scope: Scope, query: TagQuery) -> list[TagMatches]:
         return await together(

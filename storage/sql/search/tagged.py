@@ -49,7 +49,7 @@ async def matches(reads: Reads, scope: Scope, query: TagQuery, source: SearchSou
     )
 
 
-async def themes_beside(reads: Reads, scope: Scope, tags: Sequence[Tag], recent: int) -> list[tuple[str, ...]]:
+async def cooccurring_themes(reads: Reads, scope: Scope, tags: Sequence[Tag], recent: int) -> list[tuple[str, ...]]:
     bound = {"being": scope.being_id, "recent": recent} | _tag_binds(tags)
     return await reads.rows(_beside(len(tags)), _themes, **bound)
 

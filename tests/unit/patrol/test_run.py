@@ -17,17 +17,8 @@ from madeleine.patrol.context import PatrolServices
 from madeleine.patrol.pipeline import WITHOUT_KEY
 from madeleine.patrol.report import STEPS, SYMBOLS, PatrolProgress, StepName
 from madeleine.patrol.run import Patrol, PatrolEvent
-from tests.doubles import (
-    ADA,
-    BOB,
-    Clock,
-    FakeActivationLog,
-    FakePatrolLedger,
-    FakeWordStatistics,
-    WordEmbedder,
-    a_memory,
-    unit,
-)
+from tests.doubles import ADA, BOB, Clock, FakeActivationLog, FakeWordStatistics, WordEmbedder, a_memory, unit
+from tests.fakes.patrol_ledger import FakePatrolLedger
 
 
 class Household:

@@ -9,7 +9,8 @@ import pytest
 
 from madeleine.memory.model import Cluster, ClusterId, RunId
 from madeleine.patrol.unit_of_work import UnitOfWork
-from tests.doubles import ADA, FakePatrolTransaction, FakeWordStatistics, a_memory
+from tests.doubles import ADA, FakeWordStatistics, a_memory
+from tests.fakes.patrol_ledger import FakePatrolTransaction
 from tests.unit.patrol.step_fixtures import MODEL, StepStore, axis, lean
 
 

@@ -59,14 +59,14 @@ async def test_whatever_the_model_answers_nothing_is_lost_and_it_is_asked_later(
         async with talks(templates, tmp_path) as home:
             model = mind_of(stub)
             await home.say(("user", LYON), ("assistant", "Nice."))
-            turned = await home.thread.turn(model)
-            assert turned.counts["failed"] == 1
+            result = await home.thread.poll(model)
+            assert result.counts["failed"] == 1
             assert len(stub.asked) == asked
             assert await told(home) == []
             assert home.waits() == [("s", 0, 2)]
             stub.answers = right
             home.clock.advance(timedelta(seconds=30))
-            assert (await home.thread.turn(model)).counts["stored"] == 1
+            assert (await home.thread.poll(model)).counts["stored"] == 1
             assert (await told(home), home.waits()) == ([ESSENCE], [])
             await model.aclose()
 
@@ -85,13 +85,13 @@ async def test_a_hostile_answer_stores_nothing(templates: Path, tmp_path: Path) 
         async with talks(templates, tmp_path) as home:
             model = mind_of(stub)
             await home.say(("user", asks), ("assistant", "No."))
-            turned = await home.thread.turn(model)
+            result = await home.thread.poll(model)
             await model.aclose()
             assert (await told(home), home.waits()) == ([], [])
-    assert turned.counts["dropped"] == 1
-    first, second = (asked.text.splitlines() for asked in stub.asked)
-    assert len(first) == 2, "no message leaves its line"
-    assert "swordfish" in second[-1], "told once what was wrong with it"
+    assert result.counts["dropped"] == 1
+    first, second = stub.asked
+    assert len(first.text.splitlines()) == 2, "no message leaves its line"
+    assert "swordfish" in second.turns[-1][1], "told once what was wrong with it"
 
 
 async def told(home: Talks) -> list[str]:
@@ -106,9 +106,9 @@ async def test_what_an_answer_costs_is_written_down_also_where_it_cannot_be_used
         async with talks(templates, tmp_path) as home:
             model = mind_of(stub)
             await home.say(("user", LYON), ("assistant", "Nice."))
-            await home.thread.turn(model)
+            await home.thread.poll(model)
             home.clock.advance(timedelta(seconds=30))
-            await home.thread.turn(model)
+            await home.thread.poll(model)
             await model.aclose()
             found = rows(tmp_path / "memory.db", "SELECT run_id, being_id, purpose, model FROM cost_records")
     assert [row[1:] for row in found] == [("ada", "extract", "small")] * 3

@@ -60,7 +60,7 @@ async def test_everything_that_is_said_reaches_the_use_case() -> None:
             NewMessage(role="user", text="Hi", speaker="Zoé", at=datetime(2026, 3, 1, 12, tzinfo=UTC), key="k"),
             NewMessage(role="tool", text="ok"),
         ],
-        drawn=[
+        memories=[
             AgentMemory(Extracted("They met.", ("joy",), 1, "Say hi."), ("k", 1)),
             AgentMemory(Extracted("It was brief.", (), 0.2)),
         ],

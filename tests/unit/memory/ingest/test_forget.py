@@ -159,14 +159,14 @@ async def test_a_caller_who_goes_away_does_not_stop_it(at_work: House) -> None:
     task.cancel()
     await asyncio.wait({task})
     at_work.index.go.set()
-    assert await at_work.scrubber.done(within_seconds=WAIT_S)
+    assert await at_work.scrubber.run_and_wait(within_seconds=WAIT_S)
     assert await at_work.ledger.erasure.pending_scrubs() == []
 
 
 async def test_what_the_last_process_left_is_finished_without_being_asked_for(house: House) -> None:
     [one] = await house.stored("one")
     await house.ledger.erasure.forget(ADA, [one], at=NOW)
-    assert await house.scrubber.finish() == 1
+    assert await house.scrubber.run() == 1
     assert await house.ledger.erasure.pending_scrubs() == []
     assert await house.index.count() == 0
 
@@ -181,9 +181,9 @@ async def test_marks_stay_when_the_ledger_cannot_be_written_anew(house: House, m
     with monkeypatch.context() as patch:
         patch.setattr(house.ledger.erasure, "scrub", full)
         with pytest.raises(StorageFull):
-            await house.scrubber.finish()
+            await house.scrubber.run()
     assert [id_ for _, id_ in await house.ledger.erasure.pending_scrubs()] == [one]
-    assert await house.scrubber.finish() == 1
+    assert await house.scrubber.run() == 1
 
 
 async def test_a_memory_that_was_being_brought_in_is_taken_out_after_it(house: House) -> None:

@@ -250,8 +250,8 @@ class Dying:
     def __init__(self, store: StoreScenes) -> None:
         self._store = store
 
-    async def __call__(self, *given: Any, **fields: Any) -> list[Stored]:
-        await self._store(*given, **fields)
+    async def store_redacted(self, *given: Any, **fields: Any) -> list[Stored]:
+        await self._store.store_redacted(*given, **fields)
         raise StorageError("killed")
 
 

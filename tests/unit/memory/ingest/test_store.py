@@ -68,7 +68,7 @@ class Home:
     """How often it was said that there are marks to work off."""
 
     def __post_init__(self) -> None:
-        self.store = StoreScenes(self.ledger.memories, self.index, self.embedder, now=self.clock, wrote=self._wrote)
+        self.store = StoreScenes(self.ledger.memories, self.index, self.embedder, now=self.clock, on_commit=self._wrote)
         self.keeper = IndexKeeper(self.ledger.index_source, self.index, self.embedder)
 
     def _wrote(self) -> None:

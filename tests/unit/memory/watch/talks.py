@@ -18,11 +18,10 @@ from madeleine.memory.model import Memory, Scene
 from madeleine.memory.recall.ranking import RecallQuery
 from madeleine.memory.recall.recall import Recall
 from madeleine.memory.scope import Scope
-from madeleine.memory.watch.drawn import StoreAgentMemories
 from madeleine.memory.watch.observe import AgentMemory, Observation, Observe
 from madeleine.memory.watch.remember import Remember
 from madeleine.memory.watch.similar import SimilarMemories
-from madeleine.memory.watch.thread import MemoryThread, ThreadConfig, Turned
+from madeleine.memory.watch.thread import MemoryThread, PollResult, ThreadConfig
 from madeleine.storage.qdrant.edge import EdgeIndex
 from madeleine.storage.qdrant.schema import Fingerprint
 from madeleine.storage.sql.ledger import Ledger, open_ledger
@@ -78,15 +77,15 @@ class Talks:
         self.embedder = WordEmbedder()
         self.store = StoreScenes(ledger.memories, index, self.embedder, now=self.clock)
         self.similar = SimilarMemories(ledger.recall, index, self.embedder)
-        self.remember = Remember(self.store, ledger.memories, self.similar)
-        self.observe = Observe(ledger.conversations, StoreAgentMemories(self.remember, ledger.memories), now=self.clock)
+        self.remember = Remember(self.store.store_redacted, ledger.memories, self.similar)
+        self.observe = Observe(ledger.conversations, self.remember.agent_memory, now=self.clock)
         self.recall = Recall(ledger.recall, index, self.embedder, ledger.activations, now=self.clock)
         self.thread = self.thread_over(ledger.memories, config)
         self.mind = Mind(extract=copies)
 
     def thread_over(self, memories: Any, config: ThreadConfig | None = None) -> MemoryThread:
         """As after a restart."""
-        remember = Remember(self.store, memories, self.similar)
+        remember = Remember(self.store.store_redacted, memories, self.similar)
         return MemoryThread(
             self.ledger.conversations, self.ledger.costs, self.similar, remember, now=self.clock, config=config
         )
@@ -100,16 +99,16 @@ class Talks:
 
     async def draw(self, *drawn: AgentMemory, said: Said, session: str = "s", scope: Scope = ADA) -> Any:
         message = NewMessage(role=said[0], text=said[1])
-        return await self.observe(scope, Observation(session_id=session, messages=[message], drawn=drawn))
+        return await self.observe(scope, Observation(session_id=session, messages=[message], memories=drawn))
 
-    async def turn(self) -> Turned:
-        return await self.thread.turn(self.mind)
+    async def poll(self) -> PollResult:
+        return await self.thread.poll(self.mind)
 
-    async def turns(self) -> Turned:
+    async def poll_all(self) -> PollResult:
         """Until nothing more waits."""
-        all_ = Turned()
+        all_ = PollResult()
         while True:
-            one = await self.turn()
+            one = await self.poll()
             all_.counts.update(one.counts)
             if not one.more:
                 return all_

@@ -23,7 +23,7 @@ HARBOUR = Extracted("She lives by the harbour.", ("joy",), 0.7)
 
 
 class Remembered:
-    """`RememberAgentMemories` that notes what it is told."""
+    """`RememberAgentMemory` that records its calls."""
 
     def __init__(self) -> None:
         self.calls: list[tuple[str, list[str], str]] = []
@@ -33,13 +33,13 @@ class Remembered:
         self,
         scope: Scope,
         session_id: str,
-        extracted: Sequence[Extracted],
+        extracted: Extracted,
         messages: Sequence[Message],
         *,
-        request: str = "",
-    ) -> Sequence[Stored]:
-        self.calls += [(one.essence, [message.text for message in messages], request) for one in extracted]
-        return [Stored(memory=a_memory(one.essence), status="stored") for one in extracted]
+        key: str = "",
+    ) -> Stored:
+        self.calls.append((extracted.essence, [message.text for message in messages], key))
+        return Stored(memory=a_memory(extracted.essence), status="stored", redacted={"a memory's secret": 1})
 
 
 class Room:
@@ -91,8 +91,8 @@ async def test_without_messages_only_the_last_key_is_told(room: Room) -> None:
 
 async def test_a_call_that_is_made_again_keeps_nothing_twice(room: Room) -> None:
     drawn = [AgentMemory(HARBOUR)]
-    first = await room(user("a"), user("b", key="k"), request="r1", drawn=drawn)
-    again = await room(user("a"), user("b", key="k"), request="r1", drawn=drawn)
+    first = await room(user("a"), user("b", key="k"), request="r1", memories=drawn)
+    again = await room(user("a"), user("b", key="k"), request="r1", memories=drawn)
     assert await room.texts() == ["a", "b"]
     assert (len(first.new), len(again.new), again.known) == (2, 0, 2)
     assert room.remembered.calls[0] == room.remembered.calls[1] == (HARBOUR.essence, ["a", "b"], "r1-memory-0")
@@ -101,13 +101,13 @@ async def test_a_call_that_is_made_again_keeps_nothing_twice(room: Room) -> None
 
 
 async def test_secrets_never_reach_the_ledger(room: Room) -> None:
+    """Those of a memory are taken out where it is stored (`test_remember`), and counted here."""
     secret = f"my token is {TOKEN}"
-    drawn = AgentMemory(Extracted(secret, (), 0.5, secret))
-    found = await room(user(secret, speaker=secret), title=secret, interface=secret, drawn=[drawn])
-    assert sum(found.redacted.values()) == 6
+    drawn = AgentMemory(HARBOUR)
+    found = await room(user(secret, speaker=secret), title=secret, interface=secret, memories=[drawn])
+    assert found.redacted == {"github token": 4, "a memory's secret": 1}
     [session] = await room.chat.sessions(ADA, limit=9)
-    [(essence, _, _)] = room.remembered.calls
-    for text in (found.new[0].text, found.new[0].speaker, session.title, session.interface, essence):
+    for text in (found.new[0].text, found.new[0].speaker, session.title, session.interface):
         assert text.startswith("my token is ")
         assert TOKEN not in text
 
@@ -131,7 +131,7 @@ async def test_what_an_agent_drew_is_of_the_messages_that_it_names(room: Room) -
         user("two", key="k2"),
         user("one", key="k1"),
         user("three"),
-        drawn=[
+        memories=[
             AgentMemory(Extracted("of all", (), 0.1)),
             AgentMemory(Extracted("of two", (), 0.2), ("k0", 2, "k0")),
             AgentMemory(Extracted("of a known one", (), 0.3), (1,)),
@@ -145,7 +145,7 @@ async def test_what_an_agent_drew_is_of_the_messages_that_it_names(room: Room) -
 async def test_what_was_forgotten_is_no_source(room: Room) -> None:
     found = await room(user("secret", key="k0"))
     room.chat.erase(ADA, [found.new[0].id])
-    again = await room(user("secret", key="k0"), user("other"), drawn=[AgentMemory(HARBOUR)])
+    again = await room(user("secret", key="k0"), user("other"), memories=[AgentMemory(HARBOUR)])
     assert (again.known, await room.texts()) == (1, ["other"])
     assert room.remembered.calls == [(HARBOUR.essence, ["other"], "")]
 
@@ -159,28 +159,28 @@ async def test_nothing_is_stored_of_what_is_of_forgotten_messages_alone(room: Ro
         AgentMemory(HARBOUR, (0,)),
         AgentMemory(Extracted("It rains.", (), 0.5), ("k0", 1)),
     ]
-    again = await room(*said, drawn=drawn)
+    again = await room(*said, memories=drawn)
     assert room.remembered.calls == [("It rains.", ["other"], "")]
     assert [one and one.memory.scene.action for one in again.memories] == [None, None, "It rains."]
-    assert (await room(said[0], drawn=[AgentMemory(HARBOUR)])).memories == (None,)
+    assert (await room(said[0], memories=[AgentMemory(HARBOUR)])).memories == (None,)
     assert len(room.remembered.calls) == 1
 
 
 @pytest.mark.parametrize("place", [1, -1])
 async def test_a_place_that_the_call_has_not_is_refused_before_anything_is_kept(room: Room, place: int) -> None:
     with pytest.raises(InvalidInput, match="which has 1, counted from 0"):
-        await room(user("a"), drawn=[AgentMemory(HARBOUR, (place,))])
+        await room(user("a"), memories=[AgentMemory(HARBOUR, (place,))])
     assert await room.texts() == []
 
 
 async def test_a_key_that_the_session_has_not_is_refused(room: Room) -> None:
     with pytest.raises(InvalidInput, match="no message with the key 'k9'"):
-        await room(user("a"), drawn=[AgentMemory(HARBOUR, (0, "k9"))])
+        await room(user("a"), memories=[AgentMemory(HARBOUR, (0, "k9"))])
     assert room.remembered.calls == []
 
 
 async def test_what_the_agent_has_looked_at_the_thread_need_not(room: Room) -> None:
-    await room(user("a"), drawn=[AgentMemory(HARBOUR)])
+    await room(user("a"), memories=[AgentMemory(HARBOUR)])
     assert await room.chat.unwatched_sessions(now=NOW, limit=9) == []
     await room(user("b"))
     assert [one.watched for one in await room.chat.unwatched_sessions(now=NOW, limit=9)] == [1]
@@ -189,7 +189,7 @@ async def test_what_the_agent_has_looked_at_the_thread_need_not(room: Room) -> N
 async def test_where_nothing_can_be_remembered_what_was_drawn_is_refused(room: Room) -> None:
     only_keeps = Observe(room.chat, now=Clock())
     with pytest.raises(InvalidInput, match="Nothing was kept"):
-        await only_keeps(ADA, Observation(session_id="s", messages=[user("a")], drawn=[AgentMemory(HARBOUR)]))
+        await only_keeps(ADA, Observation(session_id="s", messages=[user("a")], memories=[AgentMemory(HARBOUR)]))
     assert await room.texts() == []
 
 
@@ -197,17 +197,17 @@ async def test_a_caller_who_goes_away_leaves_nothing_half_done(room: Room) -> No
     reached, go_on = asyncio.Event(), asyncio.Event()
 
     class Slow(Remembered):
-        async def __call__(self, *args: Any, **fields: Any) -> Sequence[Stored]:
+        async def __call__(self, *args: Any, **fields: Any) -> Stored:
             reached.set()
             await go_on.wait()
             return await super().__call__(*args, **fields)
 
     slow = Slow()
     observe = Observe(room.chat, slow, now=Clock())
-    seen = Observation(session_id="s", messages=[user("a")], drawn=[AgentMemory(HARBOUR)])
+    seen = Observation(session_id="s", messages=[user("a")], memories=[AgentMemory(HARBOUR)])
     caller = asyncio.create_task(observe(ADA, seen))
     await reached.wait()
-    [inner] = [task for task in asyncio.all_tasks() if "_keep" in repr(task)]
+    [inner] = [task for task in asyncio.all_tasks() if "_store" in repr(task)]
     caller.cancel()
     go_on.set()
     with pytest.raises(asyncio.CancelledError):

@@ -116,6 +116,16 @@ async def test_secrets_are_redacted(home: Talks) -> None:
     assert "hunter2" not in kept
 
 
+async def test_secrets_in_a_memory_of_an_agent_are_redacted_and_counted(home: Talks) -> None:
+    token = "ghp_" + "a1B2" * 9
+    secret = f"my token is {token}"
+    observed = await home.draw(AgentMemory(Extracted(secret, (), 0.5, secret)), said=SAID)
+    assert observed.redacted == {"github token": 2}
+    [kept] = await home.kept()
+    assert kept.scene.action == kept.lesson == "my token is [redacted: github token]"
+    assert token not in str(kept)
+
+
 async def test_two_beings_have_each_their_own(home: Talks) -> None:
     """spec P1"""
     await remember(home, LYON, await messages(home, SAID))

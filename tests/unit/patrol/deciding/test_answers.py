@@ -32,7 +32,8 @@ from madeleine.patrol.deciding.prompts import GUIDANCE, SUMMARIZE, SYSTEM, for_a
 from madeleine.patrol.deciding.requests import DecisionKind, DecisionRequest
 from madeleine.patrol.deciding.resolution import ask_model
 from madeleine.patrol.preparation import choose_roots, classify, classify_prompt
-from tests.doubles import ADA, NOW, FakePatrolLedger, FakeWordStatistics, WordEmbedder, a_memory, at_cosine, metered
+from tests.doubles import ADA, NOW, FakeWordStatistics, WordEmbedder, a_memory, at_cosine, metered
+from tests.fakes.patrol_ledger import FakePatrolLedger
 from tests.unit.patrol.deciding.request_fixtures import ScriptedLanguage, request_of
 
 KINDS: tuple[DecisionKind, ...] = ("consolidate", "split", "diary", "compress")

@@ -31,6 +31,11 @@ from tests.doubles import NOW, a_memory, unit
 from tests.unit.patrol.deciding.request_fixtures import DINNERS, HOME, ROOT, request_of
 
 
+def size_of(request: DecisionRequest) -> int:
+    """In characters."""
+    return sum(memory.size for memory in request.memories) + len(request.earlier) + sum(map(len, request.think))
+
+
 def numbered(count: int, *, text: str = "ramen", fresh: bool = True, status: Status = "active") -> list[Memory]:
     return [
         replace(
@@ -147,7 +152,7 @@ def test_every_fresh_or_dying_memory_is_in_exactly_one_offer_within_the_bounds(
             assert shown_ids.count(memory.id) == 1
     for offer in offers:
         assert len(offer.memories) <= MAX_MEMORIES
-        assert offer.size <= MAX_CHARACTERS
+        assert size_of(offer) <= MAX_CHARACTERS
         assert len(set(ids(offer))) == len(offer.memories)
     chance.shuffle(memories)
     assert [ids(o) for o in consolidation_requests(DINNERS, memories, vectors)] == [ids(o) for o in offers]
@@ -201,7 +206,7 @@ def test_a_day_without_memories_has_no_diary() -> None:
 def test_a_long_diary_of_before_leaves_the_offer_within_its_bounds() -> None:
     offer = diary_request("2026-03-01", numbered(60, text="x" * 900), "y" * 9_000, ["z" * 900] * 20)
     assert offer is not None
-    assert offer.size <= MAX_CHARACTERS
+    assert size_of(offer) <= MAX_CHARACTERS
 
 
 def test_a_long_session_is_summarised_in_parts_in_the_order_in_which_it_happened() -> None:
@@ -218,7 +223,7 @@ def test_no_part_of_a_session_is_longer_than_an_offer_and_none_is_lost(lengths: 
     memories = [a_memory("x" * length) for length in lengths]
     offers = compression_requests("s1", memories)
     assert sorted(id_ for offer in offers for id_ in ids(offer)) == sorted(m.id for m in memories)
-    assert all(offer.size <= MAX_CHARACTERS and offer.memories for offer in offers)
+    assert all(size_of(offer) <= MAX_CHARACTERS and offer.memories for offer in offers)
 
 
 def test_what_is_not_of_the_session_s_episodes_or_has_a_summary_is_not_summarised() -> None:

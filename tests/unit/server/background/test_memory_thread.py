@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from madeleine.memory.ports import LanguageModel
-from madeleine.memory.watch.thread import Turned
+from madeleine.memory.watch.thread import PollResult
 from madeleine.server.background import polling as rounds
 from madeleine.server.background.memory_thread import MemoryThreadLoop, runs
 from madeleine.server.settings.settings import Settings
@@ -23,8 +23,8 @@ NEVER = 3_600.0
 class Threaded:
     """A memory thread whose turns are told what they come to, and how long they take."""
 
-    def __init__(self, *turns: Turned | Exception, seconds: float = NEVER) -> None:
-        self.news = asyncio.Event()
+    def __init__(self, *turns: PollResult | Exception, seconds: float = NEVER) -> None:
+        self.new_messages = asyncio.Event()
         self.turns = list(turns)
         self.done = 0
         self.came: asyncio.Queue[LanguageModel | None] = asyncio.Queue()
@@ -43,7 +43,7 @@ class Threaded:
         finally:
             self.lent -= 1
 
-    async def turn(self, language: LanguageModel | None) -> Turned:
+    async def poll(self, language: LanguageModel | None) -> PollResult:
         self.came.put_nowait(language)
         assert self.lent == 1
         try:
@@ -52,14 +52,14 @@ class Threaded:
             self.cancelled += 1
             raise
         self.done += 1
-        found = self.turns.pop(0) if self.turns else Turned()
+        found = self.turns.pop(0) if self.turns else PollResult()
         if isinstance(found, Exception):
             raise found
         return found
 
 
 async def test_it_takes_turns_until_nothing_is_left_to_read() -> None:
-    home = Threaded(Turned(more=True), Turned(more=True), Turned())
+    home = Threaded(PollResult(more=True), PollResult(more=True), PollResult())
     await home.watcher.poll()
     assert (home.done, home.lent) == (3, 0)
 
@@ -68,7 +68,7 @@ async def test_an_observed_message_starts_a_poll_at_once() -> None:
     home = Threaded()
     running = asyncio.create_task(home.watcher.run())
     for _ in range(2):
-        home.news.set()
+        home.new_messages.set()
         await home.came.get()
     await home.watcher.stop(running)
     assert home.done == 2
@@ -93,13 +93,13 @@ async def test_it_does_nothing_before_the_memory_is_open() -> None:
 
 
 async def test_a_failing_turn_is_logged_and_retried_at_the_next_poll(caplog: pytest.LogCaptureFixture) -> None:
-    home = Threaded(OSError("no"), Turned(Counter(stored=2, looked=3)))
+    home = Threaded(OSError("no"), PollResult(Counter(stored=2, read=3)))
     with caplog.at_level(logging.INFO):
         await home.watcher.poll()
         await home.watcher.poll()
     assert home.done == 2
     assert [record.levelname for record in caplog.records] == ["ERROR", "INFO"]
-    assert caplog.records[1].message == "the memory thread: 3 looked, 2 stored"
+    assert caplog.records[1].message == "the memory thread: 3 read, 2 stored"
 
 
 @pytest.mark.parametrize(("seconds", "cancelled"), [(0.0, 1), (60.0, 0)])
@@ -108,9 +108,9 @@ async def test_at_the_end_a_quick_turn_is_finished_and_another_is_cancelled(
 ) -> None:
     """It is repeated at the next start (tests/unit/memory/watch/test_thread.py)."""
     monkeypatch.setattr(rounds, "STOP_SECONDS", seconds)
-    home = Threaded(Turned(more=True))
+    home = Threaded(PollResult(more=True))
     home.goes_on.clear()
-    home.news.set()
+    home.new_messages.set()
     running = asyncio.create_task(home.watcher.run())
     await home.came.get()
     ending = asyncio.create_task(home.watcher.stop(running))

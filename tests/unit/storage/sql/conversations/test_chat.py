@@ -13,7 +13,6 @@ from madeleine.memory.audit import AuditQuery
 from madeleine.memory.errors import InvalidInput
 from madeleine.memory.ingest.ports import Erased
 from madeleine.memory.ingest.store import StoreScenes
-from madeleine.memory.watch.drawn import StoreAgentMemories
 from madeleine.memory.watch.extraction import Extracted
 from madeleine.memory.watch.remember import Remember
 from madeleine.memory.watch.similar import SimilarMemories
@@ -126,12 +125,14 @@ async def test_a_look_for_work_walks_no_session_that_was_looked_at(home: Househo
 async def test_what_an_agent_drew_is_stored_and_linked_once(home: Household) -> None:
     store = StoreScenes(home.ledger.memories, home.index, home.embedder, now=home.clock)
     similar = SimilarMemories(home.ledger.recall, NearIndex(), home.embedder)
-    remember = StoreAgentMemories(Remember(store, home.ledger.memories, similar), home.ledger.memories)
+    remember = Remember(store.store_redacted, home.ledger.memories, similar)
     ids = await appended(home.ledger.conversations, "I live by the harbour", "How lovely")
     messages = await home.ledger.conversations.messages(ADA, ids)
     one = Extracted("She lives by the harbour.", ("joy", "love"), 0.7, "Ask about the sea.")
-    [stored] = await remember(ADA, "s", [one], messages, request="r")
-    [again] = await remember(ADA, "s", [one], messages, request="r")
+    stored = await remember.agent_memory(ADA, "s", one, messages, key="r")
+    again = await remember.agent_memory(ADA, "s", one, messages, key="r")
+    assert stored is not None
+    assert again is not None
     assert (again.memory.id, again.repeated) == (stored.memory.id, True)
     memory = await home.now(stored.memory)
     assert (memory.scene.action, memory.importance, memory.emotions) == (one.essence, 0.7, ("joy", "love"))
@@ -139,7 +140,6 @@ async def test_what_an_agent_drew_is_stored_and_linked_once(home: Household) -> 
     assert memory.happened_at.date() == messages[-1].at.date()
     assert memory.access_count == 0
     assert links(home) == {(id_, memory.id) for id_ in ids}
-    assert await remember(ADA, "s", [], messages) == []
 
 
 async def test_messages_survive_the_patrol_and_its_undoing(home: Household) -> None:

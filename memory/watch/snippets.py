@@ -1,0 +1,90 @@
+"""Which messages the memory thread reads together, and which of their words count (spec T2)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from itertools import pairwise
+
+from madeleine.memory.chat import Message, UnwatchedSession
+from madeleine.memory.rules.storing.quoting import statements_of, unquoted
+from madeleine.memory.rules.storing.worth import agreed, should_remember
+from madeleine.memory.watch.extraction import Line
+from madeleine.memory.watch.similar import SimilarMemory
+
+SNIPPET = 6
+"""Messages that are read together (spec T2)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Snippet:
+    """`new`: unread messages, at positions in [`start`, `end`). `shown`: the last six up to `end`, `new` included."""
+
+    start: int
+    end: int
+    new: tuple[Message, ...]
+    shown: tuple[Message, ...]
+
+
+def choose_snippet(session: UnwatchedSession, messages: Sequence[Message], settled_before: datetime) -> Snippet | None:
+    """The next up to six new messages of `messages`, with those before them; None while an answer is awaited, which is
+    until `settled_before`.
+
+    Longer stretches are read from the oldest on, each message in exactly one snippet as a new one. A snippet ends with
+    an answer if it can, so that a question is not parted from it.
+    """
+    start, end = session.watched, min(session.watched + SNIPPET, session.messages)
+    new = [message for message in messages if message.position >= start]
+    if end == session.messages:
+        settled = _settled(new, settled_before)
+        if not settled and new:
+            return None
+        if len(settled) < len(new):
+            new, end = settled, settled[-1].position + 1
+    elif answers := [message.position for message in new if message.role == "assistant"]:
+        end = answers[-1] + 1
+        new = [message for message in new if message.position < end]
+    shown = [message for message in messages if message.position < end][-SNIPPET:]
+    return Snippet(start, end, tuple(new), tuple(shown))
+
+
+def _settled(new: Sequence[Message], before: datetime) -> list[Message]:
+    """Without the last messages that may still be answered: all after the last answer, unless they are old."""
+    if not new or new[-1].role == "assistant" or new[-1].stored_at <= before:
+        return list(new)
+    last_answer = max((at for at, message in enumerate(new) if message.role == "assistant"), default=-1)
+    return list(new[: last_answer + 1])
+
+
+def worth_reading(lines: Sequence[Line]) -> bool:
+    """Whether the new lines may hold something to remember."""
+    new = [line for line in lines if line.new]
+    asked = "\n".join(line.text for line in new if line.message.role == "user")
+    answered = "\n".join(line.text for line in new if line.message.role == "assistant")
+    if should_remember(asked, answered)[0]:
+        return True
+    return any(
+        answer.new and answer.message.role == "user" and question.message.role == "assistant"
+        and agreed(question.text, answer.text)
+        for question, answer in pairwise(lines)
+    )  # fmt: skip
+
+
+def without_quotes(
+    lines: Sequence[Line], similar: Sequence[Sequence[SimilarMemory]], speakers: Sequence[str]
+) -> list[Line]:
+    """`lines` without what they quote from the memories that are similar to each."""
+    said_by = {one.memory.id: statements_of(one.memory) for memories in similar for one in memories}
+    return [
+        replace(
+            line,
+            text=unquoted(
+                line.text,
+                [said for one in memories for said in said_by[one.memory.id]],
+                by_assistant=line.message.role == "assistant",
+                speakers=speakers,
+            ),
+        )
+        for line, memories in zip(lines, similar, strict=True)
+    ]
