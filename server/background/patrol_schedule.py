@@ -144,7 +144,7 @@ async def scheduled_patrols(
     """While the memory is served. `language`: of this process, by its own key."""
 
     def access() -> PatrolAccess | None:
-        return PatrolAccess(memory.opened.ledger.beings, memory.opened.use.patrol) if memory.opened else None
+        return PatrolAccess(memory.opened.ledger.activity, memory.opened.use.patrol) if memory.opened else None
 
     schedule = PatrolSchedule(
         triggers_of(settings),

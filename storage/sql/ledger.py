@@ -17,11 +17,11 @@ from madeleine.storage.sql.memories.browsing import BrowsingRepository
 from madeleine.storage.sql.memories.centroid import CentroidRepository
 from madeleine.storage.sql.memories.index_source import IndexSourceRepository
 from madeleine.storage.sql.memories.memories import MemoryRepository
-from madeleine.storage.sql.memories.recalled import RecallRepository
+from madeleine.storage.sql.memories.recall import RecallRepository
 from madeleine.storage.sql.memories.revisions import RevisionRepository
 from madeleine.storage.sql.operations.audit import AuditRepository
 from madeleine.storage.sql.operations.profile import ProfileRepository
-from madeleine.storage.sql.patrols.beings import BeingRepository
+from madeleine.storage.sql.patrols.activity import ActivityRepository
 from madeleine.storage.sql.patrols.costs import CostRepository
 from madeleine.storage.sql.patrols.repository import PatrolRepository
 from madeleine.storage.sql.search.repository import SearchRepository
@@ -46,7 +46,7 @@ class Ledger:
     profile: ProfileRepository
     context: ContextRepository
     patrols: PatrolRepository
-    beings: BeingRepository
+    activity: ActivityRepository
     costs: CostRepository
     audit: AuditRepository
 
@@ -71,7 +71,7 @@ async def open_ledger(path: Path) -> AsyncIterator[Ledger]:
             profile=ProfileRepository(database),
             context=ContextRepository(database),
             patrols=PatrolRepository(database),
-            beings=BeingRepository(database),
+            activity=ActivityRepository(database),
             costs=CostRepository(database),
             audit=AuditRepository(database),
         )

@@ -130,7 +130,7 @@ _SUMMARISED_BY = (
 )
 
 
-class SqlPatrolReads:
+class PatrolReader:
     def __init__(self, reads: Reads, scope: Scope) -> None:
         self._reads = reads
         self._scope = scope
@@ -206,7 +206,7 @@ class SqlPatrolReads:
         return await offers.unsettled(self._reads, self._scope)
 
 
-class SqlPatrol(SqlPatrolReads):
+class PatrolWriter(PatrolReader):
     def __init__(self, transaction: Transaction, scope: Scope) -> None:
         super().__init__(transaction, scope)
         self._transaction = transaction

@@ -12,7 +12,7 @@ from madeleine.memory.scope import Scope
 from madeleine.storage.sql.conversations import notes
 from madeleine.storage.sql.memories import embeddings
 from madeleine.storage.sql.patrols import offers, undo
-from madeleine.storage.sql.patrols.patrol import SqlPatrol, SqlPatrolReads
+from madeleine.storage.sql.patrols.patrol import PatrolReader, PatrolWriter
 from madeleine.storage.sql.patrols.runs import RunRepository
 
 
@@ -29,12 +29,12 @@ class PatrolRepository(RunRepository):
         await embeddings.add(self._database, model, vectors)
 
     @asynccontextmanager
-    async def patrol(self, scope: Scope) -> AsyncIterator[SqlPatrol]:
+    async def patrol(self, scope: Scope) -> AsyncIterator[PatrolWriter]:
         async with self._database.transaction(grows=True) as transaction:
-            yield SqlPatrol(transaction, scope)
+            yield PatrolWriter(transaction, scope)
 
-    def patrol_reads(self, scope: Scope) -> SqlPatrolReads:
-        return SqlPatrolReads(self._database, scope)
+    def patrol_reads(self, scope: Scope) -> PatrolReader:
+        return PatrolReader(self._database, scope)
 
     async def store_requests(self, scope: Scope, offered: Sequence[StoredDecisionRequest], *, at: datetime) -> None:
         await offers.keep(self._database, scope, offered, at)

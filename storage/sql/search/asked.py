@@ -59,11 +59,6 @@ def binds(scope: Scope, query: KeywordQuery) -> dict[str, Any]:
     return bound | {f"theme_{n}": whole(theme) for n, theme in enumerate(query.themes)}
 
 
-def any_or_all(each: Sequence[ColumnElement[bool]], all_terms: bool) -> tuple[ColumnElement[bool], ...]:
-    """As conditions of a `where`; none where nothing is looked for."""
-    return ((and_(*each) if all_terms else or_(*each)),) if each else ()
-
-
 def within(moment: ColumnElement[int], id_: ColumnElement[str]) -> ColumnElement[bool]:
     """In the window of time, and after the page before."""
     return and_(

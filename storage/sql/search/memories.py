@@ -2,40 +2,28 @@
 
 from __future__ import annotations
 
-from functools import lru_cache
-from typing import Any
-
-from sqlalchemy import ClauseElement, ColumnElement, bindparam, or_, select
+from sqlalchemy import ColumnElement, bindparam
 
 from madeleine.memory.keyword_search import SearchHit
 from madeleine.memory.model import Provenance, Scene, scene_to_text
 from madeleine.storage.sql.database.dialect import among, contains_text
-from madeleine.storage.sql.database.engine import Reads, Row
+from madeleine.storage.sql.database.engine import Row
 from madeleine.storage.sql.database.rows import to_when
 from madeleine.storage.sql.database.tables import memories
 from madeleine.storage.sql.database.times import from_micros
 from madeleine.storage.sql.database.values import texts
-from madeleine.storage.sql.search.asked import Shape, any_or_all, within
+from madeleine.storage.sql.search.asked import Shape
+from madeleine.storage.sql.search.source import Source
 
 _m = memories.c
 _HIT = (
     _m.id, _m.happened_at, _m.action, _m.when_, _m.setting, _m.dialogue, _m.feeling, _m.themes, _m.status,
     _m.actors, _m.created_at, _m.tool, _m.client, _m.session_id,
 )  # fmt: skip
-_BY_IDS = select(*_HIT).where(_m.being_id == bindparam("being"), among(_m.id, "ids"))
 
 
-async def search(reads: Reads, shape: Shape, binds: dict[str, Any]) -> list[SearchHit]:
-    return await reads.rows(_statement(shape), _to_hit, **binds)
-
-
-async def by_ids(reads: Reads, binds: dict[str, Any]) -> list[SearchHit]:
-    return await reads.rows(_BY_IDS, _to_hit, **binds)
-
-
-def filters(shape: Shape) -> tuple[ColumnElement[bool], ...]:
-    """All of a query but its terms."""
-    found = [_m.being_id == bindparam("being"), within(_m.happened_at, _m.id)]
+def _filter(shape: Shape) -> list[ColumnElement[bool]]:
+    found: list[ColumnElement[bool]] = []
     found += [contains_text(_m.folded_themes, bindparam(f"theme_{n}")) for n in range(shape.themes)]
     if shape.some_categories:
         found.append(among(_m.category, "categories"))
@@ -43,21 +31,7 @@ def filters(shape: Shape) -> tuple[ColumnElement[bool], ...]:
         found.append(_m.status != "dead")
     if not shape.compressed:
         found.append(_m.compressed.is_(False))
-    return tuple(found)
-
-
-@lru_cache(maxsize=128)
-def _statement(shape: Shape) -> ClauseElement:
-    each = [
-        or_(contains_text(_m.folded, bindparam(f"term_{n}")), contains_text(_m.folded_themes, bindparam(f"whole_{n}")))
-        for n in range(shape.terms)
-    ]
-    return (
-        select(*_HIT)
-        .where(*filters(shape), *any_or_all(each, shape.all_terms))
-        .order_by(_m.happened_at.desc(), _m.id)
-        .limit(bindparam("limit"))
-    )
+    return found
 
 
 def _to_hit(row: Row) -> SearchHit:
@@ -78,3 +52,15 @@ def _to_hit(row: Row) -> SearchHit:
         status=status,
         position=(happened_at, id_),
     )
+
+
+SOURCE = Source(
+    columns=_HIT,
+    to_hit=_to_hit,
+    being=_m.being_id,
+    time=_m.happened_at,
+    id=_m.id,
+    folded=_m.folded,
+    themes=_m.folded_themes,
+    filter=_filter,
+)

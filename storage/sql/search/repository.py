@@ -18,8 +18,8 @@ from madeleine.storage.sql.database.repository import Repository
 from madeleine.storage.sql.search import chat, diary, memories, notes, tagged
 from madeleine.storage.sql.search.asked import binds, shape, together
 
-_SEARCHES = {"memories": memories.search, "chat": chat.search, "notes": notes.search}
-_BY_IDS = {"memories": memories.by_ids, "chat": chat.by_ids, "notes": notes.by_ids}
+_SOURCES = {"memories": memories.SOURCE, "chat": chat.SOURCE, "notes": notes.SOURCE}
+"""But the diary, which is read and compared here."""
 
 
 class SearchRepository(Repository):
@@ -32,7 +32,7 @@ class SearchRepository(Repository):
     async def _search(self, scope: Scope, query: KeywordQuery, source: SearchSource) -> list[SearchHit]:
         if source == "diary":
             return await diary.search(self._database, scope, query)
-        return await _SEARCHES[source](self._database, shape(query), binds(scope, query))
+        return await _SOURCES[source].search(self._database, shape(query), binds(scope, query))
 
     async def cooccurring_themes(self, scope: Scope, tags: Sequence[Tag], *, recent: int) -> list[tuple[str, ...]]:
         return await tagged.cooccurring_themes(self._database, scope, tags, recent)
@@ -49,7 +49,7 @@ class SearchRepository(Repository):
             if source == "diary":
                 found.append(diary.by_ids(self._database, scope, ids))
             else:
-                found.append(_BY_IDS[source](self._database, {"being": scope.being_id, "ids": as_list(ids)}))
+                found.append(_SOURCES[source].by_ids(self._database, {"being": scope.being_id, "ids": as_list(ids)}))
         return list(chain.from_iterable(await together(found)))
 
 

@@ -25,13 +25,12 @@ from madeleine.storage.sql.database.dialect import (
 from madeleine.storage.sql.database.engine import Reads, Row
 from madeleine.storage.sql.database.folding import SEPARATOR, whole
 from madeleine.storage.sql.database.tables import memories as memories_table
-from madeleine.storage.sql.database.tables import messages as messages_table
-from madeleine.storage.sql.database.tables import notes as notes_table
 from madeleine.storage.sql.database.values import shared_texts
 from madeleine.storage.sql.search import chat, diary, memories, notes
 from madeleine.storage.sql.search.asked import Shape, binds, shape
 
-_m, _s, _n = memories_table.c, messages_table.c, notes_table.c
+_m = memories_table.c
+_SOURCES = {"memories": memories.SOURCE, "chat": chat.SOURCE, "notes": notes.SOURCE}
 
 
 async def matches(reads: Reads, scope: Scope, query: TagQuery, source: SearchSource) -> TagMatches:
@@ -87,19 +86,13 @@ def _holds(text: ColumnElement[str], n: int) -> ColumnElement[bool]:
 @lru_cache(maxsize=64)
 def _statement(source: SearchSource, asked: Shape, tags: int, related: int) -> ClauseElement:
     """The newest `limit` of each mask, with how many there are of it."""
-    themes: ColumnElement[str] | None = None
-    if source == "memories":
-        at, id_, text, themes = _m.happened_at, _m.id, _m.folded, _m.folded_themes
-        conditions = memories.filters(asked)
-    elif source == "chat":
-        at, id_, text, conditions = _s.at, _s.id, _s.folded, chat.filters()
-    else:
-        at, id_, text, conditions = _n.created_at, _n.id, _n.folded, notes.filters()
+    of = _SOURCES[source]
+    at, id_, text, themes = of.time, of.id, of.folded, of.themes
     bits = [or_(_holds(text, n), _holds(themes, n)) if themes is not None else _holds(text, n) for n in range(tags)]
     if themes is not None and related:
         bits.append(or_(*(contains_text(themes, bindparam(f"related_{n}")) for n in range(related))))
     mask: ColumnElement[int] = sum((case((bit, 1 << n), else_=0) for n, bit in enumerate(bits)), literal(0))
-    marks = select(at.label("at"), id_.label("id"), mask.label("mask")).where(*conditions)
+    marks = select(at.label("at"), id_.label("id"), mask.label("mask")).where(*of.filters(asked))
     marks = marks.order_by(at.desc(), id_).limit(bindparam("looked_through"))
     # Materialized: else SQLite looks for the tags once to compare the mask, and once more to show it.
     marked = marks.cte("marked").prefix_with("MATERIALIZED")

@@ -19,8 +19,9 @@ from madeleine.storage import sql
 from madeleine.storage.sql.database.tables import metadata
 from madeleine.storage.sql.patrols import undo_fields
 from madeleine.storage.sql.patrols.journal import KINDS
-from madeleine.storage.sql.search import chat, memories, notes, tagged
+from madeleine.storage.sql.search import tagged
 from madeleine.storage.sql.search.asked import Shape
+from madeleine.storage.sql.search.source import by_ids_statement, statement
 
 DIALECTS = {"sqlite": sqlite.dialect(paramstyle="named"), "postgresql": postgresql.dialect()}  # type: ignore[no-untyped-call]
 ROOT = Path(sql.__file__).parent
@@ -44,10 +45,10 @@ def statements() -> dict[str, ClauseElement]:
                     found[f"{module.__name__.removeprefix('madeleine.storage.sql.')}.{name}.{place}"] = one
     shapes = [Shape(2, all_terms, 1, *flags) for all_terms, *flags in product((True, False), repeat=4)]
     for shape in shapes:
-        found[f"search.memories.{shape}"] = memories._statement(shape)
         for source in ("memories", "chat", "notes"):
+            found[f"search.{source}.{shape}"] = statement(tagged._SOURCES[source], shape)
             found[f"search.tagged.{source}.{shape}"] = tagged._statement(source, shape, 2, 1)
-    found |= {f"search.{m.__name__}": m._statement(2, True) for m in (chat, notes)}
+    found |= {f"search.by_ids.{name}": by_ids_statement(source) for name, source in tagged._SOURCES.items()}
     found["search.tagged.beside"] = tagged._beside(2)
     for kind in KINDS:
         found |= {f"undo.{kind}.{make.__name__}": make(kind) for make in (undo_fields._removal, undo_fields._return)}
@@ -59,8 +60,8 @@ def statements() -> dict[str, ClauseElement]:
 def test_every_statement_compiles(dialect: str) -> None:
     found = statements()
     assert len(found) > 150
-    for name, statement in found.items():
-        compiled = str(statement.compile(dialect=DIALECTS[dialect]))
+    for name, one in found.items():
+        compiled = str(one.compile(dialect=DIALECTS[dialect]))
         assert compiled, name
         if dialect == "postgresql":
             assert not re.search(r"\b(json_each|instr|json_extract|json_set)\(", compiled), name

@@ -85,20 +85,20 @@ _of_notes = (
     .where(_n.created_at > _tended.c.until)
 )
 _all = union_all(_of_memories, _of_notes).subquery("came")
-_LATELY = (
+_RECENT_ACTIVITY = (
     select(_all.c.being, func.sum(_all.c.stored), func.min(_all.c.first), func.max(_all.c.latest))
     .group_by(_all.c.being)
     .order_by(_all.c.being)
 )
 
 
-def _to_lately(row: Row) -> RecentActivity:
+def _to_activity(row: Row) -> RecentActivity:
     being_id, stored, first, latest = row
     return RecentActivity(being_id=being_id, stored=stored, first=from_micros(first), latest=from_micros(latest))
 
 
-class BeingRepository(Repository):
+class ActivityRepository(Repository):
     """`ActivityLedger`."""
 
     async def recent_activity(self) -> list[RecentActivity]:
-        return await self._database.rows(_LATELY, _to_lately)
+        return await self._database.rows(_RECENT_ACTIVITY, _to_activity)
