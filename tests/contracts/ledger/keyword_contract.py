@@ -25,8 +25,8 @@ from madeleine.memory.model import (
 )
 from madeleine.memory.patrol_records import PatrolChanges
 from madeleine.memory.scope import Scope
-from tests.contracts.any_ledger import StoringLedger
-from tests.contracts.ledger_values import (
+from tests.contracts.ledger.any_ledger import StoringLedger
+from tests.contracts.ledger.ledger_values import (
     ADA,
     MOMENT,
     _numbers,
