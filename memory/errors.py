@@ -121,7 +121,9 @@ class ConnectionLost(ServerUnavailable):
 
 ERROR_META = "madeleine/error"
 """Key of `error_as_json` in the `_meta` of a tool's answer."""
-_KINDS = {kind.__name__: kind for kind in globals().values() if isinstance(kind, type)}
+_KINDS: dict[str, type[MadeleineError]] = {
+    kind.__name__: kind for kind in globals().values() if isinstance(kind, type) and issubclass(kind, MadeleineError)
+}
 
 
 def error_as_json(error: MadeleineError) -> dict[str, str]:
@@ -135,7 +137,7 @@ def error_from_json(values: object, message: str) -> MadeleineError:
     another version's kind."""
     described = dict(values) if isinstance(values, Mapping) else {}
     kind = _KINDS.get(str(described.pop("kind", "")))
-    if kind is None or not issubclass(kind, MadeleineError):
+    if kind is None:
         return ServerError(message)
     error = kind.__new__(kind)  # past the kind's own wording
     error.args = (message,)

@@ -1,4 +1,4 @@
-"""A text as it is before it is cut (spec L1, step 1)."""
+"""Clean a text before it is split into chunks (spec L1, step 1)."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ _THREE_OR_MORE = re.compile(r"\n{3,}")
 
 
 def cleaned(text: str) -> str:
-    """NFC, three and more ends of lines made two, nothing blank at either end. Formatting and code stay as they are;
-    only ends of lines are written one way. Cleaning twice is cleaning once."""
+    """NFC, line ends as \\n, at most one blank line in a row, no white space at either end. Formatting and code stay.
+    Idempotent."""
     text = _ENDS_OF_LINES.sub("\n", unicodedata.normalize("NFC", text))
     return _THREE_OR_MORE.sub("\n\n", text).strip()

@@ -1,4 +1,4 @@
-"""Where a text that goes on may be cut, so that both sides can be read alone."""
+"""The best place to cut a long text, so that both parts can be read alone."""
 
 from __future__ import annotations
 
@@ -10,21 +10,20 @@ _BLANK_LINE = re.compile(r"\n[^\S\n]*\n\s*")
 _FENCE = re.compile(r"^[^\S\n]*(?:`{3,}|~{3,})", re.MULTILINE)
 _SPACE = re.compile(r"\s+")
 LEAST_SHARE = 0.5
-"""Of the greatest length that a part should have, before a lesser kind of cut is taken."""
+"""Of the maximum length: a shorter part is not made for a better kind of cut."""
 
 
 def last_cut(text: str, most: int) -> int:
-    """In (0, most]: behind the last paragraph that ends within `most` signs and outside of a block of code; else behind
-    a line, a sentence, a word, whichever first lies in the second half; else `most`."""
+    """Position in (0, most]: behind the last paragraph that ends within `most` characters and outside a code block;
+    else behind a line, a sentence, a word, whichever first lies in the second half; else `most`."""
     least = int(most * LEAST_SHARE)
     head = text[:most]
     fences = [fence.start() for fence in _FENCE.finditer(head)]
     paragraphs = [match.end() for match in _BLANK_LINE.finditer(head)]
-    inside_of_code = [sum(fence < end for fence in fences) % 2 == 1 for end in paragraphs[-200:]]
-    for end, inside in zip(reversed(paragraphs[-200:]), reversed(inside_of_code), strict=True):
+    for end in reversed(paragraphs[-200:]):
         if end <= least:
             break
-        if not inside:
+        if sum(fence < end for fence in fences) % 2 == 0:
             return end
     line = head.rfind("\n") + 1
     if line > least:

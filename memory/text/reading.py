@@ -177,12 +177,11 @@ class Reading:
     @cached_property
     def possible_names(self) -> tuple[Word, ...]:
         """Words with a capital that are no function words of its languages, those that open a sentence too."""
+        return tuple(filter(self._is_possible_name, self.words))
+
+    def _is_possible_name(self, word: Word) -> bool:
         common = listed(self.lexicons, "stop_words", "function_words", "roles", "first_person")
-        return tuple(
-            word
-            for word in self.words
-            if word.capitalised and word.stem not in common and word.low.replace("'", "") not in common
-        )
+        return word.capitalised and word.stem not in common and word.low.replace("'", "") not in common
 
     @cached_property
     def names_something(self) -> bool:
@@ -218,11 +217,11 @@ class Reading:
         if word.opens:
             acts = beside and following is not None and following.low in listed(self.lexicons, "person_verbs")
             return pair or acts or word.low.endswith("'s")
-        return pair or not any(one.entries.get("nouns_capitalised") for one in self.lexicons)
+        return pair or not all(one.entries.get("nouns_capitalised") for one in self.lexicons)
 
     def _may_be_name(self, word: Word) -> bool:
         listed_otherwise = listed(self.lexicons, "not_names", "days", "months")
-        return len(word.text) > 1 and word.stem not in listed_otherwise and word in self.possible_names
+        return len(word.text) > 1 and word.stem not in listed_otherwise and self._is_possible_name(word)
 
     # --- what the wording tells -----------------------------------------------------------------------------------
 

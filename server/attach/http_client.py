@@ -62,8 +62,8 @@ class HttpClient:
                         return result_of(received)
                     if on_progress and received["method"] == "notifications/progress":
                         await report_progress(received, on_progress)
-        except (httpx2.ConnectError, httpx2.ConnectTimeout) as error:
-            raise ServerUnavailable(f"{self._url} cannot be reached ({error}). Is the server started?") from error
+        except (httpx2.ConnectError, httpx2.ConnectTimeout, httpx2.UnsupportedProtocol, httpx2.InvalidURL) as error:
+            raise ServerUnavailable(f"{self._url} cannot be reached ({error}). Check server and address.") from error
         except (httpx2.TransportError, httpx2.StreamError) as error:
             raise self._connection_lost(str(error)) from error
         raise self._connection_lost("the answer has no end")
@@ -75,7 +75,7 @@ class HttpClient:
 async def _check_status(response: httpx2.Response) -> None:
     if response.status_code in (401, 403):
         raise AuthenticationFailed(
-            f"{response.url} does not accept the token, or needs one: `madeleine token add` makes one on the server."
+            f"{response.url} does not accept the token, or needs one: `madeleine token create` makes one on the server."
         )
     if response.is_error or response.is_redirect:
         await response.aread()
@@ -90,9 +90,19 @@ async def _messages(response: httpx2.Response) -> AsyncIterator[dict[str, Any]]:
     if response.headers.get("content-type", "").startswith("text/event-stream"):
         async for event in httpx2.EventSource(response):
             if event.data:
-                yield json.loads(event.data)
+                yield _parsed(event.data, response)
     else:
-        yield json.loads(await response.aread())
+        yield _parsed(await response.aread(), response)
+
+
+def _parsed(data: str | bytes, response: httpx2.Response) -> dict[str, Any]:
+    try:
+        message = json.loads(data)
+    except ValueError:
+        message = None
+    if not isinstance(message, dict):
+        raise ServerError(f"{response.url} is no MCP server. Check the address.")
+    return message
 
 
 @asynccontextmanager

@@ -74,8 +74,9 @@ class Importer:
                     found = conversations(chunks(path, binary), max_text_chars=self._max_text_chars)
                     while (conversation := await asyncio.to_thread(next_conversation, found, path)) is not None:
                         await self._import_conversation(conversation, path)
-                        show(name, binary.tell() - position, f"{self.counts['messages']} messages")
-                        position = binary.tell()
+                        if not isinstance(conversation, Unreadable):
+                            show(name, binary.tell() - position, f"{self.counts['messages']} messages")
+                            position = binary.tell()
         reasons = self.unreadable[unreadable_before:]
         if self.counts.total() == before and reasons:
             del self.unreadable[unreadable_before:]  # reported here

@@ -76,9 +76,7 @@ async def prompt(client: Client, **arguments: str) -> list[tuple[str, str]]:
 
 
 @pytest.mark.parametrize("era", ERAS)
-async def test_over_stdio_tool_prompt_and_resources_hold_who_to_be_and_the_block_of_the_spec(
-    tmp_path: Path, era: Era
-) -> None:
+async def test_over_stdio_tool_prompt_and_resources_hold_identity_and_memory_block(tmp_path: Path, era: Era) -> None:
     """spec P5, L4, with the real model."""
     async with connected(tmp_path, being="Ada / ü", era=era) as client:
         assert not {"context", "profile"} & {tool.name for tool in (await client.list_tools()).tools}
@@ -214,7 +212,7 @@ PROFILE_CALLS: list[tuple[dict[str, Any], str]] = [
 ]
 
 
-async def test_a_profile_is_shown_changed_and_audited_and_what_cannot_be_is_refused_with_advice(tmp_path: Path) -> None:
+async def test_a_profile_is_shown_changed_and_audited_and_bad_changes_are_refused(tmp_path: Path) -> None:
     async with serving(tmp_path) as server, server.connected() as client:
         await live(client)
         for arguments, named in PROFILE_CALLS:
@@ -300,7 +298,7 @@ async def test_the_command_shows_and_changes_a_profile_through_the_host(
         ({"exclude_tools": ["forget", "profile"]}, "run it with MADELEINE_EXCLUDE_TOOLS=,"),
     ],
 )
-async def test_where_settings_keep_the_profile_away_the_command_says_which_and_starts_no_host(
+async def test_a_profile_command_without_its_tool_names_the_setting_and_starts_no_host(
     tmp_path: Path, setting: dict[str, Any], said: str
 ) -> None:
     with pytest.raises(InvalidInput, match=said):

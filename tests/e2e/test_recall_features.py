@@ -59,7 +59,7 @@ async def test_profiles_preferences_and_themes_can_be_asked_for(tmp_path: Path) 
     assert "associative" in words
 
 
-async def test_where_only_what_cannot_be_inferred_is_recalled_a_store_without_the_tag_is_advised(
+async def test_with_the_non_inferable_filter_a_store_without_the_theme_gets_advice(
     tmp_path: Path,
 ) -> None:
     """spec O12: advisory, never blocks."""
@@ -75,7 +75,7 @@ async def test_where_only_what_cannot_be_inferred_is_recalled_a_store_without_th
     assert texts(still) == [DINNERS[0]]
 
 
-async def test_a_cross_encoder_in_a_directory_ranks_again_and_one_that_cannot_be_had_changes_nothing(
+async def test_a_local_cross_encoder_reranks_and_an_unavailable_one_changes_nothing(
     tmp_path: Path,
 ) -> None:
     """spec L2, step 4, with its fallback."""

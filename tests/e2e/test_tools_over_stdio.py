@@ -247,9 +247,7 @@ async def test_memory_survives_a_restart(tmp_path: Path, era: Era) -> None:
     assert (whole["pinned"], whole["lesson"], whole["status"]) == (True, "Ask Pietro about wine", "active")
 
 
-async def test_a_second_process_on_the_same_memory_says_so_and_serves_once_the_first_is_gone(
-    tmp_path: Path, era: Era
-) -> None:
+async def test_a_second_process_on_a_memory_is_refused_until_the_first_is_gone(tmp_path: Path, era: Era) -> None:
     with ExitStack() as first:
         owner = first.enter_context(wire(tmp_path))
         owner.store(json.dumps({"text": DINNERS[0]}).encode())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import socket
 from pathlib import Path
@@ -44,7 +45,7 @@ async def test_a_token_that_may_only_read_may_not_store(data_dir: Path) -> None:
     async with serving(data_dir) as served:
         token = await served.token("ada", read_only=True)
         async with madeleine.connect(url=f"{served.url}/mcp", token=token) as memory:
-            with pytest.raises(madeleine.NotPermitted, match="may only read") as refused:
+            with pytest.raises(madeleine.NotPermitted, match="read-only") as refused:
                 await memory.store("The lamp is broken")
             assert refused.value.tool == "store"
 
@@ -55,6 +56,27 @@ async def test_no_server_is_an_error_of_its_own() -> None:
         url = f"http://127.0.0.1:{taken.getsockname()[1]}/mcp"
         with pytest.raises(madeleine.ServerUnavailable, match="cannot be reached"):
             async with madeleine.connect(url=url):
+                pass
+
+
+@pytest.mark.parametrize("url", ["localhost:1/mcp", "http://localhost:1:2/mcp", "ftp://localhost/mcp"])
+async def test_an_address_that_cannot_be_one_is_an_error_of_its_own(url: str) -> None:
+    with pytest.raises(madeleine.ServerUnavailable, match="Check server and address"):
+        async with madeleine.connect(url=url):
+            pass
+
+
+async def test_a_server_of_something_else_is_an_error_of_its_own() -> None:
+    async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"\r\n\r\n")
+        writer.write(b"HTTP/1.1 200 OK\r\ncontent-type: text/html\r\ncontent-length: 6\r\n\r\n<html>")
+        await writer.drain()
+        writer.close()
+
+    async with await asyncio.start_server(answer, "127.0.0.1") as server:
+        port = server.sockets[0].getsockname()[1]
+        with pytest.raises(madeleine.ServerError, match="no MCP server"):
+            async with madeleine.connect(url=f"http://127.0.0.1:{port}/mcp"):
                 pass
 
 
@@ -81,7 +103,7 @@ async def test_a_server_that_went_away_is_an_error_of_its_own(data_dir: Path) ->
                 await recall_for_ever(memory)
 
 
-async def test_a_host_that_dies_fails_the_call_and_the_next_connection_starts_another(data_dir: Path) -> None:
+async def test_a_killed_host_fails_the_call_and_the_next_connection_starts_one(data_dir: Path) -> None:
     async with madeleine.connect(being="ada", data_dir=data_dir) as memory:
         stored = await memory.store("The lamp is broken")
         kill(host_pid(data_dir))

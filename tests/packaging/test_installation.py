@@ -76,7 +76,7 @@ def test_the_installation_adds_no_other_top_level_name(installation: Installatio
     "started",
     [
         "import madeleine",
-        "import madeleine.server.attach.forwarder, madeleine.server.cli.main as main; main.parser()",
+        "import madeleine.server.attach.forwarder, madeleine.server.cli.main, madeleine.server.cli.arguments",
     ],
     ids=["library", "forwarder"],
 )

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from madeleine.server.cli.arguments import parser
 from madeleine.server.settings.environment import PREFIX
 from madeleine.server.settings.settings import Settings
 
@@ -87,6 +88,13 @@ def test_every_make_target_in_a_document_exists() -> None:
         text = document.read_text(encoding="utf-8")
         named = set(re.findall(r"(?:`|^    )make ([a-z-]+)", text, flags=re.MULTILINE))
         assert named <= targets, name_of(document)
+
+
+def test_every_command_is_documented() -> None:
+    text = (ROOT / "docs/commands.md").read_text(encoding="utf-8")
+    listed = set(re.findall(r"^\| `madeleine (\w+)`", text, flags=re.MULTILINE))
+    known = set(re.findall(r"^    (\w+)\b", parser().format_help(), flags=re.MULTILINE)) - {"command"}
+    assert listed == known
 
 
 def test_every_path_in_a_document_exists() -> None:

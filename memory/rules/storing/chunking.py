@@ -1,18 +1,18 @@
-"""Cutting a text where its meaning ends (spec L1, step 2).
+"""Split a text into chunks at semantic boundaries (spec L1, step 2).
 
-A text is read as paragraphs, a paragraph as atoms: sentences, items of a list, rows of a table, lines of code. Chunks
-are made of whole atoms. Of all ways to do that within the limits, the one is taken that
-1. has the fewest chunks below the least length,
-2. then cuts the least inside of paragraphs, lists and blocks of code, and between a heading and what it is over,
+A text consists of paragraphs, a paragraph of atoms: sentences, list items, table rows, lines of code. A chunk consists
+of whole atoms. Of all partitions within the limits, the one is taken that
+1. has the fewest chunks below the minimum length,
+2. then cuts least inside paragraphs, lists and code blocks, and between a heading and its text,
 3. then keeps the most paragraphs apart,
 4. then has the chunks most alike in length (least sum of squares).
 
-The chunks join back to the text, whatever it is; the space between two belongs to the first. No chunk has more tokens
-than the limit, unless a single sign has. One has fewer than the least length only if the whole text has, or if with
-either neighbour it would be over the limit; for a tokenizer that counts in a text what it counts in its atoms, as
-WordPiece does, and where each atom counts for one token at least.
+The chunks join back to any text; the space between two belongs to the first. No chunk has more tokens than the limit,
+unless a single character has. A chunk is below the minimum only if the whole text is, or if with either neighbour it
+would exceed the limit. This holds for tokenizers that count in a text what they count in its atoms, as WordPiece does,
+and where each atom counts for at least one token.
 
-The work grows with the length of the text, and is done in a thread: a text of any shape stops nobody else.
+The time is linear in the length of the text, and is spent in a thread.
 """
 
 from __future__ import annotations
@@ -40,16 +40,16 @@ class ChunkLimits:
 
 LIMITS = ChunkLimits()
 TINY = 10
-"""Tokens below which an atom is joined to its neighbour: "Yes." is no place to cut at, and the search is shorter."""
+"""Tokens below which an atom is joined to its neighbour: "Yes." is no place to cut, and the search is shorter."""
 LONGEST_WORD = 40
-"""Signs after which a word that is too long may be cut."""
+"""Characters after which a word that is too long may be cut."""
 PIECES = 4
-"""At least so many of a sentence that is too long make a chunk."""
+"""A sentence that is too long is cut into pieces of at most a quarter of a chunk."""
 
 _WITHIN, _WORDS = 1, 3
-"""What a cut costs inside of a paragraph, and inside of a sentence or a line. Between paragraphs it is free."""
+"""Cost of a cut inside a paragraph, and inside a sentence or a line. Between paragraphs it is free."""
 _LINE_END = 2
-"""A line that ends without a full stop, before one that begins like a sentence."""
+"""Cost after a line that ends without a full stop, before one that begins like a sentence."""
 
 _LINES = re.compile(r"[^\n]*\n|[^\n]+")
 _FENCE = re.compile(r"\s*(`{3,}(?=[^`\n]*$)|~{3,})", re.MULTILINE)
@@ -57,12 +57,12 @@ _ITEM = re.compile(r"\s*(?:[-*+•‣◦·–]\s|\(?\d{1,3}[.)]\s|[a-zA-Z][.)]\s
 _HEADING = re.compile(r"\s{0,3}#{1,6}\s[^\n]*|[^\n]+\n\s{0,3}(?:={2,}|-{2,})|(?:[-*_]\s*){3,}")
 _INDENTED = re.compile(r"(?: {4}|\t)\s*\S")
 _BLANK_LINE = re.compile(r"\n[^\S\n]*\n")
-_JOINING_SIGN = "\u200d"
+_ZERO_WIDTH_JOINER = "\u200d"
 
 
 @dataclass(frozen=True, slots=True)
 class Atom:
-    """`cut`: what it costs to cut behind it, 0 at the end of a paragraph."""
+    """`cut`: the cost of a cut behind it, 0 at the end of a paragraph."""
 
     text: str
     cut: int
@@ -70,20 +70,20 @@ class Atom:
 
 
 async def chunked(text: str, count: Count, limits: ChunkLimits = LIMITS) -> list[str]:
-    """`text` is cleaned (`memory.text.cleaning`); an empty one has no chunks."""
+    """Split a cleaned text (`memory.text.cleaning`); an empty one has no chunks."""
     if not text:
         return []
-    found = await asyncio.to_thread(atoms, text)
-    counts = await count([atom.text for atom in found])
+    uncounted = await asyncio.to_thread(atoms, text)
+    counts = await count([atom.text for atom in uncounted])
     fitting: list[Atom] = []
-    for atom, tokens in zip(found, counts, strict=True):
+    for atom, tokens in zip(uncounted, counts, strict=True):
         if tokens <= limits.most:
-            # At least 1: else a chunk could be made of what the tokenizer passes over without any end.
+            # At least 1: atoms without tokens would make a chunk of unlimited length.
             fitting.append(replace(atom, tokens=max(1, tokens)))
         else:
             fitting += await _pieces(atom, count, limits.most)
     chunks = await asyncio.to_thread(_joined, fitting, limits)
-    # Where a tokenizer counts other tokens in a text than in its parts.
+    # Some tokenizers count other tokens in a text than in its parts.
     lengths = await count(chunks)
     return [
         part
@@ -93,21 +93,21 @@ async def chunked(text: str, count: Count, limits: ChunkLimits = LIMITS) -> list
 
 
 def _joined(fitting: Sequence[Atom], limits: ChunkLimits) -> list[str]:
-    return ["".join(atom.text for atom in some) for some in partition(without_tiny(fitting, limits), limits)]
+    return ["".join(atom.text for atom in chunk) for chunk in partition(without_tiny(fitting, limits), limits)]
 
 
 # --- atoms ------------------------------------------------------------------------------------------------------
 
 
 def atoms(text: str) -> list[Atom]:
-    """Not yet counted; none is blank, and they join back to `text`."""
-    found: list[Atom] = []
+    """Split into atoms whose tokens are not counted yet. None is blank, and they join back to `text`."""
+    uncounted: list[Atom] = []
     blocks = list(_blocks(text))
     for block, following in zip(blocks, [*blocks[1:], ""], strict=True):
         parts = list(_atoms_of(block))
         ends = _WITHIN if _belongs_to_next(block, following) else 0
-        found += [*parts[:-1], replace(parts[-1], cut=ends)]
-    return found
+        uncounted += [*parts[:-1], replace(parts[-1], cut=ends)]
+    return uncounted
 
 
 def _blocks(text: str) -> Iterator[str]:
@@ -135,12 +135,12 @@ def _blocks(text: str) -> Iterator[str]:
 
 
 def _belongs_to_next(block: str, following: str) -> bool:
-    """A heading; a line that says what comes; what no blank line parts from the block of code behind it."""
-    told = block.rstrip()
+    """Whether it is a heading, announces what follows with a colon, or no blank line separates it from a code block."""
+    content = block.rstrip()
     if not following or _FENCE.match(block):
         return False
-    blank_line_behind = _BLANK_LINE.search(block, len(told))
-    return bool(_HEADING.fullmatch(told)) or told.endswith((":", "：")) or not blank_line_behind
+    blank_line_behind = _BLANK_LINE.search(block, len(content))
+    return bool(_HEADING.fullmatch(content)) or content.endswith((":", "：")) or not blank_line_behind
 
 
 def _atoms_of(block: str) -> Iterator[Atom]:
@@ -158,16 +158,16 @@ def _lines_of_code(block: str) -> Iterator[Atom]:
 
 
 def _with_blank_lines(lines: Iterable[str]) -> Iterator[tuple[str, bool]]:
-    """Each line with the blank ones behind it, and whether there are any."""
+    """Yield each line with the blank lines behind it, and whether there are any."""
     held: list[str] = []
     begun = blank = False
     for line in lines:
-        told = bool(line.strip())
-        if begun and told:
+        has_text = bool(line.strip())
+        if begun and has_text:
             yield "".join(held), blank
             held, begun, blank = [], False, False
-        blank = blank or (begun and not told)
-        begun = begun or told
+        blank = blank or (begun and not has_text)
+        begun = begun or has_text
         held.append(line)
     if held:
         yield "".join(held), blank
@@ -203,55 +203,55 @@ def _sentences(block: str) -> Iterator[Atom]:
 
 
 async def _pieces(atom: Atom, count: Count, most: int) -> list[Atom]:
-    """One that is over the limit, cut between words, or between signs where a word is longer than a line; in pieces so
-    small that chunks of like length can be made of them."""
+    """Cut an atom above the limit between words, or between characters where a word is longer than a line, into pieces
+    small enough to make chunks of similar length."""
     longest = min(LONGEST_WORD, max(1, most // PIECES))
     words: list[str] = []
     lengths: list[int] = []
     parts = await asyncio.to_thread(lambda: list(_words(atom.text, longest)))
     for part, length in zip(parts, await count(parts), strict=True):
-        # Few signs may be many tokens.
+        # Few characters may be many tokens.
         smaller = [part] if length <= most else list(_words(part, 1))
         words += smaller
         lengths += [length] if len(smaller) == 1 else await count(smaller)
-    found: list[Atom] = []
+    pieces: list[Atom] = []
     held: list[str] = []
     tokens = 0
     for word, length in zip(words, lengths, strict=True):
         if held and tokens + length > most // PIECES:
-            found.append(Atom("".join(held), _WORDS, max(1, tokens)))
+            pieces.append(Atom("".join(held), _WORDS, max(1, tokens)))
             held, tokens = [], 0
         held.append(word)
         tokens += length
-    return [*found, Atom("".join(held), atom.cut, max(1, tokens))]
+    return [*pieces, Atom("".join(held), atom.cut, max(1, tokens))]
 
 
 def _words(text: str, longest: int) -> Iterator[str]:
-    """Each with the space around it, cut where it has more signs than `longest`; none is blank if `text` is not."""
+    """Yield words with the space around them, cut above `longest` characters; none is blank if `text` is not."""
     for word in re.findall(r"\s*\S+\s*", text) or [text]:
-        signs = list(_signs(word)) if len(word) > longest else []
-        told = len(signs)
-        while told and not signs[told - 1].strip():
-            told -= 1
-        blank = next((at for at, sign in enumerate(signs) if sign.strip()), 0)
-        start, end = 0, max(longest, blank + 1)
-        while told > end:
-            yield "".join(signs[start:end])
+        graphemes = list(_graphemes(word)) if len(word) > longest else []
+        visible_end = len(graphemes)
+        while visible_end and not graphemes[visible_end - 1].strip():
+            visible_end -= 1
+        first_visible = next((at for at, grapheme in enumerate(graphemes) if grapheme.strip()), 0)
+        start, end = 0, max(longest, first_visible + 1)
+        while visible_end > end:
+            yield "".join(graphemes[start:end])
             start, end = end, end + longest
-        yield "".join(signs[start:]) if signs else word
+        yield "".join(graphemes[start:]) if graphemes else word
 
 
-def _signs(text: str) -> Iterator[str]:
-    """What a reader takes for one: a letter with its accents, a flag, a family."""
-    sign = ""
+def _graphemes(text: str) -> Iterator[str]:
+    """Yield what a reader takes for one character: a letter with its accents, a joined emoji."""
+    grapheme = ""
     for char in text:
-        belongs = unicodedata.category(char)[0] == "M" or char == _JOINING_SIGN or sign.endswith(_JOINING_SIGN)
-        if sign and not belongs:
-            yield sign
-            sign = ""
-        sign += char
-    if sign:
-        yield sign
+        belongs = unicodedata.category(char)[0] == "M" or char == _ZERO_WIDTH_JOINER
+        if grapheme and not belongs and not grapheme.endswith(_ZERO_WIDTH_JOINER):
+            yield grapheme
+            grapheme = ""
+        grapheme += char
+    if grapheme:
+        yield grapheme
 
 
 async def _halves(chunk: str, count: Count, most: int) -> list[str]:
@@ -269,10 +269,10 @@ async def _halves(chunk: str, count: Count, most: int) -> list[str]:
     ]
 
 
-def without_tiny(found: Iterable[Atom], limits: ChunkLimits) -> list[Atom]:
-    """Atoms of a few tokens joined to a neighbour in the same paragraph: where a cut would cost more, else behind."""
+def without_tiny(counted: Iterable[Atom], limits: ChunkLimits) -> list[Atom]:
+    """Join atoms of a few tokens to the neighbour in their paragraph where a cut costs more, else to the next."""
     joined: list[Atom] = []
-    for atom in found:
+    for atom in counted:
         if _tiny_within(joined[-1:]):
             before = joined[-2].cut if len(joined) > 1 else 0
             if before > joined[-1].cut:
@@ -291,7 +291,7 @@ def _tiny_within(last: Sequence[Atom]) -> bool:
 
 
 def _join(joined: list[Atom], atom: Atom, limits: ChunkLimits) -> bool:
-    """To the last, where that is of the same paragraph and there is room."""
+    """Join it to the last atom, if that is of the same paragraph and there is room; whether it was."""
     if not joined or not joined[-1].cut or joined[-1].tokens + atom.tokens > limits.most:
         return False
     last = joined.pop()
@@ -302,20 +302,20 @@ def _join(joined: list[Atom], atom: Atom, limits: ChunkLimits) -> bool:
 # --- the best partition -----------------------------------------------------------------------------------------
 
 
-def partition(found: Sequence[Atom], limits: ChunkLimits) -> list[Sequence[Atom]]:
-    """In order, each at most `limits.most` tokens if every atom is, which has one at least; the best by the rules
-    above."""
-    tokens = [0, *accumulate(atom.tokens for atom in found)]
-    ends = [0, *accumulate(not atom.cut for atom in found)]
-    n = len(found)
-    # The four costs as one number, each worth more than all that the ones behind it can come to.
+def partition(counted: Sequence[Atom], limits: ChunkLimits) -> list[Sequence[Atom]]:
+    """The best partition by the rules above, in order: each part at most `limits.most` tokens if every atom is. Atoms
+    have at least one token."""
+    tokens = [0, *accumulate(atom.tokens for atom in counted)]
+    ends = [0, *accumulate(not atom.cut for atom in counted)]
+    n = len(counted)
+    # The four costs as one number: each unit exceeds the greatest sum of all lesser costs.
     joining = tokens[n] ** 2 + 1
     cutting = joining * (n + 1)
-    shortness = cutting * (sum(atom.cut for atom in found) + 1)
-    # By dynamic programming: the least cost up to each atom, and the start of the last chunk.
+    shortness = cutting * (sum(atom.cut for atom in counted) + 1)
+    # Dynamic programming: the least cost up to each atom, and the start of its last chunk.
     best = [0]
     starts = [0]
-    # Of a chunk that begins here, but for its length and what comes at its end.
+    # The cost of a chunk that begins here, without its length and its end.
     opening = [0]
     for end in range(1, n + 1):
         total = tokens[end]
@@ -329,16 +329,16 @@ def partition(found: Sequence[Atom], limits: ChunkLimits) -> list[Sequence[Atom]
             cost = opening[start] + length * length
             if length < limits.least:
                 cost += shortness
-            elif dominated < 0 and start and not found[start - 1].cut:
-                # A free cut here: a chunk that reaches so far beyond it that both sides are long enough is worse.
+            elif dominated < 0 and start and not counted[start - 1].cut:
+                # A free cut: a chunk that reaches beyond it is worse once both sides are long enough.
                 dominated = before - limits.least
             if start == end - 1 or cost <= lowest:
                 lowest, first = cost, start
-        lowest += joining * ends[end - 1] + (cutting * found[end - 1].cut if end < n else 0)
+        lowest += joining * ends[end - 1] + (cutting * counted[end - 1].cut if end < n else 0)
         best.append(lowest)
         starts.append(first)
         opening.append(lowest - joining * ends[end])
     bounds = [n]
     while bounds[-1]:
         bounds.append(starts[bounds[-1]])
-    return [found[start:end] for end, start in pairwise(bounds)][::-1]
+    return [counted[start:end] for end, start in pairwise(bounds)][::-1]

@@ -1,4 +1,4 @@
-"""What of a text is only quoted from memory (spec T6): it was said once, and is not to be remembered again.
+"""Find what a text only quotes from memory (spec T6): it was said once, and is not to be remembered again.
 
 Two signs of a quote: the marks that recalled text comes in (tags, lines of a prompt block, a tool's answer as JSON),
 and words that a memory says already. The second is compared sentence by sentence, and only where no fact differs: a
@@ -22,19 +22,20 @@ from madeleine.memory.text.sentences import sentences
 from madeleine.memory.text.terms import STOP_WORDS
 
 BLOCKS = ("recall", "memory", "context")
-"""Tags between which memory is handed to a prompt (`rules.fragments`, `rules.prompt`, `rules.blocks`)."""
+"""Tags between which memories stand in a prompt (`memory.rules.prompting`)."""
 MOSTLY = 0.75
-"""Share of its words from which a sentence of the assistant's is taken for a memory put in other words."""
+"""Share of its words from which a sentence of the assistant counts as a paraphrase of a memory."""
 LEAST_WORDS = 3
-"""Fewer words are in many memories by chance: they count only if they are all that a memory says."""
+"""Fewer words occur in many memories by chance: they count only if they are all that a memory says."""
 
 _OPENING = re.compile(rf"<\s{{0,3}}({'|'.join(BLOCKS)})\b[^<>]{{0,200}}>", re.I)
 _CLOSING = {name: re.compile(rf"<\s{{0,3}}/\s{{0,3}}{name}\s{{0,3}}>", re.I) for name in BLOCKS}
 _PROMPT_LINE = re.compile(rf"^[ \t>*-]{{0,8}}\[(?:{'|'.join(one.upper() for one in CATEGORIES)})\] .*$", re.M)
 _OWN_KEYS = ({"total_tokens", "budget_used"}, {"provenance", "id"}, {"snippet", "source"})
-"""Keys that stand together in the answers of our own tools, at any depth."""
+"""Keys that occur together in the answers of our own tools, at any depth."""
+_JSON_OPENING = re.compile(r"[{\[]")
 _MOST_OBJECTS = 50
-"""Beginnings of JSON that are looked at in one text."""
+"""Beginnings of JSON that are tried in one text."""
 
 _FRAGMENT_BREAK = re.compile(r"(?<!\s)\s++/\s++|[\r\n]+")
 """Between the fragments of a recall, and between lines."""
@@ -50,7 +51,8 @@ _ANY_WORD = re.compile(r"\w+")
 
 
 class Statement:
-    """One thing that was said, by a memory or in a conversation. `about`: who and when, which goes without saying."""
+    """One thing that was said, by a memory or in a conversation. `about`: its actors, dates and setting, which a
+    repetition may name or omit."""
 
     def __init__(self, text: str, about: str = "") -> None:
         self.text = text
@@ -139,25 +141,24 @@ def _without_answers(text: str) -> str:
     kept: list[str] = []
     at = 0
     for _ in range(_MOST_OBJECTS):
-        start = min((found for sign in "{[" if (found := text.find(sign, at)) >= 0), default=-1)
-        if start < 0:
+        opening = _JSON_OPENING.search(text, at)
+        if opening is None:
             break
         try:
-            value, end = json.JSONDecoder().raw_decode(text, start)
+            value, end = json.JSONDecoder().raw_decode(text, opening.start())
         except (ValueError, RecursionError):
-            value, end = None, start + 1
-        own = _is_own(value)
-        kept.append(text[at:start] if own else text[at:end])
+            value, end = None, opening.end()
+        kept.append(text[at : opening.start() if _is_own_answer(value) else end])
         at = end
     return "".join((*kept, text[at:]))
 
 
-def _is_own(value: Any, depth: int = 4) -> bool:
+def _is_own_answer(value: Any, depth: int = 4) -> bool:
     if isinstance(value, dict):
         return any(keys <= value.keys() for keys in _OWN_KEYS) or (
-            depth > 0 and any(_is_own(part, depth - 1) for part in value.values())
+            depth > 0 and any(_is_own_answer(part, depth - 1) for part in value.values())
         )
-    return isinstance(value, list) and depth > 0 and any(_is_own(part, depth - 1) for part in value[:20])
+    return isinstance(value, list) and depth > 0 and any(_is_own_answer(part, depth - 1) for part in value[:20])
 
 
 # --- words ------------------------------------------------------------------------------------------------------

@@ -1,4 +1,4 @@
-"""Secrets in a text, and the text without them.
+"""Find secrets in a text and redact them.
 
 A secret is known by its form (an issuer's prefix, a key's armour) or by its name (`password=…`), never by its
 randomness: hashes, UUIDs and commit ids are as random, and worth remembering.
@@ -36,7 +36,7 @@ TOKENS: Mapping[str, str] = {
     r"|SG\.[A-Za-z0-9_\-]{22}\.[A-Za-z0-9_\-]{40}|[0-9]{8,10}:AA[A-Za-z0-9_\-]{33}|AGE-SECRET-KEY-1[A-Z0-9]{50})"
     r"[A-Za-z0-9_\-]*+",
 }
-"""What begins like nothing else does: kind → pattern, each after a sign that is neither letter nor digit."""
+"""Kind → pattern of tokens with an unmistakable prefix, each after a character that is neither letter nor digit."""
 
 _ARMOUR = r"[A-Z0-9 ]{0,30}PRIVATE KEY(?: BLOCK)?-----"
 PRIVATE_KEY = (
@@ -57,32 +57,32 @@ NAMED = (
     r"(?:[0-9]{0,3}[\"'`*]{0,3})(\s{0,3}(?::=|=>|[:=：＝])\s{0,3}|\s(?:is|was|to)\s|(?:は|是))"
     r"(?:([\"'`])([^\"'`\n]{1,256})(?=[\"'`])|([!#-&(-+\--:<-_a-~]{1,256}+))"
 )
-"""Groups: name, what joins it to the value, the quote, the quoted value, the bare value."""
+"""Groups: name, the joint between name and value, the quote, the quoted value, the bare value."""
 
 _PASSWORDS = ("pass", "pwd", "パスワード", "密码")
 _NAMES = (*_PASSWORDS, "key", "secret", "token")
-"""One of them is in every name that `NAMED` knows."""
+"""Every name that `NAMED` matches contains one of them."""
 _ENDS_A_SENTENCE = ".,:;!?)]}"
 _MARK = "[redacted: "
 _NO_SECRET = re.compile(
     r"[$<{\[(%*]|x{4}|\.{3}|your|example|none\b|null\b|true\b|false\b|undefined\b|change[_-]?me", re.I
 )
-"""How what stands in a secret's place begins: a variable, a template, an example."""
+"""The beginning of a placeholder for a secret: a variable, a template, an example."""
 _PATH = re.compile(r"[/~.]|[A-Za-z]:")
-"""What the other `pwd`, the working directory, begins with."""
+"""The beginning of a path, the value of the other `pwd` (working directory)."""
 _CODE = re.compile(r"[(){}\[\]<>|]|\w\.[A-Za-z_]|::|->")
 
 
 @dataclass(frozen=True, slots=True)
 class Redacted:
-    """`found`: how many of each kind were taken out of the text; never what they were."""
+    """`found`: the number of redacted secrets by kind, never their values."""
 
     text: str
     found: Mapping[str, int] = field(default_factory=dict)
 
 
 Redact = Callable[[str], Redacted]
-"""Two of them: `redact_secrets`, and `without_redaction` where the setting turns redaction off."""
+"""`redact_secrets`, or `without_redaction` where the setting turns redaction off."""
 
 
 def without_redaction(text: str) -> Redacted:
@@ -90,7 +90,7 @@ def without_redaction(text: str) -> Redacted:
 
 
 def redact_secrets(text: str) -> Redacted:
-    """Each secret replaced by `[redacted: its kind]`. Done twice it is done once."""
+    """Replace each secret by `[redacted: its kind]`. Idempotent."""
     found: Counter[str] = Counter()
 
     def mark(kind: str) -> str:
@@ -138,7 +138,7 @@ def _without_named(text: str, mark: Callable[[str], str]) -> str:
 
 
 def is_value(name: str, joint: str, value: str, *, quoted: bool) -> bool:
-    """Whether what follows the name of a secret is one, and not prose, code, a template or a mark of ours."""
+    """Whether the text behind the name of a secret is its value, and not prose, code, a template or our own mark."""
     if _NO_SECRET.match(value) or name.lower() in value.lower() or (_CODE.search(value) and not quoted):
         return False
     if name.lower() == "pwd" and _PATH.match(value):

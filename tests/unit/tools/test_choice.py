@@ -21,7 +21,7 @@ def names(tools: list[Tool]) -> list[str]:
     return [tool.name for tool in tools]
 
 
-def test_without_a_wish_all_are_there() -> None:
+def test_without_a_selection_all_tools_are_served() -> None:
     assert choose_tools(ALL) == ALL
 
 
@@ -61,7 +61,7 @@ def test_every_tool_is_in_one_toolset() -> None:
         ({"read_only": True, "names": ["recall", "forget"]}, ["recall"]),
     ],
 )  # fmt: skip
-def test_a_wish_is_granted_in_the_order_of_the_tools(wish: dict[str, Any], left: list[str]) -> None:
+def test_a_selection_keeps_the_order_of_the_tools(wish: dict[str, Any], left: list[str]) -> None:
     assert names(choose_tools(ALL, **wish)) == left
 
 
@@ -83,7 +83,7 @@ def test_an_unknown_name_is_refused_and_the_known_ones_are_told(wish: dict[str, 
 
 
 @pytest.mark.parametrize("wish", [{"exclude": names(ALL)}, {"names": ["store"], "read_only": True}])
-def test_a_wish_that_leaves_nothing_is_refused(wish: dict[str, Any]) -> None:
+def test_a_selection_that_leaves_nothing_is_refused(wish: dict[str, Any]) -> None:
     with pytest.raises(InvalidInput, match="The selection leaves no tools"):
         choose_tools(ALL, **wish)
 

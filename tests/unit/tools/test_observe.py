@@ -105,7 +105,7 @@ async def test_the_answer_says_what_was_new() -> None:
         ({"memories": [{"essence": "x", "weight": 1}] * 21}, "memories: "),
     ],
 )
-async def test_what_cannot_be_used_is_named(given: dict[str, Any], said: str) -> None:
+async def test_an_unusable_argument_is_named(given: dict[str, Any], said: str) -> None:
     with pytest.raises(InvalidInput) as caught:
         await asked({"session_id": "s"} | given)
     assert said in str(caught.value)

@@ -276,7 +276,7 @@ async def test_without_a_message_nothing_is_recalled_or_searched(house: House) -
     assert (built.memory_block, built.memories, built.recalled) == ("", (), ())
 
 
-async def test_the_system_prompt_stays_the_same_from_turn_to_turn_until_what_it_says_changes(house: House) -> None:
+async def test_the_system_prompt_stays_the_same_until_its_content_changes(house: House) -> None:
     """spec P5: recommended to cache as a prompt prefix."""
     await furnish(house)
     first = (await house.build(MESSAGE)).system_prompt

@@ -143,7 +143,7 @@ async def learnt(home: Household, text: str) -> MemoryId:
     return memory.id
 
 
-async def test_what_was_learnt_is_told_after_what_was_named_can_be_changed_and_gets_a_name_once(
+async def test_learnt_preferences_follow_named_ones_and_can_be_named_once(
     home: Household, profile: EditProfile
 ) -> None:
     first = await learnt(home, "I always walk to work")

@@ -53,7 +53,7 @@ async def test_a_cluster_that_is_recalled_counts_one_for_the_living_and_two_for_
     assert await counts(home, alive, dead) == [1, 2]
 
 
-async def test_memories_that_are_searched_for_count_one_for_the_living_and_two_for_the_dead(home: Household) -> None:
+async def test_a_search_hit_counts_one_for_a_living_and_two_for_a_dead_memory(home: Household) -> None:
     """spec P11: "`search_memory` increments active nodes by +1 and dead nodes by +2 for all matching results"."""
     alive, dead = await dead_and_alive(home)
     other, _ = await home.store("Carl slept", "Carl woke")
@@ -64,7 +64,7 @@ async def test_memories_that_are_searched_for_count_one_for_the_living_and_two_f
     assert await counts(home, alive, dead, other) == [1, 2, 0]
 
 
-async def test_a_dead_memory_that_is_looked_at_often_enough_lives_again_after_the_next_patrol(home: Household) -> None:
+async def test_a_dead_memory_read_often_enough_is_revived_by_the_next_patrol(home: Household) -> None:
     """spec P6 ❺: "This condition can be satisfied after `reactivation_count` is incremented"."""
     _, dead = await dead_and_alive(home)
     browse = BrowseMemories(home.ledger.browsing, home.ledger.activations, now=home.clock)

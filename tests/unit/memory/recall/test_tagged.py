@@ -53,7 +53,7 @@ def texts(hits: list[SearchHit]) -> list[str]:
     return [hit.snippet for hit in hits]
 
 
-async def test_what_holds_a_word_of_the_message_comes_newest_first_from_memories_diary_and_chat(
+async def test_hits_for_a_message_come_newest_first_from_memories_diary_and_chat(
     home: Household,
 ) -> None:
     one, two, _ = await kept(home, "Ann cooked ramen", "A noodle shop opened", "Bob slept")

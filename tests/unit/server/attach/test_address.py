@@ -19,7 +19,7 @@ from madeleine.server.attach.address import (
 from madeleine.server.attach.lock import hold, is_held
 
 
-def test_what_is_written_is_found_and_only_the_user_can_read_it(tmp_path: Path) -> None:
+def test_a_written_address_is_found_and_only_the_user_can_read_it(tmp_path: Path) -> None:
     for there in (Address(path="/somewhere/else.sock"), Address(port=4711, token="t")):
         write_host_file(tmp_path, there, version="1")
         assert find_address(tmp_path) == there
@@ -51,7 +51,7 @@ def test_two_directories_have_two_sockets(tmp_path: Path, monkeypatch: pytest.Mo
 
 
 @pytest.mark.parametrize("nobody", [Address(), Address(path="/nowhere/host.sock"), Address(port=1)])
-def test_where_nobody_listens_is_an_error_of_the_system(nobody: Address) -> None:
+def test_an_address_without_a_listener_is_an_os_error(nobody: Address) -> None:
     with pytest.raises(OSError, match=r".+"):
         connect_socket(nobody)
 

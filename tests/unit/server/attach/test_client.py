@@ -14,7 +14,7 @@ from madeleine.server.attach.client import PatrolsNotWatchable, patrol_events
 from madeleine.server.attach.handshake import encode_reply
 
 
-async def test_a_host_that_tells_no_news_is_named_with_what_to_do(tmp_path: Path) -> None:
+async def test_a_host_that_sends_no_events_is_named_with_the_next_step(tmp_path: Path) -> None:
     """The first hosts hung up on a wish that they did not know."""
 
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:

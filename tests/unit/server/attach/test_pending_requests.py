@@ -23,7 +23,7 @@ INITIALIZE = line(id=0, method="initialize", params={})
 INITIALIZED = line(method="notifications/initialized")
 
 
-def test_only_what_has_no_answer_is_asked_again_in_its_order() -> None:
+def test_only_unanswered_requests_are_repeated_in_their_order() -> None:
     pending = PendingRequests()
     for id_ in ("a", 1, "1", 2):
         assert pending.client_sends(call(id_, "recall"))
@@ -31,14 +31,14 @@ def test_only_what_has_no_answer_is_asked_again_in_its_order() -> None:
     assert list(pending.repeat()) == [call("a", "recall"), call("1", "recall"), call(2, "recall")]
 
 
-def test_what_the_client_has_cancelled_is_not_asked_again() -> None:
+def test_a_cancelled_request_is_not_repeated() -> None:
     pending = PendingRequests()
     pending.client_sends(call(1, "recall"))
     pending.client_sends(line(method="notifications/cancelled", params={"requestId": 1}))
     assert list(pending.repeat()) == []
 
 
-def test_a_new_host_is_greeted_as_the_first_was_and_its_answer_is_kept_from_the_client() -> None:
+def test_a_repeated_handshake_is_not_answered_to_the_client() -> None:
     pending = PendingRequests()
     pending.client_sends(INITIALIZE)
     assert pending.repeat_handshake() is None, "the client still waits for the answer itself"
@@ -55,7 +55,7 @@ def test_a_new_host_is_greeted_as_the_first_was_and_its_answer_is_kept_from_the_
     assert pending.host_sends(line(id=0, result={})), "an id may come again"
 
 
-def test_a_handshake_that_was_cut_off_is_repeated_in_its_order() -> None:
+def test_an_interrupted_handshake_is_repeated_in_its_order() -> None:
     pending = PendingRequests()
     for given in (INITIALIZE, INITIALIZED, call(1, "recall")):
         pending.client_sends(given)
@@ -69,7 +69,7 @@ def test_a_line_that_no_host_reads_is_not_repeated_for_ever() -> None:
     assert len(pending) == 0
 
 
-def test_what_may_not_be_done_twice_is_answered_here() -> None:
+def test_a_call_that_must_not_be_repeated_is_answered_by_the_forwarder() -> None:
     pending = PendingRequests()
     pending.client_sends(call(1, "run_patrol"))
     pending.client_sends(call(2, "store"))
@@ -83,14 +83,14 @@ def test_what_may_not_be_done_twice_is_answered_here() -> None:
     assert len(pending) == 2
 
 
-def test_an_answer_has_the_form_of_the_era_that_the_request_is_of() -> None:
+def test_an_error_answer_has_the_form_of_the_request_s_protocol_version() -> None:
     pending = PendingRequests()
     pending.client_sends(call(1, "run_patrol", **{"io.modelcontextprotocol/protocolVersion": "2026-07-28"}))
     [answer] = [json.loads(given) for given in pending.fail("Call again.")]
     assert answer["result"]["resultType"] == "complete"
 
 
-def test_all_are_answered_when_there_is_no_host_to_be_had() -> None:
+def test_all_requests_are_answered_when_no_host_can_be_started() -> None:
     pending = PendingRequests()
     pending.client_sends(call(1, "store"))
     pending.client_sends(line(id="x", method="tools/list"))
@@ -100,7 +100,7 @@ def test_all_are_answered_when_there_is_no_host_to_be_had() -> None:
     assert len(pending) == 0
 
 
-def test_a_request_that_hosts_die_over_is_not_asked_for_ever() -> None:
+def test_a_request_over_which_hosts_die_is_not_repeated_for_ever() -> None:
     pending = PendingRequests()
     pending.client_sends(call(1, "store"))
     for _ in range(MOST_REPEATS):
@@ -112,7 +112,7 @@ def test_a_request_that_hosts_die_over_is_not_asked_for_ever() -> None:
 @pytest.mark.parametrize(
     "nonsense", [b"{\n", b"[]\n", b"7\n", b"null\n", b"\xff\n", line(id=True, method="x"), line(id=None, method="x")]
 )
-def test_what_is_not_understood_is_left_to_the_host(nonsense: bytes) -> None:
+def test_an_invalid_line_is_left_to_the_host(nonsense: bytes) -> None:
     pending = PendingRequests()
     assert not pending.client_sends(nonsense)
     assert pending.host_sends(nonsense)

@@ -46,7 +46,7 @@ def host(
     thread.join()
 
 
-def test_a_call_is_answered_past_whatever_else_is_said() -> None:
+def test_other_messages_before_the_answer_are_skipped() -> None:
     def chatty(asked: dict[str, Any]) -> list[Any]:
         return [
             {"method": "notifications/progress", "params": {}}, {"id": asked["id"], "method": "ping"},
@@ -60,7 +60,7 @@ def test_a_call_is_answered_past_whatever_else_is_said() -> None:
     assert heard[0]["params"] == {"name": "observe", "arguments": {"session_id": "Zoé"}}
 
 
-def test_hands_are_shaken_first() -> None:
+def test_the_handshake_names_the_client() -> None:
     with host(answered(protocolVersion="2025-11-25"), lambda asked: []) as (call, heard):
         call.initialize("hook")
     assert [one["method"] for one in heard] == ["initialize", "notifications/initialized"]
@@ -74,7 +74,7 @@ def test_hands_are_shaken_first() -> None:
         lambda asked: [{"id": asked["id"], "error": {"code": -32602, "message": "You may only read."}}],
     ],
 )
-def test_a_refusal_has_the_host_s_own_words(answer: Callable[[dict[str, Any]], list[Any]]) -> None:
+def test_an_error_has_the_host_s_message(answer: Callable[[dict[str, Any]], list[Any]]) -> None:
     with host(answer) as (call, _), pytest.raises(ServerError, match=r"You may only read\."):
         call("observe", {})
 
@@ -82,12 +82,12 @@ def test_a_refusal_has_the_host_s_own_words(answer: Callable[[dict[str, Any]], l
 @pytest.mark.parametrize(
     ("answer", "said"), [(lambda asked: [], "went away"), (lambda asked: [b"HTTP/1.1 400\r\n"], "not the memory's")]
 )
-def test_who_hangs_up_or_talks_nonsense_has_not_answered(answer: Callable[[Any], list[Any]], said: str) -> None:
+def test_hanging_up_or_an_invalid_line_is_a_lost_connection(answer: Callable[[Any], list[Any]], said: str) -> None:
     with host(answer) as (call, _), pytest.raises(ConnectionLost, match=said):
         call("observe", {})
 
 
-def test_time_that_is_over_is_no_answer() -> None:
+def test_a_call_past_its_deadline_is_a_lost_connection() -> None:
     ours, theirs = socket.socketpair()
     with ours, theirs:
         for seconds in (-1, 0.01):

@@ -16,7 +16,7 @@ async def no_use_cases() -> UseCases:
     raise AssertionError
 
 
-async def test_a_host_without_clients_stays_until_what_it_does_by_itself_is_done(tmp_path: Path) -> None:
+async def test_an_idle_host_stays_until_its_background_work_is_done(tmp_path: Path) -> None:
     """spec P12: a patrol is not cut because nobody is there; that is when it comes."""
     asked, done = asyncio.Event(), asyncio.Event()
 
@@ -35,7 +35,7 @@ async def test_a_host_without_clients_stays_until_what_it_does_by_itself_is_done
             await serving
 
 
-async def test_a_client_that_comes_while_the_host_waits_keeps_it(tmp_path: Path) -> None:
+async def test_a_client_that_connects_meanwhile_keeps_an_idle_host(tmp_path: Path) -> None:
     asked, greeted = asyncio.Event(), asyncio.Event()
 
     async def wait_until_idle() -> None:

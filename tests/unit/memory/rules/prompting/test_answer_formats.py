@@ -36,7 +36,7 @@ FED = a_memory("We ate.", feeling="warm", lesson="cook more", when=("2026-02-01"
 TIRED = a_memory("We slept.", category="semantic")
 
 
-def test_a_list_says_text_feeling_lesson_and_timeline() -> None:
+def test_a_list_renders_text_feeling_lesson_and_timeline() -> None:
     assert LIST_FORMAT.render([FED, TIRED]) == "We ate.\nwarm\ncook more\n2026-02-02: rest\nWe slept."
 
 
@@ -56,14 +56,14 @@ def test_fragments_are_shuffled_in_their_tag_and_what_is_counted_is_what_is_said
     ]
 
 
-def test_nothing_says_nothing() -> None:
+def test_no_memories_render_as_empty_text() -> None:
     assert [
         answer_format.render([]) for answer_format in (LIST_FORMAT, PROMPT_FORMAT, fragments_format(Random(1)))
     ] == ["", "", ""]
 
 
 @given(MEMORIES, FORMATS)
-def test_frame_and_parts_have_as_many_tokens_as_the_whole_or_more(
+def test_tags_and_entries_have_at_least_the_tokens_of_the_whole(
     memories: list[Memory], answer_format: AnswerFormat
 ) -> None:
     """But for a sign that only the neighbour's words make a tag, and that is then written out in 3 tokens for 1."""
@@ -74,7 +74,7 @@ def test_frame_and_parts_have_as_many_tokens_as_the_whole_or_more(
 
 
 @given(MEMORIES, FORMATS)
-def test_what_the_index_counts_is_no_less_than_any_way_of_saying(
+def test_the_indexed_token_count_is_an_upper_bound_for_every_format(
     memories: list[Memory], answer_format: AnswerFormat
 ) -> None:
     for memory in memories:

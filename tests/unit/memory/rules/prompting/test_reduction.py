@@ -25,7 +25,7 @@ def test_every_part_has_its_worth() -> None:
     assert sorted(part for part in PRIORITY if part) == sorted(PARTS)
 
 
-def test_what_was_said_elsewhere_goes_first_the_oldest_of_it_before_all_and_the_soul_goes_last() -> None:
+def test_other_chats_are_dropped_first_oldest_first_and_the_soul_last() -> None:
     """One piece of ten tokens of each part, two of other chats: each ten tokens less take one more away."""
     pieces = [piece("history_recent", "older", 1), *(piece(part, part) for part in PARTS)]
     going = ["older", "history_recent", "history_current_chat", "memories", "recent_nodes", "diary", "knowledge",

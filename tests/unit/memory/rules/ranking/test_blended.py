@@ -118,7 +118,7 @@ def test_shared_emotions_move_the_score_by_their_share(
         ("Where was the ramen?", [0.0, 0.0, 0.0]),
     ],
 )
-def test_a_feeling_decides_between_what_is_as_relevant_and_everywhere_where_it_is_asked_for(
+def test_an_emotion_decides_between_equally_relevant_and_everywhere_if_asked_for(
     query: str, bonuses: list[float]
 ) -> None:
     """spec T7: f = 0.6, 0.59 and 0.54; 0.1 × max(0, 1 − (0.6 − f) / 0.02)."""
@@ -201,7 +201,7 @@ def test_of_many_a_turn_counts_by_what_lifts_it_above_the_least() -> None:
     assert talk(*turns) == pytest.approx([0.045, *[0.0] * 19], abs=2e-6)
 
 
-def test_of_many_that_say_nearly_the_same_a_neighbour_does_not_lift_one_above_what_was_asked() -> None:
+def test_among_many_similar_candidates_a_neighbour_does_not_outrank_the_answer() -> None:
     """The first is asked for, but its next turn is no candidate, as those of all others are."""
     features = [replace(PLAIN, session_id="s", turn=turn) for turn in (0, *range(7, 27))]
     cosines = [1.0, *[0.95, 0.9] * 10]
