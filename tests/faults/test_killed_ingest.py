@@ -59,7 +59,7 @@ def test_a_second_run_goes_on_where_the_first_was_killed(tmp_path: Path, killed:
         _, told = first.communicate(timeout=LIMIT_S)
         if killed == "the host":
             assert first.returncode == 1
-            assert b"Run the same command again: it goes on where it was" in told
+            assert b"Run the same command again: it continues where it stopped" in told
         done = outcomes(data)
         second = madeleine(data, "ingest", str(file), "--json", **small)
         assert second.returncode == 0, second.stderr
