@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
+import unicodedata
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -15,9 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from madeleine.inference import packaged
-from madeleine.inference.loading import Loading
-from madeleine.inference.scripts import latin_share
-from madeleine.inference.sessions import loaded
+from madeleine.inference.loading import Loading, load_engine
 from madeleine.memory.errors import EmbeddingUnavailable, InvalidInput
 from madeleine.memory.model import ModelName
 
@@ -84,12 +83,12 @@ def load(name: str, models_dir: Path) -> LoadedModel:
                 model_file=str(files.onnx),
             )
         try:
-            engine = loaded(TextEmbedding, alias, specific_model_path=str(files.directory))
+            engine = load_engine(TextEmbedding, alias, specific_model_path=str(files.directory))
         except Exception as error:  # onnxruntime and tokenizers raise errors of no common kind
             raise EmbeddingUnavailable(name, f"it does not load: {error}") from error
         return LoadedModel(engine, reads_all_scripts=False, tokenizer=_whole_text_tokenizer(engine))
     try:
-        engine = loaded(TextEmbedding, name, cache_dir=str(models_dir / "hub"))
+        engine = load_engine(TextEmbedding, name, cache_dir=str(models_dir / "hub"))
     except Exception as error:  # fastembed and the hub raise errors of no common kind
         reason = " ".join(str(error).split())[:300]
         raise EmbeddingUnavailable(
@@ -119,7 +118,7 @@ class DenseEmbedder:
 
     It is loaded when first needed, in a thread of its own that nobody has to wait for at the end. Calls are then worked
     off one after the other in one worker thread; those of a text or two in another, so that nobody who recalls has to
-    wait for a document that is poured in.
+    wait for a document that is ingested.
     """
 
     def __init__(
@@ -204,3 +203,16 @@ def _embed(model: LoadedModel, texts: list[str]) -> NDArray[np.float32]:
 def _count(model: LoadedModel, texts: Sequence[str]) -> list[int]:
     # Without the offsets of the tokens, which take a third of the time.
     return [len(found) for found in model.tokenizer.encode_batch_fast(list(texts), add_special_tokens=False)]
+
+
+def latin_share(text: str) -> float:
+    """Share in [0, 1] of the letters that are Latin; 1 for text without letters. A model's vectors of text in a script
+    that it never saw are noise."""
+    if text.isascii():
+        return 1.0
+    letters = [character for character in text if character.isalpha()]
+    return sum(map(is_latin, letters)) / len(letters) if letters else 1.0
+
+
+def is_latin(letter: str) -> bool:
+    return letter.isascii() or unicodedata.name(letter, "").startswith(("LATIN", "FULLWIDTH LATIN", "MODIFIER LETTER"))

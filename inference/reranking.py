@@ -15,8 +15,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Protocol
 
-from madeleine.inference.loading import Loading
-from madeleine.inference.sessions import loaded
+from madeleine.inference.loading import Loading, load_engine
 from madeleine.memory.errors import RerankerUnavailable
 
 logger = logging.getLogger(__name__)
@@ -47,12 +46,12 @@ def load(name: str, models_dir: Path) -> CrossEncoder:
         raise RerankerUnavailable(name, f"fastembed cannot be imported: {error}") from error
     try:
         if not Path(name).is_dir():
-            return loaded(TextCrossEncoder, name, cache_dir=str(models_dir / "hub"))
+            return load_engine(TextCrossEncoder, name, cache_dir=str(models_dir / "hub"))
         file = next((file for file in MODEL_FILES if (Path(name) / file).is_file()), MODEL_FILES[0])
         alias = f"directory/{Path(name).absolute()}"
         if not any(str(known["model"]).lower() == alias.lower() for known in TextCrossEncoder.list_supported_models()):
             TextCrossEncoder.add_custom_model(alias, sources=ModelSource(hf=alias), model_file=file)
-        return loaded(TextCrossEncoder, alias, specific_model_path=name)
+        return load_engine(TextCrossEncoder, alias, specific_model_path=name)
     except Exception as error:  # fastembed, the hub, onnxruntime and tokenizers raise errors of no common kind
         reason = " ".join(str(error).split())[:300]
         raise RerankerUnavailable(

@@ -24,7 +24,7 @@ from madeleine.memory.rules.storing.secrets import Redact, redact_secrets
 from madeleine.memory.scope import Scope
 from madeleine.patrol.context import PatrolContext
 from madeleine.patrol.deciding.answers import AnswerSchema
-from madeleine.patrol.deciding.prompts import DATA, block, json_line
+from madeleine.patrol.deciding.prompts import SYSTEM, block, json_line
 from madeleine.patrol.deciding.requests import shortened
 from madeleine.patrol.steps.assign import ASSIGNED_AT_ONCE
 from madeleine.patrol.unit_of_work import PreparedInputs
@@ -36,13 +36,6 @@ MAX_CLASSIFIED = 500
 CLASSIFIED_AT_ONCE = 50
 ACTION_CHARACTERS = 300
 """Of an action, enough to tell its root."""
-
-CLASSIFY = f"""\
-You sort a being's memories. Each line is one, with its number `n`. Say for every number whether it is Business (work,
-customers, projects, code, money earned, career) or Private (family, friends, home, health, feelings, leisure, the being
-itself). Where both fit, choose what it is mainly about. Answer every number exactly once.
-
-{DATA}"""
 
 
 async def prepare(context: PatrolContext) -> PreparedInputs:
@@ -142,7 +135,7 @@ def classify_prompt(actions: Sequence[str]) -> Prompt:
         json_line({"n": number, "text": quoted(shortened(action, ACTION_CHARACTERS))})
         for number, action in enumerate(actions, start=1)
     ]
-    return Prompt(purpose="classify", system=CLASSIFY, text=block(*lines), size="small", max_tokens=2_000)
+    return Prompt(purpose="classify", system=SYSTEM["classify"], text=block(*lines), size="small", max_tokens=2_000)
 
 
 def roots_of(answer: ClassificationSchema, last: int) -> list[Root] | Rejected:

@@ -1,4 +1,4 @@
-"""Conversations over lists: `ChatLedger`, `ChatReads` and `WatchLedger` (`tests/contracts/chat_contract.py`)."""
+"""Conversations over lists: `ChatLedger`, `ChatReads` and `WatchLedger` (`tests/contracts/ledger/chat_contract.py`)."""
 
 from __future__ import annotations
 

@@ -40,4 +40,4 @@ async def index_now(index: StoreIndex, points: Sequence[IndexPoint]) -> None:
     try:
         await index.upsert(points)
     except IndexUnavailable as error:
-        logger.warning("indexing is put off: %s", error)
+        logger.warning("indexing is postponed: %s", error)

@@ -17,14 +17,14 @@ DRIFT = 0.2
 AT_ONCE = 64
 """Words a question: each is a query, and the index answers no other meanwhile."""
 MOST_WORDS = 20_000
-"""Held for a being, the only one: texts are poured in one being at a time."""
+"""Held for a being, the only one: texts are ingested one being at a time."""
 
 
 class Rarity:
     def __init__(self, statistics: WordStatistics) -> None:
         self._statistics = statistics
         self._being: BeingId | None = None
-        self._unheard = 0.0
+        self._absent_term_idf = 0.0
         self._idf: dict[str, float] = {}
 
     async def of(self, scope: Scope, texts: Sequence[str]) -> list[float]:
@@ -40,8 +40,12 @@ class Rarity:
         return [rarity([idf[word] for word in some], absent_term_idf=absent_term_idf) for some in words]
 
     async def _look_up(self, scope: Scope, words: set[str], absent_term_idf: float) -> dict[str, float]:
-        if self._being != scope.being_id or abs(absent_term_idf - self._unheard) > DRIFT or len(self._idf) > MOST_WORDS:
-            self._being, self._unheard, self._idf = scope.being_id, absent_term_idf, {}
+        if (
+            self._being != scope.being_id
+            or abs(absent_term_idf - self._absent_term_idf) > DRIFT
+            or len(self._idf) > MOST_WORDS
+        ):
+            self._being, self._absent_term_idf, self._idf = scope.being_id, absent_term_idf, {}
         known = self._idf
         missing = sorted(words - known.keys())
         for start in range(0, len(missing), AT_ONCE):

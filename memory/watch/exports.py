@@ -27,7 +27,7 @@ _CITATION = re.compile("\ue200.*?\ue201", re.DOTALL)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Exported:
+class ExportedConversation:
     """A conversation. `messages` may be empty: some are begun and left. Each has its key."""
 
     session_id: str
@@ -37,7 +37,7 @@ class Exported:
 
 
 @dataclass(frozen=True, slots=True)
-class Unreadable:
+class UnreadableConversation:
     """A conversation that is of no known shape. `place` in the file, from 1."""
 
     place: int
@@ -45,31 +45,33 @@ class Unreadable:
     reason: str
 
 
-class _Odd(ValueError):
+class _UnexpectedShape(ValueError):
     """A conversation is not as it should be; the message says where."""
 
 
-def conversations(chunks: Iterable[str], *, max_text_chars: int) -> Iterator[Exported | Unreadable]:
+def conversations(
+    chunks: Iterable[str], *, max_text_chars: int
+) -> Iterator[ExportedConversation | UnreadableConversation]:
     """Of the text of an export, in its order. Raises `ValueError` where it is no JSON, and says where."""
     for place, found in enumerate(elements(chunks), start=1):
         try:
             one = _conversation(found)
-        except _Odd as error:
+        except _UnexpectedShape as error:
             title = found.get("title") or found.get("name") if isinstance(found, dict) else ""
-            yield Unreadable(place, title if isinstance(title, str) else "", str(error))
+            yield UnreadableConversation(place, title if isinstance(title, str) else "", str(error))
         else:
             yield replace(one, messages=tuple(_whole(one.messages, max_text_chars)))
 
 
-def _conversation(found: Any) -> Exported:
-    """Raises `_Odd`."""
+def _conversation(found: Any) -> ExportedConversation:
+    """Raises `_UnexpectedShape`."""
     if not isinstance(found, dict):
-        raise _Odd(f"it is {_kind(found)}, not an object")
+        raise _UnexpectedShape(f"it is {_kind(found)}, not an object")
     if "chat_messages" in found:
         return _claude(found)
     if "mapping" in found:
         return _chatgpt(found)
-    raise _Odd("it has neither chat_messages, as Claude's have, nor a mapping, as ChatGPT's")
+    raise _UnexpectedShape("it has neither chat_messages, as Claude's have, nor a mapping, as ChatGPT's")
 
 
 def _whole(messages: Iterable[NewMessage], limit: int) -> Iterator[NewMessage]:
@@ -87,18 +89,18 @@ def _whole(messages: Iterable[NewMessage], limit: int) -> Iterator[NewMessage]:
 # --- Claude -----------------------------------------------------------------------------------------------------
 
 
-def _claude(found: Mapping[str, Any]) -> Exported:
+def _claude(found: Mapping[str, Any]) -> ExportedConversation:
     begun = _moment(found.get("created_at"))
     messages: list[NewMessage] = []
     for place, message in enumerate(_list(found, "chat_messages")):
         if not isinstance(message, dict):
-            raise _Odd(f"message {place + 1} is {_kind(message)}, not an object")
+            raise _UnexpectedShape(f"message {place + 1} is {_kind(message)}, not an object")
         role = _SENDERS.get(str(message.get("sender")))
         if role:
             key = _name(message.get("uuid")) or str(place)
             at = _moment(message.get("created_at")) or (begun if not messages else None)
             messages.append(NewMessage(role=role, text=_claude_text(message), at=at, key=key))
-    return Exported(
+    return ExportedConversation(
         session_id=_id(found, "uuid"), title=_title(found, "name"), interface=CLAUDE, messages=tuple(messages)
     )
 
@@ -118,7 +120,7 @@ def _claude_text(message: Mapping[str, Any]) -> str:
 # --- ChatGPT ----------------------------------------------------------------------------------------------------
 
 
-def _chatgpt(found: Mapping[str, Any]) -> Exported:
+def _chatgpt(found: Mapping[str, Any]) -> ExportedConversation:
     begun = _moment(found.get("create_time"))
     messages: list[NewMessage] = []
     for node, message in _branch(found):
@@ -127,7 +129,7 @@ def _chatgpt(found: Mapping[str, Any]) -> Exported:
             key = _name(message.get("id")) or node
             at = _moment(message.get("create_time")) or (begun if not messages else None)
             messages.append(NewMessage(role=role, text=_chatgpt_text(message), at=at, key=key))
-    return Exported(
+    return ExportedConversation(
         session_id=_id(found, "conversation_id", "id"),
         title=_title(found, "title"),
         interface=CHATGPT,
@@ -139,15 +141,15 @@ def _branch(found: Mapping[str, Any]) -> list[tuple[str, dict[str, Any]]]:
     """The messages up from the current node, from the first."""
     mapping = found["mapping"]
     if not isinstance(mapping, dict):
-        raise _Odd(f"its mapping is {_kind(mapping)}, not an object")
+        raise _UnexpectedShape(f"its mapping is {_kind(mapping)}, not an object")
     node = found.get("current_node") or next(reversed(mapping), None)
     branch: list[tuple[str, dict[str, Any]]] = []
     seen: set[str] = set()
     while node is not None:
         if not isinstance(node, str) or not isinstance(mapping.get(node), dict):
-            raise _Odd(f"its mapping has no node {str(node)[:80]!r}")
+            raise _UnexpectedShape(f"its mapping has no node {str(node)[:80]!r}")
         if node in seen:
-            raise _Odd(f"its mapping goes in a circle at {node[:80]!r}")
+            raise _UnexpectedShape(f"its mapping goes in a circle at {node[:80]!r}")
         seen.add(node)
         if isinstance(message := mapping[node].get("message"), dict):
             branch.append((node, message))
@@ -200,7 +202,7 @@ def _id(found: Mapping[str, Any], *names: str) -> str:
     for name in names:
         if id_ := _name(found.get(name)):
             return id_
-    raise _Odd(f"it has no {' or '.join(names)} that names it")
+    raise _UnexpectedShape(f"it has no {' or '.join(names)} that names it")
 
 
 def _title(found: Mapping[str, Any], name: str) -> str:
@@ -216,7 +218,7 @@ def _name(value: Any) -> str:
 def _list(found: Mapping[str, Any], name: str) -> list[Any]:
     value = found[name]
     if not isinstance(value, list):
-        raise _Odd(f"its {name} is {_kind(value)}, not a list")
+        raise _UnexpectedShape(f"its {name} is {_kind(value)}, not a list")
     return value
 
 

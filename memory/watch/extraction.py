@@ -118,7 +118,7 @@ async def extract(model: MeteredModel, lines: Sequence[Line]) -> Extraction:
 
     def check(answer: ExtractionSchema) -> Extraction | Rejected:
         nonlocal extraction
-        extraction, complaint = judged(answer, lines)
+        extraction, complaint = check_answer(answer, lines)
         return extraction if extraction.findings or not complaint else Rejected(NOTHING_COUNTS, complaint)
 
     try:
@@ -155,7 +155,7 @@ def _cut(text: str) -> str:
 # --- what counts of an answer -----------------------------------------------------------------------------------
 
 
-def judged(answer: ExtractionSchema, lines: Sequence[Line]) -> tuple[Extraction, str]:
+def check_answer(answer: ExtractionSchema, lines: Sequence[Line]) -> tuple[Extraction, str]:
     """What counts, and a complaint for the model alone about what does not; "" for none."""
     findings: list[Finding] = []
     dropped: list[str] = []

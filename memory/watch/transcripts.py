@@ -30,7 +30,7 @@ _COMMAND = re.compile(r"/[\w:.-]+(?:\s|$)")
 
 
 @dataclass(frozen=True, slots=True)
-class Spoken:
+class TranscriptMessage:
     """A message of a conversation, with the key that it has however often it is read. `at`: ISO time, "" for now.
     `prompt_id`: of the prompt that it is, or came after, where the program gives it one."""
 
@@ -41,11 +41,11 @@ class Spoken:
     prompt_id: str = ""
 
 
-def spoken_in(lines: Iterable[bytes]) -> list[Spoken]:
+def read_transcript(lines: Iterable[bytes]) -> list[TranscriptMessage]:
     """What user and assistant said to each other, in order: without tools and thoughts, reminders, commands, summaries
     and what subagents do."""
     asked: Counter[str] = Counter()
-    found: list[Spoken] = []
+    found: list[TranscriptMessage] = []
     for line in lines:
         for one in _spoken(line):
             if one.role == "user":
@@ -57,7 +57,7 @@ def spoken_in(lines: Iterable[bytes]) -> list[Spoken]:
     return found
 
 
-def prompt_of(text: str) -> str:
+def spoken_prompt(text: str) -> str:
     """A prompt as it will stand in the transcript; "" for one that is not said to the assistant."""
     told = said(text)
     return "" if _COMMAND.match(told) else told
@@ -69,13 +69,13 @@ def _stem(text: str) -> str:
     return f"prompt-{hashlib.sha256(redact_secrets(text).text.encode()).hexdigest()[:24]}-"
 
 
-def prompted(spoken: Sequence[Spoken], prompt: str, prompt_id: str) -> Spoken | None:
+def new_prompt(spoken: Sequence[TranscriptMessage], prompt: str, prompt_id: str) -> TranscriptMessage | None:
     """A prompt that is just being made, behind what was `spoken`; None if it stands there already."""
     stem = _stem(prompt)
     alike = [one for one in spoken if one.role == "user" and one.key.startswith(stem)]
     if prompt_id and any(one.prompt_id == prompt_id and one.text == prompt for one in alike):
         return None
-    return Spoken("user", prompt, f"{stem}{len(alike)}", prompt_id=prompt_id)
+    return TranscriptMessage("user", prompt, f"{stem}{len(alike)}", prompt_id=prompt_id)
 
 
 def said(text: str) -> str:
@@ -84,7 +84,7 @@ def said(text: str) -> str:
     return "" if _NOISE.match(told) else told
 
 
-def after(spoken: Sequence[Spoken], last_key: str | None, *, overlap: int) -> Sequence[Spoken]:
+def after(spoken: Sequence[TranscriptMessage], last_key: str | None, *, overlap: int) -> Sequence[TranscriptMessage]:
     """Those that may not have been observed yet: from some before the one observed last, for what was written late; all
     where that is not among them."""
     keys = [one.key for one in spoken]
@@ -93,14 +93,14 @@ def after(spoken: Sequence[Spoken], last_key: str | None, *, overlap: int) -> Se
     return spoken[max(0, len(keys) - 1 - keys[::-1].index(last_key) - overlap) :]
 
 
-def split(spoken: Iterable[Spoken], limit: int) -> Iterator[Spoken]:
+def split(spoken: Iterable[TranscriptMessage], limit: int) -> Iterator[TranscriptMessage]:
     """None longer than `limit` characters; nothing is lost."""
     for one in spoken:
         for place, part in enumerate(part for part in in_parts(one.text, limit) if storable(part)):
             yield replace(one, text=part, key=f"{one.key}#{place}" if place else one.key)
 
 
-def _spoken(line: bytes) -> Iterator[Spoken]:
+def _spoken(line: bytes) -> Iterator[TranscriptMessage]:
     if not _OF_SOMEBODY.search(line):
         return
     try:
@@ -118,7 +118,9 @@ def _spoken(line: bytes) -> Iterator[Spoken]:
     text = said(_text(message.get("content")))
     if text:
         prompt = entry.get("promptId")
-        yield Spoken(role, text, key, at if isinstance(at, str) else "", prompt if isinstance(prompt, str) else "")
+        yield TranscriptMessage(
+            role, text, key, at if isinstance(at, str) else "", prompt if isinstance(prompt, str) else ""
+        )
 
 
 def _text(content: Any) -> str:

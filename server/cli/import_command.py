@@ -18,7 +18,7 @@ from typing import IO
 from madeleine.memory.errors import InvalidInput
 from madeleine.memory.model import BeingId
 from madeleine.memory.scope import Scope
-from madeleine.memory.watch.exports import Exported, Unreadable, conversations
+from madeleine.memory.watch.exports import ExportedConversation, UnreadableConversation, conversations
 from madeleine.memory.watch.observe import Observation, Observe
 from madeleine.server import EXIT_FAILURE
 from madeleine.server.cli.byte_progress import byte_progress
@@ -74,8 +74,9 @@ class Importer:
                     found = conversations(chunks(path, binary), max_text_chars=self._max_text_chars)
                     while (conversation := await asyncio.to_thread(next_conversation, found, path)) is not None:
                         await self._import_conversation(conversation, path)
-                        show(name, binary.tell() - position, f"{self.counts['messages']} messages")
-                        position = binary.tell()
+                        if not isinstance(conversation, UnreadableConversation):
+                            show(name, binary.tell() - position, f"{self.counts['messages']} messages")
+                            position = binary.tell()
         reasons = self.unreadable[unreadable_before:]
         if self.counts.total() == before and reasons:
             del self.unreadable[unreadable_before:]  # reported here
@@ -84,8 +85,10 @@ class Importer:
                 "Give the .zip that they sent, or the conversations.json in it."
             )
 
-    async def _import_conversation(self, conversation: Exported | Unreadable, path: Path) -> None:
-        if isinstance(conversation, Unreadable):
+    async def _import_conversation(
+        self, conversation: ExportedConversation | UnreadableConversation, path: Path
+    ) -> None:
+        if isinstance(conversation, UnreadableConversation):
             title = f" ({conversation.title[:80]!r})" if conversation.title else ""
             reason = f"{path.name}: conversation {conversation.place}{title}: {conversation.reason}"
             self.unreadable.append(reason)
@@ -157,7 +160,9 @@ def chunks(path: Path, binary: IO[bytes]) -> Iterator[str]:
         raise InvalidInput(f"{path} cannot be read to its end: {error}. What came before is imported.") from error
 
 
-def next_conversation(found: Iterator[Exported | Unreadable], path: Path) -> Exported | Unreadable | None:
+def next_conversation(
+    found: Iterator[ExportedConversation | UnreadableConversation], path: Path
+) -> ExportedConversation | UnreadableConversation | None:
     """In a thread: JSON of some megabytes takes a while."""
     try:
         return next(found, None)

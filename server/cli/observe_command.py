@@ -19,7 +19,15 @@ from typing import Any
 
 from madeleine.memory.errors import ConnectionLost, InvalidInput, MadeleineError
 from madeleine.memory.text.clipping import in_parts, storable
-from madeleine.memory.watch.transcripts import Spoken, after, prompt_of, prompted, said, split, spoken_in
+from madeleine.memory.watch.transcripts import (
+    TranscriptMessage,
+    after,
+    new_prompt,
+    read_transcript,
+    said,
+    split,
+    spoken_prompt,
+)
 from madeleine.server import EXIT_FAILURE
 from madeleine.server.attach.tool_calls import ToolCalls, host_tool_calls
 from madeleine.server.settings.environment import MAX_TEXT_CHARS, data_directory, environment, given, in_file
@@ -113,7 +121,7 @@ class ObserveRequest:
     `messages` come after it. `prompt`: the user's last message."""
 
     arguments: Mapping[str, Any]
-    transcript: Sequence[Spoken] = ()
+    transcript: Sequence[TranscriptMessage] = ()
     messages: Sequence[Any] = ()
     prompt: str = ""
 
@@ -155,8 +163,8 @@ def parse_hook(hook: Mapping[str, Any]) -> ObserveRequest | None:
     transcript = _transcript(hook.get("transcript_path"))
     prompt_id = hook.get("prompt_id")
     if event == "UserPromptSubmit" and isinstance(hook.get("prompt"), str):
-        prompt = "" if hook.get("source") == "system" else prompt_of(hook["prompt"])
-        message = prompted(transcript or (), prompt, str(prompt_id or "")) if prompt else None
+        prompt = "" if hook.get("source") == "system" else spoken_prompt(hook["prompt"])
+        message = new_prompt(transcript or (), prompt, str(prompt_id or "")) if prompt else None
         return ObserveRequest(arguments, transcript or (), [_as_argument(message)] if message else [], prompt)
     if transcript is None and event == "Stop" and isinstance(last := hook.get("last_assistant_message"), str):
         key = {"key": f"answer-{prompt_id}"} if isinstance(prompt_id, str) else {}
@@ -165,13 +173,13 @@ def parse_hook(hook: Mapping[str, Any]) -> ObserveRequest | None:
     return ObserveRequest(arguments, transcript or ())
 
 
-def _transcript(path: Any) -> list[Spoken] | None:
+def _transcript(path: Any) -> list[TranscriptMessage] | None:
     """None if there is none, as before the first answer."""
     if not isinstance(path, str) or not path:
         return None
     try:
         with Path(path).expanduser().open("rb") as file:
-            return spoken_in(file)
+            return read_transcript(file)
     except FileNotFoundError:
         return None
     except OSError as error:
@@ -198,7 +206,7 @@ def _read_all() -> str:
 def record(call: ToolCalls, request: ObserveRequest, limit: int) -> None:
     """In order: the key of the last message tells where to continue. A refused message prevents no other from being
     recorded, unless a whole call is refused. Raises the first refusal at the end."""
-    transcript: Sequence[Spoken] = ()
+    transcript: Sequence[TranscriptMessage] = ()
     if request.transcript:
         last_key = call("observe", {"session_id": request.arguments["session_id"]}).get("last_key")
         transcript = after(list(split(request.transcript, limit)), last_key, overlap=OVERLAP)
@@ -241,7 +249,7 @@ def _refusal(call: ToolCalls, arguments: Mapping[str, Any]) -> MadeleineError | 
     return None
 
 
-def _as_argument(message: Spoken) -> dict[str, Any]:
+def _as_argument(message: TranscriptMessage) -> dict[str, Any]:
     at = {"at": message.at} if message.at else {}
     return {"role": message.role, "text": message.text, "key": message.key} | at
 

@@ -16,7 +16,7 @@ from madeleine.memory.model import Provenance, RunId
 from madeleine.memory.patrol_records import PatrolChanges
 from madeleine.memory.scope import Scope
 from madeleine.storage.sql.ledger import Ledger, open_ledger
-from tests.contracts.ledger_values import ADA, BOB, MOMENT, again, apply, batch, memory, note
+from tests.contracts.ledger.ledger_values import ADA, BOB, MOMENT, again, apply, batch, memory, note
 from tests.contracts.test_sql_ledger import no_room
 
 DESK = Scope(ADA.being_id, "desk", "senior")

@@ -10,7 +10,7 @@ from madeleine.memory.scope import Scope
 from madeleine.storage.sql.conversations.chat import ConversationRepository
 from madeleine.storage.sql.erasing.memories import ErasureRepository
 from madeleine.storage.sql.ledger import open_ledger
-from tests.contracts.chat_contract import AnyChat, ChatContract
+from tests.contracts.ledger.chat_contract import AnyChat, ChatContract
 from tests.doubles import ADA, NOW
 from tests.doubles_chat import FakeChat
 

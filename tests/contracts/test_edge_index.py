@@ -128,7 +128,7 @@ class TestEdgeIndex(IndexContract):
     async def test_what_a_renewal_lets_go_of_goes_back_to_the_system(
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        """spec L1: pouring in keeps memory flat. Each renewal left the process larger."""
+        """spec L1: ingesting keeps memory flat. Each renewal left the process larger."""
         left: list[int] = []
         monkeypatch.setattr(edge, "give_back", lambda: left.append(len(list((tmp_path / "i").glob("generation-*")))))
         index = await EdgeIndex.create_anew(tmp_path / "i", FINGERPRINT, scan_below=100)

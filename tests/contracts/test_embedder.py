@@ -67,7 +67,7 @@ class TestDenseEmbedder(EmbedderContract):
         assert embedder.coverage("ab東京") == 0.5
 
     def test_no_plan_of_memory_is_kept_for_each_length_of_text(self, loaded: LoadedModel) -> None:
-        """spec L1: pouring 10 MB in keeps memory flat. A plan for each shape made the process grow with each."""
+        """spec L1: ingesting 10 MB keeps memory flat. A plan for each shape made the process grow with each."""
         assert not session_options(loaded.engine).enable_mem_pattern
 
     async def test_long_texts_are_counted_whole_although_they_are_embedded_cut(self, embedder: DenseEmbedder) -> None:

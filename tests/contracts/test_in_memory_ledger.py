@@ -2,9 +2,9 @@ from __future__ import annotations
 
 import pytest
 
-from tests.contracts.any_ledger import StoringLedger
-from tests.contracts.keyword_contract import KeywordContract
-from tests.contracts.ledger_contract import LedgerContract
+from tests.contracts.ledger.any_ledger import StoringLedger
+from tests.contracts.ledger.keyword_contract import KeywordContract
+from tests.contracts.ledger.ledger_contract import LedgerContract
 from tests.fakes.ledger import InMemoryLedger
 
 

@@ -21,7 +21,7 @@ from madeleine.storage.sql.conversations import context
 from madeleine.storage.sql.database.engine import _compiled
 from madeleine.storage.sql.ledger import Ledger, open_ledger
 from madeleine.storage.sql.operations import profile
-from tests.contracts.ledger_values import ADA, BOB, MOMENT, batch, memory, note
+from tests.contracts.ledger.ledger_values import ADA, BOB, MOMENT, batch, memory, note
 
 
 @pytest.fixture

@@ -24,14 +24,14 @@ from madeleine.storage.sql.database.rows import from_memory
 from madeleine.storage.sql.database.schema import HEAD, MIGRATIONS
 from madeleine.storage.sql.database.tables import metadata
 from madeleine.storage.sql.ledger import Ledger, open_ledger
-from tests.contracts.any_ledger import AnyLedger
-from tests.contracts.forgetting_contract import ForgettingContract
-from tests.contracts.keyword_contract import KeywordContract
-from tests.contracts.ledger_contract import LedgerContract
-from tests.contracts.ledger_values import ADA, MODEL, MOMENT, RUN, batch, everyone, memory, note, the, vector
-from tests.contracts.patrol_contract import PatrolContract
-from tests.contracts.patrol_state_contract import PatrolStateContract
-from tests.contracts.search_contract import SearchContract
+from tests.contracts.ledger.any_ledger import AnyLedger
+from tests.contracts.ledger.forgetting_contract import ForgettingContract
+from tests.contracts.ledger.keyword_contract import KeywordContract
+from tests.contracts.ledger.ledger_contract import LedgerContract
+from tests.contracts.ledger.ledger_values import ADA, MODEL, MOMENT, RUN, batch, everyone, memory, note, the, vector
+from tests.contracts.ledger.patrol_contract import PatrolContract
+from tests.contracts.ledger.patrol_state_contract import PatrolStateContract
+from tests.contracts.ledger.search_contract import SearchContract
 
 
 @pytest.fixture

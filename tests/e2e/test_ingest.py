@@ -1,4 +1,4 @@
-"""Pouring in, from a real client and from the command to the disk and back."""
+"""Ingestion, from a real client and from the command to the disk and back."""
 
 from __future__ import annotations
 
@@ -25,19 +25,19 @@ TEA = (
 
 
 @pytest.mark.parametrize("era", ERAS)
-async def test_a_text_is_poured_in_recalled_and_known_the_second_time(lodger: Lodger, era: Era) -> None:
+async def test_a_text_is_ingested_recalled_and_known_the_second_time(lodger: Lodger, era: Era) -> None:
     async with lodger.connected(era=era) as client:
-        poured = await ask(client, "ingest", text=f"{TRIP}\n\n{TEA}", session_id="diary", key="k", when="2026-05-02")
+        ingested = await ask(client, "ingest", text=f"{TRIP}\n\n{TEA}", session_id="diary", key="k", when="2026-05-02")
         again = await ask(client, "ingest", text=f"{TRIP}\n\n{TEA}", session_id="diary", key="k", when="2026-05-02")
         recalled = await ask(client, "recall", query="Where did Maria forget the umbrella?", format="memories", limit=1)
         other = await refused(client, "ingest", {"text": TEA, "key": "k"})
-    assert (poured["stored"], poured["reinforced"], poured["dropped"]) == (2, 0, 0)
-    trip, tea = poured["chunks"]
+    assert (ingested["stored"], ingested["reinforced"], ingested["dropped"]) == (2, 0, 0)
+    trip, tea = ingested["chunks"]
     assert (trip["status"], trip["category"], tea["category"]) == ("stored", "episodic", "procedural")
     assert trip["begins"] == TRIP[:60].rstrip()
     assert trip["importance"] == pytest.approx(0.6 * trip["novelty"] + 0.4 * trip["salience"], abs=1e-3)
     assert "resembles" not in trip
-    assert again == poured | {"repeated": True}
+    assert again == ingested | {"repeated": True}
     [memory] = recalled["memories"]
     assert (memory["id"], memory["when"]) == (trip["id"], "2026-05-02")
     assert memory["provenance"]["tool"] == "ingest"
@@ -81,7 +81,7 @@ async def test_store_says_what_a_memory_resembles_and_recall_memory_shows_it(lod
     assert shown["memories"][0]["resembles"] == first["id"]
 
 
-async def test_the_command_pours_files_in_once(tmp_path: Path) -> None:
+async def test_the_command_ingests_files_once(tmp_path: Path) -> None:
     data = tmp_path / "data"
     text, chat = tmp_path / "notes.md", tmp_path / "chat.jsonl"
     text.write_text(f"# Notes\n\n{TRIP}\n\n{TEA}\n")
@@ -127,7 +127,7 @@ def test_the_command_reads_standard_input_and_gives_all_of_it_one_category(tmp_p
         (["Makefile", "--session", ""], "--session: give 1 to 200 characters."),
     ],
 )
-def test_what_cannot_be_poured_in_is_said_before_a_host_is_started(tmp_path: Path, words: list[str], said: str) -> None:
+def test_invalid_input_is_reported_before_a_host_is_started(tmp_path: Path, words: list[str], said: str) -> None:
     with no_host_left(tmp_path):
         found = madeleine(tmp_path, "ingest", *words)
         assert found.returncode == 2

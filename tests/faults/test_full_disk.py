@@ -19,7 +19,7 @@ from madeleine.storage import room
 from madeleine.storage.qdrant.edge import EdgeIndex
 from madeleine.storage.qdrant.schema import Fingerprint
 from madeleine.storage.sql.ledger import open_ledger
-from tests.contracts.ledger_values import ADA, batch, memory
+from tests.contracts.ledger.ledger_values import ADA, batch, memory
 from tests.doubles import a_memory, unit
 from tests.e2e.serving import ask, refused
 from tests.faults.small_disk import SmallDisk, small_disk

@@ -1,4 +1,4 @@
-"""SIGKILL while a file is poured in: the second run goes on where the first one was, and nothing is there twice."""
+"""SIGKILL while a file is ingested: the second run continues where the first one stopped, storing nothing twice."""
 
 from __future__ import annotations
 

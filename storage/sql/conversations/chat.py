@@ -16,6 +16,8 @@ from madeleine.memory.errors import InvalidInput
 from madeleine.memory.scope import Scope
 from madeleine.memory.text.folding import fold
 from madeleine.storage.sql.database.dialect import (
+    GREATEST,
+    SMALLEST,
     among,
     as_list,
     excluded,
@@ -36,7 +38,7 @@ _m, _s, _l, _f = messages.c, sessions.c, message_memories.c, forgotten_keys.c
 TITLE_GONE = "\x7f"
 """Instead of a title that told of what was forgotten; reads as "". The next transcript or export that is read would
 bring the old one back, so that no title follows."""
-NO_FIRST, NO_LAST = 2**63 - 1, -(2**63)
+NO_FIRST, NO_LAST = GREATEST, SMALLEST
 """The times of a session without messages: any message's come before the one and after the other."""
 
 _BEING = bindparam("being", type_=_m.being_id.type)

@@ -14,6 +14,7 @@ from sqlalchemy import (
     Float,
     Function,
     Integer,
+    LargeBinary,
     Table,
     Text,
     bindparam,
@@ -43,6 +44,10 @@ class Moment(Integer):
 @compiles(Moment, "postgresql")
 def _moment(type_: Moment, compiler: Any, **options: Any) -> str:
     return "BIGINT"
+
+
+class Digest(LargeBinary):
+    """A hash as it is; other binary columns hold vectors."""
 
 
 class TextList(Text):

@@ -50,20 +50,20 @@ class Mapped(Generic[T]):
         known = {name: expressions.get(name, of_table.get(name)) for name in names}
         by_field: dict[str, ColumnElement[Any]] = {name: one for name, one in known.items() if one is not None}
         self.columns = tuple(by_field.values())
-        self._readers = [(name, _READERS.get(type(column.type))) for name, column in by_field.items()]
+        self._names = tuple(by_field)
+        self._readers = [(name, read) for name, column in by_field.items() if (read := _READERS.get(type(column.type)))]
 
     def from_row(self, row: Row) -> T:
-        return self._make(
-            **{
-                name: value if read is None or value is None else read(value)
-                for (name, read), value in zip(self._readers, row, strict=True)
-            }
-        )
+        values = dict(zip(self._names, row, strict=True))
+        for name, read in self._readers:
+            if values[name] is not None:
+                values[name] = read(values[name])
+        return self._make(**values)
 
     def to_row(self, record: T, **others: Any) -> dict[str, Any]:
         """The fields that are columns of the table, and `others`."""
         assert self._table is not None
-        names = [name for name, _ in self._readers if name in self._table.c and name not in others]
+        names = [name for name in self._names if name in self._table.c and name not in others]
         return {name: stored(getattr(record, name)) for name in names} | others
 
 

@@ -17,7 +17,7 @@ from sqlalchemy import (
     UniqueConstraint,
 )
 
-from madeleine.storage.sql.database.dialect import Moment, TextList, as_indexed, only_where, required
+from madeleine.storage.sql.database.dialect import Digest, Moment, TextList, as_indexed, only_where, required
 from madeleine.storage.sql.database.lifecycle import (
     ClearReference,
     DeleteRows,
@@ -226,7 +226,7 @@ tokens = Table(
     "tokens",
     metadata,
     Column("id", Text, primary_key=True, nullable=False),
-    Column("secret_hash", LargeBinary, nullable=False),
+    Column("secret_hash", Digest, nullable=False),
     *required(Text, "being_id", "role"),
     Column("read_only", Boolean, nullable=False),
     *required(Text, "resource", "name"),

@@ -9,7 +9,7 @@ from madeleine.server.http.limits import MAX_BUCKETS, RateLimit
 
 
 @given(st.integers(1, 100), st.lists(st.floats(0, 30), min_size=1, max_size=300))
-def test_no_more_are_taken_than_a_minutes_worth_and_what_has_flowed_in(per_minute: int, pauses: list[float]) -> None:
+def test_no_more_requests_are_accepted_than_the_bucket_holds_and_regains(per_minute: int, pauses: list[float]) -> None:
     limit, now, taken = RateLimit(per_minute), 0.0, 0
     for pause in pauses:
         now += pause
@@ -18,7 +18,7 @@ def test_no_more_are_taken_than_a_minutes_worth_and_what_has_flowed_in(per_minut
 
 
 @given(st.integers(1, 100), st.integers(0, 200))
-def test_whoever_waits_as_long_as_told_is_taken(per_minute: int, before: int) -> None:
+def test_a_request_after_the_returned_wait_is_accepted(per_minute: int, before: int) -> None:
     limit = RateLimit(per_minute)
     for _ in range(before):
         limit.wait("ada", now=0)
@@ -26,12 +26,12 @@ def test_whoever_waits_as_long_as_told_is_taken(per_minute: int, before: int) ->
     assert wait == 0 or limit.wait("ada", now=wait + 1e-6) == 0
 
 
-def test_one_does_not_use_up_what_is_anothers() -> None:
+def test_each_key_has_a_bucket_of_its_own() -> None:
     limit = RateLimit(1)
     assert [limit.wait(who, now=0) == 0 for who in ("ada", "bo", "ada", "bo")] == [True, True, False, False]
 
 
-def test_only_so_many_are_remembered() -> None:
+def test_the_number_of_buckets_is_limited() -> None:
     limit = RateLimit(1)
     for n in range(MAX_BUCKETS + 1):
         limit.wait(str(n), now=0)

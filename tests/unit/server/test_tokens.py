@@ -109,7 +109,7 @@ def test_an_end_that_is_none_or_over_is_refused(written: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["", "a\nb", "x" * 201, "\ud800", None, 3, ["ada"]])
-def test_what_names_no_being_is_not_taken_for_one(name: object) -> None:
+def test_an_invalid_being_id_is_rejected(name: object) -> None:
     assert parse_being_id(name) is None
 
 
@@ -123,7 +123,7 @@ def test_what_names_no_being_is_not_taken_for_one(name: object) -> None:
         {"oauth_issuer": "https://issuer.example.org"},
     ],
 )
-def test_nobody_comes_in_without_a_token_where_others_might_reach_the_server(settings: dict[str, str]) -> None:
+def test_access_needs_a_token_where_others_might_reach_the_server(settings: dict[str, str]) -> None:
     assert anonymous_caller(Settings.model_validate(settings)) is None
 
 
@@ -134,7 +134,7 @@ def test_on_this_machine_alone_the_configured_being_is_served() -> None:
 
 
 @pytest.mark.parametrize("hosts", [(), ("memory.example.org",)])
-def test_an_address_of_the_network_wants_names_and_authentication(hosts: tuple[str, ...]) -> None:
+def test_a_network_address_requires_allowed_hosts_and_authentication(hosts: tuple[str, ...]) -> None:
     settings = Settings(http_host="0.0.0.0", allowed_hosts=hosts)
     with pytest.raises(InvalidInput):
         require_auth_when_exposed(settings, authenticated=not hosts)

@@ -14,7 +14,7 @@ from madeleine.memory.model import ModelName, Vector
 from madeleine.memory.patrol_records import PatrolChanges
 from madeleine.memory.scope import Scope
 from madeleine.storage.sql.ledger import Ledger
-from tests.contracts.ledger_values import apply, states
+from tests.contracts.ledger.ledger_values import apply, states
 from tests.doubles import ADA, BOB, unit
 from tests.household import Household
 

@@ -20,7 +20,7 @@ from madeleine.memory.scope import Scope
 from madeleine.storage.qdrant.edge import EdgeIndex
 from madeleine.storage.qdrant.schema import Fingerprint
 from tests.contracts.index_contract import asked, candidates
-from tests.contracts.ledger_values import apply, states
+from tests.contracts.ledger.ledger_values import apply, states
 from tests.doubles import ADA, BOB, WordEmbedder, a_memory
 from tests.fakes.ledger import InMemoryLedger
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from madeleine.inference.scripts import latin_share
+from madeleine.inference.dense import latin_share
 from madeleine.memory.ingest.indexing import index_points
 from madeleine.memory.rules.prompting.memory_block import memory_line
 from tests.doubles import WordEmbedder, a_memory

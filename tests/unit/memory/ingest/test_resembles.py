@@ -19,7 +19,7 @@ from madeleine.storage.qdrant.edge import EdgeIndex
 from madeleine.storage.qdrant.schema import Fingerprint
 from madeleine.storage.sql.ledger import open_ledger
 from madeleine.tools.replies import whole
-from tests.contracts.ledger_values import apply, states
+from tests.contracts.ledger.ledger_values import apply, states
 from tests.doubles import ADA, BOB, Clock, WordEmbedder
 from tests.household import Household
 

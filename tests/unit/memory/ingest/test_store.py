@@ -25,7 +25,7 @@ from madeleine.memory.scope import Scope
 from madeleine.storage.qdrant.edge import EdgeIndex
 from madeleine.storage.qdrant.schema import Fingerprint
 from madeleine.storage.sql.ledger import Ledger, open_ledger
-from tests.contracts.ledger_values import WAIT_S, apply, states
+from tests.contracts.ledger.ledger_values import WAIT_S, apply, states
 from tests.doubles import ADA, BOB, Clock, WordEmbedder
 from tests.fakes.ledger import InMemoryLedger
 

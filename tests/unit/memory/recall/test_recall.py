@@ -19,7 +19,7 @@ from madeleine.memory.recall.ranking import RecallQuery
 from madeleine.memory.rules.prompting.answer_formats import PROMPT_FORMAT
 from madeleine.memory.rules.prompting.memory_block import memory_block_text
 from madeleine.memory.scope import Scope
-from tests.contracts.ledger_values import WAIT_S, apply, states
+from tests.contracts.ledger.ledger_values import WAIT_S, apply, states
 from tests.doubles import ADA, NOW, WordEmbedder, a_memory
 from tests.unit.memory.recall.homes import DIM, Home, ids
 

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from madeleine.memory.watch.exports import CHATGPT, CLAUDE, Exported, Unreadable, conversations
+from madeleine.memory.watch.exports import CHATGPT, CLAUDE, ExportedConversation, UnreadableConversation, conversations
 from tests.chat_exports import chatgpt, claude, node
 
 ANYTHING = st.recursive(
@@ -20,23 +20,23 @@ ANYTHING = st.recursive(
 )
 
 
-def read(*found: Any, limit: int = 1000) -> list[Exported | Unreadable]:
+def read(*found: Any, limit: int = 1000) -> list[ExportedConversation | UnreadableConversation]:
     return list(conversations([json.dumps(found)], max_text_chars=limit))
 
 
-def one(found: Any, limit: int = 1000) -> Exported:
+def one(found: Any, limit: int = 1000) -> ExportedConversation:
     [read_one] = read(found, limit=limit)
-    assert isinstance(read_one, Exported), read_one
+    assert isinstance(read_one, ExportedConversation), read_one
     return read_one
 
 
 def why(found: Any) -> str:
     [read_one] = read(found)
-    assert isinstance(read_one, Unreadable)
+    assert isinstance(read_one, UnreadableConversation)
     return read_one.reason
 
 
-def told(found: Exported) -> list[tuple[str, str]]:
+def told(found: ExportedConversation) -> list[tuple[str, str]]:
     return [(message.role, message.text) for message in found.messages]
 
 
@@ -134,8 +134,8 @@ def test_what_is_wrong_with_a_conversation_is_named(found: Any, reason: str) -> 
 
 def test_one_that_cannot_be_read_does_not_keep_the_others_back() -> None:
     found = read(claude(("human", "a")), {"title": "Broken", "mapping": 3}, chatgpt(node("a", None, "user", "b")))
-    assert [type(each) for each in found] == [Exported, Unreadable, Exported]
-    assert found[1] == Unreadable(2, "Broken", "its mapping is a number, not an object")
+    assert [type(each) for each in found] == [ExportedConversation, UnreadableConversation, ExportedConversation]
+    assert found[1] == UnreadableConversation(2, "Broken", "its mapping is a number, not an object")
 
 
 def test_what_is_too_long_for_a_message_becomes_several_and_what_says_nothing_none() -> None:
@@ -165,5 +165,5 @@ def test_whatever_stands_in_a_field_it_is_read_or_named(data: st.DataObject) -> 
         place = place[name]
     place[name] = data.draw(ANYTHING)
     for found in read(export):
-        if isinstance(found, Exported):
+        if isinstance(found, ExportedConversation):
             assert all(message.text.strip() and message.key for message in found.messages)

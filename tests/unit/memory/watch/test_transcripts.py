@@ -9,7 +9,14 @@ from typing import Any
 import pytest
 
 from madeleine.memory.rules.storing.secrets import redact_secrets
-from madeleine.memory.watch.transcripts import Spoken, after, prompt_of, prompted, split, spoken_in
+from madeleine.memory.watch.transcripts import (
+    TranscriptMessage,
+    after,
+    new_prompt,
+    read_transcript,
+    split,
+    spoken_prompt,
+)
 
 AT = "2026-03-01T12:00:00.000Z"
 
@@ -28,11 +35,11 @@ def prompt_key(text: str, earlier: int) -> str:
 
 
 def texts(*lines: bytes) -> list[str]:
-    return [one.text for one in spoken_in(lines)]
+    return [one.text for one in read_transcript(lines)]
 
 
 def test_a_turn_is_what_the_user_asked_and_what_was_answered() -> None:
-    found = spoken_in(
+    found = read_transcript(
         [
             line("user", "Where is the harbour?", "u1", promptId="p1"),
             line("assistant", [{"type": "thinking", "thinking": "Hm."}], "u2"),
@@ -42,9 +49,9 @@ def test_a_turn_is_what_the_user_asked_and_what_was_answered() -> None:
         ]
     )
     assert found == [
-        Spoken("user", "Where is the harbour?", prompt_key("Where is the harbour?", 0), AT, "p1"),
-        Spoken("assistant", "I look.", "u3", AT),
-        Spoken("assistant", "South.\n\nTen minutes.", "u5", AT),
+        TranscriptMessage("user", "Where is the harbour?", prompt_key("Where is the harbour?", 0), AT, "p1"),
+        TranscriptMessage("assistant", "I look.", "u3", AT),
+        TranscriptMessage("assistant", "South.\n\nTen minutes.", "u5", AT),
     ]
 
 
@@ -81,28 +88,30 @@ def test_a_prompt_has_its_key_before_it_is_written_and_the_same_one_afterwards()
     written: list[bytes] = []
     keys = []
     for uuid, text in (("u1", "go on"), ("u2", "stop"), ("u3", "go on")):
-        new = prompted(spoken_in(written), prompt_of(f" {text}\n"), "")
+        new = new_prompt(read_transcript(written), spoken_prompt(f" {text}\n"), "")
         assert new is not None
         keys.append(new.key)
         written.append(line("user", text, uuid))
-    assert [one.key for one in spoken_in(written)] == keys
+    assert [one.key for one in read_transcript(written)] == keys
     assert len(set(keys)) == 3
 
 
 def test_a_prompt_s_key_tells_nothing_of_a_secret_in_it() -> None:
     """A guess at a password must not be confirmed by the key. Two prompts that differ in it alone are still two."""
     told = ["my password is hunter2!", "my password is swordfish7!"]
-    keys = [one.key for one in spoken_in([line("user", text, uuid) for uuid, text in zip("ab", told, strict=True)])]
+    keys = [
+        one.key for one in read_transcript([line("user", text, uuid) for uuid, text in zip("ab", told, strict=True)])
+    ]
     assert keys == [prompt_key(told[1], 0), prompt_key(told[0], 1)]
-    new = prompted(spoken_in([line("user", told[0], "a")]), told[1], "")
+    new = new_prompt(read_transcript([line("user", told[0], "a")]), told[1], "")
     assert new is not None
     assert new.key == keys[1]
 
 
 def test_a_prompt_that_is_written_already_is_not_taken_for_another() -> None:
-    spoken = spoken_in([line("user", "go on", promptId="p1"), line("user", "go on", promptId="p2")])
-    assert prompted(spoken, "go on", "p2") is None
-    later = prompted(spoken, "go on", "p3")
+    spoken = read_transcript([line("user", "go on", promptId="p1"), line("user", "go on", promptId="p2")])
+    assert new_prompt(spoken, "go on", "p2") is None
+    later = new_prompt(spoken, "go on", "p3")
     assert later is not None
     assert later.key == prompt_key("go on", 2)
 
@@ -115,19 +124,19 @@ def test_a_prompt_that_is_written_already_is_not_taken_for_another() -> None:
     ],
 )  # fmt: skip
 def test_commands_are_not_said_to_the_assistant(prompt: str, told: str) -> None:
-    assert prompt_of(prompt) == told
+    assert spoken_prompt(prompt) == told
 
 
 def test_what_may_be_new_begins_some_messages_before_the_last_known_one() -> None:
-    spoken = [Spoken("user", str(n), f"k{n}") for n in range(10)]
+    spoken = [TranscriptMessage("user", str(n), f"k{n}") for n in range(10)]
     assert [one.key for one in after(spoken, "k7", overlap=2)] == ["k5", "k6", "k7", "k8", "k9"]
     assert after(spoken, "k1", overlap=5) == spoken
     assert after(spoken, None, overlap=5) == after(spoken, "of another session", overlap=5) == spoken
 
 
 def test_what_is_too_long_becomes_several_messages() -> None:
-    long = Spoken("user", "ab " * 5 + " " * 20 + "end", "k", AT)
-    parts = list(split([long, Spoken("assistant", "yes", "k2")], 10))
+    long = TranscriptMessage("user", "ab " * 5 + " " * 20 + "end", "k", AT)
+    parts = list(split([long, TranscriptMessage("assistant", "yes", "k2")], 10))
     assert [(one.key, one.text.strip()) for one in parts] == [
         ("k", "ab ab ab"),
         ("k#1", "ab ab"),

@@ -20,7 +20,7 @@ from madeleine.server.background.index_upkeep import IndexUpkeep
 from madeleine.storage.qdrant.edge import EdgeIndex
 from madeleine.storage.qdrant.schema import Fingerprint
 from madeleine.storage.sql.ledger import Ledger, open_ledger
-from tests.contracts.ledger_values import WAIT_S
+from tests.contracts.ledger.ledger_values import WAIT_S
 from tests.doubles import ADA, WordEmbedder, a_memory
 
 Turn = int | str

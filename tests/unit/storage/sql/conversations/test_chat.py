@@ -16,7 +16,7 @@ from madeleine.memory.ingest.store import StoreScenes
 from madeleine.memory.watch.extraction import Extracted
 from madeleine.memory.watch.remember import Remember
 from madeleine.memory.watch.similar import SimilarMemories
-from tests.contracts.chat_contract import appended, said, waiting, whole
+from tests.contracts.ledger.chat_contract import appended, said, waiting, whole
 from tests.doubles import ADA, BOB, NOW
 from tests.household import Household, household, rows
 from tests.unit.memory.watch.talks import NearIndex

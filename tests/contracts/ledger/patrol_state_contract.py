@@ -15,8 +15,8 @@ from madeleine.memory.model import (
 )
 from madeleine.memory.patrol_records import MemoryState, PatrolChanges, RecentActivity
 from madeleine.memory.recall.ports import Activation
-from tests.contracts.any_ledger import AnyLedger
-from tests.contracts.ledger_values import (
+from tests.contracts.ledger.any_ledger import AnyLedger
+from tests.contracts.ledger.ledger_values import (
     ADA,
     BOB,
     MODEL,

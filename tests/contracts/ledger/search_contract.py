@@ -20,8 +20,8 @@ from madeleine.memory.patrol_records import DiaryEntry, PatrolChanges
 from madeleine.memory.rules.searching.tag_forms import holds, tag_of
 from madeleine.memory.scope import Scope
 from madeleine.memory.text.folding import fold
-from tests.contracts.any_ledger import AnyLedger
-from tests.contracts.ledger_values import ADA, BOB, MOMENT, RUN, apply, asked, batch, ids, memory, note
+from tests.contracts.ledger.any_ledger import AnyLedger
+from tests.contracts.ledger.ledger_values import ADA, BOB, MOMENT, RUN, apply, asked, batch, ids, memory, note
 from tests.doubles_chat import a_message
 
 DAY = timedelta(days=1)

@@ -13,8 +13,8 @@ from madeleine.memory.model import ClusterId, DatedAction, Memory, MemoryChanges
 from madeleine.memory.patrol_records import PatrolChanges
 from madeleine.memory.recall.ports import Activation
 from madeleine.memory.scope import Scope
-from tests.contracts.any_ledger import AnyLedger
-from tests.contracts.ledger_values import (
+from tests.contracts.ledger.any_ledger import AnyLedger
+from tests.contracts.ledger.ledger_values import (
     ADA,
     BOB,
     MODEL,

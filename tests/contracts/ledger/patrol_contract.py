@@ -23,9 +23,9 @@ from madeleine.memory.patrol_records import (
 from madeleine.memory.rules.dynamics.decay import flagged
 from madeleine.memory.scope import Scope
 from madeleine.patrol.unit_of_work import state_of
-from tests.contracts.any_ledger import AnyLedger
-from tests.contracts.forgetting_contract import LATER, change, stored
-from tests.contracts.ledger_values import (
+from tests.contracts.ledger.any_ledger import AnyLedger
+from tests.contracts.ledger.forgetting_contract import LATER, change, stored
+from tests.contracts.ledger.ledger_values import (
     ADA,
     BOB,
     MODEL,

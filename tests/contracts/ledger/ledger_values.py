@@ -30,7 +30,7 @@ from madeleine.memory.model import (
 from madeleine.memory.patrol_records import MemoryState, PatrolChanges
 from madeleine.memory.scope import Scope
 from madeleine.patrol.ports import PatrolReads
-from tests.contracts.any_ledger import StoringLedger
+from tests.contracts.ledger.any_ledger import StoringLedger
 
 ADA = Scope(BeingId("ada"))
 BOB = Scope(BeingId("bob"))

@@ -25,8 +25,8 @@ from madeleine.memory.model import (
 )
 from madeleine.memory.patrol_records import PatrolChanges
 from madeleine.memory.scope import Scope
-from tests.contracts.any_ledger import StoringLedger
-from tests.contracts.ledger_values import (
+from tests.contracts.ledger.any_ledger import StoringLedger
+from tests.contracts.ledger.ledger_values import (
     ADA,
     MOMENT,
     _numbers,
@@ -38,6 +38,9 @@ from tests.contracts.ledger_values import (
     memory,
     note,
 )
+
+SHARED = [HealthCheck.function_scoped_fixture, HealthCheck.differing_executors]
+"""Every ledger runs the same property, each example over a being of its own."""
 
 
 class KeywordContract:
@@ -164,7 +167,7 @@ class KeywordContract:
         every=st.booleans(),
         limit=st.integers(1, 5),
     )
-    @settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+    @settings(max_examples=40, deadline=None, suppress_health_check=SHARED)
     async def test_pages_join_without_gap_or_repeat(
         self, ledger: StoringLedger, written: list[tuple[int, str, bool]], terms: list[str], every: bool, limit: int
     ) -> None:
@@ -189,7 +192,7 @@ class KeywordContract:
         assert seen == [id_ for _, id_ in sorted(expected)]
 
     @given(text=st.text(st.characters(codec="utf-8"), max_size=30), data=st.data())
-    @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+    @settings(max_examples=60, deadline=None, suppress_health_check=SHARED)
     async def test_every_part_of_what_was_written_finds_it(
         self, ledger: StoringLedger, text: str, data: st.DataObject
     ) -> None:

@@ -1,0 +1,1 @@
+"""The suites of a ledger: storing, searching, conversations, patrols, forgetting."""

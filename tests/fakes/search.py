@@ -1,0 +1,89 @@
+"""`SearchLedger` in memory, over memories and notes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from madeleine.memory.keyword_search import KeywordQuery, SearchHit
+from madeleine.memory.model import (
+    Memory,
+    Note,
+    Provenance,
+    scene_to_text,
+    when_as_searched,
+)
+from madeleine.memory.rules.searching.hits import newest_first
+from madeleine.memory.scope import Scope
+from madeleine.memory.text.folding import SEPARATOR, fold
+from madeleine.storage.sql.database.times import to_micros
+from tests.fakes.store import Store
+
+
+class InMemorySearch:
+    """`SearchLedger` over memories and notes."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+
+    async def search(self, scope: Scope, query: KeywordQuery) -> list[SearchHit]:
+        hits = [_memory_hit(one) for one in self._store.own(scope) if _memory_matches(one, query)]
+        if not query.themes and not query.categories:
+            notes = self._store.patrols.state.notes.values()
+            own = [one for one in notes if one.being_id == scope.being_id]
+            hits += [_note_hit(one) for one in own if _note_matches(one, query)]
+        hits = [one for one in hits if one.source in query.sources and _in_window(one, query)]
+        return newest_first(hits)[: query.limit]
+
+
+def _in_window(hit: SearchHit, query: KeywordQuery) -> bool:
+    if (query.since and hit.timestamp < query.since) or (query.until and hit.timestamp > query.until):
+        return False
+    at, id_ = hit.position
+    return query.after is None or at < query.after[0] or (at == query.after[0] and id_ > query.after[1])
+
+
+def _holds_terms(query: KeywordQuery, text: str, themes: Sequence[str] = ()) -> bool:
+    found = [fold(term) in text or fold(term) in map(fold, themes) for term in query.terms]
+    return not found or (all(found) if query.mode == "and" else any(found))
+
+
+def _memory_matches(memory: Memory, query: KeywordQuery) -> bool:
+    fields = (memory.scene.action, memory.feeling, when_as_searched(memory.scene.when))
+    return (
+        _holds_terms(query, SEPARATOR.join(map(fold, fields)), memory.themes)
+        and {*map(fold, query.themes)} <= {*map(fold, memory.themes)}
+        and (not query.categories or memory.category in query.categories)
+        and (query.include_dead or memory.status != "dead")
+        and (query.include_compressed or not memory.compressed)
+    )
+
+
+def _memory_hit(memory: Memory) -> SearchHit:
+    return SearchHit(
+        source="memories",
+        id=memory.id,
+        timestamp=memory.happened_at,
+        text=scene_to_text(memory.scene, memory.feeling),
+        stored_at=memory.created_at,
+        provenance=memory.provenance,
+        actors=memory.scene.actors,
+        tags=memory.themes,
+        status=memory.status,
+        position=(to_micros(memory.happened_at), memory.id),
+    )
+
+
+def _note_matches(note: Note, query: KeywordQuery) -> bool:
+    return _holds_terms(query, fold(note.content)) and (note.type != "scene" or note.state != "done")
+
+
+def _note_hit(note: Note) -> SearchHit:
+    return SearchHit(
+        source="notes",
+        id=note.id,
+        timestamp=note.created_at,
+        text=note.content,
+        stored_at=note.created_at,
+        provenance=Provenance(tool="notes"),
+        position=(to_micros(note.created_at), note.id),
+    )

@@ -1,0 +1,39 @@
+"""What the parts of an in-memory ledger share."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from madeleine.memory.chat import MessageId
+from madeleine.memory.ingest.ports import Reinforcement
+from madeleine.memory.model import (
+    Memory,
+    MemoryId,
+    Revision,
+    Vector,
+)
+from madeleine.memory.scope import Scope
+from tests.fakes.patrol_ledger import FakePatrolLedger
+
+
+@dataclass
+class Store:
+    """What all parts of one ledger share."""
+
+    patrols: FakePatrolLedger = field(default_factory=FakePatrolLedger)
+    reinforcements: list[tuple[Scope, Reinforcement]] = field(default_factory=list)
+    revisions: list[Revision] = field(default_factory=list)
+    settings: dict[str, Any] = field(default_factory=dict)
+    links: set[tuple[MessageId, MemoryId]] = field(default_factory=set)
+
+    @property
+    def memories(self) -> dict[MemoryId, Memory]:
+        return self.patrols.state.memories
+
+    @property
+    def vectors(self) -> dict[tuple[str, str], Vector]:
+        return self.patrols.cached
+
+    def own(self, scope: Scope) -> list[Memory]:
+        return [one for one in self.memories.values() if one.being_id == scope.being_id]
