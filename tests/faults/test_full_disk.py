@@ -68,7 +68,7 @@ async def test_on_a_full_disk_stores_are_refused_recalls_go_on_and_room_is_used_
         for thing, id_ in stored.items():
             assert await recalled(client, thing) == [id_]
         if left < room.FOR_INDEX:
-            await disk.logged("the index could not be brought up to date")
+            await disk.logged("updating the index failed")
         assert "disk is full" in await refused(client, "run_patrol", {})
         assert set(await everything(client)) == set(stored.values())
         assert await recalled(client, THINGS[0]) == [stored[THINGS[0]]]
