@@ -33,7 +33,7 @@ from rich.table import Table
 from benchmarks.made_up_pages import pages
 from madeleine.inference.dense import DenseEmbedder
 from madeleine.memory.rules.storing.chunking import chunked
-from madeleine.memory.text.cleaning import cleaned
+from madeleine.memory.text.cleaning import clean_text
 from madeleine.server.attach.connector import query_host
 from madeleine.server.attach.handshake import HostRequest, NoHost
 from madeleine.server.cli.ingest_command import PART_CHARS
@@ -61,7 +61,7 @@ async def chunks_of(path: Path, embedder: DenseEmbedder) -> list[list[str]]:
     """The chunks of each part, as they are embedded."""
     with path.open("rb") as file:
         texts = [part.text for part in Document(file, str(path), about="", most_chars=PART_CHARS).parts()]
-    return [[chunk.strip() for chunk in await chunked(cleaned(text), embedder.count_tokens)] for text in texts]
+    return [[chunk.strip() for chunk in await chunked(clean_text(text), embedder.count_tokens)] for text in texts]
 
 
 async def bare(embedder: DenseEmbedder, parts: Sequence[Sequence[str]]) -> tuple[float, float]:

@@ -30,13 +30,13 @@ T = TypeVar("T")
 BATCH_PADDING = 4
 """Texts of like length that one run of the model takes together: rows are padded to the longest of their run. With 16
 texts of 200 tokens took a fifth more of processor time, and half as much memory again."""
-PATIENCE_SECONDS = 3.0
+MAX_LOAD_WAIT_SECONDS = 3.0
 """How long a store or a recall waits for a model that may have to be fetched first."""
-FEW = 2
+SMALL_BATCH = 2
 """Texts of a call that is worked off beside the long ones."""
-COUNTED_AT_ONCE = 2_000
+TOKEN_COUNT_BATCH = 2_000
 """Characters: so many take the tokenizer 1 ms, and a thread would add to it."""
-BYTES_PER_TOKEN = 1
+MIN_BYTES_PER_TOKEN = 1
 """Upper estimate while there is no tokenizer: no tokenizer makes more tokens than bytes."""
 
 
@@ -50,8 +50,8 @@ class LoadedModel:
 
 def dimension(name: str) -> int:
     """Dimension of the model's vectors, known without loading it. Raises `InvalidInput` for a name nobody knows."""
-    if name == packaged.NAME:
-        return packaged.DIM
+    if name == packaged.MODEL_NAME:
+        return packaged.MODEL_DIM
     from fastembed import TextEmbedding
 
     try:
@@ -59,7 +59,7 @@ def dimension(name: str) -> int:
     except ValueError as error:
         raise InvalidInput(
             f"MADELEINE_EMBEDDING_MODEL names {name!r}, which fastembed does not know. "
-            f"Leave it out for {packaged.NAME}, or take a name from fastembed's list of supported models."
+            f"Leave it out for {packaged.MODEL_NAME}, or take a name from fastembed's list of supported models."
         ) from error
 
 
@@ -70,16 +70,16 @@ def load(name: str, models_dir: Path) -> LoadedModel:
         from fastembed.common.model_description import ModelSource, PoolingType
     except ImportError as error:
         raise EmbeddingUnavailable(name, f"fastembed cannot be imported: {error}") from error
-    if name == packaged.NAME:
-        files = packaged.prepare(models_dir)
+    if name == packaged.MODEL_NAME:
+        files = packaged.prepare_model_files(models_dir)
         alias = "madeleine/all-MiniLM-L6-v2"
         if not any(known["model"] == alias for known in TextEmbedding.list_supported_models()):
             TextEmbedding.add_custom_model(
                 alias,
                 pooling=PoolingType.MEAN,
                 normalization=True,
-                sources=ModelSource(hf=packaged.NAME),
-                dim=packaged.DIM,
+                sources=ModelSource(hf=packaged.MODEL_NAME),
+                dim=packaged.MODEL_DIM,
                 model_file=str(files.onnx),
             )
         try:
@@ -132,7 +132,9 @@ class DenseEmbedder:
         """`patience`: seconds that a call waits for a model that is being loaded; as long as it takes for the default
         model, which is on the disk, a few seconds for one that has to be fetched."""
         self._name = ModelName(name)
-        self._patience = patience if patience is not None else (None if name == packaged.NAME else PATIENCE_SECONDS)
+        self._patience = (
+            patience if patience is not None else (None if name == packaged.MODEL_NAME else MAX_LOAD_WAIT_SECONDS)
+        )
         self._worker = ThreadPoolExecutor(max_workers=1, thread_name_prefix="embedding")
         self._few = ThreadPoolExecutor(max_workers=1, thread_name_prefix="embedding a few")
         self._loading: Loading[LoadedModel, EmbeddingUnavailable] = Loading(
@@ -150,7 +152,7 @@ class DenseEmbedder:
 
     def coverage(self, text: str) -> float:
         model = self._loading.loaded
-        every_script = model.reads_all_scripts if model else self._name != packaged.NAME
+        every_script = model.reads_all_scripts if model else self._name != packaged.MODEL_NAME
         return 1.0 if every_script else latin_share(text)
 
     async def dimension(self) -> int:
@@ -163,15 +165,15 @@ class DenseEmbedder:
 
     async def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
         model = await self._model()
-        worker = self._few if len(texts) <= FEW else self._worker
+        worker = self._few if len(texts) <= SMALL_BATCH else self._worker
         return await asyncio.get_running_loop().run_in_executor(worker, _embed, model, list(texts))
 
     async def count_tokens(self, texts: Sequence[str]) -> list[int]:
         try:
             model = await self._model()
         except EmbeddingUnavailable:
-            return [len(text.encode()) // BYTES_PER_TOKEN for text in texts]
-        if sum(map(len, texts)) <= COUNTED_AT_ONCE:
+            return [len(text.encode()) // MIN_BYTES_PER_TOKEN for text in texts]
+        if sum(map(len, texts)) <= TOKEN_COUNT_BATCH:
             return _count(model, texts)
         # In any thread: the model may be busy for long.
         return await asyncio.to_thread(_count, model, texts)

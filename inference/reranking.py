@@ -20,10 +20,10 @@ from madeleine.memory.errors import RerankerUnavailable
 
 logger = logging.getLogger(__name__)
 
-PATIENCE_SECONDS = 2.0
-LONGEST_TEXT = 4_000
+MAX_SCORING_SECONDS = 2.0
+MAX_TEXT_CHARS = 4_000
 """Characters: no such model reads more."""
-AT_ONCE = 8
+BATCH_SIZE = 8
 """Pairs in one run of the model: rows are padded to the longest of their run."""
 MODEL_FILES = ("onnx/model.onnx", "model.onnx")
 
@@ -67,7 +67,7 @@ class FastembedReranker:
         name: str,
         models_dir: Path,
         *,
-        patience: float = PATIENCE_SECONDS,
+        patience: float = MAX_SCORING_SECONDS,
         loader: Callable[[str, Path], CrossEncoder] = load,
     ) -> None:
         """`patience`: seconds that a call takes at most, loading included."""
@@ -101,11 +101,11 @@ class FastembedReranker:
 
         def work() -> list[float]:
             found: list[float] = []
-            for start in range(0, len(texts), AT_ONCE):
+            for start in range(0, len(texts), BATCH_SIZE):
                 if given_up.is_set() or self._closed.is_set():
                     break
-                some = [text[:LONGEST_TEXT] for text in texts[start : start + AT_ONCE]]
-                found += map(sigmoid, model.rerank(query[:LONGEST_TEXT], some, batch_size=AT_ONCE))
+                some = [text[:MAX_TEXT_CHARS] for text in texts[start : start + BATCH_SIZE]]
+                found += map(sigmoid, model.rerank(query[:MAX_TEXT_CHARS], some, batch_size=BATCH_SIZE))
             return found
 
         try:

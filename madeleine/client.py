@@ -22,7 +22,7 @@ from madeleine.models import (
     StoreResult,
     UpdateResult,
 )
-from madeleine.server.settings.environment import data_directory, environment, given
+from madeleine.server.settings.environment import data_directory, environment, madeleine_variables
 
 if TYPE_CHECKING:
     from madeleine.server.attach.client import OnProgress, ToolClient
@@ -270,7 +270,9 @@ def _host_connection(
 
     variables = environment()
     # The tools that were chosen for a model are not those that a program may call.
-    settings = {name: value for name, value in given(variables).items() if name not in ("tools", "exclude_tools")}
+    settings = {
+        name: value for name, value in madeleine_variables(variables).items() if name not in ("tools", "exclude_tools")
+    }
     settings["toolsets"] = "all"
     own_dir = settings.pop("data_dir", None)
     if being is not None:

@@ -71,8 +71,8 @@ class TokenBudgetExceeded(LanguageModelUnavailable):
     """The next call might cost more than the budget leaves; it was not made. Values are in tokens."""
 
     def __init__(self, maximum: int, spent: int, budget: int) -> None:
-        reason = f"the budget of {budget:,} tokens is spent, or too small for the next call"
-        super().__init__("within the token budget", reason)
+        reason = f"the budget of {budget:,} tokens is spent, or too small for the next call: raise it, or wait"
+        super().__init__("of this run", reason)
         self.maximum = maximum
         self.spent = spent
 

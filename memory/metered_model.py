@@ -14,7 +14,7 @@ from madeleine.memory.ports import LanguageModel
 from madeleine.memory.scope import Scope
 
 ATTEMPTS = 2
-BYTES_PER_TOKEN = 3
+MIN_BYTES_PER_TOKEN = 3
 """Lower bound for a prompt: English has 4 or 5, other scripts 3."""
 
 Accepted = TypeVar("Accepted")
@@ -81,4 +81,4 @@ def maximum_tokens(prompt: Prompt) -> int:
     """Upper estimate of what the call may cost."""
     rejected = prompt.rejected or Rejected("")
     texts = (prompt.system, prompt.text, rejected.text, rejected.complaint or rejected.reason)
-    return len("".join(texts).encode(errors="replace")) // BYTES_PER_TOKEN + prompt.max_tokens
+    return len("".join(texts).encode(errors="replace")) // MIN_BYTES_PER_TOKEN + prompt.max_tokens

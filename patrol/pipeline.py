@@ -12,7 +12,7 @@ from madeleine.patrol.deciding.resolution import DECISION_TYPES, resolve_with_mo
 from madeleine.patrol.preparation import prepare
 from madeleine.patrol.report import STEPS, PatrolProgress, StepName, StepReport
 from madeleine.patrol.steps.aging import age, flag, revive
-from madeleine.patrol.steps.assign import ASSIGNED_AT_ONCE, assign
+from madeleine.patrol.steps.assign import ASSIGNMENT_BATCH, assign
 from madeleine.patrol.steps.merge import merge
 from madeleine.patrol.unit_of_work import UnitOfWork
 
@@ -77,6 +77,6 @@ async def _assign(context: PatrolContext) -> StepReport:
         counts.update(report.counts)
         counts["waiting_for_vectors"] = report.counts["waiting_for_vectors"]
         prepared = replace(prepared, memories=(), notes=())
-        if report.counts["assigned"] < ASSIGNED_AT_ONCE or context.out_of_time:
+        if report.counts["assigned"] < ASSIGNMENT_BATCH or context.out_of_time:
             return StepReport("assign", dict(counts))
-        context.report_progress(counts["assigned"], counts["assigned"] + ASSIGNED_AT_ONCE)
+        context.report_progress(counts["assigned"], counts["assigned"] + ASSIGNMENT_BATCH)

@@ -17,7 +17,7 @@ from madeleine.memory.ingest.redaction import redact_note
 from madeleine.memory.language import Prompt, Rejected
 from madeleine.memory.metered_model import MeteredModel
 from madeleine.memory.model import ContentHash, Memory, MemoryId, Note, Vector, content_hash
-from madeleine.memory.rules.dynamics.grouping import SIMILARITY
+from madeleine.memory.rules.dynamics.grouping import MIN_GROUP_SIMILARITY
 from madeleine.memory.rules.dynamics.roots import PROTOTYPES, Root
 from madeleine.memory.rules.prompting.fragments import quoted
 from madeleine.memory.rules.storing.secrets import Redact, redact_secrets
@@ -26,14 +26,14 @@ from madeleine.patrol.context import PatrolContext
 from madeleine.patrol.deciding.answers import AnswerSchema
 from madeleine.patrol.deciding.prompts import SYSTEM, block, json_line
 from madeleine.patrol.deciding.requests import shortened
-from madeleine.patrol.steps.assign import ASSIGNED_AT_ONCE
+from madeleine.patrol.steps.assign import ASSIGNMENT_BATCH
 from madeleine.patrol.unit_of_work import PreparedInputs
 
 logger = logging.getLogger(__name__)
 
 MAX_CLASSIFIED = 500
 """Memories that the small model classifies in one patrol; the prototypes do for the others."""
-CLASSIFIED_AT_ONCE = 50
+CLASSIFICATION_BATCH = 50
 ACTION_CHARACTERS = 300
 """Of an action, enough to tell its root."""
 
@@ -86,7 +86,7 @@ async def choose_roots(
     if context.language_model is None or context.dry_run:
         return {}
     embedding_model = context.services.embedding_model
-    unclustered = await context.reads.unclustered(limit=ASSIGNED_AT_ONCE)
+    unclustered = await context.reads.unclustered(limit=ASSIGNMENT_BATCH)
     stored = await context.reads.memories([state.id for state in unclustered])
     hashes = [state.content_hash for state in unclustered]
     vectors = {**vectors, **await context.reads.vectors(embedding_model, hashes)}
@@ -100,13 +100,13 @@ async def choose_roots(
         memory
         for memory in (*stored, *new)
         if (vector := vectors.get(memory.content_hash)) is not None
-        and (matrix is None or float((matrix @ vector).max()) < SIMILARITY)
+        and (matrix is None or float((matrix @ vector).max()) < MIN_GROUP_SIMILARITY)
     ][:MAX_CLASSIFIED]
     roots: dict[MemoryId, Root] = {}
-    for start in range(0, len(far), CLASSIFIED_AT_ONCE):
+    for start in range(0, len(far), CLASSIFICATION_BATCH):
         if context.out_of_time:
             break
-        batch = far[start : start + CLASSIFIED_AT_ONCE]
+        batch = far[start : start + CLASSIFICATION_BATCH]
         try:
             batch_roots = await classify(context.language_model, [memory.scene.action for memory in batch])
         except (LanguageModelUnavailable, UnusableAnswer) as error:

@@ -21,7 +21,7 @@ class PatrolTriggers:
     after_idle: timedelta | None = timedelta(minutes=60)
 
 
-def due(
+def due_trigger(
     now: datetime, activity: RecentActivity, triggers: PatrolTriggers, *, last_call: datetime | None = None
 ) -> Trigger | None:
     """Why a patrol is due, None if it is not. `last_call`: time of the last call of any client. Times are aware.

@@ -12,7 +12,7 @@ from __future__ import annotations
 import ctypes
 import sys
 
-ARENAS = 2
+MAX_ARENAS = 2
 _M_ARENA_MAX = -8
 """As glibc's malloc.h has it."""
 
@@ -23,10 +23,10 @@ _libc = ctypes.CDLL(None) if sys.platform.startswith("linux") else None
 def use_few_arenas() -> None:
     """For the rest of the process. Those that it has already stay."""
     if mallopt := getattr(_libc, "mallopt", None):
-        mallopt(_M_ARENA_MAX, ARENAS)
+        mallopt(_M_ARENA_MAX, MAX_ARENAS)
 
 
-def give_back() -> None:
+def return_free_memory() -> None:
     """What is free, to the system: some milliseconds, without the GIL. For when much was let go of at once."""
     if malloc_trim := getattr(_libc, "malloc_trim", None):
         malloc_trim(0)

@@ -13,10 +13,10 @@ from shutil import disk_usage
 from madeleine.memory.errors import StorageFull
 
 MEGABYTE = 1024 * 1024
-FOR_INDEX = 32 * MEGABYTE
+INDEX_RESERVE_BYTES = 32 * MEGABYTE
 """What a flush writes at most: segments and log of the embedded index take some 25 MB for the first memory, and grow by
 files of 2 MB."""
-FOR_LEDGER = 2 * FOR_INDEX
+LEDGER_RESERVE_BYTES = 2 * INDEX_RESERVE_BYTES
 
 
 def has_room(directory: Path, wanted: int) -> bool:

@@ -30,7 +30,7 @@ from madeleine.patrol.context import PatrolConfig, PatrolServices
 from madeleine.patrol.ports import PatrolTransaction
 from madeleine.patrol.report import STEPS, PatrolReport, StepName
 from madeleine.patrol.run import Patrol
-from madeleine.storage.sql.database.schema import prepare
+from madeleine.storage.sql.database.schema import migrate_to_head
 from madeleine.storage.sql.ledger import Ledger, open_ledger
 from madeleine.storage.sql.patrols.repository import PatrolRepository
 from tests.doubles import ADA, Clock, FakeWordStatistics, WordEmbedder
@@ -52,7 +52,7 @@ _STANDING = {
 @cache
 def _empty(directory: Path) -> Path:
     path = directory / "empty.db"
-    prepare(path)
+    migrate_to_head(path)
     return path
 
 

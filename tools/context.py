@@ -19,7 +19,9 @@ from madeleine.tools.tool import Call, Tool, answer_schema
 
 
 class ContextArguments(Arguments):
-    message: Annotated[LongText | None, Field(description="The message to answer; nothing is recalled without.")] = None
+    message: Annotated[
+        LongText | None, Field(description="The message to answer. Without it, nothing is recalled.")
+    ] = None
     session_id: Annotated[Short | None, Field(description="Of this conversation, as in observe.")] = None
     token_limit: Annotated[int | None, Field(ge=1, le=1_000_000, description="Of the prompt.")] = None
     blocks: Annotated[list[ContextBlock], Field(min_length=1, max_length=len(BLOCKS), description="Only these.")] = (

@@ -27,7 +27,7 @@ Kind = Literal["soul", "partner_rules", "preferences", "relationships", "tools",
 class ProfileArguments(Arguments):
     action: Annotated[
         Literal["show", "set", "enable", "disable", "done", "remove"],
-        Field(description="enable and disable: partner_rules and preferences; done: a note."),
+        Field(description="enable and disable work on partner_rules and preferences; done closes a note."),
     ] = "show"
     kind: Annotated[Kind | None, Field(description="All kinds if left out.")] = None
     name: Annotated[

@@ -21,7 +21,7 @@ Format = Literal["fragments", "memories", "prompt"]
 
 
 class RecallArguments(Arguments):
-    query: Annotated[LongText, Field(description="What is being said.")]
+    query: Annotated[LongText, Field(description="The current message or topic.")]
     limit: Annotated[int, Field(ge=1, le=50)] = 3
     categories: Annotated[list[Category], Field(max_length=5)] = []
     themes: Annotated[list[Short], Field(max_length=20, description="All of these.")] = []

@@ -30,7 +30,7 @@ class SearchArguments(Arguments):
     since: Annotated[Short | None, Field(description="ISO date or time.")] = None
     until: Annotated[Short | None, Field(description="Inclusive.")] = None
     sources: Annotated[list[SearchSource], Field(min_length=1, max_length=4)] = ["memories", "diary", "chat", "notes"]
-    include_dead: Annotated[bool, Field(description="Faded ones too; finding helps them back.")] = True
+    include_dead: Annotated[bool, Field(description="Faded ones too; being found helps revive them.")] = True
     include_compressed: bool = False
     limit: Annotated[int, Field(ge=1, le=100)] = 10
     cursor: Annotated[Short | None, Field(description="next_cursor of the last page.")] = None

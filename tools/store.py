@@ -8,7 +8,7 @@ from pydantic import Field
 
 from madeleine.memory.ingest.store import NewScene
 from madeleine.memory.model import Category, DatedAction, Scene
-from madeleine.memory.rules.ranking.inferable import ADVICE, NON_INFERABLE, is_non_inferable
+from madeleine.memory.rules.ranking.inferable import ADVICE, NON_INFERABLE_THEME, is_non_inferable
 from madeleine.tools.arguments import Arguments, Emotions, Line, LongText, Share, Short, unique
 from madeleine.tools.replies import not_embedded, notice, present
 from madeleine.tools.tool import Call, Tool, answer_schema
@@ -43,7 +43,7 @@ class StoreArguments(Arguments):
 async def run(call: Call, arguments: StoreArguments) -> dict[str, Any]:
     [stored] = await call.use.store(call.scope, [new_scene(arguments, request_key=call.request_key())])
     memory, reinforced = stored.memory, stored.status == "reinforced"
-    advice_due = NON_INFERABLE in call.use.recall.config.themes and not is_non_inferable(memory.themes)
+    advice_due = NON_INFERABLE_THEME in call.use.recall.config.themes and not is_non_inferable(memory.themes)
     return present(
         {
             "id": memory.id,

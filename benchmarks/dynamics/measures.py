@@ -13,7 +13,7 @@ from typing import Any
 from benchmarks.dynamics.plan import Fact, YearPlan
 from benchmarks.dynamics.simulation import NO_DECAY, TOP, UNCOUNTED, Simulation, YearRecord
 from madeleine.memory.recall.ranking import RecallQuery
-from madeleine.server.wiring.ledgers import LEDGER
+from madeleine.server.wiring.ledgers import LEDGER_FILE
 
 GAPS = (30, 60, 90)
 """Days since a fact was last stored or asked about; the last class is open."""
@@ -143,14 +143,14 @@ def _changed(answers: Sequence[FinalAnswer]) -> dict[str, Any]:
 
 
 async def store_size(simulation: Simulation, data_dir: Path) -> dict[str, int]:
-    with closing(sqlite3.connect(data_dir / LEDGER)) as connection:
+    with closing(sqlite3.connect(data_dir / LEDGER_FILE)) as connection:
         connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
     await simulation.memory.index.flush()
     status = await simulation.status_counts()
     return status | {
         "memories": await simulation.memory.ledger.index_source.count_memories(),
         "living points": status["active"] + status["dying"],
-        "ledger bytes": (data_dir / LEDGER).stat().st_size,
+        "ledger bytes": (data_dir / LEDGER_FILE).stat().st_size,
     }
 
 

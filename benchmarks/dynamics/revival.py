@@ -12,7 +12,7 @@ from benchmarks.dynamics.measures import percent_of
 from benchmarks.dynamics.rule_based_agent import words
 from benchmarks.dynamics.simulation import SCOPE, Simulation
 from madeleine.memory.model import Memory
-from madeleine.memory.rules.dynamics.decay import FLOOR, effective_importance, revived_session_count
+from madeleine.memory.rules.dynamics.decay import MIN_LIVING_IMPORTANCE, effective_importance, revived_session_count
 
 Tool = Literal["search_memory", "recall_memory"]
 Patrols = Literal["after", "between"]
@@ -101,7 +101,7 @@ def revival_by_importance() -> list[dict[str, Any]]:
     """What ❺ computes for a memory of each importance that has just faded. One strong cue counts 2."""
     rows = []
     for importance in IMPORTANCES:
-        faded = next(count for count in range(1000) if effective_importance(importance, count) <= FLOOR)
+        faded = next(count for count in range(1000) if effective_importance(importance, count) <= MIN_LIVING_IMPORTANCE)
         row: dict[str, Any] = {"importance": importance, "fades after": faded}
         for cues in CUES:
             row[f"session count after {cues}"] = revived_session_count(

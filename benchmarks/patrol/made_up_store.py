@@ -38,12 +38,12 @@ from madeleine.memory.patrol_records import PatrolChanges
 from madeleine.memory.rules.dynamics.grouping import mean_vector
 from madeleine.memory.scope import Scope
 from madeleine.server.settings.settings import Settings
-from madeleine.server.wiring.ledgers import LEDGER
+from madeleine.server.wiring.ledgers import LEDGER_FILE
 from madeleine.server.wiring.open_memory import OpenMemory, open_memory
 from madeleine.storage.sql.ledger import open_ledger
 
 SCOPE = Scope(BeingId("patrolled"), "benchmark")
-MODEL = ModelName(packaged.NAME)
+MODEL = ModelName(packaged.MODEL_NAME)
 STARTED = datetime(2026, 1, 1, 12, tzinfo=UTC)
 CLUSTER = 8
 """Memories in a cluster; ❻ would split one of 11."""
@@ -59,12 +59,12 @@ _TOPIC = re.compile(r"topic(\d+)")
 
 @cache
 def topic_vector(topic: int) -> NDArray[np.float32]:
-    return unit(np.random.default_rng(topic).standard_normal(packaged.DIM))
+    return unit(np.random.default_rng(topic).standard_normal(packaged.MODEL_DIM))
 
 
 def vector_of(text: str) -> Vector:
     """A unit vector near that of the topic the text names; a random one if it names none."""
-    noise = np.random.default_rng(zlib.crc32(text.encode())).standard_normal(packaged.DIM)
+    noise = np.random.default_rng(zlib.crc32(text.encode())).standard_normal(packaged.MODEL_DIM)
     topic = _TOPIC.search(text)
     return unit(topic_vector(int(topic[1])) + SPREAD * noise if topic else noise)
 
@@ -110,7 +110,7 @@ class MadeUpEmbedder:
         return 1.0
 
     async def dimension(self) -> int:
-        return packaged.DIM
+        return packaged.MODEL_DIM
 
     async def warm_up(self) -> None:
         if self._real:
@@ -134,7 +134,7 @@ async def fill(data_dir: Path, count: int, *, idle_nights: int = 1) -> None:
     await asyncio.to_thread(data_dir.mkdir, mode=0o700, parents=True)
     sentences = list(texts(count, seed=count))
     roots = [_root(name) for name in ("Business", "Private")]
-    async with open_ledger(data_dir / LEDGER) as ledger:
+    async with open_ledger(data_dir / LEDGER_FILE) as ledger:
         written: list[Memory] = []
         clusters: list[Cluster] = [*roots]
         vectors: dict[ContentHash, Vector] = {}

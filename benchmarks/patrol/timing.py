@@ -14,7 +14,7 @@ from benchmarks.patrol.made_up_store import SCOPE, STARTED
 from madeleine.patrol.context import PatrolServices
 from madeleine.patrol.report import PatrolProgress
 from madeleine.patrol.run import Patrol, PatrolEvent
-from madeleine.server.wiring.ledgers import LEDGER
+from madeleine.server.wiring.ledgers import LEDGER_FILE
 from madeleine.server.wiring.open_memory import OpenMemory
 
 
@@ -59,7 +59,7 @@ async def timed_patrol(memory: OpenMemory, data_dir: Path, *, offer_pending: boo
     report = await run(SCOPE, on_progress=step, offer_pending=offer_pending)
     lap("index")
     timed.counts = {step.name: step.counts for step in report.steps}
-    with sqlite3.connect(f"file:{data_dir / LEDGER}?mode=ro", uri=True) as ledger:
+    with sqlite3.connect(f"file:{data_dir / LEDGER_FILE}?mode=ro", uri=True) as ledger:
         timed.rows = dict(
             ledger.execute("SELECT step, count(*) FROM patrol_changes WHERE run_id = ? GROUP BY step", (report.run_id,))
         )

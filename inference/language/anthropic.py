@@ -14,7 +14,11 @@ if TYPE_CHECKING:
 
 URL = "https://api.anthropic.com"
 """Stated, so that no variable of the environment changes it."""
-LEAST_THINKING = {"claude-haiku-5": "disabled", "claude-sonnet-5-5": "between_tools", "claude-sonnet-5": "disabled"}
+MIN_THINKING_TOKENS = {
+    "claude-haiku-5": "disabled",
+    "claude-sonnet-5-5": "between_tools",
+    "claude-sonnet-5": "disabled",
+}
 """Thoughts count as output and reduce its limit. How they are turned off, for models that think by default."""
 ALWAYS_THINKING = ("claude-opus-5", "claude-fable-5", "claude-mythos-5")
 THINKING_TOKENS = 8_000
@@ -54,10 +58,10 @@ class AnthropicApi(Api):
         except ValueError:  # it has something that the API cannot hold an answer to
             return [in_words]
         with_schema = plain | {"output_config": {"format": {"type": "json_schema", "schema": schema}}}
-        prefix = max((name for name in LEAST_THINKING if request.model.startswith(name)), key=len, default="")
+        prefix = max((name for name in MIN_THINKING_TOKENS if request.model.startswith(name)), key=len, default="")
         if not prefix:
             return [with_schema, in_words]
-        return [with_schema | {"thinking": {"type": LEAST_THINKING[prefix]}}, with_schema, in_words]
+        return [with_schema | {"thinking": {"type": MIN_THINKING_TOKENS[prefix]}}, with_schema, in_words]
 
     def _read(self, answer: Any) -> Reply:
         message = _Message.model_validate(answer)

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 URL = "https://api.openai.com/v1"
 """Stated, so that no variable of the environment changes it."""
-NO_KEY = "none"
+PLACEHOLDER_KEY = "none"
 """The SDK wants one where the server does not."""
 
 
@@ -27,7 +27,7 @@ class OpenAIApi(Api):
 
     def _open(self, sdk: ModuleType) -> AsyncOpenAI:
         client: AsyncOpenAI = sdk.AsyncOpenAI(
-            api_key=self._key or NO_KEY,
+            api_key=self._key or PLACEHOLDER_KEY,
             base_url=self._config.url or URL,
             max_retries=self._config.retries,
             http_client=self._http_client(sdk.DefaultAsyncHttpxClient),

@@ -7,7 +7,7 @@ import re
 from madeleine.inference.language.config import Prices
 
 MILLION = 1_000_000
-KNOWN: Prices = (
+KNOWN_PRICES: Prices = (
     ("claude-haiku-4-5", (1.0, 5.0)),
     # Of prompts up to 100,000 tokens, as all of ours are.
     ("claude-haiku-5-5", (0.1, 0.5)),
@@ -27,12 +27,12 @@ _NEXT_VERSION = re.compile(r"[-.]?\d{1,2}(?!\d)")
 """`claude-opus-5` tells nothing of the price of a `claude-opus-5-7`; of `claude-opus-5-20260724` it does."""
 
 
-def usd(model: str, input_tokens: int, output_tokens: int, prices: Prices = ()) -> float | None:
+def cost_in_usd(model: str, input_tokens: int, output_tokens: int, prices: Prices = ()) -> float | None:
     """The longest name that fits, those of `prices` before the known ones. None if nobody knows."""
     configured = {name: price for name, price in prices if model.startswith(name)}
     known = {
         name: price
-        for name, price in KNOWN
+        for name, price in KNOWN_PRICES
         if model.startswith(name) and not _NEXT_VERSION.match(model.removeprefix(name))
     }
     if not (matching := configured or known):

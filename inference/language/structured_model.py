@@ -10,14 +10,14 @@ from pydantic import ValidationError
 
 from madeleine.inference.language.api import Api, Failure, ModelRequest, Reply, Turn
 from madeleine.inference.language.config import LanguageConfig
-from madeleine.inference.language.prices import usd
+from madeleine.inference.language.prices import cost_in_usd
 from madeleine.memory.errors import LanguageModelUnavailable, UnusableAnswer
 from madeleine.memory.language import Answer, Prompt, Rejected, Spent
 from madeleine.memory.ports import LanguageModel
 
-BYTES_PER_TOKEN = 4
+TYPICAL_BYTES_PER_TOKEN = 4
 """Roughly: for servers that do not count, so that a budget is one there, too."""
-LISTED_ERRORS = 8
+MAX_LISTED_ERRORS = 8
 """Errors of one answer that the model is told of."""
 _THOUGHTS = re.compile(r"\A\s*<think>.*?</think>", re.S)
 _FENCED = re.compile(r"```[a-z]*\s*\n(.*?)```", re.S)
@@ -71,7 +71,7 @@ class StructuredModel:
         if not input_tokens + output_tokens:
             input_tokens = _estimated_tokens(prompt.system, *(turn.content for turn in turns))
             output_tokens = _estimated_tokens(reply.text)
-        cost = usd(model, input_tokens, output_tokens, self._config.prices)
+        cost = cost_in_usd(model, input_tokens, output_tokens, self._config.prices)
         return Spent(
             purpose=prompt.purpose, model=model, input_tokens=input_tokens, output_tokens=output_tokens, usd=cost
         )
@@ -98,7 +98,7 @@ def parsed(text: str, schema: type[Answer]) -> Answer | Rejected:
         except ValidationError as error:
             errors = error.errors(include_url=False, include_input=False)
         if errors[0]["type"] != "json_invalid":
-            listed = "; ".join(f"{_place(error['loc'])}: {error['msg']}" for error in errors[:LISTED_ERRORS])
+            listed = "; ".join(f"{_place(error['loc'])}: {error['msg']}" for error in errors[:MAX_LISTED_ERRORS])
             kinds = ", ".join(sorted({error["type"] for error in errors}))
             return Rejected(f"it does not fit the schema ({kinds}).", f"it does not fit the schema: {listed}", text)
     return Rejected("it is not JSON.", text=text)
@@ -118,4 +118,4 @@ def _place(location: tuple[int | str, ...]) -> str:
 
 
 def _estimated_tokens(*texts: str) -> int:
-    return sum(len(text.encode(errors="replace")) for text in texts) // BYTES_PER_TOKEN + 1
+    return sum(len(text.encode(errors="replace")) for text in texts) // TYPICAL_BYTES_PER_TOKEN + 1

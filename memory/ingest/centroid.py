@@ -19,9 +19,9 @@ from numpy.typing import NDArray
 from madeleine.memory.model import BeingId, ModelName, Vector
 from madeleine.memory.scope import Scope
 
-PAGE = 2_000
+PAGE_SIZE = 2_000
 """Vectors read at a time: 3 MB of 384 dimensions."""
-MOST_BEINGS = 256
+MAX_CACHED_BEINGS = 256
 """Of whom sums are held; the longest unused is let go."""
 
 
@@ -70,7 +70,7 @@ class Centroids:
         waiting: list[Vector] = []
         complete = True
         after = read
-        while page := await self._source.stored_after(scope, self._model, after=after, limit=PAGE):
+        while page := await self._source.stored_after(scope, self._model, after=after, limit=PAGE_SIZE):
             after = page[-1][0]
             # Up to the first that has no vector yet: those behind it are read again, until it has.
             known = _until_none(page) if complete else 0
@@ -81,7 +81,7 @@ class Centroids:
             waiting += [vector for _, vector in page[known:] if vector is not None]
         self._sums.pop(scope.being_id, None)
         self._sums[scope.being_id] = _Sum(total, read, seen)
-        while len(self._sums) > MOST_BEINGS:
+        while len(self._sums) > MAX_CACHED_BEINGS:
             self._sums.pop(next(iter(self._sums)))
         return _unit(total + _sum(waiting))
 

@@ -16,7 +16,7 @@ from madeleine.memory.ingest.scrubbing import Scrubber
 from madeleine.memory.model import MemoryId
 from madeleine.memory.scope import Scope
 
-PATIENCE_S = 20.0
+SCRUB_WAIT_SECONDS = 20.0
 """How long a call waits for the last bytes: 10,000 memories take about 4 s, 50,000 may take longer than this."""
 
 
@@ -67,7 +67,7 @@ class Forget:
             # A memory that the ledger lacks is in no answer, and the scrubber removes it again.
             with suppress(IndexUnavailable):
                 await self._keeper.remove_memories(erased.ids)
-        bytes_gone = await self._scrubber.run_and_wait(within_seconds=PATIENCE_S)
+        bytes_gone = await self._scrubber.run_and_wait(within_seconds=SCRUB_WAIT_SECONDS)
         gone = {*erased.ids, *erased.messages}
         return Forgotten(
             erased=tuple(id_ for id_ in ids if id_ in gone),

@@ -15,8 +15,8 @@ from madeleine.memory.ports import Embedder, Index
 
 logger = logging.getLogger(__name__)
 
-PAGE = 500
-EMBED_PAGE = 32
+PAGE_SIZE = 500
+EMBED_BATCH_SIZE = 32
 """Texts embedded in one go in the background: a recall that comes in between waits for at most one such page."""
 
 Progress = Callable[[int, int], Awaitable[None]]
@@ -38,7 +38,7 @@ class IndexKeeper:
         async with self._one_at_a_time:
             done = 0
             last = await self._source.last_mark() if to_now else None
-            while marks := await self._source.pending(limit=PAGE):
+            while marks := await self._source.pending(limit=PAGE_SIZE):
                 if last is not None and marks[0][0] > last:
                     break
                 ids = list(dict.fromkeys(id_ for _, id_ in marks))
@@ -58,7 +58,7 @@ class IndexKeeper:
     async def embed_missing(self) -> int:
         """Embed memories that were stored while the model could not be had. Raises `EmbeddingUnavailable`."""
         done = 0
-        while memories := await self._source.without_vector(self._embedder.model, limit=EMBED_PAGE):
+        while memories := await self._source.without_vector(self._embedder.model, limit=EMBED_BATCH_SIZE):
             embedded = await embed_cached(self._embedder, self._source, [memory.embed_text for memory in memories])
             if embedded.error:
                 raise embedded.error
@@ -80,7 +80,7 @@ class IndexKeeper:
             last_mark = await self._source.last_mark()
             after: MemoryId | None = None
             done = 0
-            while page := await self._source.all_memories(after=after, limit=PAGE):
+            while page := await self._source.all_memories(after=after, limit=PAGE_SIZE):
                 await self._bring_in(page, [])
                 await self._source.clear_marks_of([memory.id for memory in page], up_to=last_mark)
                 after = page[-1].id

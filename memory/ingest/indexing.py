@@ -15,7 +15,7 @@ from madeleine.memory.text.terms import memory_words
 
 logger = logging.getLogger(__name__)
 
-LEGIBLE = 0.5
+MIN_LEGIBLE_SHARE = 0.5
 """Share of a text's letters that the model must be able to read for its vector to mean anything."""
 
 
@@ -28,7 +28,9 @@ async def index_points(
         IndexPoint(
             memory=memory,
             words=memory_words(memory),
-            vector=vectors.get(memory.content_hash) if embedder.coverage(memory.embed_text) >= LEGIBLE else None,
+            vector=vectors.get(memory.content_hash)
+            if embedder.coverage(memory.embed_text) >= MIN_LEGIBLE_SHARE
+            else None,
             tokens=count,
         )
         for memory, count in zip(memories, tokens, strict=True)

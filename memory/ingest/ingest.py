@@ -35,17 +35,17 @@ from madeleine.memory.model import (
     embed_text,
 )
 from madeleine.memory.ports import Embedder
-from madeleine.memory.rules.dynamics.importance import THRESHOLD, importance, novelty
-from madeleine.memory.rules.storing.chunking import LIMITS, ChunkLimits, chunked
+from madeleine.memory.rules.dynamics.importance import MIN_IMPORTANCE, importance, novelty
+from madeleine.memory.rules.storing.chunking import DEFAULT_LIMITS, ChunkLimits, chunked
 from madeleine.memory.rules.storing.routing import route
 from madeleine.memory.rules.storing.salience import salience_signals
 from madeleine.memory.rules.storing.secrets import Redact, redact_secrets
 from madeleine.memory.scope import Scope
-from madeleine.memory.text.cleaning import cleaned
-from madeleine.memory.text.cutting import last_cut
+from madeleine.memory.text.cleaning import clean_text
+from madeleine.memory.text.cutting import last_break
 from madeleine.memory.text.reading import Reading
 
-TOOL = "ingest"
+INGEST_TOOL = "ingest"
 SECTION_CHARS = 16_000
 """Of a longer text so much is cut into chunks at a time: 15 ms, after which the event loop has its turn."""
 
@@ -132,8 +132,8 @@ class Ingest:
         *,
         now: Callable[[], datetime],
         redact: Redact = redact_secrets,
-        threshold: float = THRESHOLD,
-        limits: ChunkLimits = LIMITS,
+        threshold: float = MIN_IMPORTANCE,
+        limits: ChunkLimits = DEFAULT_LIMITS,
     ) -> None:
         self._ledger = ledger
         self._store = store
@@ -157,7 +157,7 @@ class Ingest:
         refuse_secret("key", given.key or "", self._redact)
         redaction = Redaction(self._redact)
         # Before it is cut: a secret may be longer than a chunk.
-        text = await asyncio.to_thread(lambda: redaction.text(cleaned(given.text)))
+        text = await asyncio.to_thread(lambda: redaction.text(clean_text(given.text)))
         given = replace(
             given,
             session_id=redaction.text(given.session_id),
@@ -250,7 +250,7 @@ class Ingest:
         while start < len(text):
             section = text[start : start + 2 * SECTION_CHARS]
             if len(section) == 2 * SECTION_CHARS:
-                section = section[: last_cut(section, SECTION_CHARS)]
+                section = section[: last_break(section, SECTION_CHARS)]
             for chunk in await chunked(section, self._embedder.count_tokens, self._limits):
                 yield chunk
             start += len(section)
@@ -294,7 +294,7 @@ def _scenes(given: IngestText, chunks: Sequence[str]) -> dict[int, NewScene]:
             category=route(Reading(action), given.category),
             session_id=given.session_id,
             key=None if given.key is None else _key_of(given.key, position, action),
-            tool=TOOL,
+            tool=INGEST_TOOL,
         )
         start += len(chunk)
     return found

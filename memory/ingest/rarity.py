@@ -7,16 +7,16 @@ from collections.abc import Sequence
 from madeleine.memory.errors import IndexUnavailable
 from madeleine.memory.model import BeingId
 from madeleine.memory.ports import WordStatistics
-from madeleine.memory.rules.storing.salience import STATISTICS_FROM, rarity, telling_words
+from madeleine.memory.rules.storing.salience import MIN_MEMORIES_FOR_RARITY, rarity, telling_words
 from madeleine.memory.scope import Scope
 
 ABSENT_TERM = "qxzjvkwqxz"
 """A word that no memory has: the greatest IDF there is."""
-DRIFT = 0.2
+MAX_DRIFT = 0.2
 """By which the greatest IDF may have grown before all are looked up again: by a fifth more memories."""
-AT_ONCE = 64
+WORDS_PER_QUERY = 64
 """Words a question: each is a query, and the index answers no other meanwhile."""
-MOST_WORDS = 20_000
+MAX_CACHED_WORDS = 20_000
 """Held for a being, the only one: texts are ingested one being at a time."""
 
 
@@ -32,7 +32,7 @@ class Rarity:
         words = [telling_words(text) for text in texts]
         try:
             [absent_term_idf] = await self._statistics.idf(scope, [ABSENT_TERM])
-            if absent_term_idf < STATISTICS_FROM:
+            if absent_term_idf < MIN_MEMORIES_FOR_RARITY:
                 return [0.0] * len(texts)
             idf = await self._look_up(scope, {word for some in words for word in some}, absent_term_idf)
         except IndexUnavailable:
@@ -42,13 +42,13 @@ class Rarity:
     async def _look_up(self, scope: Scope, words: set[str], absent_term_idf: float) -> dict[str, float]:
         if (
             self._being != scope.being_id
-            or abs(absent_term_idf - self._absent_term_idf) > DRIFT
-            or len(self._idf) > MOST_WORDS
+            or abs(absent_term_idf - self._absent_term_idf) > MAX_DRIFT
+            or len(self._idf) > MAX_CACHED_WORDS
         ):
             self._being, self._absent_term_idf, self._idf = scope.being_id, absent_term_idf, {}
         known = self._idf
         missing = sorted(words - known.keys())
-        for start in range(0, len(missing), AT_ONCE):
-            some = missing[start : start + AT_ONCE]
+        for start in range(0, len(missing), WORDS_PER_QUERY):
+            some = missing[start : start + WORDS_PER_QUERY]
             known.update(zip(some, await self._statistics.idf(scope, some), strict=True))
         return known

@@ -32,13 +32,13 @@ from madeleine.memory.model import (
     happened_at,
 )
 from madeleine.memory.ports import Embedder
-from madeleine.memory.rules.storing.likeness import RESEMBLES, SAME, same_facts
+from madeleine.memory.rules.storing.likeness import RESEMBLING_COSINE, SAME_COSINE, same_facts
 from madeleine.memory.rules.storing.secrets import Redact, redact_secrets
 from madeleine.memory.scope import Scope
 
 logger = logging.getLogger(__name__)
 
-NEIGHBOURS = 5
+SIMILAR_CANDIDATES = 5
 """The nearest memories looked at for one that says the same."""
 
 
@@ -190,7 +190,7 @@ class StoreScenes:
         those that say much the same (spec T6)."""
         in_batch = list(batch.similar_to(draft))
         for other, cosine in in_batch:
-            if cosine >= SAME and same_facts(draft.memory, other):
+            if cosine >= SAME_COSINE and same_facts(draft.memory, other):
                 return other.id, None
         near = dict(await self._near(scope, draft.vector)) if draft.vector is not None else {}
         same_text = await self._ledger.same_text(scope, draft.hash)
@@ -198,18 +198,18 @@ class StoreScenes:
         memories = await self._ledger.memories(scope, [*same_text, *near]) if near else []
         living = [(other, near[other.id]) for other in memories if other.status in LIVING and not other.compressed]
         for other, cosine in living:
-            if cosine >= SAME and same_facts(draft.memory, other):
+            if cosine >= SAME_COSINE and same_facts(draft.memory, other):
                 return other.id, None
         nearest = max([*living, *in_batch], key=lambda similar: similar[1], default=None)
         return None, nearest[0].id if nearest else None
 
     async def _near(self, scope: Scope, vector: Vector) -> list[tuple[MemoryId, float]]:
         try:
-            near = await self._index.nearest(scope, vector, limit=NEIGHBOURS, statuses=LIVING)
+            near = await self._index.nearest(scope, vector, limit=SIMILAR_CANDIDATES, statuses=LIVING)
         except IndexUnavailable as error:
             logger.warning("storing without a search for duplicates: %s", error)
             return []
-        return [(id_, cosine) for id_, cosine in near if cosine >= RESEMBLES]
+        return [(id_, cosine) for id_, cosine in near if cosine >= RESEMBLING_COSINE]
 
     async def _answers(
         self, scope: Scope, decisions: Sequence[_Decision], new: Mapping[MemoryId, Memory], unembedded: str
@@ -338,5 +338,5 @@ class _Batch:
             yield self._by_hash[draft.hash], 1.0
         if draft.vector is not None and self._rows is not None:
             cosines = self._rows[: len(self._embedded)] @ draft.vector
-            for position in sorted(np.flatnonzero(cosines >= RESEMBLES), key=lambda at: -float(cosines[at])):
+            for position in sorted(np.flatnonzero(cosines >= RESEMBLING_COSINE), key=lambda at: -float(cosines[at])):
                 yield self._embedded[position], float(cosines[position])

@@ -13,7 +13,7 @@ from madeleine.memory.recall.ports import ActivationLog, BrowseLedger, ClusterSu
 from madeleine.memory.recall.search import activation_of
 from madeleine.memory.scope import Scope
 
-FLUSH_TIMEOUT_S = 0.2
+FLUSH_TIMEOUT_SECONDS = 0.2
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +69,7 @@ class BrowseMemories:
         """So that recalls just made are counted; bounded, so that no read waits for a busy writer."""
         flush = asyncio.ensure_future(self.activations.flush())
         flush.add_done_callback(_retrieve_exception)
-        await asyncio.wait({flush}, timeout=FLUSH_TIMEOUT_S)
+        await asyncio.wait({flush}, timeout=FLUSH_TIMEOUT_SECONDS)
 
 
 def _retrieve_exception(flush: asyncio.Future[None]) -> None:

@@ -9,7 +9,7 @@ from madeleine.memory.candidates import CandidatePool
 from madeleine.memory.errors import RerankerUnavailable
 from madeleine.memory.model import Category, Emotion, MemoryId
 from madeleine.memory.recall.ports import RecallLedger, Reranker
-from madeleine.memory.rules.ranking.fusion import fused
+from madeleine.memory.rules.ranking.fusion import fused_by_rrf
 from madeleine.memory.rules.ranking.profiles import RankingProfile
 from madeleine.memory.scope import Scope
 
@@ -67,7 +67,7 @@ def merge_rankings(first: RankedCandidates, second: RankedCandidates) -> RankedC
         return replace(first if first.scores else second, notices=notices)
     return replace(
         first,
-        scores={id_: round(score, 4) for id_, score in fused(first.ids, second.ids)},
+        scores={id_: round(score, 4) for id_, score in fused_by_rrf(first.ids, second.ids)},
         tokens={**first.tokens, **second.tokens},
         meaning_off=first.meaning_off or second.meaning_off,
         notices=notices,

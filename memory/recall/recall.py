@@ -37,7 +37,7 @@ from madeleine.memory.scope import Scope
 
 CANDIDATES_PER_RESULT = 4
 """Least number of candidates from each channel for each memory to return (spec L2, step 2)."""
-HEAD_START_S = 0.001
+EMBEDDING_HEAD_START_SECONDS = 0.001
 """For the model before the index: the least that an event loop can wait, a fifth of what an embedding takes."""
 
 
@@ -145,7 +145,7 @@ class Recall:
         embedding = asyncio.create_task(self._embedded(query.text))
         try:
             # The index keeps the interpreter busy, which the model needs until it computes: let it begin.
-            await asyncio.wait({embedding}, timeout=HEAD_START_S)
+            await asyncio.wait({embedding}, timeout=EMBEDDING_HEAD_START_SECONDS)
             pool = await self.index.candidates(scope, candidate_query, partial(_vector_of, embedding))
             vector, meaning_off = await embedding
         finally:

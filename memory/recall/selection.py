@@ -14,7 +14,7 @@ from madeleine.memory.rules.ranking.budget import within_budget
 from madeleine.memory.rules.ranking.preferences import preferences_first
 from madeleine.memory.scope import Scope
 
-BATCH = 10
+TOKEN_COUNT_BATCH = 10
 """Memories loaded at once where the best ones do not fit."""
 WEAK_PREFERENCE_SHARE = 3
 """One part in this many of the budget is open to preferences that are not among the best matches."""
@@ -102,7 +102,7 @@ class Selector:
         """Take the best that fit, one after the other."""
         taken: list[Memory] = []
         used = TAG_TOKENS if ranked.meaning_off else (await self.embedder.count_tokens([self.answer_format.tags]))[0]
-        size = max(query.limit, BATCH)
+        size = max(query.limit, TOKEN_COUNT_BATCH)
         for start in range(0, len(order), size):
             batch = order[start : start + size]
             missing = await self.ledger.memories(scope, [id_ for id_ in batch if id_ not in loaded])

@@ -13,7 +13,7 @@ from madeleine.memory.recall.ports import TagLedger
 from madeleine.memory.rules.searching.excerpt import excerpt
 from madeleine.memory.rules.searching.hits import deduplicated, newest_first
 from madeleine.memory.rules.searching.tag_forms import match_finder
-from madeleine.memory.rules.searching.tag_ranking import POOL, best_matches, pooled
+from madeleine.memory.rules.searching.tag_ranking import POOL_FACTOR, best_matches, pooled
 from madeleine.memory.rules.searching.tags import related_themes, tags_of
 from madeleine.memory.scope import Scope
 from madeleine.memory.text.folding import fold
@@ -50,7 +50,7 @@ class MessageSearch:
             return ()
         themes = await self.ledger.cooccurring_themes(scope, tags, recent=THEME_MEMORIES)
         related = related_themes(themes, tags, most=MAX_RELATED_THEMES)
-        pool_size = POOL * query.limit + 1  # the message itself may be among them
+        pool_size = POOL_FACTOR * query.limit + 1  # the message itself may be among them
         matches = await self.ledger.tagged(scope, TagQuery(tags, related, replace(query, limit=pool_size), MAX_TEXTS))
         best = best_matches(matches, len(tags), pool_size)
         hits = {(hit.source, hit.id): hit for hit in await self.ledger.hits(scope, [ref for ref, _ in best])}

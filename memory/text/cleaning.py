@@ -9,7 +9,7 @@ _ENDS_OF_LINES = re.compile(r"\r\n?")
 _THREE_OR_MORE = re.compile(r"\n{3,}")
 
 
-def cleaned(text: str) -> str:
+def clean_text(text: str) -> str:
     """NFC, line ends as \\n, at most one blank line in a row, no white space at either end. Formatting and code stay.
     Idempotent."""
     text = _ENDS_OF_LINES.sub("\n", unicodedata.normalize("NFC", text))

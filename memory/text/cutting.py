@@ -9,14 +9,14 @@ from madeleine.memory.text.sentences import sentences
 _BLANK_LINE = re.compile(r"\n[^\S\n]*\n\s*")
 _FENCE = re.compile(r"^[^\S\n]*(?:`{3,}|~{3,})", re.MULTILINE)
 _SPACE = re.compile(r"\s+")
-LEAST_SHARE = 0.5
+MIN_FILLED_SHARE = 0.5
 """Of the maximum length: a shorter part is not made for a better kind of cut."""
 
 
-def last_cut(text: str, most: int) -> int:
+def last_break(text: str, most: int) -> int:
     """Position in (0, most]: behind the last paragraph that ends within `most` characters and outside a code block;
     else behind a line, a sentence, a word, whichever first lies in the second half; else `most`."""
-    least = int(most * LEAST_SHARE)
+    least = int(most * MIN_FILLED_SHARE)
     head = text[:most]
     fences = [fence.start() for fence in _FENCE.finditer(head)]
     paragraphs = [match.end() for match in _BLANK_LINE.finditer(head)]

@@ -14,7 +14,7 @@ _CUT_OFF_CHARS = 16
 _DECODER = json.JSONDecoder(strict=False)
 
 
-def elements(chunks: Iterable[str]) -> Iterator[Any]:
+def array_elements(chunks: Iterable[str]) -> Iterator[Any]:
     """Yield the elements of the array that `chunks` make together; if they make one object, that object. At most twice
     the longest element is held.
 

@@ -114,7 +114,7 @@ def without(text: str, pattern: str, lexicons: Iterable[Lexicon], *, by: str = "
 
 _WORD = re.compile(r"(?<!['’])[^\W\d_]+(?:['’](?=\w))?")
 """A word up to its apostrophe, which stays: `l'` of French, but nothing of what English joins to a word."""
-LEAST_EVIDENCE = 2
+MIN_EVIDENCE = 2
 """Different function words that tell a language; one alone is often one of another language, too."""
 OWN_WORDS = 3
 """Different function words of one language alone, from which a part of the text is in it."""
@@ -146,7 +146,7 @@ def _most_probable(group: tuple[Lexicon, ...], words: Mapping[str, int]) -> tupl
             scores[one] += count / len(languages)
             own[one] += len(languages) == 1
     best = max(scores.values())
-    if evidence < LEAST_EVIDENCE:
+    if evidence < MIN_EVIDENCE:
         return group
     return tuple(one for one in group if scores[one] * 2 >= best or own[one] >= OWN_WORDS)
 

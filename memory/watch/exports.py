@@ -16,8 +16,8 @@ from typing import Any
 
 from madeleine.memory.chat import ChatRole, NewMessage
 from madeleine.memory.model import parse_moment
-from madeleine.memory.text.clipping import in_parts, storable
-from madeleine.memory.text.json_stream import elements
+from madeleine.memory.text.clipping import split_by_length, storable_text
+from madeleine.memory.text.json_stream import array_elements
 
 CLAUDE, CHATGPT = "claude.ai", "chatgpt.com"
 LONGEST_NAME = 200
@@ -53,7 +53,7 @@ def conversations(
     chunks: Iterable[str], *, max_text_chars: int
 ) -> Iterator[ExportedConversation | UnreadableConversation]:
     """Of the text of an export, in its order. Raises `ValueError` where it is no JSON, and says where."""
-    for place, found in enumerate(elements(chunks), start=1):
+    for place, found in enumerate(array_elements(chunks), start=1):
         try:
             one = _conversation(found)
         except _UnexpectedShape as error:
@@ -79,8 +79,8 @@ def _whole(messages: Iterable[NewMessage], limit: int) -> Iterator[NewMessage]:
     before: datetime | None = None
     for message in messages:
         before = message.at or before
-        text = storable(message.text).strip()
-        parts = [part for part in in_parts(text, limit) if storable(part)]
+        text = storable_text(message.text).strip()
+        parts = [part for part in split_by_length(text, limit) if storable_text(part)]
         for place, part in enumerate(parts):
             key = f"{message.key}#{place}" if place else message.key
             yield replace(message, text=part, key=key, at=before)
@@ -207,12 +207,12 @@ def _id(found: Mapping[str, Any], *names: str) -> str:
 
 def _title(found: Mapping[str, Any], name: str) -> str:
     value = found.get(name)
-    return storable(value).strip()[:LONGEST_NAME] if isinstance(value, str) else ""
+    return storable_text(value).strip()[:LONGEST_NAME] if isinstance(value, str) else ""
 
 
 def _name(value: Any) -> str:
     """ "" for what cannot be one."""
-    return value if isinstance(value, str) and len(value) <= LONGEST_NAME and storable(value) == value else ""
+    return value if isinstance(value, str) and len(value) <= LONGEST_NAME and storable_text(value) == value else ""
 
 
 def _list(found: Mapping[str, Any], name: str) -> list[Any]:

@@ -17,17 +17,17 @@ from madeleine.memory.language import Prompt, Rejected
 from madeleine.memory.metered_model import MeteredModel
 from madeleine.memory.model import Emotion
 from madeleine.memory.rules.storing.grounding import ungrounded
-from madeleine.memory.rules.storing.quoting import Statement, echoes
+from madeleine.memory.rules.storing.quoting import Statement, repeats_known_text
 from madeleine.memory.text.sentences import sentences
 
 PURPOSE = "extract"
 EMOTIONS: tuple[Emotion, ...] = get_args(Emotion)
-MOST_EMOTIONS = 3
-MOST_ESSENCES = 3
+MAX_EMOTIONS = 3
+MAX_ESSENCES = 3
 """Of one snippet. One is the rule; six messages may hold more than one thing."""
-LONGEST_ESSENCE = 500
-LONGEST_LESSON = 300
-LEAST_WEIGHT = 0.1
+MAX_ESSENCE_CHARS = 500
+MAX_LESSON_CHARS = 300
+MIN_WEIGHT = 0.1
 """Below it is noise (spec T3: 0.0)."""
 SHOWN_CHARS = 4_000
 """Of one message: what is longer is shown without its middle."""
@@ -40,14 +40,14 @@ JSON: `n` is its number, `who` says it, `day` is when; `new` marks those that no
 there so that you understand the new ones.
 
 memories: what of the new messages will matter in a later conversation: facts about the people, events, decisions,
-preferences, plans, feelings, corrections, lessons. Usually one or none, {MOST_ESSENCES} at most. Small talk, orders to
+preferences, plans, feelings, corrections, lessons. Usually one or none, {MAX_ESSENCES} at most. Small talk, orders to
 a tool, general knowledge, what is only being discussed as text or code, and what the assistant recalls of earlier
 conversations are not worth it: then memories is empty.
 
 essence: one or two sentences that can be understood without the conversation, in its language, at most
-{LONGEST_ESSENCE} characters. Tell of the people by the names that stand in the messages, in the third person ("The
+{MAX_ESSENCE_CHARS} characters. Tell of the people by the names that stand in the messages, in the third person ("The
 user" where there is none). Keep names, numbers, amounts and days as they were said; add none.
-emotions: the up to {MOST_EMOTIONS} that prevail, strongest first, from this list: {", ".join(EMOTIONS)}.
+emotions: the up to {MAX_EMOTIONS} that prevail, strongest first, from this list: {", ".join(EMOTIONS)}.
 weight: from 0.0 (noise) to 1.0 (critical).
 lesson: what to do, or not to do, the next time, as an instruction to yourself, if the conversation teaches one; else
 "".
@@ -161,18 +161,18 @@ def check_answer(answer: ExtractionSchema, lines: Sequence[Line]) -> tuple[Extra
     dropped: list[str] = []
     complaints: list[str] = []
     for number, one in enumerate(answer.memories, start=1):
-        fault = f"memory {number} is one too many" if len(findings) == MOST_ESSENCES else _fault(one, lines)
+        fault = f"memory {number} is one too many" if len(findings) == MAX_ESSENCES else _fault(one, lines)
         if not fault:
             findings.append(_finding(one, lines))
             continue
         reason, _, quoted = fault.partition(": ")
         dropped.append(reason)
-        if reason != NOISE:
+        if reason != NOISE_REASON:
             complaints.append(f"Memory {number}: {reason}{f' ({quoted})' if quoted else ''}.")
-    return Extraction(tuple(findings), tuple(dropped)), " ".join(complaints[:MOST_ESSENCES])
+    return Extraction(tuple(findings), tuple(dropped)), " ".join(complaints[:MAX_ESSENCES])
 
 
-NOISE = "its weight says that it is noise"
+NOISE_REASON = "its weight says that it is noise"
 _INSTRUCTS = re.compile(
     r"<\|?[a-z_]+\|?>|\bignore (?:all|any|the|every|previous|prior|above)\b|\bdisregard\b.{0,40}\b(?:above|previous)\b|"
     r"\b(?:previous|prior|above) instructions?\b|\b(?:system|developer) prompt\b|\byou are now\b|"
@@ -187,19 +187,19 @@ def _fault(one: EssenceSchema, lines: Sequence[Line]) -> str:
     """Why it does not count, "" if it does; after a colon what the model alone is told."""
     if not one.essence.strip():
         return "its essence is empty"
-    if len(one.essence) > LONGEST_ESSENCE:
-        return f"its essence is longer than {LONGEST_ESSENCE} characters"
+    if len(one.essence) > MAX_ESSENCE_CHARS:
+        return f"its essence is longer than {MAX_ESSENCE_CHARS} characters"
     if _unfit(one.essence) or _unfit(one.lesson):
         return "it holds a sign that cannot be stored"
     if not math.isfinite(one.weight):
         return "its weight is no number"
-    if one.weight < LEAST_WEIGHT:
-        return NOISE
+    if one.weight < MIN_WEIGHT:
+        return NOISE_REASON
     if unknown := sorted({number for number in one.messages if not 1 <= number <= len(lines)}):
         return f"it rests on messages that were not shown: {', '.join(map(str, unknown[:5]))}"
     if not any(lines[number - 1].new for number in one.messages):
         return "it rests on no new message"
-    if _INSTRUCTS.search(one.essence) or echoes(one.essence, _OURS):
+    if _INSTRUCTS.search(one.essence) or repeats_known_text(one.essence, _OURS):
         return "it is an instruction, and tells of nothing"
     if foreign := ungrounded(one.essence, _sources(one, lines)):
         return f"it names what stands in no message: {', '.join(foreign[:5])}"
@@ -225,7 +225,7 @@ def _day(message: Message) -> str:
 def _finding(one: EssenceSchema, lines: Sequence[Line]) -> Finding:
     lesson = one.lesson.strip()
     if (
-        len(lesson) > LONGEST_LESSON
+        len(lesson) > MAX_LESSON_CHARS
         or _INSTRUCTS.search(lesson)
         or ungrounded(lesson, _sources(one, lines), orders=True)
     ):
@@ -233,7 +233,7 @@ def _finding(one: EssenceSchema, lines: Sequence[Line]) -> Finding:
     numbers = sorted(set(one.messages))
     extracted = Extracted(
         essence=" ".join(one.essence.split()),
-        emotions=tuple(dict.fromkeys(_known(one.emotions)))[:MOST_EMOTIONS],
+        emotions=tuple(dict.fromkeys(_known(one.emotions)))[:MAX_EMOTIONS],
         weight=min(1.0, one.weight),
         lesson=" ".join(lesson.split()),
     )

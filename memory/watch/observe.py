@@ -94,7 +94,9 @@ class Observe:
         `StorageError`.
         """
         if observation.memories and self._remember is None:
-            raise InvalidInput("Nothing was kept: memories come along with messages only where a memory is at work.")
+            raise InvalidInput(
+                "Nothing was stored: this process accepts messages but no memories. Send the messages alone."
+            )
         observation, redacted = redact_observation(observation, self._redact)
         _require_sources(observation)
         # A client that goes away does not stop what it has asked for half-way.

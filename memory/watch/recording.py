@@ -7,10 +7,10 @@ from collections.abc import Sequence
 from madeleine.memory.rules.storing.worth import should_remember
 from madeleine.memory.watch.extraction import Extracted, Finding, Line
 
-WEIGHT = 0.4
+RECORDED_WEIGHT = 0.4
 """Below the 0.5 of what somebody stores on purpose: nobody has judged it."""
-LONGEST = 2_000
-LONGEST_ANSWER = 500
+MAX_CHARS = 2_000
+MAX_ANSWER_CHARS = 500
 
 
 def recorded(lines: Sequence[Line]) -> list[Finding]:
@@ -21,9 +21,9 @@ def recorded(lines: Sequence[Line]) -> list[Finding]:
         asked = "\n".join(line.text for line in exchange if line.message.role == "user")
         answered = "\n".join(line.text for line in exchange if line.message.role == "assistant")
         if should_remember(asked, answered)[0] and (said := asked or answered):
-            told = Extracted(essence=_cut(" ".join(said.split()), LONGEST), emotions=(), weight=WEIGHT)
+            told = Extracted(essence=_cut(" ".join(said.split()), MAX_CHARS), emotions=(), weight=RECORDED_WEIGHT)
             answer = " ".join(answered.split()) if asked else ""
-            dialogue = (_cut(answer, LONGEST_ANSWER),) if answer else ()
+            dialogue = (_cut(answer, MAX_ANSWER_CHARS),) if answer else ()
             found.append(Finding(told, tuple(line.message for line in exchange), dialogue))
     return found
 

@@ -14,7 +14,7 @@ from madeleine.memory.ingest.ports import KeyOutcome
 from madeleine.memory.ingest.redaction import Redaction
 from madeleine.memory.ingest.store import NewScene, Stored
 from madeleine.memory.model import LIVING, Memory, MemoryId, Scene
-from madeleine.memory.rules.storing.quoting import echoes, restates, share_said, statements_of
+from madeleine.memory.rules.storing.quoting import repeats_known_text, restates, share_said, statements_of
 from madeleine.memory.rules.storing.secrets import Redact, redact_secrets
 from madeleine.memory.scope import Scope
 from madeleine.memory.watch.extraction import Extracted, Finding
@@ -24,7 +24,7 @@ AGENT_TOOL = "observe"
 OWN_WORDS = 0.5
 """Share of an essence's words from which it counts as said by the person, and not by the assistant alone: a question is
 among the messages of its answer, too."""
-ECHO = 0.85
+QUOTED_COSINE = 0.85
 """Cosine from which what the assistant says is a memory in other words, if no fact differs."""
 
 Outcome = Literal["stored", "reinforced", "repeated", "quoted"]
@@ -199,7 +199,9 @@ def _quoted(finding: Finding, similar: Sequence[SimilarMemory]) -> Memory | None
     speakers = speakers_of(finding.sources)
     for one in similar:
         said = statements_of(one.memory)
-        if echoes(essence, said, speakers) or (one.cosine >= ECHO and echoes(essence, said, speakers, share=0.0)):
+        if repeats_known_text(essence, said, speakers) or (
+            one.cosine >= QUOTED_COSINE and repeats_known_text(essence, said, speakers, share=0.0)
+        ):
             return one.memory
     return None
 

@@ -14,7 +14,7 @@ from madeleine.memory.ports import Embedder
 from madeleine.memory.recall.ports import RecallLedger
 from madeleine.memory.scope import Scope
 
-EVERY: tuple[Status, ...] = ("active", "dying", "dead")
+ALL_STATUSES: tuple[Status, ...] = ("active", "dying", "dead")
 BY_WORDS = 40
 """A long message may quote many memories, each with few of its words."""
 BY_MEANING = 20
@@ -56,7 +56,7 @@ class SimilarMemories:
         async def given() -> Vector | None:
             return vector
 
-        query = CandidateQuery(words=text, statuses=EVERY, sparse_limit=BY_WORDS, dense_limit=BY_MEANING)
+        query = CandidateQuery(words=text, statuses=ALL_STATUSES, sparse_limit=BY_WORDS, dense_limit=BY_MEANING)
         pool = await self._index.candidates(scope, query, given)
         cosines = dict(zip(pool.ids, map(float, pool.cosine), strict=True))
         return [SimilarMemory(one, cosines[one.id]) for one in await self._ledger.memories(scope, pool.ids)]

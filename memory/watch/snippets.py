@@ -9,11 +9,11 @@ from itertools import pairwise
 
 from madeleine.memory.chat import Message, UnwatchedSession
 from madeleine.memory.rules.storing.quoting import statements_of, unquoted
-from madeleine.memory.rules.storing.worth import agreed, should_remember
+from madeleine.memory.rules.storing.worth import is_agreement, should_remember
 from madeleine.memory.watch.extraction import Line
 from madeleine.memory.watch.similar import SimilarMemory
 
-SNIPPET = 6
+SNIPPET_MESSAGES = 6
 """Messages that are read together (spec T2)."""
 
 
@@ -34,7 +34,7 @@ def choose_snippet(session: UnwatchedSession, messages: Sequence[Message], settl
     Longer stretches are read from the oldest on, each message in exactly one snippet as a new one. A snippet ends with
     an answer if it can, so that a question is not parted from it.
     """
-    start, end = session.watched, min(session.watched + SNIPPET, session.messages)
+    start, end = session.watched, min(session.watched + SNIPPET_MESSAGES, session.messages)
     new = [message for message in messages if message.position >= start]
     if end == session.messages:
         settled = _settled(new, settled_before)
@@ -45,7 +45,7 @@ def choose_snippet(session: UnwatchedSession, messages: Sequence[Message], settl
     elif answers := [message.position for message in new if message.role == "assistant"]:
         end = answers[-1] + 1
         new = [message for message in new if message.position < end]
-    shown = [message for message in messages if message.position < end][-SNIPPET:]
+    shown = [message for message in messages if message.position < end][-SNIPPET_MESSAGES:]
     return Snippet(start, end, tuple(new), tuple(shown))
 
 
@@ -66,7 +66,7 @@ def worth_reading(lines: Sequence[Line]) -> bool:
         return True
     return any(
         answer.new and answer.message.role == "user" and question.message.role == "assistant"
-        and agreed(question.text, answer.text)
+        and is_agreement(question.text, answer.text)
         for question, answer in pairwise(lines)
     )  # fmt: skip
 

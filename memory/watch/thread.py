@@ -29,14 +29,14 @@ from madeleine.memory.watch.ports import CostLedger, WatchLedger
 from madeleine.memory.watch.recording import recorded
 from madeleine.memory.watch.remember import Remember, digest, speakers_of
 from madeleine.memory.watch.similar import SimilarMemories
-from madeleine.memory.watch.snippets import SNIPPET, Snippet, choose_snippet, without_quotes, worth_reading
+from madeleine.memory.watch.snippets import SNIPPET_MESSAGES, Snippet, choose_snippet, without_quotes, worth_reading
 
 logger = logging.getLogger(__name__)
 
 CLIENT = "madeleine thread"
 TOOL = "thread"
-SPOKEN = ("user", "assistant")
-SESSIONS = 50
+SPOKEN_ROLES = ("user", "assistant")
+SESSIONS_PER_POLL = 50
 """Sessions of one poll, each with one snippet."""
 MAX_UNUSABLE_ANSWERS = 3
 """After so many a snippet is abandoned."""
@@ -109,7 +109,7 @@ class MemoryThread:
             return result
         run = RunId(str(uuid.uuid4()))
         counts = result.counts
-        for session in await self._ledger.unwatched_sessions(now=now, limit=SESSIONS):
+        for session in await self._ledger.unwatched_sessions(now=now, limit=SESSIONS_PER_POLL):
             scope = Scope(session.being_id, CLIENT)
             metered = None if language is None else self._metered(language, scope, run)
             try:
@@ -152,8 +152,8 @@ class MemoryThread:
         self, scope: Scope, session: UnwatchedSession, language: MeteredModel | None, counts: Counter[str]
     ) -> bool:
         """True if the session has more to read."""
-        first = max(0, session.watched - SNIPPET + 1)
-        end = min(session.watched + SNIPPET, session.messages)
+        first = max(0, session.watched - SNIPPET_MESSAGES + 1)
+        end = min(session.watched + SNIPPET_MESSAGES, session.messages)
         messages = await self._ledger.messages_of(scope, session.session_id, start=first, end=end)
         snippet = choose_snippet(session, messages, self._now() - self.config.settle)
         if snippet is None:
@@ -207,14 +207,14 @@ class MemoryThread:
     ) -> tuple[int, dict[MemoryId, list[MessageId]]] | None:
         """What a poll that was killed has stored of a snippet with this start: the end of that snippet, and the
         messages of each memory."""
-        ends = range(snippet.start + 1, snippet.start + SNIPPET + 1)
+        ends = range(snippet.start + 1, snippet.start + SNIPPET_MESSAGES + 1)
         keys = {key: end for end in ends for key in keys_of(session.session_id, snippet.start, end)}
         memory_ids = await self._remember.earlier(scope, list(keys))
         if not memory_ids:
             return None
         end = max(keys[key] for key in memory_ids)
         messages = await self._ledger.messages_of(scope, session.session_id, start=snippet.start, end=end)
-        ids = [message.id for message in messages if message.role in SPOKEN]
+        ids = [message.id for message in messages if message.role in SPOKEN_ROLES]
         return end, dict.fromkeys(memory_ids.values(), ids)
 
     async def _lines(self, scope: Scope, snippet: Snippet) -> list[Line]:
@@ -224,7 +224,7 @@ class MemoryThread:
         lines = [
             Line(message, message.text, message.position >= snippet.start and message.id not in remembered)
             for message in snippet.shown
-            if message.role in SPOKEN
+            if message.role in SPOKEN_ROLES
         ]
         if not worth_reading(lines):
             return []
@@ -256,7 +256,7 @@ class MemoryThread:
     ) -> None:
         # Messages that were forgotten while the model read them leave no memory.
         messages = await self._ledger.messages_of(
-            scope, session.session_id, start=max(0, snippet.end - SNIPPET), end=snippet.end
+            scope, session.session_id, start=max(0, snippet.end - SNIPPET_MESSAGES), end=snippet.end
         )
         existing = {message.id for message in messages}
         findings = [finding for finding in findings if all(message.id in existing for message in finding.sources)]
@@ -311,4 +311,4 @@ class MemoryThread:
 def keys_of(session_id: str, start: int, end: int) -> list[str]:
     """Idempotency keys for the memories of the messages at positions in [start, end). Not made of their text: should a
     poll be repeated, the model may choose other words."""
-    return [f"{TOOL}-{digest([session_id, start, end, number])}" for number in range(SNIPPET)]
+    return [f"{TOOL}-{digest([session_id, start, end, number])}" for number in range(SNIPPET_MESSAGES)]

@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from madeleine.memory.rules.storing.secrets import redact_secrets
-from madeleine.memory.text.clipping import in_parts, storable
+from madeleine.memory.text.clipping import split_by_length, storable_text
 
 _OF_SOMEBODY = re.compile(rb'"type"\s*:\s*"(?:user|assistant)"')
 """Most lines are of neither, and long: they are not parsed."""
@@ -80,7 +80,7 @@ def new_prompt(spoken: Sequence[TranscriptMessage], prompt: str, prompt_id: str)
 
 def said(text: str) -> str:
     """Without what the program adds to it; "" where nothing is left."""
-    told = _REMINDER.sub("", storable(text)).strip()
+    told = _REMINDER.sub("", storable_text(text)).strip()
     return "" if _NOISE.match(told) else told
 
 
@@ -96,7 +96,7 @@ def after(spoken: Sequence[TranscriptMessage], last_key: str | None, *, overlap:
 def split(spoken: Iterable[TranscriptMessage], limit: int) -> Iterator[TranscriptMessage]:
     """None longer than `limit` characters; nothing is lost."""
     for one in spoken:
-        for place, part in enumerate(part for part in in_parts(one.text, limit) if storable(part)):
+        for place, part in enumerate(part for part in split_by_length(one.text, limit) if storable_text(part)):
             yield replace(one, text=part, key=f"{one.key}#{place}" if place else one.key)
 
 

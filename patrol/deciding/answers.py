@@ -13,8 +13,8 @@ from madeleine.memory.language import Rejected
 from madeleine.memory.model import MemoryId
 from madeleine.patrol.deciding.requests import MAX_MEMORIES, DecisionKind, DecisionRequest
 
-LONGEST_TEXT = 2_000
-LONGEST_POINT = 300
+MAX_TEXT_CHARS = 2_000
+MAX_POINT_CHARS = 300
 POINTS = (3, 7)
 
 # --- in memory ids ----------------------------------------------------------------------------------------------
@@ -153,9 +153,9 @@ class Decision(BaseModel):
     merges: Annotated[list[Ids], Field(max_length=MAX_MEMORIES // 2)] = []
     make_dead: Ids = []
     parts: Annotated[list[Ids], Field(max_length=MAX_MEMORIES // 2)] = []
-    diary: Annotated[str, Field(max_length=LONGEST_TEXT)] = ""
-    think_md: Annotated[list[Annotated[str, Field(max_length=LONGEST_POINT)]], Field(max_length=POINTS[1])] = []
-    summary: Annotated[str, Field(max_length=LONGEST_TEXT)] = ""
+    diary: Annotated[str, Field(max_length=MAX_TEXT_CHARS)] = ""
+    think_md: Annotated[list[Annotated[str, Field(max_length=MAX_POINT_CHARS)]], Field(max_length=POINTS[1])] = []
+    summary: Annotated[str, Field(max_length=MAX_TEXT_CHARS)] = ""
 
 
 def answer_of(decision: Decision, request: DecisionRequest) -> Answer | Rejected:

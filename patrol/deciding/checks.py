@@ -17,8 +17,8 @@ from madeleine.memory.model import LIVING, Memory, MemoryId
 from madeleine.memory.rules.dynamics.decay import flagged
 from madeleine.memory.text.sentences import sentences
 from madeleine.patrol.deciding.answers import (
-    LONGEST_POINT,
-    LONGEST_TEXT,
+    MAX_POINT_CHARS,
+    MAX_TEXT_CHARS,
     POINTS,
     Answer,
     Consolidation,
@@ -28,11 +28,11 @@ from madeleine.patrol.deciding.answers import (
     Split,
     Summary,
 )
-from madeleine.patrol.deciding.requests import SPLIT_ABOVE, DecisionRequest, offered_text
+from madeleine.patrol.deciding.requests import SPLIT_ABOVE_MEMORIES, DecisionRequest, offered_text
 
-LONGEST_NAME = 60
+MAX_NAME_CHARS = 60
 LINES = (3, 5)
-SMALLEST_PART = 2
+MIN_PART_SIZE = 2
 """Memories of a new sub-cluster, and of what remains (spec P6 ❻)."""
 MAX_COMPLAINTS = 5
 
@@ -58,7 +58,7 @@ class CheckedAnswer:
     left_out: tuple[str, ...] = ()
 
 
-def checked(answer: Answer, request: DecisionRequest, current: CurrentState) -> CheckedAnswer | Rejected:
+def check_answer(answer: Answer, request: DecisionRequest, current: CurrentState) -> CheckedAnswer | Rejected:
     """Both checks."""
     result = against_request(answer, request)
     return result if isinstance(result, Rejected) else against_current(result, request, current)
@@ -69,12 +69,12 @@ def checked(answer: Answer, request: DecisionRequest, current: CurrentState) -> 
 
 def against_request(answer: Answer, request: DecisionRequest) -> Answer | Rejected:
     """The answer, its texts tidied, or what is wrong with it, up to five complaints at once."""
-    answer = tidied(answer)
+    answer = normalized_answer(answer)
     complaints = list(dict.fromkeys(_complaints(answer, request)))[:MAX_COMPLAINTS]
     return Rejected(" ".join(complaints)) if complaints else answer
 
 
-def tidied(answer: Answer) -> Answer:
+def normalized_answer(answer: Answer) -> Answer:
     match answer:
         case Consolidation():
             return answer
@@ -104,7 +104,7 @@ def _complaints(answer: Answer, request: DecisionRequest) -> Iterator[str]:
         case Diary() if request.kind == "diary":
             yield from _diary_complaints(answer)
         case Summary() if request.kind == "compress":
-            yield from _text_complaints("summary", answer.summary, LONGEST_TEXT)
+            yield from _text_complaints("summary", answer.summary, MAX_TEXT_CHARS)
         case _:
             yield f"This offer is to {request.kind}: answer that."
 
@@ -130,24 +130,24 @@ def _split_complaints(answer: Split, request: DecisionRequest) -> Iterator[str]:
     # By their numbers: a complaint goes into a prompt and a report, where no name that somebody made up belongs.
     names = Counter(part.name.casefold() for part in answer.parts) + Counter([request.cluster.casefold()])
     for number, part in enumerate(answer.parts, start=1):
-        yield from _text_complaints(f"The name of part {number}", part.name, LONGEST_NAME)
-        if len(set(part.memories)) < SMALLEST_PART:
-            yield f"Part {number} has fewer than {SMALLEST_PART} memories: add some, or leave it out."
+        yield from _text_complaints(f"The name of part {number}", part.name, MAX_NAME_CHARS)
+        if len(set(part.memories)) < MIN_PART_SIZE:
+            yield f"Part {number} has fewer than {MIN_PART_SIZE} memories: add some, or leave it out."
         if part.name and names[part.name.casefold()] > 1:
             yield f"The name of part {number} is taken: give each part one of its own, other than the cluster's."
-    if answer.parts and len(request.memories) - len(set(named)) < SMALLEST_PART:
-        yield f"At least {SMALLEST_PART} of the memories shown must stay in no part: take some out, or a whole part."
+    if answer.parts and len(request.memories) - len(set(named)) < MIN_PART_SIZE:
+        yield f"At least {MIN_PART_SIZE} of the memories shown must stay in no part: take some out, or a whole part."
 
 
 def _diary_complaints(answer: Diary) -> Iterator[str]:
     lines = answer.diary.splitlines()
-    yield from _text_complaints("diary", answer.diary, LONGEST_TEXT)
+    yield from _text_complaints("diary", answer.diary, MAX_TEXT_CHARS)
     if not LINES[0] <= len(lines) <= LINES[1]:
         yield f"diary has {len(lines)} lines: write {LINES[0]} to {LINES[1]}, each on a line of its own."
     if not POINTS[0] <= len(answer.think_md) <= POINTS[1]:
         yield f"think_md has {len(answer.think_md)} points: write {POINTS[0]} to {POINTS[1]}."
     for point in answer.think_md:
-        yield from _text_complaints("A point of think_md", point, LONGEST_POINT)
+        yield from _text_complaints("A point of think_md", point, MAX_POINT_CHARS)
 
 
 def _id_complaints(named: Sequence[MemoryId], request: DecisionRequest) -> Iterator[str]:
@@ -250,7 +250,7 @@ def _recalled_since(memory: Memory) -> str:
 def _check_split(answer: Split, request: DecisionRequest, current: CurrentState) -> CheckedAnswer:
     if not answer.parts:
         return CheckedAnswer(answer)
-    if current.is_root or current.active <= SPLIT_ABOVE:
+    if current.is_root or current.active <= SPLIT_ABOVE_MEMORIES:
         few = f"{request.cluster} has {current.active} active memories by now: too few, so it was not split."
         return CheckedAnswer(Split(), ("A root is never split." if current.is_root else few,))
     parts: list[NewCluster] = []
@@ -259,9 +259,9 @@ def _check_split(answer: Split, request: DecisionRequest, current: CurrentState)
     for part in answer.parts:
         obstacles = {id_: change_since(id_, request, current) or _dying(current.memories[id_]) for id_ in part.memories}
         members = _without_obstacle(obstacles, f"it was not moved to {part.name}", left_out)
-        if len(members) < SMALLEST_PART:
-            left_out.append(f"{part.name}: fewer than {SMALLEST_PART} of its memories are left, so it was not made.")
-        elif remaining - len(members) < SMALLEST_PART:
+        if len(members) < MIN_PART_SIZE:
+            left_out.append(f"{part.name}: fewer than {MIN_PART_SIZE} of its memories are left, so it was not made.")
+        elif remaining - len(members) < MIN_PART_SIZE:
             left_out.append(f"{part.name}: {request.cluster} would keep too few memories, so it was not made.")
         else:
             remaining -= len(members)

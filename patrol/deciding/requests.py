@@ -28,7 +28,7 @@ from madeleine.memory.model import (
     when_date,
 )
 from madeleine.memory.patrol_records import DecisionRequestId
-from madeleine.memory.rules.dynamics.grouping import SIMILARITY
+from madeleine.memory.rules.dynamics.grouping import MIN_GROUP_SIMILARITY
 from madeleine.memory.rules.ranking.budget import within_budget
 
 DecisionKind = Literal["consolidate", "split", "diary", "compress"]
@@ -43,7 +43,7 @@ SUMMARISED_CHARACTERS = 4_000
 """A summary stands for the whole memory, so it is made of more of it."""
 FEELING_CHARACTERS, MAX_ACTORS, ACTOR_CHARACTERS, DATE_CHARACTERS = 300, 10, 60, 40
 EARLIER_CHARACTERS, MAX_POINTS, POINT_CHARACTERS = 2_000, 7, 300
-SPLIT_ABOVE = 10
+SPLIT_ABOVE_MEMORIES = 10
 """Active memories above which a sub-cluster is to be split (spec P6 ❻)."""
 
 
@@ -167,7 +167,7 @@ def split_request(cluster: Cluster, active: Sequence[Memory]) -> DecisionRequest
     """None where there is nothing to split: a root, or no more than 10 active memories (spec P6 ❻). Of more than fit,
     those that came first."""
     members = sorted((memory for memory in active if memory.status == "active"), key=_arrival)
-    if cluster.is_root or len(members) <= SPLIT_ABOVE:
+    if cluster.is_root or len(members) <= SPLIT_ABOVE_MEMORIES:
         return None
     offered = _fitting([offered_memory(memory, "split") for memory in members])
     return DecisionRequest(kind="split", memories=offered, cluster_id=cluster.id, cluster=cluster.name)
@@ -263,7 +263,7 @@ def _similar_groups(
         cosines = (rows @ rows[left[0]])[left]
         cosines[0] = np.inf
         order = np.argsort(-cosines, kind="stable")
-        similar = left[order[cosines[order] >= SIMILARITY]]
+        similar = left[order[cosines[order] >= MIN_GROUP_SIMILARITY]]
         fitting = within_budget([sizes[memories[i].id] for i in similar], limit=max_memories, budget=max_characters)
         yield [memories[i] for i in similar[fitting]]
         left = left[~np.isin(left, similar[fitting])]

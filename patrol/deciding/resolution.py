@@ -28,7 +28,7 @@ from madeleine.patrol.deciding.answers import (
     answer_of,
     with_ids,
 )
-from madeleine.patrol.deciding.checks import against_request, checked
+from madeleine.patrol.deciding.checks import against_request, check_answer
 from madeleine.patrol.deciding.decision_type import DecisionType, read_current
 from madeleine.patrol.deciding.prompts import for_agent, prompt_for
 from madeleine.patrol.deciding.requests import DecisionKind, DecisionRequest
@@ -140,7 +140,7 @@ async def apply(
     vectors: Mapping[ContentHash, Vector] = {}
     if decision_type.embeds_texts:
         current = await read_current(context.reads, request)
-        result = checked(answer, request, current)
+        result = check_answer(answer, request, current)
         if not isinstance(result, Rejected):
             texts = decision_type.new_texts(context, request, result.answer, current)
             vectors = (await context.services.embed(texts)).vectors
@@ -148,7 +148,7 @@ async def apply(
         if request.cluster_id is not None:
             await work.read_clusters([request.cluster_id])
         current = await decision_type.current(work, request)
-        result = checked(answer, request, current)
+        result = check_answer(answer, request, current)
         if isinstance(result, Rejected):
             return result
         counts = await decision_type.apply(context, work, request, result.answer, current)

@@ -35,11 +35,11 @@ async def revive(work: UnitOfWork) -> StepReport:
     """❺ Dead memories that were recalled since they died come back. Survivors first, so that one that comes back in
     this very step keeps those that it absorbed dead."""
     dead = work.current(await work.transaction.recalled_dead())
-    depths = {state.id: len(await survivors(work, state)) for state in dead}
+    depths = {state.id: len(await surviving_memories(work, state)) for state in dead}
     touched: set[ClusterId | None] = set()
     revived = 0
     for state in sorted(dead, key=lambda state: depths[state.id]):
-        if any(survivor.status != "dead" for survivor in await survivors(work, state)):
+        if any(survivor.status != "dead" for survivor in await surviving_memories(work, state)):
             continue
         session_count = revived_session_count(
             importance=state.importance,
@@ -54,7 +54,7 @@ async def revive(work: UnitOfWork) -> StepReport:
     return StepReport("revive", {"revived": revived})
 
 
-async def survivors(work: UnitOfWork, state: MemoryState) -> list[MemoryState]:
+async def surviving_memories(work: UnitOfWork, state: MemoryState) -> list[MemoryState]:
     """The memory that absorbed it, the one that absorbed that, and so on."""
     chain: list[MemoryState] = []
     while state.absorbed_into and (survivor := await work.states([state.absorbed_into])) and survivor[0] not in chain:

@@ -13,20 +13,20 @@ import numpy as np
 
 from madeleine.memory.model import Cluster, ClusterId, MemoryId, Vector
 from madeleine.memory.patrol_records import MemoryState
-from madeleine.memory.rules.dynamics.grouping import SIMILARITY, mutual_groups
+from madeleine.memory.rules.dynamics.grouping import MIN_GROUP_SIMILARITY, mutual_groups
 from madeleine.memory.rules.dynamics.naming import cluster_name, common_words
 from madeleine.memory.rules.dynamics.roots import nearest_root
 from madeleine.patrol.report import StepReport
 from madeleine.patrol.unit_of_work import UnitOfWork
 
-ASSIGNED_AT_ONCE = 2_000
+ASSIGNMENT_BATCH = 2_000
 """Memories that are given their clusters in one transaction; calls that store wait for it."""
 
 
 async def assign(work: UnitOfWork) -> StepReport:
     await work.read_clusters()
     work.notes = work.prepared.notes
-    unclustered = work.current(await work.transaction.unclustered(limit=ASSIGNED_AT_ONCE))
+    unclustered = work.current(await work.transaction.unclustered(limit=ASSIGNMENT_BATCH))
     for memory in work.prepared.memories:
         work.add(memory)
     unclustered += await work.states([memory.id for memory in work.prepared.memories])
@@ -75,7 +75,7 @@ async def match_clusters(work: UnitOfWork, ready: Sequence[MemoryState], vectors
 def _nearest(vectors: Sequence[Vector], targets: Sequence[Vector]) -> list[int | None]:
     """For each vector the index of the target nearest to it, if that is near enough."""
     cosines = np.stack(vectors) @ np.stack(targets).T
-    near = cosines.max(axis=1) >= SIMILARITY
+    near = cosines.max(axis=1) >= MIN_GROUP_SIMILARITY
     return [int(target) if is_near else None for target, is_near in zip(cosines.argmax(axis=1), near, strict=True)]
 
 

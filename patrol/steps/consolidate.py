@@ -23,7 +23,7 @@ from madeleine.patrol.deciding.decision_type import DecisionType
 from madeleine.patrol.deciding.requests import DecisionRequest, consolidation_requests, shortened
 from madeleine.patrol.unit_of_work import UnitOfWork, state_of
 
-BONUS = 0.05
+SURVIVOR_IMPORTANCE_BONUS = 0.05
 """Added to a survivor's importance, once a merge (spec P6 ❹)."""
 ACTION_CHARACTERS = 2_000
 """Of an action in a timeline."""
@@ -105,7 +105,7 @@ def consolidated(answer: Consolidation, request: DecisionRequest, memories: Mapp
 def survivor_of(survivor: Memory, absorbed: Sequence[Memory]) -> Memory:
     """Keeps its words and when it happened; takes over the others' histories and reactivations, and is as recently
     activated as the latest of them."""
-    importance = min(1.0, survivor.importance + BONUS)
+    importance = min(1.0, survivor.importance + SURVIVOR_IMPORTANCE_BONUS)
     session_count = min(memory.session_count for memory in (survivor, *absorbed))
     return replace(
         survivor,

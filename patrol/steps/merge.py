@@ -10,11 +10,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from madeleine.memory.model import Cluster, ClusterId, Vector
-from madeleine.memory.rules.dynamics.grouping import SIMILARITY
+from madeleine.memory.rules.dynamics.grouping import MIN_GROUP_SIMILARITY
 from madeleine.patrol.report import StepReport
 from madeleine.patrol.unit_of_work import UnitOfWork
 
-SMALL = 2
+SMALL_CLUSTER = 2
 """Active memories up to which a sub-cluster is small."""
 BLOCK = 64
 """Small clusters that are read and compared together; the event loop has its turn in between."""
@@ -56,7 +56,7 @@ async def merge(work: UnitOfWork) -> StepReport:
 
 
 def is_small(work: UnitOfWork, cluster: Cluster) -> bool:
-    return work.active_count(cluster.id) <= SMALL and cluster.id not in work.not_merged
+    return work.active_count(cluster.id) <= SMALL_CLUSTER and cluster.id not in work.not_merged
 
 
 async def join(work: UnitOfWork, siblings: Siblings, cluster: Cluster, sibling: ClusterId | None) -> None:
@@ -103,10 +103,10 @@ class Siblings:
         others = self._existing & (self._parents == self._parents[own])
         others[own] = False
         cosines = np.where(others, self._cosines[self._lines[id_]], -np.inf)
-        near = np.flatnonzero(cosines >= max(float(cosines.max()), SIMILARITY) - _ROUNDING)
+        near = np.flatnonzero(cosines >= max(float(cosines.max()), MIN_GROUP_SIMILARITY) - _ROUNDING)
         exact = [(float(np.dot(self._means[own], self._means[i])), self._ids[i]) for i in near]
         best = max(exact, default=None)
-        return best[1] if best and best[0] > SIMILARITY else None
+        return best[1] if best and best[0] > MIN_GROUP_SIMILARITY else None
 
     def has_grown(self, id_: ClusterId) -> bool:
         return id_ in self._sums

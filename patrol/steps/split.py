@@ -10,7 +10,7 @@ from madeleine.patrol.context import PatrolContext
 from madeleine.patrol.deciding.answers import Split
 from madeleine.patrol.deciding.checks import CurrentState
 from madeleine.patrol.deciding.decision_type import DecisionType
-from madeleine.patrol.deciding.requests import SPLIT_ABOVE, DecisionRequest, split_request
+from madeleine.patrol.deciding.requests import SPLIT_ABOVE_MEMORIES, DecisionRequest, split_request
 from madeleine.patrol.unit_of_work import UnitOfWork
 
 
@@ -18,7 +18,7 @@ class SplitCluster(DecisionType[Split]):
     kind = "split"
 
     async def pending(self, context: PatrolContext) -> list[str]:
-        counts = [count for count in await context.reads.cluster_counts() if count.active > SPLIT_ABOVE]
+        counts = [count for count in await context.reads.cluster_counts() if count.active > SPLIT_ABOVE_MEMORIES]
         clusters = await context.reads.clusters([count.cluster_id for count in counts])
         roots = {cluster.id for cluster in clusters if cluster.is_root}
         counts.sort(key=lambda count: (-count.active, count.cluster_id))

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-LOCK = "host.lock"
+HOST_LOCK_FILE = "host.lock"
 """Held by the host as long as it lives."""
 HOST_FILE = "host.json"
 """Process id, version and address of the host."""

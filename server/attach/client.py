@@ -20,7 +20,7 @@ from madeleine.server.attach.handshake import HostRequest, NoHost
 from madeleine.server.attach.lines import read_lines
 from madeleine.server.attach.tool_calls import initialize_params, result_of, structured_answer
 
-TRIES = 3
+MAX_ATTEMPTS = 3
 """One host may go and the next one come between two requests."""
 
 OnProgress = Callable[[float, float | None, str | None], Awaitable[None]]
@@ -179,7 +179,7 @@ async def patrol_events(data_dir: Path, settings: Mapping[str, str]) -> AsyncIte
 def _watch(data_dir: Path, settings: Mapping[str, str]) -> Link:
     status: Mapping[str, Any] = {}
     request = HostRequest(want="watch", version=__version__, settings=settings)
-    for _ in range(TRIES):
+    for _ in range(MAX_ATTEMPTS):
         try:
             link, received, _ = connect_to_host(data_dir, request)
             return link, received

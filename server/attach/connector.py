@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from madeleine.server import EXIT_USAGE
-from madeleine.server.attach.address import LOCK, UntrustedDirectory, connect_socket, find_address, host_pid
+from madeleine.server.attach.address import HOST_LOCK_FILE, UntrustedDirectory, connect_socket, find_address, host_pid
 from madeleine.server.attach.handshake import (
     HANDSHAKE_SECONDS,
     PROTOCOL,
@@ -72,7 +72,7 @@ def connect_or_start(
             if started is not None and started.poll() is not None:
                 _check_exit(started)
                 started = None
-            if started is None and not is_held(data_dir / LOCK):
+            if started is None and not is_held(data_dir / HOST_LOCK_FILE):
                 started = _start_host(data_dir, environment)
             if time.monotonic() > until:
                 raise HostRefused(no_answer_message(data_dir))
@@ -89,7 +89,7 @@ def connect_or_start(
 def _make_directory(data_dir: Path) -> None:
     try:
         data_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
-        is_held(data_dir / LOCK)
+        is_held(data_dir / HOST_LOCK_FILE)
     except OSError as error:
         raise HostRefused(
             f"{data_dir} cannot be used: {error}. Set MADELEINE_DATA_DIR to a writable directory.", usage=True
@@ -135,7 +135,7 @@ def connect_to_host(
     try:
         address = find_address(data_dir)
         # Another program may have got a dead host's port: it must not see the token.
-        if address.port and not is_held(data_dir / LOCK):
+        if address.port and not is_held(data_dir / HOST_LOCK_FILE):
             raise NoHost("nobody holds the lock")
         link = connect_socket(address)
     except UntrustedDirectory as error:
@@ -181,7 +181,7 @@ def stop_host(data_dir: Path, version: str) -> bool:
 def host_is_running(data_dir: Path) -> bool:
     """Whether a process is the host, answering or not."""
     try:
-        return is_held(data_dir / LOCK)
+        return is_held(data_dir / HOST_LOCK_FILE)
     except OSError:
         return False
 

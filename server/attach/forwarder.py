@@ -21,9 +21,9 @@ from madeleine.server.attach.lines import CHUNK, LineBuffer
 from madeleine.server.attach.pending_requests import PendingRequests
 from madeleine.server.attach.pipes import InputPipe, OutputPipe
 
-PATIENCE_SECONDS = 15.0
+MAX_RECONNECT_SECONDS = 15.0
 """After the client's end, for the next answer: a host hangs up somewhat earlier."""
-MOST_UNSENT = 1024 * 1024
+MAX_UNSENT_BYTES = 1024 * 1024
 """Bytes towards one side from which the other is not read."""
 _READ, _WRITE = selectors.EVENT_READ, selectors.EVENT_WRITE
 HOST_ENDED = (
@@ -82,7 +82,7 @@ class Forwarder:
 
     def _end(self) -> None:
         if self._until is None:
-            self._until = time.monotonic() + PATIENCE_SECONDS
+            self._until = time.monotonic() + MAX_RECONNECT_SECONDS
             with suppress(KeyError):
                 self._selector.unregister(self._client_in)
             self._send()
@@ -92,9 +92,9 @@ class Forwarder:
     def _update_selector(self) -> None:
         """Neither side is read while the other does not take its data."""
         if self._until is None:
-            self._watch(self._client_in, _READ if len(self._to_host) < MOST_UNSENT else 0, "client in")
+            self._watch(self._client_in, _READ if len(self._to_host) < MAX_UNSENT_BYTES else 0, "client in")
         if self._host is not None:
-            reads = _READ if len(self._client_out.unsent) < MOST_UNSENT else 0
+            reads = _READ if len(self._client_out.unsent) < MAX_UNSENT_BYTES else 0
             self._watch(self._host, reads | (_WRITE if self._to_host else 0), "host")
         if self._client_out.watched:
             self._watch(self._client_out, _WRITE if self._client_out.unsent else 0, "client out")
@@ -174,7 +174,7 @@ class Forwarder:
             if self._pending.host_sends(line):
                 self._client_out.write(line)
                 if self._until is not None:
-                    self._until = time.monotonic() + PATIENCE_SECONDS
+                    self._until = time.monotonic() + MAX_RECONNECT_SECONDS
             else:  # the answer to the repeated handshake
                 self._repeat_requests()
 

@@ -17,7 +17,7 @@ REPEATABLE = frozenset(
 )  # fmt: skip
 """Tools whose call may be repeated when nobody knows whether the first was carried out. For `store`, `observe` and
 `ingest` the host takes session and request id for an idempotency key."""
-MOST_REPEATS = 5
+MAX_REPEATS = 5
 """A request over which hosts die is not repeated for ever."""
 _SAYS_VERSION = b'"io.modelcontextprotocol/protocolVersion"'
 
@@ -34,7 +34,7 @@ class PendingRequest:
 
     @property
     def repeatable(self) -> bool:
-        return self.repeats < MOST_REPEATS and (self.method != "tools/call" or self.tool in REPEATABLE)
+        return self.repeats < MAX_REPEATS and (self.method != "tools/call" or self.tool in REPEATABLE)
 
 
 class PendingRequests:

@@ -18,7 +18,7 @@ from madeleine.server.attach.lines import CHUNK, LineBuffer
 
 PROTOCOL_VERSION = "2025-11-25"
 """Of MCP, with the handshake that every host knows."""
-LATE = "the memory's process did not answer in time"
+TIMED_OUT_MESSAGE = "the memory's process did not answer in time"
 
 
 def initialize_params(name: str) -> dict[str, Any]:
@@ -87,7 +87,7 @@ class ToolCalls:
                 self._link.settimeout(self._seconds_left())
                 received = self._link.recv(CHUNK)
             except OSError as error:
-                raise ConnectionLost(LATE) from error
+                raise ConnectionLost(TIMED_OUT_MESSAGE) from error
             if not received:
                 raise ConnectionLost("the memory's process went away")
             self._lines = self._buffer.feed(received)
@@ -99,7 +99,7 @@ class ToolCalls:
     def _seconds_left(self) -> float:
         seconds = self._until - time.monotonic()
         if seconds <= 0:
-            raise ConnectionLost(LATE)
+            raise ConnectionLost(TIMED_OUT_MESSAGE)
         return seconds
 
 

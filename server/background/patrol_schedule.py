@@ -15,7 +15,7 @@ from madeleine.memory.patrol_records import RecentActivity
 from madeleine.memory.ports import LanguageModel
 from madeleine.memory.scope import Scope
 from madeleine.patrol.report import PatrolReport
-from madeleine.patrol.triggers import PatrolTriggers, Trigger, due
+from madeleine.patrol.triggers import PatrolTriggers, Trigger, due_trigger
 from madeleine.server.background.polling import PollingLoop
 from madeleine.server.settings.settings import Settings
 from madeleine.server.wiring.lazy_memory import LazyMemory
@@ -111,7 +111,7 @@ class PatrolSchedule(PollingLoop):
         for activity in activities:
             if activity.being_id in patrolled or now < self._not_before.get(activity.being_id, now):
                 continue
-            if trigger := due(now, activity, self._triggers, last_call=self._last_call()):
+            if trigger := due_trigger(now, activity, self._triggers, last_call=self._last_call()):
                 return activity, trigger
         return None
 

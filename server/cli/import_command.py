@@ -67,7 +67,7 @@ class Importer:
         """Raises `InvalidInput` if it holds no readable conversation."""
         before = self.counts.total()
         unreadable_before = len(self.unreadable)
-        with opened(path) as exports:
+        with open_export(path) as exports:
             for name, size, binary in exports:
                 with byte_progress(size) as show:
                     position = 0
@@ -122,7 +122,7 @@ class Importer:
 
 
 @contextmanager
-def opened(path: Path) -> Iterator[Iterator[tuple[str, int, IO[bytes]]]]:
+def open_export(path: Path) -> Iterator[Iterator[tuple[str, int, IO[bytes]]]]:
     """(name, bytes, content) of the conversations in an export: a .zip, or a file out of one."""
     with ExitStack() as stack:
         try:

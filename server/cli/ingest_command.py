@@ -89,7 +89,7 @@ async def ingest_command(settings: Settings, arguments: argparse.Namespace) -> i
     key_prefix = json.dumps([arguments.session, arguments.category])
     reports: list[FileReport] = []
     try:
-        with opened(arguments.files) as files, byte_progress(sum(size or 0 for _, _, size in files)) as show:
+        with open_document(arguments.files) as files, byte_progress(sum(size or 0 for _, _, size in files)) as show:
             async with host_tool(settings, "ingest", command="madeleine ingest", when_lost=WHEN_LOST) as call:
                 most_chars = min(await max_text_chars(call), PART_CHARS)
                 for name, file, _ in files:
@@ -171,7 +171,7 @@ async def max_text_chars(call: HostClient) -> int:
 
 
 @contextmanager
-def opened(names: list[str]) -> Iterator[list[tuple[str, IO[bytes], int | None]]]:
+def open_document(names: list[str]) -> Iterator[list[tuple[str, IO[bytes], int | None]]]:
     """(name, file, bytes), all of them before the first is read; bytes None where they are not known."""
     with ExitStack() as stack:
         files: list[tuple[str, IO[bytes], int | None]] = []

@@ -15,8 +15,8 @@ from datetime import UTC, datetime
 from typing import IO, Any
 
 from madeleine.memory.errors import InvalidInput
-from madeleine.memory.text.clipping import storable
-from madeleine.memory.text.cutting import last_cut
+from madeleine.memory.text.clipping import storable_text
+from madeleine.memory.text.cutting import last_break
 
 BLOCK_BYTES = 64 * 1024
 MAX_LINE_BYTES = 16 * 1024 * 1024
@@ -62,7 +62,7 @@ class Document:
             yield from self._messages(first)
         else:
             for text in self._cut(self._decoded(first)):
-                if storable(text):
+                if storable_text(text):
                     yield self._part(text, len(text.encode()), self._name)
 
     def _read(self) -> bytes:
@@ -100,7 +100,7 @@ class Document:
         for text in texts:
             buffer += text
             while len(buffer) > self._most_chars:
-                end = last_cut(buffer, self._most_chars)
+                end = last_break(buffer, self._most_chars)
                 yield buffer[:end]
                 buffer = buffer[end:]
         if buffer:
@@ -120,7 +120,7 @@ class Document:
                 raise self._invalid_line(number, f"is not JSON ({error})") from error
             if not isinstance(message, dict):
                 raise self._invalid_line(number, "is not a JSON object")
-            text = storable(_text_of(_first(message, _TEXTS)))
+            text = storable_text(_text_of(_first(message, _TEXTS)))
             if not text:
                 yield Part(text="", key="", size=len(line))
                 continue
@@ -129,7 +129,7 @@ class Document:
                 "speaker": _short(_first(message, _SPEAKERS) or ""),
                 "session_id": _short(_first(message, _SESSIONS) or ""),
             }
-            texts = [part for part in self._cut(iter([text])) if storable(part)]
+            texts = [part for part in self._cut(iter([text])) if storable_text(part)]
             for part in texts:
                 place = f"Line {number:,} of {self._name}"
                 yield self._part(part, len(line) if part is texts[-1] else 0, place, **about)
@@ -181,7 +181,7 @@ def _first(message: Mapping[str, Any], names: tuple[str, ...]) -> Any:
 
 
 def _short(value: Any) -> str:
-    return storable(str(value).strip()[:MAX_SHORT_CHARS])
+    return storable_text(str(value).strip()[:MAX_SHORT_CHARS])
 
 
 def _text_of(content: Any) -> str:

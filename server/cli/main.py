@@ -13,7 +13,7 @@ from typing import Any
 from madeleine.memory.errors import MadeleineError, ServerUnavailable
 from madeleine.server import EXIT_FAILURE, EXIT_USAGE, __version__
 from madeleine.server.cli.arguments import parse
-from madeleine.server.settings.environment import data_directory, environment, given
+from madeleine.server.settings.environment import data_directory, environment, madeleine_variables
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -54,7 +54,7 @@ def attach(arguments: argparse.Namespace) -> int:
     from madeleine.server.attach.forwarder import forward
 
     variables = environment()
-    settings = given(variables) | {name: str(value) for name, value in overrides(arguments).items()}
+    settings = madeleine_variables(variables) | {name: str(value) for name, value in overrides(arguments).items()}
     return forward(data_directory(settings.pop("data_dir", None)), variables, settings, __version__)
 
 

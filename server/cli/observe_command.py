@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from madeleine.memory.errors import ConnectionLost, InvalidInput, MadeleineError
-from madeleine.memory.text.clipping import in_parts, storable
+from madeleine.memory.text.clipping import split_by_length, storable_text
 from madeleine.memory.watch.transcripts import (
     TranscriptMessage,
     after,
@@ -30,7 +30,13 @@ from madeleine.memory.watch.transcripts import (
 )
 from madeleine.server import EXIT_FAILURE
 from madeleine.server.attach.tool_calls import ToolCalls, host_tool_calls
-from madeleine.server.settings.environment import MAX_TEXT_CHARS, data_directory, environment, given, in_file
+from madeleine.server.settings.environment import (
+    MAX_TEXT_CHARS,
+    data_directory,
+    environment,
+    madeleine_variables,
+    read_settings_file,
+)
 
 NAME = "madeleine observe"
 INTERFACE = "claude-code"
@@ -94,7 +100,7 @@ def observe(arguments: argparse.Namespace, deadline: float) -> Outcome:
     if request is None:
         return Outcome()
     variables = environment()
-    settings = given(variables)
+    settings = madeleine_variables(variables)
     data_dir = data_directory(settings.pop("data_dir", None))
     limit = text_limit(settings, data_dir)
     # The tools used here need not be among those that a client has chosen for its model.
@@ -261,7 +267,7 @@ def _parts(message: Any, limit: int) -> Iterator[Any]:
         yield message
         return
     key = message.get("key")
-    for place, part in enumerate(part for part in in_parts(storable(text), limit) if storable(part)):
+    for place, part in enumerate(part for part in split_by_length(storable_text(text), limit) if storable_text(part)):
         yield {**message, "text": part} | ({"key": f"{key}#{place}"} if key and place else {})
 
 
@@ -289,7 +295,7 @@ def recall(call: ToolCalls, prompt: str) -> str:
 def text_limit(settings: Mapping[str, str], data_dir: Path) -> int:
     """`max_text_chars`, from the environment or the file. The host reports errors in them."""
     try:
-        value = settings.get("max_text_chars") or in_file(data_dir).get("max_text_chars", MAX_TEXT_CHARS)
+        value = settings.get("max_text_chars") or read_settings_file(data_dir).get("max_text_chars", MAX_TEXT_CHARS)
         return max(1, int(value))
     except (OSError, TypeError, ValueError):
         return MAX_TEXT_CHARS

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
 from madeleine.memory.errors import InvalidInput
-from madeleine.server.settings.environment import environment, given
+from madeleine.server.settings.environment import environment, madeleine_variables
 from madeleine.server.settings.settings import Settings
 
 if TYPE_CHECKING:
@@ -62,5 +62,9 @@ async def host_tool(settings: Settings, tool: str, *, command: str, when_lost: s
 
 def client_settings(tool: str) -> dict[str, str]:
     """The settings that a client brings to its host, for a client that needs one tool."""
-    own = {name: value for name, value in given(environment()).items() if name not in ("data_dir", "toolsets")}
+    own = {
+        name: value
+        for name, value in madeleine_variables(environment()).items()
+        if name not in ("data_dir", "toolsets")
+    }
     return own | {"tools": tool}

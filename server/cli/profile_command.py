@@ -20,7 +20,7 @@ WHEN_LOST = "`madeleine profile show` tells what became of it."
 
 async def profile_command(settings: Settings, arguments: argparse.Namespace) -> None:
     """Raises `HostRefused`, and the error that the tool answers with."""
-    require_tool(settings)
+    require_profile_tool(settings)
     tool_arguments = await asyncio.to_thread(arguments_of, arguments)
     async with host_tool(settings, "profile", command="madeleine profile", when_lost=WHEN_LOST) as call:
         answer = await call("profile", tool_arguments)
@@ -33,7 +33,7 @@ async def profile_command(settings: Settings, arguments: argparse.Namespace) -> 
         print(f"{done} {redaction_note(answer.get('redacted', {}))}".rstrip())
 
 
-def require_tool(settings: Settings) -> None:
+def require_profile_tool(settings: Settings) -> None:
     """Raises `InvalidInput` where the settings keep `profile`, which shows and writes, from every client."""
     if settings.read_only:
         raise InvalidInput(

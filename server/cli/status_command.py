@@ -9,7 +9,7 @@ from pathlib import Path
 from madeleine.server import __version__
 from madeleine.server.attach.connector import host_is_running, no_answer_message, query_host, stop_host
 from madeleine.server.attach.handshake import HostRequest, NoHost
-from madeleine.server.settings.environment import data_directory, environment, given
+from madeleine.server.settings.environment import data_directory, environment, madeleine_variables
 
 
 def status_command(arguments: argparse.Namespace) -> int:
@@ -43,4 +43,4 @@ def stop_command(arguments: argparse.Namespace) -> int:
 
 
 def _data_dir() -> Path:
-    return data_directory(given(environment()).get("data_dir"))
+    return data_directory(madeleine_variables(environment()).get("data_dir"))

@@ -12,20 +12,20 @@ import sys
 from pathlib import Path
 
 from madeleine.server import EXIT_USAGE
-from madeleine.server.attach.address import LOCK, UntrustedDirectory
+from madeleine.server.attach.address import HOST_LOCK_FILE, UntrustedDirectory
 from madeleine.server.attach.lock import hold
 from madeleine.server.host.listening import listening
-from madeleine.server.settings.environment import environment, given
+from madeleine.server.settings.environment import environment, madeleine_variables
 
 
 def main() -> int:
     os.umask(0o077)
     data_dir = Path(sys.argv[1])
     try:
-        with hold(data_dir / LOCK) as mine:
+        with hold(data_dir / HOST_LOCK_FILE) as mine:
             if not mine:
                 return 0
-            with listening(data_dir, given(environment()).get("attach", "")) as (listener, address):
+            with listening(data_dir, madeleine_variables(environment()).get("attach", "")) as (listener, address):
                 from madeleine.server.host.serving import run
 
                 return run(data_dir, listener, address)

@@ -28,7 +28,7 @@ from madeleine.server.attach.handshake import (
     parse_request,
 )
 from madeleine.server.background.patrol_events import EventBroadcast, as_json
-from madeleine.server.mcp.caller import Caller, always
+from madeleine.server.mcp.caller import Caller, fixed_caller
 from madeleine.server.mcp.lines import FINISH_SECONDS, SocketWriter, line_transport
 from madeleine.server.mcp.server import build_server, toolset_of
 from madeleine.server.settings.http import HttpSettings
@@ -179,7 +179,7 @@ class Host:
             async with line_transport(reader, sink, end=self.ending) as (read, write):
                 server = build_server(
                     toolset,
-                    always(Caller(BeingId(settings.being))),
+                    fixed_caller(Caller(BeingId(settings.being))),
                     self._use_cases,
                     language_model_of=lambda _: self._models.for_client(settings),
                     session=request.session,

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from madeleine.memory.errors import StorageBusy, StorageError
 from madeleine.server import __version__
-from madeleine.server.attach.address import LOCK, Address, UntrustedDirectory
+from madeleine.server.attach.address import HOST_LOCK_FILE, Address, UntrustedDirectory
 from madeleine.server.attach.connector import query_host, stop_host
 from madeleine.server.attach.handshake import HostRefused, HostRequest, NoHost
 from madeleine.server.attach.lock import hold
@@ -28,7 +28,7 @@ from madeleine.server.wiring.language_models import LanguageModels
 from madeleine.server.wiring.lazy_memory import LazyMemory
 from madeleine.server.wiring.ledgers import open_token_ledger
 
-TRIES = 20
+MAX_ATTEMPTS = 20
 """A client that has lost its host starts another, and may be faster."""
 
 
@@ -78,9 +78,9 @@ async def _become_host(settings: Settings) -> AsyncIterator[tuple[socket.socket,
     data_dir = settings.data_dir
     with ExitStack() as stack:
         try:
-            for _ in range(TRIES):
+            for _ in range(MAX_ATTEMPTS):
                 await asyncio.to_thread(_end_host, data_dir)
-                if stack.enter_context(hold(data_dir / LOCK)):
+                if stack.enter_context(hold(data_dir / HOST_LOCK_FILE)):
                     break
                 stack.close()
             else:

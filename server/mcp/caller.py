@@ -29,6 +29,6 @@ LanguageModelOf = Callable[[Context], AbstractAsyncContextManager[LanguageModel 
 """Opens the language model for a call, with the key that is to be used for it; None where there is none."""
 
 
-def always(caller: Caller) -> CallerOf:
+def fixed_caller(caller: Caller) -> CallerOf:
     """For a connection that belongs to one caller."""
     return lambda _: caller

@@ -13,7 +13,7 @@ import anyio
 from madeleine.memory.model import BeingId
 from madeleine.server.background.memory_thread import memory_thread
 from madeleine.server.background.patrol_schedule import scheduled_patrols
-from madeleine.server.mcp.caller import Caller, always
+from madeleine.server.mcp.caller import Caller, fixed_caller
 from madeleine.server.mcp.lines import stdio_transport
 from madeleine.server.mcp.server import build_server, toolset_of
 from madeleine.server.settings.settings import Settings
@@ -36,7 +36,7 @@ async def serve_stdio(settings: Settings) -> None:
         ):
             server = build_server(
                 toolset,
-                always(Caller(BeingId(settings.being))),
+                fixed_caller(Caller(BeingId(settings.being))),
                 memory.use_cases,
                 language_model_of=lambda _: models.for_process(),
             )

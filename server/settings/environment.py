@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import Any
 
 PREFIX = "MADELEINE_"
-FILE = "madeleine.toml"
+SETTINGS_FILE = "madeleine.toml"
 """In the data directory; the environment wins."""
-AMBIENT = {"anthropic": "ANTHROPIC_API_KEY", "openai": "OPENAI_API_KEY"}
+PROVIDER_KEY_VARIABLES = {"anthropic": "ANTHROPIC_API_KEY", "openai": "OPENAI_API_KEY"}
 """Provider → the variable that all programs look into for its key."""
 MAX_TEXT_CHARS = 32_000
 """Default of the setting `max_text_chars`."""
@@ -22,7 +22,7 @@ def environment() -> dict[str, str]:
     return dict(os.environ)
 
 
-def given(variables: Mapping[str, str]) -> dict[str, str]:
+def madeleine_variables(variables: Mapping[str, str]) -> dict[str, str]:
     """Values by the settings' names, as `being` for `MADELEINE_BEING`; an empty variable counts as not set. An ambient
     key is included only if `MADELEINE_LLM` is not another provider."""
     named = {
@@ -33,7 +33,7 @@ def given(variables: Mapping[str, str]) -> dict[str, str]:
     provider_asked = named.get("llm", "").lower()
     ambient = {
         name.lower(): variables[name]
-        for provider, name in AMBIENT.items()
+        for provider, name in PROVIDER_KEY_VARIABLES.items()
         if provider_asked in ("", provider) and variables.get(name)
     }
     return ambient | named
@@ -48,11 +48,11 @@ def data_directory(named: str | None) -> Path:
     return platformdirs.user_data_path("madeleine", appauthor=False)
 
 
-def in_file(data_dir: Path) -> dict[str, Any]:
+def read_settings_file(data_dir: Path) -> dict[str, Any]:
     """The settings in `madeleine.toml`, empty where there is none. Raises `OSError`, `ValueError` if it cannot be
     read."""
     try:
-        text = (data_dir / FILE).read_text(encoding="utf-8")
+        text = (data_dir / SETTINGS_FILE).read_text(encoding="utf-8")
     except FileNotFoundError:
         return {}
     import tomllib

@@ -13,24 +13,24 @@ from typing import Annotated, Any, Literal
 from pydantic import BeforeValidator, ConfigDict, Field, ValidationError, field_validator
 from pydantic_core import PydanticCustomError
 
-from madeleine.inference.packaged import NAME as PACKAGED_MODEL
+from madeleine.inference.packaged import MODEL_NAME as PACKAGED_MODEL
 from madeleine.memory.context.context import TOKEN_LIMIT
 from madeleine.memory.context.values import ContextFlags
 from madeleine.memory.errors import InvalidInput
 from madeleine.memory.recall.recall import RecallConfig
-from madeleine.memory.rules.dynamics.importance import THRESHOLD
+from madeleine.memory.rules.dynamics.importance import MIN_IMPORTANCE
 from madeleine.memory.rules.ranking.profiles import AssociativeWeights, RankingProfile
 from madeleine.memory.watch.thread import ThreadConfig
 from madeleine.patrol.context import PatrolConfig
 from madeleine.patrol.triggers import PatrolTriggers
 from madeleine.server.settings.environment import (
-    FILE,
     MAX_TEXT_CHARS,
     PREFIX,
+    SETTINGS_FILE,
     data_directory,
     environment,
-    given,
-    in_file,
+    madeleine_variables,
+    read_settings_file,
 )
 from madeleine.server.settings.fields import AnyCase, Names, Seconds, Share, TokenBudget, from_json
 from madeleine.server.settings.http import HttpSettings
@@ -68,7 +68,7 @@ class Settings(HttpSettings, LlmSettings):
     max_text_chars: Annotated[int, Field(ge=100, le=10_000_000)] = MAX_TEXT_CHARS
     redact: bool = True
     """Take secrets (keys, tokens, passwords) out of what is stored."""
-    ingest_threshold: Share = THRESHOLD
+    ingest_threshold: Share = MIN_IMPORTANCE
     """Chunks of less importance are not stored (spec L1)."""
 
     recall_threshold: Share = _RECALL.thresholds.cosine
@@ -147,7 +147,7 @@ def read_settings(
 ) -> Settings:
     """`variables`: the process's environment by default; `overrides` win over all. Raises `InvalidInput` that names
     the setting, its source and the reason."""
-    return settings_of(given(environment() if variables is None else variables), overrides=overrides)
+    return settings_of(madeleine_variables(environment() if variables is None else variables), overrides=overrides)
 
 
 def settings_of(from_environment: Mapping[str, Any], *, overrides: Mapping[str, Any] | None = None) -> Settings:
@@ -156,14 +156,14 @@ def settings_of(from_environment: Mapping[str, Any], *, overrides: Mapping[str, 
         known = ", ".join(PREFIX + name.upper() for name in Settings.model_fields)
         raise InvalidInput(f"Unknown setting {PREFIX}{unknown[0].upper()} in the environment. Known are {known}.")
     settings = _validated(from_environment, "the environment")
-    file = settings.data_dir / FILE
+    file = settings.data_dir / SETTINGS_FILE
     try:
-        from_file = in_file(settings.data_dir)
+        from_file = read_settings_file(settings.data_dir)
     except (OSError, ValueError) as error:
         raise InvalidInput(f"{file} cannot be read: {error}. Correct it or remove it.") from error
-    for name, reason in (("data_dir", "which lies in it"), ("attach", "which is read too late for it")):
+    for name, reason in (("data_dir", "because the file lies in it"), ("attach", "because it is needed earlier")):
         if name in from_file:
-            raise InvalidInput(f"{name} cannot be set in {file}, {reason}: set {PREFIX}{name.upper()}.")
+            raise InvalidInput(f"{name} cannot be set in {file} {reason}: set {PREFIX}{name.upper()}.")
     if from_file:
         settings = _validated(from_file | dict(from_environment), str(file))
     if overrides:

@@ -16,7 +16,7 @@ from madeleine.server.attach.lock import hold
 
 logger = logging.getLogger(__name__)
 
-LOCK = "owner.lock"
+LOCK_FILE = "owner.lock"
 OWNER = "owner.json"
 """The owner's process id and version, for information only."""
 FILES = ("memory.db*", "owner.*", "host.*", "madeleine.*")
@@ -33,7 +33,7 @@ def own_directory(data_dir: Path) -> Iterator[None]:
     with ExitStack() as stack:
         try:
             data_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
-            acquired = stack.enter_context(hold(data_dir / LOCK))
+            acquired = stack.enter_context(hold(data_dir / LOCK_FILE))
         except OSError as error:
             raise StorageError(
                 f"{data_dir} cannot be used: {error}. Set MADELEINE_DATA_DIR to a writable directory."

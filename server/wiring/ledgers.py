@@ -11,7 +11,7 @@ from madeleine.server.settings.settings import Settings
 from madeleine.storage.sql.ledger import Ledger, open_ledger
 from madeleine.storage.sql.operations.tokens import open_tokens
 
-LEDGER = "memory.db"
+LEDGER_FILE = "memory.db"
 
 
 @asynccontextmanager
@@ -19,9 +19,9 @@ async def ledger_alone(settings: Settings, *, create: bool = True) -> AsyncItera
     """Opened beside a running host. Without `create` raises `InvalidInput` where there is no ledger."""
     if create:
         settings.data_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
-    elif not (settings.data_dir / LEDGER).exists():
+    elif not (settings.data_dir / LEDGER_FILE).exists():
         raise InvalidInput(f"There is no memory in {settings.data_dir} yet. Set MADELEINE_DATA_DIR to where it is.")
-    async with open_ledger(settings.data_dir / LEDGER) as ledger:
+    async with open_ledger(settings.data_dir / LEDGER_FILE) as ledger:
         yield ledger
 
 
@@ -29,5 +29,5 @@ async def ledger_alone(settings: Settings, *, create: bool = True) -> AsyncItera
 async def open_token_ledger(settings: Settings) -> AsyncIterator[TokenLedger]:
     """On connections of its own, beside a running host and before the memory is open."""
     settings.data_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
-    async with open_tokens(settings.data_dir / LEDGER) as tokens:
+    async with open_tokens(settings.data_dir / LEDGER_FILE) as tokens:
         yield tokens

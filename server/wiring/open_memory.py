@@ -22,7 +22,7 @@ from madeleine.patrol.run import PatrolEvent
 from madeleine.server.background.index_upkeep import IndexUpkeep
 from madeleine.server.settings.settings import Settings
 from madeleine.server.wiring.data_directory import own_directory
-from madeleine.server.wiring.ledgers import LEDGER
+from madeleine.server.wiring.ledgers import LEDGER_FILE
 from madeleine.server.wiring.recall_config import reranker_of
 from madeleine.server.wiring.use_cases import build_use_cases
 from madeleine.storage.qdrant.schema import Fingerprint
@@ -31,11 +31,11 @@ from madeleine.tools.tool import UseCases
 
 logger = logging.getLogger(__name__)
 
-INDEX = "index"
-MODELS = "models"
-INDEX_BUILT = "index_built"
+INDEX_FOLDER = "index"
+MODELS_FOLDER = "models"
+INDEX_BUILT_SETTING = "index_built"
 """The ledger's setting for the place of the completed index; an incomplete one is rebuilt."""
-COLLECTION = "collection"
+COLLECTION_SETTING = "collection"
 """The ledger's setting for its collection on a Qdrant server."""
 
 
@@ -77,12 +77,12 @@ async def open_memory(
     """
     async with AsyncExitStack() as stack:
         stack.enter_context(own_directory(settings.data_dir))
-        ledger = await stack.enter_async_context(open_ledger(settings.data_dir / LEDGER))
-        embedder = embedder or DenseEmbedder(settings.embedding_model, settings.data_dir / MODELS)
+        ledger = await stack.enter_async_context(open_ledger(settings.data_dir / LEDGER_FILE))
+        embedder = embedder or DenseEmbedder(settings.embedding_model, settings.data_dir / MODELS_FOLDER)
         stack.push_async_callback(embedder.close)
         index, keeper = await open_index(settings, ledger, embedder, rebuild=rebuild, progress=progress)
         stack.push_async_callback(index.close)
-        if reranker := reranker_of(settings, settings.data_dir / MODELS):
+        if reranker := reranker_of(settings, settings.data_dir / MODELS_FOLDER):
             stack.push_async_callback(reranker.close)
         scrubber = Scrubber(ledger.erasure, keeper, index)
         work = IndexUpkeep(keeper, index, embedder.warm_up, scrubber)
@@ -127,7 +127,7 @@ async def open_index(
     another model, in another place than before, or differs from the ledger in the number of memories."""
     fingerprint = Fingerprint(embedder.model, await embedder.dimension())
     place, open_there, create_there = await _index_place(settings, ledger, fingerprint)
-    if not rebuild and await ledger.index_source.setting(INDEX_BUILT) == place:
+    if not rebuild and await ledger.index_source.setting(INDEX_BUILT_SETTING) == place:
         try:
             async with _closed_on_error(await open_there()) as index:
                 keeper = IndexKeeper(ledger.index_source, index, embedder)
@@ -138,12 +138,12 @@ async def open_index(
                 return index, keeper
         except IndexNeedsRebuild as error:
             logger.warning("rebuilding the index from the ledger: %s", error)
-    await ledger.index_source.set_setting(INDEX_BUILT, None)
+    await ledger.index_source.set_setting(INDEX_BUILT_SETTING, None)
     async with _closed_on_error(await create_there()) as index:
         keeper = IndexKeeper(ledger.index_source, index, embedder)
         await keeper.rebuild(progress)
         await keeper.catch_up()
-        await ledger.index_source.set_setting(INDEX_BUILT, place)
+        await ledger.index_source.set_setting(INDEX_BUILT_SETTING, place)
         return index, keeper
 
 
@@ -154,15 +154,15 @@ async def _index_place(
     if not settings.qdrant_url:
         from madeleine.storage.qdrant.edge import EdgeIndex
 
-        path = settings.data_dir / INDEX
+        path = settings.data_dir / INDEX_FOLDER
         return "edge", partial(EdgeIndex.open, path, fingerprint), partial(EdgeIndex.create_anew, path, fingerprint)
     from madeleine.storage.qdrant.server import ServerIndex
 
     # One for each ledger: a rebuild drops it first.
-    collection = await ledger.index_source.setting(COLLECTION)
+    collection = await ledger.index_source.setting(COLLECTION_SETTING)
     if collection is None:
         collection = f"madeleine-{uuid.uuid4().hex}"
-        await ledger.index_source.set_setting(COLLECTION, collection)
+        await ledger.index_source.set_setting(COLLECTION_SETTING, collection)
     url = settings.qdrant_url
     open_there = partial(ServerIndex.open, url, fingerprint, collection=collection)
     return url, open_there, partial(ServerIndex.create_anew, url, fingerprint, collection=collection)

@@ -7,7 +7,7 @@ from pathlib import Path
 from madeleine.inference.reranking import FastembedReranker
 from madeleine.memory.recall.recall import RecallConfig
 from madeleine.memory.recall.reformulation import ReformulationConfig
-from madeleine.memory.rules.ranking.inferable import NON_INFERABLE
+from madeleine.memory.rules.ranking.inferable import NON_INFERABLE_THEME
 from madeleine.memory.rules.ranking.matching import MatchThresholds
 from madeleine.memory.rules.ranking.profiles import ProfileWeights
 from madeleine.server.settings.settings import Settings
@@ -18,7 +18,7 @@ def recall_config(settings: Settings) -> RecallConfig:
         thresholds=MatchThresholds(cosine=settings.recall_threshold),
         ranking=settings.ranking,
         profiles=ProfileWeights(associative=settings.associative_weights),
-        themes=(NON_INFERABLE,) if settings.recall_non_inferable_only else (),
+        themes=(NON_INFERABLE_THEME,) if settings.recall_non_inferable_only else (),
         min_importance=settings.recall_min_importance,
         reformulation=ReformulationConfig(
             rounds=1 if settings.recall_reformulation else 0,

@@ -30,7 +30,7 @@ from madeleine.memory.candidates import IndexPoint
 from madeleine.memory.errors import IndexNeedsRebuild, IndexUnavailable, StorageFull
 from madeleine.memory.model import BeingId, MemoryId
 from madeleine.memory.scope import Scope
-from madeleine.storage.allocator import give_back
+from madeleine.storage.allocator import return_free_memory
 from madeleine.storage.qdrant.edge_engine import (
     Change,
     apply,
@@ -46,7 +46,7 @@ from madeleine.storage.qdrant.edge_files import Manifest, copy_tree
 from madeleine.storage.qdrant.edge_renewal import Builder, Work, may_be_optimized, optimize_files, rewrite_files
 from madeleine.storage.qdrant.queries import Hit, HybridIndex, IdfByTerm, PointFilter, PointQuery
 from madeleine.storage.qdrant.schema import BM25, SCAN_BELOW, Fingerprint
-from madeleine.storage.room import FOR_INDEX, has_room, require_room
+from madeleine.storage.room import INDEX_RESERVE_BYTES, has_room, require_room
 
 _SLICE = 64
 """Points an update: 2 to 3 ms."""
@@ -208,7 +208,7 @@ class EdgeIndex(HybridIndex):
             raise
 
     def _end(self) -> None:
-        if not has_room(self._directory, FOR_INDEX):
+        if not has_room(self._directory, INDEX_RESERVE_BYTES):
             # Closing would write, too: what is not on disk yet is made good from the ledger's marks.
             return
         try:
@@ -232,7 +232,7 @@ class EdgeIndex(HybridIndex):
     # --- renewal ----------------------------------------------------------------------------------------------
 
     async def optimize(self) -> bool:
-        if self._renewing.locked() or self._closed or not has_room(self._directory, FOR_INDEX):
+        if self._renewing.locked() or self._closed or not has_room(self._directory, INDEX_RESERVE_BYTES):
             return False
         async with self._renewing:
             return await self._renew(optimize_files, only_if=may_be_optimized)
@@ -266,7 +266,7 @@ class EdgeIndex(HybridIndex):
             await self._on_disk(self._remove_leftovers)
             # Two indexes and the writes between them were held for a while. Without this each renewal would leave the
             # process larger: their gaps stay its own, 30 of 240 MB after 17,000 memories.
-            await self._on_disk(give_back)
+            await self._on_disk(return_free_memory)
 
     async def _replace_live_by(self, copy: str) -> None:
         if self._closed:
@@ -309,6 +309,6 @@ def _remove(path: Path) -> None:
 def _require_room(directory: Path) -> None:
     """Raises `IndexUnavailable`: without room the engine would not fail but end the process."""
     try:
-        require_room(directory, FOR_INDEX)
+        require_room(directory, INDEX_RESERVE_BYTES)
     except StorageFull as error:
         raise IndexUnavailable(str(error)) from error

@@ -20,7 +20,7 @@ import qdrant_edge as qe
 from madeleine.memory.errors import IndexUnavailable
 from madeleine.storage.qdrant.edge_engine import create_shard
 from madeleine.storage.qdrant.schema import DENSE
-from madeleine.storage.room import FOR_INDEX, has_room
+from madeleine.storage.room import INDEX_RESERVE_BYTES, has_room
 
 _PAGE = 500
 _DONE, _NOTHING_TO_DO = 0, 3
@@ -77,7 +77,7 @@ def may_be_optimized(generation: Path, dim: int) -> bool:
     if unindexed <= threshold_points:
         return False
     size = sum(path.stat().st_size for path in generation.rglob("*") if path.is_file())
-    return has_room(generation, 2 * size + FOR_INDEX)
+    return has_room(generation, 2 * size + INDEX_RESERVE_BYTES)
 
 
 # --- in the child process ---------------------------------------------------------------------------------------

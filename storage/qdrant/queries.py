@@ -26,7 +26,7 @@ from madeleine.memory.model import LIVING, BeingId, Category, MemoryId, Status, 
 from madeleine.memory.scope import Scope
 from madeleine.memory.text.folding import fold
 from madeleine.storage.qdrant import bm25
-from madeleine.storage.qdrant.schema import BEING, CATEGORY, LIVES_IN, RRF_K, RRF_WEIGHTS, STATUS, THEMES
+from madeleine.storage.qdrant.schema import BEING, CATEGORY, RRF_K, RRF_WEIGHTS, STATUS, STATUS_OF_BEING, THEMES
 
 _NEAREST_EF = 128
 
@@ -51,7 +51,7 @@ class PointFilter:
         """(payload field, values of which the point has one)."""
         living = self.being is not None and set(self.statuses) == set(LIVING)
         if self.being is not None:
-            yield LIVES_IN if living else BEING, (self.being,)
+            yield STATUS_OF_BEING if living else BEING, (self.being,)
         if self.statuses and not living:
             yield STATUS, self.statuses
         if self.categories:

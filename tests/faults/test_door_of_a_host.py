@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from madeleine.server.attach.address import HOST_FILE, LOCK, find_address
+from madeleine.server.attach.address import HOST_FILE, HOST_LOCK_FILE, find_address
 from madeleine.server.attach.connector import connect_to_host, no_answer_message
 from madeleine.server.attach.handshake import PROTOCOL, HostRequest, NoHost, encode_reply, parse_request
 from madeleine.server.attach.lock import hold
@@ -44,7 +44,7 @@ def another_installation(data_dir: Path, *, protocol: int) -> Iterator[list[str]
     listener.listen()
 
     def serve() -> None:
-        with hold(data_dir / LOCK) as mine:
+        with hold(data_dir / HOST_LOCK_FILE) as mine:
             assert mine
             held.set()
             while "stop" not in wanted:

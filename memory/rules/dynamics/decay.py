@@ -6,15 +6,15 @@ import math
 
 from madeleine.memory.model import Status
 
-CYCLES = 30.0
+DECAY_CYCLES = 30.0
 """Patrol cycles in which importance falls to 1/e."""
-FLOOR = 0.05
+MIN_LIVING_IMPORTANCE = 0.05
 """At or below this effective importance a memory is dying."""
 
 
 def effective_importance(importance: float, session_count: float) -> float:
     """`importance × exp(−session_count / 30)`, in [0, 1]."""
-    return importance * math.exp(-session_count / CYCLES)
+    return importance * math.exp(-session_count / DECAY_CYCLES)
 
 
 def flagged(status: Status, *, importance: float, session_count: int, pinned: bool) -> Status:
@@ -22,7 +22,7 @@ def flagged(status: Status, *, importance: float, session_count: int, pinned: bo
     again (ruling 2). A pinned memory never fades; a dead one stays dead."""
     if status == "dead":
         return status
-    faded = not pinned and effective_importance(importance, session_count) <= FLOOR
+    faded = not pinned and effective_importance(importance, session_count) <= MIN_LIVING_IMPORTANCE
     return "dying" if faded else "active"
 
 
@@ -34,6 +34,6 @@ def revived_session_count(*, importance: float, session_count: int, reactivation
     """
     if reactivation_count <= 0:
         return None
-    if effective_importance(importance, session_count / (1 + reactivation_count)) <= FLOOR:
+    if effective_importance(importance, session_count / (1 + reactivation_count)) <= MIN_LIVING_IMPORTANCE:
         return None
     return session_count // (1 + reactivation_count)

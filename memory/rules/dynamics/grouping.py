@@ -7,14 +7,14 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-SIMILARITY = 0.45
+MIN_GROUP_SIMILARITY = 0.45
 """Cosine from which a memory belongs to a cluster (spec P6 ❶) and two memories to one group (ruling 4)."""
-SMALLEST_GROUP = 3
-NEAREST = 200
+MIN_GROUP_SIZE = 3
+MAX_NEIGHBOURS = 200
 """Of the rows alike to a seed, this many of the nearest are searched for the largest group, starting from each of them;
 the farther ones are only added to what was found. Measured over 10,000 random unit rows of mean cosine 0.45 (dim 384,
 one core): 1.9 s with 200 and groups as large as with 400, 5.3 s with 1,000 and groups a tenth larger."""
-SEEDS_AT_ONCE = 64
+SEED_BATCH = 64
 """Seeds compared with all rows in one product. Measured over 10,000 rows without a group: 1.4 s, and 3.3 s one by one;
 2.6 MB."""
 
@@ -24,22 +24,22 @@ def mutual_groups(vectors: NDArray[np.float32], seeds: Sequence[int]) -> list[li
 
     `vectors`: float32, (n, dim), unit rows. Each group holds at least one of `seeds` (row numbers): rows that were
     here before and found no group need not be compared with each other again. Greedy, and the same input gives the
-    same groups; a group of three around a seed, among the `NEAREST` rows alike to it, is never missed. Never holds
-    more than `NEAREST` similarities a row.
+    same groups; a group of three around a seed, among the `MAX_NEIGHBOURS` rows alike to it, is never missed. Never
+    holds more than `MAX_NEIGHBOURS` similarities a row.
     """
     free = np.ones(len(vectors), np.bool_)
     groups: list[list[int]] = []
     waiting = np.asarray(seeds, np.intp)
     while len(waiting := waiting[free[waiting]]):
-        block, waiting = waiting[:SEEDS_AT_ONCE], waiting[SEEDS_AT_ONCE:]
+        block, waiting = waiting[:SEED_BATCH], waiting[SEED_BATCH:]
         for seed, near in zip(block, vectors[block] @ vectors.T, strict=True):
             if not free[seed]:
                 continue
             free[seed] = False
-            around = np.flatnonzero(free & (near >= SIMILARITY))
+            around = np.flatnonzero(free & (near >= MIN_GROUP_SIMILARITY))
             around = around[np.argsort(-near[around], kind="stable")]
             group = [int(seed), *_group_among(vectors, around)]
-            if len(group) >= SMALLEST_GROUP:
+            if len(group) >= MIN_GROUP_SIZE:
                 free[group] = False
                 groups.append(sorted(group))
             else:
@@ -48,13 +48,13 @@ def mutual_groups(vectors: NDArray[np.float32], seeds: Sequence[int]) -> list[li
 
 
 def _group_among(vectors: NDArray[np.float32], around: NDArray[np.intp]) -> list[int]:
-    """Rows of `around`, the nearest first, that are all alike: the largest clique of the `NEAREST`, then, block by
-    block and in order, each of the others that is alike to all that were taken."""
-    searched, farther = around[:NEAREST], around[NEAREST:]
+    """Rows of `around`, the nearest first, that are all alike: the largest clique of the `MAX_NEIGHBOURS`, then, block
+    by block and in order, each of the others that is alike to all that were taken."""
+    searched, farther = around[:MAX_NEIGHBOURS], around[MAX_NEIGHBOURS:]
     taken = searched[_largest_clique(_alike(vectors[searched]))]
     group: list[int] = taken.tolist()
     while len(farther := farther[_alike_to_all(vectors, farther, taken)]):
-        block, farther = farther[:NEAREST], farther[NEAREST:]
+        block, farther = farther[:MAX_NEIGHBOURS], farther[MAX_NEIGHBOURS:]
         taken = block[_in_order(_alike(vectors[block]), (1 << len(block)) - 1)]
         group += taken.tolist()
     return group
@@ -62,13 +62,13 @@ def _group_among(vectors: NDArray[np.float32], around: NDArray[np.intp]) -> list
 
 def _alike(vectors: NDArray[np.float32]) -> list[int]:
     """For each row, the bits of the other rows that are alike to it."""
-    similar = vectors @ vectors.T >= SIMILARITY
+    similar = vectors @ vectors.T >= MIN_GROUP_SIMILARITY
     np.fill_diagonal(similar, False)
     return [int.from_bytes(bits.tobytes(), "little") for bits in np.packbits(similar, axis=1, bitorder="little")]
 
 
 def _alike_to_all(vectors: NDArray[np.float32], rows: NDArray[np.intp], others: NDArray[np.intp]) -> NDArray[np.bool_]:
-    return np.asarray((vectors[rows] @ vectors[others].T >= SIMILARITY).all(axis=1))
+    return np.asarray((vectors[rows] @ vectors[others].T >= MIN_GROUP_SIMILARITY).all(axis=1))
 
 
 def _largest_clique(alike: Sequence[int]) -> list[int]:

@@ -7,7 +7,7 @@ import numpy as np
 from madeleine.memory.model import Vector
 
 NOVELTY, SALIENCE = 0.6, 0.4
-THRESHOLD = 0.3
+MIN_IMPORTANCE = 0.3
 """Importance from which a text is kept."""
 
 

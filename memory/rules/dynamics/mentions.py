@@ -12,7 +12,7 @@ from madeleine.memory.model import DatedAction, Memory, Scene, WhenItem
 from madeleine.memory.rules.dynamics.naming import cluster_name, common_words
 from madeleine.memory.text.terms import STOP_WORDS
 
-FORGOTTEN = "[forgotten]"
+FORGOTTEN_NAME = "[forgotten]"
 """Replaces words of a forgotten memory in a report."""
 _KEPT_KEYS = frozenset({"step", "name", "skipped", "run_id", "id", "cluster_id", "memory_id"})
 """Keys of a report whose text is never from a memory."""
@@ -63,7 +63,7 @@ def redact_report(report: Any, gone: str, names: Collection[str]) -> Any:
     """A patrol's report without texts that mention the forgotten; ids, counts and the `names` of clusters stay."""
     match report:
         case str():
-            return FORGOTTEN if report not in names and mentions(report, gone) else report
+            return FORGOTTEN_NAME if report not in names and mentions(report, gone) else report
         case Mapping():
             return {
                 key: value if key in _KEPT_KEYS and isinstance(value, str) else redact_report(value, gone, names)

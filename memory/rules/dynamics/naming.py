@@ -9,9 +9,9 @@ from madeleine.memory.model import Memory
 from madeleine.memory.text.reading import Reading
 from madeleine.memory.text.terms import STOP_WORDS, normalize
 
-SHORTEST_WORD = 3
+MIN_WORD_CHARS = 3
 NAME_PARTS = 2
-LONGEST_NAME = 60
+MAX_NAME_CHARS = 60
 
 
 def words_of(memory: Memory) -> set[str]:
@@ -22,7 +22,7 @@ def words_of(memory: Memory) -> set[str]:
 
 
 def _long_words(text: str) -> set[str]:
-    return {word.low for word in Reading(text).words if len(word.low) >= SHORTEST_WORD}
+    return {word.low for word in Reading(text).words if len(word.low) >= MIN_WORD_CHARS}
 
 
 def common_words(memories: Sequence[Memory]) -> Counter[str]:
@@ -37,9 +37,9 @@ def cluster_name(memories: Sequence[Memory], idf: Mapping[str, float]) -> str:
     themes = Counter(theme for memory in memories for theme in dict.fromkeys(memory.themes))
     common = [theme for theme, count in themes.most_common() if count * 2 >= len(memories)]
     if common:
-        return " & ".join(common[:NAME_PARTS])[:LONGEST_NAME]
+        return " & ".join(common[:NAME_PARTS])[:MAX_NAME_CHARS]
     counts = common_words(memories)
     telling = sorted(counts, key=lambda word: (-counts[word] * idf.get(word, 0.0), word))
     if telling:
-        return " & ".join(telling[:NAME_PARTS])[:LONGEST_NAME]
-    return " ".join(memories[0].scene.action.split())[:LONGEST_NAME]
+        return " & ".join(telling[:NAME_PARTS])[:MAX_NAME_CHARS]
+    return " ".join(memories[0].scene.action.split())[:MAX_NAME_CHARS]

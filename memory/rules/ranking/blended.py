@@ -69,7 +69,7 @@ class RankingWeights:
 
 MIN_FOR_BASELINE = 20
 """Candidates needed before the least f counts as a baseline; among fewer the least may be the very answer."""
-EMOTION_WITHIN = 0.02
+EMOTION_MAX_GAP = 0.02
 """Distance from the best f within which a shared feeling decides between candidates (`make emotions`)."""
 _WORD = re.compile(r"\w+")
 _USERS = frozenset({"user", "human", "me", "i"})
@@ -138,7 +138,7 @@ def shared_emotions(query: str, f: Floats, features: Sequence[RankingFeatures], 
     if not emotions or not len(f) or (feeling := feeling_in(read_query(query))) == "beside":
         return np.zeros(len(f))
     shares = np.asarray([len(emotions.intersection(candidate.emotions)) / len(emotions) for candidate in features])
-    return shares if feeling == "asked" else shares * np.clip(1 - (f.max() - f) / EMOTION_WITHIN, 0, 1)
+    return shares if feeling == "asked" else shares * np.clip(1 - (f.max() - f) / EMOTION_MAX_GAP, 0, 1)
 
 
 def prior_of(query: str, weights: RankingWeights) -> Callable[[RankingFeatures], float]:

@@ -11,7 +11,7 @@ RRF_K = 60
 T = TypeVar("T", bound=Hashable)
 
 
-def fused(*lists: Sequence[T], k: int = RRF_K) -> list[tuple[T, float]]:
+def fused_by_rrf(*lists: Sequence[T], k: int = RRF_K) -> list[tuple[T, float]]:
     """Best first: each item with Σ 1 / (k + rank) over the lists that hold it, rank from 1, min-max normalised to
     [0, 1]; 1 for all where all are equal. Equals stand in the order in which they first come."""
     sums: dict[T, float] = {}

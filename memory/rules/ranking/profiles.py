@@ -29,7 +29,7 @@ from madeleine.memory.rules.ranking.matching import word_coverage
 
 RankingProfile = Literal["blended", "rrf", "linear", "associative"]
 
-HALF_REINFORCED = 3
+REINFORCEMENT_HALF_POINT = 3
 """Times told again that count half of what any number of times can."""
 _HOUR = timedelta(hours=1)
 Weight = Annotated[float, Field(ge=0, le=1)]
@@ -77,9 +77,9 @@ def recency(age: timedelta, *, decay_per_hour: float) -> float:
     return float(np.exp(-decay_per_hour * max(0.0, age / _HOUR)))
 
 
-def reinforcement(times: int) -> float:
+def reinforcement_share(times: int) -> float:
     """n / (n + 3), in [0, 1): each time counts less than the one before."""
-    return times / (times + HALF_REINFORCED)
+    return times / (times + REINFORCEMENT_HALF_POINT)
 
 
 def in_order(count: int) -> NDArray[np.float32]:
@@ -113,7 +113,7 @@ def associative(
         w.similarity * similarity
         + w.importance * np.asarray([state.importance for state in states])
         + w.recency * np.asarray(since)
-        + w.reinforcement * np.asarray([reinforcement(state.access_count) for state in states])
+        + w.reinforcement * np.asarray([reinforcement_share(state.access_count) for state in states])
         + w.emotion * np.asarray(shared_emotions)
     )
     return _share(combined, w.similarity + w.importance + w.recency + w.reinforcement + w.emotion)

@@ -7,10 +7,10 @@ from typing import Literal
 from madeleine.memory.candidates import WordingSignals
 from madeleine.memory.text.reading import Reading
 
-MOST_QUERY_CHARS = 2_000
+MAX_QUERY_CHARS = 2_000
 """Of a query whose wording is read: a question is short, and what is longer quotes something."""
 
-Feeling = Literal["asked", "there", "beside"]
+WordedFeeling = Literal["asked", "there", "beside"]
 
 
 def wording_signals(text: str) -> WordingSignals:
@@ -26,7 +26,7 @@ def wording_signals(text: str) -> WordingSignals:
 
 def read_query(query: str) -> Reading:
     """Each run of white space is one space, as the patterns expect."""
-    return Reading(" ".join(query[:MOST_QUERY_CHARS].split()))
+    return Reading(" ".join(query[:MAX_QUERY_CHARS].split()))
 
 
 def asks_what_you_said(query: Reading) -> bool:
@@ -49,7 +49,7 @@ def asks_for_advice(query: Reading) -> bool:
     return query.matches("asks_advice") and not asks_what_you_said(query)
 
 
-def feeling_in(query: Reading) -> Feeling:
+def feeling_in(query: Reading) -> WordedFeeling:
     """What the feeling that is there has to do with the query: it asks for how something felt; it says something, and
     the feeling with it; or it asks for a fact, which is the same whatever is felt."""
     if query.matches("asks_feeling"):

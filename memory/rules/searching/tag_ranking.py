@@ -9,9 +9,9 @@ from math import log2
 
 from madeleine.memory.keyword_search import Position, SearchHit, SearchSource, TagMatches
 
-POOL = 4
+POOL_FACTOR = 4
 """Pool size as a multiple of the limit: of the pool, texts near the best one are sorted by time."""
-NEAR = 0.5
+NEAR_SHARE = 0.5
 """Share of the best weight from which a text counts as near; weaker ones only fill up the limit."""
 
 SourceRef = tuple[SearchSource, str]
@@ -56,5 +56,5 @@ def pooled(hits: Sequence[tuple[SearchHit, Weight]], limit: int) -> list[SearchH
     if not hits:
         return []
     _, (best_is_own, best_weight) = hits[0]
-    near = sum(is_own == best_is_own and weight >= NEAR * best_weight for _, (is_own, weight) in hits)
+    near = sum(is_own == best_is_own and weight >= NEAR_SHARE * best_weight for _, (is_own, weight) in hits)
     return [hit for hit, _ in hits[: max(limit, near)]]

@@ -26,7 +26,7 @@ from itertools import accumulate, pairwise
 
 from madeleine.memory.text.sentences import sentences
 
-Count = Callable[[Sequence[str]], Awaitable[list[int]]]
+CountTokens = Callable[[Sequence[str]], Awaitable[list[int]]]
 """Tokens of each text, by the tokenizer of the model."""
 
 
@@ -38,7 +38,7 @@ class ChunkLimits:
     most: int = 300
 
 
-LIMITS = ChunkLimits()
+DEFAULT_LIMITS = ChunkLimits()
 TINY = 10
 """Tokens below which an atom is joined to its neighbour: "Yes." is no place to cut, and the search is shorter."""
 LONGEST_WORD = 40
@@ -69,7 +69,7 @@ class Atom:
     tokens: int = 0
 
 
-async def chunked(text: str, count: Count, limits: ChunkLimits = LIMITS) -> list[str]:
+async def chunked(text: str, count: CountTokens, limits: ChunkLimits = DEFAULT_LIMITS) -> list[str]:
     """Split a cleaned text (`memory.text.cleaning`); an empty one has no chunks."""
     if not text:
         return []
@@ -202,7 +202,7 @@ def _sentences(block: str) -> Iterator[Atom]:
 # --- what is too long, and what is too short --------------------------------------------------------------------
 
 
-async def _pieces(atom: Atom, count: Count, most: int) -> list[Atom]:
+async def _pieces(atom: Atom, count: CountTokens, most: int) -> list[Atom]:
     """Cut an atom above the limit between words, or between characters where a word is longer than a line, into pieces
     small enough to make chunks of similar length."""
     longest = min(LONGEST_WORD, max(1, most // PIECES))
@@ -254,7 +254,7 @@ def _graphemes(text: str) -> Iterator[str]:
         yield grapheme
 
 
-async def _halves(chunk: str, count: Count, most: int) -> list[str]:
+async def _halves(chunk: str, count: CountTokens, most: int) -> list[str]:
     parts = list(_words(chunk, LONGEST_WORD))
     if len(parts) == 1:
         parts = list(_words(chunk, 1))

@@ -13,9 +13,9 @@ from madeleine.memory.model import DatedAction, Memory, when_date
 from madeleine.memory.text.reading import Reading
 from madeleine.memory.text.terms import STOP_WORDS
 
-SAME = 0.92
+SAME_COSINE = 0.92
 """Cosine from which a scene counts as stored again (spec T6)."""
-RESEMBLES = 0.8
+RESEMBLING_COSINE = 0.8
 """Cosine from which a scene that is no other's equal is linked to the nearest one (spec T6)."""
 
 _LONG = 30

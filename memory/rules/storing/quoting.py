@@ -23,9 +23,9 @@ from madeleine.memory.text.terms import STOP_WORDS
 
 BLOCKS = ("recall", "memory", "context")
 """Tags between which memories stand in a prompt (`memory.rules.prompting`)."""
-MOSTLY = 0.75
+QUOTED_SHARE = 0.75
 """Share of its words from which a sentence of the assistant counts as a paraphrase of a memory."""
-LEAST_WORDS = 3
+MIN_WORDS = 3
 """Fewer words occur in many memories by chance: they count only if they are all that a memory says."""
 
 _OPENING = re.compile(rf"<\s{{0,3}}({'|'.join(BLOCKS)})\b[^<>]{{0,200}}>", re.I)
@@ -181,14 +181,16 @@ def unquoted(text: str, known: Sequence[Statement], *, by_assistant: bool, speak
     if not unmarked_text or not known:
         return unmarked_text
     said = statements(unmarked_text)
-    share = MOSTLY if by_assistant else 1.0
+    share = QUOTED_SHARE if by_assistant else 1.0
     quotes = {piece for piece in dict.fromkeys(said) if _echoed(Statement(piece), known, speakers, share)}
     if not by_assistant and len(quotes) < 2:
         quotes = {piece for piece in quotes if Reading(piece).matches("recalls")}
     return "\n".join(piece for piece in said if piece not in quotes) if quotes else unmarked_text
 
 
-def echoes(text: str, known: Sequence[Statement], speakers: Collection[str] = (), *, share: float = MOSTLY) -> bool:
+def repeats_known_text(
+    text: str, known: Sequence[Statement], speakers: Collection[str] = (), *, share: float = QUOTED_SHARE
+) -> bool:
     """Whether every sentence of the text says no more than a known statement: no fact differs, and at least this share
     of its words is there. `speakers`: names that are no news."""
     said = [Statement(piece) for piece in statements(text)]
@@ -196,8 +198,8 @@ def echoes(text: str, known: Sequence[Statement], speakers: Collection[str] = ()
 
 
 def restates(text: str, known: Sequence[Statement], speakers: Collection[str] = ()) -> bool:
-    """As `echoes`, for what a person has said: every word must be there, and nobody whom the memory names may be
-    missing, for it may be told of somebody else."""
+    """As `repeats_known_text`, for what a person has said: every word must be there, and nobody whom the memory names
+    may be missing, for it may be told of somebody else."""
     said = [Statement(piece) for piece in statements(text)]
     return bool(said) and all(any(_restates(piece, one, speakers) for one in known) for piece in said)
 
@@ -211,7 +213,7 @@ def share_said(text: str, source: str) -> float:
 def _restates(said: Statement, one: Statement, speakers: Collection[str]) -> bool:
     if not (_echoed(said, [one], speakers, 1.0) and one.names <= said.known):
         return False
-    return len(said.pairs & one.pairs) >= MOSTLY * len(said.pairs)
+    return len(said.pairs & one.pairs) >= QUOTED_SHARE * len(said.pairs)
 
 
 def _echoed(said: Statement, known: Iterable[Statement], speakers: Collection[str], share: float) -> bool:
@@ -222,7 +224,7 @@ def _echoed(said: Statement, known: Iterable[Statement], speakers: Collection[st
         if said.plain and said.plain == one.plain:
             return True
         # The share first: it is soon told, and rules most of them out.
-        if telling >= LEAST_WORDS and len(mine & one.stems) >= share * len(mine) and _no_news(said, one, spoken_names):
+        if telling >= MIN_WORDS and len(mine & one.stems) >= share * len(mine) and _no_news(said, one, spoken_names):
             return True
     return False
 

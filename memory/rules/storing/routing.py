@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from madeleine.memory.model import Category
 from madeleine.memory.text.reading import Reading
 
-SHARE = 0.5
+MIN_SHARE = 0.5
 """Of the sentences, that have to be about now, or be facts, for the text to be."""
 
 
@@ -19,9 +19,9 @@ def route(reading: Reading, hint: Category | None = None) -> Category:
     if reading.states_preference:
         return "procedural"
     stated = [Reading(sentence) for sentence in reading.sentences if sentence.strip()] or [reading]
-    if _share(stated, lambda sentence: sentence.matches("now")) >= SHARE:
+    if _share(stated, lambda sentence: sentence.matches("now")) >= MIN_SHARE:
         return "working"
-    return "semantic" if _share(stated, _is_fact) >= SHARE else "episodic"
+    return "semantic" if _share(stated, _is_fact) >= MIN_SHARE else "episodic"
 
 
 def _share(stated: Sequence[Reading], holds: Callable[[Reading], bool]) -> float:

@@ -9,12 +9,12 @@ from dataclasses import dataclass
 from madeleine.memory.text.reading import Reading
 from madeleine.memory.text.terms import STOP_WORDS, normalize
 
-RARE = 0.8
+RARE_IDF = 0.8
 """Mean rarity from which the words of a text are technical; see `rarity`."""
-STATISTICS_FROM = 5.3
+MIN_MEMORIES_FOR_RARITY = 5.3
 """The greatest IDF, that of a word which no memory has, in a store of 100 memories: ln(1 + 100.5 / 0.5). In a smaller
 one every word is rare."""
-MOST_WORDS = 48
+MAX_WORDS = 48
 """Of a text, looked up in the statistics."""
 _CODE = re.compile(
     r"`[^`\n]+`|^[^\S\n]*(?:```|~~~)|\b[a-z]+_[a-z_]+\b|\b[a-z]+[A-Z]\w+\b|\w\(\)|\b\w+::\w+"
@@ -45,19 +45,19 @@ def salience_signals(reading: Reading, *, rarity: float) -> SalienceSignals:
         entity=reading.names_something,
         number=reading.tells_number,
         preference=reading.states_preference,
-        technical=rarity >= RARE or bool(_CODE.search(reading.text)),
+        technical=rarity >= RARE_IDF or bool(_CODE.search(reading.text)),
     )
 
 
 def telling_words(text: str) -> list[str]:
     """The words whose rarity is the text's: without stop words, each once, the longest first, at most 48."""
     words = {word.low for word in Reading(normalize(text)).words} - STOP_WORDS
-    return sorted((word for word in words if len(word) > 1), key=lambda word: (-len(word), word))[:MOST_WORDS]
+    return sorted((word for word in words if len(word) > 1), key=lambda word: (-len(word), word))[:MAX_WORDS]
 
 
 def rarity(idf: Sequence[float], *, absent_term_idf: float) -> float:
     """In [0, 1]: mean IDF of the words as a share of `absent_term_idf`, the IDF of a word that no memory has. 0 for
     no words, and while there are too few memories to tell."""
-    if not idf or absent_term_idf < STATISTICS_FROM:
+    if not idf or absent_term_idf < MIN_MEMORIES_FOR_RARITY:
         return 0.0
     return min(1.0, sum(idf) / len(idf) / absent_term_idf)

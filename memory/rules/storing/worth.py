@@ -19,9 +19,9 @@ STATEMENT_WORDS = 6
 """Words from which a statement without any sign counts."""
 STATEMENT_CHARS = 12
 """The same for scripts without spaces."""
-READ = 20_000
+MAX_READ_CHARS = 20_000
 """Characters of a text that are looked at."""
-SIGNS: Mapping[str, str] = {
+WORTH_SIGNS: Mapping[str, str] = {
     "preference": "a preference",
     "decision": "a decision",
     "plan": "a plan",
@@ -71,7 +71,7 @@ def should_remember(user_text: str, response_text: str) -> tuple[bool, str]:
     return False, "orders and questions" if only_orders else "nothing that tells of anybody or anything"
 
 
-def agreed(question: str, answer: str) -> str:
+def is_agreement(question: str, answer: str) -> str:
     """The reason why what a bare yes or no was said to is worth remembering; "" if it is not."""
     if not spoken(answer) or not is_small_talk(spoken(answer)):
         return ""
@@ -81,7 +81,7 @@ def agreed(question: str, answer: str) -> str:
 
 def spoken(text: str) -> str:
     """The text without code, links, and what is quoted, from memory or from a message."""
-    text = unmarked(unicodedata.normalize("NFKC", text[:READ]).replace("’", "'"))
+    text = unmarked(unicodedata.normalize("NFKC", text[:MAX_READ_CHARS]).replace("’", "'"))
     text = _QUOTE_LINE.sub("", _FENCE.sub("\n", text))
     lines = [line for line in text.splitlines() if not _CODE_LINE.search(line)]
     return _URL.sub(" ", _INLINE.sub(" ", "\n".join(lines))).strip()
@@ -98,7 +98,7 @@ def is_small_talk(text: str) -> bool:
 def _sign(sentence: Reading) -> str:
     if _SLASH_COMMAND.match(sentence.text) or is_small_talk(sentence.text):
         return ""
-    for sign, reason in SIGNS.items():
+    for sign, reason in WORTH_SIGNS.items():
         if sentence.states_preference if sign == "preference" else sentence.matches(sign):
             return reason
     if sentence.tells_date and not _is_question(sentence):

@@ -73,6 +73,6 @@ class IngestionRepository(MemoryRepository):
 
     async def keep_outcome(self, scope: Scope, key: str, outcome: Mapping[str, Any], *, at: datetime) -> None:
         async with self._database.transaction() as transaction:
-            secret = await settings.once(transaction, SECRET, secrets.token_hex(32))
+            secret = await settings.write_once(transaction, SECRET, secrets.token_hex(32))
             row = {"being_id": scope.being_id, "key": _hidden(secret, key)}
             await transaction.run(_INSERT, [row | {"at": to_micros(at), "outcome": json.dumps(outcome)}])

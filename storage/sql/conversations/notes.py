@@ -14,7 +14,7 @@ from madeleine.memory.model import Note, NoteId
 from madeleine.memory.scope import Scope
 from madeleine.memory.text.folding import fold
 from madeleine.storage.sql.database.engine import Reads, Transaction
-from madeleine.storage.sql.database.mapping import Mapped, own, target, update_own
+from madeleine.storage.sql.database.mapping import Mapped, own_row, target, update_own_row
 from madeleine.storage.sql.database.repository import Repository
 from madeleine.storage.sql.database.rows import scalar
 from madeleine.storage.sql.database.tables import notes
@@ -34,9 +34,9 @@ _OPEN = (
     .limit(bindparam("limit"))
 )
 _IS = select(_n.id).where(_n.being_id == bindparam("being"), _n.id == bindparam("target"), _n.type != SCENE)
-_CLOSE = update(notes).where(*own(notes)).values(state="done")
-_REMOVE = delete(notes).where(*own(notes))
-_UPDATE = update_own(notes, "state", "reason", "content", "folded", "memory_id")
+_CLOSE = update(notes).where(*own_row(notes)).values(state="done")
+_REMOVE = delete(notes).where(*own_row(notes))
+_UPDATE = update_own_row(notes, "state", "reason", "content", "folded", "memory_id")
 _INSERT = insert(notes)
 
 

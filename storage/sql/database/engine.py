@@ -24,9 +24,9 @@ from sqlalchemy.engine.interfaces import DBAPIConnection
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, create_async_engine
 
 from madeleine.memory.errors import StorageBusy, StorageError
-from madeleine.storage.room import FOR_LEDGER, require_room
-from madeleine.storage.sql.database.failures import translated
-from madeleine.storage.sql.database.schema import prepare
+from madeleine.storage.room import LEDGER_RESERVE_BYTES, require_room
+from madeleine.storage.sql.database.failures import driver_errors_translated
+from madeleine.storage.sql.database.schema import migrate_to_head
 
 _log = logging.getLogger(__name__)
 
@@ -34,7 +34,7 @@ T = TypeVar("T")
 Row = tuple[Any, ...]
 """As SQLAlchemy declares its own, which is not quite one: a sequence."""
 
-READERS = 4
+READER_CONNECTIONS = 4
 _CHUNK = 1000
 """Rows made or sent at a time: a few milliseconds, after which the event loop has its turn."""
 _STOP_S = 0.02
@@ -116,45 +116,45 @@ class _Connection:
 
     @classmethod
     async def open(cls, engine: AsyncEngine) -> _Connection:
-        with translated():
+        with driver_errors_translated():
             connection = await engine.connect()
             return cls(
                 connection, cast(aiosqlite.Connection, (await connection.get_raw_connection()).driver_connection)
             )
 
     async def execute(self, statement: Executable, binds: list[Mapping[str, Any]]) -> None:
-        with translated():
+        with driver_errors_translated():
             await self.sql.execute(statement, binds)
 
     async def read(self, statement: ClauseElement, binds: Mapping[str, Any]) -> list[Row]:
         """The rows as SQLite has them: a truth value is 0 or 1."""
         compiled = _compiled(statement)
-        with translated():
+        with driver_errors_translated():
             found = await self.driver.execute_fetchall(str(compiled), cast(Any, compiled.construct_params(binds)))
             return cast(list[Row], found)
 
     async def say(self, text: str) -> None:
-        with translated():
+        with driver_errors_translated():
             await self.sql.exec_driver_sql(text)
 
     async def empty_log(self) -> None:
-        with translated():
+        with driver_errors_translated():
             [(busy, _, _)] = await self.driver.execute_fetchall("PRAGMA wal_checkpoint(TRUNCATE)")
         if busy:
             raise StorageBusy("Another process reads the memory database, so that its log cannot be emptied yet.")
 
     async def commit(self) -> None:
-        with translated():
+        with driver_errors_translated():
             await self.sql.commit()
 
     async def roll_back(self) -> None:
-        with translated():
+        with driver_errors_translated():
             await self.sql.rollback()
             # After a commit that failed SQLAlchemy sends nothing. Outside a transaction the driver does nothing.
             await self.driver.rollback()
 
     async def close(self) -> None:
-        with translated():
+        with driver_errors_translated():
             await self.sql.close()
 
 
@@ -201,7 +201,7 @@ class Database:
         self._all: list[_Connection] = []
         self._turn = asyncio.Lock()
         self._idle: list[_Connection] = []
-        self._free = asyncio.Semaphore(READERS)
+        self._free = asyncio.Semaphore(READER_CONNECTIONS)
         self._closed = False
 
     async def open(self) -> None:
@@ -237,7 +237,7 @@ class Database:
         with `StorageFull` while the index would not.
         """
         if grows:
-            require_room(self._directory, FOR_LEDGER)
+            require_room(self._directory, LEDGER_RESERVE_BYTES)
         async with self._turn:
             self._refuse_if_closed()
             try:
@@ -280,12 +280,12 @@ class Database:
         """What is under way ends first; what comes later is refused."""
         async with self._turn:
             self._closed = True
-            for _ in range(READERS):
+            for _ in range(READER_CONNECTIONS):
                 await self._free.acquire()
             while self._all:
                 await self._all.pop().close()
             self._idle.clear()
-            for _ in range(READERS):
+            for _ in range(READER_CONNECTIONS):
                 self._free.release()
 
     def _refuse_if_closed(self) -> None:
@@ -296,7 +296,7 @@ class Database:
 @asynccontextmanager
 async def open_database(path: Path) -> AsyncIterator[Database]:
     """The file is made, for its owner alone, and brought to the newest schema. Raises `StorageError`."""
-    await asyncio.to_thread(prepare, path)
+    await asyncio.to_thread(migrate_to_head, path)
     database = Database(path)
     try:
         await finish(database.open())

@@ -15,19 +15,19 @@ _DAMAGED = {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB}
 
 
 @contextmanager
-def translated() -> Iterator[None]:
+def driver_errors_translated() -> Iterator[None]:
     try:
         yield
     except DBAPIError as error:
-        raise as_ours(error.orig) from error.orig
+        raise translate_driver_error(error.orig) from error.orig
     except sqlite3.Error as error:
-        raise as_ours(error) from error
+        raise translate_driver_error(error) from error
     except UnicodeEncodeError as error:
         message = "The text holds half of a surrogate pair, which is no character. Nothing was stored: leave it out."
         raise InvalidInput(message) from error
 
 
-def as_ours(error: BaseException | None) -> StorageError:
+def translate_driver_error(error: BaseException | None) -> StorageError:
     # The low byte is the primary code; the rest says which operation it was.
     code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR) & 0xFF
     if code == sqlite3.SQLITE_FULL:

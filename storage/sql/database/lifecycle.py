@@ -67,14 +67,14 @@ class DeleteWithMemory:
 
 
 @dataclass(frozen=True, slots=True)
-class NotRestored:
+class LeftByUndo:
     """A patrol does not change it, or undo is not to take that back."""
 
     reason: str
 
 
 Erasure = DeleteRows | ClearReference | EraseListing | Redact | KeepRows
-Restoration = Journal | DeleteWithMemory | NotRestored
+Restoration = Journal | DeleteWithMemory | LeftByUndo
 
 
 class Lifecycle(TypedDict):
@@ -91,7 +91,7 @@ def lifecycle(erasure: Erasure | tuple[Erasure, ...], restoration: Restoration |
     )
 
 
-def declared(metadata: MetaData, kind: type[T]) -> list[tuple[Table, T]]:
+def tables_declaring(metadata: MetaData, kind: type[T]) -> list[tuple[Table, T]]:
     """Tables that refer to others before those."""
     return [
         (table, one)

@@ -15,12 +15,12 @@ from madeleine.memory.scope import Scope
 from madeleine.storage.sql.database.dialect import JsonRecord, Moment, TextList
 from madeleine.storage.sql.database.engine import Row
 from madeleine.storage.sql.database.times import from_micros, to_micros
-from madeleine.storage.sql.database.values import json_texts, texts, to_bytes, to_vector
+from madeleine.storage.sql.database.values import decode_texts, json_texts, to_bytes, to_vector
 
 T = TypeVar("T")
 _READERS: Mapping[type, Callable[[Any], Any]] = {
     Moment: from_micros,
-    TextList: texts,
+    TextList: decode_texts,
     JsonRecord: json.loads,
     Boolean: bool,
     LargeBinary: to_vector,
@@ -67,16 +67,16 @@ class Mapped(Generic[T]):
         return {name: stored(getattr(record, name)) for name in names} | others
 
 
-def own(table: Table, key: str = "id") -> tuple[ColumnElement[bool], ColumnElement[bool]]:
+def own_row(table: Table, key: str = "id") -> tuple[ColumnElement[bool], ColumnElement[bool]]:
     """The row with the key `target`, if it is of the being that is asked for (`target`)."""
     return table.c[key] == bindparam("target"), table.c.being_id == bindparam("being")
 
 
-def update_own(table: Table, *names: str, key: str = "id") -> Update:
+def update_own_row(table: Table, *names: str, key: str = "id") -> Update:
     """Set these columns of an own row; for the binds see `target`."""
-    return update(table).where(*own(table, key)).values({name: bindparam(f"new_{name}") for name in names})
+    return update(table).where(*own_row(table, key)).values({name: bindparam(f"new_{name}") for name in names})
 
 
 def target(scope: Scope, key: str, **values: Any) -> dict[str, Any]:
-    """Binds of `own`, and of `update_own` for the values."""
+    """Binds of `own_row`, and of `update_own_row` for the values."""
     return {"target": key, "being": scope.being_id} | {f"new_{name}": stored(value) for name, value in values.items()}

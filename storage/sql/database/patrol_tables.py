@@ -17,7 +17,7 @@ from madeleine.storage.sql.database.lifecycle import (
     EraseListing,
     Journal,
     KeepRows,
-    NotRestored,
+    LeftByUndo,
     Redact,
     lifecycle,
 )
@@ -33,7 +33,7 @@ patrol_runs = Table(
     # running, finished, undone, rolled_back, unjournalled
     Column("state", Text, nullable=False, server_default="finished"),
     Index("ix_patrol_runs_started", "being_id", "started"),
-    info=lifecycle(Redact("erasing.memories._redact_reports"), NotRestored("says that it was undone")),
+    info=lifecycle(Redact("erasing.memories._redact_reports"), LeftByUndo("says that it was undone")),
 )
 
 # What the patrol knows of a being: its clock, and its notes for the next session (spec P8).
@@ -61,7 +61,7 @@ patrol_changes = Table(
     Column("after", Text),
     Index("ix_patrol_changes_target", "being_id", "target"),
     sqlite_autoincrement=True,
-    info=lifecycle(Redact("erasing.derived.clean_journal"), NotRestored("the journal of a run goes with its undo")),
+    info=lifecycle(Redact("erasing.derived.clean_journal"), LeftByUndo("the journal of a run goes with its undo")),
 )
 
 # What was handed out to be decided (ruling 10). `topic` says what it is about; `body` is "{}" once it is settled.
@@ -75,7 +75,7 @@ patrol_offers = Table(
     Column("body", JsonRecord, nullable=False),
     Column("settled_by", Text),
     Index("ix_patrol_offers_topic", "being_id", "topic"),
-    info=lifecycle(Redact("erasing.derived.remove_offers"), NotRestored("what was decided stays decided")),
+    info=lifecycle(Redact("erasing.derived.remove_offers"), LeftByUndo("what was decided stays decided")),
 )
 
 diary = Table(
@@ -100,5 +100,5 @@ cost_records = Table(
     Column("usd", Float),
     Index("ix_cost_records_being_id", "being_id", "at"),
     sqlite_autoincrement=True,
-    info=lifecycle(KeepRows("names no memory"), NotRestored("the money is spent")),
+    info=lifecycle(KeepRows("names no memory"), LeftByUndo("the money is spent")),
 )

@@ -19,7 +19,7 @@ from madeleine.storage.sql.database.engine import Row
 from madeleine.storage.sql.database.folding import fold_fields, fold_themes
 from madeleine.storage.sql.database.tables import memories
 from madeleine.storage.sql.database.times import from_micros, from_micros_or_none, to_micros, to_micros_or_none
-from madeleine.storage.sql.database.values import json_texts, shared_texts, texts
+from madeleine.storage.sql.database.values import decode_texts, decode_texts_cached, json_texts
 from madeleine.storage.sql.memories.clock import SESSION_COUNT
 
 MEMORY = (
@@ -54,11 +54,11 @@ def to_memory(row: Row) -> Memory:
         being_id=being_id,
         scene=Scene(
             action=action,
-            actors=shared_texts(actors),
+            actors=decode_texts_cached(actors),
             when=to_when(when),
             setting=setting,
-            dialogue=texts(dialogue),
-            sensory=texts(sensory),
+            dialogue=decode_texts(dialogue),
+            sensory=decode_texts(sensory),
         ),
         provenance=Provenance(tool=tool, client=client, session_id=session_id),
         created_at=from_micros(created_at),
@@ -66,8 +66,8 @@ def to_memory(row: Row) -> Memory:
         feeling=feeling,
         importance=importance,
         category=category,
-        themes=shared_texts(themes),
-        emotions=shared_texts(emotions),
+        themes=decode_texts_cached(themes),
+        emotions=decode_texts_cached(emotions),
         emotion=EmotionVector(*json.loads(emotion)) if emotion else None,
         lesson=lesson,
         key=key,
@@ -146,7 +146,7 @@ def rewritten_fields(row: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def to_when(stored: str) -> tuple[WhenItem, ...]:
-    return tuple(item if isinstance(item, str) else DatedAction(**item) for item in texts(stored))
+    return tuple(item if isinstance(item, str) else DatedAction(**item) for item in decode_texts(stored))
 
 
 def scalar(row: Row) -> Any:

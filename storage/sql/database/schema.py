@@ -8,16 +8,16 @@ from contextlib import closing
 from pathlib import Path
 
 from madeleine.memory.errors import StorageError
-from madeleine.storage.sql.database.failures import translated
+from madeleine.storage.sql.database.failures import driver_errors_translated
 
-HEAD = "0006"
+SCHEMA_REVISION = "0006"
 MIGRATIONS = Path(__file__).parents[1] / "migrations"
 _ONE_AT_A_TIME = threading.Lock()
 """A server opens the same file for its memory and for its tokens: Alembic's context is global, and a change to the
 write-ahead log does not wait for other connections."""
 
 
-def prepare(path: Path) -> None:
+def migrate_to_head(path: Path) -> None:
     """Make the file if there is none (mode 0600; SQLite gives its log the same), migrate it if it is behind.
 
     Blocking. Alembic takes 0.4 s to import, so a file that is up to date never gets that far.
@@ -27,9 +27,9 @@ def prepare(path: Path) -> None:
     except OSError as error:
         message = f"The memory database {path} cannot be opened ({error.strerror}). Check the directory and its owner."
         raise StorageError(message) from error
-    with _ONE_AT_A_TIME, translated():
+    with _ONE_AT_A_TIME, driver_errors_translated():
         revision = _revision(path)
-        if revision != HEAD:
+        if revision != SCHEMA_REVISION:
             _migrate(path, revision)
             with closing(sqlite3.connect(path, timeout=5)) as connection:
                 connection.execute("PRAGMA journal_mode = WAL")
@@ -55,7 +55,7 @@ def _migrate(path: Path, revision: str | None) -> None:
     if revision is not None and revision not in known:
         raise StorageError(
             f"The memory database {path} was written by a newer Madeleine (schema {revision}, this one knows "
-            f"{HEAD}). Nothing was changed: upgrade Madeleine to open it."
+            f"{SCHEMA_REVISION}). Nothing was changed: upgrade Madeleine to open it."
         )
     engine = create_engine(
         URL.create("sqlite", database=str(path)), poolclass=NullPool, connect_args={"isolation_level": None}

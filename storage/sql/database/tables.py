@@ -24,7 +24,7 @@ from madeleine.storage.sql.database.lifecycle import (
     DeleteWithMemory,
     Journal,
     KeepRows,
-    NotRestored,
+    LeftByUndo,
     Redact,
     lifecycle,
 )
@@ -143,7 +143,7 @@ reinforcements = Table(
     UniqueConstraint("being_id", "key"),
     sqlite_autoincrement=True,
     info=lifecycle(
-        DeleteRows(), NotRestored("what was stored again is not a patrol's; an undo that would lose it is refused")
+        DeleteRows(), LeftByUndo("what was stored again is not a patrol's; an undo that would lose it is refused")
     ),
 )
 
@@ -189,7 +189,7 @@ embeddings = Table(
     Column("vector", LargeBinary, nullable=False),
     Column("created_at", Moment, nullable=False),
     PrimaryKeyConstraint("model", "content_hash"),
-    info=lifecycle(Redact("memories.embeddings.remove_orphans"), NotRestored("a cache")),
+    info=lifecycle(Redact("memories.embeddings.remove_orphans"), LeftByUndo("a cache")),
 )
 
 index_pending = Table(
@@ -207,7 +207,7 @@ settings = Table(
     metadata,
     Column("name", Text, primary_key=True, nullable=False),
     Column("value", Text, nullable=False),
-    info=lifecycle(KeepRows("facts about the store"), NotRestored("no patrol changes it")),
+    info=lifecycle(KeepRows("facts about the store"), LeftByUndo("no patrol changes it")),
 )
 
 # Only ever appended to: triggers refuse the rest (migration 0002).
@@ -219,7 +219,7 @@ audit = Table(
     *required(Text, "event", "being_id", "client", "role", "tool"),
     Column("ids", TextList, nullable=False),
     sqlite_autoincrement=True,
-    info=lifecycle(KeepRows("ids only, append-only"), NotRestored("append-only")),
+    info=lifecycle(KeepRows("ids only, append-only"), LeftByUndo("append-only")),
 )
 
 tokens = Table(
@@ -233,7 +233,7 @@ tokens = Table(
     Column("created_at", Moment, nullable=False),
     Column("expires_at", Moment),
     Column("revoked_at", Moment),
-    info=lifecycle(KeepRows("names no memory"), NotRestored("no patrol changes it")),
+    info=lifecycle(KeepRows("names no memory"), LeftByUndo("no patrol changes it")),
 )
 
 # What a memory was before each change; NULL where that change left it as it was.
@@ -250,7 +250,7 @@ revisions = Table(
     Column("themes", TextList),
     Column("pinned", Boolean),
     sqlite_autoincrement=True,
-    info=lifecycle(DeleteRows(), NotRestored("no patrol revises a memory")),
+    info=lifecycle(DeleteRows(), LeftByUndo("no patrol revises a memory")),
 )
 
 # Memories that are gone from the tables, and may have left bytes in the files.
@@ -261,7 +261,7 @@ forgotten = Table(
     Column("memory_id", Text, nullable=False),
     sqlite_autoincrement=True,
     info=lifecycle(
-        KeepRows("the mark of what is forgotten, until its bytes are gone"), NotRestored("forgetting is final")
+        KeepRows("the mark of what is forgotten, until its bytes are gone"), LeftByUndo("forgetting is final")
     ),
 )
 
@@ -280,7 +280,7 @@ sessions = Table(
     Column("next_try", Moment, nullable=False),
     PrimaryKeyConstraint("being_id", "session_id"),
     Index("ix_sessions_unwatched", "next_try", **only_where("watched < messages")),
-    info=lifecycle(Redact("erasing.messages.erase"), NotRestored("no patrol changes it")),
+    info=lifecycle(Redact("erasing.messages.erase"), LeftByUndo("no patrol changes it")),
 )
 
 messages = Table(
@@ -299,7 +299,7 @@ messages = Table(
     UniqueConstraint("being_id", "session_id", "position"),
     UniqueConstraint("being_id", "session_id", "key"),
     sqlite_autoincrement=True,
-    info=lifecycle(Redact("erasing.messages.erase"), NotRestored("no patrol changes it")),
+    info=lifecycle(Redact("erasing.messages.erase"), LeftByUndo("no patrol changes it")),
 )
 Index("ix_messages_timeline", messages.c.being_id, messages.c.at.desc(), messages.c.id)
 
@@ -310,7 +310,7 @@ forgotten_keys = Table(
     *required(Text, "being_id", "key_hash"),
     PrimaryKeyConstraint("being_id", "key_hash"),
     info=lifecycle(
-        KeepRows("hashes, so that what is read again does not come back"), NotRestored("forgetting is final")
+        KeepRows("hashes, so that what is read again does not come back"), LeftByUndo("forgetting is final")
     ),
 )
 
@@ -321,7 +321,7 @@ message_memories = Table(
     Column("message_id", Text, nullable=False),
     Column("memory_id", Text, nullable=False, index=True),
     PrimaryKeyConstraint("message_id", "memory_id"),
-    info=lifecycle(DeleteRows(), NotRestored("no patrol changes it")),
+    info=lifecycle(DeleteRows(), LeftByUndo("no patrol changes it")),
 )
 
 # Who the being is and whom it deals with, by kind and name (spec P5). Of a preference that is a procedural memory too,
@@ -345,5 +345,5 @@ ingested = Table(
     Column("at", Moment, nullable=False),
     Column("outcome", Text, nullable=False),
     PrimaryKeyConstraint("being_id", "key"),
-    info=lifecycle(Redact("conversations.ingested.forget"), NotRestored("no patrol changes it")),
+    info=lifecycle(Redact("conversations.ingested.forget"), LeftByUndo("no patrol changes it")),
 )

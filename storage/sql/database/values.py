@@ -12,15 +12,15 @@ import numpy as np
 from madeleine.memory.model import Vector
 
 
-def texts(stored: str) -> tuple[Any, ...]:
+def decode_texts(stored: str) -> tuple[Any, ...]:
     # Most lists of most memories are empty.
     return () if stored == "[]" else tuple(json.loads(stored))
 
 
 @lru_cache(maxsize=8192)
-def shared_texts(stored: str) -> tuple[Any, ...]:
-    """`texts` for lists that many memories have in common: who was there, labels."""
-    return texts(stored)
+def decode_texts_cached(stored: str) -> tuple[Any, ...]:
+    """`decode_texts` for lists that many memories have in common: who was there, labels."""
+    return decode_texts(stored)
 
 
 def json_texts(values: Sequence[str]) -> str:

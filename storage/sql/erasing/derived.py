@@ -28,11 +28,11 @@ from madeleine.storage.sql.database.dialect import (
     json_with_field,
 )
 from madeleine.storage.sql.database.engine import Row, Transaction
-from madeleine.storage.sql.database.lifecycle import EraseListing, declared
+from madeleine.storage.sql.database.lifecycle import EraseListing, tables_declaring
 from madeleine.storage.sql.database.patrol_tables import beings, diary, patrol_changes, patrol_offers
 from madeleine.storage.sql.database.rows import pair, scalar, to_when
 from madeleine.storage.sql.database.tables import memories, metadata
-from madeleine.storage.sql.database.values import texts
+from madeleine.storage.sql.database.values import decode_texts
 from madeleine.storage.sql.memories import embeddings
 from madeleine.storage.sql.patrols.journal import Fields, from_json, to_json
 
@@ -51,7 +51,7 @@ _ERASE_LISTING = tuple(
     (update(table).values(one.values) if one.values else delete(table)).where(
         table.c.being_id == _BEING, _lists_any(table.c[one.column])
     )
-    for table, one in declared(metadata, EraseListing)
+    for table, one in tables_declaring(metadata, EraseListing)
 )
 _OPEN = select(_o.id, _o.body).where(_o.being_id == _BEING, _o.settled_by.is_(None))
 _DELETE_OFFERS = delete(patrol_offers).where(_o.being_id == _BEING, among(_o.id, "ids"))
@@ -122,7 +122,7 @@ _WITHOUT_MEANS = (
 )
 
 
-async def retold(transaction: Transaction, scope: Scope) -> list[MemoryId]:
+async def retelling_sources(transaction: Transaction, scope: Scope) -> list[MemoryId]:
     """Memories with dated entries in a timeline that a patrol has ever changed: they may tell what others did."""
     return await transaction.rows(_RETOLD, scalar, being=scope.being_id)
 
@@ -160,7 +160,7 @@ def _shows(body: Mapping[str, Any], gone: Collection[MemoryId], words: str) -> b
 
 
 @dataclass(frozen=True, slots=True)
-class Going:
+class ErasedMemories:
     """`into`: each memory that goes, and who is to have what it absorbed. `told`: what timelines say of them. `names`:
     of today's clusters. `clusters`: those whose mean they were part of."""
 
@@ -172,7 +172,7 @@ class Going:
     clusters: Collection[str]
 
 
-async def clean_journal(transaction: Transaction, scope: Scope, going: Going) -> None:
+async def clean_journal(transaction: Transaction, scope: Scope, going: ErasedMemories) -> None:
     own = as_list([*going.into, *going.notes])
     rows = await transaction.rows(_ROWS_OF, _to_sides, being=scope.being_id, ids=own)
     clusters = set(going.clusters) | _values(rows, "cluster_id")
@@ -205,14 +205,14 @@ class _Cleaned:
     hashes: set[str] = field(default_factory=set)
 
 
-def _cleaned(rows: Sequence[Row], going: Going) -> _Cleaned:
+def _cleaned(rows: Sequence[Row], going: ErasedMemories) -> _Cleaned:
     cleaned = _Cleaned()
     for row in rows:
         _clean(cleaned, row, going)
     return cleaned
 
 
-def _clean(cleaned: _Cleaned, row: Row, going: Going) -> None:
+def _clean(cleaned: _Cleaned, row: Row, going: ErasedMemories) -> None:
     seq, kind, stored_before, stored_after = row
     before, after = from_json(stored_before), from_json(stored_after)
     if kind == "memory":
@@ -240,7 +240,7 @@ def _stripped(when: str, told: Collection[str]) -> str:
     return when_as_searched(without_timeline_texts(Scene(action="", when=to_when(when)), told).when)
 
 
-def _untied(side: Fields | None, going: Going, hashes: Collection[str]) -> Fields | None:
+def _untied(side: Fields | None, going: ErasedMemories, hashes: Collection[str]) -> Fields | None:
     """As it would be if there had never been anything to merge or to summarise."""
     if side is None:
         return None
@@ -257,12 +257,12 @@ def _untied(side: Fields | None, going: Going, hashes: Collection[str]) -> Field
     return found
 
 
-def _untold(kind: str, side: Fields | None, going: Going) -> Fields | None:
+def _untold(kind: str, side: Fields | None, going: ErasedMemories) -> Fields | None:
     name = "sources" if kind == "diary" else "think_sources"
-    return None if side is None or not set(going.into).isdisjoint(texts(side[name])) else side
+    return None if side is None or not set(going.into).isdisjoint(decode_texts(side[name])) else side
 
 
-async def _rename(transaction: Transaction, scope: Scope, going: Going) -> None:
+async def _rename(transaction: Transaction, scope: Scope, going: ErasedMemories) -> None:
     """Clusters of long ago, too. What one is called today is what its members tell."""
     named = await transaction.rows(_NAMED, tuple, being=scope.being_id)
     before, after = await asyncio.to_thread(_renamed, named, going)
@@ -270,7 +270,7 @@ async def _rename(transaction: Transaction, scope: Scope, going: Going) -> None:
     await transaction.run(_RENAME_AFTER, after)
 
 
-def _renamed(named: Sequence[Row], going: Going) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+def _renamed(named: Sequence[Row], going: ErasedMemories) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
     """On either side. A few names are told again and again: each is looked at once."""
     before: list[dict[str, Any]] = []
     after: list[dict[str, Any]] = []

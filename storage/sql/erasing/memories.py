@@ -28,8 +28,8 @@ from madeleine.memory.scope import Scope
 from madeleine.storage.sql.conversations import ingested
 from madeleine.storage.sql.database.dialect import among, as_list
 from madeleine.storage.sql.database.engine import Transaction
-from madeleine.storage.sql.database.lifecycle import ClearReference, DeleteRows, declared
-from madeleine.storage.sql.database.mapping import target, update_own
+from madeleine.storage.sql.database.lifecycle import ClearReference, DeleteRows, tables_declaring
+from madeleine.storage.sql.database.mapping import target, update_own_row
 from madeleine.storage.sql.database.patrol_tables import patrol_runs
 from madeleine.storage.sql.database.repository import Repository
 from madeleine.storage.sql.database.rows import (
@@ -57,16 +57,16 @@ _m = table.c
 _BEING = bindparam("being", type_=_m.being_id.type)
 _CLEAR_REFERENCES = tuple(
     update(part).where(among(part.c[one.column], "ids")).values({one.column: None})
-    for part, one in declared(metadata, ClearReference)
+    for part, one in tables_declaring(metadata, ClearReference)
 )
 _DELETE_ROWS = tuple(
-    delete(part).where(among(part.c[one.column], "ids")) for part, one in declared(metadata, DeleteRows)
+    delete(part).where(among(part.c[one.column], "ids")) for part, one in tables_declaring(metadata, DeleteRows)
 )
 _SAID_AGAIN = select(reinforcements.c.text).where(among(reinforcements.c.memory_id, "ids"))
 _ABSORBED = select(_m.id, _m.absorbed_into).where(
     _m.being_id == _BEING, among(_m.absorbed_into, "ids"), ~among(_m.id, "ids")
 )
-_TIE = update_own(table, "absorbed_into")
+_TIE = update_own_row(table, "absorbed_into")
 _NOTES = select(notes.c.id).where(among(notes.c.memory_id, "ids"))
 _SUMMARISED = select(_m.id).where(_m.being_id == _BEING, among(_m.compressed_into, "ids"), ~among(_m.id, "ids"))
 _UNSUMMARISE = (
@@ -74,10 +74,10 @@ _UNSUMMARISE = (
     .where(_m.being_id == _BEING, among(_m.compressed_into, "ids"))
     .values(compressed=False, compressed_into=None)
 )
-_RETOLD = update_own(table, *REWRITTEN)
+_RETOLD = update_own_row(table, *REWRITTEN)
 _MEMBERS = select(*MEMORY).where(_m.being_id == _BEING, _m.cluster_id == bindparam("cluster")).order_by(_m.seq)
 _REPORTS = select(patrol_runs.c.id, patrol_runs.c.report).where(patrol_runs.c.being_id == _BEING)
-_REPORT = update_own(patrol_runs, "report")
+_REPORT = update_own_row(patrol_runs, "report")
 _MARK = insert(forgotten)
 _MARKS = select(forgotten.c.mark, forgotten.c.memory_id).order_by(forgotten.c.mark)
 _CLEAR = delete(forgotten).where(forgotten.c.mark == bindparam("old_mark"))
@@ -102,7 +102,7 @@ async def _forget(transaction: Transaction, scope: Scope, gone: Sequence[Memory]
     entries = await derived.remove_diary(transaction, scope, gone_ids)
     await derived.remove_offers(transaction, scope, [*gone_ids, *(one.id for one in retold)], words)
     means = {memory.cluster_id for memory in (*gone, *retold) if memory.cluster_id}
-    going = derived.Going(into=into, told=told, words=words, names=names, notes=from_notes, clusters=means)
+    going = derived.ErasedMemories(into=into, told=told, words=words, names=names, notes=from_notes, clusters=means)
     await derived.clean_journal(transaction, scope, going)
     await _redact_reports(transaction, scope, words, frozenset(names.values()))
     return Erased(tuple(gone_ids), tuple(dict.fromkeys(related)), entries)
@@ -114,7 +114,7 @@ _Earlier = Mapping[MemoryId, Sequence[str]]
 async def _earlier_texts(transaction: Transaction, scope: Scope, ids: Sequence[MemoryId]) -> _Earlier:
     """What they said before they were changed, and their earlier themes."""
     found: dict[MemoryId, list[str]] = {}
-    for revision in await revisions.of(transaction, scope, ids):
+    for revision in await revisions.revisions_of(transaction, scope, ids):
         said = [revision.before.text or "", *(revision.before.themes or ())]
         found.setdefault(revision.memory_id, []).extend(said)
     return found
@@ -161,7 +161,7 @@ async def _untie(
     absorbed = await transaction.rows(_ABSORBED, pair, being=scope.being_id, ids=as_list(into))
     await transaction.run(_TIE, [target(scope, id_, absorbed_into=into[of]) for id_, of in absorbed])
     heirs = dict.fromkeys(heir for heir in into.values() if heir)
-    telling = dict.fromkeys([*heirs, *await derived.retold(transaction, scope)])
+    telling = dict.fromkeys([*heirs, *await derived.retelling_sources(transaction, scope)])
     found = await memories.by_ids(transaction, scope, [id_ for id_ in telling if id_ not in into])
     retold = await _retell(transaction, scope, found, told)
     survivors = [memory.id for memory in found if memory.id in heirs]
@@ -175,7 +175,7 @@ async def _unsummarise(transaction: Transaction, scope: Scope, gone: Sequence[Me
     binds = {"being": scope.being_id, "ids": as_list(ids)}
     originals = await transaction.rows(_SUMMARISED, scalar, **binds)
     await transaction.run(_UNSUMMARISE, [binds])
-    await transaction.run(pending.INSERT, [{"memory_id": id_} for id_ in originals])
+    await transaction.run(pending.INSERT_MARKS, [{"memory_id": id_} for id_ in originals])
     return [
         *originals,
         *(one.compressed_into for one in gone if one.compressed_into and one.compressed_into not in ids),
@@ -197,7 +197,7 @@ async def _retell(
     changed, rows = await asyncio.to_thread(_retold, scope, survivors, told)
     await transaction.run(_RETOLD, rows)
     await embeddings.remove_orphans(transaction, [old.content_hash for old in changed])
-    await transaction.run(pending.INSERT, [{"memory_id": old.id} for old in changed])
+    await transaction.run(pending.INSERT_MARKS, [{"memory_id": old.id} for old in changed])
     return changed
 
 

@@ -24,9 +24,9 @@ from madeleine.storage.sql.operations import audit
 
 _log = logging.getLogger(__name__)
 
-GATHER_S = 1.0
+GATHER_SECONDS = 1.0
 """How long the first of a batch waits for more: a burst of recalls is one transaction."""
-RETRY_S = 30.0
+RETRY_SECONDS = 30.0
 """The longest pause between tries while the disk is full."""
 
 _m = memories.c
@@ -91,13 +91,13 @@ class Activations:
             )
 
     async def _write_as_they_come(self) -> None:
-        pause = GATHER_S
+        pause = GATHER_SECONDS
         while True:
             await self._some.wait()
             await asyncio.sleep(pause)
             try:
                 await self.flush()
-                pause = GATHER_S
+                pause = GATHER_SECONDS
             except StorageFull as error:
                 pause = _longer(pause)
                 _log.warning("reactivations wait for room on the disk; the next try is in %.0f s: %s", pause, error)
@@ -128,7 +128,7 @@ class Activations:
 
 
 def _longer(pause: float) -> float:
-    return min(max(2 * pause, 1.0), RETRY_S)
+    return min(max(2 * pause, 1.0), RETRY_SECONDS)
 
 
 def _rows(batch: Mapping[tuple[BeingId, MemoryId], tuple[int, int]]) -> Iterator[dict[str, Any]]:

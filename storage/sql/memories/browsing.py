@@ -61,7 +61,7 @@ class BrowsingRepository(MemoryReads):
     """`BrowseLedger`."""
 
     async def revisions(self, scope: Scope, ids: Sequence[MemoryId]) -> list[Revision]:
-        return await revisions.of(self._database, scope, ids)
+        return await revisions.revisions_of(self._database, scope, ids)
 
     async def cluster_memories(
         self, scope: Scope, cluster_id: ClusterId, *, limit: int, after: str | None

@@ -16,12 +16,12 @@ from madeleine.memory.text.folding import fold
 from madeleine.storage.sql.database.dialect import among, as_list, insert_missing, unindexed
 from madeleine.storage.sql.database.engine import Reads, Row, Transaction
 from madeleine.storage.sql.database.folding import fold_themes
-from madeleine.storage.sql.database.mapping import Mapped, target, update_own
+from madeleine.storage.sql.database.mapping import Mapped, target, update_own_row
 from madeleine.storage.sql.database.repository import Repository
 from madeleine.storage.sql.database.rows import MEMORY, from_memory, pair, scalar, to_memory
 from madeleine.storage.sql.database.tables import memories, message_memories, messages, reinforcements, revisions
 from madeleine.storage.sql.database.times import to_micros
-from madeleine.storage.sql.database.values import texts
+from madeleine.storage.sql.database.values import decode_texts
 from madeleine.storage.sql.memories import embeddings, pending, preferences
 from madeleine.storage.sql.memories.clock import cycle_of
 from madeleine.storage.sql.operations import audit
@@ -59,7 +59,9 @@ _KEYED = union_all(
     ),
 )
 _REINFORCED = select(_m.id, _m.importance, _m.pinned, _m.themes, _m.access_count).where(*_OWN)
-_REINFORCE = update_own(memories, "access_count", "last_accessed", "importance", "pinned", "themes", "folded_themes")
+_REINFORCE = update_own_row(
+    memories, "access_count", "last_accessed", "importance", "pinned", "themes", "folded_themes"
+)
 _NAMES = [column.name for column in memories.columns if column.name not in ("seq", "since", "stopped_at")]
 _cycle = cycle_of(bindparam("new_being_id"))
 _INSERT = insert(memories).values(
@@ -102,7 +104,7 @@ async def store(transaction: Transaction, scope: Scope, new: Sequence[Memory]) -
     await transaction.run(
         _INSERT, [{f"new_{name}": value for name, value in from_memory(memory).items()} for memory in new]
     )
-    await transaction.run(pending.INSERT, [{"memory_id": memory.id} for memory in new])
+    await transaction.run(pending.INSERT_MARKS, [{"memory_id": memory.id} for memory in new])
     await preferences.add(transaction, new)
     await audit.append(transaction, audit.of_stored(scope, new))
 
@@ -142,7 +144,7 @@ class _Reinforced:
 
 def _to_reinforced(row: Row) -> _Reinforced:
     id_, importance, pinned, themes, access_count = row
-    return _Reinforced(id_, importance, bool(pinned), texts(themes), access_count)
+    return _Reinforced(id_, importance, bool(pinned), decode_texts(themes), access_count)
 
 
 async def _reinforce(transaction: Transaction, scope: Scope, given: Sequence[Reinforcement]) -> None:
@@ -174,7 +176,7 @@ async def _reinforce(transaction: Transaction, scope: Scope, given: Sequence[Rei
     before = {one.id: one.themes for one in found}
     # Themes are among the words that the index holds; nothing else that it holds changes.
     grown = [id_ for id_, one in state.items() if one.themes != before[id_]]
-    await transaction.run(pending.INSERT, [{"memory_id": id_} for id_ in grown])
+    await transaction.run(pending.INSERT_MARKS, [{"memory_id": id_} for id_ in grown])
     await transaction.run(_INSERT_REINFORCEMENT, [_REINFORCEMENT.to_row(one, being_id=scope.being_id) for one in given])
     await audit.append(transaction, audit.of_reinforced(scope, given))
 

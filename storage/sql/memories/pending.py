@@ -15,7 +15,7 @@ _p = index_pending.c
 _MARK = insert(index_pending).from_select(
     ["memory_id"], select(memories.c.id).where(among(memories.c.content_hash, "hashes"))
 )
-INSERT = insert(index_pending)
+INSERT_MARKS = insert(index_pending)
 
 
 async def mark_texts(transaction: Transaction, hashes: Sequence[ContentHash]) -> None:

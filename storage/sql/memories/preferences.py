@@ -10,14 +10,14 @@ from sqlalchemy import insert
 from madeleine.memory.model import Memory
 from madeleine.memory.scope import Scope
 from madeleine.storage.sql.database.engine import Transaction
-from madeleine.storage.sql.database.mapping import target, update_own
+from madeleine.storage.sql.database.mapping import target, update_own_row
 from madeleine.storage.sql.database.tables import profile
 from madeleine.storage.sql.database.times import to_micros
 
-KIND = "preferences"
+PREFERENCE_KIND = "preferences"
 
 _INSERT = insert(profile)
-_CHANGE = update_own(profile, "value", "updated_at", key="memory_id")
+_CHANGE = update_own_row(profile, "value", "updated_at", key="memory_id")
 
 
 async def add(transaction: Transaction, new: Iterable[Memory]) -> None:
@@ -27,7 +27,7 @@ async def add(transaction: Transaction, new: Iterable[Memory]) -> None:
         [
             {
                 "being_id": memory.being_id,
-                "kind": KIND,
+                "kind": PREFERENCE_KIND,
                 "name": memory.id,
                 "value": memory.scene.action,
                 "enabled": True,

@@ -21,7 +21,7 @@ from madeleine.storage.sql.database.dialect import (
     unindexed,
 )
 from madeleine.storage.sql.database.engine import Row
-from madeleine.storage.sql.database.folding import whole
+from madeleine.storage.sql.database.folding import delimited_theme
 from madeleine.storage.sql.database.mapping import Mapped
 from madeleine.storage.sql.database.rows import MEMORY, to_memory
 from madeleine.storage.sql.database.tables import memories, profile
@@ -83,7 +83,7 @@ class RecallRepository(MemoryReads):
         binds = {
             "ids": as_list(ids),
             "matching": as_list(preference_query.matching),
-            "themes": as_list(whole(theme) for theme in preference_query.themes),
+            "themes": as_list(delimited_theme(theme) for theme in preference_query.themes),
             "most": preference_query.most,
             "being": scope.being_id,
         }

@@ -14,7 +14,7 @@ from madeleine.memory.rules.dynamics.revision import changed, effective, revisio
 from madeleine.memory.scope import Scope
 from madeleine.storage.sql.database.dialect import among, as_list, unindexed
 from madeleine.storage.sql.database.engine import Reads, Row, Transaction
-from madeleine.storage.sql.database.mapping import Mapped, target, update_own
+from madeleine.storage.sql.database.mapping import Mapped, target, update_own_row
 from madeleine.storage.sql.database.rows import from_memory
 from madeleine.storage.sql.database.tables import memories as table
 from madeleine.storage.sql.database.tables import revisions
@@ -34,7 +34,7 @@ _WRITTEN = (
     "action", "importance", "themes", "pinned", "fresh", "cluster_id", "content_hash", "folded", "folded_themes",
     "resembles",
 )  # fmt: skip
-_CHANGE = update_own(table, *_WRITTEN)
+_CHANGE = update_own_row(table, *_WRITTEN)
 _UNLIKE = (
     update(table)
     .where(table.c.resembles == bindparam("target"), table.c.being_id == bindparam("being"))
@@ -43,7 +43,7 @@ _UNLIKE = (
 _INSERT = insert(revisions)
 
 
-async def of(reads: Reads, scope: Scope, ids: Sequence[MemoryId]) -> list[Revision]:
+async def revisions_of(reads: Reads, scope: Scope, ids: Sequence[MemoryId]) -> list[Revision]:
     """Oldest first."""
     return await reads.rows(_OF, _to_revision, ids=as_list(ids), being=scope.being_id)
 
@@ -95,6 +95,6 @@ class RevisionRepository(MemoryReads):
                 await _leave_cluster(transaction, scope, old)
                 await transaction.run(_UNLIKE, [{"target": new.id, "being": scope.being_id}])
                 await preferences.follow(transaction, new, at=at)
-            await transaction.run(pending.INSERT, [{"memory_id": new.id}])
+            await transaction.run(pending.INSERT_MARKS, [{"memory_id": new.id}])
             await audit.append(transaction, [audit_entry(scope, "update", at, tool="update_memory", ids=[new.id])])
             return new, done

@@ -20,7 +20,7 @@ from madeleine.storage.sql.database.tables import memories, profile
 from madeleine.storage.sql.database.times import from_micros
 from madeleine.storage.sql.operations import audit
 
-MOST_UNNAMED = 200
+MAX_UNNAMED = 200
 """Of procedural memories without an entry of their own: the latest."""
 
 _p, _m = profile.c, memories.c
@@ -84,7 +84,7 @@ class ProfileRepository(NoteRepository):
 
     async def profile(self, scope: Scope) -> list[ProfileEntry]:
         named = await self._database.rows(_ALL, _to_entry, being=scope.being_id)
-        unnamed = await self._database.rows(_UNNAMED, _to_entry, being=scope.being_id, most=MOST_UNNAMED)
+        unnamed = await self._database.rows(_UNNAMED, _to_entry, being=scope.being_id, most=MAX_UNNAMED)
         return [*named, *reversed(unnamed)]
 
     async def write_entry(self, scope: Scope, entry: ProfileEntry) -> MemoryId | None:

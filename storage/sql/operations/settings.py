@@ -28,7 +28,7 @@ async def write(database: Database, name: str, value: Any) -> None:
         await transaction.run(_SET, [{"name": name, "value": json.dumps(value, ensure_ascii=False)}])
 
 
-async def once(transaction: Transaction, name: str, value: Any) -> Any:
+async def write_once(transaction: Transaction, name: str, value: Any) -> Any:
     """The value that the name has for good: this one, if it has none yet."""
     await transaction.run(_SET_ONCE, [{"name": name, "value": json.dumps(value, ensure_ascii=False)}])
     return await read(transaction, name)

@@ -15,7 +15,7 @@ from madeleine.memory.scope import Scope
 from madeleine.storage.sql.database import lifecycle
 from madeleine.storage.sql.database.dialect import among, as_list, unindexed
 from madeleine.storage.sql.database.engine import Reads, Row, Transaction
-from madeleine.storage.sql.database.lifecycle import declared
+from madeleine.storage.sql.database.lifecycle import tables_declaring
 from madeleine.storage.sql.database.patrol_tables import patrol_changes
 from madeleine.storage.sql.database.tables import metadata
 
@@ -23,7 +23,7 @@ Fields = dict[str, Any]
 
 SEEN_BY_INDEX = frozenset({"status", "cluster_id", "when_", "compressed"})
 KINDS: Mapping[str, tuple[Table, str, tuple[str, ...]]] = {
-    one.kind: (table, one.key, one.columns) for table, one in declared(metadata, lifecycle.Journal)
+    one.kind: (table, one.key, one.columns) for table, one in tables_declaring(metadata, lifecycle.Journal)
 }
 """By kind: table, key and journalled columns; a being's own rows only."""
 _INSERT = insert(patrol_changes)

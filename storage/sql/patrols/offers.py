@@ -12,7 +12,7 @@ from madeleine.memory.patrol_records import DecisionRequestId, StoredDecisionReq
 from madeleine.memory.scope import Scope
 from madeleine.storage.sql.database.dialect import among, as_list
 from madeleine.storage.sql.database.engine import Database, Reads, Transaction
-from madeleine.storage.sql.database.mapping import Mapped, target, update_own
+from madeleine.storage.sql.database.mapping import Mapped, target, update_own_row
 from madeleine.storage.sql.database.patrol_tables import patrol_offers
 from madeleine.storage.sql.database.times import to_micros
 
@@ -27,9 +27,9 @@ _OPEN = (
 _OLD = delete(patrol_offers).where(
     _o.being_id == bindparam("being"), _o.settled_by.is_(None), _o.made_at < bindparam("before")
 )
-KEPT = timedelta(days=14)
+KEPT_FOR = timedelta(days=14)
 _INSERT = insert(patrol_offers)
-_SETTLE = update_own(patrol_offers, "settled_by", "body")
+_SETTLE = update_own_row(patrol_offers, "settled_by", "body")
 
 
 async def by_ids(reads: Reads, scope: Scope, ids: Sequence[DecisionRequestId]) -> list[StoredDecisionRequest]:
@@ -39,16 +39,16 @@ async def by_ids(reads: Reads, scope: Scope, ids: Sequence[DecisionRequestId]) -
     return [found[id_] for id_ in dict.fromkeys(ids) if id_ in found]
 
 
-async def unsettled(reads: Reads, scope: Scope) -> list[StoredDecisionRequest]:
+async def open_offers(reads: Reads, scope: Scope) -> list[StoredDecisionRequest]:
     return await reads.rows(_OPEN, _REQUEST.from_row, being=scope.being_id)
 
 
 async def keep(database: Database, scope: Scope, offers: Sequence[StoredDecisionRequest], at: datetime) -> None:
     async with database.transaction() as transaction:
-        await transaction.run(_OLD, [{"being": scope.being_id, "before": to_micros(at - KEPT)}])
+        await transaction.run(_OLD, [{"being": scope.being_id, "before": to_micros(at - KEPT_FOR)}])
         rows = [_REQUEST.to_row(one, being_id=scope.being_id, made_at=to_micros(at), settled_by=None) for one in offers]
         await transaction.run(_INSERT, rows)
 
 
-async def settle(transaction: Transaction, scope: Scope, ids: Sequence[DecisionRequestId], run: RunId) -> None:
+async def close_offers(transaction: Transaction, scope: Scope, ids: Sequence[DecisionRequestId], run: RunId) -> None:
     await transaction.run(_SETTLE, [target(scope, id_, settled_by=run, body={}) for id_ in ids])

@@ -21,12 +21,12 @@ from madeleine.memory.patrol_records import (
     StoredDecisionRequest,
     Thoughts,
 )
-from madeleine.memory.rules.dynamics.decay import CYCLES, FLOOR, flagged
+from madeleine.memory.rules.dynamics.decay import DECAY_CYCLES, MIN_LIVING_IMPORTANCE, flagged
 from madeleine.memory.scope import Scope
 from madeleine.storage.sql.conversations import notes
 from madeleine.storage.sql.database.dialect import after, among, as_list, json_items, number_at, unindexed
 from madeleine.storage.sql.database.engine import Reads, Transaction
-from madeleine.storage.sql.database.mapping import Mapped, target, update_own
+from madeleine.storage.sql.database.mapping import Mapped, target, update_own_row
 from madeleine.storage.sql.database.rows import MEMORY, REWRITTEN, from_memory, rewritten_fields, scalar, to_memory
 from madeleine.storage.sql.database.tables import OF_A_SESSION, RECALLED_DEAD
 from madeleine.storage.sql.database.tables import memories as table
@@ -46,8 +46,8 @@ _HOMELESS = _SUBJECTS.where(_m.cluster_id.is_(None), _m.status != "dead").order_
 _MEMBERS = _SUBJECTS.where(among(_m.cluster_id, "clusters")).order_by(_m.seq)
 # ❸: below which importance a memory has faded by now, for each number of cycles since it was active. A little more is
 # taken than has: the rule decides. One seek in the index for each of the numbers, instead of a walk through all.
-_DEEPEST = math.ceil(CYCLES * math.log(1 / FLOOR))
-_FADED = [FLOOR * math.exp(count / CYCLES) * (1 + 1e-9) for count in range(_DEEPEST + 1)]
+_DEEPEST = math.ceil(DECAY_CYCLES * math.log(1 / MIN_LIVING_IMPORTANCE))
+_FADED = [MIN_LIVING_IMPORTANCE * math.exp(count / DECAY_CYCLES) * (1 + 1e-9) for count in range(_DEEPEST + 1)]
 _thresholds = json_items(bindparam("thresholds"), "thresholds")
 _FADING = (
     select(*_STATE.columns)
@@ -114,12 +114,12 @@ _SESSION = (
 
 _cycle = clock.cycle_of(_BEING)
 _CHANGED = ("importance", "status", "fresh", "cluster_id", "absorbed_into", "reactivation_count")
-_CHANGE = update_own(table, *_CHANGED).values(
+_CHANGE = update_own_row(table, *_CHANGED).values(
     since=_cycle - bindparam("new_session_count"),
     stopped_at=case((bindparam("new_status") == "active", None), else_=_cycle),
 )
-_RETELL = update_own(table, *REWRITTEN)
-_COMPRESS = update_own(table, "compressed", "compressed_into")
+_RETELL = update_own_row(table, *REWRITTEN)
+_COMPRESS = update_own_row(table, "compressed", "compressed_into")
 _of_them = select(json_items(bindparam("ids")).c.value.label("id")).cte("of_them", recursive=True)
 _absorbed = table.alias("absorbed")
 _of_them = _of_them.union(select(_absorbed.c.id).join(_of_them, _absorbed.c.absorbed_into == _of_them.c.id))
@@ -203,7 +203,7 @@ class PatrolReader:
         return await offers.by_ids(self._reads, self._scope, ids)
 
     async def open_requests(self) -> list[StoredDecisionRequest]:
-        return await offers.unsettled(self._reads, self._scope)
+        return await offers.open_offers(self._reads, self._scope)
 
 
 class PatrolWriter(PatrolReader):
@@ -233,9 +233,9 @@ class PatrolWriter(PatrolReader):
             await diary.write(self._transaction, self._scope, changes.diary)
         if changes.thoughts:
             await diary.write_thoughts(self._transaction, self._scope, changes.thoughts)
-        await offers.settle(self._transaction, self._scope, changes.decided, run)
+        await offers.close_offers(self._transaction, self._scope, changes.decided, run)
         marks = await journal.write(changes)
-        await self._transaction.run(pending.INSERT, [{"memory_id": id_} for id_ in marks])
+        await self._transaction.run(pending.INSERT_MARKS, [{"memory_id": id_} for id_ in marks])
 
     async def _change(self, changes: PatrolChanges) -> None:
         await self._transaction.run(

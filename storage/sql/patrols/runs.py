@@ -14,7 +14,7 @@ from madeleine.memory.patrol_records import PatrolRun, RunState
 from madeleine.memory.scope import Scope
 from madeleine.storage.sql.database.dialect import among, as_list
 from madeleine.storage.sql.database.engine import Reads, Transaction
-from madeleine.storage.sql.database.mapping import Mapped, target, update_own
+from madeleine.storage.sql.database.mapping import Mapped, target, update_own_row
 from madeleine.storage.sql.database.patrol_tables import patrol_runs
 from madeleine.storage.sql.operations import audit
 from madeleine.storage.sql.patrols.costs import CostRepository
@@ -26,8 +26,8 @@ _LATEST = _RUN.where(_r.being_id == bindparam("being")).order_by(_r.started.desc
 _BY_IDS = _RUN.where(among(_r.id, "ids"), _r.being_id == bindparam("being"))
 _UNFINISHED = _RUN.where(_r.state == "running").order_by(_r.started.desc())
 _INSERT = insert(patrol_runs)
-_END = update_own(patrol_runs, "finished", "state", "report")
-_STATE = update_own(patrol_runs, "state")
+_END = update_own_row(patrol_runs, "finished", "state", "report")
+_STATE = update_own_row(patrol_runs, "state")
 
 
 async def set_state(transaction: Transaction, scope: Scope, run: RunId, state: RunState) -> None:

@@ -22,8 +22,8 @@ from madeleine.memory.patrol_records import RunState, UndoResult
 from madeleine.memory.scope import Scope
 from madeleine.storage.sql.database.dialect import among, as_list, unindexed
 from madeleine.storage.sql.database.engine import Database, Transaction
-from madeleine.storage.sql.database.lifecycle import ClearReference, DeleteWithMemory, declared
-from madeleine.storage.sql.database.mapping import target, update_own
+from madeleine.storage.sql.database.lifecycle import ClearReference, DeleteWithMemory, tables_declaring
+from madeleine.storage.sql.database.mapping import target, update_own_row
 from madeleine.storage.sql.database.patrol_tables import patrol_changes
 from madeleine.storage.sql.database.rows import REWRITTEN, from_memory, rewritten_fields, scalar
 from madeleine.storage.sql.database.tables import clusters as clusters_table
@@ -33,7 +33,7 @@ from madeleine.storage.sql.memories import clusters, embeddings, memories, pendi
 from madeleine.storage.sql.operations import audit
 from madeleine.storage.sql.patrols import runs, undo_clock, undo_refusals
 from madeleine.storage.sql.patrols.journal import KINDS, row_of, state
-from madeleine.storage.sql.patrols.undo_fields import Change, Plan, planned, write
+from madeleine.storage.sql.patrols.undo_fields import Change, Plan, plan_undo, write_plan
 
 _c, _j, _m = clusters_table.c, patrol_changes.c, table.c
 _BEING: BindParameter[str] = bindparam("being")
@@ -52,18 +52,21 @@ _FORGET_RUN = delete(patrol_changes).where(_j.run_id == bindparam("run"), _j.bei
 _REMOVE = (
     *(
         update(part).where(among(part.c[one.column], "ids")).values({one.column: None})
-        for part, one in declared(metadata, ClearReference)
+        for part, one in tables_declaring(metadata, ClearReference)
     ),
-    *(delete(part).where(among(part.c[one.column], "ids")) for part, one in declared(metadata, DeleteWithMemory)),
+    *(
+        delete(part).where(among(part.c[one.column], "ids"))
+        for part, one in tables_declaring(metadata, DeleteWithMemory)
+    ),
 )
 _THERE = select(_m.id).where(among(_m.id, "ids"), unindexed(_m.being_id) == _BEING).order_by(_m.seq)
-_READ_AGAIN = update_own(table, *REWRITTEN)
+_READ_AGAIN = update_own_row(table, *REWRITTEN)
 _MARK_GONE = insert(forgotten)
 
 
 async def undo(database: Database, scope: Scope, run: RunId, *, at: datetime, state: RunState) -> UndoResult:
     async with database.transaction() as transaction:
-        found = await undo_refusals.standing(transaction, scope, run, state)
+        found = await undo_refusals.require_undoable_run(transaction, scope, run, state)
         if found is None:
             return UndoResult(counts={})
         changes = [Change(*one) for one in await transaction.rows(_OF_RUN, row_of, run=run, being=scope.being_id)]
@@ -78,17 +81,19 @@ async def _put_back(transaction: Transaction, scope: Scope, run: RunId, changes:
     """`changes`: the newest first. Some refusals can be told from what is left alone: all is rolled back then."""
     of_memories = [one for one in changes if one.kind == "memory"]
     made = [MemoryId(one.target) for one in of_memories if one.before is None]
-    await undo_refusals.if_touched(transaction, scope, changes)
-    await undo_refusals.if_told_since(transaction, made)
+    await undo_refusals.refuse_if_changed_later(transaction, scope, changes)
+    await undo_refusals.refuse_if_told_since(transaction, made)
     plans = {kind: await _plan(transaction, scope, kind, changes) for kind in KINDS}
     for plan in plans.values():
-        await write(transaction, scope, plan)
+        await write_plan(transaction, scope, plan)
     gone = await _remove(transaction, scope, made)
-    taken_back, kept = await undo_clock.put_back(transaction, scope, [one for one in changes if one.kind == "clock"])
-    await undo_clock.heed_recalls(transaction, scope, plans["memory"].clocks, since_run=run)
+    taken_back, kept = await undo_clock.restore_clock(
+        transaction, scope, [one for one in changes if one.kind == "clock"]
+    )
+    await undo_clock.count_later_recalls(transaction, scope, plans["memory"].clocks, since_run=run)
     of_clusters = plans["cluster"]
-    await undo_refusals.if_lived_in(transaction, scope, run, of_clusters.made)
-    await undo_refusals.if_written_from(transaction, scope, run, made)
+    await undo_refusals.refuse_if_cluster_used(transaction, scope, run, of_clusters.made)
+    await undo_refusals.refuse_if_written_from(transaction, scope, run, made)
     # Where it was is gone: somebody has forgotten the others that were there.
     await transaction.run(_LEAVE, [{"being": scope.being_id}])
     await _read_again(transaction, scope, [one for one in of_memories if one.before is not None])
@@ -104,7 +109,7 @@ async def _plan(transaction: Transaction, scope: Scope, kind: str, changes: Iter
     of_kind = [one for one in changes if one.kind == kind]
     was = await state(transaction, scope, kind, [one.target for one in of_kind])
     # Of a large run this takes a while; the event loop has other work.
-    return await asyncio.to_thread(planned, kind, of_kind, was)
+    return await asyncio.to_thread(plan_undo, kind, of_kind, was)
 
 
 async def _remove(transaction: Transaction, scope: Scope, made: Sequence[MemoryId]) -> list[Memory]:
@@ -127,7 +132,7 @@ async def _read_again(transaction: Transaction, scope: Scope, changes: Sequence[
     await embeddings.remove_orphans(transaction, made)
     ids = as_list(dict.fromkeys(one.target for one in changes))
     there = await transaction.rows(_THERE, scalar, ids=ids, being=scope.being_id)
-    await transaction.run(pending.INSERT, [{"memory_id": id_} for id_ in there])
+    await transaction.run(pending.INSERT_MARKS, [{"memory_id": id_} for id_ in there])
 
 
 async def _recompute(transaction: Transaction, scope: Scope, ids: Iterable[str]) -> None:

@@ -50,7 +50,7 @@ _HEED_RECALLS = (
 )
 
 
-async def put_back(transaction: Transaction, scope: Scope, ticks: Sequence[Change]) -> tuple[int, int]:
+async def restore_clock(transaction: Transaction, scope: Scope, ticks: Sequence[Change]) -> tuple[int, int]:
     """How many ticks are taken back, and how many kept."""
     being = scope.being_id
     if not ticks:
@@ -64,7 +64,7 @@ async def put_back(transaction: Transaction, scope: Scope, ticks: Sequence[Chang
     return len(ticks), 0
 
 
-async def heed_recalls(transaction: Transaction, scope: Scope, ids: Sequence[str], *, since_run: RunId) -> None:
+async def count_later_recalls(transaction: Transaction, scope: Scope, ids: Sequence[str], *, since_run: RunId) -> None:
     """Of living memories whose clocks the undo has set: a recall since the run began has rewound them (ruling 2), and
     each later tick has counted from there. Of one that slept the clock stood still."""
     cycle = await clock.cycle(transaction, scope.being_id)

@@ -13,7 +13,7 @@ from sqlalchemy import Delete, Insert, Update, delete, insert
 
 from madeleine.memory.scope import Scope
 from madeleine.storage.sql.database.engine import Transaction
-from madeleine.storage.sql.database.mapping import own, target, update_own
+from madeleine.storage.sql.database.mapping import own_row, target, update_own_row
 from madeleine.storage.sql.patrols.journal import KINDS, Fields, to_column
 
 _CLOCK = ("since", "stopped_at")
@@ -56,7 +56,7 @@ def _has_another_clock(was: Fields, now: Fields) -> bool:
     return was["status"] == "dead" or any(was[name] != now[name] for name in _CLOCK)
 
 
-def planned(kind: str, changes: Sequence[Change], was: Mapping[str, Fields]) -> Plan:
+def plan_undo(kind: str, changes: Sequence[Change], was: Mapping[str, Fields]) -> Plan:
     """`changes`: of that kind, the newest first. `was`: the rows that they are about, as they are now."""
     plan = Plan(kind, was)
     now: dict[str, Fields | None] = dict(was)
@@ -107,7 +107,7 @@ def _with_its_clock(found: Fields, before: Fields) -> Fields:
     return found
 
 
-async def write(transaction: Transaction, scope: Scope, plan: Plan) -> None:
+async def write_plan(transaction: Transaction, scope: Scope, plan: Plan) -> None:
     """One statement for those that go, one for those that come back, one for each set of columns that differ."""
     gone: list[Fields] = []
     back: list[Fields] = []
@@ -135,7 +135,7 @@ def _values(kind: str, fields: Fields, names: Any) -> Fields:
 
 @cache
 def _removal(kind: str) -> Delete:
-    return delete(KINDS[kind][0]).where(*own(*KINDS[kind][:2]))
+    return delete(KINDS[kind][0]).where(*own_row(*KINDS[kind][:2]))
 
 
 @cache
@@ -146,4 +146,4 @@ def _return(kind: str) -> Insert:
 @cache
 def _change(kind: str, names: tuple[str, ...]) -> Update:
     table, key, _ = KINDS[kind]
-    return update_own(table, *names, key=key)
+    return update_own_row(table, *names, key=key)

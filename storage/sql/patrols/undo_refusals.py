@@ -15,7 +15,7 @@ from madeleine.storage.sql.database.engine import Transaction
 from madeleine.storage.sql.database.patrol_tables import beings, diary, patrol_changes, patrol_runs
 from madeleine.storage.sql.database.rows import scalar
 from madeleine.storage.sql.database.tables import clusters, memories, reinforcements, revisions
-from madeleine.storage.sql.database.values import texts
+from madeleine.storage.sql.database.values import decode_texts
 from madeleine.storage.sql.patrols import runs
 from madeleine.storage.sql.patrols.undo_fields import Change
 
@@ -54,7 +54,7 @@ _WRITTEN_FROM = (
 )
 
 
-async def standing(transaction: Transaction, scope: Scope, run: RunId, to_be: RunState) -> PatrolRun | None:
+async def require_undoable_run(transaction: Transaction, scope: Scope, run: RunId, to_be: RunState) -> PatrolRun | None:
     """The run; None if it is only to be rolled back, and was never begun or has come to its end."""
     found = await runs.by_ids(transaction, scope, [run])
     if not found and to_be == "rolled_back":
@@ -75,7 +75,7 @@ async def standing(transaction: Transaction, scope: Scope, run: RunId, to_be: Ru
     return found[0]
 
 
-async def if_touched(transaction: Transaction, scope: Scope, changes: Sequence[Change]) -> None:
+async def refuse_if_changed_later(transaction: Transaction, scope: Scope, changes: Sequence[Change]) -> None:
     """By a later run that stands: what was before this one is not what it found."""
     if not changes:
         return
@@ -94,7 +94,7 @@ async def if_touched(transaction: Transaction, scope: Scope, changes: Sequence[C
             )
 
 
-async def if_told_since(transaction: Transaction, made: Sequence[MemoryId]) -> None:
+async def refuse_if_told_since(transaction: Transaction, made: Sequence[MemoryId]) -> None:
     told = await transaction.rows(_TOLD_SINCE, scalar, ids=as_list(made)) if made else []
     if told:
         raise CannotUndo(
@@ -103,21 +103,23 @@ async def if_told_since(transaction: Transaction, made: Sequence[MemoryId]) -> N
         )
 
 
-async def if_lived_in(transaction: Transaction, scope: Scope, run: RunId, gone: Collection[str]) -> None:
+async def refuse_if_cluster_used(transaction: Transaction, scope: Scope, run: RunId, gone: Collection[str]) -> None:
     lived_in = await transaction.rows(_LIVED_IN, scalar, being=scope.being_id, clusters=as_list(gone))
     if lived_in:
         raise CannotUndo(
-            f"{await _later(transaction, scope, run, lived_in[0])} has put something into the cluster {lived_in[0]}, "
-            "which would be gone. Nothing was undone: undo that run first."
+            f"{await _later(transaction, scope, run, lived_in[0])} added memories to the cluster {lived_in[0]}, "
+            "which this undo would delete. Nothing was undone: undo that run first."
         )
 
 
-async def if_written_from(transaction: Transaction, scope: Scope, run: RunId, made: Collection[MemoryId]) -> None:
+async def refuse_if_written_from(
+    transaction: Transaction, scope: Scope, run: RunId, made: Collection[MemoryId]
+) -> None:
     """A diary that tells of a memory names it, so that it is forgotten with it."""
     if not made:
         return
     found = await transaction.rows(_WRITTEN_FROM, scalar, being=scope.being_id)
-    named = set(made).intersection(id_ for sources in found for id_ in texts(sources))
+    named = set(made).intersection(id_ for sources in found for id_ in decode_texts(sources))
     if named:
         id_ = min(named)
         raise CannotUndo(

@@ -12,7 +12,7 @@ from sqlalchemy import ColumnElement, and_, bindparam, or_
 from madeleine.memory.keyword_search import KeywordQuery
 from madeleine.memory.scope import Scope
 from madeleine.storage.sql.database.dialect import GREATEST, SMALLEST, as_list
-from madeleine.storage.sql.database.folding import fold, whole
+from madeleine.storage.sql.database.folding import delimited_theme, fold
 from madeleine.storage.sql.database.times import to_micros
 
 T = TypeVar("T")
@@ -55,8 +55,8 @@ def binds(scope: Scope, query: KeywordQuery) -> dict[str, Any]:
         "categories": as_list(query.categories),
     }
     bound |= {f"term_{n}": fold(term) for n, term in enumerate(query.terms)}
-    bound |= {f"whole_{n}": whole(term) for n, term in enumerate(query.terms)}
-    return bound | {f"theme_{n}": whole(theme) for n, theme in enumerate(query.themes)}
+    bound |= {f"whole_{n}": delimited_theme(term) for n, term in enumerate(query.terms)}
+    return bound | {f"theme_{n}": delimited_theme(theme) for n, theme in enumerate(query.themes)}
 
 
 def within(moment: ColumnElement[int], id_: ColumnElement[str]) -> ColumnElement[bool]:

@@ -23,7 +23,7 @@ from madeleine.storage.sql.database.patrol_tables import diary
 from madeleine.storage.sql.database.rows import pair
 from madeleine.storage.sql.database.tables import memories
 from madeleine.storage.sql.database.times import from_micros, to_micros
-from madeleine.storage.sql.database.values import shared_texts
+from madeleine.storage.sql.database.values import decode_texts_cached
 
 MAX_TAGS = 10
 THEMED_DAYS = 366
@@ -126,7 +126,7 @@ async def _themes(reads: Reads, scope: Scope, days: Iterable[str]) -> Mapping[st
     """By day, the commonest first."""
     numbers: dict[str, Counter[str]] = {}
     for day, themes in await reads.rows(_THEMES, pair, being=scope.being_id, days=as_list(days)):
-        numbers.setdefault(day, Counter()).update(shared_texts(themes))
+        numbers.setdefault(day, Counter()).update(decode_texts_cached(themes))
     return {day: [theme for theme, _ in number.most_common()] for day, number in numbers.items()}
 
 

@@ -11,7 +11,7 @@ from madeleine.storage.sql.database.engine import Row
 from madeleine.storage.sql.database.rows import to_when
 from madeleine.storage.sql.database.tables import memories
 from madeleine.storage.sql.database.times import from_micros
-from madeleine.storage.sql.database.values import texts
+from madeleine.storage.sql.database.values import decode_texts
 from madeleine.storage.sql.search.asked import Shape
 from madeleine.storage.sql.search.source import Source
 
@@ -39,7 +39,7 @@ def _to_hit(row: Row) -> SearchHit:
         id_, happened_at, action, when, setting, dialogue, feeling, themes, status,
         actors, created_at, tool, client, session_id,
     ) = row  # fmt: skip
-    scene = Scene(action=action, when=to_when(when), setting=setting, dialogue=texts(dialogue))
+    scene = Scene(action=action, when=to_when(when), setting=setting, dialogue=decode_texts(dialogue))
     return SearchHit(
         source="memories",
         id=id_,
@@ -47,8 +47,8 @@ def _to_hit(row: Row) -> SearchHit:
         text=scene_to_text(scene, feeling),
         stored_at=from_micros(created_at),
         provenance=Provenance(tool=tool, client=client, session_id=session_id),
-        actors=texts(actors),
-        tags=texts(themes),
+        actors=decode_texts(actors),
+        tags=decode_texts(themes),
         status=status,
         position=(happened_at, id_),
     )

@@ -23,9 +23,9 @@ from madeleine.storage.sql.database.dialect import (
     word_pattern,
 )
 from madeleine.storage.sql.database.engine import Reads, Row
-from madeleine.storage.sql.database.folding import SEPARATOR, whole
+from madeleine.storage.sql.database.folding import SEPARATOR, delimited_theme
 from madeleine.storage.sql.database.tables import memories as memories_table
-from madeleine.storage.sql.database.values import shared_texts
+from madeleine.storage.sql.database.values import decode_texts_cached
 from madeleine.storage.sql.search import chat, diary, memories, notes
 from madeleine.storage.sql.search.asked import Shape, binds, shape
 
@@ -38,7 +38,7 @@ async def matches(reads: Reads, scope: Scope, query: TagQuery, source: SearchSou
         return await diary.matches(reads, scope, query)
     bound = binds(scope, query.filters) | _tag_binds(query.tags)
     bound["looked_through"] = query.newest
-    bound |= {f"related_{n}": whole(theme) for n, theme in enumerate(query.related)}
+    bound |= {f"related_{n}": delimited_theme(theme) for n, theme in enumerate(query.related)}
     statement = _statement(source, shape(query.filters), len(query.tags), len(query.related))
     rows = await reads.rows(statement, _row, **bound)
     return TagMatches(
@@ -54,7 +54,7 @@ async def cooccurring_themes(reads: Reads, scope: Scope, tags: Sequence[Tag], re
 
 
 def _themes(row: Row) -> tuple[str, ...]:
-    return shared_texts(row[0])
+    return decode_texts_cached(row[0])
 
 
 def _row(row: Row) -> tuple[Position, int, int]:

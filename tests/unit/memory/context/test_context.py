@@ -241,7 +241,7 @@ async def test_recent_are_the_five_that_came_to_mind_last_alive_and_ones_own(
     house: House, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """spec P5, 2-B"""
-    monkeypatch.setattr(forgetting, "PATIENCE_S", 0.0)  # nothing works in the background here
+    monkeypatch.setattr(forgetting, "SCRUB_WAIT_SECONDS", 0.0)  # nothing works in the background here
     ids = await house.store(*(f"Scene number {n}" for n in range(8)))
     [bobs] = await house.store("Bob's scene", scope=BOB)
     await house.activate(bobs, scope=BOB)

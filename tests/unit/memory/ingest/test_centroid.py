@@ -78,7 +78,7 @@ async def test_three_that_ask_at_once_read_everything_once(home: Household) -> N
 
 
 async def test_it_is_read_in_pages(home: Household, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(centroid, "PAGE", 2)
+    monkeypatch.setattr(centroid, "PAGE_SIZE", 2)
     mine, source = centroids(home)
     texts = ("boat", "house", "snow", "wolf", "lamp")
     await home.store(*texts)
@@ -136,7 +136,7 @@ async def test_one_that_is_embedded_later_is_counted_then(home: Household) -> No
 
 
 async def test_sums_of_the_longest_unused_are_let_go(home: Household, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(centroid, "MOST_BEINGS", 1)
+    monkeypatch.setattr(centroid, "MAX_CACHED_BEINGS", 1)
     mine, source = centroids(home)
     await home.store("boat")
     await home.store("house", scope=BOB)

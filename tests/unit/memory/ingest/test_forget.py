@@ -104,7 +104,7 @@ async def test_where_nothing_was_forgotten_nothing_is_written_anew(at_work: Hous
 
 
 async def test_what_takes_long_goes_on_behind_the_answer(at_work: House, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(forgetting, "PATIENCE_S", 0.05)
+    monkeypatch.setattr(forgetting, "SCRUB_WAIT_SECONDS", 0.05)
     [one] = await at_work.stored("one")
     at_work.index.go.clear()
     told = await at_work.forget(ADA, [one])
@@ -112,7 +112,7 @@ async def test_what_takes_long_goes_on_behind_the_answer(at_work: House, monkeyp
     assert await at_work.ledger.memories.memories(ADA, [one]) == []
     assert await at_work.index.count() == 0
     at_work.index.go.set()
-    monkeypatch.setattr(forgetting, "PATIENCE_S", WAIT_S)
+    monkeypatch.setattr(forgetting, "SCRUB_WAIT_SECONDS", WAIT_S)
     assert (await at_work.forget(ADA, [one])).bytes_gone
     assert await at_work.ledger.erasure.pending_scrubs() == []
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import pytest
 
 from madeleine.memory.errors import IndexUnavailable
-from madeleine.memory.ingest.rarity import ABSENT_TERM, AT_ONCE, Rarity
+from madeleine.memory.ingest.rarity import ABSENT_TERM, WORDS_PER_QUERY, Rarity
 from madeleine.memory.scope import Scope
 from tests.doubles import ADA, BOB, FakeWordStatistics
 
@@ -55,9 +55,9 @@ async def test_all_are_looked_up_again_for_another_being_and_when_there_is_much_
 
 async def test_many_words_are_asked_for_some_at_a_time() -> None:
     statistics = Asked(8.0)
-    texts = [f"q{chr(97 + n // 26)}{chr(97 + n % 26)}" for n in range(2 * AT_ONCE + 1)]
+    texts = [f"q{chr(97 + n // 26)}{chr(97 + n % 26)}" for n in range(2 * WORDS_PER_QUERY + 1)]
     await Rarity(statistics).of(ADA, texts)
-    assert [len(question) for question in statistics.questions] == [AT_ONCE, AT_ONCE, 1]
+    assert [len(question) for question in statistics.questions] == [WORDS_PER_QUERY, WORDS_PER_QUERY, 1]
 
 
 async def test_in_a_small_store_nothing_is_looked_up_and_nothing_is_rare() -> None:

@@ -13,7 +13,7 @@ from typing import Any, cast
 import pytest
 from tokenizers import Tokenizer
 
-from madeleine.inference.packaged import locate
+from madeleine.inference.packaged import locate_model_files
 from madeleine.memory.ingest.ports import Reinforcement, StoreBatch
 from madeleine.memory.model import DatedAction, MemoryId
 from madeleine.memory.recall.ports import Activation
@@ -216,7 +216,7 @@ class RealTokens(WordEmbedder):
 
     def __init__(self) -> None:
         super().__init__(DIM)
-        self.tokenizer = Tokenizer.from_file(str(locate() / "tokenizer.json"))
+        self.tokenizer = Tokenizer.from_file(str(locate_model_files() / "tokenizer.json"))
         self.tokenizer.no_truncation()
         self.tokenizer.no_padding()
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from madeleine.memory.text.cleaning import cleaned
+from madeleine.memory.text.cleaning import clean_text
 
 
 @pytest.mark.parametrize(
@@ -23,12 +23,12 @@ from madeleine.memory.text.cleaning import cleaned
     ],
 )
 def test_space_around_and_long_gaps_go_and_formatting_stays(text: str, expected: str) -> None:
-    assert cleaned(text) == expected
+    assert clean_text(text) == expected
 
 
 @given(st.text(st.sampled_from("ab \t\n\re\u0301\u212b\u3000\u2028`#")))
 def test_cleaning_twice_is_cleaning_once(text: str) -> None:
-    once = cleaned(text)
-    assert cleaned(once) == once
+    once = clean_text(text)
+    assert clean_text(once) == once
     assert unicodedata.is_normalized("NFC", once)
     assert "\n\n\n" not in once

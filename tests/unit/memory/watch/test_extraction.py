@@ -14,7 +14,7 @@ from madeleine.memory.chat import ChatRole
 from madeleine.memory.errors import UnusableAnswer
 from madeleine.memory.language import Prompt, Spent
 from madeleine.memory.watch.extraction import (
-    LONGEST_ESSENCE,
+    MAX_ESSENCE_CHARS,
     SHOWN_CHARS,
     EssenceSchema,
     Extracted,
@@ -200,7 +200,7 @@ def test_of_a_long_message_beginning_and_end_are_shown() -> None:
 def test_whatever_is_answered_only_what_is_sound_counts(one: EssenceSchema) -> None:
     found, _ = check_answer(ExtractionSchema(memories=[one]), LYON)
     for each in found.findings:
-        assert 0 < len(each.extracted.essence) <= LONGEST_ESSENCE
+        assert 0 < len(each.extracted.essence) <= MAX_ESSENCE_CHARS
         assert 0.1 <= each.extracted.weight <= 1
         assert len(set(each.extracted.emotions)) == len(each.extracted.emotions) <= 3
         assert each.sources

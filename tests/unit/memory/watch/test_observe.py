@@ -188,7 +188,7 @@ async def test_what_the_agent_has_looked_at_the_thread_need_not(room: Room) -> N
 
 async def test_where_nothing_can_be_remembered_what_was_drawn_is_refused(room: Room) -> None:
     only_keeps = Observe(room.chat, now=Clock())
-    with pytest.raises(InvalidInput, match="Nothing was kept"):
+    with pytest.raises(InvalidInput, match="Nothing was stored"):
         await only_keeps(ADA, Observation(session_id="s", messages=[user("a")], memories=[AgentMemory(HARBOUR)]))
     assert await room.texts() == []
 

@@ -21,7 +21,7 @@ from madeleine.memory.rules.prompting.fragments import fragments
 from madeleine.memory.rules.prompting.memory_block import memory_block_text
 from madeleine.memory.watch.extraction import Extracted
 from madeleine.memory.watch.observe import AgentMemory
-from madeleine.memory.watch.snippets import SNIPPET
+from madeleine.memory.watch.snippets import SNIPPET_MESSAGES
 from madeleine.memory.watch.thread import BUDGET_PAUSE, MAX_FAILURES, MAX_UNUSABLE_ANSWERS, MemoryThread, ThreadConfig
 from tests.doubles import ADA, BOB, Clock
 from tests.doubles_chat import FakeChat, a_message
@@ -71,7 +71,7 @@ async def test_the_last_six_messages_are_shown_and_no_more(home: Talks) -> None:
     first, second = ([line["text"] for line in shown(prompt)] for prompt in home.mind.prompts)
     assert first == [text for _, text in talk[:6]]
     assert second == [*(text for _, text in talk[2:]), NICE[1]]
-    assert len(second) == SNIPPET
+    assert len(second) == SNIPPET_MESSAGES
 
 
 async def test_no_exchange_is_shown_twice_as_new(home: Talks) -> None:
@@ -96,7 +96,7 @@ async def test_a_long_conversation_is_walked_through_in_windows_that_end_with_an
     new = [[line["text"] for line in shown(prompt) if line.get("new")] for prompt in home.mind.prompts]
     assert [text for part in new for text in part] == [text for _, text in said], "each once, in order"
     assert all(part[-1] in ("Noted.", "And more.") for part in new)
-    assert max(map(len, new)) <= SNIPPET
+    assert max(map(len, new)) <= SNIPPET_MESSAGES
     assert result.counts["read"] == len(new) == 3
     assert home.waits() == []
 
@@ -210,7 +210,7 @@ async def test_every_message_is_new_in_one_snippet_and_one_only(talk: list[list[
 
     class Looking(MemoryThread):
         async def _lines(self, scope: Any, snippet: Any) -> Any:
-            assert [message.position for message in snippet.shown] == list(range(snippet.end))[-SNIPPET:]
+            assert [message.position for message in snippet.shown] == list(range(snippet.end))[-SNIPPET_MESSAGES:]
             looked.append((snippet.start, snippet.end, [message.position for message in snippet.new]))
             return []
 
@@ -230,7 +230,7 @@ async def test_every_message_is_new_in_one_snippet_and_one_only(talk: list[list[
     while (await thread.poll(Mind())).more:
         pass
     assert [position for _, _, new in looked for position in new] == list(range(total))
-    assert all(0 < end - start <= SNIPPET for start, end, _ in looked)
+    assert all(0 < end - start <= SNIPPET_MESSAGES for start, end, _ in looked)
     assert await chat.unwatched_sessions(now=clock(), limit=9) == []
 
 

@@ -17,7 +17,7 @@ from madeleine.patrol.deciding.answers import (
     Split,
     Summary,
 )
-from madeleine.patrol.deciding.checks import CheckedAnswer, CurrentState, against_request, checked
+from madeleine.patrol.deciding.checks import CheckedAnswer, CurrentState, against_request, check_answer
 from madeleine.patrol.deciding.requests import DecisionRequest
 from tests.doubles import a_memory
 from tests.unit.patrol.deciding.request_fixtures import HOME, current_of, request_of
@@ -44,7 +44,7 @@ def refusal(answer: Answer, offer: DecisionRequest) -> str:
 
 
 def kept(answer: Answer, offer: DecisionRequest, present: CurrentState) -> CheckedAnswer:
-    found = checked(answer, offer, present)
+    found = check_answer(answer, offer, present)
     assert isinstance(found, CheckedAnswer)
     return found
 
@@ -57,11 +57,13 @@ FOUR = [home("A"), home("B"), replace(home("C"), pinned=True), fading("D")]
 def test_a_merge_and_a_death_that_keep_the_rules_count() -> None:
     """spec P6 ❹"""
     answer = Consolidation((Merge(C, (A, B)),), (D,))
-    assert checked(answer, request_of("consolidate", FOUR), current_of(FOUR)) == CheckedAnswer(answer)
+    assert check_answer(answer, request_of("consolidate", FOUR), current_of(FOUR)) == CheckedAnswer(answer)
 
 
 def test_nothing_to_merge_is_an_answer() -> None:
-    assert checked(Consolidation(), request_of("consolidate", FOUR), current_of(FOUR)) == CheckedAnswer(Consolidation())
+    assert check_answer(Consolidation(), request_of("consolidate", FOUR), current_of(FOUR)) == CheckedAnswer(
+        Consolidation()
+    )
 
 
 @pytest.mark.parametrize(
@@ -178,7 +180,7 @@ def test_a_split_that_keeps_the_rules_counts_with_tidy_names() -> None:
 
 
 def test_that_all_is_one_topic_is_an_answer() -> None:
-    assert checked(Split(), request_of("split", TWELVE), current_of(TWELVE)) == CheckedAnswer(Split())
+    assert check_answer(Split(), request_of("split", TWELVE), current_of(TWELVE)) == CheckedAnswer(Split())
 
 
 @pytest.mark.parametrize(
@@ -278,7 +280,7 @@ def test_a_summary_that_breaks_a_rule_is_refused(text: str, reason: str) -> None
 
 
 def test_a_summary_is_stripped() -> None:
-    assert checked(Summary(" Ada rents. \n"), request_of("compress", FOUR), current_of(FOUR)) == CheckedAnswer(
+    assert check_answer(Summary(" Ada rents. \n"), request_of("compress", FOUR), current_of(FOUR)) == CheckedAnswer(
         Summary("Ada rents.")
     )
 
@@ -290,7 +292,7 @@ def test_no_text_is_written_from_what_was_forgotten_or_changed_since(now: list[M
         (Summary("Ada rents."), request_of("compress", FOUR)),
         (Diary("a\nb\nc", POINTS), request_of("diary", FOUR)),
     ):
-        found = checked(answer, offer, current_of(now))
+        found = check_answer(answer, offer, current_of(now))
         assert isinstance(found, Rejected)
         assert "'A'" in found.reason
 
@@ -298,4 +300,4 @@ def test_no_text_is_written_from_what_was_forgotten_or_changed_since(now: list[M
 def test_a_session_is_not_summarised_twice() -> None:
     """spec L3"""
     now = [replace(memory, compressed=True) for memory in FOUR]
-    assert isinstance(checked(Summary("Ada rents."), request_of("compress", FOUR), current_of(now)), Rejected)
+    assert isinstance(check_answer(Summary("Ada rents."), request_of("compress", FOUR), current_of(now)), Rejected)

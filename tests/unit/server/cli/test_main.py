@@ -15,7 +15,7 @@ from madeleine.server.cli.arguments import parser
 from madeleine.server.cli.main import main, overrides
 from madeleine.server.cli.note_command import note_command
 from madeleine.server.settings.settings import Settings
-from madeleine.server.wiring.ledgers import LEDGER
+from madeleine.server.wiring.ledgers import LEDGER_FILE
 from madeleine.storage.sql.ledger import open_ledger
 
 
@@ -56,7 +56,7 @@ async def test_a_note_is_a_line_of_the_file_whatever_characters_it_holds(tmp_pat
     file.write_bytes(f"{notes[0]}\n\n{notes[1]}\r\n".encode())
     settings = Settings(data_dir=tmp_path / "data", being="ada")
     await note_command(settings, Namespace(file=str(file)))
-    async with open_ledger(settings.data_dir / LEDGER) as ledger:
+    async with open_ledger(settings.data_dir / LEDGER_FILE) as ledger:
         waiting = await ledger.patrols.unread_notes(Scope(BeingId("ada"), "test"), type="scene")
     assert sorted(note.content for note in waiting) == sorted(notes)
 

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from madeleine.inference.language.config import LanguageConfig
-from madeleine.inference.language.prices import usd
+from madeleine.inference.language.prices import cost_in_usd
 from madeleine.memory.errors import InvalidInput
-from madeleine.server.settings.environment import FILE, given
+from madeleine.server.settings.environment import SETTINGS_FILE, madeleine_variables
 from madeleine.server.settings.language_model import LARGE_MODEL, SMALL_MODEL
 from madeleine.server.settings.settings import Settings, read_settings
 from tests.language.stub import KEY
@@ -49,7 +49,7 @@ def test_the_default_models_have_a_price_and_are_known_to_the_sdk() -> None:
 
     names = str(model.Model)
     for name in (SMALL_MODEL, LARGE_MODEL):
-        assert usd(name, 1, 1)
+        assert cost_in_usd(name, 1, 1)
         assert f"'{name}'" in names
         assert name not in sdk.DEPRECATED_MODELS
 
@@ -84,12 +84,12 @@ def test_off_switches_all_off(tmp_path: Path, more: dict[str, str]) -> None:
 
 
 def test_an_ambient_key_counts_also_where_the_file_says_who_is_asked(tmp_path: Path) -> None:
-    (tmp_path / FILE).write_text('llm = "openai"\nllm_large_model = "m"\n', encoding="utf-8")
+    (tmp_path / SETTINGS_FILE).write_text('llm = "openai"\nllm_large_model = "m"\n', encoding="utf-8")
     assert settings(tmp_path, OPENAI_API_KEY=KEY).language_key() == KEY
 
 
 def test_the_file_may_complete_what_the_environment_begins(tmp_path: Path) -> None:
-    (tmp_path / FILE).write_text('llm_large_model = "m"\n[llm_prices]\nm = [1, 2]\n', encoding="utf-8")
+    (tmp_path / SETTINGS_FILE).write_text('llm_large_model = "m"\n[llm_prices]\nm = [1, 2]\n', encoding="utf-8")
     config = language(settings(tmp_path, llm="openai"))
     assert (config.small_model, config.large_model, config.prices) == ("m", "m", (("m", (1.0, 2.0)),))
 
@@ -151,5 +151,5 @@ def test_nothing_that_can_be_printed_holds_a_key(tmp_path: Path) -> None:
     ],
 )
 def test_a_key_that_nobody_needs_stays_in_the_environment(llm: str, names: set[str]) -> None:
-    found = given({"MADELEINE_LLM": llm, "ANTHROPIC_API_KEY": KEY, "OPENAI_API_KEY": OTHER})
+    found = madeleine_variables({"MADELEINE_LLM": llm, "ANTHROPIC_API_KEY": KEY, "OPENAI_API_KEY": OTHER})
     assert set(found) - {"llm"} == names

@@ -7,9 +7,9 @@ from pathlib import Path
 import platformdirs
 import pytest
 
-from madeleine.inference.packaged import NAME as PACKAGED_MODEL
+from madeleine.inference.packaged import MODEL_NAME as PACKAGED_MODEL
 from madeleine.memory.errors import InvalidInput
-from madeleine.server.settings.environment import FILE
+from madeleine.server.settings.environment import SETTINGS_FILE
 from madeleine.server.settings.settings import Settings, read_settings
 
 
@@ -40,13 +40,15 @@ def test_reading_the_settings_creates_nothing(tmp_path: Path) -> None:
 
 
 def test_the_file_in_the_data_directory_is_read(tmp_path: Path) -> None:
-    (tmp_path / FILE).write_text('being = "ada"\nmax_text_chars = 500\nrecall_threshold = 0.5\n', encoding="utf-8")
+    (tmp_path / SETTINGS_FILE).write_text(
+        'being = "ada"\nmax_text_chars = 500\nrecall_threshold = 0.5\n', encoding="utf-8"
+    )
     found = read_settings(environment(tmp_path))
     assert (found.being, found.max_text_chars, found.recall_threshold) == ("ada", 500, 0.5)
 
 
 def test_the_environment_wins_over_the_file(tmp_path: Path) -> None:
-    (tmp_path / FILE).write_text('being = "ada"\nlog_level = "debug"\n', encoding="utf-8")
+    (tmp_path / SETTINGS_FILE).write_text('being = "ada"\nlog_level = "debug"\n', encoding="utf-8")
     found = read_settings(environment(tmp_path, being="bob"))
     assert (found.being, found.log_level) == ("bob", "debug")
 
@@ -69,10 +71,10 @@ def test_an_unknown_variable_is_refused_and_the_known_ones_are_told(tmp_path: Pa
 
 
 def test_an_unknown_name_in_the_file_is_refused_by_name_and_place(tmp_path: Path) -> None:
-    (tmp_path / FILE).write_text('beeing = "ada"\n', encoding="utf-8")
+    (tmp_path / SETTINGS_FILE).write_text('beeing = "ada"\n', encoding="utf-8")
     with pytest.raises(InvalidInput, match="beeing") as caught:
         read_settings(environment(tmp_path))
-    assert str(tmp_path / FILE) in str(caught.value)
+    assert str(tmp_path / SETTINGS_FILE) in str(caught.value)
 
 
 @pytest.mark.parametrize(
@@ -124,15 +126,15 @@ def test_the_log_level_may_be_written_in_any_case(tmp_path: Path, level: str) ->
     [("recall_threshold = 2", "recall_threshold"), ("being = 3", "being"), ("max_text_chars = nan", "max_text_chars")],
 )
 def test_a_bad_value_in_the_file_is_named_with_the_file(tmp_path: Path, line: str, name: str) -> None:
-    (tmp_path / FILE).write_text(line, encoding="utf-8")
+    (tmp_path / SETTINGS_FILE).write_text(line, encoding="utf-8")
     with pytest.raises(InvalidInput, match=name) as caught:
         read_settings(environment(tmp_path))
-    assert FILE in str(caught.value)
+    assert SETTINGS_FILE in str(caught.value)
 
 
 @pytest.mark.parametrize("content", [b"being = ", b"\xff\xfe", b"being = 'a'\nbeing = 'b'"])
 def test_a_file_that_is_not_toml_is_refused_with_what_to_do(tmp_path: Path, content: bytes) -> None:
-    (tmp_path / FILE).write_bytes(content)
+    (tmp_path / SETTINGS_FILE).write_bytes(content)
     with pytest.raises(InvalidInput, match="Correct it or remove it"):
         read_settings(environment(tmp_path))
 
@@ -157,7 +159,7 @@ def test_a_tilde_is_the_home_directory() -> None:
 
 
 def test_the_file_cannot_say_where_it_lies(tmp_path: Path) -> None:
-    (tmp_path / FILE).write_text('data_dir = "/elsewhere"', encoding="utf-8")
+    (tmp_path / SETTINGS_FILE).write_text('data_dir = "/elsewhere"', encoding="utf-8")
     with pytest.raises(InvalidInput, match="MADELEINE_DATA_DIR"):
         read_settings(environment(tmp_path))
 
@@ -173,13 +175,13 @@ def test_names_are_separated_by_commas(tmp_path: Path, given: str) -> None:
 
 
 def test_in_the_file_names_may_be_a_list(tmp_path: Path) -> None:
-    (tmp_path / FILE).write_text('tools = ["recall", "store"]\ntoolsets = "patrol"\n', encoding="utf-8")
+    (tmp_path / SETTINGS_FILE).write_text('tools = ["recall", "store"]\ntoolsets = "patrol"\n', encoding="utf-8")
     found = read_settings(environment(tmp_path))
     assert (found.tools, found.toolsets) == (("recall", "store"), ("patrol",))
 
 
 def test_the_command_line_wins_over_all(tmp_path: Path) -> None:
-    (tmp_path / FILE).write_text('tools = ["recall"]\nbeing = "ada"\n', encoding="utf-8")
+    (tmp_path / SETTINGS_FILE).write_text('tools = ["recall"]\nbeing = "ada"\n', encoding="utf-8")
     found = read_settings(environment(tmp_path, tools="store"), overrides={"tools": "forget,recall", "read_only": True})
     assert (found.tools, found.read_only, found.being) == (("forget", "recall"), True, "ada")
 

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from madeleine.memory.model import Status
-from madeleine.memory.rules.dynamics.decay import FLOOR, effective_importance, flagged
+from madeleine.memory.rules.dynamics.decay import MIN_LIVING_IMPORTANCE, effective_importance, flagged
 
 
 @pytest.mark.parametrize(
@@ -50,7 +50,7 @@ def test_a_memory_is_dying_from_the_cycle_in_which_it_falls_to_the_floor(
 
 def test_a_memory_exactly_at_the_floor_is_dying() -> None:
     """spec P6 ❸: "falls at or below 0.05"."""
-    assert flagged("active", importance=FLOOR, session_count=0, pinned=False) == "dying"
+    assert flagged("active", importance=MIN_LIVING_IMPORTANCE, session_count=0, pinned=False) == "dying"
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from madeleine.memory.rules.dynamics.grouping import NEAREST, SIMILARITY, mean_vector, mutual_groups
+from madeleine.memory.rules.dynamics.grouping import MAX_NEIGHBOURS, MIN_GROUP_SIMILARITY, mean_vector, mutual_groups
 from tests.doubles import at_cosine, unit
 
 
@@ -47,7 +47,7 @@ def test_groups_are_disjoint_and_at_least_three(vectors: NDArray[np.float32], ev
 def test_every_two_of_a_group_are_alike(vectors: NDArray[np.float32], every: int) -> None:
     """ruling 4: mutual similarity ≥ 0.45."""
     for group in mutual_groups(vectors, seeds_of(vectors, every)):
-        assert all(float(vectors[a] @ vectors[b]) >= SIMILARITY - 1e-6 for a, b in combinations(group, 2))
+        assert all(float(vectors[a] @ vectors[b]) >= MIN_GROUP_SIMILARITY - 1e-6 for a, b in combinations(group, 2))
 
 
 @given(MANY, st.integers(1, 4))
@@ -67,7 +67,7 @@ def test_the_same_memories_give_the_same_groups(vectors: NDArray[np.float32], ev
 @given(MANY)
 def test_a_group_of_three_around_the_one_that_arrived_is_never_missed(vectors: NDArray[np.float32]) -> None:
     """ruling 4: those that hold together "become a new sub-cluster", not only the ones that are found by luck."""
-    alike = vectors @ vectors.T >= SIMILARITY + 1e-6
+    alike = vectors @ vectors.T >= MIN_GROUP_SIMILARITY + 1e-6
     others = range(1, len(vectors))
     there_is_one = any(alike[0, a] and alike[0, b] and alike[a, b] for a, b in combinations(others, 2))
     assert bool(mutual_groups(vectors, [0] if len(vectors) else [])) or not there_is_one
@@ -121,8 +121,8 @@ def test_every_two_of_a_large_group_are_alike() -> None:
     vectors = leaning(1_500, cosine=0.6)
     groups = mutual_groups(vectors, range(len(vectors)))
     assert len(groups) > 1
-    assert max(len(group) for group in groups) > NEAREST + 1
-    assert all((vectors[group] @ vectors[group].T >= SIMILARITY - 1e-6).all() for group in groups)
+    assert max(len(group) for group in groups) > MAX_NEIGHBOURS + 1
+    assert all((vectors[group] @ vectors[group].T >= MIN_GROUP_SIMILARITY - 1e-6).all() for group in groups)
     assert groups == mutual_groups(vectors, range(len(vectors)))
 
 

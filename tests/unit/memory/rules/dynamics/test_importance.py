@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from madeleine.memory.rules.dynamics.importance import THRESHOLD, importance, novelty
+from madeleine.memory.rules.dynamics.importance import MIN_IMPORTANCE, importance, novelty
 from tests.doubles import at_cosine, unit
 
 MEAN = unit([1, 0, 0, 0])
@@ -36,8 +36,8 @@ def test_importance_is_six_tenths_novelty_and_four_tenths_salience(new: float, s
 
 
 def test_half_new_and_nothing_else_is_just_worth_keeping() -> None:
-    assert importance(novelty=0.5, salience=0.0) >= THRESHOLD
-    assert importance(novelty=0.49, salience=0.0) < THRESHOLD
+    assert importance(novelty=0.5, salience=0.0) >= MIN_IMPORTANCE
+    assert importance(novelty=0.49, salience=0.0) < MIN_IMPORTANCE
 
 
 @given(st.lists(st.floats(-1, 1, width=32), min_size=4, max_size=4).filter(lambda v: np.linalg.norm(v) > 0.01))

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from madeleine.memory.model import DatedAction, Scene
 from madeleine.memory.rules.dynamics.mentions import (
-    FORGOTTEN,
+    FORGOTTEN_NAME,
     all_texts,
     folded,
     mentions,
@@ -93,7 +93,7 @@ def test_a_report_keeps_ids_counts_and_the_names_of_today() -> None:
         "dry_run": False,
     }
     found = redact_report(report, WORDS, {"museum visits"})
-    assert found["pending"] == [report["pending"][0] | {"cluster": FORGOTTEN}, report["pending"][1]]
+    assert found["pending"] == [report["pending"][0] | {"cluster": FORGOTTEN_NAME}, report["pending"][1]]
     assert found["steps"] == report["steps"]
     assert (found["run_id"], found["dry_run"]) == ("r", False)
 

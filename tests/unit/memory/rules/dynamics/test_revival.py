@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from madeleine.memory.rules.dynamics.decay import FLOOR, effective_importance, revived_session_count
+from madeleine.memory.rules.dynamics.decay import MIN_LIVING_IMPORTANCE, effective_importance, revived_session_count
 
 
 @pytest.mark.parametrize("importance", [0.05, 0.5, 1.0])
@@ -46,7 +46,7 @@ def test_a_memory_that_came_back_is_not_dying_in_the_same_cycle(
 ) -> None:
     """ruling 3: what it comes back with is at least as young as what it was judged by."""
     found = revived_session_count(importance=importance, session_count=cycles, reactivation_count=reactivations)
-    assert found is None or effective_importance(importance, found) > FLOOR
+    assert found is None or effective_importance(importance, found) > MIN_LIVING_IMPORTANCE
 
 
 @given(st.floats(0, 1), st.integers(0, 500), st.integers(1, 20))

@@ -21,7 +21,7 @@ from madeleine.memory.rules.ranking.profiles import (
     in_order,
     linear,
     recency,
-    reinforcement,
+    reinforcement_share,
     similarity,
 )
 from tests.doubles import NOW
@@ -68,7 +68,7 @@ def test_recency_is_as_worked_by_hand(hours: float, value: float) -> None:
 @pytest.mark.parametrize(("times", "value"), [(0, 0.0), (1, 0.25), (3, 0.5), (9, 0.75), (10**9, 1.0)])
 def test_reinforcement_is_as_worked_by_hand(times: int, value: float) -> None:
     """ruling 9: n / (n + 3)."""
-    assert reinforcement(times) == pytest.approx(value, abs=1e-6)
+    assert reinforcement_share(times) == pytest.approx(value, abs=1e-6)
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ import pytest
 
 from madeleine.memory.keyword_search import SearchHit, SearchSource, TagMatches
 from madeleine.memory.model import Provenance
-from madeleine.memory.rules.searching.tag_ranking import POOL, best_matches, pooled, tag_weights
+from madeleine.memory.rules.searching.tag_ranking import POOL_FACTOR, best_matches, pooled, tag_weights
 from tests.doubles import NOW
 
 
@@ -22,7 +22,7 @@ def matches(*found: tuple[int, str, int], numbers: dict[int, int] | None = None)
 
 def ids(*found: TagMatches, tags: int, limit: int) -> list[str]:
     """The pool."""
-    best = [(a_hit(source, id_), weight) for (source, id_), weight in best_matches(found, tags, POOL * limit)]
+    best = [(a_hit(source, id_), weight) for (source, id_), weight in best_matches(found, tags, POOL_FACTOR * limit)]
     return [hit.id for hit in pooled(best, limit)]
 
 

@@ -13,7 +13,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from madeleine.memory.rules.storing.chunking import Atom, ChunkLimits, chunked, partition, without_tiny
-from madeleine.memory.text.cleaning import cleaned
+from madeleine.memory.text.cleaning import clean_text
 
 SMALL = ChunkLimits(least=5, most=12)
 
@@ -134,7 +134,7 @@ def test_chunks_join_back_and_keep_to_their_limits(text: str, limits: ChunkLimit
     with either neighbour it would be above the greatest, also where words are cut; by a tokenizer that counts in a text
     what it counts in the parts of it, as one that counts words does not, if a word is cut, and none of them as 0."""
     assert callable(count)
-    text = cleaned(text)
+    text = clean_text(text)
     chunks = asyncio.run(chunked(text, count, limits))
     assert "".join(chunks) == text
     lengths = asyncio.run(count(chunks))
@@ -185,7 +185,7 @@ def seconds(text: str) -> float:
 
     def once() -> float:
         begun = time.process_time()
-        asyncio.run(chunked(cleaned(text), like_a_model))
+        asyncio.run(chunked(clean_text(text), like_a_model))
         return time.process_time() - begun
 
     return min(once() for _ in range(2))

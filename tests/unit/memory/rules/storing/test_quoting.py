@@ -14,7 +14,7 @@ from madeleine.memory.rules.prompting.fragments import fragments
 from madeleine.memory.rules.prompting.memory_block import memory_block_text
 from madeleine.memory.rules.storing.quoting import (
     Statement,
-    echoes,
+    repeats_known_text,
     restates,
     share_said,
     statements,
@@ -146,7 +146,7 @@ def test_an_essence_that_says_no_more_than_a_memory_restates_it() -> None:
 def test_one_who_is_not_named_may_be_somebody_else() -> None:
     """The assistant speaks to whom it knows; of what a person says nobody knows whom it is about."""
     told = [Statement("Ada likes ramen with extra garlic.")]
-    assert echoes("You like ramen with extra garlic.", told)
+    assert repeats_known_text("You like ramen with extra garlic.", told)
     assert not restates("The user likes ramen with extra garlic.", told)
     assert restates("Ada likes ramen with garlic.", told)
 

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from madeleine.memory.rules.storing import salience
 from madeleine.memory.rules.storing.salience import (
-    RARE,
-    STATISTICS_FROM,
+    MIN_MEMORIES_FOR_RARITY,
+    RARE_IDF,
     SalienceSignals,
     rarity,
     salience_signals,
@@ -120,8 +120,8 @@ def test_a_wish_of_the_moment_is_no_preference(text: str) -> None:
 
 
 def test_rare_words_make_a_text_technical() -> None:
-    assert read("an unusual saying", rarity=RARE).technical
-    assert not read("an unusual saying", rarity=RARE - 0.01).technical
+    assert read("an unusual saying", rarity=RARE_IDF).technical
+    assert not read("an unusual saying", rarity=RARE_IDF - 0.01).technical
 
 
 def test_rarity_is_the_mean_idf_as_a_share_of_that_of_an_unheard_word() -> None:
@@ -132,7 +132,7 @@ def test_rarity_is_the_mean_idf_as_a_share_of_that_of_an_unheard_word() -> None:
 
 def test_below_a_hundred_memories_no_word_counts_as_rare() -> None:
     unheard_of_99 = math.log(1 + 99.5 / 0.5)
-    assert unheard_of_99 < STATISTICS_FROM < math.log(1 + 100.5 / 0.5)
+    assert unheard_of_99 < MIN_MEMORIES_FOR_RARITY < math.log(1 + 100.5 / 0.5)
     assert rarity([5.0], absent_term_idf=unheard_of_99) == 0.0
 
 

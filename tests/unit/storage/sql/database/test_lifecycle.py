@@ -15,7 +15,7 @@ from madeleine.storage.sql.database.lifecycle import (
     EraseListing,
     Journal,
     KeepRows,
-    NotRestored,
+    LeftByUndo,
     Redact,
 )
 from madeleine.storage.sql.database.tables import metadata
@@ -41,7 +41,7 @@ def test_a_table_says_how_it_is_erased_and_restored(table: Table) -> None:
             case Redact():
                 module, name = one.function.rsplit(".", 1)
                 assert callable(getattr(importlib.import_module(f"madeleine.storage.sql.{module}"), name))
-            case KeepRows() | NotRestored():
+            case KeepRows() | LeftByUndo():
                 assert one.reason
 
 
