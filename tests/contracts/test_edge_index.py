@@ -130,7 +130,9 @@ class TestEdgeIndex(IndexContract):
     ) -> None:
         """spec L1: ingesting keeps memory flat. Each renewal left the process larger."""
         left: list[int] = []
-        monkeypatch.setattr(edge, "return_free_memory", lambda: left.append(len(list((tmp_path / "i").glob("generation-*")))))
+        monkeypatch.setattr(
+            edge, "return_free_memory", lambda: left.append(len(list((tmp_path / "i").glob("generation-*"))))
+        )
         index = await EdgeIndex.create_anew(tmp_path / "i", FINGERPRINT, scan_below=100)
         await index.upsert(random_points(600, seed=5))
         assert left == []
