@@ -70,9 +70,11 @@ class LanguageModelUnavailable(ModelError):
 class TokenBudgetExceeded(LanguageModelUnavailable):
     """The next call might cost more than the budget leaves; it was not made. Values are in tokens."""
 
+    template = "The language model was not asked: {reason}"
+
     def __init__(self, maximum: int, spent: int, budget: int) -> None:
         reason = f"the budget of {budget:,} tokens is spent, or too small for the next call: raise it, or wait"
-        super().__init__("of this run", reason)
+        super().__init__("", reason)
         self.maximum = maximum
         self.spent = spent
 

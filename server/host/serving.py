@@ -14,14 +14,11 @@ from madeleine.memory.errors import InvalidInput
 from madeleine.server import EXIT_USAGE
 from madeleine.server.attach.address import Address
 from madeleine.server.attach.connector import LOG
-from madeleine.server.background.memory_thread import memory_thread
-from madeleine.server.background.patrol_schedule import scheduled_patrols
+from madeleine.server.background.serving import served_memory
 from madeleine.server.host.host import Host
 from madeleine.server.logs import start_logging
 from madeleine.server.mcp.stdio import stop_signals
 from madeleine.server.settings.settings import Settings, read_settings
-from madeleine.server.wiring.language_models import LanguageModels
-from madeleine.server.wiring.lazy_memory import LazyMemory
 
 logger = logging.getLogger(__name__)
 
@@ -43,24 +40,14 @@ def run(data_dir: Path, listener: socket.socket, address: Address) -> int:
 
 async def serve(settings: Settings, listener: socket.socket, address: Address) -> None:
     """Serve until `madeleine stop`, SIGTERM or SIGINT, or `settings.idle_seconds` without a client."""
-    async with (
-        LanguageModels(settings) as models,
-        LazyMemory(settings) as memory,
-        scheduled_patrols(settings, memory, language=models.for_background) as schedule,
-        memory_thread(settings, memory, models) as watcher,
-    ):
-
-        async def wait_until_idle() -> None:
-            await schedule.wait_until_idle()
-            await watcher.wait_until_idle()
-
+    async with served_memory(settings) as served:
         host = Host(
             settings,
-            memory.use_cases,
-            models,
+            served.memory.use_cases,
+            served.models,
             token=address.token,
-            patrol_events=memory.patrol_events,
-            wait_until_idle=wait_until_idle,
+            patrol_events=served.memory.patrol_events,
+            wait_until_idle=served.wait_until_idle,
         )
         with stop_signals(host.end):
             logger.info("process %d is the host of %s", os.getpid(), settings.data_dir)

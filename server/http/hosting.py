@@ -15,8 +15,7 @@ from madeleine.server.attach.address import HOST_LOCK_FILE, Address, UntrustedDi
 from madeleine.server.attach.connector import query_host, stop_host
 from madeleine.server.attach.handshake import HostRefused, HostRequest, NoHost
 from madeleine.server.attach.lock import hold
-from madeleine.server.background.memory_thread import memory_thread
-from madeleine.server.background.patrol_schedule import scheduled_patrols
+from madeleine.server.background.serving import served_memory
 from madeleine.server.host.host import Host
 from madeleine.server.host.listening import listening
 from madeleine.server.http.listen import bound
@@ -24,8 +23,6 @@ from madeleine.server.http.serve import require_auth_when_exposed, serve_http
 from madeleine.server.mcp.server import toolset_of
 from madeleine.server.mcp.stdio import stop_signals
 from madeleine.server.settings.settings import Settings
-from madeleine.server.wiring.language_models import LanguageModels
-from madeleine.server.wiring.lazy_memory import LazyMemory
 from madeleine.server.wiring.ledgers import open_token_ledger
 
 MAX_ATTEMPTS = 20
@@ -39,15 +36,15 @@ async def serve_over_http(settings: Settings, *, sse: bool) -> None:
     that one serves HTTP itself, `StorageError`, and as `serve_http` does.
     """
     await _check(settings)
-    async with (
-        _become_host(settings) as (listener, address),
-        LanguageModels(settings) as models,
-        LazyMemory(settings) as memory,
-        scheduled_patrols(settings, memory, language=models.for_background),
-        memory_thread(settings, memory, models),
-    ):
+    async with _become_host(settings) as (listener, address), served_memory(settings) as served:
+        use_cases = served.memory.use_cases
         host = Host(
-            settings, memory.use_cases, models, token=address.token, patrol_events=memory.patrol_events, stays=True
+            settings,
+            use_cases,
+            served.models,
+            token=address.token,
+            patrol_events=served.memory.patrol_events,
+            stays=True,
         )
 
         def announce(url: str) -> None:
@@ -57,7 +54,7 @@ async def serve_over_http(settings: Settings, *, sse: bool) -> None:
         with stop_signals(host.end):
             serving = asyncio.create_task(host.serve(listener), name="host")
             try:
-                await serve_http(settings, memory.use_cases, models, end=host.ending, sse=sse, listening=announce)
+                await serve_http(settings, use_cases, served.models, end=host.ending, sse=sse, listening=announce)
             finally:
                 host.end()
                 await serving

@@ -11,14 +11,11 @@ from contextlib import contextmanager
 import anyio
 
 from madeleine.memory.model import BeingId
-from madeleine.server.background.memory_thread import memory_thread
-from madeleine.server.background.patrol_schedule import scheduled_patrols
+from madeleine.server.background.serving import served_memory
 from madeleine.server.mcp.caller import Caller, fixed_caller
 from madeleine.server.mcp.lines import stdio_transport
 from madeleine.server.mcp.server import build_server, toolset_of
 from madeleine.server.settings.settings import Settings
-from madeleine.server.wiring.language_models import LanguageModels
-from madeleine.server.wiring.lazy_memory import LazyMemory
 
 
 async def serve_stdio(settings: Settings) -> None:
@@ -28,17 +25,14 @@ async def serve_stdio(settings: Settings) -> None:
     end = anyio.Event()
     with stop_signals(end.set):
         async with (
-            LanguageModels(settings) as models,
-            LazyMemory(settings) as memory,
-            scheduled_patrols(settings, memory, language=models.for_background),
-            memory_thread(settings, memory, models),
+            served_memory(settings) as served,
             stdio_transport(end) as (read, write),
         ):
             server = build_server(
                 toolset,
                 fixed_caller(Caller(BeingId(settings.being))),
-                memory.use_cases,
-                language_model_of=lambda _: models.for_process(),
+                served.memory.use_cases,
+                language_model_of=lambda _: served.models.for_process(),
             )
             await server.run(read, write, server.create_initialization_options())
 
