@@ -19,7 +19,7 @@ from madeleine.memory.metered_model import MeteredModel
 from madeleine.memory.model import ContentHash, Memory, MemoryId, Note, Vector, content_hash
 from madeleine.memory.rules.dynamics.grouping import MIN_GROUP_SIMILARITY
 from madeleine.memory.rules.dynamics.roots import PROTOTYPES, Root
-from madeleine.memory.rules.prompting.fragments import quoted
+from madeleine.memory.rules.prompting.recalled_text import quoted
 from madeleine.memory.rules.storing.secrets import Redact, redact_secrets
 from madeleine.memory.scope import Scope
 from madeleine.patrol.context import PatrolContext

@@ -11,7 +11,7 @@ from madeleine.memory.model import Category
 from madeleine.memory.ports import RandomSource
 from madeleine.memory.recall.ranking import RecallQuery
 from madeleine.memory.recall.recall import RecallResult
-from madeleine.memory.rules.prompting.answer_formats import LIST_FORMAT, PROMPT_FORMAT, fragments_format
+from madeleine.memory.rules.prompting.recalled_text import LIST_FORMAT, PROMPT_FORMAT, fragments_format
 from madeleine.memory.rules.ranking.profiles import RankingProfile
 from madeleine.tools.arguments import Arguments, Emotions, LongText, Short
 from madeleine.tools.replies import brief, meaning_notice, notice, present, source

@@ -9,7 +9,7 @@ from madeleine.memory.model import LIVING, Memory, MemoryId
 from madeleine.memory.ports import Embedder
 from madeleine.memory.recall.ports import PreferenceQuery, RecallLedger
 from madeleine.memory.recall.ranking import RankedCandidates, RecallQuery
-from madeleine.memory.rules.prompting.answer_formats import AnswerFormat
+from madeleine.memory.rules.prompting.recalled_text import AnswerFormat
 from madeleine.memory.rules.ranking.budget import within_budget
 from madeleine.memory.rules.ranking.preferences import preferences_first
 from madeleine.memory.scope import Scope

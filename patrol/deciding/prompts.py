@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from madeleine.memory.language import Prompt
-from madeleine.memory.rules.prompting.fragments import quoted
+from madeleine.memory.rules.prompting.recalled_text import quoted
 from madeleine.patrol.deciding.requests import DecisionKind, DecisionRequest, OfferedMemory
 
 _TEXTS = tomllib.loads(Path(__file__).with_name("prompts.toml").read_text(encoding="utf-8"))

@@ -14,8 +14,7 @@ from typing import Protocol
 
 from madeleine.inference.dense import DenseEmbedder
 from madeleine.memory.errors import IndexNeedsRebuild
-from madeleine.memory.ingest.index_keeper import IndexKeeper, Progress
-from madeleine.memory.ingest.scrubbing import Scrubber
+from madeleine.memory.ingest.index_keeper import IndexKeeper, Progress, Scrubber
 from madeleine.memory.ports import Embedder, Index
 from madeleine.memory.watch.thread import MemoryThread
 from madeleine.patrol.run import PatrolEvent

@@ -11,12 +11,10 @@ from madeleine.memory.audit import Audit
 from madeleine.memory.context.context import BuildContext
 from madeleine.memory.context.profile import EditProfile
 from madeleine.memory.context.values import ContextFlags
-from madeleine.memory.ingest.centroid import Centroids
+from madeleine.memory.ingest.being_statistics import Centroids, WordRarity
 from madeleine.memory.ingest.forget import Forget
-from madeleine.memory.ingest.index_keeper import IndexKeeper
+from madeleine.memory.ingest.index_keeper import IndexKeeper, Scrubber
 from madeleine.memory.ingest.ingest import Ingest
-from madeleine.memory.ingest.rarity import Rarity
-from madeleine.memory.ingest.scrubbing import Scrubber
 from madeleine.memory.ingest.store import StoreScenes
 from madeleine.memory.ingest.update import UpdateMemory
 from madeleine.memory.model import MemoryId
@@ -101,7 +99,7 @@ def build_use_cases(
             store,
             embedder,
             Centroids(ledger.centroids, embedder.model),
-            Rarity(index),
+            WordRarity(index),
             now=utc_now,
             redact=redact,
             threshold=settings.ingest_threshold,

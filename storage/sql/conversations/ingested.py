@@ -64,14 +64,14 @@ def _hidden(secret: str, key: str) -> str:
 class IngestionRepository(MemoryRepository):
     """`IngestLedger`."""
 
-    async def outcome(self, scope: Scope, key: str) -> dict[str, Any] | None:
+    async def ingest_outcome(self, scope: Scope, key: str) -> dict[str, Any] | None:
         secret: str | None = await settings.read(self._database, SECRET)
         if secret is None:
             return None
         found = await self._database.rows(_GET, scalar, being=scope.being_id, wanted=_hidden(secret, key))
         return json.loads(found[0]) if found else None
 
-    async def keep_outcome(self, scope: Scope, key: str, outcome: Mapping[str, Any], *, at: datetime) -> None:
+    async def store_ingest_outcome(self, scope: Scope, key: str, outcome: Mapping[str, Any], *, at: datetime) -> None:
         async with self._database.transaction() as transaction:
             secret = await settings.write_once(transaction, SECRET, secrets.token_hex(32))
             row = {"being_id": scope.being_id, "key": _hidden(secret, key)}

@@ -1,4 +1,4 @@
-"""What the mean of a being's memories is taken from (`memory.ingest.centroid`)."""
+"""What the mean of a being's memories is taken from (`memory.ingest.being_statistics`)."""
 
 from __future__ import annotations
 
@@ -34,11 +34,11 @@ def _to_entry(row: Row) -> tuple[int, Vector | None]:
 class CentroidRepository(Repository):
     """`CentroidSource`."""
 
-    async def last_upset(self, scope: Scope, *, after: int) -> tuple[int, bool]:
+    async def audit_since(self, scope: Scope, *, after: int) -> tuple[int, bool]:
         [(last, upsets)] = await self._database.rows(_UPSETS, pair, being=scope.being_id, after=after)
         return (after if last is None else last), upsets > 0
 
-    async def stored_after(
+    async def vectors_after(
         self, scope: Scope, model: ModelName, *, after: int, limit: int
     ) -> list[tuple[int, Vector | None]]:
         return await self._database.rows(

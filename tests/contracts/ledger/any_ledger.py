@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
-from typing import Protocol
+from typing import Any, Protocol
 
 from madeleine.memory.audit import AuditReader
 from madeleine.memory.context.ports import ContextLedger, ProfileLedger
-from madeleine.memory.ingest.centroid import CentroidSource
-from madeleine.memory.ingest.ingest import IngestLedger
-from madeleine.memory.ingest.ports import ForgetLedger, IndexSource, NoteLedger, ScrubLedger, StoreLedger, UpdateLedger
+from madeleine.memory.ingest.ports import (
+    CentroidSource,
+    ForgetLedger,
+    IndexSource,
+    IngestLedger,
+    NoteLedger,
+    ScrubLedger,
+    StoreLedger,
+    UpdateLedger,
+)
 from madeleine.memory.recall.ports import ActivationLog, BrowseLedger, RecallLedger, SearchLedger, TagLedger
 from madeleine.memory.watch.ports import ChatLedger, CostLedger, WatchLedger
 from madeleine.memory.watch.remember import RememberLedger
@@ -28,6 +35,12 @@ class SearchPorts(SearchLedger, TagLedger, Protocol): ...
 class ConversationPorts(ChatLedger, WatchLedger, Protocol): ...
 
 
+class IndexPorts(IndexSource, Protocol):
+    async def setting(self, name: str) -> Any: ...
+
+    async def set_setting(self, name: str, value: Any) -> None: ...
+
+
 class StoringLedger(Protocol):
     """What use cases need that store, change, recall, browse and index."""
 
@@ -42,7 +55,7 @@ class StoringLedger(Protocol):
     @property
     def browsing(self) -> BrowseLedger: ...
     @property
-    def index_source(self) -> IndexSource: ...
+    def index_source(self) -> IndexPorts: ...
     @property
     def search(self) -> SearchLedger: ...
     @property

@@ -14,9 +14,8 @@ import pytest
 from numpy.typing import NDArray
 
 from madeleine.memory.errors import InvalidInput, KeyConflict, StorageError
-from madeleine.memory.ingest.centroid import Centroids
+from madeleine.memory.ingest.being_statistics import Centroids, WordRarity
 from madeleine.memory.ingest.ingest import Ingest, Ingested, IngestText
-from madeleine.memory.ingest.rarity import Rarity
 from madeleine.memory.ingest.store import NewScene, Stored, StoreScenes
 from madeleine.memory.model import Scene
 from madeleine.memory.rules.storing.chunking import ChunkLimits
@@ -53,7 +52,7 @@ class Ingesting:
             given.pop("store", self.store),
             home.embedder,
             Centroids(home.ledger.centroids, home.embedder.model),
-            Rarity(home.words),
+            WordRarity(home.words),
             now=home.clock,
             redact=redact_secrets,
             **given,
