@@ -26,12 +26,9 @@ from madeleine.storage.sql.database.dialect import (
     least,
     unindexed,
 )
-from madeleine.storage.sql.database.engine import Transaction
-from madeleine.storage.sql.database.mapping import Mapped
-from madeleine.storage.sql.database.repository import Repository
-from madeleine.storage.sql.database.rows import scalar
+from madeleine.storage.sql.database.engine import Repository, Transaction
+from madeleine.storage.sql.database.mapping import Mapped, scalar, to_micros
 from madeleine.storage.sql.database.tables import forgotten_keys, message_memories, messages, sessions
-from madeleine.storage.sql.database.times import to_micros
 from madeleine.storage.sql.operations import audit
 
 _m, _s, _l, _f = messages.c, sessions.c, message_memories.c, forgotten_keys.c

@@ -9,8 +9,8 @@ from sqlalchemy import BindParameter, ColumnElement, and_, bindparam, case, func
 from madeleine.memory.model import ClusterId, Memory, MemoryId, Revision, Status
 from madeleine.memory.recall.ports import ClusterSummary
 from madeleine.memory.scope import Scope
-from madeleine.storage.sql.database.mapping import Mapped
-from madeleine.storage.sql.database.rows import MEMORY, scalar, to_memory
+from madeleine.storage.sql.database.mapping import Mapped, scalar
+from madeleine.storage.sql.database.memory_rows import MEMORY, to_memory
 from madeleine.storage.sql.database.tables import clusters, memories
 from madeleine.storage.sql.memories import revisions
 from madeleine.storage.sql.memories.memories import MemoryReads

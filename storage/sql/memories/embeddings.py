@@ -10,8 +10,8 @@ from sqlalchemy import bindparam, delete, exists, select
 from madeleine.memory.model import ContentHash, ModelName, Vector
 from madeleine.storage.sql.database.dialect import among, as_list, insert_missing
 from madeleine.storage.sql.database.engine import Database, Reads, Row, Transaction
+from madeleine.storage.sql.database.mapping import to_bytes, to_vector
 from madeleine.storage.sql.database.tables import embeddings, memories
-from madeleine.storage.sql.database.values import to_bytes, to_vector
 from madeleine.storage.sql.memories import pending
 
 _e = embeddings.c

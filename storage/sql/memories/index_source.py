@@ -9,7 +9,8 @@ from sqlalchemy import bindparam, delete, exists, func, select
 
 from madeleine.memory.model import ContentHash, Memory, MemoryId, ModelName, Vector
 from madeleine.storage.sql.database.dialect import among, as_list
-from madeleine.storage.sql.database.rows import MEMORY, pair, scalar, to_memory
+from madeleine.storage.sql.database.mapping import pair, scalar
+from madeleine.storage.sql.database.memory_rows import MEMORY, to_memory
 from madeleine.storage.sql.database.tables import embeddings as embeddings_table
 from madeleine.storage.sql.database.tables import index_pending
 from madeleine.storage.sql.database.tables import memories as table

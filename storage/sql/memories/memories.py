@@ -14,14 +14,18 @@ from madeleine.memory.model import ContentHash, Memory, MemoryId, ModelName, Vec
 from madeleine.memory.scope import Scope
 from madeleine.memory.text.folding import fold
 from madeleine.storage.sql.database.dialect import among, as_list, insert_missing, unindexed
-from madeleine.storage.sql.database.engine import Reads, Row, Transaction
-from madeleine.storage.sql.database.folding import fold_themes
-from madeleine.storage.sql.database.mapping import Mapped, target, update_own_row
-from madeleine.storage.sql.database.repository import Repository
-from madeleine.storage.sql.database.rows import MEMORY, from_memory, pair, scalar, to_memory
+from madeleine.storage.sql.database.engine import Reads, Repository, Row, Transaction
+from madeleine.storage.sql.database.mapping import (
+    Mapped,
+    decode_texts,
+    own_row_binds,
+    pair,
+    scalar,
+    to_micros,
+    update_own_row,
+)
+from madeleine.storage.sql.database.memory_rows import MEMORY, fold_themes, from_memory, to_memory
 from madeleine.storage.sql.database.tables import memories, message_memories, messages, reinforcements, revisions
-from madeleine.storage.sql.database.times import to_micros
-from madeleine.storage.sql.database.values import decode_texts
 from madeleine.storage.sql.memories import embeddings, pending, preferences
 from madeleine.storage.sql.memories.clock import cycle_of
 from madeleine.storage.sql.operations import audit
@@ -160,7 +164,7 @@ async def _reinforce(transaction: Transaction, scope: Scope, given: Sequence[Rei
     await transaction.run(
         _REINFORCE,
         [
-            target(
+            own_row_binds(
                 scope,
                 one.id,
                 access_count=one.access_count,

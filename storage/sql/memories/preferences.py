@@ -10,9 +10,8 @@ from sqlalchemy import insert
 from madeleine.memory.model import Memory
 from madeleine.memory.scope import Scope
 from madeleine.storage.sql.database.engine import Transaction
-from madeleine.storage.sql.database.mapping import target, update_own_row
+from madeleine.storage.sql.database.mapping import own_row_binds, to_micros, update_own_row
 from madeleine.storage.sql.database.tables import profile
-from madeleine.storage.sql.database.times import to_micros
 
 PREFERENCE_KIND = "preferences"
 
@@ -43,4 +42,4 @@ async def add(transaction: Transaction, new: Iterable[Memory]) -> None:
 async def follow(transaction: Transaction, memory: Memory, *, at: datetime) -> None:
     """The memory's text is another now."""
     scope = Scope(memory.being_id)
-    await transaction.run(_CHANGE, [target(scope, memory.id, value=memory.scene.action, updated_at=at)])
+    await transaction.run(_CHANGE, [own_row_binds(scope, memory.id, value=memory.scene.action, updated_at=at)])

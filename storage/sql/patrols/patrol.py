@@ -26,11 +26,10 @@ from madeleine.memory.scope import Scope
 from madeleine.storage.sql.conversations import notes
 from madeleine.storage.sql.database.dialect import after, among, as_list, json_items, number_at, unindexed
 from madeleine.storage.sql.database.engine import Reads, Transaction
-from madeleine.storage.sql.database.mapping import Mapped, target, update_own_row
-from madeleine.storage.sql.database.rows import MEMORY, REWRITTEN, from_memory, rewritten_fields, scalar, to_memory
+from madeleine.storage.sql.database.mapping import Mapped, own_row_binds, scalar, to_micros_or_none, update_own_row
+from madeleine.storage.sql.database.memory_rows import MEMORY, REWRITTEN, from_memory, rewritten_fields, to_memory
 from madeleine.storage.sql.database.tables import OF_A_SESSION, RECALLED_DEAD
 from madeleine.storage.sql.database.tables import memories as table
-from madeleine.storage.sql.database.times import to_micros_or_none
 from madeleine.storage.sql.memories import clock, clusters, embeddings, memories, pending
 from madeleine.storage.sql.memories.clock import SESSION_COUNT
 from madeleine.storage.sql.patrols import diary, offers
@@ -241,19 +240,19 @@ class PatrolWriter(PatrolReader):
         await self._transaction.run(
             _CHANGE,
             (
-                target(self._scope, one.id, session_count=one.session_count)
+                own_row_binds(self._scope, one.id, session_count=one.session_count)
                 | {f"new_{name}": getattr(one, name) for name in _CHANGED}
                 for one in changes.states
             ),
         )
         rewritten = map(from_memory, changes.rewritten)
         await self._transaction.run(
-            _RETELL, [target(self._scope, row["id"], **rewritten_fields(row)) for row in rewritten]
+            _RETELL, [own_row_binds(self._scope, row["id"], **rewritten_fields(row)) for row in rewritten]
         )
         await self._transaction.run(
             _COMPRESS,
             [
-                target(self._scope, id_, compressed=summary is not None, compressed_into=summary)
+                own_row_binds(self._scope, id_, compressed=summary is not None, compressed_into=summary)
                 for id_, summary in changes.compressed.items()
             ],
         )

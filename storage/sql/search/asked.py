@@ -11,9 +11,10 @@ from sqlalchemy import ColumnElement, and_, bindparam, or_
 
 from madeleine.memory.keyword_search import KeywordQuery
 from madeleine.memory.scope import Scope
+from madeleine.memory.text.folding import fold
 from madeleine.storage.sql.database.dialect import GREATEST, SMALLEST, as_list
-from madeleine.storage.sql.database.folding import delimited_theme, fold
-from madeleine.storage.sql.database.times import to_micros
+from madeleine.storage.sql.database.mapping import to_micros
+from madeleine.storage.sql.database.memory_rows import delimited_theme
 
 T = TypeVar("T")
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from madeleine.memory.keyword_search import SearchHit
 from madeleine.memory.model import Provenance
 from madeleine.storage.sql.database.engine import Row
+from madeleine.storage.sql.database.mapping import from_micros
 from madeleine.storage.sql.database.tables import messages
-from madeleine.storage.sql.database.times import from_micros
 from madeleine.storage.sql.search.source import Source
 
 _s = messages.c

@@ -16,14 +16,12 @@ from madeleine.memory.keyword_search import KeywordQuery, Position, SearchHit, T
 from madeleine.memory.model import Provenance, parse_moment
 from madeleine.memory.rules.searching.tag_forms import holds
 from madeleine.memory.scope import Scope
+from madeleine.memory.text.folding import SEPARATOR, fold
 from madeleine.storage.sql.database.dialect import among, as_list, json_items
 from madeleine.storage.sql.database.engine import Reads, Row
-from madeleine.storage.sql.database.folding import SEPARATOR, fold
+from madeleine.storage.sql.database.mapping import decode_texts_cached, from_micros, pair, to_micros
 from madeleine.storage.sql.database.patrol_tables import diary
-from madeleine.storage.sql.database.rows import pair
 from madeleine.storage.sql.database.tables import memories
-from madeleine.storage.sql.database.times import from_micros, to_micros
-from madeleine.storage.sql.database.values import decode_texts_cached
 
 MAX_TAGS = 10
 THEMED_DAYS = 366

@@ -8,10 +8,9 @@ from madeleine.memory.keyword_search import SearchHit
 from madeleine.memory.model import Provenance, Scene, scene_to_text
 from madeleine.storage.sql.database.dialect import among, contains_text
 from madeleine.storage.sql.database.engine import Row
-from madeleine.storage.sql.database.rows import to_when
+from madeleine.storage.sql.database.mapping import decode_texts, from_micros
+from madeleine.storage.sql.database.memory_rows import to_when
 from madeleine.storage.sql.database.tables import memories
-from madeleine.storage.sql.database.times import from_micros
-from madeleine.storage.sql.database.values import decode_texts
 from madeleine.storage.sql.search.asked import Shape
 from madeleine.storage.sql.search.source import Source
 

@@ -7,8 +7,8 @@ from sqlalchemy import or_
 from madeleine.memory.keyword_search import SearchHit
 from madeleine.memory.model import Provenance
 from madeleine.storage.sql.database.engine import Row
+from madeleine.storage.sql.database.mapping import from_micros
 from madeleine.storage.sql.database.tables import notes
-from madeleine.storage.sql.database.times import from_micros
 from madeleine.storage.sql.search.source import Source
 
 _n = notes.c

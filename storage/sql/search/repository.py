@@ -14,7 +14,7 @@ from madeleine.memory.keyword_search import KeywordQuery, SearchHit, SearchSourc
 from madeleine.memory.rules.searching.hits import newest_first
 from madeleine.memory.scope import Scope
 from madeleine.storage.sql.database.dialect import as_list
-from madeleine.storage.sql.database.repository import Repository
+from madeleine.storage.sql.database.engine import Repository
 from madeleine.storage.sql.search import chat, diary, memories, notes, tagged
 from madeleine.storage.sql.search.asked import binds, shape, together
 

@@ -14,6 +14,7 @@ from sqlalchemy import ClauseElement, ColumnElement, Text, and_, bindparam, case
 from madeleine.memory.keyword_search import Position, SearchSource, Tag, TagMatches, TagQuery
 from madeleine.memory.rules.searching.tag_forms import WORD_SIGNS
 from madeleine.memory.scope import Scope
+from madeleine.memory.text.folding import SEPARATOR
 from madeleine.storage.sql.database.dialect import (
     ANY_TEXT,
     as_list,
@@ -23,9 +24,9 @@ from madeleine.storage.sql.database.dialect import (
     word_pattern,
 )
 from madeleine.storage.sql.database.engine import Reads, Row
-from madeleine.storage.sql.database.folding import SEPARATOR, delimited_theme
+from madeleine.storage.sql.database.mapping import decode_texts_cached
+from madeleine.storage.sql.database.memory_rows import delimited_theme
 from madeleine.storage.sql.database.tables import memories as memories_table
-from madeleine.storage.sql.database.values import decode_texts_cached
 from madeleine.storage.sql.search import chat, diary, memories, notes
 from madeleine.storage.sql.search.asked import Shape, binds, shape
 
