@@ -37,7 +37,7 @@ _LAST = (
     .limit(bindparam("limit"))
 )
 # SQLite takes a number back when a transaction is rolled back.
-_MISSING = select(last_issued(literal_column("'audit'")) - func.count()).select_from(audit)
+_MISSING = select(last_issued(literal_column("'audit'"), literal_column("'seq'")) - func.count()).select_from(audit)
 
 
 async def append_audit(transaction: Transaction, entries: Sequence[AuditEntry]) -> None:

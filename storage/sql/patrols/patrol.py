@@ -137,6 +137,9 @@ class PatrolReader:
         self._reads = reads
         self._scope = scope
 
+    async def last_erasure(self) -> int:
+        return await offers.last_erasure(self._reads)
+
     async def unclustered(self, *, limit: int) -> list[MemoryState]:
         return await self._subjects(_HOMELESS, limit=limit)
 

@@ -36,8 +36,10 @@ class PatrolRepository(RunRepository):
     def patrol_reads(self, scope: Scope) -> PatrolReader:
         return PatrolReader(self._database, scope)
 
-    async def store_requests(self, scope: Scope, offered: Sequence[StoredDecisionRequest], *, at: datetime) -> None:
-        await offers.keep(self._database, scope, offered, at)
+    async def store_requests(
+        self, scope: Scope, offered: Sequence[StoredDecisionRequest], *, at: datetime, read_at_erasure: int
+    ) -> bool:
+        return await offers.store_requests(self._database, scope, offered, at, read_at_erasure)
 
     async def undo(self, scope: Scope, run: RunId, *, at: datetime, state: RunState = "undone") -> UndoResult:
         return await undo.undo(self._database, scope, run, at=at, state=state)
