@@ -7,7 +7,6 @@ from datetime import datetime
 
 from sqlalchemy import bindparam, delete, insert, select, update
 
-from madeleine.memory.audit import audit_entry
 from madeleine.memory.errors import InvalidInput
 from madeleine.memory.ingest.notes import SCENE
 from madeleine.memory.model import Note, NoteId
@@ -16,7 +15,7 @@ from madeleine.memory.text.folding import fold
 from madeleine.storage.sql.database.engine import Reads, Repository, Transaction
 from madeleine.storage.sql.database.mapping import Mapped, own_row, own_row_binds, scalar, update_own_row
 from madeleine.storage.sql.database.tables import notes
-from madeleine.storage.sql.operations import audit
+from madeleine.storage.sql.operations.audit import record_audit
 
 _n = notes.c
 _NOTE = Mapped(Note, notes)
@@ -38,11 +37,11 @@ _UPDATE = update_own_row(notes, "state", "reason", "content", "folded", "memory_
 _INSERT = insert(notes)
 
 
-async def unread(reads: Reads, scope: Scope, type_: str) -> list[Note]:
+async def unread_notes(reads: Reads, scope: Scope, type_: str) -> list[Note]:
     return await reads.rows(_UNREAD, _NOTE.from_row, being=scope.being_id, wanted=type_)
 
 
-async def update_read(transaction: Transaction, scope: Scope, changed: Sequence[Note]) -> None:
+async def update_notes(transaction: Transaction, scope: Scope, changed: Sequence[Note]) -> None:
     rows = [
         own_row_binds(
             scope,
@@ -67,7 +66,7 @@ class NoteRepository(Repository):
         row = _NOTE.to_row(note, folded=fold(note.content))
         async with self._database.transaction(grows=True) as transaction:
             await transaction.run(_INSERT, [row])
-            await audit.append(transaction, [audit_entry(scope, "note", note.created_at, ids=[note.id])])
+            await record_audit(transaction, scope, "note", note.created_at, ids=[note.id])
 
     async def open_notes(self, scope: Scope, *, limit: int) -> list[Note]:
         """The latest that are unread and no scenes, oldest first."""
@@ -79,5 +78,5 @@ class NoteRepository(Repository):
             if not await transaction.rows(_IS, scalar, **binds):
                 return False
             await transaction.run(_REMOVE if remove else _CLOSE, [binds])
-            await audit.append(transaction, [audit_entry(scope, "note", at, tool="profile", ids=[note_id])])
+            await record_audit(transaction, scope, "note", at, tool="profile", ids=[note_id])
             return True

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import fields
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache, partial
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, Protocol, TypeVar
 
 import numpy as np
 from sqlalchemy import Boolean, ColumnElement, LargeBinary, Table, Update, bindparam, update
@@ -152,3 +152,17 @@ def own_row_binds(scope: Scope, key: str, **values: Any) -> dict[str, Any]:
     return {"target": key, "being": scope.being_id} | {
         f"new_{name}": encode_value(value) for name, value in values.items()
     }
+
+
+class _HasId(Protocol):
+    @property
+    def id(self) -> str: ...
+
+
+HasId = TypeVar("HasId", bound=_HasId)
+
+
+def in_order_of(ids: Iterable[str], records: Iterable[HasId]) -> list[HasId]:
+    """Each record once, in the order of `ids`; ids without a record are skipped."""
+    by_id = {record.id: record for record in records}
+    return [by_id[id_] for id_ in dict.fromkeys(ids) if id_ in by_id]
