@@ -6,9 +6,8 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from datetime import datetime
 
-from madeleine.memory.model import ContentHash, ModelName, Note, RunId, Vector
+from madeleine.memory.model import ContentHash, ModelName, Note, RunId, Scope, Vector
 from madeleine.memory.patrol_records import RunState, StoredDecisionRequest, UndoResult
-from madeleine.memory.scope import Scope
 from madeleine.storage.sql.conversations import notes
 from madeleine.storage.sql.memories import embeddings
 from madeleine.storage.sql.patrols import offers, undo
