@@ -48,9 +48,9 @@ ROLES: tuple[Role, ...] = get_args(Role)
 
 @dataclass(frozen=True, slots=True)
 class Scope:
-    """Who is served, and as whom (spec P1, ruling 12). It comes from the connection, never from a tool argument. A caller
-    sees and changes the memories of this being and of no other. Without `count_activations` reactivations are not
-    counted."""
+    """Who is served, and as whom (spec P1, ruling 12). It comes from the connection, never from a tool argument. A
+    caller sees and changes the memories of this being and of no other. Without `count_activations` reactivations are
+    not counted."""
 
     being_id: BeingId
     client: str = ""

@@ -163,9 +163,9 @@ class MortalLedger:
         async with self._ledger.patrol(scope) as transaction:
             yield transaction
 
-    async def store_requests(self, *args: Any, **fields: Any) -> None:
+    async def store_requests(self, *args: Any, **fields: Any) -> bool:
         self._step()
-        await self._ledger.store_requests(*args, **fields)
+        return await self._ledger.store_requests(*args, **fields)
 
     async def finish_run(self, *args: Any) -> None:
         self._step()

@@ -85,6 +85,9 @@ class FakePatrolTransaction:
     def _own(self) -> list[Memory]:
         return [memory for memory in self._state.memories.values() if memory.being_id == self._being]
 
+    async def last_erasure(self) -> int:
+        return 0
+
     async def unclustered(self, *, limit: int) -> list[MemoryState]:
         return [state_of(m) for m in self._own() if m.cluster_id is None and m.status != "dead"][:limit]
 
@@ -299,8 +302,11 @@ class FakePatrolLedger:
     def patrol_reads(self, scope: Scope) -> PatrolReads:
         return FakePatrolTransaction(scope, self.state, self.cached, self.mark)
 
-    async def store_requests(self, scope: Scope, offered: Sequence[StoredDecisionRequest], *, at: datetime) -> None:
+    async def store_requests(
+        self, scope: Scope, offered: Sequence[StoredDecisionRequest], *, at: datetime, read_at_erasure: int
+    ) -> bool:
         self.state.offers |= {one.id: one for one in offered}
+        return True
 
     async def begin_run(self, scope: Scope, run: RunId, started: datetime) -> None:
         self.state.runs[run] = PatrolRun(

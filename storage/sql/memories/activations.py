@@ -19,7 +19,7 @@ from madeleine.storage.sql.database.engine import Database, finish
 from madeleine.storage.sql.database.tables import memories
 from madeleine.storage.sql.database.times import to_micros
 from madeleine.storage.sql.memories.clock import ACTIVATED
-from madeleine.storage.sql.operations import audit
+from madeleine.storage.sql.operations.audit import append_audit
 
 _log = logging.getLogger(__name__)
 
@@ -113,7 +113,7 @@ class Activations:
         try:
             async with self._database.transaction() as transaction:
                 await transaction.run(_ACTIVATE, _rows(batch))
-                await audit.append(transaction, entries)
+                await append_audit(transaction, entries)
         except BaseException:
             self._entries[:0] = entries
             for key, (times, at) in batch.items():

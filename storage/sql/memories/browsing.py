@@ -11,8 +11,8 @@ from madeleine.memory.recall.ports import ClusterSummary
 from madeleine.storage.sql.database.mapping import Mapped
 from madeleine.storage.sql.database.rows import MEMORY, scalar, to_memory
 from madeleine.storage.sql.database.tables import clusters, memories
-from madeleine.storage.sql.memories import revisions
 from madeleine.storage.sql.memories.memories import MemoryReads
+from madeleine.storage.sql.memories.revisions import revisions_of
 
 _c, _m = clusters.c, memories.c
 _parents = clusters.alias("parents")
@@ -60,7 +60,7 @@ class BrowsingRepository(MemoryReads):
     """`BrowseLedger`."""
 
     async def revisions(self, scope: Scope, ids: Sequence[MemoryId]) -> list[Revision]:
-        return await revisions.revisions_of(self._database, scope, ids)
+        return await revisions_of(self._database, scope, ids)
 
     async def cluster_memories(
         self, scope: Scope, cluster_id: ClusterId, *, limit: int, after: str | None
