@@ -12,8 +12,7 @@ from typing import Any, Generic, Protocol, TypeVar
 import numpy as np
 from sqlalchemy import Boolean, ColumnElement, LargeBinary, Table, Update, bindparam, update
 
-from madeleine.memory.model import Vector
-from madeleine.memory.scope import Scope
+from madeleine.memory.model import Scope, Vector
 from madeleine.storage.sql.database.dialect import JsonRecord, Moment, TextList
 from madeleine.storage.sql.database.engine import Row
 
