@@ -13,11 +13,11 @@ from madeleine.memory.ingest.forget import Forget
 from madeleine.memory.ingest.ingest import Ingest
 from madeleine.memory.ingest.store import StoreScenes
 from madeleine.memory.ingest.update import UpdateMemory
+from madeleine.memory.model import Scope
 from madeleine.memory.ports import LanguageModel
 from madeleine.memory.recall.browse import BrowseMemories
 from madeleine.memory.recall.recall import Recall
 from madeleine.memory.recall.search import Search
-from madeleine.memory.scope import Scope
 from madeleine.memory.watch.observe import Observe
 from madeleine.patrol.run import Patrol
 from madeleine.tools.arguments import Arguments

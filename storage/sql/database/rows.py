@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Iterable, Mapping
+from typing import Any, Protocol, TypeVar
 
 from madeleine.memory.model import (
     DatedAction,
@@ -155,3 +155,17 @@ def scalar(row: Row) -> Any:
 
 def pair(row: Row) -> tuple[Any, Any]:
     return row[0], row[1]
+
+
+class _HasId(Protocol):
+    @property
+    def id(self) -> str: ...
+
+
+T = TypeVar("T", bound=_HasId)
+
+
+def in_order_of(ids: Iterable[str], records: Iterable[T]) -> list[T]:
+    """Each record once, in the order of `ids`; ids without a record are skipped."""
+    by_id = {record.id: record for record in records}
+    return [by_id[id_] for id_ in dict.fromkeys(ids) if id_ in by_id]

@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 from sqlalchemy import ColumnElement, and_, bindparam, or_
 
 from madeleine.memory.keyword_search import KeywordQuery
-from madeleine.memory.scope import Scope
+from madeleine.memory.model import Scope
 from madeleine.storage.sql.database.dialect import GREATEST, SMALLEST, as_list
 from madeleine.storage.sql.database.folding import delimited_theme, fold
 from madeleine.storage.sql.database.times import to_micros

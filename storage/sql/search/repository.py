@@ -11,8 +11,8 @@ from collections.abc import Awaitable, Sequence
 from itertools import chain
 
 from madeleine.memory.keyword_search import KeywordQuery, SearchHit, SearchSource, Tag, TagMatches, TagQuery
+from madeleine.memory.model import Scope
 from madeleine.memory.rules.searching.hits import newest_first
-from madeleine.memory.scope import Scope
 from madeleine.storage.sql.database.dialect import as_list
 from madeleine.storage.sql.database.repository import Repository
 from madeleine.storage.sql.search import chat, diary, memories, notes, tagged

@@ -12,8 +12,8 @@ from typing import Any
 from sqlalchemy import ClauseElement, ColumnElement, Text, and_, bindparam, case, exists, func, literal, or_, select
 
 from madeleine.memory.keyword_search import Position, SearchSource, Tag, TagMatches, TagQuery
+from madeleine.memory.model import Scope
 from madeleine.memory.rules.searching.tag_forms import WORD_SIGNS
-from madeleine.memory.scope import Scope
 from madeleine.storage.sql.database.dialect import (
     ANY_TEXT,
     as_list,
