@@ -79,7 +79,7 @@ def build_use_cases(
         step_seconds=settings.patrol_step_seconds,
         compression_threshold=settings.compression_threshold,
     )
-    thread = MemoryThread(ledger.conversations, ledger.costs, similar, remember, now=utc_now, config=thread_config)
+    thread = MemoryThread(ledger.conversations, ledger.patrols, similar, remember, now=utc_now, config=thread_config)
     update = UpdateMemory(ledger.revisions, index, embedder, write_lock, now=utc_now, on_commit=on_write, redact=redact)
     forget = Forget(ledger.erasure, keeper, scrubber, write_lock, now=utc_now)
     by_message = MessageSearch(ledger.search, stem)
@@ -91,7 +91,7 @@ def build_use_cases(
         now=utc_now,
         config=recall_config(settings),
         reranker=reranker,
-        costs=ledger.costs,
+        costs=ledger.patrols,
         redact=redact,
     )
     use = UseCases(

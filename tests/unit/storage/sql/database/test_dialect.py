@@ -16,16 +16,16 @@ from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.schema import CreateIndex, CreateTable
 
 from madeleine.storage import sql
+from madeleine.storage.sql.database.mapping import update_own_row
 from madeleine.storage.sql.database.tables import metadata
-from madeleine.storage.sql.patrols import undo_fields
-from madeleine.storage.sql.patrols.journal import KINDS
+from madeleine.storage.sql.patrols.journal import JOURNALLED_TABLES
 from madeleine.storage.sql.search import tagged
 from madeleine.storage.sql.search.asked import Shape
 from madeleine.storage.sql.search.source import by_ids_statement, statement
 
 DIALECTS = {"sqlite": sqlite.dialect(paramstyle="named"), "postgresql": postgresql.dialect()}  # type: ignore[no-untyped-call]
 ROOT = Path(sql.__file__).parent
-ITS_OWN_SQL = {"database/dialect.py", "database/engine.py", "database/schema.py", "database/failures.py"}
+ITS_OWN_SQL = {"database/dialect.py", "database/engine.py", "database/schema.py"}
 SQLITE_ONLY = re.compile(r"sqlite|json_each|json_extract|json_set|INSERT OR|PRAGMA|rowid|GLOB|\btext\(\"|\.op\(")
 
 
@@ -50,9 +50,10 @@ def statements() -> dict[str, ClauseElement]:
             found[f"search.tagged.{source}.{shape}"] = tagged._statement(source, shape, 2, 1)
     found |= {f"search.by_ids.{name}": by_ids_statement(source) for name, source in tagged._SOURCES.items()}
     found["search.tagged.beside"] = tagged._beside(2)
-    for kind in KINDS:
-        found |= {f"undo.{kind}.{make.__name__}": make(kind) for make in (undo_fields._removal, undo_fields._return)}
-        found[f"undo.{kind}.change"] = undo_fields._change(kind, KINDS[kind][2])
+    for kind, journalled in JOURNALLED_TABLES.items():
+        found |= {f"undo.{kind}.insert": journalled.insert_row, f"undo.{kind}.delete": journalled.delete_row}
+        found[f"undo.{kind}.select"] = journalled.select_rows
+        found[f"undo.{kind}.update"] = update_own_row(journalled.table, *journalled.columns, key=journalled.key)
     return found
 
 
