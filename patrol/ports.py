@@ -17,6 +17,7 @@ from madeleine.memory.model import (
     ModelName,
     Note,
     RunId,
+    Scope,
     Vector,
 )
 from madeleine.memory.patrol_records import (
@@ -32,7 +33,6 @@ from madeleine.memory.patrol_records import (
     Thoughts,
     UndoResult,
 )
-from madeleine.memory.scope import Scope
 
 
 class PatrolReads(Protocol):

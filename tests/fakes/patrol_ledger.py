@@ -22,6 +22,7 @@ from madeleine.memory.model import (
     Note,
     NoteId,
     RunId,
+    Scope,
     Vector,
 )
 from madeleine.memory.patrol_records import (
@@ -38,7 +39,6 @@ from madeleine.memory.patrol_records import (
     UndoResult,
 )
 from madeleine.memory.rules.dynamics.decay import flagged
-from madeleine.memory.scope import Scope
 from madeleine.patrol.ports import PatrolReads
 from madeleine.patrol.unit_of_work import state_of
 from tests.doubles import ADA, NOW

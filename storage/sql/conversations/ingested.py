@@ -16,8 +16,7 @@ from typing import Any
 
 from sqlalchemy import bindparam, select, update
 
-from madeleine.memory.model import MemoryId
-from madeleine.memory.scope import Scope
+from madeleine.memory.model import MemoryId, Scope
 from madeleine.storage.sql.database.dialect import (
     among,
     as_list,

@@ -11,7 +11,7 @@ from typing import Any, Generic, TypeVar
 import numpy as np
 from sqlalchemy import Boolean, ColumnElement, LargeBinary, Table, Update, bindparam, update
 
-from madeleine.memory.scope import Scope
+from madeleine.memory.model import Scope
 from madeleine.storage.sql.database.dialect import JsonRecord, Moment, TextList
 from madeleine.storage.sql.database.engine import Row
 from madeleine.storage.sql.database.times import from_micros, to_micros

@@ -16,9 +16,8 @@ from typing import Any
 
 from sqlalchemy import Column, ColumnElement, bindparam, delete, exists, func, or_, select, update
 
-from madeleine.memory.model import ContentHash, MemoryId, Scene, when_as_searched
+from madeleine.memory.model import ContentHash, MemoryId, Scene, Scope, when_as_searched
 from madeleine.memory.rules.dynamics.mentions import mentions, without_timeline_texts
-from madeleine.memory.scope import Scope
 from madeleine.storage.sql.database.dialect import (
     among,
     as_list,

@@ -13,7 +13,7 @@ from sqlalchemy import bindparam, delete, insert, select, update
 
 from madeleine.memory.chat import MessageId
 from madeleine.memory.ingest.ports import Erased
-from madeleine.memory.model import Cluster, Memory, MemoryId
+from madeleine.memory.model import Cluster, Memory, MemoryId, Scope
 from madeleine.memory.rules.dynamics.mentions import (
     all_texts,
     folded,
@@ -23,7 +23,6 @@ from madeleine.memory.rules.dynamics.mentions import (
     timeline_texts,
     without_timeline_texts,
 )
-from madeleine.memory.scope import Scope
 from madeleine.storage.sql.conversations.ingested import forget_ingested
 from madeleine.storage.sql.database.dialect import among, as_list
 from madeleine.storage.sql.database.engine import Transaction

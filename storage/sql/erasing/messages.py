@@ -9,9 +9,8 @@ from dataclasses import dataclass
 from sqlalchemy import bindparam, case, delete, exists, func, select, update
 
 from madeleine.memory.chat import MessageId
-from madeleine.memory.model import MemoryId
+from madeleine.memory.model import MemoryId, Scope
 from madeleine.memory.rules.dynamics.mentions import folded, mentions
-from madeleine.memory.scope import Scope
 from madeleine.storage.sql.conversations.chat import NO_FIRST, NO_LAST, TITLE_GONE, key_hash
 from madeleine.storage.sql.database.dialect import among, as_list, insert_missing, unindexed
 from madeleine.storage.sql.database.engine import Row, Transaction

@@ -12,9 +12,8 @@ from sqlalchemy import bindparam, func, update
 
 from madeleine.memory.audit import AuditEntry
 from madeleine.memory.errors import MadeleineError, StorageFull
-from madeleine.memory.model import BeingId, MemoryId
+from madeleine.memory.model import BeingId, MemoryId, Scope
 from madeleine.memory.recall.ports import Activation
-from madeleine.memory.scope import Scope
 from madeleine.storage.sql.database.dialect import greatest
 from madeleine.storage.sql.database.engine import Database, finish
 from madeleine.storage.sql.database.tables import memories

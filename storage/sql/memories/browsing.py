@@ -6,9 +6,8 @@ from collections.abc import Sequence
 
 from sqlalchemy import BindParameter, ColumnElement, and_, bindparam, case, func, or_, select
 
-from madeleine.memory.model import ClusterId, Memory, MemoryId, Revision, Status
+from madeleine.memory.model import ClusterId, Memory, MemoryId, Revision, Scope, Status
 from madeleine.memory.recall.ports import ClusterSummary
-from madeleine.memory.scope import Scope
 from madeleine.storage.sql.database.mapping import Mapped
 from madeleine.storage.sql.database.rows import MEMORY, scalar, to_memory
 from madeleine.storage.sql.database.tables import clusters, memories

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from sqlalchemy import and_, bindparam, case, func, select
 
-from madeleine.memory.model import ModelName, Vector
-from madeleine.memory.scope import Scope
+from madeleine.memory.model import ModelName, Scope, Vector
 from madeleine.storage.sql.database.dialect import either, unindexed
 from madeleine.storage.sql.database.engine import Row
 from madeleine.storage.sql.database.repository import Repository

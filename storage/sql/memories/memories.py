@@ -10,8 +10,7 @@ from sqlalchemy import bindparam, case, func, insert, literal, literal_column, s
 from madeleine.memory.chat import MessageId
 from madeleine.memory.errors import InvalidInput, KeyConflict, StorageError
 from madeleine.memory.ingest.ports import KeyOutcome, Reinforcement, StoreBatch
-from madeleine.memory.model import ContentHash, Memory, MemoryId
-from madeleine.memory.scope import Scope
+from madeleine.memory.model import ContentHash, Memory, MemoryId, Scope
 from madeleine.memory.text.folding import fold
 from madeleine.storage.sql.database.dialect import among, as_list, insert_missing, unindexed
 from madeleine.storage.sql.database.engine import Reads, Row, Transaction

@@ -7,8 +7,7 @@ from datetime import datetime
 
 from sqlalchemy import insert
 
-from madeleine.memory.model import Memory
-from madeleine.memory.scope import Scope
+from madeleine.memory.model import Memory, Scope
 from madeleine.storage.sql.database.engine import Transaction
 from madeleine.storage.sql.database.mapping import target, update_own_row
 from madeleine.storage.sql.database.tables import profile

@@ -8,9 +8,8 @@ from typing import Any
 
 from sqlalchemy import bindparam, insert, select, update
 
-from madeleine.memory.model import ContentHash, Memory, MemoryChanges, MemoryId, ModelName, Revision, Vector
+from madeleine.memory.model import ContentHash, Memory, MemoryChanges, MemoryId, ModelName, Revision, Scope, Vector
 from madeleine.memory.rules.dynamics.revision import changed, effective, revision
-from madeleine.memory.scope import Scope
 from madeleine.storage.sql.database.dialect import among, as_list, unindexed
 from madeleine.storage.sql.database.engine import Reads, Row, Transaction
 from madeleine.storage.sql.database.mapping import Mapped, target, update_own_row

@@ -10,8 +10,7 @@ from sqlalchemy import bindparam, func, insert, literal_column, or_, select
 
 from madeleine.memory.audit import AuditEntry, AuditEvent, AuditQuery, audit_entry
 from madeleine.memory.ingest.ports import Reinforcement
-from madeleine.memory.model import Memory
-from madeleine.memory.scope import Scope
+from madeleine.memory.model import Memory, Scope
 from madeleine.storage.sql.database.dialect import GREATEST, SMALLEST, last_issued
 from madeleine.storage.sql.database.engine import Transaction
 from madeleine.storage.sql.database.mapping import Mapped

@@ -7,9 +7,8 @@ from typing import Any
 
 from sqlalchemy import bindparam, delete, exists, func, literal, literal_column, or_, select
 
-from madeleine.memory.model import MemoryId
+from madeleine.memory.model import MemoryId, Scope
 from madeleine.memory.profile import ProfileEntry, duplicate_preference
-from madeleine.memory.scope import Scope
 from madeleine.storage.sql.conversations.notes import NoteRepository
 from madeleine.storage.sql.database.dialect import either, insert_or_update
 from madeleine.storage.sql.database.engine import Row

@@ -7,9 +7,8 @@ from datetime import datetime, timedelta
 
 from sqlalchemy import bindparam, delete, insert, literal_column, select
 
-from madeleine.memory.model import RunId
+from madeleine.memory.model import RunId, Scope
 from madeleine.memory.patrol_records import DecisionRequestId, StoredDecisionRequest
-from madeleine.memory.scope import Scope
 from madeleine.storage.sql.database.dialect import among, as_list, last_issued
 from madeleine.storage.sql.database.engine import Database, Reads, Transaction
 from madeleine.storage.sql.database.mapping import Mapped, target, update_own_row

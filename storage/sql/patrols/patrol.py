@@ -10,7 +10,7 @@ from typing import Any
 
 from sqlalchemy import and_, bindparam, case, func, or_, select
 
-from madeleine.memory.model import Cluster, ClusterId, ContentHash, Memory, MemoryId, ModelName, RunId, Vector
+from madeleine.memory.model import Cluster, ClusterId, ContentHash, Memory, MemoryId, ModelName, RunId, Scope, Vector
 from madeleine.memory.patrol_records import (
     ClusterCounts,
     DecisionRequestId,
@@ -22,7 +22,6 @@ from madeleine.memory.patrol_records import (
     Thoughts,
 )
 from madeleine.memory.rules.dynamics.decay import DECAY_CYCLES, MIN_LIVING_IMPORTANCE, flagged
-from madeleine.memory.scope import Scope
 from madeleine.storage.sql.conversations.notes import update_notes
 from madeleine.storage.sql.database.dialect import after, among, as_list, json_items, number_at, unindexed
 from madeleine.storage.sql.database.engine import Reads, Transaction

@@ -6,9 +6,8 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from datetime import datetime
 
-from madeleine.memory.model import ContentHash, ModelName, Note, RunId, Vector
+from madeleine.memory.model import ContentHash, ModelName, Note, RunId, Scope, Vector
 from madeleine.memory.patrol_records import RunState, StoredDecisionRequest, UndoResult
-from madeleine.memory.scope import Scope
 from madeleine.storage.sql.conversations.notes import unread_notes
 from madeleine.storage.sql.memories.index_source import cache_vectors_and_mark, cached_vectors
 from madeleine.storage.sql.patrols import offers, undo

@@ -8,9 +8,8 @@ from typing import Any
 
 from sqlalchemy import bindparam, insert, select
 
-from madeleine.memory.model import RunId
+from madeleine.memory.model import RunId, Scope
 from madeleine.memory.patrol_records import PatrolRun, RunState
-from madeleine.memory.scope import Scope
 from madeleine.storage.sql.database.dialect import among, as_list
 from madeleine.storage.sql.database.engine import Reads, Transaction
 from madeleine.storage.sql.database.mapping import Mapped, target, update_own_row

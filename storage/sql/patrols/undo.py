@@ -16,9 +16,8 @@ from datetime import datetime
 
 from sqlalchemy import BindParameter, bindparam, delete, insert, select, update
 
-from madeleine.memory.model import ClusterId, Memory, MemoryId, RunId
+from madeleine.memory.model import ClusterId, Memory, MemoryId, RunId, Scope
 from madeleine.memory.patrol_records import RunState, UndoResult
-from madeleine.memory.scope import Scope
 from madeleine.storage.sql.database.dialect import among, as_list, unindexed
 from madeleine.storage.sql.database.engine import Database, Transaction
 from madeleine.storage.sql.database.lifecycle import ClearReference, DeleteWithMemory, tables_declaring

@@ -10,8 +10,7 @@ from collections.abc import Sequence
 
 from sqlalchemy import BindParameter, bindparam, func, or_, select, update
 
-from madeleine.memory.model import RunId
-from madeleine.memory.scope import Scope
+from madeleine.memory.model import RunId, Scope
 from madeleine.storage.sql.database.dialect import among, as_list, greatest
 from madeleine.storage.sql.database.engine import Transaction
 from madeleine.storage.sql.database.patrol_tables import patrol_changes, patrol_runs

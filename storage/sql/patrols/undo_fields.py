@@ -11,7 +11,7 @@ from typing import Any
 
 from sqlalchemy import Delete, Insert, Update, delete, insert
 
-from madeleine.memory.scope import Scope
+from madeleine.memory.model import Scope
 from madeleine.storage.sql.database.engine import Transaction
 from madeleine.storage.sql.database.mapping import own_row, target, update_own_row
 from madeleine.storage.sql.patrols.journal import KINDS, Fields, to_column

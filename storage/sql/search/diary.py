@@ -14,9 +14,8 @@ from typing import Literal
 from sqlalchemy import bindparam, select, true
 
 from madeleine.memory.keyword_search import KeywordQuery, Position, SearchHit, TagMatches, TagQuery
-from madeleine.memory.model import Provenance, parse_moment
+from madeleine.memory.model import Provenance, Scope, parse_moment
 from madeleine.memory.rules.searching.tag_forms import holds
-from madeleine.memory.scope import Scope
 from madeleine.storage.sql.database.dialect import among, as_list, json_items
 from madeleine.storage.sql.database.engine import Reads, Row
 from madeleine.storage.sql.database.folding import SEPARATOR, fold

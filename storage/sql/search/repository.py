@@ -19,9 +19,9 @@ from typing import Any, TypeVar
 from sqlalchemy import ColumnElement, Select, Text, and_, bindparam, case, exists, func, literal, or_, select
 
 from madeleine.memory.keyword_search import KeywordQuery, Position, SearchHit, SearchSource, Tag, TagMatches, TagQuery
+from madeleine.memory.model import Scope
 from madeleine.memory.rules.searching.hits import newest_first
 from madeleine.memory.rules.searching.tag_forms import WORD_SIGNS
-from madeleine.memory.scope import Scope
 from madeleine.storage.sql.database.dialect import (
     ANY_TEXT,
     as_list,

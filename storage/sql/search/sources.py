@@ -14,8 +14,7 @@ from sqlalchemy import Boolean, ColumnElement, Select, Table, and_, bindparam, o
 
 from madeleine.memory.chat import Message
 from madeleine.memory.keyword_search import KeywordQuery, SearchHit, SearchSource
-from madeleine.memory.model import Note, Provenance, scene_to_text
-from madeleine.memory.scope import Scope
+from madeleine.memory.model import Note, Provenance, Scope, scene_to_text
 from madeleine.storage.sql.database.dialect import GREATEST, SMALLEST, among, as_list, contains_text
 from madeleine.storage.sql.database.engine import Row
 from madeleine.storage.sql.database.folding import delimited_theme, fold

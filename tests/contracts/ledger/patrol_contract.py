@@ -12,7 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from madeleine.memory.ingest.ports import Erased
-from madeleine.memory.model import BeingId, ClusterId, DatedAction, Memory, RunId, Scene, Status
+from madeleine.memory.model import BeingId, ClusterId, DatedAction, Memory, RunId, Scene, Scope, Status
 from madeleine.memory.patrol_records import (
     DecisionRequestId,
     DiaryEntry,
@@ -21,7 +21,6 @@ from madeleine.memory.patrol_records import (
     Thoughts,
 )
 from madeleine.memory.rules.dynamics.decay import flagged
-from madeleine.memory.scope import Scope
 from madeleine.patrol.unit_of_work import state_of
 from tests.contracts.ledger.any_ledger import AnyLedger
 from tests.contracts.ledger.forgetting_contract import LATER, change, stored
