@@ -16,14 +16,12 @@ from sqlalchemy import bindparam, select, true
 from madeleine.memory.keyword_search import KeywordQuery, Position, SearchHit, TagMatches, TagQuery
 from madeleine.memory.model import Provenance, Scope, parse_moment
 from madeleine.memory.rules.searching.tag_forms import holds
+from madeleine.memory.text.folding import SEPARATOR, fold
 from madeleine.storage.sql.database.dialect import among, as_list, json_items
 from madeleine.storage.sql.database.engine import Reads, Row
-from madeleine.storage.sql.database.folding import SEPARATOR, fold
+from madeleine.storage.sql.database.mapping import decode_texts_cached, from_micros, pair, to_micros
 from madeleine.storage.sql.database.patrol_tables import diary
-from madeleine.storage.sql.database.rows import pair
 from madeleine.storage.sql.database.tables import memories
-from madeleine.storage.sql.database.times import from_micros, to_micros
-from madeleine.storage.sql.database.values import decode_texts_cached
 
 MAX_TAGS = 10
 THEMED_DAYS = 366
@@ -92,9 +90,8 @@ async def diary_tag_matches(reads: Reads, scope: Scope, query: TagQuery) -> TagM
 
 
 async def diary_hits(reads: Reads, scope: Scope, days: Iterable[str]) -> list[SearchHit]:
-    return await _with_tags(
-        reads, scope, await reads.rows(_SELECT_DAYS, _to_hit, being=scope.being_id, ids=as_list(days))
-    )
+    hits = await reads.rows(_SELECT_DAYS, _to_hit, being=scope.being_id, ids=as_list(days))
+    return await _with_tags(reads, scope, hits)
 
 
 async def _entry_pages(reads: Reads, scope: Scope) -> AsyncIterator[list[Row]]:

@@ -22,6 +22,7 @@ from madeleine.memory.keyword_search import KeywordQuery, Position, SearchHit, S
 from madeleine.memory.model import Scope
 from madeleine.memory.rules.searching.hits import newest_first
 from madeleine.memory.rules.searching.tag_forms import WORD_SIGNS
+from madeleine.memory.text.folding import SEPARATOR
 from madeleine.storage.sql.database.dialect import (
     ANY_TEXT,
     as_list,
@@ -30,11 +31,10 @@ from madeleine.storage.sql.database.dialect import (
     matches_pattern,
     word_pattern,
 )
-from madeleine.storage.sql.database.engine import Row
-from madeleine.storage.sql.database.folding import SEPARATOR, delimited_theme
-from madeleine.storage.sql.database.repository import Repository
+from madeleine.storage.sql.database.engine import Repository, Row
+from madeleine.storage.sql.database.mapping import decode_texts_cached
+from madeleine.storage.sql.database.memory_rows import delimited_theme
 from madeleine.storage.sql.database.tables import memories
-from madeleine.storage.sql.database.values import decode_texts_cached
 from madeleine.storage.sql.search import diary
 from madeleine.storage.sql.search.sources import SEARCHED_TABLES, query_binds, select_hits, select_hits_by_id
 

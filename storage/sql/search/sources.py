@@ -15,13 +15,12 @@ from sqlalchemy import Boolean, ColumnElement, Select, Table, and_, bindparam, o
 from madeleine.memory.chat import Message
 from madeleine.memory.keyword_search import KeywordQuery, SearchHit, SearchSource
 from madeleine.memory.model import Note, Provenance, Scope, scene_to_text
+from madeleine.memory.text.folding import fold
 from madeleine.storage.sql.database.dialect import GREATEST, SMALLEST, among, as_list, contains_text
 from madeleine.storage.sql.database.engine import Row
-from madeleine.storage.sql.database.folding import delimited_theme, fold
-from madeleine.storage.sql.database.mapping import Mapped
-from madeleine.storage.sql.database.rows import MEMORY, to_memory
+from madeleine.storage.sql.database.mapping import Mapped, to_micros
+from madeleine.storage.sql.database.memory_rows import MEMORY, delimited_theme, to_memory
 from madeleine.storage.sql.database.tables import memories, messages, notes
-from madeleine.storage.sql.database.times import to_micros
 
 _m, _n = memories.c, notes.c
 _MESSAGE, _NOTE = Mapped(Message, messages), Mapped(Note, notes)
