@@ -14,9 +14,19 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_valida
 from madeleine.memory.ingest.ports import NoteLedger
 from madeleine.memory.ingest.redaction import redact_note
 from madeleine.memory.ingest.store import NewScene, new_memory
-from madeleine.memory.model import Category, DatedAction, Emotion, EmotionVector, Memory, Note, NoteId, Scene, WhenItem
+from madeleine.memory.model import (
+    Category,
+    DatedAction,
+    Emotion,
+    EmotionVector,
+    Memory,
+    Note,
+    NoteId,
+    Scene,
+    Scope,
+    WhenItem,
+)
 from madeleine.memory.rules.storing.secrets import Redact, redact_secrets
-from madeleine.memory.scope import Scope
 
 SCENE = "scene"
 PARSE_FAILED = "[PARSE_FAILED]"

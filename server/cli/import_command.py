@@ -16,8 +16,7 @@ from pathlib import Path
 from typing import IO
 
 from madeleine.memory.errors import InvalidInput
-from madeleine.memory.model import BeingId
-from madeleine.memory.scope import Scope
+from madeleine.memory.model import BeingId, Scope
 from madeleine.memory.watch.exports import ExportedConversation, UnreadableConversation, conversations
 from madeleine.memory.watch.observe import Observation, Observe
 from madeleine.server import EXIT_FAILURE

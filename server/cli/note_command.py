@@ -7,8 +7,7 @@ import asyncio
 from collections import Counter
 
 from madeleine.memory.ingest.notes import add_note
-from madeleine.memory.model import BeingId
-from madeleine.memory.scope import Scope
+from madeleine.memory.model import BeingId, Scope
 from madeleine.server.cli.output import read_text, redaction_note
 from madeleine.server.settings.settings import Settings
 from madeleine.server.wiring.clocks import utc_now

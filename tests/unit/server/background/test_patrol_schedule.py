@@ -11,10 +11,9 @@ from datetime import datetime, timedelta
 
 import pytest
 
-from madeleine.memory.model import BeingId, RunId
+from madeleine.memory.model import BeingId, RunId, Scope
 from madeleine.memory.patrol_records import RecentActivity
 from madeleine.memory.ports import LanguageModel
-from madeleine.memory.scope import Scope
 from madeleine.patrol.report import PatrolReport
 from madeleine.patrol.triggers import PatrolTriggers
 from madeleine.server.background import polling as rounds
