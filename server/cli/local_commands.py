@@ -22,14 +22,13 @@ from madeleine.memory.audit import AuditEntry, AuditEvent, AuditQuery
 from madeleine.memory.bearer_tokens import BearerToken, BearerTokenId
 from madeleine.memory.errors import InvalidInput
 from madeleine.memory.ingest.notes import add_note
-from madeleine.memory.model import BeingId, parse_moment
-from madeleine.memory.scope import Scope
+from madeleine.memory.model import BeingId, Scope, parse_moment
 from madeleine.server.cli.output import console, print_json, printable, read_text, redaction_note
 from madeleine.server.http.tokens import create_token, parse_being_id
 from madeleine.server.settings.settings import Settings
 from madeleine.server.wiring.clocks import utc_now
 from madeleine.server.wiring.ledgers import ledger_alone, open_token_ledger
-from madeleine.server.wiring.use_cases import redaction
+from madeleine.server.wiring.open_memory import redaction
 
 MAX_TOKEN_NAME_CHARS = 100
 SHOWN_IDS = 3

@@ -16,9 +16,8 @@ from rich.table import Column, Table
 from rich.text import Text
 
 from madeleine.memory.errors import InvalidInput
-from madeleine.memory.model import BeingId
+from madeleine.memory.model import BeingId, Scope
 from madeleine.memory.patrol_records import PatrolRun
-from madeleine.memory.scope import Scope
 from madeleine.patrol.report import STEPS, PatrolProgress
 from madeleine.server.attach.client import patrol_events, start_host
 from madeleine.server.attach.handshake import NoHost
