@@ -7,8 +7,7 @@ from dataclasses import KW_ONLY, dataclass
 from datetime import datetime
 from typing import Literal, Protocol
 
-from madeleine.memory.model import BeingId
-from madeleine.memory.scope import Scope
+from madeleine.memory.model import BeingId, Scope
 
 
 def audit_entry(

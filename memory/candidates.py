@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from datetime import datetime
+from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -76,7 +77,7 @@ class RankingFeatures:
     signals: WordingSignals = WordingSignals()
 
 
-PendingVector = Callable[[], Awaitable[Vector | None]]
+PendingVector: TypeAlias = "Callable[[], Awaitable[Vector | None]]"
 """Returns the query's vector; None while meaning-based recall is off. An index awaits it after the sparse search, so
 that the model can work meanwhile."""
 

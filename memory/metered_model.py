@@ -9,9 +9,8 @@ from typing import Protocol, TypeVar
 
 from madeleine.memory.errors import TokenBudgetExceeded, UnusableAnswer
 from madeleine.memory.language import Answer, Prompt, Rejected, Spent
-from madeleine.memory.model import RunId
+from madeleine.memory.model import RunId, Scope
 from madeleine.memory.ports import LanguageModel
-from madeleine.memory.scope import Scope
 
 ATTEMPTS = 2
 MIN_BYTES_PER_TOKEN = 3

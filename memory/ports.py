@@ -14,8 +14,7 @@ from numpy.typing import NDArray
 
 from madeleine.memory.candidates import CandidatePool, CandidateQuery, IndexPoint, PendingVector
 from madeleine.memory.language import Answer, Prompt, Rejected, Spent
-from madeleine.memory.model import MemoryId, ModelName, Status, Vector
-from madeleine.memory.scope import Scope
+from madeleine.memory.model import MemoryId, ModelName, Scope, Status, Vector
 
 
 class Embedder(Protocol):

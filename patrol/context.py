@@ -13,10 +13,9 @@ from datetime import date, datetime
 from madeleine.memory.embedding import Embedded, embed_cached
 from madeleine.memory.language import Spent
 from madeleine.memory.metered_model import MeteredModel
-from madeleine.memory.model import ClusterId, ModelName, RunId
+from madeleine.memory.model import ClusterId, ModelName, RunId, Scope
 from madeleine.memory.ports import Embedder, LanguageModel, WordStatistics
 from madeleine.memory.rules.storing.secrets import Redact, redact_secrets
-from madeleine.memory.scope import Scope
 from madeleine.patrol.ports import PatrolLedger, PatrolReads, PatrolTransaction
 from madeleine.patrol.report import ModelCosts
 from madeleine.patrol.unit_of_work import PreparedInputs, UnitOfWork

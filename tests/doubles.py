@@ -27,6 +27,7 @@ from madeleine.memory.model import (
     ModelName,
     Provenance,
     Scene,
+    Scope,
     Status,
     Vector,
     WhenItem,
@@ -34,7 +35,6 @@ from madeleine.memory.model import (
 )
 from madeleine.memory.ports import LanguageModel
 from madeleine.memory.recall.ports import Activation
-from madeleine.memory.scope import Scope
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
 ADA = Scope(BeingId("ada"))

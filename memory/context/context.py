@@ -24,6 +24,7 @@ from madeleine.memory.context.values import (
     DiaryDay,
 )
 from madeleine.memory.keyword_search import SearchHit
+from madeleine.memory.model import Scope
 from madeleine.memory.ports import Embedder
 from madeleine.memory.recall.ports import Activation, ActivationLog
 from madeleine.memory.recall.ranking import RecallQuery
@@ -37,7 +38,6 @@ from madeleine.memory.rules.prompting.prompt_parts import (
     PromptPart,
     first_sentence,
 )
-from madeleine.memory.scope import Scope
 
 RECENT_NODES = 5
 DIARY_DAYS = 7

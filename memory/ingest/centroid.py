@@ -16,8 +16,7 @@ from weakref import WeakValueDictionary
 import numpy as np
 from numpy.typing import NDArray
 
-from madeleine.memory.model import BeingId, ModelName, Vector
-from madeleine.memory.scope import Scope
+from madeleine.memory.model import BeingId, ModelName, Scope, Vector
 
 PAGE_SIZE = 2_000
 """Vectors read at a time: 3 MB of 384 dimensions."""

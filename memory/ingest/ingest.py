@@ -30,6 +30,7 @@ from madeleine.memory.model import (
     MemoryId,
     ModelName,
     Scene,
+    Scope,
     Vector,
     content_hash,
     embed_text,
@@ -40,7 +41,6 @@ from madeleine.memory.rules.storing.chunking import DEFAULT_LIMITS, ChunkLimits,
 from madeleine.memory.rules.storing.routing import route
 from madeleine.memory.rules.storing.salience import salience_signals
 from madeleine.memory.rules.storing.secrets import Redact, redact_secrets
-from madeleine.memory.scope import Scope
 from madeleine.memory.text.cleaning import clean_text
 from madeleine.memory.text.cutting import last_break
 from madeleine.memory.text.reading import Reading

@@ -16,10 +16,10 @@ from madeleine.memory.model import (
     MemoryId,
     ModelName,
     Note,
+    Scope,
     Status,
     Vector,
 )
-from madeleine.memory.scope import Scope
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

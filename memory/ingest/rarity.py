@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from madeleine.memory.errors import IndexUnavailable
-from madeleine.memory.model import BeingId
+from madeleine.memory.model import BeingId, Scope
 from madeleine.memory.ports import WordStatistics
 from madeleine.memory.rules.storing.salience import MIN_MEMORIES_FOR_RARITY, rarity, telling_words
-from madeleine.memory.scope import Scope
 
 ABSENT_TERM = "qxzjvkwqxz"
 """A word that no memory has: the greatest IDF there is."""

@@ -28,13 +28,13 @@ from madeleine.memory.model import (
     MemoryId,
     Provenance,
     Scene,
+    Scope,
     Vector,
     happened_at,
 )
 from madeleine.memory.ports import Embedder
 from madeleine.memory.rules.storing.likeness import RESEMBLING_COSINE, SAME_COSINE, same_facts
 from madeleine.memory.rules.storing.secrets import Redact, redact_secrets
-from madeleine.memory.scope import Scope
 
 logger = logging.getLogger(__name__)
 

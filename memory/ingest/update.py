@@ -12,11 +12,10 @@ from madeleine.memory.errors import InvalidInput
 from madeleine.memory.ingest.indexing import index_now, index_points
 from madeleine.memory.ingest.ports import StoreIndex, UpdateLedger
 from madeleine.memory.ingest.redaction import Redaction
-from madeleine.memory.model import Memory, MemoryChanges, MemoryId
+from madeleine.memory.model import Memory, MemoryChanges, MemoryId, Scope
 from madeleine.memory.ports import Embedder
 from madeleine.memory.rules.dynamics.revision import changed
 from madeleine.memory.rules.storing.secrets import Redact, redact_secrets
-from madeleine.memory.scope import Scope
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

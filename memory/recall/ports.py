@@ -9,8 +9,7 @@ from typing import Protocol
 
 from madeleine.memory.candidates import CandidatePool, CandidateQuery, PendingVector, RankingState
 from madeleine.memory.keyword_search import KeywordQuery, SearchHit, SearchSource, Tag, TagMatches, TagQuery
-from madeleine.memory.model import ClusterId, Memory, MemoryId, Revision
-from madeleine.memory.scope import Scope
+from madeleine.memory.model import ClusterId, Memory, MemoryId, Revision, Scope
 
 
 @dataclass(frozen=True, slots=True)

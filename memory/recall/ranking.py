@@ -7,11 +7,10 @@ from dataclasses import dataclass, replace
 
 from madeleine.memory.candidates import CandidatePool
 from madeleine.memory.errors import RerankerUnavailable
-from madeleine.memory.model import Category, Emotion, MemoryId
+from madeleine.memory.model import Category, Emotion, MemoryId, Scope
 from madeleine.memory.recall.ports import RecallLedger, Reranker
 from madeleine.memory.rules.ranking.fusion import fused_by_rrf
 from madeleine.memory.rules.ranking.profiles import RankingProfile
-from madeleine.memory.scope import Scope
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

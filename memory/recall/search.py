@@ -13,12 +13,11 @@ from datetime import datetime
 
 from madeleine.memory.errors import InvalidInput
 from madeleine.memory.keyword_search import KeywordQuery, SearchHit
-from madeleine.memory.model import MemoryId, Status
+from madeleine.memory.model import MemoryId, Scope, Status
 from madeleine.memory.recall.ports import Activation, ActivationLog, SearchLedger
 from madeleine.memory.recall.tagged import MessageSearch
 from madeleine.memory.rules.searching.excerpt import excerpt, first_of
 from madeleine.memory.rules.searching.hits import deduplicated
-from madeleine.memory.scope import Scope
 
 _TERM = re.compile(r'"([^"]+)"|(\S+)')
 

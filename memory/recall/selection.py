@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass
 
-from madeleine.memory.model import LIVING, Memory, MemoryId
+from madeleine.memory.model import LIVING, Memory, MemoryId, Scope
 from madeleine.memory.ports import Embedder
 from madeleine.memory.recall.ports import PreferenceQuery, RecallLedger
 from madeleine.memory.recall.ranking import RankedCandidates, RecallQuery
 from madeleine.memory.rules.prompting.answer_formats import AnswerFormat
 from madeleine.memory.rules.ranking.budget import within_budget
 from madeleine.memory.rules.ranking.preferences import preferences_first
-from madeleine.memory.scope import Scope
 
 TOKEN_COUNT_BATCH = 10
 """Memories loaded at once where the best ones do not fit."""

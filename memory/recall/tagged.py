@@ -9,13 +9,13 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from madeleine.memory.keyword_search import KeywordQuery, SearchHit, SearchSource, Stemmer, TagQuery
+from madeleine.memory.model import Scope
 from madeleine.memory.recall.ports import TagLedger
 from madeleine.memory.rules.searching.excerpt import excerpt
 from madeleine.memory.rules.searching.hits import deduplicated, newest_first
 from madeleine.memory.rules.searching.tag_forms import match_finder
 from madeleine.memory.rules.searching.tag_ranking import POOL_FACTOR, best_matches, pooled
 from madeleine.memory.rules.searching.tags import related_themes, tags_of
-from madeleine.memory.scope import Scope
 from madeleine.memory.text.folding import fold
 
 THEME_MEMORIES = 5_000

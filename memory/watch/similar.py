@@ -9,10 +9,9 @@ from typing import Protocol
 
 from madeleine.memory.candidates import CandidatePool, CandidateQuery, PendingVector
 from madeleine.memory.errors import EmbeddingUnavailable
-from madeleine.memory.model import Memory, Status, Vector
+from madeleine.memory.model import Memory, Scope, Status, Vector
 from madeleine.memory.ports import Embedder
 from madeleine.memory.recall.ports import RecallLedger
-from madeleine.memory.scope import Scope
 
 ALL_STATUSES: tuple[Status, ...] = ("active", "dying", "dead")
 BY_WORDS = 40

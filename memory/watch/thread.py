@@ -21,9 +21,8 @@ from madeleine.memory.errors import (
 )
 from madeleine.memory.language import Spent
 from madeleine.memory.metered_model import MeteredModel
-from madeleine.memory.model import BeingId, MemoryId, RunId
+from madeleine.memory.model import BeingId, MemoryId, RunId, Scope
 from madeleine.memory.ports import LanguageModel
-from madeleine.memory.scope import Scope
 from madeleine.memory.watch.extraction import Finding, Line, extract
 from madeleine.memory.watch.ports import CostLedger, WatchLedger
 from madeleine.memory.watch.recording import recorded

@@ -7,13 +7,12 @@ import asyncio
 from collections import Counter
 
 from madeleine.memory.ingest.notes import add_note
-from madeleine.memory.model import BeingId
-from madeleine.memory.scope import Scope
+from madeleine.memory.model import BeingId, Scope
 from madeleine.server.cli.output import read_text, redaction_note
 from madeleine.server.settings.settings import Settings
 from madeleine.server.wiring.clocks import utc_now
 from madeleine.server.wiring.ledgers import ledger_alone
-from madeleine.server.wiring.use_cases import redaction
+from madeleine.server.wiring.open_memory import redaction
 
 
 async def note_command(settings: Settings, arguments: argparse.Namespace) -> None:

@@ -11,9 +11,8 @@ from contextlib import suppress
 from typing import Any, get_args
 
 from madeleine.memory.errors import InvalidInput
-from madeleine.memory.model import BeingId
+from madeleine.memory.model import BeingId, Scope
 from madeleine.memory.patrol_records import PatrolRun
-from madeleine.memory.scope import Scope
 from madeleine.patrol.report import StepName
 from madeleine.server.attach.connector import NoHost
 from madeleine.server.cli.output import client_settings, console, host_tool, print_json, printable

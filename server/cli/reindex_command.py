@@ -7,8 +7,7 @@ import argparse
 from rich.console import Console
 from rich.progress import Progress
 
-from madeleine.memory.model import BeingId
-from madeleine.memory.scope import Scope
+from madeleine.memory.model import BeingId, Scope
 from madeleine.server.settings.settings import Settings
 from madeleine.server.wiring.open_memory import open_memory
 

@@ -8,9 +8,8 @@ from dataclasses import dataclass
 
 from mcp.server.context import ServerRequestContext
 
-from madeleine.memory.model import BeingId
+from madeleine.memory.model import BeingId, Role
 from madeleine.memory.ports import LanguageModel
-from madeleine.memory.scope import Role
 
 Context = ServerRequestContext[None, object]
 

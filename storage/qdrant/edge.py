@@ -28,8 +28,7 @@ import qdrant_edge as qe
 
 from madeleine.memory.candidates import IndexPoint
 from madeleine.memory.errors import IndexNeedsRebuild, IndexUnavailable, StorageFull
-from madeleine.memory.model import BeingId, MemoryId
-from madeleine.memory.scope import Scope
+from madeleine.memory.model import BeingId, MemoryId, Scope
 from madeleine.storage.allocator import return_free_memory
 from madeleine.storage.qdrant.edge_engine import (
     Change,

@@ -22,8 +22,7 @@ from typing import NamedTuple, Protocol
 import numpy as np
 
 from madeleine.memory.candidates import CandidatePool, CandidateQuery, PendingVector, RankingFeatures
-from madeleine.memory.model import LIVING, BeingId, Category, MemoryId, Status, Vector
-from madeleine.memory.scope import Scope
+from madeleine.memory.model import LIVING, BeingId, Category, MemoryId, Scope, Status, Vector
 from madeleine.memory.text.folding import fold
 from madeleine.storage.qdrant import bm25
 from madeleine.storage.qdrant.schema import BEING, CATEGORY, RRF_K, RRF_WEIGHTS, STATUS, STATUS_OF_BEING, THEMES

@@ -19,8 +19,7 @@ from qdrant_client.http.exceptions import ApiException
 
 from madeleine.memory.candidates import IndexPoint
 from madeleine.memory.errors import IndexNeedsRebuild, IndexUnavailable
-from madeleine.memory.model import MemoryId
-from madeleine.memory.scope import Scope
+from madeleine.memory.model import MemoryId, Scope
 from madeleine.storage.qdrant import bm25, schema
 from madeleine.storage.qdrant.queries import Hit, HybridIndex, IdfByTerm, PointFilter, PointQuery, weights_in
 

@@ -24,14 +24,14 @@ from madeleine.memory.model import (
     ModelName,
     Note,
     Revision,
+    Scope,
     Status,
     Vector,
 )
 from madeleine.memory.recall.ports import Activation, ClusterSummary, PreferenceQuery
 from madeleine.memory.rules.dynamics.revision import changed, effective, revision
-from madeleine.memory.scope import Scope
 from madeleine.memory.text.folding import fold
-from madeleine.storage.sql.database.times import to_micros
+from madeleine.storage.sql.database.mapping import to_micros
 from tests.fakes.search import InMemorySearch
 from tests.fakes.store import Store
 

@@ -20,8 +20,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 
 from madeleine.memory.errors import CannotUndo, LanguageModelUnavailable, StorageError, UnusableAnswer
 from madeleine.memory.language import Prompt
-from madeleine.memory.model import MemoryId, RunId
-from madeleine.memory.scope import Scope
+from madeleine.memory.model import MemoryId, RunId, Scope
 from madeleine.patrol.deciding.answers import Decision
 from madeleine.patrol.deciding.requests import DecisionRequest
 from madeleine.patrol.report import STEPS, PatrolReport

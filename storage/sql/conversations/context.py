@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from sqlalchemy import bindparam, func, select
 
-from madeleine.memory.model import Memory
+from madeleine.memory.model import Memory, Scope
 from madeleine.memory.patrol_records import DiaryEntry, Thoughts
-from madeleine.memory.scope import Scope
 from madeleine.storage.sql.conversations.chat import ConversationRepository
-from madeleine.storage.sql.database.rows import MEMORY, to_memory
+from madeleine.storage.sql.database.memory_rows import MEMORY, to_memory
 from madeleine.storage.sql.database.tables import memories
 from madeleine.storage.sql.operations.profile import ProfileRepository
 from madeleine.storage.sql.patrols import diary

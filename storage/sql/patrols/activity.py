@@ -13,12 +13,11 @@ from sqlalchemy import CTE, ColumnElement, Table, and_, case, func, literal, or_
 from madeleine.memory.ingest.notes import SCENE
 from madeleine.memory.patrol_records import RecentActivity
 from madeleine.storage.sql.database.dialect import either, json_field, json_items
-from madeleine.storage.sql.database.engine import Row
+from madeleine.storage.sql.database.engine import Repository, Row
+from madeleine.storage.sql.database.mapping import from_micros
 from madeleine.storage.sql.database.patrol_tables import patrol_runs
-from madeleine.storage.sql.database.repository import Repository
 from madeleine.storage.sql.database.tables import memories, notes
-from madeleine.storage.sql.database.times import from_micros
-from madeleine.storage.sql.memories.clock import cycle_of
+from madeleine.storage.sql.memories.clock import cycle_of_being
 
 WRITTEN_BY_PATROL = ("notes", "run_patrol")
 """Tools: a note that was taken in, a summary."""
@@ -53,9 +52,9 @@ _kept, _told = _beings_of(memories, "kept"), _beings_of(notes, "told")
 _known = union(
     select(_kept.c.being).where(_kept.c.being.is_not(None)), select(_told.c.being).where(_told.c.being.is_not(None))
 ).cte("known")
-_tended = select(_known.c.being, cycle_of(_known.c.being).label("cycle"), _last_run(_known.c.being).label("until")).cte(
-    "tended"
-)
+_tended = select(
+    _known.c.being, cycle_of_being(_known.c.being).label("cycle"), _last_run(_known.c.being).label("until")
+).cte("tended")
 _stored = and_(_m.created_at > _tended.c.until, *(_m.tool != tool for tool in WRITTEN_BY_PATROL))
 _recalled = _m.last_activated > _tended.c.until
 _of_memories = (

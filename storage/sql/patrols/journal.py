@@ -9,9 +9,8 @@ from typing import Any
 
 from sqlalchemy import Table, bindparam, insert, select
 
-from madeleine.memory.model import MemoryId, RunId
+from madeleine.memory.model import MemoryId, RunId, Scope
 from madeleine.memory.patrol_records import PatrolChanges
-from madeleine.memory.scope import Scope
 from madeleine.storage.sql.database import lifecycle
 from madeleine.storage.sql.database.dialect import among, as_list, unindexed
 from madeleine.storage.sql.database.engine import Reads, Row, Transaction

@@ -10,7 +10,7 @@ from typing import Any
 
 from sqlalchemy import and_, bindparam, case, func, or_, select
 
-from madeleine.memory.model import Cluster, ClusterId, ContentHash, Memory, MemoryId, ModelName, RunId, Vector
+from madeleine.memory.model import Cluster, ClusterId, ContentHash, Memory, MemoryId, ModelName, RunId, Scope, Vector
 from madeleine.memory.patrol_records import (
     ClusterCounts,
     DecisionRequestId,
@@ -22,17 +22,17 @@ from madeleine.memory.patrol_records import (
     Thoughts,
 )
 from madeleine.memory.rules.dynamics.decay import DECAY_CYCLES, MIN_LIVING_IMPORTANCE, flagged
-from madeleine.memory.scope import Scope
-from madeleine.storage.sql.conversations import notes
+from madeleine.storage.sql.conversations.notes import update_notes
 from madeleine.storage.sql.database.dialect import after, among, as_list, json_items, number_at, unindexed
 from madeleine.storage.sql.database.engine import Reads, Transaction
-from madeleine.storage.sql.database.mapping import Mapped, target, update_own_row
-from madeleine.storage.sql.database.rows import MEMORY, REWRITTEN, from_memory, rewritten_fields, scalar, to_memory
+from madeleine.storage.sql.database.mapping import Mapped, own_row_binds, scalar, to_micros_or_none, update_own_row
+from madeleine.storage.sql.database.memory_rows import MEMORY, REWRITTEN, from_memory, rewritten_fields, to_memory
 from madeleine.storage.sql.database.tables import OF_A_SESSION, RECALLED_DEAD
 from madeleine.storage.sql.database.tables import memories as table
-from madeleine.storage.sql.database.times import to_micros_or_none
-from madeleine.storage.sql.memories import clock, clusters, embeddings, memories, pending
-from madeleine.storage.sql.memories.clock import SESSION_COUNT
+from madeleine.storage.sql.memories.clock import SESSION_COUNT, cycle_of_being, patrol_cycle, set_patrol_cycle
+from madeleine.storage.sql.memories.clusters import all_clusters, clusters_by_ids, delete_clusters, upsert_clusters
+from madeleine.storage.sql.memories.index_source import cache_vectors, cached_vectors, mark_for_index
+from madeleine.storage.sql.memories.memories import insert_memories, memories_by_ids
 from madeleine.storage.sql.patrols import diary, offers
 from madeleine.storage.sql.patrols.journal import Journal
 
@@ -112,7 +112,7 @@ _SESSION = (
     .order_by(unindexed(_m.happened_at), _m.seq)
 )
 
-_cycle = clock.cycle_of(_BEING)
+_cycle = cycle_of_being(_BEING)
 _CHANGED = ("importance", "status", "fresh", "cluster_id", "absorbed_into", "reactivation_count")
 _CHANGE = update_own_row(table, *_CHANGED).values(
     since=_cycle - bindparam("new_session_count"),
@@ -135,11 +135,14 @@ class PatrolReader:
         self._reads = reads
         self._scope = scope
 
+    async def last_erasure(self) -> int:
+        return await offers.last_erasure(self._reads)
+
     async def unclustered(self, *, limit: int) -> list[MemoryState]:
         return await self._subjects(_HOMELESS, limit=limit)
 
     async def with_outdated_status(self) -> list[MemoryState]:
-        cycle = await clock.cycle(self._reads, self._scope.being_id)
+        cycle = await patrol_cycle(self._reads, self._scope.being_id)
         thresholds = json.dumps(_FADED)
         found = await self._subjects(_FADING, thresholds=thresholds, cycle=cycle)
         found += await self._subjects(_FADED_LONG_AGO, cycle=cycle, deepest=_DEEPEST)
@@ -168,14 +171,14 @@ class PatrolReader:
 
     async def clusters(self, ids: Sequence[ClusterId] | None = None) -> list[Cluster]:
         if ids is None:
-            return await clusters.all_of(self._reads, self._scope)
-        return await clusters.by_ids(self._reads, self._scope, ids)
+            return await all_clusters(self._reads, self._scope)
+        return await clusters_by_ids(self._reads, self._scope, ids)
 
     async def vectors(self, model: ModelName, hashes: Sequence[ContentHash]) -> dict[ContentHash, Vector]:
-        return await embeddings.by_hashes(self._reads, model, hashes)
+        return await cached_vectors(self._reads, model, hashes)
 
     async def memories(self, ids: Sequence[MemoryId]) -> list[Memory]:
-        return await memories.by_ids(self._reads, self._scope, ids)
+        return await memories_by_ids(self._reads, self._scope, ids)
 
     async def stored_since(self, moment: datetime | None, *, limit: int) -> list[Memory]:
         after = to_micros_or_none(moment) or 0
@@ -213,8 +216,8 @@ class PatrolWriter(PatrolReader):
 
     async def increment_session_counts(self, run: RunId) -> int:
         being = self._scope.being_id
-        cycle = await clock.cycle(self._transaction, being)
-        await clock.set_cycle(self._transaction, being, cycle + 1)
+        cycle = await patrol_cycle(self._transaction, being)
+        await set_patrol_cycle(self._transaction, being, cycle + 1)
         await Journal(self._transaction, self._scope, run, "age").ticked(cycle)
         return int((await self._transaction.rows(_ACTIVE, scalar, being=being))[0])
 
@@ -223,11 +226,11 @@ class PatrolWriter(PatrolReader):
         journal = Journal(self._transaction, self._scope, run, step)
         await journal.look_at(changes)
         if changes.model:
-            await embeddings.insert(self._transaction, changes.model, changes.vectors)
-        await memories.store(self._transaction, self._scope, changes.new)
-        await notes.update_read(self._transaction, self._scope, changes.notes)
-        await clusters.upsert(self._transaction, self._scope, changes.clusters)
-        await clusters.remove(self._transaction, self._scope, changes.removed_clusters)
+            await cache_vectors(self._transaction, changes.model, changes.vectors)
+        await insert_memories(self._transaction, self._scope, changes.new)
+        await update_notes(self._transaction, self._scope, changes.notes)
+        await upsert_clusters(self._transaction, self._scope, changes.clusters)
+        await delete_clusters(self._transaction, self._scope, changes.removed_clusters)
         await self._change(changes)
         if changes.diary:
             await diary.write(self._transaction, self._scope, changes.diary)
@@ -235,25 +238,25 @@ class PatrolWriter(PatrolReader):
             await diary.write_thoughts(self._transaction, self._scope, changes.thoughts)
         await offers.close_offers(self._transaction, self._scope, changes.decided, run)
         marks = await journal.write(changes)
-        await self._transaction.run(pending.INSERT_MARKS, [{"memory_id": id_} for id_ in marks])
+        await mark_for_index(self._transaction, marks)
 
     async def _change(self, changes: PatrolChanges) -> None:
         await self._transaction.run(
             _CHANGE,
             (
-                target(self._scope, one.id, session_count=one.session_count)
+                own_row_binds(self._scope, one.id, session_count=one.session_count)
                 | {f"new_{name}": getattr(one, name) for name in _CHANGED}
                 for one in changes.states
             ),
         )
         rewritten = map(from_memory, changes.rewritten)
         await self._transaction.run(
-            _RETELL, [target(self._scope, row["id"], **rewritten_fields(row)) for row in rewritten]
+            _RETELL, [own_row_binds(self._scope, row["id"], **rewritten_fields(row)) for row in rewritten]
         )
         await self._transaction.run(
             _COMPRESS,
             [
-                target(self._scope, id_, compressed=summary is not None, compressed_into=summary)
+                own_row_binds(self._scope, id_, compressed=summary is not None, compressed_into=summary)
                 for id_, summary in changes.compressed.items()
             ],
         )

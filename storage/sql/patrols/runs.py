@@ -8,15 +8,13 @@ from typing import Any
 
 from sqlalchemy import bindparam, insert, select
 
-from madeleine.memory.audit import audit_entry
-from madeleine.memory.model import RunId
+from madeleine.memory.model import RunId, Scope
 from madeleine.memory.patrol_records import PatrolRun, RunState
-from madeleine.memory.scope import Scope
 from madeleine.storage.sql.database.dialect import among, as_list
 from madeleine.storage.sql.database.engine import Reads, Transaction
-from madeleine.storage.sql.database.mapping import Mapped, target, update_own_row
+from madeleine.storage.sql.database.mapping import Mapped, own_row_binds, update_own_row
 from madeleine.storage.sql.database.patrol_tables import patrol_runs
-from madeleine.storage.sql.operations import audit
+from madeleine.storage.sql.operations.audit import record_audit
 from madeleine.storage.sql.patrols.costs import CostRepository
 
 _r = patrol_runs.c
@@ -31,7 +29,7 @@ _STATE = update_own_row(patrol_runs, "state")
 
 
 async def set_state(transaction: Transaction, scope: Scope, run: RunId, state: RunState) -> None:
-    await transaction.run(_STATE, [target(scope, run, state=state)])
+    await transaction.run(_STATE, [own_row_binds(scope, run, state=state)])
 
 
 async def by_ids(reads: Reads, scope: Scope, ids: Sequence[RunId]) -> list[PatrolRun]:
@@ -49,10 +47,10 @@ class RunRepository(CostRepository):
             await transaction.run(_INSERT, [_MAPPED.to_row(begun)])
 
     async def finish_run(self, scope: Scope, run: RunId, finished: datetime, report: Mapping[str, Any]) -> None:
-        row = target(scope, run, finished=finished, state="finished", report=report)
+        row = own_row_binds(scope, run, finished=finished, state="finished", report=report)
         async with self._database.transaction() as transaction:
             await transaction.run(_END, [row])
-            await audit.append(transaction, [audit_entry(scope, "patrol", finished, tool="run_patrol", ids=[run])])
+            await record_audit(transaction, scope, "patrol", finished, tool="run_patrol", ids=[run])
 
     async def runs(self, scope: Scope, *, limit: int) -> list[PatrolRun]:
         return await self._database.rows(_LATEST, _MAPPED.from_row, being=scope.being_id, limit=limit)

@@ -16,21 +16,21 @@ from datetime import datetime
 
 from sqlalchemy import BindParameter, bindparam, delete, insert, select, update
 
-from madeleine.memory.audit import audit_entry
-from madeleine.memory.model import ClusterId, Memory, MemoryId, RunId
+from madeleine.memory.model import ClusterId, Memory, MemoryId, RunId, Scope
 from madeleine.memory.patrol_records import RunState, UndoResult
-from madeleine.memory.scope import Scope
 from madeleine.storage.sql.database.dialect import among, as_list, unindexed
 from madeleine.storage.sql.database.engine import Database, Transaction
 from madeleine.storage.sql.database.lifecycle import ClearReference, DeleteWithMemory, tables_declaring
-from madeleine.storage.sql.database.mapping import target, update_own_row
+from madeleine.storage.sql.database.mapping import own_row_binds, scalar, update_own_row
+from madeleine.storage.sql.database.memory_rows import REWRITTEN, from_memory, rewritten_fields
 from madeleine.storage.sql.database.patrol_tables import patrol_changes
-from madeleine.storage.sql.database.rows import REWRITTEN, from_memory, rewritten_fields, scalar
 from madeleine.storage.sql.database.tables import clusters as clusters_table
 from madeleine.storage.sql.database.tables import forgotten, metadata
 from madeleine.storage.sql.database.tables import memories as table
-from madeleine.storage.sql.memories import clusters, embeddings, memories, pending
-from madeleine.storage.sql.operations import audit
+from madeleine.storage.sql.memories.clusters import clusters_by_ids, upsert_clusters, with_recomputed_vectors
+from madeleine.storage.sql.memories.index_source import delete_orphaned_vectors, mark_for_index
+from madeleine.storage.sql.memories.memories import memories_by_ids
+from madeleine.storage.sql.operations.audit import record_audit
 from madeleine.storage.sql.patrols import runs, undo_clock, undo_refusals
 from madeleine.storage.sql.patrols.journal import KINDS, row_of, state
 from madeleine.storage.sql.patrols.undo_fields import Change, Plan, plan_undo, write_plan
@@ -73,7 +73,7 @@ async def undo(database: Database, scope: Scope, run: RunId, *, at: datetime, st
         undone = await _put_back(transaction, scope, run, changes)
         await transaction.run(_FORGET_RUN, [{"run": run, "being": scope.being_id}])
         await runs.set_state(transaction, scope, run, state)
-        await audit.append(transaction, [audit_entry(scope, "patrol", at, tool=state, ids=[run])])
+        await record_audit(transaction, scope, "patrol", at, tool=state, ids=[run])
         return undone
 
 
@@ -113,12 +113,12 @@ async def _plan(transaction: Transaction, scope: Scope, kind: str, changes: Iter
 
 
 async def _remove(transaction: Transaction, scope: Scope, made: Sequence[MemoryId]) -> list[Memory]:
-    gone = await memories.by_ids(transaction, scope, made)
+    gone = await memories_by_ids(transaction, scope, made)
     if gone:
         ids = [memory.id for memory in gone]
         for statement in _REMOVE:
             await transaction.run(statement, [{"ids": as_list(ids), "being": scope.being_id}])
-        await embeddings.remove_orphans(transaction, [memory.content_hash for memory in gone])
+        await delete_orphaned_vectors(transaction, [memory.content_hash for memory in gone])
         await transaction.run(_MARK_GONE, [{"memory_id": id_} for id_ in ids])
     return gone
 
@@ -126,15 +126,15 @@ async def _remove(transaction: Transaction, scope: Scope, made: Sequence[MemoryI
 async def _read_again(transaction: Transaction, scope: Scope, changes: Sequence[Change]) -> None:
     """What is derived from a memory's fields, and the index."""
     retold = [MemoryId(one.target) for one in changes if one.before and "when_" in one.before]
-    rows = map(from_memory, await memories.by_ids(transaction, scope, retold))
-    await transaction.run(_READ_AGAIN, [target(scope, row["id"], **rewritten_fields(row)) for row in rows])
+    rows = map(from_memory, await memories_by_ids(transaction, scope, retold))
+    await transaction.run(_READ_AGAIN, [own_row_binds(scope, row["id"], **rewritten_fields(row)) for row in rows])
     made = [hash_ for one in changes if (hash_ := (one.after or {}).get("content_hash"))]
-    await embeddings.remove_orphans(transaction, made)
+    await delete_orphaned_vectors(transaction, made)
     ids = as_list(dict.fromkeys(one.target for one in changes))
     there = await transaction.rows(_THERE, scalar, ids=ids, being=scope.being_id)
-    await transaction.run(pending.INSERT_MARKS, [{"memory_id": id_} for id_ in there])
+    await mark_for_index(transaction, there)
 
 
 async def _recompute(transaction: Transaction, scope: Scope, ids: Iterable[str]) -> None:
-    found = await clusters.by_ids(transaction, scope, [ClusterId(id_) for id_ in ids])
-    await clusters.upsert(transaction, scope, await clusters.recompute(transaction, scope, found))
+    found = await clusters_by_ids(transaction, scope, [ClusterId(id_) for id_ in ids])
+    await upsert_clusters(transaction, scope, await with_recomputed_vectors(transaction, scope, found))

@@ -10,14 +10,13 @@ from collections.abc import Sequence
 
 from sqlalchemy import BindParameter, bindparam, func, or_, select, update
 
-from madeleine.memory.model import RunId
-from madeleine.memory.scope import Scope
+from madeleine.memory.model import RunId, Scope
 from madeleine.storage.sql.database.dialect import among, as_list, greatest
 from madeleine.storage.sql.database.engine import Transaction
+from madeleine.storage.sql.database.mapping import scalar
 from madeleine.storage.sql.database.patrol_tables import patrol_changes, patrol_runs
-from madeleine.storage.sql.database.rows import scalar
 from madeleine.storage.sql.database.tables import memories as table
-from madeleine.storage.sql.memories import clock
+from madeleine.storage.sql.memories.clock import patrol_cycle, set_patrol_cycle
 from madeleine.storage.sql.patrols.undo_fields import Change
 
 _j, _m, _r = patrol_changes.c, table.c, patrol_runs.c
@@ -57,8 +56,8 @@ async def restore_clock(transaction: Transaction, scope: Scope, ticks: Sequence[
         return 0, 0
     if await transaction.rows(_LATER_TICK, scalar, being=being, last=max(one.seq for one in ticks)):
         return 0, len(ticks)
-    cycle = max(0, await clock.cycle(transaction, being) - len(ticks))
-    await clock.set_cycle(transaction, being, cycle)
+    cycle = max(0, await patrol_cycle(transaction, being) - len(ticks))
+    await set_patrol_cycle(transaction, being, cycle)
     # Activated since: in a cycle that has not been.
     await transaction.run(_REWIND, [{"being": being, "cycle": cycle}])
     return len(ticks), 0
@@ -67,6 +66,6 @@ async def restore_clock(transaction: Transaction, scope: Scope, ticks: Sequence[
 async def count_later_recalls(transaction: Transaction, scope: Scope, ids: Sequence[str], *, since_run: RunId) -> None:
     """Of living memories whose clocks the undo has set: a recall since the run began has rewound them (ruling 2), and
     each later tick has counted from there. Of one that slept the clock stood still."""
-    cycle = await clock.cycle(transaction, scope.being_id)
+    cycle = await patrol_cycle(transaction, scope.being_id)
     binds = {"being": scope.being_id, "ids": as_list(ids), "cycle": cycle, "run": since_run}
     await transaction.run(_HEED_RECALLS, [binds])

@@ -18,10 +18,9 @@ from madeleine.memory.ingest.centroid import Centroids
 from madeleine.memory.ingest.ingest import Ingest, Ingested, IngestText
 from madeleine.memory.ingest.rarity import Rarity
 from madeleine.memory.ingest.store import NewScene, Stored, StoreScenes
-from madeleine.memory.model import Scene
+from madeleine.memory.model import Scene, Scope
 from madeleine.memory.rules.storing.chunking import ChunkLimits
 from madeleine.memory.rules.storing.secrets import redact_secrets
-from madeleine.memory.scope import Scope
 from tests.doubles import ADA, BOB
 from tests.household import Household, rows
 

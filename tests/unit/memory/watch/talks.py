@@ -14,10 +14,9 @@ from madeleine.memory.candidates import CandidatePool, CandidateQuery, PendingVe
 from madeleine.memory.chat import ChatRole, NewMessage
 from madeleine.memory.ingest.store import NewScene, StoreScenes
 from madeleine.memory.language import Prompt
-from madeleine.memory.model import Memory, Scene
+from madeleine.memory.model import Memory, Scene, Scope
 from madeleine.memory.recall.ranking import RecallQuery
 from madeleine.memory.recall.recall import Recall
-from madeleine.memory.scope import Scope
 from madeleine.memory.watch.observe import AgentMemory, Observation, Observe
 from madeleine.memory.watch.remember import Remember
 from madeleine.memory.watch.similar import SimilarMemories

@@ -9,8 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from madeleine.memory.model import BeingId
-from madeleine.memory.scope import Scope
+from madeleine.memory.model import BeingId, Scope
 from madeleine.server.cli.arguments import parser
 from madeleine.server.cli.main import main, overrides
 from madeleine.server.cli.note_command import note_command
