@@ -13,9 +13,15 @@ from pathlib import Path
 from typing import Any
 
 from madeleine.memory.errors import MadeleineError, ServerUnavailable
-from madeleine.server import EXIT_FAILURE, EXIT_USAGE, __version__
-from madeleine.server.attach.connector import host_is_running, no_answer_message, query_host, stop_host
-from madeleine.server.attach.handshake import HostRequest, NoHost
+from madeleine.server import EXIT_FAILURE, EXIT_USAGE
+from madeleine.server.attach.connector import (
+    HostRequest,
+    NoHost,
+    host_is_running,
+    no_answer_message,
+    query_host,
+    stop_host,
+)
 from madeleine.server.cli.arguments import parse
 from madeleine.server.settings.environment import data_directory, environment, madeleine_variables
 
@@ -52,24 +58,24 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.command == "status":
         print_status(data_dir, as_json=arguments.json)
     else:
-        stopped = stop_host(data_dir, __version__)
+        stopped = stop_host(data_dir)
         print("Ended." if stopped else f"No process serves the memory in {data_dir}.")
     return 0
 
 
 def forward_to_host(arguments: argparse.Namespace) -> int:
     """Forward standard input and output to the host of the data directory."""
-    from madeleine.server.attach.forwarder import forward
+    from madeleine.server.attach.forwarder import forward_stdio
 
     variables = environment()
     settings = madeleine_variables(variables) | {name: str(value) for name, value in overrides(arguments).items()}
-    return forward(data_directory(settings.pop("data_dir", None)), variables, settings, __version__)
+    return forward_stdio(data_directory(settings.pop("data_dir", None)), variables, settings)
 
 
 def print_status(data_dir: Path, *, as_json: bool) -> None:
     """Print the process that owns the memory, and its clients. Raises `HostRefused`."""
     try:
-        status = query_host(data_dir, HostRequest(want="status", version=__version__))
+        status = query_host(data_dir, HostRequest(want="status"))
     except NoHost:
         status = {"data_dir": str(data_dir)}
     if as_json:

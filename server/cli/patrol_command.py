@@ -20,7 +20,7 @@ from madeleine.memory.model import BeingId, Scope
 from madeleine.memory.patrol_records import PatrolRun
 from madeleine.patrol.report import STEPS, PatrolProgress
 from madeleine.server.attach.client import patrol_events, start_host
-from madeleine.server.attach.handshake import NoHost
+from madeleine.server.attach.connector import NoHost
 from madeleine.server.cli.output import client_settings, console, host_tool, print_json, printable, progress_columns
 from madeleine.server.settings.environment import environment
 from madeleine.server.settings.fields import split_names
