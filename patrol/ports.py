@@ -7,7 +7,7 @@ from contextlib import AbstractAsyncContextManager
 from datetime import datetime
 from typing import Any, Protocol
 
-from madeleine.memory.language import Spent
+from madeleine.memory.language_model import Spent
 from madeleine.memory.model import (
     Cluster,
     ClusterId,

@@ -8,10 +8,10 @@ from typing import Annotated, Any, Literal
 from pydantic import Field
 
 from madeleine.memory.model import Category
-from madeleine.memory.ports import RandomSource
 from madeleine.memory.recall.ranking import RecallQuery
 from madeleine.memory.recall.recall import RecallResult
 from madeleine.memory.rules.prompting.answer_formats import LIST_FORMAT, PROMPT_FORMAT, fragments_format
+from madeleine.memory.rules.prompting.fragments import RandomSource
 from madeleine.memory.rules.ranking.profiles import RankingProfile
 from madeleine.tools.arguments import Arguments, Emotions, LongText, Short
 from madeleine.tools.replies import brief, meaning_notice, notice, present, source

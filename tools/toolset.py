@@ -9,7 +9,7 @@ from typing import Any
 import mcp_types as types
 
 from madeleine.memory.errors import InvalidInput, MadeleineError
-from madeleine.memory.ports import RandomSource
+from madeleine.memory.rules.prompting.fragments import RandomSource
 from madeleine.tools import (
     context,
     forget,

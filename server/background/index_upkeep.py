@@ -8,9 +8,9 @@ import logging
 from collections.abc import Awaitable, Callable
 
 from madeleine.memory.errors import EmbeddingUnavailable, IndexUnavailable, StorageFull
+from madeleine.memory.index import Index
 from madeleine.memory.ingest.index_keeper import IndexKeeper
 from madeleine.memory.ingest.scrubbing import Scrubber
-from madeleine.memory.ports import Index
 
 logger = logging.getLogger(__name__)
 

@@ -13,10 +13,11 @@ from functools import partial
 from typing import Protocol
 
 from madeleine.inference.dense import DenseEmbedder
+from madeleine.memory.embedding import Embedder
 from madeleine.memory.errors import IndexNeedsRebuild
+from madeleine.memory.index import Index
 from madeleine.memory.ingest.index_keeper import IndexKeeper, Progress
 from madeleine.memory.ingest.scrubbing import Scrubber
-from madeleine.memory.ports import Embedder, Index
 from madeleine.memory.watch.thread import MemoryThread
 from madeleine.patrol.run import PatrolEvent
 from madeleine.server.background.index_upkeep import IndexUpkeep

@@ -5,9 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 from madeleine.inference.reranking import FastembedReranker
+from madeleine.memory.recall.ranking import NON_INFERABLE_THEME
 from madeleine.memory.recall.recall import RecallConfig
 from madeleine.memory.recall.reformulation import ReformulationConfig
-from madeleine.memory.rules.ranking.inferable import NON_INFERABLE_THEME
 from madeleine.memory.rules.ranking.matching import MatchThresholds
 from madeleine.memory.rules.ranking.profiles import ProfileWeights
 from madeleine.server.settings.settings import Settings

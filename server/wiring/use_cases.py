@@ -11,6 +11,8 @@ from madeleine.memory.audit import Audit
 from madeleine.memory.context.context import BuildContext
 from madeleine.memory.context.profile import EditProfile
 from madeleine.memory.context.values import ContextFlags
+from madeleine.memory.embedding import Embedder
+from madeleine.memory.index import Index
 from madeleine.memory.ingest.centroid import Centroids
 from madeleine.memory.ingest.forget import Forget
 from madeleine.memory.ingest.index_keeper import IndexKeeper
@@ -20,12 +22,10 @@ from madeleine.memory.ingest.scrubbing import Scrubber
 from madeleine.memory.ingest.store import StoreScenes
 from madeleine.memory.ingest.update import UpdateMemory
 from madeleine.memory.model import MemoryId
-from madeleine.memory.ports import Embedder, Index
 from madeleine.memory.recall.browse import BrowseMemories
 from madeleine.memory.recall.ports import Reranker
 from madeleine.memory.recall.recall import Recall
-from madeleine.memory.recall.search import Search
-from madeleine.memory.recall.tagged import MessageSearch
+from madeleine.memory.recall.search import MessageSearch, Search
 from madeleine.memory.rules.storing.secrets import Redact, redact_secrets, without_redaction
 from madeleine.memory.watch.observe import Observe
 from madeleine.memory.watch.remember import Remember

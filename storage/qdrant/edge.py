@@ -26,8 +26,8 @@ from uuid import uuid4
 
 import qdrant_edge as qe
 
-from madeleine.memory.candidates import IndexPoint
 from madeleine.memory.errors import IndexNeedsRebuild, IndexUnavailable, StorageFull
+from madeleine.memory.index import IndexPoint
 from madeleine.memory.model import BeingId, MemoryId, Scope
 from madeleine.storage.allocator import return_free_memory
 from madeleine.storage.qdrant.edge_engine import (

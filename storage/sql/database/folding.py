@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from madeleine.memory.text.folding import SEPARATOR, fold
+from madeleine.memory.text.normalization import SEPARATOR, fold
 
 __all__ = ["SEPARATOR", "delimited_theme", "fold", "fold_fields", "fold_themes"]
 

@@ -14,7 +14,7 @@ from sqlalchemy import bindparam, select, true
 
 from madeleine.memory.keyword_search import KeywordQuery, Position, SearchHit, Tag, TagMatches, TagQuery
 from madeleine.memory.model import Provenance, Scope, parse_moment
-from madeleine.memory.rules.searching.tag_forms import holds
+from madeleine.memory.rules.searching.tags import holds
 from madeleine.storage.sql.database.dialect import among, as_list, json_items
 from madeleine.storage.sql.database.engine import Reads, Row
 from madeleine.storage.sql.database.folding import SEPARATOR, fold

@@ -13,7 +13,7 @@ from sqlalchemy import ClauseElement, ColumnElement, Text, and_, bindparam, case
 
 from madeleine.memory.keyword_search import Position, SearchSource, Tag, TagMatches, TagQuery
 from madeleine.memory.model import Scope
-from madeleine.memory.rules.searching.tag_forms import WORD_SIGNS
+from madeleine.memory.rules.searching.tags import WORD_SIGNS
 from madeleine.storage.sql.database.dialect import (
     ANY_TEXT,
     as_list,
