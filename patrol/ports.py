@@ -47,7 +47,7 @@ class PatrolReads(Protocol):
         ...
 
     async def with_outdated_status(self) -> list[MemoryState]:
-        """Living memories whose status `memory.rules.dynamics.decay.flagged` changes."""
+        """Living memories whose status `memory.rules.dynamics.importance.flagged` changes."""
         ...
 
     async def recalled_dead(self) -> list[MemoryState]:

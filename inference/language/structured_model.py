@@ -41,7 +41,7 @@ def open_language_model(config: LanguageConfig | None, key: str) -> OpenLanguage
 
 
 class StructuredModel:
-    """`memory.ports.LanguageModel`."""
+    """`memory.language_model.LanguageModel`."""
 
     def __init__(self, api: Api, config: LanguageConfig) -> None:
         self._api = api

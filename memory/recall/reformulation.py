@@ -45,7 +45,7 @@ no facts and no other topics. "" if it is sufficient."""
 
 class Judgement(BaseModel):
     # Bounds are not in the schema, where structured outputs know none; a docstring would go into it.
-    model_config = ConfigDict(strict=True, extra="forbid", frozen=True)
+    model_config = ConfigDict(strict=True, extra="forbid", frozen=True, defer_build=True)
 
     sufficient: bool
     query: str

@@ -1,8 +1,8 @@
 """Keyword search (spec P11, H2 to H4): exact words, no model. And search by the subject of a message (spec H1 to H4).
 
-The subject of a message is its tags. The best of all texts that hold a tag, or a theme related to one, form a pool; the
-pool is sorted by time and trimmed. Rare tags weigh more: otherwise the newest texts with the commonest word would be the
-only ones returned.
+The subject of a message is its tags. The best of all texts that hold a tag, or a theme related to one, form a pool;
+the pool is sorted by time and trimmed. Rare tags weigh more: otherwise the newest texts with the commonest word would
+be the only ones returned.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Select the memories to return (spec L2, steps 5 and 6): preferences first (ruling 15), within limit and token budget."""
+"""Select the memories to return (spec L2, steps 5 and 6): preferences first (ruling 15), within limit and budget."""
 
 from __future__ import annotations
 

@@ -85,7 +85,7 @@ class Extraction:
 
 
 class EssenceSchema(BaseModel):
-    model_config = ConfigDict(strict=True, extra="forbid", frozen=True)
+    model_config = ConfigDict(strict=True, extra="forbid", frozen=True, defer_build=True)
 
     essence: str
     # Named in the schema, and not held to: a label too many is no reason to lose the rest.
@@ -96,7 +96,7 @@ class EssenceSchema(BaseModel):
 
 
 class ExtractionSchema(BaseModel):
-    model_config = ConfigDict(strict=True, extra="forbid", frozen=True)
+    model_config = ConfigDict(strict=True, extra="forbid", frozen=True, defer_build=True)
 
     memories: list[EssenceSchema]
 

@@ -25,7 +25,7 @@ from madeleine.server.cli.output import redaction_note
 from madeleine.server.settings.settings import Settings
 from madeleine.server.wiring.clocks import utc_now
 from madeleine.server.wiring.ledgers import ledger_alone
-from madeleine.server.wiring.use_cases import redaction
+from madeleine.server.wiring.open_memory import redaction
 
 CHUNK_CHARS = 1024 * 1024
 _CONVERSATIONS = re.compile(r"(?:.*/)?conversations(?:[-_]\d+)?\.json")

@@ -12,7 +12,7 @@ from madeleine.server.cli.output import read_text, redaction_note
 from madeleine.server.settings.settings import Settings
 from madeleine.server.wiring.clocks import utc_now
 from madeleine.server.wiring.ledgers import ledger_alone
-from madeleine.server.wiring.use_cases import redaction
+from madeleine.server.wiring.open_memory import redaction
 
 
 async def note_command(settings: Settings, arguments: argparse.Namespace) -> None:

@@ -68,7 +68,7 @@ class _Statistics:
 
 
 class EdgeIndex(HybridIndex):
-    """`memory.ports.Index`. For one process and one event loop: a second opener gets `IndexUnavailable`."""
+    """`memory.index.Index`. For one process and one event loop: a second opener gets `IndexUnavailable`."""
 
     def __init__(self, directory: Path, fingerprint: Fingerprint, generation: str, shard: qe.EdgeShard) -> None:
         self._directory = directory

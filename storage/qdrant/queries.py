@@ -107,7 +107,7 @@ def weights_in(vector: SparseVector | None, terms: Sequence[int]) -> list[float]
 
 
 class HybridIndex(ABC):
-    """The queries of `memory.ports.Index`, over an engine that runs batches of point queries."""
+    """The queries of `memory.index.Index`, over an engine that runs batches of point queries."""
 
     @abstractmethod
     async def _run(self, queries: Sequence[PointQuery]) -> list[list[Hit]]:

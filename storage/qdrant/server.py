@@ -27,7 +27,7 @@ _TIMEOUT_SECONDS = 10
 
 
 class ServerIndex(HybridIndex):
-    """`memory.ports.Index` on one collection. A server minds its own disk: `flush` and `optimize` do nothing."""
+    """`memory.index.Index` on one collection. A server minds its own disk: `flush` and `optimize` do nothing."""
 
     def __init__(self, client: AsyncQdrantClient, collection: str, *, local: bool) -> None:
         self._client = client

@@ -19,7 +19,8 @@ from madeleine.server.host.listening import listening
 from madeleine.server.settings.settings import Settings
 from madeleine.server.wiring.language_models import LanguageModels
 from madeleine.server.wiring.open_memory import open_memory
-from madeleine.tools import run_patrol
+from madeleine.tools import toolset
+from madeleine.tools.run_patrol import run_patrol
 from madeleine.tools.tool import Call
 from tests.contracts.language_model_contract import GOOD, Kind, prompt
 from tests.doubles import WordEmbedder
@@ -44,7 +45,8 @@ async def probe(call: Call, arguments: Any) -> dict[str, Any]:
 @pytest.fixture(autouse=True)
 def probing(monkeypatch: pytest.MonkeyPatch) -> None:
     """In the patrol's place, for servers in this process."""
-    monkeypatch.setattr(run_patrol, "TOOL", replace(run_patrol.TOOL, run=probe, answers={"type": "object"}))
+    probing_tool = replace(run_patrol, run=probe, answers={"type": "object"})
+    monkeypatch.setattr(toolset, "run_patrol", probing_tool)
 
 
 @pytest.fixture

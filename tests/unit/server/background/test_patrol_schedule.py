@@ -20,7 +20,6 @@ from madeleine.server.background import polling as rounds
 from madeleine.server.background.patrol_schedule import (
     CLIENT,
     MINIMUM_INTERVAL,
-    PatrolAccess,
     PatrolSchedule,
     triggers_of,
 )
@@ -52,7 +51,7 @@ class Household:
         self.paused: asyncio.Queue[None] = asyncio.Queue()
         self.schedule = PatrolSchedule(
             PatrolTriggers(after_memories=200, at_hour=None, after_idle=None),
-            lambda: PatrolAccess(self, self) if self.open else None,
+            lambda: (self, self) if self.open else None,
             now=self.clock,
             wait=self.pause,
         )
