@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from madeleine.memory.errors import MadeleineError, ServerUnavailable
-from madeleine.server import EXIT_FAILURE, EXIT_USAGE, __version__
+from madeleine.server import EXIT_FAILURE, EXIT_USAGE
 from madeleine.server.cli.arguments import parse
 from madeleine.server.settings.environment import data_directory, environment, madeleine_variables
 
@@ -51,11 +51,11 @@ def run(arguments: argparse.Namespace) -> int:
 
 def attach(arguments: argparse.Namespace) -> int:
     """Forward standard input and output to the host of the data directory."""
-    from madeleine.server.attach.forwarder import forward
+    from madeleine.server.attach.forwarder import forward_stdio
 
     variables = environment()
     settings = madeleine_variables(variables) | {name: str(value) for name, value in overrides(arguments).items()}
-    return forward(data_directory(settings.pop("data_dir", None)), variables, settings, __version__)
+    return forward_stdio(data_directory(settings.pop("data_dir", None)), variables, settings)
 
 
 def run_with_settings(arguments: argparse.Namespace) -> int:

@@ -14,7 +14,7 @@ from madeleine.memory.errors import InvalidInput
 from madeleine.memory.model import BeingId, Scope
 from madeleine.memory.patrol_records import PatrolRun
 from madeleine.patrol.report import StepName
-from madeleine.server.attach.handshake import NoHost
+from madeleine.server.attach.connector import NoHost
 from madeleine.server.cli.output import client_settings, console, host_tool, print_json, printable
 from madeleine.server.cli.patrol_display import event_display, progress_on, run_summary, runs_table, show_report
 from madeleine.server.settings.environment import environment

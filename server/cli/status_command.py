@@ -6,9 +6,14 @@ import argparse
 import json
 from pathlib import Path
 
-from madeleine.server import __version__
-from madeleine.server.attach.connector import host_is_running, no_answer_message, query_host, stop_host
-from madeleine.server.attach.handshake import HostRequest, NoHost
+from madeleine.server.attach.connector import (
+    HostRequest,
+    NoHost,
+    host_is_running,
+    no_answer_message,
+    query_host,
+    stop_host,
+)
 from madeleine.server.settings.environment import data_directory, environment, madeleine_variables
 
 
@@ -16,7 +21,7 @@ def status_command(arguments: argparse.Namespace) -> int:
     """Raises `HostRefused`."""
     data_dir = _data_dir()
     try:
-        status = query_host(data_dir, HostRequest(want="status", version=__version__))
+        status = query_host(data_dir, HostRequest(want="status"))
     except NoHost:
         status = {"data_dir": str(data_dir)}
     if arguments.json:
@@ -37,7 +42,7 @@ def status_command(arguments: argparse.Namespace) -> int:
 def stop_command(arguments: argparse.Namespace) -> int:
     """Raises `HostRefused`."""
     data_dir = _data_dir()
-    stopped = stop_host(data_dir, __version__)
+    stopped = stop_host(data_dir)
     print("Ended." if stopped else f"No process serves the memory in {data_dir}.")
     return 0
 
