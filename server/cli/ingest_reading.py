@@ -16,8 +16,8 @@ from itertools import chain, dropwhile
 from typing import IO, Any
 
 from madeleine.memory.errors import InvalidInput
-from madeleine.memory.text.clipping import storable_text
-from madeleine.memory.text.cutting import last_break
+from madeleine.memory.text.normalization import storable_text
+from madeleine.memory.text.sentences import last_break
 
 BLOCK_BYTES = 64 * 1024
 MAX_LINE_BYTES = 16 * 1024 * 1024
