@@ -17,7 +17,7 @@ from madeleine.memory.model import (
     WhenItem,
     when_as_searched,
 )
-from madeleine.memory.text.folding import SEPARATOR, fold
+from madeleine.memory.text.normalization import SEPARATOR, fold
 from madeleine.storage.sql.database.engine import Row, Transaction
 from madeleine.storage.sql.database.mapping import (
     Mapped,

@@ -9,7 +9,7 @@ from typing import Any
 
 from sqlalchemy import bindparam, delete, func, insert, select
 
-from madeleine.memory.language import Spent
+from madeleine.memory.language_model import Spent
 from madeleine.memory.model import ContentHash, ModelName, Note, RunId, Scope, Vector
 from madeleine.memory.patrol_records import PatrolRun, RunState, StoredDecisionRequest, UndoResult
 from madeleine.storage.sql.conversations.notes import unread_notes
