@@ -28,8 +28,7 @@ from rich.table import Table
 
 from benchmarks.made_up_sentences import CHANGES, sentences
 from madeleine.memory.ingest.store import NewScene, Stored, StoreScenes
-from madeleine.memory.model import BeingId, Scene
-from madeleine.memory.scope import Scope
+from madeleine.memory.model import BeingId, Scene, Scope
 from madeleine.server.settings.settings import Settings
 from madeleine.server.wiring.open_memory import open_memory
 

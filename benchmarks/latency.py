@@ -29,8 +29,7 @@ from rich.table import Table
 
 from benchmarks.made_up_scenes import questions, scenes, texts
 from madeleine.inference.dense import load
-from madeleine.memory.model import BeingId
-from madeleine.memory.scope import Scope
+from madeleine.memory.model import BeingId, Scope
 from madeleine.server.settings.settings import Settings
 from madeleine.server.wiring.open_memory import open_memory
 

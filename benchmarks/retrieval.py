@@ -27,12 +27,11 @@ from rich.progress import Progress, TaskID
 from rich.table import Table
 
 from benchmarks import ablation, data_sets, metrics
-from madeleine.memory.candidates import CandidateQuery
-from madeleine.memory.model import LIVING, BeingId, MemoryId, Vector
+from madeleine.memory.index import CandidateQuery
+from madeleine.memory.model import LIVING, BeingId, MemoryId, Scope, Vector
 from madeleine.memory.recall.ranking import RecallQuery
 from madeleine.memory.recall.recall import Recall, RecallConfig
 from madeleine.memory.rules.ranking.matching import MatchThresholds
-from madeleine.memory.scope import Scope
 from madeleine.server.settings.settings import Settings
 from madeleine.server.wiring.clocks import utc_now
 from madeleine.server.wiring.open_memory import OpenMemory, open_memory

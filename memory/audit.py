@@ -7,8 +7,7 @@ from dataclasses import KW_ONLY, dataclass
 from datetime import datetime
 from typing import Literal, Protocol
 
-from madeleine.memory.model import BeingId
-from madeleine.memory.scope import Scope
+from madeleine.memory.model import BeingId, Scope
 
 
 def audit_entry(
@@ -79,13 +78,3 @@ class AuditQuery:
     since: datetime | None = None
     until: datetime | None = None
     limit: int = 100
-
-
-class AuditReader(Protocol):
-    async def audit(self, query: AuditQuery) -> list[AuditEntry]:
-        """Oldest first."""
-        ...
-
-    async def audit_missing(self) -> int:
-        """How many entries were removed from the file past the ledger."""
-        ...

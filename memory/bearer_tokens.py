@@ -6,8 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import NewType
 
-from madeleine.memory.model import BeingId
-from madeleine.memory.scope import Role
+from madeleine.memory.model import BeingId, Role
 
 BearerTokenId = NewType("BearerTokenId", str)
 

@@ -1,4 +1,4 @@
-"""Values: what a memory, a scene and a cluster are (spec P2 to P4, O1)."""
+"""Values: what a memory, a scene and a cluster are, and who may see them (spec P1 to P4, O1)."""
 
 from __future__ import annotations
 
@@ -8,10 +8,11 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Any, Literal, NewType
+from typing import TYPE_CHECKING, Any, Literal, NewType, TypeAlias, get_args
 
-import numpy as np
-from numpy.typing import NDArray
+if TYPE_CHECKING:  # the command line reads these values, and numpy takes longer to import than all the rest
+    import numpy as np
+    from numpy.typing import NDArray
 
 BeingId = NewType("BeingId", str)
 MemoryId = NewType("MemoryId", str)
@@ -23,11 +24,11 @@ ContentHash = NewType("ContentHash", str)
 """SHA-256, in hex, of the text that is embedded."""
 ModelName = NewType("ModelName", str)
 
-Vector = NDArray[np.float32]
+Vector: TypeAlias = "NDArray[np.float32]"
 """float32, (dim,), unit length."""
 
 Category = Literal["working", "episodic", "semantic", "procedural", "social"]
-CATEGORIES: tuple[Category, ...] = ("working", "episodic", "semantic", "procedural", "social")
+CATEGORIES: tuple[Category, ...] = get_args(Category)
 Status = Literal["active", "dying", "dead"]
 LIVING: tuple[Status, ...] = ("active", "dying")
 
@@ -38,6 +39,23 @@ Emotion = Literal[
     "pride", "realization", "relief", "remorse", "sadness", "surprise",
 ]  # fmt: skip
 """The fixed taxonomy of spec T8: the 27 labels of GoEmotions (doi:10.18653/v1/2020.acl-main.372)."""
+
+
+Role = Literal["human", "senior", "agent"]
+"""Who speaks for a being: a person, an agent that is trusted with decisions, any other agent (spec O4)."""
+ROLES: tuple[Role, ...] = get_args(Role)
+
+
+@dataclass(frozen=True, slots=True)
+class Scope:
+    """Who is served, and as whom (spec P1, ruling 12). It comes from the connection, never from a tool argument. A
+    caller sees and changes the memories of this being and of no other. Without `count_activations` reactivations are
+    not counted."""
+
+    being_id: BeingId
+    client: str = ""
+    role: Role = "agent"
+    count_activations: bool = True
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,7 @@ from contextlib import AbstractAsyncContextManager
 from datetime import datetime
 from typing import Any, Protocol
 
-from madeleine.memory.language import Spent
+from madeleine.memory.language_model import Spent
 from madeleine.memory.model import (
     Cluster,
     ClusterId,
@@ -17,6 +17,7 @@ from madeleine.memory.model import (
     ModelName,
     Note,
     RunId,
+    Scope,
     Vector,
 )
 from madeleine.memory.patrol_records import (
@@ -32,18 +33,21 @@ from madeleine.memory.patrol_records import (
     Thoughts,
     UndoResult,
 )
-from madeleine.memory.scope import Scope
 
 
 class PatrolReads(Protocol):
     """Reads of one being's memory: never all memories, but those that a step may change."""
+
+    async def last_erasure(self) -> int:
+        """A number that rises whenever something is forgotten."""
+        ...
 
     async def unclustered(self, *, limit: int) -> list[MemoryState]:
         """Living memories without a cluster, in the order of their arrival."""
         ...
 
     async def with_outdated_status(self) -> list[MemoryState]:
-        """Living memories whose status `memory.rules.dynamics.decay.flagged` changes."""
+        """Living memories whose status `memory.rules.dynamics.importance.flagged` changes."""
         ...
 
     async def recalled_dead(self) -> list[MemoryState]:
@@ -122,8 +126,11 @@ class PatrolLedger(Protocol):
         """For preparation without the writer: each read sees the last commit."""
         ...
 
-    async def store_requests(self, scope: Scope, requests: Sequence[StoredDecisionRequest], *, at: datetime) -> None:
-        """Also deletes those that were not decided within a fortnight."""
+    async def store_requests(
+        self, scope: Scope, requests: Sequence[StoredDecisionRequest], *, at: datetime, read_at_erasure: int
+    ) -> bool:
+        """Store nothing and return False if anything was forgotten since `PatrolReads.last_erasure` returned
+        `read_at_erasure`: a request may show it. Also deletes those that were not decided within a fortnight."""
         ...
 
     async def begin_run(self, scope: Scope, run: RunId, started: datetime) -> None: ...

@@ -8,8 +8,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 
 from madeleine.memory.chat import ChatRole, ChatSession, Message, MessageId, UnwatchedSession
-from madeleine.memory.model import BeingId, MemoryId
-from madeleine.memory.scope import Scope
+from madeleine.memory.model import BeingId, MemoryId, Scope
 from tests.doubles import NOW
 
 

@@ -15,17 +15,27 @@ from typing import Any
 
 import numpy as np
 
-from madeleine.memory.candidates import IndexPoint
 from madeleine.memory.errors import LanguageModelUnavailable, StorageError, UnusableAnswer
+from madeleine.memory.index import IndexPoint
 from madeleine.memory.ingest.notes import add_note
 from madeleine.memory.ingest.store import NewScene, Stored, StoreScenes
 from madeleine.memory.ingest.update import UpdateMemory
-from madeleine.memory.language import Answer, Prompt, Spent
-from madeleine.memory.model import Memory, MemoryChanges, MemoryId, Note, RunId, Scene, Status, Vector, content_hash
+from madeleine.memory.language_model import Answer, Prompt, Spent
+from madeleine.memory.model import (
+    Memory,
+    MemoryChanges,
+    MemoryId,
+    Note,
+    RunId,
+    Scene,
+    Scope,
+    Status,
+    Vector,
+    content_hash,
+)
 from madeleine.memory.patrol_records import UndoResult
 from madeleine.memory.recall.ports import Activation
-from madeleine.memory.rules.dynamics.roots import PROTOTYPES
-from madeleine.memory.scope import Scope
+from madeleine.memory.rules.dynamics.clustering import PROTOTYPES
 from madeleine.patrol.context import PatrolConfig, PatrolServices
 from madeleine.patrol.ports import PatrolTransaction
 from madeleine.patrol.report import STEPS, PatrolReport, StepName
@@ -153,9 +163,9 @@ class MortalLedger:
         async with self._ledger.patrol(scope) as transaction:
             yield transaction
 
-    async def store_requests(self, *args: Any, **fields: Any) -> None:
+    async def store_requests(self, *args: Any, **fields: Any) -> bool:
         self._step()
-        await self._ledger.store_requests(*args, **fields)
+        return await self._ledger.store_requests(*args, **fields)
 
     async def finish_run(self, *args: Any) -> None:
         self._step()

@@ -80,15 +80,11 @@ def _within_max_text_chars(value: str, info: ValidationInfo) -> str:
     return value
 
 
-Short = Annotated[str, BeforeValidator(storable), AfterValidator(not_blank), Field(min_length=1, max_length=SHORT)]
-Line = Annotated[str, BeforeValidator(storable), AfterValidator(not_blank), Field(min_length=1, max_length=LINE)]
-LongText = Annotated[
-    str,
-    BeforeValidator(storable),
-    AfterValidator(not_blank),
-    AfterValidator(_within_max_text_chars),
-    Field(min_length=1, json_schema_extra={LONG_TEXT: True}),
-]
+Text = Annotated[str, BeforeValidator(storable), AfterValidator(not_blank), Field(min_length=1)]
+"""A text that a caller leaves out is "" as a value: an empty one is refused."""
+Short = Annotated[Text, Field(max_length=SHORT)]
+Line = Annotated[Text, Field(max_length=LINE)]
+LongText = Annotated[Text, AfterValidator(_within_max_text_chars), Field(json_schema_extra={LONG_TEXT: True})]
 Share = Annotated[float, Field(ge=0, le=1)]
 Emotions = Annotated[
     list[Annotated[Emotion, WithJsonSchema({"type": "string", "maxLength": 20})]],
@@ -187,6 +183,8 @@ def _clean(schema: Any, definitions: Mapping[str, Any], max_text_chars: int) -> 
         and not (key == "default" and (not value or isinstance(value, list)))
         and not (key == "minLength" and value == 1)
     }
+    if schema.get("default") == "" and "description" in result:  # last: clients cache the text of the list
+        result["description"] = result.pop("description")
     if schema.get(LONG_TEXT):
         result["maxLength"] = max_text_chars
     return result

@@ -13,16 +13,14 @@ from madeleine.memory.model import Memory, scene_to_text
 from madeleine.memory.rules.prompting.prompt_parts import MAX_MESSAGE_CHARS, truncated
 from madeleine.memory.rules.prompting.recalled_text import in_prompt_order
 from madeleine.tools.arguments import Arguments, LongText, Short
-from madeleine.tools.replies import meaning_notice, moment, notice, present, source, when
-from madeleine.tools.search_memory import hit_as_json
-from madeleine.tools.tool import Call, Tool, answer_schema
+from madeleine.tools.reading import hit_as_json
+from madeleine.tools.replies import fields_of, meaning_notice, moment, notice, present, source, when
+from madeleine.tools.tool import Call, answer_schema, tool
 
 
 class ContextArguments(Arguments):
-    message: Annotated[
-        LongText | None, Field(description="The message to answer. Without it, nothing is recalled.")
-    ] = None
-    session_id: Annotated[Short | None, Field(description="Of this conversation, as in observe.")] = None
+    message: Annotated[LongText, Field(description="The message to answer. Without it, nothing is recalled.")] = ""
+    session_id: Annotated[Short, Field(description="Of this conversation, as in observe.")] = ""
     token_limit: Annotated[int | None, Field(ge=1, le=1_000_000, description="Of the prompt.")] = None
     blocks: Annotated[list[ContextBlock], Field(min_length=1, max_length=len(BLOCKS), description="Only these.")] = (
         list(BLOCKS)
@@ -41,22 +39,40 @@ class ContextArguments(Arguments):
     enable_tags_placeholder: bool | None = None
 
 
-async def run(call: Call, arguments: ContextArguments) -> dict[str, Any]:
-    build = call.use.context
+@tool(
+    ContextArguments,
+    answer_schema(
+        "prompt dropped tokens",
+        string="prompt system_prompt memory_block notice",
+        array="snapshot recent_nodes memories history_current_chat history_recent diary sources dropped thoughts "
+        "tags_placeholder",
+        object="tokens",
+    ),
+    counts_recalls=True,
+    listed=False,
+)
+async def context(call: Call, arguments: ContextArguments) -> dict[str, Any]:
+    """Build a context for the next answer, within a token limit: identity (system_prompt, cacheable), a snapshot of
+    notes, knowledge and diary, recently active memories, memories relevant to the message, and chat history; as blocks
+    and as one prompt. For programs that build prompts; to remember something call recall."""
     flags = arguments.model_dump(include=set(ContextFlags.__dataclass_fields__), exclude_none=True)
     query = ContextQuery(
-        message=arguments.message or "",
-        session_id=arguments.session_id or "",
-        token_limit=arguments.token_limit or build.token_limit,
+        message=arguments.message,
+        session_id=arguments.session_id,
+        token_limit=arguments.token_limit or call.use.context.token_limit,
         blocks=frozenset(arguments.blocks),
-        flags=replace(build.flags, **flags),
+        flags=replace(call.use.context.flags, **flags),
     )
-    context = await build(call.scope, query)
-    call.use.audit(call.scope, "recall", tool="context", ids=context.shown)
-    return as_json(context, query)
+    return context_as_json(await build_context(call, query, audited_as="context"), query)
 
 
-def as_json(context: BuiltContext, query: ContextQuery) -> dict[str, Any]:
+async def build_context(call: Call, query: ContextQuery, *, audited_as: str) -> BuiltContext:
+    built = await call.use.context(call.scope, query)
+    call.audit_recall(audited_as, built.shown)
+    return built
+
+
+def context_as_json(context: BuiltContext, query: ContextQuery) -> dict[str, Any]:
     """Blocks that were not requested, or are disabled, are left out; empty ones are not."""
     blocks: dict[str, Any] = {
         "system_prompt": context.system_prompt if "system_prompt" in query.blocks else None,
@@ -73,7 +89,7 @@ def as_json(context: BuiltContext, query: ContextQuery) -> dict[str, Any]:
     return {
         "prompt": context.prompt,
         **{name: block for name, block in blocks.items() if block is not None},
-        **present({"sources": [source(memory) for memory in in_prompt_order([m for m, _ in context.recalled])]}),
+        **present(sources=[source(memory) for memory in in_prompt_order([m for m, _ in context.recalled])]),
         "dropped": [dropped_as_json(dropped) for dropped in context.dropped],
         "tokens": {**context.tokens, "limit": query.token_limit},
         **notice(meaning_notice(context.meaning_off)),
@@ -95,35 +111,11 @@ def node_as_json(memory: Memory) -> dict[str, Any]:
 
 
 def message_as_json(message: Message) -> dict[str, Any]:
-    return {
-        "id": message.id,
-        "at": moment(message.at),
-        "role": message.role,
-        "text": truncated(message.text, MAX_MESSAGE_CHARS),
-    } | present({"speaker": message.speaker, "session_id": message.session_id})
+    text = truncated(message.text, MAX_MESSAGE_CHARS)
+    fields = {"id": message.id, "at": moment(message.at), "role": message.role, "text": text}
+    return fields | present(**fields_of(message, "speaker session_id"))
 
 
 def dropped_as_json(dropped: DroppedPart) -> dict[str, Any]:
     values = {"block": dropped.part, "count": dropped.count, "tokens": dropped.tokens}
     return values | ({"in_full": True} if dropped.full else {})
-
-
-TOOL = Tool(
-    name="context",
-    description=(
-        "Build a context for the next answer, within a token limit: identity (system_prompt, cacheable), a snapshot of "
-        "notes, knowledge and diary, recently active memories, memories relevant to the message, and chat history; as "
-        "blocks and as one prompt. For programs that build prompts; to remember something call recall."
-    ),
-    arguments=ContextArguments,
-    answers=answer_schema(
-        "prompt dropped tokens",
-        string="prompt system_prompt memory_block notice",
-        array="snapshot recent_nodes memories history_current_chat history_recent diary sources dropped thoughts "
-        "tags_placeholder",
-        object="tokens",
-    ),
-    run=run,
-    counts_recalls=True,
-    listed=False,
-)

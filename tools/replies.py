@@ -42,9 +42,15 @@ def crash(tool: str, error: BaseException) -> CallToolResult:
     return CallToolResult(content=[TextContent(type="text", text=message)], is_error=True)
 
 
-def present(content: dict[str, Any]) -> dict[str, Any]:
-    """Drop None, "" and empty collections."""
-    return {key: value for key, value in content.items() if value not in (None, "", [], (), {})}
+def present(**fields: Any) -> dict[str, Any]:
+    """The fields, without None, "" and empty collections."""
+    return {name: value for name, value in fields.items() if value not in (None, "", [], (), {})}
+
+
+def fields_of(value: object, names: str) -> dict[str, Any]:
+    """The attributes of these names, which spaces separate, as JSON."""
+    attributes = {name: getattr(value, name) for name in names.split()}
+    return {name: list(field) if isinstance(field, tuple) else field for name, field in attributes.items()}
 
 
 def moment(at: datetime | None) -> str | None:
@@ -57,74 +63,49 @@ def when(memory: Memory) -> str:
 
 
 def provenance(source: Provenance, stored_at: datetime | None) -> dict[str, Any]:
-    return present({"stored_at": moment(stored_at)} | asdict(source))
+    return present(stored_at=moment(stored_at), **asdict(source))
 
 
 def source(memory: Memory) -> dict[str, Any]:
     """Provenance of a memory, for answers that hold its text elsewhere."""
     return present(
-        {
-            "id": memory.id,
-            "when": when(memory),
-            "actors": list(memory.scene.actors),
-            "provenance": provenance(memory.provenance, memory.created_at),
-        }
+        id=memory.id,
+        when=when(memory),
+        actors=list(memory.scene.actors),
+        provenance=provenance(memory.provenance, memory.created_at),
     )
 
 
 def brief(memory: Memory, score: float) -> dict[str, Any]:
     """A memory as recall returns it."""
     return present(
-        {
-            "id": memory.id,
-            "text": memory.scene.action,
-            "score": score,
-            "category": memory.category,
-            "when": when(memory),
-            "actors": list(memory.scene.actors),
-            "feeling": memory.feeling,
-            "lesson": memory.lesson,
-            "timeline": list(timeline_lines(memory)),
-            "provenance": provenance(memory.provenance, memory.created_at),
-        }
+        id=memory.id,
+        text=memory.scene.action,
+        score=score,
+        category=memory.category,
+        when=when(memory),
+        actors=list(memory.scene.actors),
+        **fields_of(memory, "feeling lesson"),
+        timeline=list(timeline_lines(memory)),
+        provenance=provenance(memory.provenance, memory.created_at),
     )
 
 
 def whole(memory: Memory, revisions: Sequence[Revision] = ()) -> dict[str, Any]:
     """A memory with all details; a dead one is marked by its status. `history`: its earlier versions, oldest first."""
-    scene = memory.scene
-    timeline = when_to_json(scene.when)
+    timeline = when_to_json(memory.scene.when)
     return present(
-        {
-            "id": memory.id,
-            "text": scene.action,
-            "status": memory.status,
-            "category": memory.category,
-            "importance": memory.importance,
-            "when": when(memory),
-            "timeline": timeline if len(timeline) > 1 or any(isinstance(item, dict) for item in timeline) else None,
-            "actors": list(scene.actors),
-            "setting": scene.setting,
-            "dialogue": list(scene.dialogue),
-            "sensory": list(scene.sensory),
-            "feeling": memory.feeling,
-            "emotions": list(memory.emotions),
-            "lesson": memory.lesson,
-            "themes": list(memory.themes),
-            "cluster_id": memory.cluster_id,
-            "absorbed_into": memory.absorbed_into,
-            "compressed_into": memory.compressed_into,
-            "resembles": memory.resembles,
-            "compression_source": memory.compression_source or None,
-            "provenance": provenance(memory.provenance, memory.created_at),
-            "history": [earlier(revision) for revision in revisions],
-        }
-    ) | {
-        "pinned": memory.pinned,
-        "session_count": memory.session_count,
-        "access_count": memory.access_count,
-        "reactivation_count": memory.reactivation_count,
-    }
+        id=memory.id,
+        text=memory.scene.action,
+        **fields_of(memory, "status category importance"),
+        when=when(memory),
+        timeline=timeline if len(timeline) > 1 or any(isinstance(item, dict) for item in timeline) else None,
+        **fields_of(memory.scene, "actors setting dialogue sensory"),
+        **fields_of(memory, "feeling emotions lesson themes cluster_id absorbed_into compressed_into resembles"),
+        compression_source=memory.compression_source or None,
+        provenance=provenance(memory.provenance, memory.created_at),
+        history=[earlier(revision) for revision in revisions],
+    ) | fields_of(memory, "pinned session_count access_count reactivation_count")
 
 
 def earlier(revision: Revision) -> dict[str, Any]:
@@ -132,7 +113,7 @@ def earlier(revision: Revision) -> dict[str, Any]:
     before = {name: value for name, value in asdict(revision.before).items() if value is not None}
     if "themes" in before:
         before["themes"] = list(before["themes"])
-    return present({"until": moment(revision.at), "changed_by": revision.client}) | before
+    return present(until=moment(revision.at), changed_by=revision.client) | before
 
 
 def meaning_notice(reason: str) -> str:
@@ -147,4 +128,4 @@ def not_embedded(done: str, reason: str) -> str:
 
 def notice(*sentences: str) -> dict[str, Any]:
     """The sentences under the key `notice`; nothing if all are empty."""
-    return present({"notice": " ".join(filter(None, sentences))})
+    return present(notice=" ".join(filter(None, sentences)))

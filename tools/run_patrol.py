@@ -11,17 +11,21 @@ from madeleine.memory.model import RunId
 from madeleine.patrol.deciding.answers import Decision
 from madeleine.patrol.report import STEPS, PatrolProgress, StepName
 from madeleine.tools.arguments import Arguments, Short
-from madeleine.tools.tool import Call, Tool, answer_schema
+from madeleine.tools.tool import Call, answer_schema, tool
 
 
 class RunPatrolArguments(Arguments):
     steps: Annotated[list[StepName], Field(min_length=1, max_length=9, description="Only these.")] = list(STEPS)
     dry_run: Annotated[bool, Field(description="Only report what would change.")] = False
     decisions: Annotated[list[Decision] | None, Field(max_length=20, description="For `pending`; [] lists it.")] = None
-    undo: Annotated[Short | None, Field(description="A run_id whose changes to undo.")] = None
+    undo: Annotated[Short, Field(description="A run_id whose changes to undo.")] = ""
 
 
-async def run(call: Call, arguments: RunPatrolArguments) -> dict[str, Any]:
+@tool(RunPatrolArguments, answer_schema("run_id steps pending", string="run_id", array="steps pending"))
+async def run_patrol(call: Call, arguments: RunPatrolArguments) -> dict[str, Any]:
+    """Maintain the memory: sort new memories into clusters, let unused ones fade, revive recalled ones, merge and
+    split. Use it after many new memories or at the end of a day; it can be undone. `pending` lists decisions for you:
+    follow `guidance` and call again with `decisions`."""
     given = arguments.model_fields_set
     if given & {"decisions", "undo"} and len(given) > 1:
         raise InvalidInput("Nothing was done. decisions and undo each stand alone: leave out the other arguments.")
@@ -30,7 +34,7 @@ async def run(call: Call, arguments: RunPatrolArguments) -> dict[str, Any]:
         call.progress(progress.steps_done, progress.total, progress.message)
 
     patrol = call.use.patrol
-    if arguments.undo is not None:
+    if arguments.undo:
         undone = await patrol.undo(call.scope, RunId(arguments.undo))
         return {"run_id": arguments.undo, "undone": dict(undone.counts), "steps": [], "pending": []}
     if arguments.decisions is not None:
@@ -43,16 +47,3 @@ async def run(call: Call, arguments: RunPatrolArguments) -> dict[str, Any]:
         on_progress=report_progress,
     )
     return report.as_json()
-
-
-TOOL = Tool(
-    name="run_patrol",
-    description=(
-        "Maintain the memory: sort new memories into clusters, let unused ones fade, revive recalled ones, merge and "
-        "split. Use it after many new memories or at the end of a day; it can be undone. `pending` lists decisions "
-        "for you: follow `guidance` and call again with `decisions`."
-    ),
-    arguments=RunPatrolArguments,
-    answers=answer_schema("run_id steps pending", string="run_id", array="steps pending"),
-    run=run,
-)

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeVar
 
 from madeleine.memory.audit import Audit
 from madeleine.memory.context.context import BuildContext
@@ -13,14 +13,16 @@ from madeleine.memory.ingest.forget import Forget
 from madeleine.memory.ingest.ingest import Ingest
 from madeleine.memory.ingest.store import StoreScenes
 from madeleine.memory.ingest.update import UpdateMemory
-from madeleine.memory.ports import LanguageModel
+from madeleine.memory.language_model import LanguageModel
+from madeleine.memory.model import Scope
 from madeleine.memory.recall.browse import BrowseMemories
 from madeleine.memory.recall.recall import Recall
 from madeleine.memory.recall.search import Search
-from madeleine.memory.scope import Scope
 from madeleine.memory.watch.observe import Observe
 from madeleine.patrol.run import Patrol
 from madeleine.tools.arguments import Arguments
+
+ArgumentsT = TypeVar("ArgumentsT", bound=Arguments)
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +59,10 @@ class Call:
     language: LanguageModel | None = None
     """By the caller's key, or by the server's; valid during the call. None where there is none."""
 
+    def audit_recall(self, tool: str, ids: Iterable[str]) -> None:
+        """Record the memories that an answer shows (spec O4)."""
+        self.use.audit(self.scope, "recall", tool=tool, ids=ids)
+
 
 Run = Callable[[Call, Any], Awaitable[dict[str, Any]]]
 
@@ -79,6 +85,19 @@ class Tool:
     audited: bool = False
     counts_recalls: bool = False
     listed: bool = True
+
+
+def tool(
+    arguments: type[ArgumentsT], answers: Mapping[str, Any], **hints: bool
+) -> Callable[[Callable[[Call, ArgumentsT], Awaitable[dict[str, Any]]]], Tool]:
+    """Make a function a tool of its name. Its docstring is the description: product text, for the agent that reads it.
+    `hints`: the flags of `Tool`."""
+
+    def declare(run: Callable[[Call, ArgumentsT], Awaitable[dict[str, Any]]]) -> Tool:
+        description = " ".join((run.__doc__ or "").split())
+        return Tool(name=run.__name__, description=description, arguments=arguments, answers=answers, run=run, **hints)
+
+    return declare
 
 
 def answer_schema(required: str, **names_by_type: str) -> dict[str, Any]:

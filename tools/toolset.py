@@ -9,23 +9,16 @@ from typing import Any
 import mcp_types as types
 
 from madeleine.memory.errors import InvalidInput, MadeleineError
-from madeleine.memory.ports import RandomSource
-from madeleine.tools import (
-    context,
-    forget,
-    ingest,
-    observe,
-    profile,
-    recall,
-    recall_memory,
-    run_patrol,
-    search_memory,
-    store,
-    update_memory,
-)
+from madeleine.memory.rules.prompting.recalled_text import RandomSource
 from madeleine.tools.arguments import input_schema, printable, read_arguments
+from madeleine.tools.context import context
+from madeleine.tools.conversation import ingest, observe
+from madeleine.tools.profile import profile
+from madeleine.tools.reading import recall_memory, recall_tool, search_memory
 from madeleine.tools.replies import answer, crash, refusal
+from madeleine.tools.run_patrol import run_patrol
 from madeleine.tools.tool import Call, Run, Tool
+from madeleine.tools.writing import forget, store, update_memory
 
 TOOLSETS: Mapping[str, tuple[str, ...]] = {
     "memory": ("recall", "recall_memory", "search_memory", "store", "update_memory", "forget"),
@@ -72,7 +65,7 @@ class Toolset:
                 call, read_arguments(tool.arguments, arguments, max_text_chars=self.max_text_chars)
             )
             if tool.audited:
-                call.use.audit(call.scope, "recall", tool=name, ids=listed_ids(content))
+                call.audit_recall(name, listed_ids(content))
             return answer(content)
         except MadeleineError as error:
             return refusal(error)
@@ -157,7 +150,7 @@ def described(tool: Tool, max_text_chars: int) -> types.Tool:
 
 def default_tools(chance: RandomSource) -> list[Tool]:
     """Every tool; `choose_tools` selects among them."""
-    modules = (
-        recall_memory, search_memory, store, update_memory, forget, run_patrol, observe, ingest, context, profile,
-    )  # fmt: skip
-    return [recall.tool(chance), *(module.TOOL for module in modules)]
+    return [
+        recall_tool(chance), recall_memory, search_memory, store, update_memory, forget, run_patrol, observe, ingest,
+        context, profile,
+    ]  # fmt: skip

@@ -32,11 +32,11 @@ from madeleine.memory.model import (
     Provenance,
     RunId,
     Scene,
+    Scope,
     Vector,
 )
 from madeleine.memory.patrol_records import PatrolChanges
-from madeleine.memory.rules.dynamics.grouping import mean_vector
-from madeleine.memory.scope import Scope
+from madeleine.memory.rules.dynamics.clustering import mean_vector
 from madeleine.server.settings.settings import Settings
 from madeleine.server.wiring.ledgers import LEDGER_FILE
 from madeleine.server.wiring.open_memory import OpenMemory, open_memory

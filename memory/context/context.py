@@ -23,8 +23,9 @@ from madeleine.memory.context.values import (
     ContextQuery,
     DiaryDay,
 )
+from madeleine.memory.embedding import Embedder
 from madeleine.memory.keyword_search import SearchHit
-from madeleine.memory.ports import Embedder
+from madeleine.memory.model import Scope
 from madeleine.memory.recall.ports import Activation, ActivationLog
 from madeleine.memory.recall.ranking import RecallQuery
 from madeleine.memory.recall.recall import Recall, RecallResult
@@ -37,7 +38,6 @@ from madeleine.memory.rules.prompting.prompt_parts import (
     first_sentence,
 )
 from madeleine.memory.rules.prompting.recalled_text import PROMPT_FORMAT
-from madeleine.memory.scope import Scope
 
 RECENT_NODES = 5
 DIARY_DAYS = 7

@@ -7,10 +7,9 @@ from datetime import datetime
 from typing import Protocol
 
 from madeleine.memory.chat import ChatSession, Message
-from madeleine.memory.model import Memory, MemoryId, Note, NoteId
+from madeleine.memory.model import Memory, MemoryId, Note, NoteId, Scope
 from madeleine.memory.patrol_records import DiaryEntry, Thoughts
 from madeleine.memory.profile import ProfileEntry
-from madeleine.memory.scope import Scope
 
 
 class ChatReads(Protocol):

@@ -15,10 +15,9 @@ from madeleine.memory.ingest.notes import SCENE, Noted, add_note
 from madeleine.memory.ingest.redaction import Redaction
 from madeleine.memory.ingest.store import NewScene, StoreScenes
 from madeleine.memory.ingest.update import UpdateMemory
-from madeleine.memory.model import MemoryChanges, MemoryId, Note, NoteId, Scene
+from madeleine.memory.model import MemoryChanges, MemoryId, Note, NoteId, Scene, Scope
 from madeleine.memory.profile import KINDS, SOUL_PARTS, ProfileEntry, ProfileKind, duplicate_preference
 from madeleine.memory.rules.storing.secrets import Redact, redact_secrets
-from madeleine.memory.scope import Scope
 
 MAX_ENTRIES = 200
 """Of one kind that are written by hand: each is part of every prompt."""

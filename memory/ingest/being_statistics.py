@@ -12,11 +12,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from madeleine.memory.errors import IndexUnavailable
+from madeleine.memory.index import WordStatistics
 from madeleine.memory.ingest.ports import CentroidSource
-from madeleine.memory.model import BeingId, ModelName, Vector
-from madeleine.memory.ports import WordStatistics
+from madeleine.memory.model import BeingId, ModelName, Scope, Vector
 from madeleine.memory.rules.storing.chunk_scoring import MIN_ABSENT_TERM_IDF, rarity, telling_words
-from madeleine.memory.scope import Scope
 
 PAGE_SIZE = 2_000
 """Vectors read at a time: 3 MB of 384 dimensions."""

@@ -12,8 +12,7 @@ from madeleine.memory.chat import MessageId
 from madeleine.memory.errors import IndexUnavailable
 from madeleine.memory.ingest.index_keeper import IndexKeeper, Scrubber
 from madeleine.memory.ingest.ports import ForgetLedger
-from madeleine.memory.model import MemoryId
-from madeleine.memory.scope import Scope
+from madeleine.memory.model import MemoryId, Scope
 
 SCRUB_WAIT_SECONDS = 20.0
 """How long a call waits for the last bytes: 10,000 memories take about 4 s, 50,000 may take longer than this."""

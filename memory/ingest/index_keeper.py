@@ -7,12 +7,11 @@ import logging
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from madeleine.memory.candidates import IndexPoint
-from madeleine.memory.embedding import embed_cached
+from madeleine.memory.embedding import Embedder, embed_cached
 from madeleine.memory.errors import IndexNeedsRebuild, IndexUnavailable
+from madeleine.memory.index import Index, IndexPoint, StoreIndex
 from madeleine.memory.ingest.ports import IndexSource, ScrubLedger
 from madeleine.memory.model import ContentHash, Memory, MemoryId, Vector
-from madeleine.memory.ports import Embedder, Index, StoreIndex
 from madeleine.memory.rules.prompting.recalled_text import recallable_text
 from madeleine.memory.text.terms import memory_words
 

@@ -16,21 +16,29 @@ from datetime import datetime
 from typing import Any, Literal
 from weakref import WeakValueDictionary
 
-from madeleine.memory.embedding import embed_cached
+from madeleine.memory.embedding import Embedder, embed_cached
 from madeleine.memory.errors import KeyConflict
 from madeleine.memory.ingest.being_statistics import Centroids, WordRarity
 from madeleine.memory.ingest.ports import IngestLedger
 from madeleine.memory.ingest.redaction import Redaction, refuse_secret
 from madeleine.memory.ingest.store import NewScene, Stored, StoreScenes
-from madeleine.memory.model import BeingId, Category, ContentHash, MemoryId, Scene, Vector, content_hash, embed_text
-from madeleine.memory.ports import Embedder
+from madeleine.memory.model import (
+    BeingId,
+    Category,
+    ContentHash,
+    MemoryId,
+    Scene,
+    Scope,
+    Vector,
+    content_hash,
+    embed_text,
+)
 from madeleine.memory.rules.storing.chunk_scoring import MIN_IMPORTANCE, chunk_category, importance, novelty, salience
 from madeleine.memory.rules.storing.chunking import DEFAULT_LIMITS, ChunkLimits, chunked
 from madeleine.memory.rules.storing.secrets import Redact, redact_secrets
-from madeleine.memory.scope import Scope
-from madeleine.memory.text.cleaning import clean_text
-from madeleine.memory.text.cutting import last_break
+from madeleine.memory.text.normalization import clean_text
 from madeleine.memory.text.reading import Reading
+from madeleine.memory.text.sentences import last_break
 
 INGEST_TOOL = "ingest"
 SECTION_CHARS = 16_000

@@ -9,8 +9,7 @@ from typing import Any, Literal, Protocol
 
 from madeleine.memory.chat import MessageId
 from madeleine.memory.embedding import VectorCache
-from madeleine.memory.model import ContentHash, Memory, MemoryChanges, MemoryId, ModelName, Note, Vector
-from madeleine.memory.scope import Scope
+from madeleine.memory.model import ContentHash, Memory, MemoryChanges, MemoryId, ModelName, Note, Scope, Vector
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

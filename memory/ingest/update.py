@@ -7,16 +7,15 @@ from collections.abc import Callable, Mapping
 from dataclasses import KW_ONLY, dataclass, field, replace
 from datetime import datetime
 
-from madeleine.memory.embedding import Embedded, embed_cached
+from madeleine.memory.embedding import Embedded, Embedder, embed_cached
 from madeleine.memory.errors import InvalidInput
+from madeleine.memory.index import StoreIndex
 from madeleine.memory.ingest.index_keeper import index_now, index_points
 from madeleine.memory.ingest.ports import UpdateLedger
 from madeleine.memory.ingest.redaction import Redaction
-from madeleine.memory.model import Memory, MemoryChanges, MemoryId
-from madeleine.memory.ports import Embedder, StoreIndex
+from madeleine.memory.model import Memory, MemoryChanges, MemoryId, Scope
 from madeleine.memory.rules.dynamics.revision import changed
 from madeleine.memory.rules.storing.secrets import Redact, redact_secrets
-from madeleine.memory.scope import Scope
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

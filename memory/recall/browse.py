@@ -8,10 +8,9 @@ from dataclasses import KW_ONLY, dataclass
 from datetime import datetime
 
 from madeleine.memory.errors import InvalidInput
-from madeleine.memory.model import ClusterId, Memory, MemoryId, Revision
+from madeleine.memory.model import ClusterId, Memory, MemoryId, Revision, Scope
 from madeleine.memory.recall.ports import ActivationLog, BrowseLedger, ClusterSummary
 from madeleine.memory.recall.search import activation_of
-from madeleine.memory.scope import Scope
 
 FLUSH_TIMEOUT_SECONDS = 0.2
 

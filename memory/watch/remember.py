@@ -13,10 +13,9 @@ from madeleine.memory.chat import Message, MessageId
 from madeleine.memory.ingest.ports import KeyOutcome
 from madeleine.memory.ingest.redaction import Redaction
 from madeleine.memory.ingest.store import NewScene, Stored
-from madeleine.memory.model import LIVING, Memory, MemoryId, Scene
+from madeleine.memory.model import LIVING, Memory, MemoryId, Scene, Scope
 from madeleine.memory.rules.storing.quoting import repeats_known_text, restates, share_said, statements_of
 from madeleine.memory.rules.storing.secrets import Redact, redact_secrets
-from madeleine.memory.scope import Scope
 from madeleine.memory.watch.extraction import Extracted, Finding
 from madeleine.memory.watch.similar import SimilarMemories, SimilarMemory
 

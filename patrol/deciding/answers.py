@@ -9,7 +9,7 @@ from typing import Annotated, Any, assert_never
 
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
 
-from madeleine.memory.language import Rejected
+from madeleine.memory.language_model import Rejected
 from madeleine.memory.model import MemoryId
 from madeleine.patrol.deciding.requests import MAX_MEMORIES, DecisionKind, DecisionRequest
 
@@ -70,7 +70,7 @@ Answer = Consolidation | Split | Diary | Summary
 class AnswerSchema(BaseModel):
     # It sees numbers in place of ids. Bounds are not in the schemas, where structured outputs know none, but in
     # `checks`. Docstrings would go into the schemas.
-    model_config = ConfigDict(strict=True, extra="forbid", frozen=True)
+    model_config = ConfigDict(strict=True, extra="forbid", frozen=True, defer_build=True)
 
 
 class MergeSchema(AnswerSchema):
@@ -147,7 +147,7 @@ Ids = Annotated[list[Id], Field(max_length=MAX_MEMORIES)]
 # One flat shape for every kind of request. No docstring and no word too many: it goes into the tool's schema, which
 # every client puts into every prompt. What the fields mean is said with each request (`prompts.GUIDANCE`).
 class Decision(BaseModel):
-    model_config = ConfigDict(strict=True, extra="forbid", frozen=True)
+    model_config = ConfigDict(strict=True, extra="forbid", frozen=True, defer_build=True)
 
     offer: Id
     merges: Annotated[list[Ids], Field(max_length=MAX_MEMORIES // 2)] = []

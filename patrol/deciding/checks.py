@@ -12,9 +12,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import assert_never
 
-from madeleine.memory.language import Rejected
+from madeleine.memory.language_model import Rejected
 from madeleine.memory.model import LIVING, Memory, MemoryId
-from madeleine.memory.rules.dynamics.decay import flagged
+from madeleine.memory.rules.dynamics.importance import flagged
 from madeleine.memory.text.sentences import sentences
 from madeleine.patrol.deciding.answers import (
     MAX_POINT_CHARS,
@@ -251,18 +251,19 @@ def _check_split(answer: Split, request: DecisionRequest, current: CurrentState)
     if not answer.parts:
         return CheckedAnswer(answer)
     if current.is_root or current.active <= SPLIT_ABOVE_MEMORIES:
-        few = f"{request.cluster} has {current.active} active memories by now: too few, so it was not split."
+        few = f"The cluster has {current.active} active memories by now: too few, so it was not split."
         return CheckedAnswer(Split(), ("A root is never split." if current.is_root else few,))
     parts: list[NewCluster] = []
     left_out: list[str] = []
     remaining = current.active
-    for part in answer.parts:
+    # By their numbers: a report is kept, and the name may tell of what is forgotten later.
+    for number, part in enumerate(answer.parts, start=1):
         obstacles = {id_: change_since(id_, request, current) or _dying(current.memories[id_]) for id_ in part.memories}
-        members = _without_obstacle(obstacles, f"it was not moved to {part.name}", left_out)
+        members = _without_obstacle(obstacles, f"it was not moved to part {number}", left_out)
         if len(members) < MIN_PART_SIZE:
-            left_out.append(f"{part.name}: fewer than {MIN_PART_SIZE} of its memories are left, so it was not made.")
+            left_out.append(f"Part {number}: fewer than {MIN_PART_SIZE} of its memories are left, so it was not made.")
         elif remaining - len(members) < MIN_PART_SIZE:
-            left_out.append(f"{part.name}: {request.cluster} would keep too few memories, so it was not made.")
+            left_out.append(f"Part {number}: the cluster would keep too few memories, so it was not made.")
         else:
             remaining -= len(members)
             parts.append(NewCluster(part.name, members))

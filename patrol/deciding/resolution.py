@@ -10,8 +10,7 @@ from dataclasses import replace
 from typing import Any
 
 from madeleine.memory.errors import LanguageModelUnavailable, UnusableAnswer
-from madeleine.memory.language import Rejected
-from madeleine.memory.metered_model import MeteredModel
+from madeleine.memory.language_model import MeteredModel, Rejected
 from madeleine.memory.model import ContentHash, Vector
 from madeleine.memory.patrol_records import DecisionRequestId, StoredDecisionRequest
 from madeleine.memory.rules.storing.secrets import Redact
@@ -178,6 +177,25 @@ async def offer_to_agent(context: PatrolContext) -> tuple[list[DecisionRequest],
     """Pending decisions, as many as fit into an answer, stored so that a decision can be checked against them; and how
     many more there may be. A request that was offered before and is unchanged is offered again. A dry run only
     counts."""
+    while True:
+        read_at_erasure = await context.reads.last_erasure()
+        stored, requests, waiting = await _requests_to_offer(context)
+        new_records = [
+            StoredDecisionRequest(id=request.id, topic=request.topic, body=request.as_json())
+            for request in requests
+            if request not in stored
+        ]
+        # What was forgotten meanwhile must not be stored again (ruling 11).
+        if not new_records or await context.services.ledger.store_requests(
+            context.scope, new_records, at=context.services.now(), read_at_erasure=read_at_erasure
+        ):
+            return requests, waiting
+
+
+async def _requests_to_offer(
+    context: PatrolContext,
+) -> tuple[list[DecisionRequest], list[DecisionRequest], int]:
+    """The stored requests; those to offer, which may be among them; and how many more there may be."""
     stored = [DecisionRequest.from_json(record.body) for record in await context.reads.open_requests()]
     requests: list[DecisionRequest] = []
     room = 0 if context.dry_run else MAX_OFFER_CHARACTERS
@@ -198,14 +216,7 @@ async def offer_to_agent(context: PatrolContext) -> tuple[list[DecisionRequest],
                     break
                 requests.append(request)
                 room -= size
-    new_records = [
-        StoredDecisionRequest(id=request.id, topic=request.topic, body=request.as_json())
-        for request in requests
-        if request not in stored
-    ]
-    if new_records:
-        await context.services.ledger.store_requests(context.scope, new_records, at=context.services.now())
-    return requests, waiting
+    return stored, requests, waiting
 
 
 async def apply_decisions(context: PatrolContext, decisions: Sequence[Decision]) -> list[DecisionResult]:

@@ -6,7 +6,7 @@ import argparse
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from madeleine.memory.scope import ROLES
+from madeleine.memory.model import ROLES
 from madeleine.server import __version__
 
 KINDS = "soul, partner_rules, preferences, relationships, tools, map, knowledge or notes"

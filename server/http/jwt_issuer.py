@@ -15,7 +15,7 @@ import httpx
 import jwt
 
 from madeleine.memory.errors import MadeleineError
-from madeleine.memory.scope import ROLES
+from madeleine.memory.model import ROLES
 from madeleine.server.http.authentication import CallerToken
 from madeleine.server.http.tokens import parse_being_id
 from madeleine.server.mcp.caller import Caller

@@ -13,8 +13,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 
 from madeleine.memory.bearer_tokens import BearerToken, BearerTokenId
-from madeleine.memory.model import BeingId
-from madeleine.memory.scope import Role
+from madeleine.memory.model import BeingId, Role
 from madeleine.server.http.ports import TokenLedger
 
 PREFIX = "mdl_"

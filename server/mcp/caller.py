@@ -8,9 +8,8 @@ from dataclasses import dataclass
 
 from mcp.server.context import ServerRequestContext
 
-from madeleine.memory.model import BeingId
-from madeleine.memory.ports import LanguageModel
-from madeleine.memory.scope import Role
+from madeleine.memory.language_model import LanguageModel
+from madeleine.memory.model import BeingId, Role
 
 Context = ServerRequestContext[None, object]
 

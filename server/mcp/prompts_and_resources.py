@@ -11,8 +11,14 @@ from mcp.shared.exceptions import MCPError
 
 from madeleine.memory.errors import InvalidInput, MadeleineError
 from madeleine.server.mcp.caller import CallerOf, Context
-from madeleine.tools import memory_context, resources
 from madeleine.tools.arguments import printable
+from madeleine.tools.prompt_and_resources import (
+    CONTEXT_PROMPT,
+    RESOURCE_SCHEME,
+    find_resource,
+    get_context_prompt,
+    resources_of_being,
+)
 from madeleine.tools.replies import crash
 from madeleine.tools.tool import Call
 
@@ -42,19 +48,19 @@ class PromptsAndResources:
         server.add_request_handler("resources/read", types.ReadResourceRequestParams, self.read_resource)
 
     async def list_prompts(self, context: Context, params: types.PaginatedRequestParams) -> types.ListPromptsResult:
-        return types.ListPromptsResult(prompts=[memory_context.PROMPT])
+        return types.ListPromptsResult(prompts=[CONTEXT_PROMPT])
 
     async def get_prompt(self, context: Context, params: types.GetPromptRequestParams) -> types.GetPromptResult:
-        if params.name != memory_context.NAME:
+        if params.name != CONTEXT_PROMPT.name:
             raise MCPError(types.INVALID_PARAMS, f"There is no prompt {printable(params.name)[:100]!r}.")
 
         async def get(call: Call) -> types.GetPromptResult:
-            return await memory_context.get(call, params.arguments or {}, max_text_chars=self._max_text_chars)
+            return await get_context_prompt(call, params.arguments or {}, max_text_chars=self._max_text_chars)
 
         return await self._run(params.name, context, get)
 
     async def list_resources(self, context: Context, params: types.PaginatedRequestParams) -> types.ListResourcesResult:
-        return types.ListResourcesResult(resources=resources.of_being(self._caller_of(context).being_id))
+        return types.ListResourcesResult(resources=resources_of_being(self._caller_of(context).being_id))
 
     async def list_templates(
         self, context: Context, params: types.PaginatedRequestParams
@@ -65,10 +71,10 @@ class PromptsAndResources:
     async def read_resource(
         self, context: Context, params: types.ReadResourceRequestParams
     ) -> types.ReadResourceResult:
-        resource = resources.find(params.uri, self._caller_of(context).being_id)
+        resource = find_resource(params.uri, self._caller_of(context).being_id)
         if resource is None:
             raise MCPError(types.INVALID_PARAMS, "Resource not found", {"uri": printable(params.uri)})
-        text = await self._run(f"{resources.SCHEME}://{resource.name}", context, resource.read)
+        text = await self._run(f"{RESOURCE_SCHEME}://{resource.name}", context, resource.read)
         content = types.TextResourceContents(uri=params.uri, mime_type=resource.mime_type, text=text)
         return types.ReadResourceResult(contents=[content])
 

@@ -16,7 +16,7 @@ from mcp.server.lowlevel import Server
 from mcp.shared.exceptions import MCPError
 
 from madeleine.memory.errors import MadeleineError, NotPermitted
-from madeleine.memory.scope import Scope
+from madeleine.memory.model import Scope
 from madeleine.server import __version__
 from madeleine.server.mcp.caller import Caller, CallerOf, Context, LanguageModelOf
 from madeleine.server.mcp.prompts_and_resources import PromptsAndResources

@@ -12,7 +12,7 @@ from uuid import UUID
 import numpy as np
 import pytest
 
-from madeleine.memory.candidates import CandidatePool, CandidateQuery, IndexPoint, RankingFeatures
+from madeleine.memory.index import CandidatePool, CandidateQuery, Index, IndexPoint, RankingFeatures
 from madeleine.memory.model import (
     LIVING,
     BeingId,
@@ -23,12 +23,11 @@ from madeleine.memory.model import (
     ModelName,
     Provenance,
     Scene,
+    Scope,
     Vector,
 )
 from madeleine.memory.model import Status as MemoryStatus
-from madeleine.memory.ports import Index
 from madeleine.memory.recall.ports import RecallIndex
-from madeleine.memory.scope import Scope
 from madeleine.memory.text.terms import normalize
 from madeleine.storage.qdrant import bm25
 from madeleine.storage.qdrant.schema import Fingerprint

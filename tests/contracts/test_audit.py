@@ -12,9 +12,8 @@ import pytest
 
 from madeleine.memory.audit import AuditEntry, AuditQuery, audit_entry
 from madeleine.memory.errors import KeyConflict, StorageError
-from madeleine.memory.model import Provenance, RunId
+from madeleine.memory.model import Provenance, RunId, Scope
 from madeleine.memory.patrol_records import PatrolChanges
-from madeleine.memory.scope import Scope
 from madeleine.storage.sql.ledger import Ledger, open_ledger
 from tests.contracts.ledger.ledger_values import ADA, BOB, MOMENT, again, apply, batch, memory, note
 from tests.contracts.test_sql_ledger import no_room

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from madeleine.memory.chat import MessageId
-from madeleine.memory.scope import Scope
+from madeleine.memory.model import Scope
 from madeleine.storage.sql.conversations.chat import ConversationRepository
 from madeleine.storage.sql.erasing.memories import ErasureRepository
 from madeleine.storage.sql.ledger import open_ledger

@@ -11,7 +11,7 @@ from datetime import datetime
 from typing import Any
 
 from madeleine.memory.errors import CannotUndo
-from madeleine.memory.language import Spent
+from madeleine.memory.language_model import Spent
 from madeleine.memory.model import (
     Cluster,
     ClusterId,
@@ -22,6 +22,7 @@ from madeleine.memory.model import (
     Note,
     NoteId,
     RunId,
+    Scope,
     Vector,
 )
 from madeleine.memory.patrol_records import (
@@ -37,8 +38,7 @@ from madeleine.memory.patrol_records import (
     Thoughts,
     UndoResult,
 )
-from madeleine.memory.rules.dynamics.decay import flagged
-from madeleine.memory.scope import Scope
+from madeleine.memory.rules.dynamics.importance import flagged
 from madeleine.patrol.ports import PatrolReads
 from madeleine.patrol.unit_of_work import state_of
 from tests.doubles import ADA, NOW
@@ -84,6 +84,9 @@ class FakePatrolTransaction:
 
     def _own(self) -> list[Memory]:
         return [memory for memory in self._state.memories.values() if memory.being_id == self._being]
+
+    async def last_erasure(self) -> int:
+        return 0
 
     async def unclustered(self, *, limit: int) -> list[MemoryState]:
         return [state_of(m) for m in self._own() if m.cluster_id is None and m.status != "dead"][:limit]
@@ -299,8 +302,11 @@ class FakePatrolLedger:
     def patrol_reads(self, scope: Scope) -> PatrolReads:
         return FakePatrolTransaction(scope, self.state, self.cached, self.mark)
 
-    async def store_requests(self, scope: Scope, offered: Sequence[StoredDecisionRequest], *, at: datetime) -> None:
+    async def store_requests(
+        self, scope: Scope, offered: Sequence[StoredDecisionRequest], *, at: datetime, read_at_erasure: int
+    ) -> bool:
         self.state.offers |= {one.id: one for one in offered}
+        return True
 
     async def begin_run(self, scope: Scope, run: RunId, started: datetime) -> None:
         self.state.runs[run] = PatrolRun(

@@ -9,13 +9,13 @@ from madeleine.memory.model import (
     Memory,
     Note,
     Provenance,
+    Scope,
     scene_to_text,
     when_as_searched,
 )
 from madeleine.memory.rules.searching.hits import newest_first
-from madeleine.memory.scope import Scope
-from madeleine.memory.text.folding import SEPARATOR, fold
-from madeleine.storage.sql.database.times import to_micros
+from madeleine.memory.text.normalization import SEPARATOR, fold
+from madeleine.storage.sql.database.mapping import to_micros
 from tests.fakes.store import Store
 
 

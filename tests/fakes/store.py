@@ -11,9 +11,9 @@ from madeleine.memory.model import (
     Memory,
     MemoryId,
     Revision,
+    Scope,
     Vector,
 )
-from madeleine.memory.scope import Scope
 from tests.fakes.patrol_ledger import FakePatrolLedger
 
 

@@ -8,21 +8,23 @@ import pytest
 from pydantic import BaseModel
 
 from madeleine import client, models
-from madeleine.tools import context, forget, recall_memory, run_patrol, search_memory, store, update_memory
-from madeleine.tools.recall import RecallArguments
+from madeleine.tools.context import context
+from madeleine.tools.reading import RecallArguments, recall_memory, search_memory
+from madeleine.tools.run_patrol import run_patrol
 from madeleine.tools.tool import Tool
+from madeleine.tools.writing import forget, store, update_memory
 
 
 @pytest.mark.parametrize(
     ("optional", "required", "arguments"),
     [
-        (client.StoreArguments, {"text"}, store.TOOL.arguments),
+        (client.StoreArguments, {"text"}, store.arguments),
         (client.RecallArguments, {"query"}, RecallArguments),
-        (client.SearchArguments, {"query"}, search_memory.TOOL.arguments),
-        (client.MemoriesArguments, {"memory_ids"}, recall_memory.TOOL.arguments),
-        (client.UpdateArguments, {"memory_id"}, update_memory.TOOL.arguments),
-        (client.PatrolArguments, set(), run_patrol.TOOL.arguments),
-        (client.ContextArguments, set(), context.TOOL.arguments),
+        (client.SearchArguments, {"query"}, search_memory.arguments),
+        (client.MemoriesArguments, {"memory_ids"}, recall_memory.arguments),
+        (client.UpdateArguments, {"memory_id"}, update_memory.arguments),
+        (client.PatrolArguments, set(), run_patrol.arguments),
+        (client.ContextArguments, set(), context.arguments),
     ],
 )
 def test_every_argument_of_a_tool_can_be_given(optional: Any, required: set[str], arguments: type[BaseModel]) -> None:
@@ -32,12 +34,12 @@ def test_every_argument_of_a_tool_can_be_given(optional: Any, required: set[str]
 @pytest.mark.parametrize(
     ("tool", "answer"),
     [
-        (store.TOOL, models.StoreResult),
-        (search_memory.TOOL, models.SearchPage),
-        (update_memory.TOOL, models.UpdateResult),
-        (forget.TOOL, models.ForgetResult),
-        (run_patrol.TOOL, models.PatrolReport),
-        (context.TOOL, models.Context),
+        (store, models.StoreResult),
+        (search_memory, models.SearchPage),
+        (update_memory, models.UpdateResult),
+        (forget, models.ForgetResult),
+        (run_patrol, models.PatrolReport),
+        (context, models.Context),
     ],
 )
 def test_every_key_of_an_answer_is_a_field(tool: Tool, answer: type[BaseModel]) -> None:

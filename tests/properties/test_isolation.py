@@ -10,9 +10,8 @@ from typing import Any, get_args
 
 import pytest
 
-from madeleine.memory.model import BeingId, MemoryId
+from madeleine.memory.model import BeingId, MemoryId, Scope
 from madeleine.memory.rules.ranking.profiles import RankingProfile
-from madeleine.memory.scope import Scope
 from madeleine.server.settings.settings import Settings
 from madeleine.server.wiring.open_memory import open_memory
 from madeleine.tools.tool import Call

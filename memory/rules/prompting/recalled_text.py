@@ -9,9 +9,9 @@ import re
 import unicodedata
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from typing import Protocol
 
 from madeleine.memory.model import Category, DatedAction, Memory, when_date
-from madeleine.memory.ports import RandomSource
 
 TIMELINE_ENTRIES, TIMELINE_CHARS = 5, 200
 """A recall shows the last entries of a long timeline, each truncated; recall_memory shows all."""
@@ -96,6 +96,14 @@ def _joined_lines(*texts: str) -> str:
 
 
 # --- fragments --------------------------------------------------------------------------------------------------
+
+
+class RandomSource(Protocol):
+    """`random.Random` is one."""
+
+    def randrange(self, stop: int, /) -> int:
+        """Uniform in [0, stop)."""
+        ...
 
 
 def shuffled(items: Iterable[str], chance: RandomSource) -> list[str]:

@@ -5,8 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-import numpy as np
-
 from madeleine.memory.model import Category, Vector
 from madeleine.memory.text.reading import Reading
 from madeleine.memory.text.terms import STOP_WORDS, normalize
@@ -44,7 +42,7 @@ def novelty(vector: Vector, centroid: Vector | None, *, legible: float = 1.0) ->
     """
     if centroid is None:
         return 1.0
-    return min(1.0, max(0.0, 1.0 - legible * float(np.dot(vector, centroid))))
+    return min(1.0, max(0.0, 1.0 - legible * float(vector @ centroid)))
 
 
 def salience(reading: Reading, *, rarity: float) -> float:

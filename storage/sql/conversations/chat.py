@@ -10,11 +10,10 @@ from typing import Any
 
 from sqlalchemy import Update, and_, bindparam, case, func, insert, or_, select, update
 
-from madeleine.memory.audit import audit_entry
 from madeleine.memory.chat import ChatSession, Message, MessageId, UnwatchedSession
 from madeleine.memory.errors import InvalidInput
-from madeleine.memory.scope import Scope
-from madeleine.memory.text.folding import fold
+from madeleine.memory.model import Scope
+from madeleine.memory.text.normalization import fold
 from madeleine.storage.sql.database.dialect import (
     GREATEST,
     SMALLEST,
@@ -26,13 +25,10 @@ from madeleine.storage.sql.database.dialect import (
     least,
     unindexed,
 )
-from madeleine.storage.sql.database.engine import Transaction
-from madeleine.storage.sql.database.mapping import Mapped
-from madeleine.storage.sql.database.repository import Repository
-from madeleine.storage.sql.database.rows import scalar
+from madeleine.storage.sql.database.engine import Repository, Transaction
+from madeleine.storage.sql.database.mapping import Mapped, in_order_of, scalar, to_micros
 from madeleine.storage.sql.database.tables import forgotten_keys, message_memories, messages, sessions
-from madeleine.storage.sql.database.times import to_micros
-from madeleine.storage.sql.operations import audit
+from madeleine.storage.sql.operations.audit import record_audit
 
 _m, _s, _l, _f = messages.c, sessions.c, message_memories.c, forgotten_keys.c
 TITLE_GONE = "\x7f"
@@ -214,13 +210,12 @@ class ConversationRepository(Repository):
             row = _session_row(scope, [message for message, _ in new], was, watched=watched)
             await transaction.run(_KEEP_SESSION, [row | {"title": title, "interface": interface}])
             ids = [message.id for message, _ in new]
-            await audit.append(transaction, [audit_entry(scope, "observe", new[-1][0].stored_at, ids=ids)])
+            await record_audit(transaction, scope, "observe", new[-1][0].stored_at, ids=ids)
             return ids
 
     async def messages(self, scope: Scope, ids: Sequence[MessageId]) -> list[Message]:
         found = await self._database.rows(_BY_IDS, _MESSAGE.from_row, ids=as_list(ids), being=scope.being_id)
-        known = {message.id: message for message in found}
-        return [known[id_] for id_ in dict.fromkeys(ids) if id_ in known]
+        return in_order_of(ids, found)
 
     async def keyed_messages(self, scope: Scope, session_id: str, keys: Sequence[str]) -> dict[str, Message]:
         binds = {"being": scope.being_id, "session": session_id, "keys": as_list(keys)}

@@ -16,8 +16,7 @@ from typing import Any
 
 from sqlalchemy import bindparam, select, update
 
-from madeleine.memory.model import MemoryId
-from madeleine.memory.scope import Scope
+from madeleine.memory.model import MemoryId, Scope
 from madeleine.storage.sql.database.dialect import (
     among,
     as_list,
@@ -27,11 +26,10 @@ from madeleine.storage.sql.database.dialect import (
     json_without_field,
 )
 from madeleine.storage.sql.database.engine import Transaction
-from madeleine.storage.sql.database.rows import scalar
+from madeleine.storage.sql.database.mapping import scalar, to_micros
 from madeleine.storage.sql.database.tables import ingested
-from madeleine.storage.sql.database.times import to_micros
 from madeleine.storage.sql.memories.memories import MemoryRepository
-from madeleine.storage.sql.operations import settings
+from madeleine.storage.sql.operations.settings import read_setting, write_setting_once
 
 _i = ingested.c
 _GET = select(_i.outcome).where(_i.being_id == bindparam("being"), _i.key == bindparam("wanted"))
@@ -51,7 +49,7 @@ SECRET = "ingested_secret"
 """In the store's settings: 32 random bytes in hexadecimal digits, made with the first note."""
 
 
-async def forget(transaction: Transaction, scope: Scope, gone: Sequence[MemoryId]) -> None:
+async def forget_ingested(transaction: Transaction, scope: Scope, gone: Sequence[MemoryId]) -> None:
     """That there was a text with this key stays known, so that it is not poured in again; what it was does not: its
     digest goes."""
     await transaction.run(_WITHOUT_DIGEST, [{"being": scope.being_id, "ids": as_list(gone)}])
@@ -65,7 +63,7 @@ class IngestionRepository(MemoryRepository):
     """`IngestLedger`."""
 
     async def ingest_outcome(self, scope: Scope, key: str) -> dict[str, Any] | None:
-        secret: str | None = await settings.read(self._database, SECRET)
+        secret: str | None = await read_setting(self._database, SECRET)
         if secret is None:
             return None
         found = await self._database.rows(_GET, scalar, being=scope.being_id, wanted=_hidden(secret, key))
@@ -73,6 +71,6 @@ class IngestionRepository(MemoryRepository):
 
     async def store_ingest_outcome(self, scope: Scope, key: str, outcome: Mapping[str, Any], *, at: datetime) -> None:
         async with self._database.transaction() as transaction:
-            secret = await settings.write_once(transaction, SECRET, secrets.token_hex(32))
+            secret = await write_setting_once(transaction, SECRET, secrets.token_hex(32))
             row = {"being_id": scope.being_id, "key": _hidden(secret, key)}
             await transaction.run(_INSERT, [row | {"at": to_micros(at), "outcome": json.dumps(outcome)}])

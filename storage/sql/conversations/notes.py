@@ -7,18 +7,14 @@ from datetime import datetime
 
 from sqlalchemy import bindparam, delete, insert, select, update
 
-from madeleine.memory.audit import audit_entry
 from madeleine.memory.errors import InvalidInput
 from madeleine.memory.ingest.notes import SCENE
-from madeleine.memory.model import Note, NoteId
-from madeleine.memory.scope import Scope
-from madeleine.memory.text.folding import fold
-from madeleine.storage.sql.database.engine import Reads, Transaction
-from madeleine.storage.sql.database.mapping import Mapped, own_row, target, update_own_row
-from madeleine.storage.sql.database.repository import Repository
-from madeleine.storage.sql.database.rows import scalar
+from madeleine.memory.model import Note, NoteId, Scope
+from madeleine.memory.text.normalization import fold
+from madeleine.storage.sql.database.engine import Reads, Repository, Transaction
+from madeleine.storage.sql.database.mapping import Mapped, own_row, own_row_binds, scalar, update_own_row
 from madeleine.storage.sql.database.tables import notes
-from madeleine.storage.sql.operations import audit
+from madeleine.storage.sql.operations.audit import record_audit
 
 _n = notes.c
 _NOTE = Mapped(Note, notes)
@@ -40,13 +36,13 @@ _UPDATE = update_own_row(notes, "state", "reason", "content", "folded", "memory_
 _INSERT = insert(notes)
 
 
-async def unread(reads: Reads, scope: Scope, type_: str) -> list[Note]:
+async def unread_notes(reads: Reads, scope: Scope, type_: str) -> list[Note]:
     return await reads.rows(_UNREAD, _NOTE.from_row, being=scope.being_id, wanted=type_)
 
 
-async def update_read(transaction: Transaction, scope: Scope, changed: Sequence[Note]) -> None:
+async def update_notes(transaction: Transaction, scope: Scope, changed: Sequence[Note]) -> None:
     rows = [
-        target(
+        own_row_binds(
             scope,
             note.id,
             state=note.state,
@@ -69,17 +65,17 @@ class NoteRepository(Repository):
         row = _NOTE.to_row(note, folded=fold(note.content))
         async with self._database.transaction(grows=True) as transaction:
             await transaction.run(_INSERT, [row])
-            await audit.append(transaction, [audit_entry(scope, "note", note.created_at, ids=[note.id])])
+            await record_audit(transaction, scope, "note", note.created_at, ids=[note.id])
 
     async def open_notes(self, scope: Scope, *, limit: int) -> list[Note]:
         """The latest that are unread and no scenes, oldest first."""
         return (await self._database.rows(_OPEN, _NOTE.from_row, being=scope.being_id, limit=limit))[::-1]
 
     async def close_note(self, scope: Scope, note_id: NoteId, *, at: datetime, remove: bool = False) -> bool:
-        binds = target(scope, note_id)
+        binds = own_row_binds(scope, note_id)
         async with self._database.transaction() as transaction:
             if not await transaction.rows(_IS, scalar, **binds):
                 return False
             await transaction.run(_REMOVE if remove else _CLOSE, [binds])
-            await audit.append(transaction, [audit_entry(scope, "note", at, tool="profile", ids=[note_id])])
+            await record_audit(transaction, scope, "note", at, tool="profile", ids=[note_id])
             return True

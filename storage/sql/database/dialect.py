@@ -120,9 +120,9 @@ last_issued = _function(
     "last_issued",
     Integer(),
     sqlite="coalesce((SELECT seq FROM sqlite_sequence WHERE name = {0}), 0)",
-    postgresql="coalesce(pg_sequence_last_value(pg_get_serial_sequence({0}, 'seq')::regclass), 0)",
+    postgresql="coalesce(pg_sequence_last_value(pg_get_serial_sequence({0}, {1})::regclass), 0)",
 )
-"""The last number that a table's `seq` was given; numbers are not used again."""
+"""(table, its numbered column): the last number that was given; numbers are not used again."""
 
 _unindexed = _function("unindexed", sqlite="+{0}", postgresql="{0}")
 _items = _function(

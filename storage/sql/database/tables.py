@@ -82,7 +82,7 @@ memories = Table(
     # The older one that says nearly the same, and was not taken for the same (spec T6).
     Column("resembles", Text, index=True),
     Column("content_hash", Text, nullable=False),
-    # What keyword search looks into: see `storage.sql.database.folding`.
+    # What keyword search looks into: see `storage.sql.database.memory_rows`.
     *required(Text, "folded", "folded_themes"),
     UniqueConstraint("being_id", "key"),
     # With status and freshness, so that counting a cluster's memories does not read them.
@@ -189,7 +189,7 @@ embeddings = Table(
     Column("vector", LargeBinary, nullable=False),
     Column("created_at", Moment, nullable=False),
     PrimaryKeyConstraint("model", "content_hash"),
-    info=lifecycle(Redact("memories.embeddings.remove_orphans"), LeftByUndo("a cache")),
+    info=lifecycle(Redact("memories.index_source.delete_orphaned_vectors"), LeftByUndo("a cache")),
 )
 
 index_pending = Table(
@@ -345,5 +345,5 @@ ingested = Table(
     Column("at", Moment, nullable=False),
     Column("outcome", Text, nullable=False),
     PrimaryKeyConstraint("being_id", "key"),
-    info=lifecycle(Redact("conversations.ingested.forget"), LeftByUndo("no patrol changes it")),
+    info=lifecycle(Redact("conversations.ingested.forget_ingested"), LeftByUndo("no patrol changes it")),
 )

@@ -16,9 +16,8 @@ from typing import Any
 
 from sqlalchemy import Column, ColumnElement, bindparam, delete, exists, func, or_, select, update
 
-from madeleine.memory.model import ContentHash, MemoryId, Scene, when_as_searched
+from madeleine.memory.model import ContentHash, MemoryId, Scene, Scope, when_as_searched
 from madeleine.memory.rules.dynamics.mentions import mentions, without_timeline_texts
-from madeleine.memory.scope import Scope
 from madeleine.storage.sql.database.dialect import (
     among,
     as_list,
@@ -29,11 +28,11 @@ from madeleine.storage.sql.database.dialect import (
 )
 from madeleine.storage.sql.database.engine import Row, Transaction
 from madeleine.storage.sql.database.lifecycle import EraseListing, tables_declaring
+from madeleine.storage.sql.database.mapping import decode_texts, pair, scalar
+from madeleine.storage.sql.database.memory_rows import to_when
 from madeleine.storage.sql.database.patrol_tables import beings, diary, patrol_changes, patrol_offers
-from madeleine.storage.sql.database.rows import pair, scalar, to_when
 from madeleine.storage.sql.database.tables import memories, metadata
-from madeleine.storage.sql.database.values import decode_texts
-from madeleine.storage.sql.memories import embeddings
+from madeleine.storage.sql.memories.index_source import delete_orphaned_vectors
 from madeleine.storage.sql.patrols.journal import Fields, from_json, to_json
 
 _b, _d, _j, _o = beings.c, diary.c, patrol_changes.c, patrol_offers.c
@@ -182,7 +181,7 @@ async def clean_journal(transaction: Transaction, scope: Scope, going: ErasedMem
     cleaned = await asyncio.to_thread(_cleaned, tied, going)
     await transaction.run(_DELETE_ROW, cleaned.empty)
     await transaction.run(_REWRITE, cleaned.rewritten)
-    await embeddings.remove_orphans(transaction, [ContentHash(hash_) for hash_ in hashes | cleaned.hashes])
+    await delete_orphaned_vectors(transaction, [ContentHash(hash_) for hash_ in hashes | cleaned.hashes])
     await transaction.run(_WITHOUT_MEANS, [{"being": scope.being_id, "ids": as_list(clusters)}])
     await _rename(transaction, scope, going)
 

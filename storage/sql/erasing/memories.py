@@ -11,10 +11,9 @@ from typing import Any
 
 from sqlalchemy import bindparam, delete, insert, select, update
 
-from madeleine.memory.audit import audit_entry
 from madeleine.memory.chat import MessageId
 from madeleine.memory.ingest.ports import Erased
-from madeleine.memory.model import Cluster, Memory, MemoryId
+from madeleine.memory.model import Cluster, Memory, MemoryId, Scope
 from madeleine.memory.rules.dynamics.mentions import (
     all_texts,
     folded,
@@ -24,23 +23,13 @@ from madeleine.memory.rules.dynamics.mentions import (
     timeline_texts,
     without_timeline_texts,
 )
-from madeleine.memory.scope import Scope
-from madeleine.storage.sql.conversations import ingested
+from madeleine.storage.sql.conversations.ingested import forget_ingested
 from madeleine.storage.sql.database.dialect import among, as_list
-from madeleine.storage.sql.database.engine import Transaction
+from madeleine.storage.sql.database.engine import Repository, Transaction
 from madeleine.storage.sql.database.lifecycle import ClearReference, DeleteRows, tables_declaring
-from madeleine.storage.sql.database.mapping import target, update_own_row
+from madeleine.storage.sql.database.mapping import own_row_binds, pair, scalar, update_own_row
+from madeleine.storage.sql.database.memory_rows import MEMORY, to_memory, update_timelines
 from madeleine.storage.sql.database.patrol_tables import patrol_runs
-from madeleine.storage.sql.database.repository import Repository
-from madeleine.storage.sql.database.rows import (
-    MEMORY,
-    REWRITTEN,
-    from_memory,
-    pair,
-    rewritten_fields,
-    scalar,
-    to_memory,
-)
 from madeleine.storage.sql.database.tables import (
     forgotten,
     metadata,
@@ -50,8 +39,16 @@ from madeleine.storage.sql.database.tables import (
 from madeleine.storage.sql.database.tables import memories as table
 from madeleine.storage.sql.erasing import derived
 from madeleine.storage.sql.erasing import messages as erasing_chat
-from madeleine.storage.sql.memories import clusters, embeddings, memories, pending, revisions
-from madeleine.storage.sql.operations import audit
+from madeleine.storage.sql.memories.clusters import (
+    all_clusters,
+    delete_clusters,
+    upsert_clusters,
+    with_recomputed_vectors,
+)
+from madeleine.storage.sql.memories.index_source import delete_orphaned_vectors, mark_for_index
+from madeleine.storage.sql.memories.memories import memories_by_ids
+from madeleine.storage.sql.memories.revisions import revisions_of
+from madeleine.storage.sql.operations.audit import record_audit
 
 _m = table.c
 _BEING = bindparam("being", type_=_m.being_id.type)
@@ -74,7 +71,6 @@ _UNSUMMARISE = (
     .where(_m.being_id == _BEING, among(_m.compressed_into, "ids"))
     .values(compressed=False, compressed_into=None)
 )
-_RETOLD = update_own_row(table, *REWRITTEN)
 _MEMBERS = select(*MEMORY).where(_m.being_id == _BEING, _m.cluster_id == bindparam("cluster")).order_by(_m.seq)
 _REPORTS = select(patrol_runs.c.id, patrol_runs.c.report).where(patrol_runs.c.being_id == _BEING)
 _REPORT = update_own_row(patrol_runs, "report")
@@ -96,9 +92,9 @@ async def _forget(transaction: Transaction, scope: Scope, gone: Sequence[Memory]
     from_notes = await transaction.rows(_NOTES, scalar, ids=as_list(gone_ids))
     for statement in (*_CLEAR_REFERENCES, *_DELETE_ROWS):
         await transaction.run(statement, [{"ids": as_list(gone_ids)}])
-    await ingested.forget(transaction, scope, gone_ids)
+    await forget_ingested(transaction, scope, gone_ids)
     names = await _mend_clusters(transaction, scope, [*gone, *retold], words)
-    await embeddings.remove_orphans(transaction, [memory.content_hash for memory in gone])
+    await delete_orphaned_vectors(transaction, [memory.content_hash for memory in gone])
     entries = await derived.remove_diary(transaction, scope, gone_ids)
     await derived.remove_offers(transaction, scope, [*gone_ids, *(one.id for one in retold)], words)
     means = {memory.cluster_id for memory in (*gone, *retold) if memory.cluster_id}
@@ -114,7 +110,7 @@ _Earlier = Mapping[MemoryId, Sequence[str]]
 async def _earlier_texts(transaction: Transaction, scope: Scope, ids: Sequence[MemoryId]) -> _Earlier:
     """What they said before they were changed, and their earlier themes."""
     found: dict[MemoryId, list[str]] = {}
-    for revision in await revisions.revisions_of(transaction, scope, ids):
+    for revision in await revisions_of(transaction, scope, ids):
         said = [revision.before.text or "", *(revision.before.themes or ())]
         found.setdefault(revision.memory_id, []).extend(said)
     return found
@@ -138,7 +134,7 @@ async def _told(transaction: Transaction, scope: Scope, gone: Sequence[Memory], 
         if not wave:
             break
         known.update(wave)
-        kept.update(memory.scene.action for memory in await memories.by_ids(transaction, scope, wave))
+        kept.update(memory.scene.action for memory in await memories_by_ids(transaction, scope, wave))
     return frozenset(told - kept - {text for text in told if text.endswith("…") and _begins(kept, text[:-1])})
 
 
@@ -159,10 +155,10 @@ async def _untie(
     The memories that stay on either end of such a tie; and, as they were, those whose text has changed by it.
     """
     absorbed = await transaction.rows(_ABSORBED, pair, being=scope.being_id, ids=as_list(into))
-    await transaction.run(_TIE, [target(scope, id_, absorbed_into=into[of]) for id_, of in absorbed])
+    await transaction.run(_TIE, [own_row_binds(scope, id_, absorbed_into=into[of]) for id_, of in absorbed])
     heirs = dict.fromkeys(heir for heir in into.values() if heir)
     telling = dict.fromkeys([*heirs, *await derived.retelling_sources(transaction, scope)])
-    found = await memories.by_ids(transaction, scope, [id_ for id_ in telling if id_ not in into])
+    found = await memories_by_ids(transaction, scope, [id_ for id_ in telling if id_ not in into])
     retold = await _retell(transaction, scope, found, told)
     survivors = [memory.id for memory in found if memory.id in heirs]
     return [*(id_ for id_, _ in absorbed), *survivors, *(memory.id for memory in retold)], retold
@@ -175,7 +171,7 @@ async def _unsummarise(transaction: Transaction, scope: Scope, gone: Sequence[Me
     binds = {"being": scope.being_id, "ids": as_list(ids)}
     originals = await transaction.rows(_SUMMARISED, scalar, **binds)
     await transaction.run(_UNSUMMARISE, [binds])
-    await transaction.run(pending.INSERT_MARKS, [{"memory_id": id_} for id_ in originals])
+    await mark_for_index(transaction, originals)
     return [
         *originals,
         *(one.compressed_into for one in gone if one.compressed_into and one.compressed_into not in ids),
@@ -194,24 +190,18 @@ async def _retell(
     transaction: Transaction, scope: Scope, survivors: Sequence[Memory], told: Collection[str]
 ) -> list[Memory]:
     """Those that are changed, as they were. Their new text is embedded by whoever fills in vectors."""
-    changed, rows = await asyncio.to_thread(_retold, scope, survivors, told)
-    await transaction.run(_RETOLD, rows)
-    await embeddings.remove_orphans(transaction, [old.content_hash for old in changed])
-    await transaction.run(pending.INSERT_MARKS, [{"memory_id": old.id} for old in changed])
+    retold = await asyncio.to_thread(_retold, survivors, told)
+    changed = [old for old, _ in retold]
+    await update_timelines(transaction, scope, (new for _, new in retold))
+    await delete_orphaned_vectors(transaction, [old.content_hash for old in changed])
+    await mark_for_index(transaction, [old.id for old in changed])
     return changed
 
 
-def _retold(
-    scope: Scope, survivors: Sequence[Memory], told: Collection[str]
-) -> tuple[list[Memory], list[dict[str, Any]]]:
-    """Those that tell of them, and what becomes of each."""
-    changed, rows = [], []
-    for old in survivors:
-        new = replace(old, scene=without_timeline_texts(old.scene, told))
-        if new != old:
-            changed.append(old)
-            rows.append(target(scope, new.id, **rewritten_fields(from_memory(new))))
-    return changed, rows
+def _retold(survivors: Sequence[Memory], told: Collection[str]) -> list[tuple[Memory, Memory]]:
+    """Those whose timelines say any of it, as they are and as they become."""
+    retold = ((old, replace(old, scene=without_timeline_texts(old.scene, told))) for old in survivors)
+    return [(old, new) for old, new in retold if new != old]
 
 
 async def _mend_clusters(
@@ -219,8 +209,8 @@ async def _mend_clusters(
 ) -> dict[str, str]:
     """Means without the vectors of `changed`, names without the words. All names as they are then, by id."""
     left = {memory.cluster_id for memory in changed}
-    found = {one.id: one for one in await clusters.all_of(transaction, scope)}
-    mended = {one.id: one for one in await clusters.recompute(transaction, scope, _of(found, left))}
+    found = {one.id: one for one in await all_clusters(transaction, scope)}
+    mended = {one.id: one for one in await with_recomputed_vectors(transaction, scope, _of(found, left))}
     removed = []
     for one in await asyncio.to_thread(_telling, list(found.values()), words):
         members = await transaction.rows(_MEMBERS, to_memory, being=scope.being_id, cluster=one.id)
@@ -229,8 +219,8 @@ async def _mend_clusters(
             removed.append(one.id)
         elif name != one.name:
             mended[one.id] = replace(mended.get(one.id, one), name=name)
-    await clusters.upsert(transaction, scope, list(mended.values()))
-    await clusters.remove(transaction, scope, removed)
+    await upsert_clusters(transaction, scope, list(mended.values()))
+    await delete_clusters(transaction, scope, removed)
     return {one.id: one.name for one in (found | mended).values() if one.id not in removed}
 
 
@@ -255,7 +245,7 @@ def _redacted(
     for id_, stored in reports:
         report = json.loads(stored)
         if (new := redact_report(report, words, names)) != report:
-            changed.append(target(scope, id_, report=new))
+            changed.append(own_row_binds(scope, id_, report=new))
     return changed
 
 
@@ -264,7 +254,7 @@ class ErasureRepository(Repository):
 
     async def forget(self, scope: Scope, ids: Sequence[MemoryId | MessageId], *, at: datetime) -> Erased:
         async with self._database.transaction() as transaction:
-            gone = await memories.by_ids(transaction, scope, [MemoryId(id_) for id_ in ids])
+            gone = await memories_by_ids(transaction, scope, [MemoryId(id_) for id_ in ids])
             gone_ids = [memory.id for memory in gone]
             said = [*(MessageId(id_) for id_ in ids), *await erasing_chat.sources(transaction, gone_ids)]
             messages, drawn = await erasing_chat.erase(transaction, scope, said)
@@ -273,9 +263,7 @@ class ErasureRepository(Repository):
                 return found
             # One of the messages stands for all: their bytes are in the ledger's files alone.
             await transaction.run(_MARK, [{"memory_id": id_} for id_ in gone_ids or messages[:1]])
-            await audit.append(
-                transaction, [audit_entry(scope, "forget", at, tool="forget", ids=[*gone_ids, *messages])]
-            )
+            await record_audit(transaction, scope, "forget", at, tool="forget", ids=[*gone_ids, *messages])
             stay = [id_ for id_ in drawn if id_ not in gone_ids]
             return replace(found, related=tuple(dict.fromkeys([*found.related, *stay])), messages=tuple(messages))
 

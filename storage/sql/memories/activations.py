@@ -12,15 +12,14 @@ from sqlalchemy import bindparam, func, update
 
 from madeleine.memory.audit import AuditEntry
 from madeleine.memory.errors import MadeleineError, StorageFull
-from madeleine.memory.model import BeingId, MemoryId
+from madeleine.memory.model import BeingId, MemoryId, Scope
 from madeleine.memory.recall.ports import Activation
-from madeleine.memory.scope import Scope
 from madeleine.storage.sql.database.dialect import greatest
 from madeleine.storage.sql.database.engine import Database, finish
+from madeleine.storage.sql.database.mapping import to_micros
 from madeleine.storage.sql.database.tables import memories
-from madeleine.storage.sql.database.times import to_micros
 from madeleine.storage.sql.memories.clock import ACTIVATED
-from madeleine.storage.sql.operations import audit
+from madeleine.storage.sql.operations.audit import append_audit
 
 _log = logging.getLogger(__name__)
 
@@ -114,7 +113,7 @@ class Activations:
         try:
             async with self._database.transaction() as transaction:
                 await transaction.run(_ACTIVATE, _rows(batch))
-                await audit.append(transaction, entries)
+                await append_audit(transaction, entries)
         except BaseException:
             self._entries[:0] = entries
             for key, (times, at) in batch.items():

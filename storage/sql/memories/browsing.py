@@ -6,14 +6,13 @@ from collections.abc import Sequence
 
 from sqlalchemy import BindParameter, ColumnElement, and_, bindparam, case, func, or_, select
 
-from madeleine.memory.model import ClusterId, Memory, MemoryId, Revision, Status
+from madeleine.memory.model import ClusterId, Memory, MemoryId, Revision, Scope, Status
 from madeleine.memory.recall.ports import ClusterSummary
-from madeleine.memory.scope import Scope
-from madeleine.storage.sql.database.mapping import Mapped
-from madeleine.storage.sql.database.rows import MEMORY, scalar, to_memory
+from madeleine.storage.sql.database.mapping import Mapped, scalar
+from madeleine.storage.sql.database.memory_rows import MEMORY, to_memory
 from madeleine.storage.sql.database.tables import clusters, memories
-from madeleine.storage.sql.memories import revisions
 from madeleine.storage.sql.memories.memories import MemoryReads
+from madeleine.storage.sql.memories.revisions import revisions_of
 
 _c, _m = clusters.c, memories.c
 _parents = clusters.alias("parents")
@@ -61,7 +60,7 @@ class BrowsingRepository(MemoryReads):
     """`BrowseLedger`."""
 
     async def revisions(self, scope: Scope, ids: Sequence[MemoryId]) -> list[Revision]:
-        return await revisions.revisions_of(self._database, scope, ids)
+        return await revisions_of(self._database, scope, ids)
 
     async def cluster_memories(
         self, scope: Scope, cluster_id: ClusterId, *, limit: int, after: str | None

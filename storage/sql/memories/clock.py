@@ -15,20 +15,20 @@ from madeleine.storage.sql.database.tables import memories
 _m, _b = memories.c, beings.c
 
 
-def cycle_of(being: Any) -> ColumnElement[int]:
+def cycle_of_being(being: Any) -> ColumnElement[int]:
     """The being's cycle; 0 before its first patrol."""
     return func.coalesce(select(_b.cycle).where(_b.being_id == being).scalar_subquery(), 0)
 
 
-SESSION_COUNT: ColumnElement[int] = func.coalesce(_m.stopped_at, cycle_of(_m.being_id)) - _m.since
-ACTIVATED = case((_m.status == "dead", _m.since), else_=func.coalesce(_m.stopped_at, cycle_of(_m.being_id)))
+SESSION_COUNT: ColumnElement[int] = func.coalesce(_m.stopped_at, cycle_of_being(_m.being_id)) - _m.since
+ACTIVATED = case((_m.status == "dead", _m.since), else_=func.coalesce(_m.stopped_at, cycle_of_being(_m.being_id)))
 """`since` after a recall: a living memory's clock is rewound (ruling 2)."""
 
-_CYCLE = select(cycle_of(bindparam("being")))
+_CYCLE = select(cycle_of_being(bindparam("being")))
 _SET = insert_or_update(beings, "cycle")
 
 
-async def cycle(reads: Reads, being: BeingId) -> int:
+async def patrol_cycle(reads: Reads, being: BeingId) -> int:
     return (await reads.rows(_CYCLE, _to_int, being=being))[0]
 
 
@@ -36,6 +36,6 @@ def _to_int(row: Row) -> int:
     return int(row[0])
 
 
-async def set_cycle(transaction: Transaction, being: BeingId, to: int) -> None:
+async def set_patrol_cycle(transaction: Transaction, being: BeingId, to: int) -> None:
     row = {"being_id": being, "cycle": to, "think": "[]", "think_sources": "[]"}
     await transaction.run(_SET, [row])

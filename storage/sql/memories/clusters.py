@@ -8,14 +8,12 @@ from dataclasses import replace
 import numpy as np
 from sqlalchemy import BindParameter, and_, bindparam, delete, select
 
-from madeleine.memory.model import Cluster, ClusterId, Status, Vector
-from madeleine.memory.rules.dynamics.grouping import mean_vector
-from madeleine.memory.scope import Scope
+from madeleine.memory.model import Cluster, ClusterId, Scope, Status, Vector
+from madeleine.memory.rules.dynamics.clustering import mean_vector
 from madeleine.storage.sql.database.dialect import among, as_list, excluded, insert_or_update, unindexed
 from madeleine.storage.sql.database.engine import Reads, Row, Transaction
-from madeleine.storage.sql.database.mapping import Mapped
+from madeleine.storage.sql.database.mapping import Mapped, to_vector
 from madeleine.storage.sql.database.tables import clusters, embeddings, memories
-from madeleine.storage.sql.database.values import to_vector
 
 _c, _m = clusters.c, memories.c
 _CLUSTER = Mapped(Cluster, clusters)
@@ -36,21 +34,21 @@ _MEMBER_VECTORS = (
 _DELETE = delete(clusters).where(_c.id == bindparam("old_id"), _c.being_id == _BEING)
 
 
-async def all_of(reads: Reads, scope: Scope) -> list[Cluster]:
+async def all_clusters(reads: Reads, scope: Scope) -> list[Cluster]:
     return await reads.rows(_ALL, _CLUSTER.from_row, being=scope.being_id)
 
 
-async def by_ids(reads: Reads, scope: Scope, ids: Sequence[ClusterId]) -> list[Cluster]:
+async def clusters_by_ids(reads: Reads, scope: Scope, ids: Sequence[ClusterId]) -> list[Cluster]:
     if not ids:
         return []
     return await reads.rows(_BY_IDS, _CLUSTER.from_row, being=scope.being_id, ids=as_list(ids))
 
 
-async def upsert(transaction: Transaction, scope: Scope, changed: Sequence[Cluster]) -> None:
+async def upsert_clusters(transaction: Transaction, scope: Scope, changed: Sequence[Cluster]) -> None:
     await transaction.run(_UPSERT, [_CLUSTER.to_row(cluster, being_id=scope.being_id) for cluster in changed])
 
 
-async def recompute(transaction: Transaction, scope: Scope, found: Iterable[Cluster]) -> list[Cluster]:
+async def with_recomputed_vectors(transaction: Transaction, scope: Scope, found: Iterable[Cluster]) -> list[Cluster]:
     """As they are to be after members have gone: the vector is the mean of the active members (spec P3), of the others
     where all are asleep, and none where there are none; nothing of those that have gone is left in it."""
     return [replace(cluster, vector=await _mean(transaction, scope, cluster)) for cluster in found if cluster.model]
@@ -68,5 +66,5 @@ def _to_status_and_vector(row: Row) -> tuple[Status, Vector]:
     return row[0], to_vector(row[1])
 
 
-async def remove(transaction: Transaction, scope: Scope, ids: Sequence[ClusterId]) -> None:
+async def delete_clusters(transaction: Transaction, scope: Scope, ids: Sequence[ClusterId]) -> None:
     await transaction.run(_DELETE, [{"old_id": id_, "being": scope.being_id} for id_ in ids])

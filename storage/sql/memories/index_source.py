@@ -1,32 +1,41 @@
-"""What keeps the index equal to the ledger (design: truth and index): pending marks, and what the index is made of."""
+"""What keeps the index equal to the ledger (design: truth and index): vectors by (model, content hash), so that no text
+is embedded twice and a lost index can be rebuilt, and marks of the memories that the index has yet to take in."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import time
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from sqlalchemy import bindparam, delete, exists, func, select
+from sqlalchemy import bindparam, delete, exists, func, insert, select
 
 from madeleine.memory.model import ContentHash, Memory, MemoryId, ModelName, Vector
-from madeleine.storage.sql.database.dialect import among, as_list
-from madeleine.storage.sql.database.rows import MEMORY, pair, scalar, to_memory
-from madeleine.storage.sql.database.tables import embeddings as embeddings_table
-from madeleine.storage.sql.database.tables import index_pending
-from madeleine.storage.sql.database.tables import memories as table
-from madeleine.storage.sql.memories import embeddings, pending
-from madeleine.storage.sql.memories.memories import MemoryReads, in_order
-from madeleine.storage.sql.operations import settings
+from madeleine.storage.sql.database.dialect import among, as_list, insert_missing
+from madeleine.storage.sql.database.engine import Database, Reads, Repository, Row, Transaction
+from madeleine.storage.sql.database.mapping import in_order_of, pair, scalar, to_bytes, to_vector
+from madeleine.storage.sql.database.memory_rows import MEMORY, to_memory
+from madeleine.storage.sql.database.tables import embeddings, index_pending, memories
+from madeleine.storage.sql.operations.settings import read_setting, write_setting
 
-_e, _m, _p = embeddings_table.c, table.c, index_pending.c
-_OLDEST = select(_p.mark, _p.memory_id).order_by(_p.mark).limit(bindparam("limit"))
-_LAST = select(func.coalesce(func.max(_p.mark), 0))
-_CLEAR = delete(index_pending).where(_p.mark == bindparam("old_mark"))
-_CLEAR_OF = delete(index_pending).where(among(_p.memory_id, "ids"), _p.mark <= bindparam("up_to"))
-_ANY_BY_IDS = select(*MEMORY).where(among(_m.id, "ids"))
-_PAGE = select(*MEMORY).where(_m.id > bindparam("after")).order_by(_m.id).limit(bindparam("limit"))
-_COUNT = select(func.count()).select_from(table)
-_HELD = select(_m.content_hash).where(among(_m.content_hash, "hashes")).distinct()
-_WITHOUT_VECTOR = (
+_e, _m, _p = embeddings.c, memories.c, index_pending.c
+_SELECT_VECTORS = select(_e.content_hash, _e.vector).where(
+    _e.model == bindparam("model"), among(_e.content_hash, "hashes")
+)
+_INSERT_VECTOR = insert_missing(embeddings)
+_DELETE_ORPHANED_VECTORS = delete(embeddings).where(
+    among(_e.content_hash, "hashes"), ~exists().where(_m.content_hash == _e.content_hash)
+)
+_INSERT_MARK = insert(index_pending)
+_MARK_TEXTS = insert(index_pending).from_select(["memory_id"], select(_m.id).where(among(_m.content_hash, "hashes")))
+_SELECT_OLDEST_MARKS = select(_p.mark, _p.memory_id).order_by(_p.mark).limit(bindparam("limit"))
+_SELECT_LAST_MARK = select(func.coalesce(func.max(_p.mark), 0))
+_DELETE_MARK = delete(index_pending).where(_p.mark == bindparam("old_mark"))
+_DELETE_MARKS_OF_MEMORIES = delete(index_pending).where(among(_p.memory_id, "ids"), _p.mark <= bindparam("up_to"))
+_SELECT_MEMORIES_OF_ALL_BEINGS = select(*MEMORY).where(among(_m.id, "ids"))
+_SELECT_MEMORY_PAGE = select(*MEMORY).where(_m.id > bindparam("after")).order_by(_m.id).limit(bindparam("limit"))
+_COUNT_MEMORIES = select(func.count()).select_from(memories)
+_SELECT_KNOWN_HASHES = select(_m.content_hash).where(among(_m.content_hash, "hashes")).distinct()
+_SELECT_MEMORIES_WITHOUT_VECTOR = (
     select(*MEMORY)
     .where(~exists().where(_e.model == bindparam("model"), _e.content_hash == _m.content_hash))
     .order_by(_m.seq)
@@ -34,45 +43,86 @@ _WITHOUT_VECTOR = (
 )
 
 
-class IndexSourceRepository(MemoryReads):
+async def cached_vectors(reads: Reads, model: ModelName, hashes: Sequence[ContentHash]) -> dict[ContentHash, Vector]:
+    if not hashes:
+        return {}
+    return dict(await reads.rows(_SELECT_VECTORS, _to_hash_and_vector, model=model, hashes=as_list(hashes)))
+
+
+def _to_hash_and_vector(row: Row) -> tuple[ContentHash, Vector]:
+    return row[0], to_vector(row[1])
+
+
+async def cache_vectors(transaction: Transaction, model: ModelName, vectors: Mapping[ContentHash, Vector]) -> None:
+    fixed = {"model": model, "created_at": time.time_ns() // 1000}
+    rows = [fixed | {"content_hash": hash_, "vector": to_bytes(vector)} for hash_, vector in vectors.items()]
+    await transaction.run(_INSERT_VECTOR, rows)
+
+
+async def cache_vectors_and_mark(database: Database, model: ModelName, vectors: Mapping[ContentHash, Vector]) -> None:
+    """In one transaction, because a memory whose vector is cached is not looked at again."""
+    if vectors:
+        async with database.transaction(grows=True) as transaction:
+            await cache_vectors(transaction, model, vectors)
+            await transaction.run(_MARK_TEXTS, [{"hashes": as_list(vectors)}])
+
+
+async def delete_orphaned_vectors(transaction: Transaction, hashes: Sequence[ContentHash]) -> None:
+    """Delete the vectors, of any model, of those texts that no memory has any more."""
+    await transaction.run(_DELETE_ORPHANED_VECTORS, [{"hashes": as_list(hashes)}])
+
+
+async def mark_for_index(transaction: Transaction, ids: Iterable[str]) -> None:
+    await transaction.run(_INSERT_MARK, [{"memory_id": id_} for id_ in ids])
+
+
+class VectorReads(Repository):
+    """Cached vectors, which nearly every use case reads."""
+
+    async def vectors(self, model: ModelName, hashes: Sequence[ContentHash]) -> dict[ContentHash, Vector]:
+        return await cached_vectors(self._database, model, hashes)
+
+
+class IndexSourceRepository(VectorReads):
     """`IndexSource`."""
 
     async def pending(self, *, limit: int) -> list[tuple[int, MemoryId]]:
-        return await self._database.rows(_OLDEST, pair, limit=limit)
+        return await self._database.rows(_SELECT_OLDEST_MARKS, pair, limit=limit)
 
     async def clear_marks(self, marks: Sequence[int]) -> None:
         async with self._database.transaction(durable=False) as transaction:
-            await transaction.run(_CLEAR, [{"old_mark": mark} for mark in marks])
+            await transaction.run(_DELETE_MARK, [{"old_mark": mark} for mark in marks])
 
     async def clear_marks_of(self, ids: Sequence[MemoryId], *, up_to: int) -> None:
         async with self._database.transaction(durable=False) as transaction:
-            await transaction.run(_CLEAR_OF, [{"ids": as_list(ids), "up_to": up_to}])
+            await transaction.run(_DELETE_MARKS_OF_MEMORIES, [{"ids": as_list(ids), "up_to": up_to}])
 
     async def last_mark(self) -> int:
-        return int((await self._database.rows(_LAST, scalar))[0])
+        return int((await self._database.rows(_SELECT_LAST_MARK, scalar))[0])
 
     async def any_memories(self, ids: Sequence[MemoryId]) -> list[Memory]:
-        return in_order(await self._database.rows(_ANY_BY_IDS, to_memory, ids=as_list(ids)), ids)
+        found = await self._database.rows(_SELECT_MEMORIES_OF_ALL_BEINGS, to_memory, ids=as_list(ids))
+        return in_order_of(ids, found)
 
     async def all_memories(self, *, after: MemoryId | None, limit: int) -> list[Memory]:
-        return await self._database.rows(_PAGE, to_memory, after=after or "", limit=limit)
+        return await self._database.rows(_SELECT_MEMORY_PAGE, to_memory, after=after or "", limit=limit)
 
     async def count_memories(self) -> int:
-        return int((await self._database.rows(_COUNT, scalar))[0])
+        return int((await self._database.rows(_COUNT_MEMORIES, scalar))[0])
 
     async def add_missing_vectors(self, model: ModelName, vectors: Mapping[ContentHash, Vector]) -> None:
         """Ignores texts that no memory has: one that was forgotten while it was being embedded leaves no vector."""
         async with self._database.transaction() as transaction:
-            held = set(await transaction.rows(_HELD, scalar, hashes=as_list(vectors)))
-            missing = {hash_: vector for hash_, vector in vectors.items() if hash_ in held}
-            await embeddings.insert(transaction, model, missing)
-            await pending.mark_texts(transaction, list(missing))
+            known = set(await transaction.rows(_SELECT_KNOWN_HASHES, scalar, hashes=as_list(vectors)))
+            missing = {hash_: vector for hash_, vector in vectors.items() if hash_ in known}
+            await cache_vectors(transaction, model, missing)
+            await transaction.run(_MARK_TEXTS, [{"hashes": as_list(missing)}])
 
     async def without_vector(self, model: ModelName, *, limit: int) -> list[Memory]:
-        return await self._database.rows(_WITHOUT_VECTOR, to_memory, model=model, limit=limit)
+        return await self._database.rows(_SELECT_MEMORIES_WITHOUT_VECTOR, to_memory, model=model, limit=limit)
 
     async def setting(self, name: str) -> Any:
-        return await settings.read(self._database, name)
+        return await read_setting(self._database, name)
 
     async def set_setting(self, name: str, value: Any) -> None:
-        await settings.write(self._database, name, value)
+        await write_setting(self._database, name, value)

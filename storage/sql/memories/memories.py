@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from sqlalchemy import bindparam, case, func, insert, literal, literal_column, select, union_all
@@ -10,21 +10,26 @@ from sqlalchemy import bindparam, case, func, insert, literal, literal_column, s
 from madeleine.memory.chat import MessageId
 from madeleine.memory.errors import InvalidInput, KeyConflict, StorageError
 from madeleine.memory.ingest.ports import KeyOutcome, Reinforcement, StoreBatch
-from madeleine.memory.model import ContentHash, Memory, MemoryId, ModelName, Vector
-from madeleine.memory.scope import Scope
-from madeleine.memory.text.folding import fold
+from madeleine.memory.model import ContentHash, Memory, MemoryId, Scope
+from madeleine.memory.text.normalization import fold
 from madeleine.storage.sql.database.dialect import among, as_list, insert_missing, unindexed
 from madeleine.storage.sql.database.engine import Reads, Row, Transaction
-from madeleine.storage.sql.database.folding import fold_themes
-from madeleine.storage.sql.database.mapping import Mapped, target, update_own_row
-from madeleine.storage.sql.database.repository import Repository
-from madeleine.storage.sql.database.rows import MEMORY, from_memory, pair, scalar, to_memory
+from madeleine.storage.sql.database.mapping import (
+    Mapped,
+    decode_texts,
+    in_order_of,
+    own_row_binds,
+    pair,
+    scalar,
+    to_micros,
+    update_own_row,
+)
+from madeleine.storage.sql.database.memory_rows import MEMORY, fold_themes, from_memory, to_memory
 from madeleine.storage.sql.database.tables import memories, message_memories, messages, reinforcements, revisions
-from madeleine.storage.sql.database.times import to_micros
-from madeleine.storage.sql.database.values import decode_texts
-from madeleine.storage.sql.memories import embeddings, pending, preferences
-from madeleine.storage.sql.memories.clock import cycle_of
-from madeleine.storage.sql.operations import audit
+from madeleine.storage.sql.memories.clock import cycle_of_being
+from madeleine.storage.sql.memories.index_source import VectorReads, cache_vectors, mark_for_index
+from madeleine.storage.sql.memories.preferences import insert_preferences
+from madeleine.storage.sql.operations.audit import append_audit, audit_of_reinforced, audit_of_stored
 
 _m, _r = memories.c, reinforcements.c
 _OWN = (among(_m.id, "ids"), unindexed(_m.being_id) == bindparam("being"))
@@ -63,7 +68,7 @@ _REINFORCE = update_own_row(
     memories, "access_count", "last_accessed", "importance", "pinned", "themes", "folded_themes"
 )
 _NAMES = [column.name for column in memories.columns if column.name not in ("seq", "since", "stopped_at")]
-_cycle = cycle_of(bindparam("new_being_id"))
+_cycle = cycle_of_being(bindparam("new_being_id"))
 _INSERT = insert(memories).values(
     {name: bindparam(f"new_{name}") for name in _NAMES}
     | {
@@ -80,14 +85,8 @@ _OWN_MESSAGES = select(messages.c.id).where(
 _LINK = insert_missing(message_memories)
 
 
-async def by_ids(reads: Reads, scope: Scope, ids: Sequence[MemoryId]) -> list[Memory]:
-    found = await reads.rows(_BY_IDS, to_memory, ids=as_list(ids), being=scope.being_id)
-    return in_order(found, ids)
-
-
-def in_order(found: Iterable[Memory], ids: Sequence[MemoryId]) -> list[Memory]:
-    by_id = {memory.id: memory for memory in found}
-    return [by_id[id_] for id_ in dict.fromkeys(ids) if id_ in by_id]
+async def memories_by_ids(reads: Reads, scope: Scope, ids: Sequence[MemoryId]) -> list[Memory]:
+    return in_order_of(ids, await reads.rows(_BY_IDS, to_memory, ids=as_list(ids), being=scope.being_id))
 
 
 async def keyed(reads: Reads, scope: Scope, keys: Sequence[str]) -> dict[str, KeyOutcome]:
@@ -97,16 +96,16 @@ async def keyed(reads: Reads, scope: Scope, keys: Sequence[str]) -> dict[str, Ke
     return {key: KeyOutcome(id_, text, status) for key, id_, text, status in found}
 
 
-async def store(transaction: Transaction, scope: Scope, new: Sequence[Memory]) -> None:
+async def insert_memories(transaction: Transaction, scope: Scope, new: Sequence[Memory]) -> None:
     """Also leaves a pending mark for each, keeps preferences in the profile, and says so in the audit."""
     if any(memory.being_id != scope.being_id for memory in new):
         raise InvalidInput("A memory can only be stored for the being that the connection serves.")
     await transaction.run(
         _INSERT, [{f"new_{name}": value for name, value in from_memory(memory).items()} for memory in new]
     )
-    await transaction.run(pending.INSERT_MARKS, [{"memory_id": memory.id} for memory in new])
-    await preferences.add(transaction, new)
-    await audit.append(transaction, audit.of_stored(scope, new))
+    await mark_for_index(transaction, [memory.id for memory in new])
+    await insert_preferences(transaction, new)
+    await append_audit(transaction, audit_of_stored(scope, new))
 
 
 async def _refuse_taken_keys(transaction: Transaction, scope: Scope, batch: StoreBatch) -> None:
@@ -160,7 +159,7 @@ async def _reinforce(transaction: Transaction, scope: Scope, given: Sequence[Rei
     await transaction.run(
         _REINFORCE,
         [
-            target(
+            own_row_binds(
                 scope,
                 one.id,
                 access_count=one.access_count,
@@ -176,19 +175,16 @@ async def _reinforce(transaction: Transaction, scope: Scope, given: Sequence[Rei
     before = {one.id: one.themes for one in found}
     # Themes are among the words that the index holds; nothing else that it holds changes.
     grown = [id_ for id_, one in state.items() if one.themes != before[id_]]
-    await transaction.run(pending.INSERT_MARKS, [{"memory_id": id_} for id_ in grown])
+    await mark_for_index(transaction, grown)
     await transaction.run(_INSERT_REINFORCEMENT, [_REINFORCEMENT.to_row(one, being_id=scope.being_id) for one in given])
-    await audit.append(transaction, audit.of_reinforced(scope, given))
+    await append_audit(transaction, audit_of_reinforced(scope, given))
 
 
-class MemoryReads(Repository):
-    """What nearly every use case reads: memories by id, and cached vectors."""
+class MemoryReads(VectorReads):
+    """Memories by id and cached vectors, which nearly every use case reads."""
 
     async def memories(self, scope: Scope, ids: Sequence[MemoryId]) -> list[Memory]:
-        return await by_ids(self._database, scope, ids)
-
-    async def vectors(self, model: ModelName, hashes: Sequence[ContentHash]) -> dict[ContentHash, Vector]:
-        return await embeddings.by_hashes(self._database, model, hashes)
+        return await memories_by_ids(self._database, scope, ids)
 
 
 class MemoryRepository(MemoryReads):
@@ -210,9 +206,9 @@ class MemoryRepository(MemoryReads):
     async def commit(self, scope: Scope, batch: StoreBatch) -> None:
         async with self._database.transaction(grows=True) as transaction:
             # Vectors first: a write begins the transaction by itself, a read with a statement of its own.
-            await embeddings.insert(transaction, batch.model, batch.vectors)
+            await cache_vectors(transaction, batch.model, batch.vectors)
             await _refuse_taken_keys(transaction, scope, batch)
-            await store(transaction, scope, batch.new)
+            await insert_memories(transaction, scope, batch.new)
             await _reinforce(transaction, scope, batch.reinforcements)
 
     async def link(self, scope: Scope, told: Mapping[MemoryId, Sequence[MessageId]]) -> None:

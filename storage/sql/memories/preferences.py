@@ -7,12 +7,10 @@ from datetime import datetime
 
 from sqlalchemy import insert
 
-from madeleine.memory.model import Memory
-from madeleine.memory.scope import Scope
+from madeleine.memory.model import Memory, Scope
 from madeleine.storage.sql.database.engine import Transaction
-from madeleine.storage.sql.database.mapping import target, update_own_row
+from madeleine.storage.sql.database.mapping import own_row_binds, to_micros, update_own_row
 from madeleine.storage.sql.database.tables import profile
-from madeleine.storage.sql.database.times import to_micros
 
 PREFERENCE_KIND = "preferences"
 
@@ -20,7 +18,7 @@ _INSERT = insert(profile)
 _CHANGE = update_own_row(profile, "value", "updated_at", key="memory_id")
 
 
-async def add(transaction: Transaction, new: Iterable[Memory]) -> None:
+async def insert_preferences(transaction: Transaction, new: Iterable[Memory]) -> None:
     """Those of `new` that are procedural, each under its id."""
     await transaction.run(
         _INSERT,
@@ -40,7 +38,7 @@ async def add(transaction: Transaction, new: Iterable[Memory]) -> None:
     )
 
 
-async def follow(transaction: Transaction, memory: Memory, *, at: datetime) -> None:
+async def update_preference(transaction: Transaction, memory: Memory, *, at: datetime) -> None:
     """The memory's text is another now."""
     scope = Scope(memory.being_id)
-    await transaction.run(_CHANGE, [target(scope, memory.id, value=memory.scene.action, updated_at=at)])
+    await transaction.run(_CHANGE, [own_row_binds(scope, memory.id, value=memory.scene.action, updated_at=at)])

@@ -7,10 +7,9 @@ from collections.abc import Sequence
 
 from sqlalchemy import bindparam, exists, func, literal_column, select, type_coerce, union_all
 
-from madeleine.memory.candidates import RankingState
-from madeleine.memory.model import Memory, MemoryId
+from madeleine.memory.index import RankingState
+from madeleine.memory.model import Memory, MemoryId, Scope
 from madeleine.memory.recall.ports import PreferenceQuery
-from madeleine.memory.scope import Scope
 from madeleine.storage.sql.database.dialect import (
     Moment,
     among,
@@ -21,9 +20,8 @@ from madeleine.storage.sql.database.dialect import (
     unindexed,
 )
 from madeleine.storage.sql.database.engine import Row
-from madeleine.storage.sql.database.folding import delimited_theme
 from madeleine.storage.sql.database.mapping import Mapped
-from madeleine.storage.sql.database.rows import MEMORY, to_memory
+from madeleine.storage.sql.database.memory_rows import MEMORY, delimited_theme, to_memory
 from madeleine.storage.sql.database.tables import memories, profile
 from madeleine.storage.sql.memories.memories import MemoryReads
 

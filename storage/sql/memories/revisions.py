@@ -8,20 +8,19 @@ from typing import Any
 
 from sqlalchemy import bindparam, insert, select, update
 
-from madeleine.memory.audit import audit_entry
-from madeleine.memory.model import ContentHash, Memory, MemoryChanges, MemoryId, ModelName, Revision, Vector
+from madeleine.memory.model import ContentHash, Memory, MemoryChanges, MemoryId, ModelName, Revision, Scope, Vector
 from madeleine.memory.rules.dynamics.revision import changed, effective, revision
-from madeleine.memory.scope import Scope
 from madeleine.storage.sql.database.dialect import among, as_list, unindexed
 from madeleine.storage.sql.database.engine import Reads, Row, Transaction
-from madeleine.storage.sql.database.mapping import Mapped, target, update_own_row
-from madeleine.storage.sql.database.rows import from_memory
+from madeleine.storage.sql.database.mapping import Mapped, from_micros, own_row_binds, to_micros, update_own_row
+from madeleine.storage.sql.database.memory_rows import from_memory
 from madeleine.storage.sql.database.tables import memories as table
 from madeleine.storage.sql.database.tables import revisions
-from madeleine.storage.sql.database.times import from_micros, to_micros
-from madeleine.storage.sql.memories import clusters, embeddings, memories, pending, preferences
-from madeleine.storage.sql.memories.memories import MemoryReads
-from madeleine.storage.sql.operations import audit
+from madeleine.storage.sql.memories.clusters import all_clusters, upsert_clusters, with_recomputed_vectors
+from madeleine.storage.sql.memories.index_source import cache_vectors, delete_orphaned_vectors, mark_for_index
+from madeleine.storage.sql.memories.memories import MemoryReads, memories_by_ids
+from madeleine.storage.sql.memories.preferences import update_preference
+from madeleine.storage.sql.operations.audit import record_audit
 
 _r = revisions.c
 _BEFORE = Mapped(MemoryChanges, revisions)
@@ -54,8 +53,8 @@ def _to_revision(row: Row) -> Revision:
 
 
 async def _leave_cluster(transaction: Transaction, scope: Scope, old: Memory) -> None:
-    left = [one for one in await clusters.all_of(transaction, scope) if one.id == old.cluster_id]
-    await clusters.upsert(transaction, scope, await clusters.recompute(transaction, scope, left))
+    left = [one for one in await all_clusters(transaction, scope) if one.id == old.cluster_id]
+    await upsert_clusters(transaction, scope, await with_recomputed_vectors(transaction, scope, left))
 
 
 def _row_of(scope: Scope, one: Revision) -> dict[str, Any]:
@@ -78,7 +77,7 @@ class RevisionRepository(MemoryReads):
         vectors: Mapping[ContentHash, Vector],
     ) -> tuple[Memory, MemoryChanges] | None:
         async with self._database.transaction() as transaction:
-            found = await memories.by_ids(transaction, scope, [memory_id])
+            found = await memories_by_ids(transaction, scope, [memory_id])
             if not found:
                 return None
             [old] = found
@@ -86,15 +85,15 @@ class RevisionRepository(MemoryReads):
             if done == MemoryChanges():
                 return old, done
             new = changed(old, done)
-            await embeddings.insert(transaction, model, {h: v for h, v in vectors.items() if h == new.content_hash})
+            await cache_vectors(transaction, model, {h: v for h, v in vectors.items() if h == new.content_hash})
             row = from_memory(new)
-            await transaction.run(_CHANGE, [target(scope, new.id, **{name: row[name] for name in _WRITTEN})])
+            await transaction.run(_CHANGE, [own_row_binds(scope, new.id, **{name: row[name] for name in _WRITTEN})])
             await transaction.run(_INSERT, [_row_of(scope, revision(old, done, at=at, client=scope.client))])
             if new.content_hash != old.content_hash:
-                await embeddings.remove_orphans(transaction, [old.content_hash])
+                await delete_orphaned_vectors(transaction, [old.content_hash])
                 await _leave_cluster(transaction, scope, old)
                 await transaction.run(_UNLIKE, [{"target": new.id, "being": scope.being_id}])
-                await preferences.follow(transaction, new, at=at)
-            await transaction.run(pending.INSERT_MARKS, [{"memory_id": new.id}])
-            await audit.append(transaction, [audit_entry(scope, "update", at, tool="update_memory", ids=[new.id])])
+                await update_preference(transaction, new, at=at)
+            await mark_for_index(transaction, [new.id])
+            await record_audit(transaction, scope, "update", at, tool="update_memory", ids=[new.id])
             return new, done

@@ -3,21 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from datetime import datetime
 from typing import Any, TypeVar
 
 from sqlalchemy import bindparam, func, insert, literal_column, or_, select
 
-from madeleine.memory.audit import AuditEntry, AuditQuery, audit_entry
+from madeleine.memory.audit import AuditEntry, AuditEvent, AuditQuery, audit_entry
 from madeleine.memory.ingest.ports import Reinforcement
-from madeleine.memory.model import Memory
-from madeleine.memory.scope import Scope
+from madeleine.memory.model import Memory, Scope
 from madeleine.storage.sql.database.dialect import GREATEST, SMALLEST, last_issued
-from madeleine.storage.sql.database.engine import Transaction
-from madeleine.storage.sql.database.mapping import Mapped
-from madeleine.storage.sql.database.repository import Repository
-from madeleine.storage.sql.database.rows import scalar
+from madeleine.storage.sql.database.engine import Repository, Transaction
+from madeleine.storage.sql.database.mapping import Mapped, scalar, to_micros
 from madeleine.storage.sql.database.tables import audit
-from madeleine.storage.sql.database.times import to_micros
 
 T = TypeVar("T")
 
@@ -36,11 +33,17 @@ _LAST = (
     .limit(bindparam("limit"))
 )
 # SQLite takes a number back when a transaction is rolled back.
-_MISSING = select(last_issued(literal_column("'audit'")) - func.count()).select_from(audit)
+_MISSING = select(last_issued(literal_column("'audit'"), literal_column("'seq'")) - func.count()).select_from(audit)
 
 
-async def append(transaction: Transaction, entries: Sequence[AuditEntry]) -> None:
+async def append_audit(transaction: Transaction, entries: Sequence[AuditEntry]) -> None:
     await transaction.run(_INSERT, [_without_number(entry) for entry in entries])
+
+
+async def record_audit(
+    transaction: Transaction, scope: Scope, event: AuditEvent, at: datetime, *, tool: str = "", ids: Iterable[str]
+) -> None:
+    await append_audit(transaction, [audit_entry(scope, event, at, tool=tool, ids=ids)])
 
 
 def _without_number(entry: AuditEntry) -> dict[str, Any]:
@@ -49,7 +52,7 @@ def _without_number(entry: AuditEntry) -> dict[str, Any]:
     return row
 
 
-def of_stored(scope: Scope, new: Sequence[Memory]) -> list[AuditEntry]:
+def audit_of_stored(scope: Scope, new: Sequence[Memory]) -> list[AuditEntry]:
     """One for each tool that they came by."""
     return [
         audit_entry(scope, "store", some[-1].created_at, tool=tool, ids=[memory.id for memory in some])
@@ -57,7 +60,7 @@ def of_stored(scope: Scope, new: Sequence[Memory]) -> list[AuditEntry]:
     ]
 
 
-def of_reinforced(scope: Scope, given: Sequence[Reinforcement]) -> list[AuditEntry]:
+def audit_of_reinforced(scope: Scope, given: Sequence[Reinforcement]) -> list[AuditEntry]:
     return [
         audit_entry(scope, "reinforce", some[-1].at, tool=tool, ids=[one.memory_id for one in some])
         for tool, some in _grouped(given, lambda one: one.tool)
@@ -72,9 +75,10 @@ def _grouped(items: Iterable[T], key: Callable[[T], str]) -> Iterable[tuple[str,
 
 
 class AuditRepository(Repository):
-    """`AuditReader`."""
+    """Reads the audit, for `madeleine audit`."""
 
     async def audit(self, query: AuditQuery) -> list[AuditEntry]:
+        """Oldest first."""
         found = await self._database.rows(
             _LAST,
             _ENTRY.from_row,
@@ -87,4 +91,5 @@ class AuditRepository(Repository):
         return found[::-1]
 
     async def audit_missing(self) -> int:
+        """The number of entries that were removed from the file past the ledger."""
         return int((await self._database.rows(_MISSING, scalar))[0])

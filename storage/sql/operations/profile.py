@@ -7,18 +7,14 @@ from typing import Any
 
 from sqlalchemy import bindparam, delete, exists, func, literal, literal_column, or_, select
 
-from madeleine.memory.audit import audit_entry
-from madeleine.memory.model import MemoryId
+from madeleine.memory.model import MemoryId, Scope
 from madeleine.memory.profile import ProfileEntry, duplicate_preference
-from madeleine.memory.scope import Scope
 from madeleine.storage.sql.conversations.notes import NoteRepository
 from madeleine.storage.sql.database.dialect import either, insert_or_update
 from madeleine.storage.sql.database.engine import Row
-from madeleine.storage.sql.database.mapping import Mapped
-from madeleine.storage.sql.database.rows import scalar
+from madeleine.storage.sql.database.mapping import Mapped, from_micros, scalar
 from madeleine.storage.sql.database.tables import memories, profile
-from madeleine.storage.sql.database.times import from_micros
-from madeleine.storage.sql.operations import audit
+from madeleine.storage.sql.operations.audit import record_audit
 
 MAX_UNNAMED = 200
 """Of procedural memories without an entry of their own: the latest."""
@@ -97,7 +93,7 @@ class ProfileRepository(NoteRepository):
                 await transaction.run(_DELETE_OTHERS, [others])
             await transaction.run(_WRITE, [_ENTRY.to_row(entry, being_id=scope.being_id)])
             ids = [entry.id, *([entry.memory_id] if entry.memory_id else [])]
-            await audit.append(transaction, [audit_entry(scope, "profile", entry.updated_at, tool="profile", ids=ids)])
+            await record_audit(transaction, scope, "profile", entry.updated_at, tool="profile", ids=ids)
         return next((id_ for id_ in replaced if id_ != entry.memory_id), None)
 
     async def remove_entry(self, scope: Scope, entry: ProfileEntry, *, at: datetime) -> bool:
@@ -105,5 +101,5 @@ class ProfileRepository(NoteRepository):
             if not await transaction.rows(_IS, scalar, **_named(scope, entry)):
                 return False
             await transaction.run(_DELETE, [_named(scope, entry)])
-            await audit.append(transaction, [audit_entry(scope, "profile", at, tool="profile", ids=[entry.id])])
+            await record_audit(transaction, scope, "profile", at, tool="profile", ids=[entry.id])
             return True

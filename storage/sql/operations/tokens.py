@@ -12,11 +12,9 @@ from sqlalchemy import bindparam, func, insert, literal, select, update
 from madeleine.memory.audit import AuditEntry
 from madeleine.memory.bearer_tokens import BearerToken, BearerTokenId
 from madeleine.storage.sql.database.engine import Database, open_database
-from madeleine.storage.sql.database.mapping import Mapped
-from madeleine.storage.sql.database.rows import scalar
+from madeleine.storage.sql.database.mapping import Mapped, scalar, to_micros
 from madeleine.storage.sql.database.tables import tokens
-from madeleine.storage.sql.database.times import to_micros
-from madeleine.storage.sql.operations import audit
+from madeleine.storage.sql.operations.audit import append_audit
 
 _t = tokens.c
 _TOKEN = Mapped(BearerToken, tokens)
@@ -47,7 +45,7 @@ class SqlTokens:
     async def add(self, token: BearerToken) -> None:
         async with self._database.transaction() as transaction:
             await transaction.run(_INSERT, [_TOKEN.to_row(token)])
-            await audit.append(transaction, [_entry(token, token.created_at, "madeleine token create")])
+            await append_audit(transaction, [_entry(token, token.created_at, "madeleine token create")])
 
     async def find(self, id_: BearerTokenId) -> BearerToken | None:
         found = await self._database.rows(_ONE, _TOKEN.from_row, wanted=id_)
@@ -64,7 +62,7 @@ class SqlTokens:
             known = await transaction.rows(_ONE, _TOKEN.from_row, wanted=id_)
             for token in known:
                 await transaction.run(_REVOKE, [{"target": id_, "moment": to_micros(at)}])
-                await audit.append(transaction, [_entry(token, at, "madeleine token revoke")])
+                await append_audit(transaction, [_entry(token, at, "madeleine token revoke")])
         return bool(known)
 
 

@@ -8,7 +8,7 @@ from typing import Protocol
 
 from madeleine.memory.chat import Message, MessageId
 from madeleine.memory.context.ports import ChatReads
-from madeleine.memory.scope import Scope
+from madeleine.memory.model import Scope
 from madeleine.memory.watch.ports import ChatLedger, WatchLedger
 from tests.doubles import ADA, BOB, NOW
 from tests.doubles_chat import a_message

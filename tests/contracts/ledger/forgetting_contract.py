@@ -9,10 +9,19 @@ from datetime import timedelta
 import numpy as np
 
 from madeleine.memory.ingest.ports import Erased
-from madeleine.memory.model import ClusterId, DatedAction, Memory, MemoryChanges, MemoryId, ModelName, Scene, Vector
+from madeleine.memory.model import (
+    ClusterId,
+    DatedAction,
+    Memory,
+    MemoryChanges,
+    MemoryId,
+    ModelName,
+    Scene,
+    Scope,
+    Vector,
+)
 from madeleine.memory.patrol_records import PatrolChanges
 from madeleine.memory.recall.ports import Activation
-from madeleine.memory.scope import Scope
 from tests.contracts.ledger.any_ledger import AnyLedger
 from tests.contracts.ledger.ledger_values import (
     ADA,

@@ -20,11 +20,11 @@ from madeleine.memory.model import (
     Note,
     Provenance,
     Scene,
+    Scope,
     Status,
     scene_to_text,
 )
 from madeleine.memory.patrol_records import PatrolChanges
-from madeleine.memory.scope import Scope
 from tests.contracts.ledger.any_ledger import StoringLedger
 from tests.contracts.ledger.ledger_values import (
     ADA,

@@ -25,10 +25,10 @@ from madeleine.memory.model import (
     Provenance,
     RunId,
     Scene,
+    Scope,
     Vector,
 )
 from madeleine.memory.patrol_records import MemoryState, PatrolChanges
-from madeleine.memory.scope import Scope
 from madeleine.patrol.ports import PatrolReads
 from tests.contracts.ledger.any_ledger import StoringLedger
 

@@ -12,7 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from madeleine.memory.ingest.ports import Erased
-from madeleine.memory.model import BeingId, ClusterId, DatedAction, Memory, RunId, Scene, Status
+from madeleine.memory.model import BeingId, ClusterId, DatedAction, Memory, RunId, Scene, Scope, Status
 from madeleine.memory.patrol_records import (
     DecisionRequestId,
     DiaryEntry,
@@ -20,8 +20,7 @@ from madeleine.memory.patrol_records import (
     StoredDecisionRequest,
     Thoughts,
 )
-from madeleine.memory.rules.dynamics.decay import flagged
-from madeleine.memory.scope import Scope
+from madeleine.memory.rules.dynamics.importance import flagged
 from madeleine.patrol.unit_of_work import state_of
 from tests.contracts.ledger.any_ledger import AnyLedger
 from tests.contracts.ledger.forgetting_contract import LATER, change, stored
@@ -157,12 +156,26 @@ class PatrolContract:
             offer("shows", stays, gone), offer("other", stays, cluster="harps"),
             offer("named", stays, cluster="xylophone"), offer("before", stays, earlier="We sold something."),
         ]  # fmt: skip
-        await ledger.patrols.store_requests(ADA, offers, at=MOMENT)
-        await ledger.patrols.store_requests(BOB, [offer("theirs", stays, gone)], at=MOMENT)
+        await ledger.patrols.store_requests(ADA, offers, at=MOMENT, read_at_erasure=0)
+        await ledger.patrols.store_requests(BOB, [offer("theirs", stays, gone)], at=MOMENT, read_at_erasure=0)
         await ledger.erasure.forget(ADA, [gone.id], at=LATER)
         asked_for = [one.id for one in offers]
         assert [one.id for one in await ledger.patrols.patrol_reads(ADA).requests(asked_for)] == ["other"]
         assert len(await ledger.patrols.patrol_reads(BOB).requests([DecisionRequestId("theirs")])) == 1
+
+    async def test_offers_that_were_read_before_something_was_forgotten_are_not_stored(self, ledger: AnyLedger) -> None:
+        """ruling 11"""
+        gone, stays = memory(TOLD), memory("Ann tuned a harp")
+        await stored(ledger, gone, stays)
+        reads = ledger.patrols.patrol_reads(ADA)
+        before = await reads.last_erasure()
+        await ledger.erasure.forget(ADA, [gone.id], at=LATER)
+        late = [offer("shows", stays, gone)]
+        assert not await ledger.patrols.store_requests(ADA, late, at=LATER, read_at_erasure=before)
+        assert await reads.open_requests() == []
+        now = await reads.last_erasure()
+        assert await ledger.patrols.store_requests(ADA, [offer("new", stays)], at=LATER, read_at_erasure=now)
+        assert [request.id for request in await reads.open_requests()] == ["new"]
 
     # --- summaries
 

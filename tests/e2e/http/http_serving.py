@@ -19,8 +19,7 @@ from mcp.client.sse import sse_client
 from mcp.client.streamable_http import streamable_http_client
 
 from madeleine.memory.bearer_tokens import BearerTokenId
-from madeleine.memory.model import BeingId
-from madeleine.memory.scope import Role
+from madeleine.memory.model import BeingId, Role
 from madeleine.server.http.serve import serve_http
 from madeleine.server.http.tokens import create_token
 from madeleine.server.settings.settings import Settings

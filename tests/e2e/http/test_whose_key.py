@@ -12,14 +12,15 @@ from typing import Any
 
 import pytest
 
-from madeleine.memory.language import Spent
-from madeleine.server.attach.handshake import HostRequest
+from madeleine.memory.language_model import Spent
+from madeleine.server.attach.connector import HostRequest
+from madeleine.server.attach.endpoint import listening_socket
 from madeleine.server.host.host import Host
-from madeleine.server.host.listening import listening
 from madeleine.server.settings.settings import Settings
 from madeleine.server.wiring.language_models import LanguageModels
 from madeleine.server.wiring.open_memory import open_memory
-from madeleine.tools import run_patrol
+from madeleine.tools import toolset
+from madeleine.tools.run_patrol import run_patrol
 from madeleine.tools.tool import Call
 from tests.contracts.language_model_contract import GOOD, Kind, prompt
 from tests.doubles import WordEmbedder
@@ -44,7 +45,8 @@ async def probe(call: Call, arguments: Any) -> dict[str, Any]:
 @pytest.fixture(autouse=True)
 def probing(monkeypatch: pytest.MonkeyPatch) -> None:
     """In the patrol's place, for servers in this process."""
-    monkeypatch.setattr(run_patrol, "TOOL", replace(run_patrol.TOOL, run=probe, answers={"type": "object"}))
+    probing_tool = replace(run_patrol, run=probe, answers={"type": "object"})
+    monkeypatch.setattr(toolset, "run_patrol", probing_tool)
 
 
 @pytest.fixture
@@ -105,7 +107,7 @@ async def test_through_a_host_each_client_asks_by_its_own_key(tmp_path: Path, st
         async def use_cases() -> Any:
             return memory.use
 
-        with listening(tmp_path, "unix") as (listener, address):
+        with listening_socket(tmp_path, "unix") as (listener, address):
             host = Host(settings, use_cases, models, stays=True)
             serving = asyncio.create_task(host.serve(listener))
             theirs = own_settings(stub) | {"llm_api_key": ADAS}

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from madeleine.memory.errors import StorageFull
-from madeleine.memory.language import Prompt
+from madeleine.memory.language_model import Prompt
 from madeleine.patrol.deciding.answers import Decision
 from madeleine.patrol.deciding.requests import DecisionRequest
 from madeleine.patrol.report import PatrolReport
@@ -152,6 +152,25 @@ async def test_a_run_is_kept_if_its_pending_decisions_cannot_be_offered(
     assert (report.pending, (await home.now(memory)).session_count) == ((), 1)
     assert (await home.patrol.runs(ADA))[0].state == "finished"
     assert "pending decisions could not be offered" in caplog.text
+
+
+async def test_what_is_forgotten_while_decisions_are_collected_is_not_stored_with_them(
+    home: Household, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """ruling 11"""
+    gone, stays = await home.store("Zoé buried a xylophoniser", "Ann sang")
+    store_requests = home.ledger.patrols.store_requests
+
+    async def forget_first(*requests: Any, **fields: Any) -> bool:
+        await home.ledger.erasure.forget(ADA, [gone.id], at=home.clock())
+        return await store_requests(*requests, **fields)
+
+    monkeypatch.setattr(home.ledger.patrols, "store_requests", forget_first)
+    report = await home.run_patrol()
+    assert {memory.id for request in report.pending for memory in request.memories} == {stays.id}
+    stored = rows(home.path, "SELECT body FROM patrol_offers")
+    assert stored
+    assert "xylophoniser" not in str(stored)
 
 
 # --- steps ------------------------------------------------------------------------------------------------------

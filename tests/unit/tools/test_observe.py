@@ -12,11 +12,12 @@ import pytest
 from madeleine.memory.chat import NewMessage
 from madeleine.memory.errors import InvalidInput
 from madeleine.memory.ingest.store import Stored
-from madeleine.memory.scope import Scope
+from madeleine.memory.model import Scope
 from madeleine.memory.watch.extraction import Extracted
 from madeleine.memory.watch.observe import AgentMemory, Observation, Observed
 from madeleine.tools.arguments import read_arguments
-from madeleine.tools.observe import MAX_MESSAGES, TOOL
+from madeleine.tools.conversation import MAX_MESSAGES
+from madeleine.tools.conversation import observe as observe_tool
 from madeleine.tools.tool import Call, UseCases
 from tests.doubles import ADA, a_memory
 from tests.doubles_chat import a_message
@@ -47,7 +48,7 @@ async def asked(given: Mapping[str, Any], told: Observed | None = None) -> tuple
         return told or Observed(new=(), known=0, last_key=None)
 
     call = Call(ADA, cast(UseCases, SimpleNamespace(observe=observe)), request_key=lambda: "request-1")
-    answer = await TOOL.run(call, read_arguments(TOOL.arguments, given, max_text_chars=100))
+    answer = await observe_tool.run(call, read_arguments(observe_tool.arguments, given, max_text_chars=100))
     [(observation, request)] = seen
     return observation, request, answer
 

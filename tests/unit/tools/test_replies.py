@@ -21,8 +21,15 @@ from madeleine.memory.model import DatedAction, EmotionVector, Memory, Provenanc
 from madeleine.memory.recall.browse import MemoryPage
 from madeleine.memory.recall.recall import RecallResult
 from madeleine.server.mcp.lines import encode
-from madeleine.tools import recall, recall_memory, search_memory
 from madeleine.tools.arguments import Arguments
+from madeleine.tools.reading import (
+    RecallFormat,
+    hit_as_json,
+    memory_page_as_json,
+    recall_as_json,
+    recall_memory,
+    recall_tool,
+)
 from madeleine.tools.replies import answer, brief, crash, meaning_notice, moment, present, refusal, when, whole
 from madeleine.tools.tool import Call, Tool, UseCases
 from madeleine.tools.toolset import Toolset, default_tools
@@ -119,7 +126,7 @@ def test_a_whole_memory_tells_everything_that_is_known_of_it() -> None:
 def test_an_importance_of_zero_is_told() -> None:
     """Zero is a value, not a gap."""
     assert whole(a_memory("noise", importance=0.0))["importance"] == 0.0
-    assert present({"a": 0, "b": False, "c": None, "d": "", "e": [], "f": (), "g": {}}) == {"a": 0, "b": False}
+    assert present(a=0, b=False, c=None, d="", e=[], f=(), g={}) == {"a": 0, "b": False}
 
 
 def test_a_brief_memory_says_when_it_was_even_if_nobody_told() -> None:
@@ -259,11 +266,11 @@ RECALLED = RecallResult(memories=((FULL, 0.9), (SPARSE, 0.4)), total_tokens=12, 
 
 
 @pytest.mark.parametrize("shape", ["fragments", "memories", "prompt"])
-def test_every_format_of_a_recall_is_what_the_schema_says(shape: recall.Format) -> None:
+def test_every_format_of_a_recall_is_what_the_schema_says(shape: RecallFormat) -> None:
     """spec P9, L2, L4"""
-    tool = recall.tool(Random(1))
+    tool = recall_tool(Random(1))
     for recalled in (RECALLED, RecallResult((), 0, 0.0)):
-        content = recall.as_json(recalled, shape)
+        content = recall_as_json(recalled, shape)
         assert shape in content
         jsonschema.validate(content, dict(tool.answers), jsonschema.Draft202012Validator)
         assert not holds_null(content)
@@ -271,14 +278,14 @@ def test_every_format_of_a_recall_is_what_the_schema_says(shape: recall.Format) 
 
 def test_whole_memories_are_what_the_schema_says() -> None:
     """spec P10"""
-    content = recall_memory.as_json(MemoryPage((FULL, SPARSE), missing=(), next_cursor=""))
-    jsonschema.validate(content, dict(recall_memory.TOOL.answers), jsonschema.Draft202012Validator)
+    content = memory_page_as_json(MemoryPage((FULL, SPARSE), missing=(), next_cursor=""))
+    jsonschema.validate(content, dict(recall_memory.answers), jsonschema.Draft202012Validator)
     assert set(content) == {"memories"}
 
 
 def test_text_that_does_not_name_its_memories_comes_with_their_sources() -> None:
     """Who, when, which session, by which tool."""
-    assert recall.as_json(RECALLED, "fragments")["sources"] == [
+    assert recall_as_json(RECALLED, "fragments")["sources"] == [
         {
             "id": FULL.id,
             "when": "2026-02-27",
@@ -308,7 +315,7 @@ def test_a_hit_has_the_fields_of_the_spec_and_a_short_snippet() -> None:
         actors=("Ada",),
         position=(1, "n"),
     )
-    assert search_memory.hit_as_json(hit) == {
+    assert hit_as_json(hit) == {
         "source": "memories",
         "id": "n",
         "timestamp": "2026-03-01T12:00:00+00:00",

@@ -16,11 +16,10 @@ from madeleine.memory.context.context import BuildContext
 from madeleine.memory.context.values import BuiltContext, ContextBlock, ContextFlags, ContextQuery
 from madeleine.memory.ingest import forget as forgetting
 from madeleine.memory.ingest.store import NewScene
-from madeleine.memory.model import MemoryId, RunId, Scene
+from madeleine.memory.model import MemoryId, RunId, Scene, Scope
 from madeleine.memory.patrol_records import DiaryEntry, PatrolChanges, Thoughts
 from madeleine.memory.recall.ports import Activation
 from madeleine.memory.rules.prompting.prompt_parts import DATA_NOTICE
-from madeleine.memory.scope import Scope
 from madeleine.server.settings.settings import Settings
 from madeleine.server.wiring.open_memory import OpenMemory, open_memory
 from tests.doubles import ADA, BOB, WordEmbedder

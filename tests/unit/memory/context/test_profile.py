@@ -14,9 +14,8 @@ from madeleine.memory.audit import AuditQuery
 from madeleine.memory.context.profile import MAX_ENTRIES, EditProfile, in_order
 from madeleine.memory.errors import InvalidInput
 from madeleine.memory.ingest.forget import Forget, Forgotten
-from madeleine.memory.model import MemoryId
+from madeleine.memory.model import MemoryId, Scope
 from madeleine.memory.profile import ProfileEntry, ProfileKind
-from madeleine.memory.scope import Scope
 from tests.doubles import ADA, BOB, NOW
 from tests.household import Household, everything, rows
 

@@ -10,9 +10,8 @@ import pytest
 
 from madeleine.memory.ingest import being_statistics
 from madeleine.memory.ingest.being_statistics import Centroids
-from madeleine.memory.model import ModelName, Vector
+from madeleine.memory.model import ModelName, Scope, Vector
 from madeleine.memory.patrol_records import PatrolChanges
-from madeleine.memory.scope import Scope
 from madeleine.storage.sql.ledger import Ledger
 from tests.contracts.ledger.ledger_values import apply, states
 from tests.doubles import ADA, BOB, unit

@@ -9,14 +9,13 @@ from pathlib import Path
 
 import pytest
 
-from madeleine.memory.candidates import IndexPoint
 from madeleine.memory.errors import EmbeddingUnavailable, IndexNeedsRebuild, IndexUnavailable
+from madeleine.memory.index import IndexPoint
 from madeleine.memory.ingest import index_keeper
 from madeleine.memory.ingest.index_keeper import IndexKeeper
 from madeleine.memory.ingest.ports import StoreBatch
-from madeleine.memory.model import LIVING, Memory, MemoryId
+from madeleine.memory.model import LIVING, Memory, MemoryId, Scope
 from madeleine.memory.patrol_records import PatrolChanges
-from madeleine.memory.scope import Scope
 from madeleine.storage.qdrant.edge import EdgeIndex
 from madeleine.storage.qdrant.schema import Fingerprint
 from tests.contracts.index_contract import asked, candidates

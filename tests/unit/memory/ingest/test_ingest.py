@@ -17,10 +17,9 @@ from madeleine.memory.errors import InvalidInput, KeyConflict, StorageError
 from madeleine.memory.ingest.being_statistics import Centroids, WordRarity
 from madeleine.memory.ingest.ingest import Ingest, Ingested, IngestText
 from madeleine.memory.ingest.store import NewScene, Stored, StoreScenes
-from madeleine.memory.model import Scene
+from madeleine.memory.model import Scene, Scope
 from madeleine.memory.rules.storing.chunking import ChunkLimits
 from madeleine.memory.rules.storing.secrets import redact_secrets
-from madeleine.memory.scope import Scope
 from tests.doubles import ADA, BOB
 from tests.household import Household, rows
 

@@ -10,8 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from madeleine.memory.ingest.notes import add_note, read_scene
-from madeleine.memory.model import DatedAction, EmotionVector, Memory, Note, NoteId
-from madeleine.memory.scope import Scope
+from madeleine.memory.model import DatedAction, EmotionVector, Memory, Note, NoteId, Scope
 from tests.doubles import ADA, NOW
 
 

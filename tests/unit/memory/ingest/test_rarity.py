@@ -8,7 +8,7 @@ import pytest
 
 from madeleine.memory.errors import IndexUnavailable
 from madeleine.memory.ingest.being_statistics import ABSENT_TERM, WORDS_PER_QUERY, WordRarity
-from madeleine.memory.scope import Scope
+from madeleine.memory.model import Scope
 from tests.doubles import ADA, BOB, FakeWordStatistics
 
 

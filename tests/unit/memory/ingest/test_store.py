@@ -11,17 +11,16 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from madeleine.memory.candidates import IndexPoint
 from madeleine.memory.errors import IndexUnavailable, InvalidInput, KeyConflict
+from madeleine.memory.index import IndexPoint
 from madeleine.memory.ingest.index_keeper import IndexKeeper
 from madeleine.memory.ingest.store import NewScene, StoreScenes
-from madeleine.memory.model import Category, Memory, MemoryId, Scene, Status, Vector, embed_text
+from madeleine.memory.model import Category, Memory, MemoryId, Scene, Scope, Status, Vector, embed_text
 from madeleine.memory.patrol_records import PatrolChanges
 from madeleine.memory.recall.ranking import RecallQuery
 from madeleine.memory.recall.recall import Recall
 from madeleine.memory.rules.storing.likeness import SAME_COSINE
 from madeleine.memory.rules.storing.secrets import without_redaction
-from madeleine.memory.scope import Scope
 from madeleine.storage.qdrant.edge import EdgeIndex
 from madeleine.storage.qdrant.schema import Fingerprint
 from madeleine.storage.sql.ledger import Ledger, open_ledger

@@ -21,7 +21,7 @@ from madeleine.memory.recall.ranking import RecallQuery
 from madeleine.memory.recall.recall import Recall, RecallConfig
 from madeleine.memory.rules.prompting.recalled_text import PROMPT_FORMAT
 from madeleine.memory.rules.ranking.profiles import LinearWeights, ProfileWeights, RankingProfile
-from madeleine.tools.recall import RecallArguments, tool
+from madeleine.tools.reading import RecallArguments, recall_tool
 from madeleine.tools.tool import Call, UseCases
 from tests.doubles import ADA, BOB, NOW, WordEmbedder, a_memory
 from tests.unit.memory.recall.homes import DIM, Home, ids, opened
@@ -282,7 +282,7 @@ async def test_what_an_answer_says_never_has_more_tokens_than_the_budget(
     """spec L2, by the model's tokenizer over the real answer of the real recall, tags and separators included."""
     home, embedder = crowd
     use = cast(UseCases, SimpleNamespace(recall=home.recall()))
-    run = tool(random.Random(3)).run
+    run = recall_tool(random.Random(3)).run
     tight = 0
     for budget in (*range(1, 60, 3), 90, 150, 400, 1500, 4000):
         for limit in (1, 3, 12):
@@ -313,7 +313,7 @@ async def test_a_memory_says_less_in_fragments_so_more_of_them_fit(home: Home) -
     taught = [replace(fact, lesson="word " * 10) for fact in FACTS]
     await home.put(*taught)
     use = cast(UseCases, SimpleNamespace(recall=home.recall()))
-    run: Callable[..., Any] = tool(random.Random(3)).run
+    run: Callable[..., Any] = recall_tool(random.Random(3)).run
     counts = {}
     for format_ in ("fragments", "memories", "prompt"):
         arguments = RecallArguments(query="harbor", limit=4, token_budget=24, format=cast(Any, format_))

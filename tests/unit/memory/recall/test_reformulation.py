@@ -10,13 +10,12 @@ from typing import Any
 import pytest
 
 from madeleine.memory.errors import IndexUnavailable, LanguageModelUnavailable, StorageFull, UnusableAnswer
-from madeleine.memory.language import Prompt, Spent
-from madeleine.memory.model import RunId
+from madeleine.memory.language_model import Prompt, Spent
+from madeleine.memory.model import RunId, Scope
 from madeleine.memory.recall.ranking import RecallQuery
 from madeleine.memory.recall.recall import RecallConfig, RecallResult
 from madeleine.memory.recall.reformulation import Judgement, ReformulationConfig, judgement_prompt
 from madeleine.memory.rules.storing.secrets import redact_secrets
-from madeleine.memory.scope import Scope
 from tests.doubles import ADA, NOW, a_memory
 from tests.household import Mind
 from tests.unit.memory.recall.homes import Home, ids

@@ -14,10 +14,9 @@ from hypothesis import strategies as st
 
 from madeleine.memory.errors import InvalidInput
 from madeleine.memory.keyword_search import KeywordQuery, SearchHit, SearchSource
-from madeleine.memory.model import Provenance
+from madeleine.memory.model import Provenance, Scope
 from madeleine.memory.recall.search import Search, make_cursor, read_cursor, terms_of
 from madeleine.memory.rules.searching.hits import newest_first
-from madeleine.memory.scope import Scope
 from tests.doubles import ADA, NOW, Clock, FakeActivationLog
 
 SOURCES: tuple[SearchSource, ...] = ("memories", "diary", "chat", "notes")

@@ -12,7 +12,7 @@ import pytest
 from madeleine.memory.chat import Message, NewMessage
 from madeleine.memory.errors import InvalidInput
 from madeleine.memory.ingest.store import Stored
-from madeleine.memory.scope import Scope
+from madeleine.memory.model import Scope
 from madeleine.memory.watch.extraction import Extracted
 from madeleine.memory.watch.observe import AgentMemory, Observation, Observe, Observed
 from tests.doubles import ADA, NOW, Clock, a_memory

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from madeleine.memory.language import Rejected
+from madeleine.memory.language_model import Rejected
 from madeleine.memory.model import ClusterId, Memory, MemoryId
 from madeleine.patrol.deciding.answers import (
     Answer,
@@ -214,7 +214,7 @@ def test_a_memory_dying_since_the_offer_is_not_moved() -> None:
     now = [fading("A") if m.id == A else m for m in TWELVE]
     found = kept(split(("Ramen", "ABC")), request_of("split", TWELVE), current_of(now))
     assert found.answer == split(("Ramen", "BC"))
-    assert found.left_out == ("A is dying by now: it was not moved to Ramen.",)
+    assert found.left_out == ("A is dying by now: it was not moved to part 1.",)
 
 
 def test_a_part_with_one_memory_left_is_not_made() -> None:

@@ -16,7 +16,7 @@ from sqlalchemy import insert, text
 from madeleine.memory.errors import StorageBusy, StorageError
 from madeleine.storage.sql.database.engine import Database, finish, open_database
 from madeleine.storage.sql.database.tables import settings as table
-from madeleine.storage.sql.operations import settings
+from madeleine.storage.sql.operations.settings import read_setting, write_setting
 from tests.remains import found_in
 
 INSERT = insert(table)
@@ -64,45 +64,45 @@ async def _cancelled_while_writing(database: Database, *, at: str) -> None:
 
 async def test_cancelled_before_its_commit_a_transaction_leaves_nothing(database: Database) -> None:
     await _cancelled_while_writing(database, at="INSERT")
-    assert await settings.read(database, "first") is None
-    await settings.write(database, "after", 1)
-    assert await settings.read(database, "after") == 1
+    assert await read_setting(database, "first") is None
+    await write_setting(database, "after", 1)
+    assert await read_setting(database, "after") == 1
 
 
 async def test_cancelled_in_its_commit_a_transaction_is_whole(database: Database) -> None:
     await _cancelled_while_writing(database, at="COMMIT")
-    assert [await settings.read(database, name) for name in ("first", "second")] == [1, 1]
-    await settings.write(database, "after", 1)
+    assert [await read_setting(database, name) for name in ("first", "second")] == [1, 1]
+    await write_setting(database, "after", 1)
 
 
 async def test_a_read_that_is_cancelled_stops_and_its_connection_serves_the_next(database: Database) -> None:
     endless = text("WITH RECURSIVE n(i) AS (VALUES (0) UNION ALL SELECT i + 1 FROM n) SELECT count(*) FROM n")
-    await settings.write(database, "a", 1)
+    await write_setting(database, "a", 1)
     for pause in (0, 0, 0.001, 0.1):
         task = asyncio.create_task(database.rows(endless, tuple))
         await asyncio.sleep(pause)
         task.cancel()
         await asyncio.wait({task}, timeout=10)
         assert task.cancelled()
-    assert await asyncio.gather(*(settings.read(database, "a") for _ in range(20))) == [1] * 20
+    assert await asyncio.gather(*(read_setting(database, "a") for _ in range(20))) == [1] * 20
 
 
 async def test_reads_do_not_wait_for_a_write_that_is_under_way(database: Database) -> None:
-    await settings.write(database, "a", 1)
+    await write_setting(database, "a", 1)
     stopper = Stopper("INSERT")
     await database._writer.driver.set_trace_callback(stopper)
-    task = asyncio.create_task(settings.write(database, "a", 2))
+    task = asyncio.create_task(write_setting(database, "a", 2))
     await asyncio.wait_for(stopper.reached.wait(), 10)
-    assert await asyncio.wait_for(settings.read(database, "a"), 5) == 1
+    assert await asyncio.wait_for(read_setting(database, "a"), 5) == 1
     stopper.go_on.set()
     await task
-    assert await settings.read(database, "a") == 2
+    assert await read_setting(database, "a") == 2
 
 
 async def test_a_transaction_holds_the_lock_from_its_first_read(database: Database) -> None:
     async with database.transaction() as transaction:
         assert not database._writer.driver.in_transaction
-        await settings.read(transaction, "a")
+        await read_setting(transaction, "a")
         assert database._writer.driver.in_transaction
     assert not database._writer.driver.in_transaction
 
@@ -116,10 +116,10 @@ async def test_a_commit_that_fails_leaves_nothing_and_a_usable_writer(
     with monkeypatch.context() as patch:
         patch.setattr(database._writer.driver, "commit", full)
         with pytest.raises(StorageError):
-            await settings.write(database, "a", 1)
-    assert await settings.read(database, "a") is None
-    await settings.write(database, "a", 2)
-    assert await settings.read(database, "a") == 2
+            await write_setting(database, "a", 1)
+    assert await read_setting(database, "a") is None
+    await write_setting(database, "a", 2)
+    assert await read_setting(database, "a") == 2
 
 
 async def test_a_statement_that_fails_takes_the_whole_transaction_with_it(database: Database) -> None:
@@ -130,14 +130,14 @@ async def test_a_statement_that_fails_takes_the_whole_transaction_with_it(databa
 
     with pytest.raises(StorageError):
         await write()
-    assert await settings.read(database, "a") is None
+    assert await read_setting(database, "a") is None
 
 
 async def test_a_transaction_reads_what_it_has_noted_to_write(database: Database) -> None:
     async with database.transaction() as transaction:
         await transaction.run(INSERT, [{"name": "a", "value": "1"}])
-        assert await settings.read(transaction, "a") == 1
-        assert await settings.read(database, "a") is None
+        assert await read_setting(transaction, "a") == 1
+        assert await read_setting(database, "a") is None
 
 
 async def test_a_transaction_without_statements_is_no_trouble(database: Database) -> None:
@@ -178,11 +178,11 @@ async def test_scrubbing_leaves_nothing_of_rows_that_moved_changed_or_went(datab
         for name, word in words.items():
             await transaction.run(INSERT, [{"name": name, "value": f'"{word}{"x" * chance.randrange(900)}"'}])
     for name in chance.sample(sorted(words), 300):
-        await settings.write(database, name, "y" * chance.randrange(900))
-        await settings.read(database, name)
+        await write_setting(database, name, "y" * chance.randrange(900))
+        await read_setting(database, name)
     await database.scrub()
-    await settings.write(database, "new", 1)
-    left = {name: word for name, word in words.items() if word in str(await settings.read(database, name))}
+    await write_setting(database, "new", 1)
+    left = {name: word for name, word in words.items() if word in str(await read_setting(database, name))}
     assert len(left) == 100
     assert set(found_in(tmp_path, words.values())) == set(left.values())
 
@@ -190,7 +190,7 @@ async def test_scrubbing_leaves_nothing_of_rows_that_moved_changed_or_went(datab
 async def test_scrubbing_fails_while_another_process_reads_and_can_be_done_again(
     database: Database, tmp_path: Path
 ) -> None:
-    await settings.write(database, "a", "before")
+    await write_setting(database, "a", "before")
     with closing(sqlite3.connect(tmp_path / "memory.db", isolation_level=None)) as other:
         other.execute("BEGIN")
         other.execute("SELECT * FROM settings").fetchall()
@@ -200,21 +200,21 @@ async def test_scrubbing_fails_while_another_process_reads_and_can_be_done_again
             await database.scrub()
     await database.scrub()
     assert (tmp_path / "memory.db-wal").stat().st_size == 0
-    assert await settings.read(database, "a") == "before"
+    assert await read_setting(database, "a") == "before"
 
 
 def test_a_process_that_does_not_close_can_exit(tmp_path: Path) -> None:
     program = f"""
 import asyncio
 from pathlib import Path
-from madeleine.storage.sql.operations import settings
+from madeleine.storage.sql.operations.settings import read_setting, write_setting
 from madeleine.storage.sql.database.engine import open_database
 
 async def main():
     opened = open_database(Path({str(tmp_path / "memory.db")!r}))
     database = await opened.__aenter__()
-    await settings.write(database, "a", 1)
-    print(await settings.read(database, "a"), flush=True)
+    await write_setting(database, "a", 1)
+    print(await read_setting(database, "a"), flush=True)
     globals()["kept"] = opened, database
 
 loop = asyncio.new_event_loop()

@@ -12,11 +12,10 @@ from typing import Any
 
 import pytest
 
-from madeleine.memory.candidates import RankingState
+from madeleine.memory.index import RankingState
 from madeleine.memory.ingest.ports import Reinforcement, StoreBatch
-from madeleine.memory.model import Memory, MemoryId, ModelName
+from madeleine.memory.model import Memory, MemoryId, ModelName, Scope
 from madeleine.memory.recall.ports import Activation, PreferenceQuery
-from madeleine.memory.scope import Scope
 from madeleine.storage.sql.database.engine import _compiled
 from madeleine.storage.sql.ledger import Ledger, open_ledger
 from madeleine.storage.sql.memories import recall

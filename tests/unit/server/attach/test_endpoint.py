@@ -1,0 +1,68 @@
+"""Where a host is looked for."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from madeleine.server.attach.endpoint import (
+    HOST_FILE,
+    Address,
+    UntrustedDirectory,
+    connect_socket,
+    find_address,
+    hold_lock,
+    is_locked,
+    remove_host_file,
+    socket_path,
+    write_host_file,
+)
+
+
+def test_a_written_address_is_found_and_only_the_user_can_read_it(tmp_path: Path) -> None:
+    for there in (Address(path="/somewhere/else.sock"), Address(port=4711, token="t")):
+        write_host_file(tmp_path, there)
+        assert find_address(tmp_path) == there
+        assert (tmp_path / HOST_FILE).stat().st_mode & 0o777 == 0o600
+        assert [path.name for path in tmp_path.iterdir()] == [HOST_FILE]
+    remove_host_file(tmp_path)
+    assert find_address(tmp_path) == Address(path=str(tmp_path / "host.sock"))
+
+
+def test_a_directory_for_sockets_that_others_can_enter_is_not_used(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tempfile.gettempdir", lambda: str(tmp_path))
+    deep = tmp_path / ("d" * 120)
+    path = socket_path(deep)
+    assert path.parent.parent == tmp_path
+    path.parent.chmod(0o755)
+    with pytest.raises(UntrustedDirectory, match="only you can use"):
+        socket_path(deep)
+    path.parent.rmdir()
+    path.parent.symlink_to(tmp_path)
+    with pytest.raises(UntrustedDirectory):
+        socket_path(deep)
+
+
+def test_two_directories_have_two_sockets(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tempfile.gettempdir", lambda: str(tmp_path))
+    assert socket_path(tmp_path / ("d" * 120)) != socket_path(tmp_path / ("e" * 120))
+
+
+@pytest.mark.parametrize("nobody", [Address(), Address(path="/nowhere/host.sock"), Address(port=1)])
+def test_an_address_without_a_listener_is_an_os_error(nobody: Address) -> None:
+    with pytest.raises(OSError, match=r".+"):
+        connect_socket(nobody)
+
+
+def test_a_lock_is_locked_by_one_and_freed_with_it(tmp_path: Path) -> None:
+    lock = tmp_path / "lock"
+    assert not is_locked(lock)
+    with hold_lock(lock) as mine, hold_lock(lock) as again:
+        assert mine
+        assert not again
+        assert is_locked(lock)
+    assert not is_locked(lock)
+    assert lock.stat().st_mode & 0o777 == 0o600

@@ -1,0 +1,157 @@
+"""`observe` and `ingest`: whole conversations and long texts, for hooks and programs (spec T1, T4, L1)."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Annotated, Any
+
+from pydantic import Field
+
+from madeleine.memory.chat import ChatRole, NewMessage
+from madeleine.memory.errors import InvalidInput
+from madeleine.memory.ingest.ingest import Chunk, Ingested, IngestText
+from madeleine.memory.model import Category, parse_moment
+from madeleine.memory.watch.extraction import Extracted
+from madeleine.memory.watch.observe import AgentMemory, Observation
+from madeleine.tools.arguments import Arguments, Emotions, Line, LongText, Share, Short, printable, unique
+from madeleine.tools.replies import fields_of, not_embedded, present
+from madeleine.tools.tool import Call, answer_schema, tool
+
+MAX_MESSAGES = 100
+"""Of one call of `observe`."""
+PREVIEW_CHARS = 60
+"""Beginning of a chunk that the answer shows."""
+SCORE_DIGITS = 4
+PART_FORGOTTEN = (
+    "This key was used before, and part of that text has been forgotten since. Nothing was stored now. To store a "
+    "different text, or this one again, use another key."
+)
+
+
+class ObservedMessage(Arguments):
+    role: ChatRole
+    text: LongText
+    speaker: Annotated[Short, Field(description="Name of the speaker, if known.")] = ""
+    at: Annotated[Short, Field(description="ISO time; now by default.")] = ""
+    key: Annotated[Short | None, Field(description="Id within its session; a repeated key is stored once.")] = None
+
+
+class ObservedMemory(Arguments):
+    essence: Annotated[Line, Field(description="What to remember, in sentences that make sense alone.")]
+    weight: Annotated[Share, Field(description="0 noise, 1 critical.")]
+    emotions: Emotions = []
+    lesson: Annotated[Line, Field(description="What to do in future.")] = ""
+    messages: Annotated[
+        list[Short | Annotated[int, Field(ge=0, le=MAX_MESSAGES - 1)]],
+        Field(
+            max_length=MAX_MESSAGES, description="Its messages: keys, or positions in this call from 0; by default all."
+        ),
+    ] = []
+
+
+class ObserveArguments(Arguments):
+    session_id: Short
+    messages: Annotated[list[ObservedMessage], Field(max_length=MAX_MESSAGES, description="In order.")] = []
+    memories: Annotated[
+        list[ObservedMemory], Field(max_length=20, description="Memories you drew from them yourself; usually none.")
+    ] = []
+    title: Short = ""
+    interface: Annotated[Short, Field(description="Where it is held; by default the client's name.")] = ""
+
+
+@tool(
+    ObserveArguments,
+    answer_schema("new", integer="new position known", array="ids memories", string="last_key"),
+    listed=False,
+)
+async def observe(call: Call, arguments: ObserveArguments) -> dict[str, Any]:
+    """Append messages to the chat history, word for word; for programs that watch a conversation. A message with a key
+    is stored once. Memories drawn from the messages may come along; to remember anything else use store. Without
+    messages: returns the key of the session's last one. position: that of the first new message in its session; the
+    others follow."""
+    observation = Observation(
+        session_id=arguments.session_id,
+        messages=[_message(position, message) for position, message in enumerate(arguments.messages)],
+        memories=[
+            AgentMemory(
+                Extracted(memory.essence.strip(), unique(memory.emotions), memory.weight, memory.lesson),
+                unique(memory.messages),
+            )
+            for memory in arguments.memories
+        ],
+        title=arguments.title,
+        interface=arguments.interface,
+    )
+    observed = await call.use.observe(call.scope, observation, request=call.request_key())
+    return {"new": len(observed.new)} | present(
+        ids=[message.id for message in observed.new],
+        position=observed.new[0].position if observed.new else None,
+        known=observed.known or None,
+        last_key=observed.last_key,
+        memories=[
+            {"id": stored.memory.id, "status": stored.status} if stored else {"status": "forgotten"}
+            for stored in observed.memories
+        ],
+        redacted=dict(observed.redacted),
+    )
+
+
+def _message(position: int, message: ObservedMessage) -> NewMessage:
+    at = parse_moment(message.at) if message.at else None
+    if message.at and at is None:
+        raise InvalidInput(
+            f"messages.{position}.at: {printable(message.at)!r} is not an ISO date or time, such as "
+            "2026-03-01T12:00:00Z. Nothing was stored: correct it or leave it out."
+        )
+    return NewMessage(role=message.role, text=message.text, speaker=message.speaker, at=at, key=message.key)
+
+
+class IngestArguments(Arguments):
+    text: LongText
+    session_id: Short = ""
+    category: Annotated[Category | None, Field(description="For all parts; by default chosen for each part.")] = None
+    key: Annotated[Short, Field(description="Idempotency key for repeated calls.")] = ""
+    when: Annotated[Short, Field(description="Date of the text (YYYY-MM-DD or ISO time).")] = ""
+    actors: Annotated[list[Short], Field(max_length=50, description="Authors or speakers.")] = []
+
+
+@tool(
+    IngestArguments,
+    answer_schema("stored reinforced dropped chunks", integer="stored reinforced dropped", array="chunks"),
+    listed=False,
+)
+async def ingest(call: Call, arguments: IngestArguments) -> dict[str, Any]:
+    """Import a long text into memory: a document, a transcript, notes. It is split where its meaning changes, and each
+    part is scored; parts without anything new or informative are dropped and reported. For one scene in your own words
+    use store."""
+    text = IngestText(
+        text=arguments.text,
+        session_id=arguments.session_id,
+        category=arguments.category,
+        key=arguments.key or call.request_key() or None,
+        when=arguments.when,
+        actors=unique(arguments.actors),
+    )
+    ingested = await call.use.ingest(call.scope, text)
+    counts = Counter(chunk.status for chunk in ingested.chunks)
+    return {
+        "stored": counts["stored"],
+        "reinforced": counts["reinforced"],
+        "dropped": counts["dropped"],
+        "chunks": [chunk_as_json(chunk, ingested) for chunk in ingested.chunks],
+    } | present(
+        repeated=(ingested.repeated and arguments.key != "") or None,
+        redacted=dict(ingested.redacted),
+        forgotten=counts["forgotten"] or None,
+        notice=not_embedded("Stored", ingested.unembedded) or (PART_FORGOTTEN if counts["forgotten"] else ""),
+    )
+
+
+def chunk_as_json(chunk: Chunk, ingested: Ingested) -> dict[str, Any]:
+    if chunk.status == "forgotten":
+        return {"status": chunk.status}
+    text = ingested.text[chunk.start : chunk.start + chunk.length]
+    begins = " ".join(text[: 2 * PREVIEW_CHARS].split())[:PREVIEW_CHARS]
+    scores = {name: round(getattr(chunk, name), SCORE_DIGITS) for name in ("importance", "novelty", "salience")}
+    details = present(**fields_of(chunk, "id category resembles"), begins=begins, chars=chunk.length or None)
+    return {"status": chunk.status} | details | scores

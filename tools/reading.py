@@ -1,0 +1,197 @@
+"""`recall`, `recall_memory`, `search_memory`: by meaning, by id, by words (spec P9 to P11, L2, H1 to H4)."""
+
+from __future__ import annotations
+
+import unicodedata
+from dataclasses import asdict, replace
+from datetime import datetime, timedelta
+from typing import Annotated, Any, Literal
+
+from pydantic import Field
+
+from madeleine.memory.errors import InvalidInput
+from madeleine.memory.keyword_search import KeywordQuery, SearchHit, SearchSource
+from madeleine.memory.model import Category, ClusterId, MemoryId, parse_moment
+from madeleine.memory.recall.browse import MemoryPage
+from madeleine.memory.recall.ranking import RecallQuery
+from madeleine.memory.recall.recall import RecallResult
+from madeleine.memory.recall.search import Page, terms_of
+from madeleine.memory.rules.prompting.recalled_text import LIST_FORMAT, PROMPT_FORMAT, RandomSource, fragments_format
+from madeleine.memory.rules.ranking.profiles import RankingProfile
+from madeleine.tools.arguments import Arguments, Emotions, LongText, Short, unique
+from madeleine.tools.replies import brief, fields_of, meaning_notice, moment, notice, present, provenance, source, whole
+from madeleine.tools.tool import Call, Tool, answer_schema, tool
+
+MAX_SEARCH_WORDS = 32
+
+RecallFormat = Literal["fragments", "memories", "prompt"]
+
+
+class RecallArguments(Arguments):
+    query: Annotated[LongText, Field(description="The current message or topic.")]
+    limit: Annotated[int, Field(ge=1, le=50)] = 3
+    categories: Annotated[list[Category], Field(max_length=5)] = []
+    themes: Annotated[list[Short], Field(max_length=20, description="All of these.")] = []
+    emotions: Annotated[Emotions, Field(description="Felt now.")] = []
+    ranking: RankingProfile | None = None
+    token_budget: Annotated[int, Field(ge=1, le=100_000)] = 2000
+    format: Annotated[
+        RecallFormat, Field(description="fragments: shuffled; memories: with ids; prompt: <memory> block.")
+    ] = "fragments"
+
+
+def recall_tool(chance: RandomSource) -> Tool:
+    formats = {"fragments": fragments_format(chance), "memories": LIST_FORMAT, "prompt": PROMPT_FORMAT}
+
+    @tool(
+        RecallArguments,
+        answer_schema(
+            "count total_tokens budget_used",
+            string="fragments prompt",
+            array="memories sources",
+            integer="count total_tokens",
+            number="budget_used",
+        ),
+        audited=True,
+        counts_recalls=True,
+    )
+    async def recall(call: Call, arguments: RecallArguments) -> dict[str, Any]:
+        """Recall the few memories most relevant to what is being said, preferences first; empty if none is related.
+        Call it when a conversation begins and whenever the past may matter. For exact words, dates or paging use
+        search_memory; by id recall_memory."""
+        query = RecallQuery(
+            text=arguments.query,
+            limit=arguments.limit,
+            token_budget=arguments.token_budget,
+            categories=tuple(arguments.categories),
+            themes=tuple(arguments.themes),
+            emotions=tuple(arguments.emotions),
+            ranking=arguments.ranking,
+        )
+        result = await call.use.recall(call.scope, query, formats[arguments.format], language=call.language)
+        return recall_as_json(result, arguments.format)
+
+    return recall
+
+
+def recall_as_json(result: RecallResult, format_: RecallFormat) -> dict[str, Any]:
+    content: dict[str, Any] = {"memories": [brief(memory, score) for memory, score in result.memories]}
+    if format_ != "memories":  # a text does not name its memories
+        content = {format_: result.text} | present(sources=[source(memory) for memory, _ in result.memories])
+    return {
+        **content,
+        "count": len(result.memories),
+        "total_tokens": result.total_tokens,
+        "budget_used": round(result.budget_used, 4),
+        **present(reformulated=list(result.reformulated)),
+        **notice(meaning_notice(result.meaning_off), *result.notices),
+    }
+
+
+class RecallMemoryArguments(Arguments):
+    memory_ids: Annotated[list[Short], Field(min_length=1, max_length=50)] | None = None
+    cluster_id: Short = ""
+    limit: Annotated[int, Field(ge=1, le=100)] = 20
+    cursor: Annotated[Short, Field(description="next_cursor of the last page.")] = ""
+
+
+@tool(
+    RecallMemoryArguments,
+    answer_schema("", array="memories clusters", string="next_cursor"),
+    audited=True,
+    counts_recalls=True,
+)
+async def recall_memory(call: Call, arguments: RecallMemoryArguments) -> dict[str, Any]:
+    """Read whole memories, faded ones too (status dead): by memory_ids, or all of a cluster_id, newest first. Without
+    arguments: the list of clusters. To find memories by meaning use recall, by words search_memory."""
+    ids, cluster, cursor = arguments.memory_ids, arguments.cluster_id, arguments.cursor
+    browse = call.use.browse
+    if ids and cluster:
+        raise InvalidInput("Give memory_ids or cluster_id, not both.")
+    if cursor and not cluster:
+        raise InvalidInput("cursor: needs the cluster_id it came from; repeat that, or leave the cursor out.")
+    if ids:
+        return memory_page_as_json(await browse.by_ids(call.scope, [MemoryId(id_) for id_ in ids]))
+    if cluster:
+        page = await browse.by_cluster(call.scope, ClusterId(cluster), limit=arguments.limit, cursor=cursor)
+        return memory_page_as_json(page)
+    return {"clusters": [asdict(cluster) for cluster in await browse.clusters(call.scope)]}
+
+
+def memory_page_as_json(page: MemoryPage) -> dict[str, Any]:
+    memories = [
+        whole(memory, [revision for revision in page.revisions if revision.memory_id == memory.id])
+        for memory in page.memories
+    ]
+    return {"memories": memories} | present(missing=list(page.missing), next_cursor=page.next_cursor)
+
+
+class SearchArguments(Arguments):
+    query: Annotated[LongText, Field(description='Words, "a phrase"; with mode tags a message.')]
+    mode: Annotated[
+        Literal["or", "and", "tags"], Field(description="Any word, all words, or the subject of a message.")
+    ] = "or"
+    themes: Annotated[list[Short], Field(max_length=20, description="All of these.")] = []
+    categories: Annotated[list[Category], Field(max_length=5)] = []
+    since: Annotated[Short, Field(description="ISO date or time.")] = ""
+    until: Annotated[Short, Field(description="Inclusive.")] = ""
+    sources: Annotated[list[SearchSource], Field(min_length=1, max_length=4)] = ["memories", "diary", "chat", "notes"]
+    include_dead: Annotated[bool, Field(description="Faded ones too; being found helps revive them.")] = True
+    include_compressed: bool = False
+    limit: Annotated[int, Field(ge=1, le=100)] = 10
+    cursor: Annotated[Short, Field(description="next_cursor of the last page.")] = ""
+
+
+@tool(SearchArguments, answer_schema("hits", array="hits", string="next_cursor"), audited=True, counts_recalls=True)
+async def search_memory(call: Call, arguments: SearchArguments) -> dict[str, Any]:
+    """Search memories, diary, chat and notes for exact words, newest first: names, dates, phrases. Use it to look
+    something up, for a time span, or for faded memories (status dead). For similar meaning use recall."""
+    page = await _search(call, arguments)
+    return {"hits": [hit_as_json(hit) for hit in page.hits]} | present(next_cursor=page.next_cursor)
+
+
+async def _search(call: Call, arguments: SearchArguments) -> Page:
+    query = KeywordQuery(
+        terms=(),
+        themes=tuple(unicodedata.normalize("NFKC", theme).casefold() for theme in arguments.themes),
+        categories=tuple(arguments.categories),
+        since=_parse_date("since", arguments.since),
+        until=_parse_date("until", arguments.until),
+        sources=unique(arguments.sources),
+        include_dead=arguments.include_dead,
+        include_compressed=arguments.include_compressed,
+        limit=arguments.limit,
+    )
+    if arguments.mode == "tags":
+        if arguments.cursor:
+            raise InvalidInput("cursor: mode tags has one page. Raise limit for more, or leave the cursor out.")
+        return await call.use.search.about(call.scope, arguments.query, query)
+    terms = terms_of(arguments.query)
+    if len(terms) > MAX_SEARCH_WORDS:
+        raise InvalidInput(
+            f"query: has {len(terms)} words, at most {MAX_SEARCH_WORDS} are searched. Keep the specific ones."
+        )
+    return await call.use.search(call.scope, replace(query, terms=terms, mode=arguments.mode), cursor=arguments.cursor)
+
+
+def hit_as_json(hit: SearchHit) -> dict[str, Any]:
+    """spec H3."""
+    return {
+        "source": hit.source,
+        "id": hit.id,
+        "timestamp": moment(hit.timestamp),
+        **fields_of(hit, "snippet tags"),
+        "provenance": provenance(hit.provenance, hit.stored_at),
+        **present(**fields_of(hit, "actors status")),
+    }
+
+
+def _parse_date(argument: Literal["since", "until"], text: str) -> datetime | None:
+    """None for "". A bare date as `until` includes the whole day."""
+    if not text:
+        return None
+    at = parse_moment(text)
+    if at is None:
+        raise InvalidInput(f"{argument}: {text[:40]!r} is not a date; write it like 2026-03-01 or 2026-03-01T18:30.")
+    whole_day = argument == "until" and len(text) == len("2026-01-31")
+    return at + timedelta(days=1, microseconds=-1) if whole_day else at

@@ -1,0 +1,142 @@
+"""`store`, `update_memory`, `forget`: the memories of an agent, as it changes them (spec T4, ruling 11)."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from pydantic import Field
+
+from madeleine.memory.errors import InvalidInput
+from madeleine.memory.ingest.store import NewScene
+from madeleine.memory.model import Category, DatedAction, MemoryChanges, MemoryId, Scene
+from madeleine.memory.recall.ranking import ADVICE, NON_INFERABLE_THEME, is_non_inferable
+from madeleine.tools.arguments import Arguments, Emotions, Line, LongText, Share, Short, unique
+from madeleine.tools.replies import not_embedded, notice, present
+from madeleine.tools.tool import Call, answer_schema, tool
+
+CHANGEABLE_FIELDS = ("text", "importance", "themes", "pinned")
+SCRUB_PENDING = (
+    "Erased from the memory and from every answer. Overwriting the remaining bytes on disk continues in the background."
+)
+
+
+class DatedEntry(Arguments):
+    date: Short
+    action: Line
+
+
+class StoreArguments(Arguments):
+    text: Annotated[LongText, Field(description="What happened, in sentences that make sense alone.")]
+    when: Annotated[
+        Short | Annotated[list[Short | DatedEntry], Field(min_length=1, max_length=50)] | None,
+        Field(description="Date (YYYY-MM-DD or ISO time), or a timeline."),
+    ] = None
+    actors: Annotated[list[Short], Field(max_length=50, description="Participants, the speaker first.")] = []
+    setting: Line = ""
+    dialogue: Annotated[list[Line], Field(max_length=50, description="Quotes worth keeping.")] = []
+    sensory: Annotated[list[Line], Field(max_length=50)] = []
+    feeling: Annotated[Line, Field(description="In the first person.")] = ""
+    category: Category = "episodic"
+    importance: Annotated[Share | None, Field(description="0 noise, 0.5 default, 1 critical.")] = None
+    emotions: Emotions = []
+    lesson: Annotated[Line, Field(description="What to do differently in future.")] = ""
+    themes: Annotated[list[Short], Field(max_length=20)] = []
+    session_id: Short = ""
+    pinned: Annotated[bool, Field(description="Never fades.")] = False
+    key: Annotated[Short, Field(description="Idempotency key for repeated calls.")] = ""
+
+
+@tool(
+    StoreArguments,
+    answer_schema("id status category importance", string="id status reinforced category", number="importance"),
+)
+async def store(call: Call, arguments: StoreArguments) -> dict[str, Any]:
+    """Store one scene in long-term memory; it can be recalled at once. Use it for what later conversations should know:
+    an event, decision, preference, feeling or lesson. One scene per call. An earlier memory that says the same is
+    reinforced instead; a different number, date, name or negation is stored separately."""
+    [stored] = await call.use.store(call.scope, [new_scene(arguments, request_key=call.request_key())])
+    memory, reinforced = stored.memory, stored.status == "reinforced"
+    advice_due = NON_INFERABLE_THEME in call.use.recall.config.themes and not is_non_inferable(memory.themes)
+    return present(
+        id=memory.id,
+        status=stored.status,
+        reinforced=memory.scene.action if reinforced else None,
+        category=memory.category,
+        importance=memory.importance,
+        access_count=memory.access_count if reinforced else None,
+        repeated=(stored.repeated and arguments.key != "") or None,
+        resembles=stored.resembles,
+        redacted=dict(stored.redacted),
+    ) | notice(not_embedded("Stored", stored.unembedded), ADVICE if advice_due else "")
+
+
+def new_scene(arguments: StoreArguments, *, request_key: str = "") -> NewScene:
+    """`request_key` replaces a key that the caller did not give."""
+    timeline = [arguments.when] if isinstance(arguments.when, str) else arguments.when or []
+    return NewScene(
+        scene=Scene(
+            action=arguments.text.strip(),
+            actors=unique(arguments.actors),
+            when=tuple(item if isinstance(item, str) else DatedAction(item.date, item.action) for item in timeline),
+            setting=arguments.setting,
+            dialogue=tuple(arguments.dialogue),
+            sensory=tuple(arguments.sensory),
+        ),
+        feeling=arguments.feeling,
+        category=arguments.category,
+        importance=arguments.importance,
+        emotions=unique(arguments.emotions),
+        lesson=arguments.lesson,
+        themes=unique(arguments.themes),
+        session_id=arguments.session_id,
+        pinned=arguments.pinned,
+        key=arguments.key or request_key or None,
+    )
+
+
+class UpdateMemoryArguments(Arguments):
+    memory_id: Short
+    text: Annotated[LongText, Field(description="The whole corrected text.")] = ""
+    importance: Share | None = None
+    themes: Annotated[list[Short], Field(max_length=20)] | None = None
+    pinned: bool | None = None
+
+
+@tool(UpdateMemoryArguments, answer_schema("id changed", string="id", array="changed"), idempotent=True)
+async def update_memory(call: Call, arguments: UpdateMemoryArguments) -> dict[str, Any]:
+    """Correct a memory; what is left out stays. The new text is recalled at once; recall_memory shows earlier versions
+    as history. For something new use store, to erase use forget."""
+    changes = MemoryChanges(
+        text=arguments.text.strip() or None,
+        importance=arguments.importance,
+        themes=None if arguments.themes is None else unique(arguments.themes),
+        pinned=arguments.pinned,
+    )
+    if changes == MemoryChanges():
+        raise InvalidInput("Nothing to change. Give text, importance, themes or pinned.")
+    updated = await call.use.update(call.scope, MemoryId(arguments.memory_id), changes)
+    return {
+        "id": updated.memory.id,
+        "changed": [name for name in CHANGEABLE_FIELDS if getattr(updated.changes, name) is not None],
+        **present(redacted=dict(updated.redacted)),
+        **notice(not_embedded("Changed", updated.unembedded)),
+    }
+
+
+class ForgetArguments(Arguments):
+    memory_ids: Annotated[list[Short], Field(min_length=1, max_length=50)]
+
+
+@tool(ForgetArguments, answer_schema("erased", array="erased not_found related"), destructive=True, idempotent=True)
+async def forget(call: Call, arguments: ForgetArguments) -> dict[str, Any]:
+    """Erase memories with the messages they came from, or single messages by id, permanently and from disk too. Only on
+    request: to correct use update_memory; unused memories fade by themselves. related: memories linked to the erased
+    ones, which stay and may say the same."""
+    result = await call.use.forget(call.scope, [MemoryId(id_) for id_ in arguments.memory_ids])
+    return {"erased": list(result.erased)} | present(
+        not_found=list(result.missing),
+        related=list(result.related),
+        messages=result.messages or None,
+        diary_entries=result.diary_entries or None,
+        notice="" if result.bytes_gone else SCRUB_PENDING,
+    )
