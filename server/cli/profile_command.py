@@ -24,7 +24,7 @@ async def profile_command(settings: Settings, arguments: argparse.Namespace) -> 
     tool_arguments = await asyncio.to_thread(arguments_of, arguments)
     async with host_tool(settings, "profile", command="madeleine profile", when_lost=WHEN_LOST) as call:
         answer = await call("profile", tool_arguments)
-    if getattr(arguments, "json", False):
+    if arguments.json:
         print_json(answer)
     elif arguments.verb == "show":
         show(answer, settings.being)
