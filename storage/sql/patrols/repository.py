@@ -14,7 +14,7 @@ from madeleine.memory.model import ContentHash, ModelName, Note, RunId, Scope, V
 from madeleine.memory.patrol_records import PatrolRun, RunState, StoredDecisionRequest, UndoResult
 from madeleine.storage.sql.conversations.notes import unread_notes
 from madeleine.storage.sql.database.mapping import Mapped, own_row_binds, scalar, to_micros, update_own_row
-from madeleine.storage.sql.database.patrol_tables import cost_records, patrol_offers, patrol_runs
+from madeleine.storage.sql.database.tables import cost_records, patrol_offers, patrol_runs
 from madeleine.storage.sql.memories.index_source import cache_vectors_and_mark
 from madeleine.storage.sql.memories.memories import MemoryReads
 from madeleine.storage.sql.operations.audit import record_audit
