@@ -109,11 +109,7 @@ class PatrolReport:
 
     def as_record(self) -> dict[str, Any]:
         """As the ledger keeps it: no words of a memory."""
-        record = {
-            "run_id": self.run_id,
-            "dry_run": self.dry_run,
-            "steps": [step.as_json() for step in self.steps],
-        }
+        record = {"run_id": self.run_id, "dry_run": self.dry_run, "steps": [step.as_json() for step in self.steps]}
         decided = [result.as_json() for result in self.decided]
         return record | _without_empty(decided=decided, spent=self.costs.as_json() if self.costs.calls else {})
 

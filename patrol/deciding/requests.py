@@ -16,17 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import TypeAdapter
 
-from madeleine.memory.model import (
-    LIVING,
-    Cluster,
-    ClusterId,
-    DatedAction,
-    Memory,
-    MemoryId,
-    Status,
-    Vector,
-    when_date,
-)
+from madeleine.memory.model import LIVING, Cluster, ClusterId, DatedAction, Memory, MemoryId, Status, Vector, when_date
 from madeleine.memory.patrol_records import DecisionRequestId
 from madeleine.memory.rules.dynamics.grouping import MIN_GROUP_SIMILARITY
 from madeleine.memory.rules.ranking.budget import within_budget

@@ -193,9 +193,7 @@ async def offer_to_agent(context: PatrolContext) -> tuple[list[DecisionRequest],
             return requests, waiting
 
 
-async def _requests_to_offer(
-    context: PatrolContext,
-) -> tuple[list[DecisionRequest], list[DecisionRequest], int]:
+async def _requests_to_offer(context: PatrolContext) -> tuple[list[DecisionRequest], list[DecisionRequest], int]:
     """The stored requests; those to offer, which may be among them; and how many more there may be."""
     stored = [DecisionRequest.from_json(record.body) for record in await context.reads.open_requests()]
     requests: list[DecisionRequest] = []

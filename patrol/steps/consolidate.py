@@ -6,15 +6,7 @@ import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from madeleine.memory.model import (
-    ClusterId,
-    DatedAction,
-    Memory,
-    MemoryId,
-    WhenItem,
-    parse_moment,
-    when_date,
-)
+from madeleine.memory.model import ClusterId, DatedAction, Memory, MemoryId, WhenItem, parse_moment, when_date
 from madeleine.memory.rules.dynamics.decay import flagged
 from madeleine.patrol.context import PatrolContext
 from madeleine.patrol.deciding.answers import Consolidation

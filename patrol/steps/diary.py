@@ -10,12 +10,7 @@ from madeleine.patrol.context import PatrolContext
 from madeleine.patrol.deciding.answers import Diary
 from madeleine.patrol.deciding.checks import CurrentState
 from madeleine.patrol.deciding.decision_type import DecisionType
-from madeleine.patrol.deciding.requests import (
-    MAX_MEMORIES,
-    DecisionRequest,
-    diary_request,
-    offered_diary,
-)
+from madeleine.patrol.deciding.requests import MAX_MEMORIES, DecisionRequest, diary_request, offered_diary
 from madeleine.patrol.unit_of_work import UnitOfWork
 
 LATEST_MEMORIES = 5 * MAX_MEMORIES
