@@ -19,8 +19,8 @@ from madeleine.memory.model import DatedAction, RunId, Scene, Status
 from madeleine.memory.patrol_records import PatrolChanges
 from madeleine.memory.recall.ports import Activation
 from madeleine.storage.sql.database.engine import Transaction
+from madeleine.storage.sql.database.memory_rows import from_memory
 from madeleine.storage.sql.database.patrol_tables import patrol_runs
-from madeleine.storage.sql.database.rows import from_memory
 from madeleine.storage.sql.database.schema import MIGRATIONS, SCHEMA_REVISION
 from madeleine.storage.sql.database.tables import metadata
 from madeleine.storage.sql.ledger import Ledger, open_ledger

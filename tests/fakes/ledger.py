@@ -31,7 +31,7 @@ from madeleine.memory.model import (
 from madeleine.memory.recall.ports import Activation, ClusterSummary, PreferenceQuery
 from madeleine.memory.rules.dynamics.revision import changed, effective, revision
 from madeleine.memory.text.folding import fold
-from madeleine.storage.sql.database.times import to_micros
+from madeleine.storage.sql.database.mapping import to_micros
 from tests.fakes.search import InMemorySearch
 from tests.fakes.store import Store
 

@@ -15,7 +15,7 @@ from madeleine.memory.model import (
 )
 from madeleine.memory.rules.searching.hits import newest_first
 from madeleine.memory.text.folding import SEPARATOR, fold
-from madeleine.storage.sql.database.times import to_micros
+from madeleine.storage.sql.database.mapping import to_micros
 from tests.fakes.store import Store
 
 

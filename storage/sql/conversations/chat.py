@@ -25,12 +25,9 @@ from madeleine.storage.sql.database.dialect import (
     least,
     unindexed,
 )
-from madeleine.storage.sql.database.engine import Transaction
-from madeleine.storage.sql.database.mapping import Mapped
-from madeleine.storage.sql.database.repository import Repository
-from madeleine.storage.sql.database.rows import in_order_of, scalar
+from madeleine.storage.sql.database.engine import Repository, Transaction
+from madeleine.storage.sql.database.mapping import Mapped, in_order_of, scalar, to_micros
 from madeleine.storage.sql.database.tables import forgotten_keys, message_memories, messages, sessions
-from madeleine.storage.sql.database.times import to_micros
 from madeleine.storage.sql.operations.audit import record_audit
 
 _m, _s, _l, _f = messages.c, sessions.c, message_memories.c, forgotten_keys.c

@@ -7,7 +7,7 @@ from sqlalchemy import bindparam, func, select
 from madeleine.memory.model import Memory, Scope
 from madeleine.memory.patrol_records import DiaryEntry, Thoughts
 from madeleine.storage.sql.conversations.chat import ConversationRepository
-from madeleine.storage.sql.database.rows import MEMORY, to_memory
+from madeleine.storage.sql.database.memory_rows import MEMORY, to_memory
 from madeleine.storage.sql.database.tables import memories
 from madeleine.storage.sql.operations.profile import ProfileRepository
 from madeleine.storage.sql.patrols import diary

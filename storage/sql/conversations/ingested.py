@@ -26,9 +26,8 @@ from madeleine.storage.sql.database.dialect import (
     json_without_field,
 )
 from madeleine.storage.sql.database.engine import Transaction
-from madeleine.storage.sql.database.rows import scalar
+from madeleine.storage.sql.database.mapping import scalar, to_micros
 from madeleine.storage.sql.database.tables import ingested
-from madeleine.storage.sql.database.times import to_micros
 from madeleine.storage.sql.memories.memories import MemoryRepository
 from madeleine.storage.sql.operations.settings import read_setting, write_setting_once
 

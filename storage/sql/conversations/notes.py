@@ -11,10 +11,8 @@ from madeleine.memory.errors import InvalidInput
 from madeleine.memory.ingest.notes import SCENE
 from madeleine.memory.model import Note, NoteId, Scope
 from madeleine.memory.text.folding import fold
-from madeleine.storage.sql.database.engine import Reads, Transaction
-from madeleine.storage.sql.database.mapping import Mapped, own_row, target, update_own_row
-from madeleine.storage.sql.database.repository import Repository
-from madeleine.storage.sql.database.rows import scalar
+from madeleine.storage.sql.database.engine import Reads, Repository, Transaction
+from madeleine.storage.sql.database.mapping import Mapped, own_row, own_row_binds, scalar, update_own_row
 from madeleine.storage.sql.database.tables import notes
 from madeleine.storage.sql.operations.audit import record_audit
 
@@ -44,7 +42,7 @@ async def unread_notes(reads: Reads, scope: Scope, type_: str) -> list[Note]:
 
 async def update_notes(transaction: Transaction, scope: Scope, changed: Sequence[Note]) -> None:
     rows = [
-        target(
+        own_row_binds(
             scope,
             note.id,
             state=note.state,
@@ -74,7 +72,7 @@ class NoteRepository(Repository):
         return (await self._database.rows(_OPEN, _NOTE.from_row, being=scope.being_id, limit=limit))[::-1]
 
     async def close_note(self, scope: Scope, note_id: NoteId, *, at: datetime, remove: bool = False) -> bool:
-        binds = target(scope, note_id)
+        binds = own_row_binds(scope, note_id)
         async with self._database.transaction() as transaction:
             if not await transaction.rows(_IS, scalar, **binds):
                 return False

@@ -25,8 +25,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, create_async_en
 
 from madeleine.memory.errors import StorageBusy, StorageError
 from madeleine.storage.room import LEDGER_RESERVE_BYTES, require_room
-from madeleine.storage.sql.database.failures import driver_errors_translated
-from madeleine.storage.sql.database.schema import migrate_to_head
+from madeleine.storage.sql.database.schema import driver_errors_translated, migrate_to_head
 
 _log = logging.getLogger(__name__)
 
@@ -303,3 +302,10 @@ async def open_database(path: Path) -> AsyncIterator[Database]:
         yield database
     finally:
         await finish(database.close())
+
+
+class Repository:
+    """Implements ports of use cases over one open database; repositories of one database share its connections."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database

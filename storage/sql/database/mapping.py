@@ -3,80 +3,165 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import fields
-from datetime import datetime
-from typing import Any, Generic, TypeVar
+from datetime import UTC, datetime, timedelta
+from functools import lru_cache, partial
+from typing import Any, Generic, Protocol, TypeVar
 
 import numpy as np
 from sqlalchemy import Boolean, ColumnElement, LargeBinary, Table, Update, bindparam, update
 
-from madeleine.memory.model import Scope
+from madeleine.memory.model import Scope, Vector
 from madeleine.storage.sql.database.dialect import JsonRecord, Moment, TextList
 from madeleine.storage.sql.database.engine import Row
-from madeleine.storage.sql.database.times import from_micros, to_micros
-from madeleine.storage.sql.database.values import decode_texts, json_texts, to_bytes, to_vector
 
 T = TypeVar("T")
-_READERS: Mapping[type, Callable[[Any], Any]] = {
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_MICROSECOND = timedelta(microseconds=1)
+
+
+# --- columns ------------------------------------------------------------------------------------------------------
+
+
+def to_micros(moment: datetime) -> int:
+    """Whole microseconds since 1970, exactly: a float of seconds would lose the last digit."""
+    return (moment - _EPOCH) // _MICROSECOND
+
+
+def from_micros(micros: int) -> datetime:
+    return _EPOCH + timedelta(microseconds=micros)
+
+
+def to_micros_or_none(moment: datetime | None) -> int | None:
+    return None if moment is None else to_micros(moment)
+
+
+def from_micros_or_none(micros: int | None) -> datetime | None:
+    return None if micros is None else from_micros(micros)
+
+
+def decode_texts(stored: str) -> tuple[Any, ...]:
+    # Most lists of most memories are empty.
+    return () if stored == "[]" else tuple(json.loads(stored))
+
+
+@lru_cache(maxsize=8192)
+def decode_texts_cached(stored: str) -> tuple[Any, ...]:
+    """`decode_texts` for lists that many memories have in common: who was there, labels."""
+    return decode_texts(stored)
+
+
+def json_texts(values: Sequence[str]) -> str:
+    return json.dumps(values, ensure_ascii=False) if values else "[]"
+
+
+def to_bytes(vector: Vector) -> bytes:
+    return np.ascontiguousarray(vector, dtype="<f4").tobytes()
+
+
+def to_vector(stored: bytes) -> Vector:
+    """Read-only: a view of the bytes."""
+    return np.frombuffer(stored, dtype="<f4")
+
+
+_DECODERS: Mapping[type, Callable[[Any], Any]] = {
     Moment: from_micros,
     TextList: decode_texts,
     JsonRecord: json.loads,
     Boolean: bool,
     LargeBinary: to_vector,
 }
-"""How a stored value is read, by the type of its column; those of other types are as they are stored."""
+"""Decoders of stored values, by the type of the column; values of other types are as they are stored."""
 
 
-def stored(value: Any) -> Any:
+_ENCODERS: Mapping[type, Callable[[Any], Any]] = {
+    datetime: to_micros,
+    tuple: json_texts,
+    dict: partial(json.dumps, ensure_ascii=False),
+    np.ndarray: to_bytes,
+}
+
+
+def encode_value(value: Any) -> Any:
     """A field's value as its column holds it."""
-    if isinstance(value, datetime):
-        return to_micros(value)
-    if isinstance(value, tuple):
-        return json_texts(value)
-    if isinstance(value, Mapping):
-        return json.dumps(value, ensure_ascii=False)
-    return to_bytes(value) if isinstance(value, np.ndarray) else value
+    encode = _ENCODERS.get(type(value))
+    return encode(value) if encode else value
+
+
+def scalar(row: Row) -> Any:
+    return row[0]
+
+
+def pair(row: Row) -> tuple[Any, Any]:
+    return row[0], row[1]
+
+
+# --- rows ---------------------------------------------------------------------------------------------------------
 
 
 class Mapped(Generic[T]):
-    """A dataclass and the columns of its fields: those of `table` that have a field's name, and `expressions`."""
+    """A dataclass and the columns of its fields: those of `table` that have a field's name, and `expressions`.
 
-    def __init__(self, make: type[T], table: Table | None = None, **expressions: Any) -> None:
+    `decoders`: of fields that are not read as the type of their column says.
+    """
+
+    def __init__(
+        self,
+        make: type[T],
+        table: Table | None = None,
+        *,
+        decoders: Mapping[str, Callable[[Any], Any]] | None = None,
+        **expressions: Any,
+    ) -> None:
         self._make = make
-        self._table = table
-        names = [one.name for one in fields(make)]  # type: ignore[arg-type]
-        of_table: Mapping[str, Any] = {} if table is None else {**table.c}
-        known = {name: expressions.get(name, of_table.get(name)) for name in names}
-        by_field: dict[str, ColumnElement[Any]] = {name: one for name, one in known.items() if one is not None}
-        self.columns = tuple(by_field.values())
-        self._names = tuple(by_field)
-        self._readers = [(name, read) for name, column in by_field.items() if (read := _READERS.get(type(column.type)))]
+        known: dict[str, Any] = ({} if table is None else {**table.c}) | expressions
+        names = [field.name for field in fields(make) if field.name in known]  # type: ignore[arg-type]
+        self.columns: tuple[ColumnElement[Any], ...] = tuple(known[name] for name in names)
+        self._names = tuple(names)
+        self._stored_names = tuple(name for name in names if table is not None and name in table.c)
+        by_name = {name: _DECODERS.get(type(known[name].type)) for name in names} | dict(decoders or {})
+        self._decoders = [(name, decode) for name, decode in by_name.items() if decode]
 
-    def from_row(self, row: Row) -> T:
-        values = dict(zip(self._names, row, strict=True))
-        for name, read in self._readers:
-            if values[name] is not None:
-                values[name] = read(values[name])
-        return self._make(**values)
+    def from_row(self, row: Row, **others: Any) -> T:
+        others.update(zip(self._names, row, strict=True))
+        for name, decode in self._decoders:
+            if (stored := others[name]) is not None:
+                others[name] = decode(stored)
+        return self._make(**others)
 
     def to_row(self, record: T, **others: Any) -> dict[str, Any]:
         """The fields that are columns of the table, and `others`."""
-        assert self._table is not None
-        names = [name for name in self._names if name in self._table.c and name not in others]
-        return {name: stored(getattr(record, name)) for name in names} | others
+        names = (name for name in self._stored_names if name not in others)
+        return {name: encode_value(getattr(record, name)) for name in names} | others
 
 
 def own_row(table: Table, key: str = "id") -> tuple[ColumnElement[bool], ColumnElement[bool]]:
-    """The row with the key `target`, if it is of the being that is asked for (`target`)."""
+    """The row with the key `target`, if it is of the being that is asked for (`own_row_binds`)."""
     return table.c[key] == bindparam("target"), table.c.being_id == bindparam("being")
 
 
 def update_own_row(table: Table, *names: str, key: str = "id") -> Update:
-    """Set these columns of an own row; for the binds see `target`."""
+    """Set these columns of an own row; for the binds see `own_row_binds`."""
     return update(table).where(*own_row(table, key)).values({name: bindparam(f"new_{name}") for name in names})
 
 
-def target(scope: Scope, key: str, **values: Any) -> dict[str, Any]:
+def own_row_binds(scope: Scope, key: str, **values: Any) -> dict[str, Any]:
     """Binds of `own_row`, and of `update_own_row` for the values."""
-    return {"target": key, "being": scope.being_id} | {f"new_{name}": stored(value) for name, value in values.items()}
+    return {"target": key, "being": scope.being_id} | {
+        f"new_{name}": encode_value(value) for name, value in values.items()
+    }
+
+
+class _HasId(Protocol):
+    @property
+    def id(self) -> str: ...
+
+
+HasId = TypeVar("HasId", bound=_HasId)
+
+
+def in_order_of(ids: Iterable[str], records: Iterable[HasId]) -> list[HasId]:
+    """Each record once, in the order of `ids`; ids without a record are skipped."""
+    by_id = {record.id: record for record in records}
+    return [by_id[id_] for id_ in dict.fromkeys(ids) if id_ in by_id]

@@ -1,18 +1,20 @@
-"""Bringing a database file to the schema that this version of Madeleine speaks."""
+"""Migration of a database file to this version's schema, and the driver's errors as Madeleine's."""
 
 from __future__ import annotations
 
 import sqlite3
 import threading
-from contextlib import closing
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
 from pathlib import Path
 
-from madeleine.memory.errors import StorageError
-from madeleine.storage.sql.database.failures import driver_errors_translated
+from sqlalchemy.exc import DBAPIError
+
+from madeleine.memory.errors import InvalidInput, StorageBusy, StorageError, StorageFull
 
 SCHEMA_REVISION = "0006"
 MIGRATIONS = Path(__file__).parents[1] / "migrations"
-_ONE_AT_A_TIME = threading.Lock()
+_MIGRATION_LOCK = threading.Lock()
 """A server opens the same file for its memory and for its tokens: Alembic's context is global, and a change to the
 write-ahead log does not wait for other connections."""
 
@@ -27,7 +29,7 @@ def migrate_to_head(path: Path) -> None:
     except OSError as error:
         message = f"The memory database {path} cannot be opened ({error.strerror}). Check the directory and its owner."
         raise StorageError(message) from error
-    with _ONE_AT_A_TIME, driver_errors_translated():
+    with _MIGRATION_LOCK, driver_errors_translated():
         revision = _revision(path)
         if revision != SCHEMA_REVISION:
             _migrate(path, revision)
@@ -68,3 +70,37 @@ def _migrate(path: Path, revision: str | None) -> None:
             command.upgrade(config, "head")
     finally:
         engine.dispose()
+
+
+_BUSY = {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED}
+_DAMAGED = {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB}
+
+
+@contextmanager
+def driver_errors_translated() -> Iterator[None]:
+    try:
+        yield
+    except DBAPIError as error:
+        raise translate_driver_error(error.orig) from error.orig
+    except sqlite3.Error as error:
+        raise translate_driver_error(error) from error
+    except UnicodeEncodeError as error:
+        message = "The text holds half of a surrogate pair, which is no character. Nothing was stored: leave it out."
+        raise InvalidInput(message) from error
+
+
+def translate_driver_error(error: BaseException | None) -> StorageError:
+    # The low byte is the primary code; the rest says which operation it was.
+    code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR) & 0xFF
+    if code == sqlite3.SQLITE_FULL:
+        return StorageFull("The disk is full. Nothing was stored: free some space and try again.")
+    if code in _BUSY:
+        return StorageBusy(
+            "Another process is writing to the memory database. Nothing was stored: try again, "
+            "or stop the other process if it should not be running."
+        )
+    if code in _DAMAGED:
+        return StorageError(f"The memory database cannot be read ({error}). Restore the file from a backup.")
+    if code == sqlite3.SQLITE_READONLY:
+        return StorageError("The memory database is read-only. Nothing was stored: check the file's permissions.")
+    return StorageError(f"The memory database failed ({error}). Try again; if it goes on, check the disk and the log.")

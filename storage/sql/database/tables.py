@@ -82,7 +82,7 @@ memories = Table(
     # The older one that says nearly the same, and was not taken for the same (spec T6).
     Column("resembles", Text, index=True),
     Column("content_hash", Text, nullable=False),
-    # What keyword search looks into: see `storage.sql.database.folding`.
+    # What keyword search looks into: see `storage.sql.database.memory_rows`.
     *required(Text, "folded", "folded_themes"),
     UniqueConstraint("being_id", "key"),
     # With status and freshness, so that counting a cluster's memories does not read them.

@@ -25,20 +25,11 @@ from madeleine.memory.rules.dynamics.mentions import (
 )
 from madeleine.storage.sql.conversations.ingested import forget_ingested
 from madeleine.storage.sql.database.dialect import among, as_list
-from madeleine.storage.sql.database.engine import Transaction
+from madeleine.storage.sql.database.engine import Repository, Transaction
 from madeleine.storage.sql.database.lifecycle import ClearReference, DeleteRows, tables_declaring
-from madeleine.storage.sql.database.mapping import target, update_own_row
+from madeleine.storage.sql.database.mapping import own_row_binds, pair, scalar, update_own_row
+from madeleine.storage.sql.database.memory_rows import MEMORY, REWRITTEN, from_memory, rewritten_fields, to_memory
 from madeleine.storage.sql.database.patrol_tables import patrol_runs
-from madeleine.storage.sql.database.repository import Repository
-from madeleine.storage.sql.database.rows import (
-    MEMORY,
-    REWRITTEN,
-    from_memory,
-    pair,
-    rewritten_fields,
-    scalar,
-    to_memory,
-)
 from madeleine.storage.sql.database.tables import (
     forgotten,
     metadata,
@@ -165,7 +156,7 @@ async def _untie(
     The memories that stay on either end of such a tie; and, as they were, those whose text has changed by it.
     """
     absorbed = await transaction.rows(_ABSORBED, pair, being=scope.being_id, ids=as_list(into))
-    await transaction.run(_TIE, [target(scope, id_, absorbed_into=into[of]) for id_, of in absorbed])
+    await transaction.run(_TIE, [own_row_binds(scope, id_, absorbed_into=into[of]) for id_, of in absorbed])
     heirs = dict.fromkeys(heir for heir in into.values() if heir)
     telling = dict.fromkeys([*heirs, *await derived.retelling_sources(transaction, scope)])
     found = await memories_by_ids(transaction, scope, [id_ for id_ in telling if id_ not in into])
@@ -216,7 +207,7 @@ def _retold(
         new = replace(old, scene=without_timeline_texts(old.scene, told))
         if new != old:
             changed.append(old)
-            rows.append(target(scope, new.id, **rewritten_fields(from_memory(new))))
+            rows.append(own_row_binds(scope, new.id, **rewritten_fields(from_memory(new))))
     return changed, rows
 
 
@@ -261,7 +252,7 @@ def _redacted(
     for id_, stored in reports:
         report = json.loads(stored)
         if (new := redact_report(report, words, names)) != report:
-            changed.append(target(scope, id_, report=new))
+            changed.append(own_row_binds(scope, id_, report=new))
     return changed
 
 

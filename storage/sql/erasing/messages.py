@@ -14,7 +14,7 @@ from madeleine.memory.rules.dynamics.mentions import folded, mentions
 from madeleine.storage.sql.conversations.chat import NO_FIRST, NO_LAST, TITLE_GONE, key_hash
 from madeleine.storage.sql.database.dialect import among, as_list, insert_missing, unindexed
 from madeleine.storage.sql.database.engine import Row, Transaction
-from madeleine.storage.sql.database.rows import pair, scalar
+from madeleine.storage.sql.database.mapping import pair, scalar
 from madeleine.storage.sql.database.tables import forgotten_keys, memories, message_memories, messages, sessions
 
 _m, _s, _l = messages.c, sessions.c, message_memories.c

@@ -16,8 +16,8 @@ from madeleine.memory.model import BeingId, MemoryId, Scope
 from madeleine.memory.recall.ports import Activation
 from madeleine.storage.sql.database.dialect import greatest
 from madeleine.storage.sql.database.engine import Database, finish
+from madeleine.storage.sql.database.mapping import to_micros
 from madeleine.storage.sql.database.tables import memories
-from madeleine.storage.sql.database.times import to_micros
 from madeleine.storage.sql.memories.clock import ACTIVATED
 from madeleine.storage.sql.operations.audit import append_audit
 

@@ -8,8 +8,8 @@ from sqlalchemy import BindParameter, ColumnElement, and_, bindparam, case, func
 
 from madeleine.memory.model import ClusterId, Memory, MemoryId, Revision, Scope, Status
 from madeleine.memory.recall.ports import ClusterSummary
-from madeleine.storage.sql.database.mapping import Mapped
-from madeleine.storage.sql.database.rows import MEMORY, scalar, to_memory
+from madeleine.storage.sql.database.mapping import Mapped, scalar
+from madeleine.storage.sql.database.memory_rows import MEMORY, to_memory
 from madeleine.storage.sql.database.tables import clusters, memories
 from madeleine.storage.sql.memories.memories import MemoryReads
 from madeleine.storage.sql.memories.revisions import revisions_of

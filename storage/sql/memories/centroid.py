@@ -6,11 +6,9 @@ from sqlalchemy import and_, bindparam, case, func, select
 
 from madeleine.memory.model import ModelName, Scope, Vector
 from madeleine.storage.sql.database.dialect import either, unindexed
-from madeleine.storage.sql.database.engine import Row
-from madeleine.storage.sql.database.repository import Repository
-from madeleine.storage.sql.database.rows import pair
+from madeleine.storage.sql.database.engine import Repository, Row
+from madeleine.storage.sql.database.mapping import pair, to_vector
 from madeleine.storage.sql.database.tables import audit, embeddings, memories
-from madeleine.storage.sql.database.values import to_vector
 
 _a, _e, _m = audit.c, embeddings.c, memories.c
 _upsets = and_(_a.being_id == bindparam("being"), either(_a.event, "update", "forget", "patrol"))

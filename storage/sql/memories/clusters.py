@@ -12,9 +12,8 @@ from madeleine.memory.model import Cluster, ClusterId, Scope, Status, Vector
 from madeleine.memory.rules.dynamics.grouping import mean_vector
 from madeleine.storage.sql.database.dialect import among, as_list, excluded, insert_or_update, unindexed
 from madeleine.storage.sql.database.engine import Reads, Row, Transaction
-from madeleine.storage.sql.database.mapping import Mapped
+from madeleine.storage.sql.database.mapping import Mapped, to_vector
 from madeleine.storage.sql.database.tables import clusters, embeddings, memories
-from madeleine.storage.sql.database.values import to_vector
 
 _c, _m = clusters.c, memories.c
 _CLUSTER = Mapped(Cluster, clusters)

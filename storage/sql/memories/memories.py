@@ -14,12 +14,18 @@ from madeleine.memory.model import ContentHash, Memory, MemoryId, Scope
 from madeleine.memory.text.folding import fold
 from madeleine.storage.sql.database.dialect import among, as_list, insert_missing, unindexed
 from madeleine.storage.sql.database.engine import Reads, Row, Transaction
-from madeleine.storage.sql.database.folding import fold_themes
-from madeleine.storage.sql.database.mapping import Mapped, target, update_own_row
-from madeleine.storage.sql.database.rows import MEMORY, from_memory, in_order_of, pair, scalar, to_memory
+from madeleine.storage.sql.database.mapping import (
+    Mapped,
+    decode_texts,
+    in_order_of,
+    own_row_binds,
+    pair,
+    scalar,
+    to_micros,
+    update_own_row,
+)
+from madeleine.storage.sql.database.memory_rows import MEMORY, fold_themes, from_memory, to_memory
 from madeleine.storage.sql.database.tables import memories, message_memories, messages, reinforcements, revisions
-from madeleine.storage.sql.database.times import to_micros
-from madeleine.storage.sql.database.values import decode_texts
 from madeleine.storage.sql.memories.clock import cycle_of_being
 from madeleine.storage.sql.memories.index_source import VectorReads, cache_vectors, mark_for_index
 from madeleine.storage.sql.memories.preferences import insert_preferences
@@ -153,7 +159,7 @@ async def _reinforce(transaction: Transaction, scope: Scope, given: Sequence[Rei
     await transaction.run(
         _REINFORCE,
         [
-            target(
+            own_row_binds(
                 scope,
                 one.id,
                 access_count=one.access_count,

@@ -9,9 +9,8 @@ from sqlalchemy import insert
 
 from madeleine.memory.model import Memory, Scope
 from madeleine.storage.sql.database.engine import Transaction
-from madeleine.storage.sql.database.mapping import target, update_own_row
+from madeleine.storage.sql.database.mapping import own_row_binds, to_micros, update_own_row
 from madeleine.storage.sql.database.tables import profile
-from madeleine.storage.sql.database.times import to_micros
 
 PREFERENCE_KIND = "preferences"
 
@@ -42,4 +41,4 @@ async def insert_preferences(transaction: Transaction, new: Iterable[Memory]) ->
 async def update_preference(transaction: Transaction, memory: Memory, *, at: datetime) -> None:
     """The memory's text is another now."""
     scope = Scope(memory.being_id)
-    await transaction.run(_CHANGE, [target(scope, memory.id, value=memory.scene.action, updated_at=at)])
+    await transaction.run(_CHANGE, [own_row_binds(scope, memory.id, value=memory.scene.action, updated_at=at)])

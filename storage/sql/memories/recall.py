@@ -20,9 +20,8 @@ from madeleine.storage.sql.database.dialect import (
     unindexed,
 )
 from madeleine.storage.sql.database.engine import Row
-from madeleine.storage.sql.database.folding import delimited_theme
 from madeleine.storage.sql.database.mapping import Mapped
-from madeleine.storage.sql.database.rows import MEMORY, to_memory
+from madeleine.storage.sql.database.memory_rows import MEMORY, delimited_theme, to_memory
 from madeleine.storage.sql.database.tables import memories, profile
 from madeleine.storage.sql.memories.memories import MemoryReads
 

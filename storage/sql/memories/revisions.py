@@ -12,11 +12,10 @@ from madeleine.memory.model import ContentHash, Memory, MemoryChanges, MemoryId,
 from madeleine.memory.rules.dynamics.revision import changed, effective, revision
 from madeleine.storage.sql.database.dialect import among, as_list, unindexed
 from madeleine.storage.sql.database.engine import Reads, Row, Transaction
-from madeleine.storage.sql.database.mapping import Mapped, target, update_own_row
-from madeleine.storage.sql.database.rows import from_memory
+from madeleine.storage.sql.database.mapping import Mapped, from_micros, own_row_binds, to_micros, update_own_row
+from madeleine.storage.sql.database.memory_rows import from_memory
 from madeleine.storage.sql.database.tables import memories as table
 from madeleine.storage.sql.database.tables import revisions
-from madeleine.storage.sql.database.times import from_micros, to_micros
 from madeleine.storage.sql.memories.clusters import all_clusters, upsert_clusters, with_recomputed_vectors
 from madeleine.storage.sql.memories.index_source import cache_vectors, delete_orphaned_vectors, mark_for_index
 from madeleine.storage.sql.memories.memories import MemoryReads, memories_by_ids
@@ -88,7 +87,7 @@ class RevisionRepository(MemoryReads):
             new = changed(old, done)
             await cache_vectors(transaction, model, {h: v for h, v in vectors.items() if h == new.content_hash})
             row = from_memory(new)
-            await transaction.run(_CHANGE, [target(scope, new.id, **{name: row[name] for name in _WRITTEN})])
+            await transaction.run(_CHANGE, [own_row_binds(scope, new.id, **{name: row[name] for name in _WRITTEN})])
             await transaction.run(_INSERT, [_row_of(scope, revision(old, done, at=at, client=scope.client))])
             if new.content_hash != old.content_hash:
                 await delete_orphaned_vectors(transaction, [old.content_hash])

@@ -12,12 +12,9 @@ from madeleine.memory.audit import AuditEntry, AuditEvent, AuditQuery, audit_ent
 from madeleine.memory.ingest.ports import Reinforcement
 from madeleine.memory.model import Memory, Scope
 from madeleine.storage.sql.database.dialect import GREATEST, SMALLEST, last_issued
-from madeleine.storage.sql.database.engine import Transaction
-from madeleine.storage.sql.database.mapping import Mapped
-from madeleine.storage.sql.database.repository import Repository
-from madeleine.storage.sql.database.rows import scalar
+from madeleine.storage.sql.database.engine import Repository, Transaction
+from madeleine.storage.sql.database.mapping import Mapped, scalar, to_micros
 from madeleine.storage.sql.database.tables import audit
-from madeleine.storage.sql.database.times import to_micros
 
 T = TypeVar("T")
 

@@ -12,10 +12,8 @@ from madeleine.memory.profile import ProfileEntry, duplicate_preference
 from madeleine.storage.sql.conversations.notes import NoteRepository
 from madeleine.storage.sql.database.dialect import either, insert_or_update
 from madeleine.storage.sql.database.engine import Row
-from madeleine.storage.sql.database.mapping import Mapped
-from madeleine.storage.sql.database.rows import scalar
+from madeleine.storage.sql.database.mapping import Mapped, from_micros, scalar
 from madeleine.storage.sql.database.tables import memories, profile
-from madeleine.storage.sql.database.times import from_micros
 from madeleine.storage.sql.operations.audit import record_audit
 
 MAX_UNNAMED = 200

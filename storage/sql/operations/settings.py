@@ -9,7 +9,7 @@ from sqlalchemy import bindparam, select
 
 from madeleine.storage.sql.database.dialect import insert_missing, insert_or_update
 from madeleine.storage.sql.database.engine import Database, Reads, Transaction
-from madeleine.storage.sql.database.rows import scalar
+from madeleine.storage.sql.database.mapping import scalar
 from madeleine.storage.sql.database.tables import settings
 
 _GET = select(settings.c.value).where(settings.c.name == bindparam("wanted"))

@@ -12,10 +12,8 @@ from sqlalchemy import bindparam, func, insert, literal, select, update
 from madeleine.memory.audit import AuditEntry
 from madeleine.memory.bearer_tokens import BearerToken, BearerTokenId
 from madeleine.storage.sql.database.engine import Database, open_database
-from madeleine.storage.sql.database.mapping import Mapped
-from madeleine.storage.sql.database.rows import scalar
+from madeleine.storage.sql.database.mapping import Mapped, scalar, to_micros
 from madeleine.storage.sql.database.tables import tokens
-from madeleine.storage.sql.database.times import to_micros
 from madeleine.storage.sql.operations.audit import append_audit
 
 _t = tokens.c

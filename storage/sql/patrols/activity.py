@@ -13,11 +13,10 @@ from sqlalchemy import CTE, ColumnElement, Table, and_, case, func, literal, or_
 from madeleine.memory.ingest.notes import SCENE
 from madeleine.memory.patrol_records import RecentActivity
 from madeleine.storage.sql.database.dialect import either, json_field, json_items
-from madeleine.storage.sql.database.engine import Row
+from madeleine.storage.sql.database.engine import Repository, Row
+from madeleine.storage.sql.database.mapping import from_micros
 from madeleine.storage.sql.database.patrol_tables import patrol_runs
-from madeleine.storage.sql.database.repository import Repository
 from madeleine.storage.sql.database.tables import memories, notes
-from madeleine.storage.sql.database.times import from_micros
 from madeleine.storage.sql.memories.clock import cycle_of_being
 
 WRITTEN_BY_PATROL = ("notes", "run_patrol")

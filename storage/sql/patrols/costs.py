@@ -8,11 +8,9 @@ from sqlalchemy import bindparam, func, insert, select
 
 from madeleine.memory.language import Spent
 from madeleine.memory.model import RunId, Scope
-from madeleine.storage.sql.database.mapping import Mapped
+from madeleine.storage.sql.database.engine import Repository
+from madeleine.storage.sql.database.mapping import Mapped, scalar, to_micros
 from madeleine.storage.sql.database.patrol_tables import cost_records
-from madeleine.storage.sql.database.repository import Repository
-from madeleine.storage.sql.database.rows import scalar
-from madeleine.storage.sql.database.times import to_micros
 
 _c = cost_records.c
 _SPENT = Mapped(Spent, cost_records)

@@ -8,9 +8,8 @@ from madeleine.memory.model import Scope
 from madeleine.memory.patrol_records import DiaryEntry, Thoughts
 from madeleine.storage.sql.database.dialect import insert_or_update
 from madeleine.storage.sql.database.engine import Reads, Transaction
-from madeleine.storage.sql.database.mapping import Mapped
+from madeleine.storage.sql.database.mapping import Mapped, json_texts
 from madeleine.storage.sql.database.patrol_tables import beings, diary
-from madeleine.storage.sql.database.values import json_texts
 
 _d, _b = diary.c, beings.c
 _MAPPED = Mapped(DiaryEntry, diary)

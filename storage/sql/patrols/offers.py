@@ -11,10 +11,8 @@ from madeleine.memory.model import RunId, Scope
 from madeleine.memory.patrol_records import DecisionRequestId, StoredDecisionRequest
 from madeleine.storage.sql.database.dialect import among, as_list, last_issued
 from madeleine.storage.sql.database.engine import Database, Reads, Transaction
-from madeleine.storage.sql.database.mapping import Mapped, target, update_own_row
+from madeleine.storage.sql.database.mapping import Mapped, own_row_binds, scalar, to_micros, update_own_row
 from madeleine.storage.sql.database.patrol_tables import patrol_offers
-from madeleine.storage.sql.database.rows import scalar
-from madeleine.storage.sql.database.times import to_micros
 
 _o = patrol_offers.c
 _REQUEST = Mapped(StoredDecisionRequest, patrol_offers, decided_by=_o.settled_by)
@@ -61,4 +59,4 @@ async def store_requests(
 
 
 async def close_offers(transaction: Transaction, scope: Scope, ids: Sequence[DecisionRequestId], run: RunId) -> None:
-    await transaction.run(_SETTLE, [target(scope, id_, settled_by=run, body={}) for id_ in ids])
+    await transaction.run(_SETTLE, [own_row_binds(scope, id_, settled_by=run, body={}) for id_ in ids])

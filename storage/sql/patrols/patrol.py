@@ -25,11 +25,10 @@ from madeleine.memory.rules.dynamics.decay import DECAY_CYCLES, MIN_LIVING_IMPOR
 from madeleine.storage.sql.conversations.notes import update_notes
 from madeleine.storage.sql.database.dialect import after, among, as_list, json_items, number_at, unindexed
 from madeleine.storage.sql.database.engine import Reads, Transaction
-from madeleine.storage.sql.database.mapping import Mapped, target, update_own_row
-from madeleine.storage.sql.database.rows import MEMORY, REWRITTEN, from_memory, rewritten_fields, scalar, to_memory
+from madeleine.storage.sql.database.mapping import Mapped, own_row_binds, scalar, to_micros_or_none, update_own_row
+from madeleine.storage.sql.database.memory_rows import MEMORY, REWRITTEN, from_memory, rewritten_fields, to_memory
 from madeleine.storage.sql.database.tables import OF_A_SESSION, RECALLED_DEAD
 from madeleine.storage.sql.database.tables import memories as table
-from madeleine.storage.sql.database.times import to_micros_or_none
 from madeleine.storage.sql.memories.clock import SESSION_COUNT, cycle_of_being, patrol_cycle, set_patrol_cycle
 from madeleine.storage.sql.memories.clusters import all_clusters, clusters_by_ids, delete_clusters, upsert_clusters
 from madeleine.storage.sql.memories.index_source import cache_vectors, cached_vectors, mark_for_index
@@ -245,19 +244,19 @@ class PatrolWriter(PatrolReader):
         await self._transaction.run(
             _CHANGE,
             (
-                target(self._scope, one.id, session_count=one.session_count)
+                own_row_binds(self._scope, one.id, session_count=one.session_count)
                 | {f"new_{name}": getattr(one, name) for name in _CHANGED}
                 for one in changes.states
             ),
         )
         rewritten = map(from_memory, changes.rewritten)
         await self._transaction.run(
-            _RETELL, [target(self._scope, row["id"], **rewritten_fields(row)) for row in rewritten]
+            _RETELL, [own_row_binds(self._scope, row["id"], **rewritten_fields(row)) for row in rewritten]
         )
         await self._transaction.run(
             _COMPRESS,
             [
-                target(self._scope, id_, compressed=summary is not None, compressed_into=summary)
+                own_row_binds(self._scope, id_, compressed=summary is not None, compressed_into=summary)
                 for id_, summary in changes.compressed.items()
             ],
         )

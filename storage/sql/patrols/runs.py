@@ -12,7 +12,7 @@ from madeleine.memory.model import RunId, Scope
 from madeleine.memory.patrol_records import PatrolRun, RunState
 from madeleine.storage.sql.database.dialect import among, as_list
 from madeleine.storage.sql.database.engine import Reads, Transaction
-from madeleine.storage.sql.database.mapping import Mapped, target, update_own_row
+from madeleine.storage.sql.database.mapping import Mapped, own_row_binds, update_own_row
 from madeleine.storage.sql.database.patrol_tables import patrol_runs
 from madeleine.storage.sql.operations.audit import record_audit
 from madeleine.storage.sql.patrols.costs import CostRepository
@@ -29,7 +29,7 @@ _STATE = update_own_row(patrol_runs, "state")
 
 
 async def set_state(transaction: Transaction, scope: Scope, run: RunId, state: RunState) -> None:
-    await transaction.run(_STATE, [target(scope, run, state=state)])
+    await transaction.run(_STATE, [own_row_binds(scope, run, state=state)])
 
 
 async def by_ids(reads: Reads, scope: Scope, ids: Sequence[RunId]) -> list[PatrolRun]:
@@ -47,7 +47,7 @@ class RunRepository(CostRepository):
             await transaction.run(_INSERT, [_MAPPED.to_row(begun)])
 
     async def finish_run(self, scope: Scope, run: RunId, finished: datetime, report: Mapping[str, Any]) -> None:
-        row = target(scope, run, finished=finished, state="finished", report=report)
+        row = own_row_binds(scope, run, finished=finished, state="finished", report=report)
         async with self._database.transaction() as transaction:
             await transaction.run(_END, [row])
             await record_audit(transaction, scope, "patrol", finished, tool="run_patrol", ids=[run])

@@ -21,9 +21,9 @@ from madeleine.memory.patrol_records import RunState, UndoResult
 from madeleine.storage.sql.database.dialect import among, as_list, unindexed
 from madeleine.storage.sql.database.engine import Database, Transaction
 from madeleine.storage.sql.database.lifecycle import ClearReference, DeleteWithMemory, tables_declaring
-from madeleine.storage.sql.database.mapping import target, update_own_row
+from madeleine.storage.sql.database.mapping import own_row_binds, scalar, update_own_row
+from madeleine.storage.sql.database.memory_rows import REWRITTEN, from_memory, rewritten_fields
 from madeleine.storage.sql.database.patrol_tables import patrol_changes
-from madeleine.storage.sql.database.rows import REWRITTEN, from_memory, rewritten_fields, scalar
 from madeleine.storage.sql.database.tables import clusters as clusters_table
 from madeleine.storage.sql.database.tables import forgotten, metadata
 from madeleine.storage.sql.database.tables import memories as table
@@ -127,7 +127,7 @@ async def _read_again(transaction: Transaction, scope: Scope, changes: Sequence[
     """What is derived from a memory's fields, and the index."""
     retold = [MemoryId(one.target) for one in changes if one.before and "when_" in one.before]
     rows = map(from_memory, await memories_by_ids(transaction, scope, retold))
-    await transaction.run(_READ_AGAIN, [target(scope, row["id"], **rewritten_fields(row)) for row in rows])
+    await transaction.run(_READ_AGAIN, [own_row_binds(scope, row["id"], **rewritten_fields(row)) for row in rows])
     made = [hash_ for one in changes if (hash_ := (one.after or {}).get("content_hash"))]
     await delete_orphaned_vectors(transaction, made)
     ids = as_list(dict.fromkeys(one.target for one in changes))

@@ -13,8 +13,8 @@ from sqlalchemy import BindParameter, bindparam, func, or_, select, update
 from madeleine.memory.model import RunId, Scope
 from madeleine.storage.sql.database.dialect import among, as_list, greatest
 from madeleine.storage.sql.database.engine import Transaction
+from madeleine.storage.sql.database.mapping import scalar
 from madeleine.storage.sql.database.patrol_tables import patrol_changes, patrol_runs
-from madeleine.storage.sql.database.rows import scalar
 from madeleine.storage.sql.database.tables import memories as table
 from madeleine.storage.sql.memories.clock import patrol_cycle, set_patrol_cycle
 from madeleine.storage.sql.patrols.undo_fields import Change

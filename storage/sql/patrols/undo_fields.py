@@ -13,7 +13,7 @@ from sqlalchemy import Delete, Insert, Update, delete, insert
 
 from madeleine.memory.model import Scope
 from madeleine.storage.sql.database.engine import Transaction
-from madeleine.storage.sql.database.mapping import own_row, target, update_own_row
+from madeleine.storage.sql.database.mapping import own_row, own_row_binds, update_own_row
 from madeleine.storage.sql.patrols.journal import KINDS, Fields, to_column
 
 _CLOCK = ("since", "stopped_at")
@@ -113,7 +113,7 @@ async def write_plan(transaction: Transaction, scope: Scope, plan: Plan) -> None
     back: list[Fields] = []
     changed: dict[tuple[str, ...], list[Fields]] = defaultdict(list)
     for key, fields in plan.changed.items():
-        binds = target(scope, key)
+        binds = own_row_binds(scope, key)
         was = plan.was.get(key)
         if fields is None:
             gone.append(binds)
@@ -122,7 +122,7 @@ async def write_plan(transaction: Transaction, scope: Scope, plan: Plan) -> None
         else:
             names = tuple(name for name in fields if fields[name] != was[name])
             values = _values(plan.kind, fields, names)
-            changed[names].append(target(scope, key, **values))
+            changed[names].append(own_row_binds(scope, key, **values))
     await transaction.run(_removal(plan.kind), gone)
     await transaction.run(_return(plan.kind), back)
     for names, rows in changed.items():

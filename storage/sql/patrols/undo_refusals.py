@@ -11,10 +11,9 @@ from madeleine.memory.model import MemoryId, RunId, Scope
 from madeleine.memory.patrol_records import PatrolRun, RunState
 from madeleine.storage.sql.database.dialect import among, as_list, contains_text, either
 from madeleine.storage.sql.database.engine import Transaction
+from madeleine.storage.sql.database.mapping import decode_texts, scalar
 from madeleine.storage.sql.database.patrol_tables import beings, diary, patrol_changes, patrol_runs
-from madeleine.storage.sql.database.rows import scalar
 from madeleine.storage.sql.database.tables import clusters, memories, reinforcements, revisions
-from madeleine.storage.sql.database.values import decode_texts
 from madeleine.storage.sql.patrols import runs
 from madeleine.storage.sql.patrols.undo_fields import Change
 

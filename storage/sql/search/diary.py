@@ -1,41 +1,40 @@
 """Searching the diary (spec H1, P8). There is an entry a day, so it is read and compared here, newest first.
 
-An entry stands at the beginning of its day, like a memory that tells its day alone. Its tags are the themes of the
+An entry's time is the beginning of its day, as for a memory whose day alone is known. Its tags are the themes of the
 memories that it was written from.
 """
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import AsyncIterator, Callable, Iterable, Mapping
+from collections import Counter, defaultdict
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from dataclasses import replace
+from typing import Literal
 
 from sqlalchemy import bindparam, select, true
 
-from madeleine.memory.keyword_search import KeywordQuery, Position, SearchHit, Tag, TagMatches, TagQuery
+from madeleine.memory.keyword_search import KeywordQuery, Position, SearchHit, TagMatches, TagQuery
 from madeleine.memory.model import Provenance, Scope, parse_moment
 from madeleine.memory.rules.searching.tag_forms import holds
+from madeleine.memory.text.folding import SEPARATOR, fold
 from madeleine.storage.sql.database.dialect import among, as_list, json_items
 from madeleine.storage.sql.database.engine import Reads, Row
-from madeleine.storage.sql.database.folding import SEPARATOR, fold
+from madeleine.storage.sql.database.mapping import decode_texts_cached, from_micros, pair, to_micros
 from madeleine.storage.sql.database.patrol_tables import diary
-from madeleine.storage.sql.database.rows import pair
 from madeleine.storage.sql.database.tables import memories
-from madeleine.storage.sql.database.times import from_micros, to_micros
-from madeleine.storage.sql.database.values import decode_texts_cached
 
 MAX_TAGS = 10
 THEMED_DAYS = 366
-"""So many of the latest are held against a message's tags with their themes too, which costs a look at each of their
-memories; older ones with what they say."""
-_BATCH = 400
-_AFTER_ALL = "\U0010ffff"
+"""The latest entries whose themes are compared with a message's tags too, at the cost of reading their memories; of
+older entries the text alone is compared."""
+_PAGE_ENTRIES = 400
+_AFTER_ALL_DATES = "\U0010ffff"
 _d, _m = diary.c, memories.c
-_ENTRY = select(_d.date, _d.text, _d.written_at).where(_d.being_id == bindparam("being"))
-_BEFORE = _ENTRY.where(_d.date < bindparam("before")).order_by(_d.date.desc()).limit(_BATCH)
-_BY_IDS = _ENTRY.where(among(_d.date, "ids"))
+_SELECT_ENTRIES = select(_d.date, _d.text, _d.written_at).where(_d.being_id == bindparam("being"))
+_SELECT_PAGE = _SELECT_ENTRIES.where(_d.date < bindparam("before")).order_by(_d.date.desc()).limit(_PAGE_ENTRIES)
+_SELECT_DAYS = _SELECT_ENTRIES.where(among(_d.date, "ids"))
 _source = json_items(_d.sources)
-_THEMES = (
+_SELECT_THEMES = (
     select(_d.date, _m.themes)
     .select_from(diary)
     .join(_source, true())
@@ -45,69 +44,66 @@ _THEMES = (
 )
 
 
-async def search(reads: Reads, scope: Scope, query: KeywordQuery) -> list[SearchHit]:
+async def search_diary(reads: Reads, scope: Scope, query: KeywordQuery) -> list[SearchHit]:
     """At most `query.limit`, newest first."""
     terms = [fold(term) for term in query.terms]
-    wanted = {fold(theme) for theme in query.themes}
-    meets: Callable[[Iterable[bool]], bool] = all if query.mode == "and" else any
+    themes = {fold(theme) for theme in query.themes}
     found: list[SearchHit] = []
-    async for rows in _rows(reads, scope):
-        texts = [fold(text) for _, text, _ in rows]
-        hits = [
-            _to_hit(row)
-            for row, text in zip(rows, texts, strict=True)
-            if not terms or meets(term in text for term in terms)
-        ]
-        hits = [hit for hit in hits if _within(hit, query)]
-        if wanted:
-            themes = await _themes(reads, scope, [hit.id for hit in hits])
-            hits = [hit for hit in hits if wanted <= {*map(fold, themes.get(hit.id, ()))}]
+    async for entries in _entry_pages(reads, scope):
+        hits = [_to_hit(entry) for entry in entries if _contains_terms(entry[1], terms, query.mode)]
+        hits = [hit for hit in hits if _in_window(hit, query)]
+        if themes:
+            themes_by_day = await _themes_by_day(reads, scope, [hit.id for hit in hits])
+            hits = [hit for hit in hits if themes <= {*map(fold, themes_by_day.get(hit.id, ()))}]
         found += hits
         if len(found) >= query.limit:
             break
     return await _with_tags(reads, scope, found[: query.limit])
 
 
-async def matches(reads: Reads, scope: Scope, query: TagQuery) -> TagMatches:
+def _contains_terms(text: str, terms: Sequence[str], mode: Literal["or", "and"]) -> bool:
+    folded = fold(text)
+    contained = (term in folded for term in terms)
+    return not terms or (all(contained) if mode == "and" else any(contained))
+
+
+async def diary_tag_matches(reads: Reads, scope: Scope, query: TagQuery) -> TagMatches:
     found: list[tuple[Position, int]] = []
-    numbers: Counter[int] = Counter()
-    wanted = {fold(theme) for theme in query.filters.themes}
-    seen = 0
-    async for batch in _rows(reads, scope):
-        rows = batch[: max(0, query.newest - seen)]
-        themed = [date for date, _, _ in (rows if wanted else rows[: max(0, THEMED_DAYS - seen)])]
-        themes = await _themes(reads, scope, themed) if themed else {}
-        seen += len(rows)
-        for row in rows:
-            own = {*map(fold, themes.get(row[0], ()))}
-            mask = _mask(SEPARATOR.join((fold(row[1]), *own)), query.tags)
-            mask |= (not own.isdisjoint(query.related)) << len(query.tags)
-            if mask and wanted <= own and _within(hit := _to_hit(row), query.filters):
-                numbers[mask] += 1
-                if numbers[mask] <= query.filters.limit:
+    counts: Counter[int] = Counter()
+    required = {fold(theme) for theme in query.filters.themes}
+    searched = 0
+    async for page in _entry_pages(reads, scope):
+        entries = page[: max(0, query.newest - searched)]
+        themed = [date for date, _, _ in (entries if required else entries[: max(0, THEMED_DAYS - searched)])]
+        themes_by_day = await _themes_by_day(reads, scope, themed)
+        searched += len(entries)
+        for entry in entries:
+            themes = {*map(fold, themes_by_day.get(entry[0], ()))}
+            folded = SEPARATOR.join((fold(entry[1]), *themes))
+            mask = sum(1 << n for n, tag in enumerate(query.tags) if holds(folded, tag))
+            mask |= (not themes.isdisjoint(query.related)) << len(query.tags)
+            if mask and required <= themes and _in_window(hit := _to_hit(entry), query.filters):
+                counts[mask] += 1
+                if counts[mask] <= query.filters.limit:
                     found.append((hit.position, mask))
-    return TagMatches("diary", tuple(found), numbers)
+    return TagMatches("diary", tuple(found), counts)
 
 
-def _mask(folded: str, tags: Iterable[Tag]) -> int:
-    return sum(1 << n for n, tag in enumerate(tags) if holds(folded, tag))
-
-
-async def by_ids(reads: Reads, scope: Scope, days: Iterable[str]) -> list[SearchHit]:
-    hits = await reads.rows(_BY_IDS, _to_hit, being=scope.being_id, ids=as_list(days))
+async def diary_hits(reads: Reads, scope: Scope, days: Iterable[str]) -> list[SearchHit]:
+    hits = await reads.rows(_SELECT_DAYS, _to_hit, being=scope.being_id, ids=as_list(days))
     return await _with_tags(reads, scope, hits)
 
 
-async def _rows(reads: Reads, scope: Scope) -> AsyncIterator[list[Row]]:
-    """(date, text, written_at), the latest day first, some at a time: the event loop has its turn between them."""
-    before = _AFTER_ALL
-    while rows := await reads.rows(_BEFORE, tuple, being=scope.being_id, before=before):
+async def _entry_pages(reads: Reads, scope: Scope) -> AsyncIterator[list[Row]]:
+    """Yield (date, text, written_at), the latest day first, in pages: the event loop has its turn between them."""
+    before = _AFTER_ALL_DATES
+    while rows := await reads.rows(_SELECT_PAGE, tuple, being=scope.being_id, before=before):
         yield rows
         before = rows[-1][0]
 
 
-def _within(hit: SearchHit, query: KeywordQuery) -> bool:
-    """In the window of time, and after the page before."""
+def _in_window(hit: SearchHit, query: KeywordQuery) -> bool:
+    """Whether it is in the window of time and after the previous page of hits."""
     if (query.since and hit.timestamp < query.since) or (query.until and hit.timestamp > query.until):
         return False
     if query.after is None:
@@ -117,16 +113,18 @@ def _within(hit: SearchHit, query: KeywordQuery) -> bool:
 
 
 async def _with_tags(reads: Reads, scope: Scope, hits: list[SearchHit]) -> list[SearchHit]:
-    themes = await _themes(reads, scope, [hit.id for hit in hits]) if hits else {}
-    return [replace(hit, tags=tuple(themes.get(hit.id, ()))[:MAX_TAGS]) for hit in hits]
+    themes_by_day = await _themes_by_day(reads, scope, [hit.id for hit in hits])
+    return [replace(hit, tags=tuple(themes_by_day.get(hit.id, ()))[:MAX_TAGS]) for hit in hits]
 
 
-async def _themes(reads: Reads, scope: Scope, days: Iterable[str]) -> Mapping[str, list[str]]:
-    """By day, the commonest first."""
-    numbers: dict[str, Counter[str]] = {}
-    for day, themes in await reads.rows(_THEMES, pair, being=scope.being_id, days=as_list(days)):
-        numbers.setdefault(day, Counter()).update(decode_texts_cached(themes))
-    return {day: [theme for theme, _ in number.most_common()] for day, number in numbers.items()}
+async def _themes_by_day(reads: Reads, scope: Scope, days: Sequence[str]) -> Mapping[str, list[str]]:
+    """The themes of each day's memories, the commonest first."""
+    if not days:
+        return {}
+    counts: defaultdict[str, Counter[str]] = defaultdict(Counter)
+    for day, themes in await reads.rows(_SELECT_THEMES, pair, being=scope.being_id, days=as_list(days)):
+        counts[day].update(decode_texts_cached(themes))
+    return {day: [theme for theme, _ in count.most_common()] for day, count in counts.items()}
 
 
 def _to_hit(row: Row) -> SearchHit:

@@ -1,64 +1,176 @@
-"""One search over memories, diary, conversations and notes (spec P11, H1 to H4): what was written, letter case aside.
+"""Keyword and tag search over memories, diary, conversations and notes (spec P11, H1 to H4): letter case is ignored.
 
 What each filter does to each source: the window of time narrows all. `themes` narrows memories to those that have them
 all, and the diary to days whose memories have them; messages and notes have none, and are left out. `categories`,
 `include_dead` and `include_compressed` are the memories' own; categories leave the others out.
+
+A tag search reads each source once and says which of the tags each text holds. A tag's anchor is looked for first,
+which is cheap; the tag's forms are held against the words of those texts alone that contain it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Sequence
+import asyncio
+from collections.abc import Awaitable, Iterable, Sequence
+from functools import lru_cache
 from itertools import chain
+from typing import Any, TypeVar
 
-from madeleine.memory.keyword_search import KeywordQuery, SearchHit, SearchSource, Tag, TagMatches, TagQuery
+from sqlalchemy import ColumnElement, Select, Text, and_, bindparam, case, exists, func, literal, or_, select
+
+from madeleine.memory.keyword_search import KeywordQuery, Position, SearchHit, SearchSource, Tag, TagMatches, TagQuery
 from madeleine.memory.model import Scope
 from madeleine.memory.rules.searching.hits import newest_first
-from madeleine.storage.sql.database.dialect import as_list
-from madeleine.storage.sql.database.repository import Repository
-from madeleine.storage.sql.search import chat, diary, memories, notes, tagged
-from madeleine.storage.sql.search.asked import binds, shape, together
+from madeleine.memory.rules.searching.tag_forms import WORD_SIGNS
+from madeleine.memory.text.folding import SEPARATOR
+from madeleine.storage.sql.database.dialect import (
+    ANY_TEXT,
+    as_list,
+    contains_text,
+    json_items,
+    matches_pattern,
+    word_pattern,
+)
+from madeleine.storage.sql.database.engine import Repository, Row
+from madeleine.storage.sql.database.mapping import decode_texts_cached
+from madeleine.storage.sql.database.memory_rows import delimited_theme
+from madeleine.storage.sql.database.tables import memories
+from madeleine.storage.sql.search import diary
+from madeleine.storage.sql.search.sources import SEARCHED_TABLES, query_binds, select_hits, select_hits_by_id
 
-_SOURCES = {"memories": memories.SOURCE, "chat": chat.SOURCE, "notes": notes.SOURCE}
-"""But the diary, which is read and compared here."""
+T = TypeVar("T")
+
+_m = memories.c
 
 
 class SearchRepository(Repository):
     """`SearchLedger` and `TagLedger`."""
 
     async def search(self, scope: Scope, query: KeywordQuery) -> list[SearchHit]:
-        found = await together([self._search(scope, query, source) for source in _sources(query)])
-        return newest_first(chain.from_iterable(found))[: query.limit]
+        hits = await _all_of(self._search(scope, query, source) for source in _sources_with_hits(query))
+        return newest_first(chain.from_iterable(hits))[: query.limit]
 
     async def _search(self, scope: Scope, query: KeywordQuery, source: SearchSource) -> list[SearchHit]:
         if source == "diary":
-            return await diary.search(self._database, scope, query)
-        return await _SOURCES[source].search(self._database, shape(query), binds(scope, query))
-
-    async def cooccurring_themes(self, scope: Scope, tags: Sequence[Tag], *, recent: int) -> list[tuple[str, ...]]:
-        return await tagged.cooccurring_themes(self._database, scope, tags, recent)
-
-    async def tagged(self, scope: Scope, query: TagQuery) -> list[TagMatches]:
-        return await together(
-            [tagged.matches(self._database, scope, query, source) for source in _sources(query.filters)]
-        )
+            return await diary.search_diary(self._database, scope, query)
+        statement = select_hits(source, query.mode, len(query.terms), len(query.themes))
+        return await self._database.rows(statement, SEARCHED_TABLES[source].to_hit, **query_binds(scope, query))
 
     async def hits(self, scope: Scope, wanted: Sequence[tuple[SearchSource, str]]) -> list[SearchHit]:
-        found: list[Awaitable[list[SearchHit]]] = []
-        for source in dict.fromkeys(source for source, _ in wanted):
-            ids = [id_ for of, id_ in wanted if of == source]
-            if source == "diary":
-                found.append(diary.by_ids(self._database, scope, ids))
-            else:
-                found.append(_SOURCES[source].by_ids(self._database, {"being": scope.being_id, "ids": as_list(ids)}))
-        return list(chain.from_iterable(await together(found)))
+        ids: dict[SearchSource, list[str]] = {}
+        for source, id_ in wanted:
+            ids.setdefault(source, []).append(id_)
+        return [*chain.from_iterable(await _all_of(self._hits(scope, *of_source) for of_source in ids.items()))]
+
+    async def _hits(self, scope: Scope, source: SearchSource, ids: Sequence[str]) -> list[SearchHit]:
+        if source == "diary":
+            return await diary.diary_hits(self._database, scope, ids)
+        binds = {"being": scope.being_id, "ids": as_list(ids)}
+        return await self._database.rows(select_hits_by_id(source), SEARCHED_TABLES[source].to_hit, **binds)
+
+    async def tagged(self, scope: Scope, query: TagQuery) -> list[TagMatches]:
+        return await _all_of(self._tagged(scope, query, source) for source in _sources_with_hits(query.filters))
+
+    async def _tagged(self, scope: Scope, query: TagQuery, source: SearchSource) -> TagMatches:
+        if source == "diary":
+            return await diary.diary_tag_matches(self._database, scope, query)
+        binds = query_binds(scope, query.filters) | _tag_binds(query.tags)
+        binds |= {f"related_{n}": delimited_theme(theme) for n, theme in enumerate(query.related)}
+        statement = select_tag_masks(source, len(query.filters.themes), len(query.tags), len(query.related))
+        rows = await self._database.rows(statement, _to_mask_and_count, searched_texts=query.newest, **binds)
+        return TagMatches(
+            source,
+            found=tuple((position, mask) for position, mask, _ in rows),
+            numbers={mask: count for _, mask, count in rows},
+        )
+
+    async def cooccurring_themes(self, scope: Scope, tags: Sequence[Tag], *, recent: int) -> list[tuple[str, ...]]:
+        binds = {"being": scope.being_id, "recent": recent} | _tag_binds(tags)
+        return await self._database.rows(select_cooccurring_themes(len(tags)), _to_themes, **binds)
 
 
-def _sources(query: KeywordQuery) -> list[SearchSource]:
-    """Those that can have a hit."""
-    return [source for source in dict.fromkeys(query.sources) if _can_match(source, query)]
+async def _all_of(queries: Iterable[Awaitable[T]]) -> list[T]:
+    """Run queries side by side, each on a connection of its own. All have ended when this returns or raises."""
+    results = await asyncio.gather(*queries, return_exceptions=True)
+    for result in results:
+        if isinstance(result, BaseException):
+            raise result
+    return [result for result in results if not isinstance(result, BaseException)]
 
 
-def _can_match(source: SearchSource, query: KeywordQuery) -> bool:
-    if source == "memories":
-        return True
-    return not query.categories and (source == "diary" or not query.themes)
+def _sources_with_hits(query: KeywordQuery) -> list[SearchSource]:
+    """The sources that can have a hit."""
+    return [
+        source
+        for source in dict.fromkeys(query.sources)
+        if source == "memories" or (not query.categories and (source == "diary" or not query.themes))
+    ]
+
+
+def _to_themes(row: Row) -> tuple[str, ...]:
+    return decode_texts_cached(row[0])
+
+
+def _to_mask_and_count(row: Row) -> tuple[Position, int, int]:
+    at, id_, mask, count = row
+    return (at, id_), mask, count
+
+
+def _tag_binds(tags: Sequence[Tag]) -> dict[str, Any]:
+    binds: dict[str, Any] = {"edge": SEPARATOR} | {f"anchor_{n}": tag.anchor for n, tag in enumerate(tags)}
+    return binds | {f"patterns_{n}": as_list(_patterns(tag)) for n, tag in enumerate(tags)}
+
+
+def _patterns(tag: Tag) -> list[str]:
+    """For a text with a separator before and behind."""
+    if tag.kind == "part":
+        return [ANY_TEXT]
+    return [word_pattern(form, WORD_SIGNS, whole=tag.kind == "words") for form in tag.forms]
+
+
+def _holds_tag(text: ColumnElement[str], n: int) -> ColumnElement[bool]:
+    pattern = json_items(bindparam(f"patterns_{n}"))
+    edge = bindparam("edge", type_=Text)
+    return and_(
+        contains_text(text, bindparam(f"anchor_{n}")),
+        exists().select_from(pattern).where(matches_pattern(edge + text + edge, pattern.c.value)),
+    )
+
+
+@lru_cache(maxsize=64)
+def select_tag_masks(source: SearchSource, themes: int, tags: int, related: int) -> Select[Any]:
+    """The newest `limit` texts of each mask, with the number of all texts of that mask."""
+    searched = SEARCHED_TABLES[source]
+    columns, time = searched.table.c, searched.time
+    texts = [columns[name] for name in ("folded", "folded_themes") if name in columns]
+    bits = [or_(*(_holds_tag(text, n) for text in texts)) for n in range(tags)]
+    if related and "folded_themes" in columns:
+        bits.append(or_(*(contains_text(columns.folded_themes, bindparam(f"related_{n}")) for n in range(related))))
+    mask: ColumnElement[int] = sum((case((bit, 1 << n), else_=0) for n, bit in enumerate(bits)), literal(0))
+    masks = select(time.label("at"), columns.id.label("id"), mask.label("mask")).where(*searched.filters(themes))
+    masks = masks.order_by(time.desc(), columns.id).limit(bindparam("searched_texts"))
+    # Materialized: else SQLite looks for the tags once to compare the mask, and once more to show it.
+    masked = masks.cte("masked").prefix_with("MATERIALIZED")
+    same_mask, newest = masked.c.mask, (masked.c.at.desc(), masked.c.id)
+    ranked = (
+        select(
+            *masked.c,
+            func.count().over(partition_by=same_mask).label("texts"),
+            func.row_number().over(partition_by=same_mask, order_by=newest).label("place"),
+        )
+        .where(same_mask > 0)
+        .subquery()
+    )
+    return select(ranked.c.at, ranked.c.id, ranked.c.mask, ranked.c.texts).where(ranked.c.place <= bindparam("limit"))
+
+
+@lru_cache(maxsize=16)
+def select_cooccurring_themes(tags: int) -> Select[Any]:
+    newest = (
+        select(_m.themes, _m.folded_themes)
+        .where(_m.being_id == bindparam("being"))
+        .order_by(_m.happened_at.desc(), _m.id)
+        .limit(bindparam("recent"))
+        .subquery()
+    )
+    return select(newest.c.themes).where(or_(*(_holds_tag(newest.c.folded_themes, n) for n in range(tags))))

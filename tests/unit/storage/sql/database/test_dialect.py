@@ -6,7 +6,6 @@ import importlib
 import pkgutil
 import re
 from collections.abc import Iterator
-from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -19,9 +18,8 @@ from madeleine.storage import sql
 from madeleine.storage.sql.database.tables import metadata
 from madeleine.storage.sql.patrols import undo_fields
 from madeleine.storage.sql.patrols.journal import KINDS
-from madeleine.storage.sql.search import tagged
-from madeleine.storage.sql.search.asked import Shape
-from madeleine.storage.sql.search.source import by_ids_statement, statement
+from madeleine.storage.sql.search.repository import select_cooccurring_themes, select_tag_masks
+from madeleine.storage.sql.search.sources import SEARCHED_TABLES, select_hits, select_hits_by_id
 
 DIALECTS = {"sqlite": sqlite.dialect(paramstyle="named"), "postgresql": postgresql.dialect()}  # type: ignore[no-untyped-call]
 ROOT = Path(sql.__file__).parent
@@ -43,13 +41,12 @@ def statements() -> dict[str, ClauseElement]:
             for place, one in enumerate(value if isinstance(value, tuple | list) else [value]):
                 if isinstance(one, ClauseElement) and isinstance(one, Executable) and not isinstance(one, Table):
                     found[f"{module.__name__.removeprefix('madeleine.storage.sql.')}.{name}.{place}"] = one
-    shapes = [Shape(2, all_terms, 1, *flags) for all_terms, *flags in product((True, False), repeat=4)]
-    for shape in shapes:
-        for source in ("memories", "chat", "notes"):
-            found[f"search.{source}.{shape}"] = statement(tagged._SOURCES[source], shape)
-            found[f"search.tagged.{source}.{shape}"] = tagged._statement(source, shape, 2, 1)
-    found |= {f"search.by_ids.{name}": by_ids_statement(source) for name, source in tagged._SOURCES.items()}
-    found["search.tagged.beside"] = tagged._beside(2)
+    for source, searched in SEARCHED_TABLES.items():
+        themes = 1 if "folded_themes" in searched.table.c else 0
+        found |= {f"search.{source}.{mode}": select_hits(source, mode, 2, themes) for mode in ("or", "and")}
+        found[f"search.by_id.{source}"] = select_hits_by_id(source)
+        found[f"search.tags.{source}"] = select_tag_masks(source, themes, 2, 1)
+    found["search.cooccurring_themes"] = select_cooccurring_themes(2)
     for kind in KINDS:
         found |= {f"undo.{kind}.{make.__name__}": make(kind) for make in (undo_fields._removal, undo_fields._return)}
         found[f"undo.{kind}.change"] = undo_fields._change(kind, KINDS[kind][2])

@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 from hypothesis import given
 from hypothesis import strategies as st
 
-from madeleine.storage.sql.database.times import from_micros, to_micros
+from madeleine.storage.sql.database.mapping import from_micros, to_micros
 
 
 @given(st.datetimes(timezones=st.just(UTC)))

@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from madeleine.memory.text.folding import SEPARATOR, fold
-from madeleine.storage.sql.database.folding import delimited_theme, fold_themes
+from madeleine.storage.sql.database.memory_rows import delimited_theme, fold_themes
 
 
 @given(st.text())

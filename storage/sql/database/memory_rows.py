@@ -1,0 +1,74 @@
+"""A memory as a row, and back."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import astuple
+from typing import Any
+
+from madeleine.memory.model import DatedAction, EmotionVector, Memory, Provenance, Scene, WhenItem, when_as_searched
+from madeleine.memory.text.folding import SEPARATOR, fold
+from madeleine.storage.sql.database.engine import Row
+from madeleine.storage.sql.database.mapping import Mapped, decode_texts, decode_texts_cached, json_texts
+from madeleine.storage.sql.database.tables import memories
+from madeleine.storage.sql.memories.clock import SESSION_COUNT
+
+
+def to_when(stored: str) -> tuple[WhenItem, ...]:
+    return tuple(item if isinstance(item, str) else DatedAction(**item) for item in decode_texts(stored))
+
+
+def _to_emotion(stored: str) -> EmotionVector:
+    return EmotionVector(*json.loads(stored))
+
+
+_SCENE = Mapped(Scene, memories, when=memories.c.when_, decoders={"actors": decode_texts_cached, "when": to_when})
+_PROVENANCE = Mapped(Provenance, memories)
+_MEMORY = Mapped(
+    Memory,
+    memories,
+    session_count=SESSION_COUNT,
+    decoders={"themes": decode_texts_cached, "emotions": decode_texts_cached, "emotion": _to_emotion},
+)
+MEMORY = (*_SCENE.columns, *_PROVENANCE.columns, *_MEMORY.columns)
+"""The columns that `to_memory` takes, in its order."""
+_PROVENANCE_START = len(_SCENE.columns)
+_MEMORY_START = _PROVENANCE_START + len(_PROVENANCE.columns)
+REWRITTEN = ("when_", "folded", "content_hash")
+
+
+def to_memory(row: Row) -> Memory:
+    scene = _SCENE.from_row(row[:_PROVENANCE_START])
+    provenance = _PROVENANCE.from_row(row[_PROVENANCE_START:_MEMORY_START])
+    return _MEMORY.from_row(row[_MEMORY_START:], scene=scene, provenance=provenance)
+
+
+def from_memory(memory: Memory) -> dict[str, Any]:
+    """Values by column; `session_count` is kept as two columns (`storage.sql.memories.clock`)."""
+    scene = memory.scene
+    when = when_as_searched(scene.when)
+    emotion = json_texts(astuple(memory.emotion)) if memory.emotion else None
+    return {
+        **_SCENE.to_row(scene),
+        **_PROVENANCE.to_row(memory.provenance),
+        **_MEMORY.to_row(memory, emotion=emotion, session_count=memory.session_count),
+        "when_": when,
+        "content_hash": memory.content_hash,
+        "folded": SEPARATOR.join(map(fold, (scene.action, memory.feeling, when))),
+        "folded_themes": fold_themes(memory.themes),
+    }
+
+
+def rewritten_fields(row: Mapping[str, Any]) -> dict[str, Any]:
+    """The fields of a memory's row (`from_memory`) that change with its timeline."""
+    return {name: row[name] for name in REWRITTEN}
+
+
+def delimited_theme(theme: str) -> str:
+    """A theme with its bounds, to be found in `fold_themes` as a whole only."""
+    return f"{SEPARATOR}{fold(theme)}{SEPARATOR}"
+
+
+def fold_themes(themes: Iterable[str]) -> str:
+    return "".join(delimited_theme(theme) for theme in themes)

@@ -1,0 +1,157 @@
+"""The tables that keyword and tag search read: which rows are searched, and how a row becomes a hit (spec P11, H1).
+
+The diary is not among them: its few entries are read and compared in `diary`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any, Literal
+
+from sqlalchemy import Boolean, ColumnElement, Select, Table, and_, bindparam, or_, select
+
+from madeleine.memory.chat import Message
+from madeleine.memory.keyword_search import KeywordQuery, SearchHit, SearchSource
+from madeleine.memory.model import Note, Provenance, Scope, scene_to_text
+from madeleine.memory.text.folding import fold
+from madeleine.storage.sql.database.dialect import GREATEST, SMALLEST, among, as_list, contains_text
+from madeleine.storage.sql.database.engine import Row
+from madeleine.storage.sql.database.mapping import Mapped, to_micros
+from madeleine.storage.sql.database.memory_rows import MEMORY, delimited_theme, to_memory
+from madeleine.storage.sql.database.tables import memories, messages, notes
+
+_m, _n = memories.c, notes.c
+_MESSAGE, _NOTE = Mapped(Message, messages), Mapped(Note, notes)
+
+
+@dataclass(frozen=True, eq=False)
+class SearchedTable:
+    """`time` and the id order hits. `folded` is searched for terms and, in memories, `folded_themes` for whole themes.
+    `conditions` hold for every hit; their binds are those of `query_binds`."""
+
+    table: Table
+    time: ColumnElement[int]
+    columns: tuple[ColumnElement[Any], ...]
+    to_hit: Callable[[Row], SearchHit]
+    conditions: tuple[ColumnElement[bool], ...] = ()
+
+    def filters(self, themes: int) -> list[ColumnElement[bool]]:
+        """The being, the window of time, the page, and all else that a query asks except its terms."""
+        columns = self.table.c
+        return [
+            columns.being_id == bindparam("being"),
+            self.time >= bindparam("since"),
+            self.time <= bindparam("newest"),
+            or_(self.time < bindparam("after_at"), columns.id > bindparam("after_id")),
+            *(contains_text(columns.folded_themes, bindparam(f"theme_{n}")) for n in range(themes)),
+            *self.conditions,
+        ]
+
+    def contains_term(self, n: int) -> ColumnElement[bool]:
+        in_text = contains_text(self.table.c.folded, bindparam(f"term_{n}"))
+        if "folded_themes" not in self.table.c:
+            return in_text
+        return or_(in_text, contains_text(self.table.c.folded_themes, bindparam(f"whole_{n}")))
+
+
+def _memory_hit(row: Row) -> SearchHit:
+    memory = to_memory(row)
+    return SearchHit(
+        source="memories",
+        id=memory.id,
+        timestamp=memory.happened_at,
+        text=scene_to_text(memory.scene, memory.feeling),
+        stored_at=memory.created_at,
+        provenance=memory.provenance,
+        actors=memory.scene.actors,
+        tags=memory.themes,
+        status=memory.status,
+        position=(to_micros(memory.happened_at), memory.id),
+    )
+
+
+def _message_hit(row: Row) -> SearchHit:
+    message = _MESSAGE.from_row(row)
+    return SearchHit(
+        source="chat",
+        id=message.id,
+        timestamp=message.at,
+        text=message.text,
+        stored_at=message.stored_at,
+        provenance=Provenance(tool="chat", client=message.client, session_id=message.session_id),
+        actors=(message.speaker or message.role,),
+        position=(to_micros(message.at), message.id),
+    )
+
+
+def _note_hit(row: Row) -> SearchHit:
+    note = _NOTE.from_row(row)
+    return SearchHit(
+        source="notes",
+        id=note.id,
+        timestamp=note.created_at,
+        text=note.content,
+        stored_at=note.created_at,
+        provenance=Provenance(tool="notes"),
+        position=(to_micros(note.created_at), note.id),
+    )
+
+
+SEARCHED_TABLES = {
+    "memories": SearchedTable(
+        memories,
+        _m.happened_at,
+        MEMORY,
+        _memory_hit,
+        conditions=(
+            or_(bindparam("categories") == as_list(()), among(_m.category, "categories")),
+            or_(bindparam("include_dead", type_=Boolean), _m.status != "dead"),
+            or_(bindparam("include_compressed", type_=Boolean), _m.compressed.is_(False)),
+        ),
+    ),
+    "chat": SearchedTable(messages, messages.c.at, _MESSAGE.columns, _message_hit),
+    # A scene note that was taken in is found as the memory it became.
+    "notes": SearchedTable(
+        notes, _n.created_at, _NOTE.columns, _note_hit, conditions=(or_(_n.type != "scene", _n.state != "done"),)
+    ),
+}
+
+
+@lru_cache(maxsize=256)
+def select_hits(source: SearchSource, mode: Literal["or", "and"], terms: int, themes: int) -> Select[Any]:
+    """The statement of a keyword query by what decides its SQL, so that each is compiled once."""
+    searched = SEARCHED_TABLES[source]
+    hits = select(*searched.columns).where(*searched.filters(themes))
+    if terms:
+        contained = [searched.contains_term(n) for n in range(terms)]
+        hits = hits.where(and_(*contained) if mode == "and" else or_(*contained))
+    return hits.order_by(searched.time.desc(), searched.table.c.id).limit(bindparam("limit"))
+
+
+@lru_cache(maxsize=8)
+def select_hits_by_id(source: SearchSource) -> Select[Any]:
+    searched = SEARCHED_TABLES[source]
+    columns = searched.table.c
+    return select(*searched.columns).where(columns.being_id == bindparam("being"), among(columns.id, "ids"))
+
+
+def query_binds(scope: Scope, query: KeywordQuery) -> dict[str, Any]:
+    until = to_micros(query.until) if query.until else GREATEST
+    after_at, after_id = query.after or (GREATEST, "")
+    after_at = max(SMALLEST, min(after_at, GREATEST))  # a cursor comes from outside, and may hold any number
+    binds: dict[str, Any] = {
+        "being": scope.being_id,
+        "since": to_micros(query.since) if query.since else SMALLEST,
+        "newest": min(until, after_at),
+        "after_at": after_at,
+        "after_id": after_id,
+        "limit": query.limit,
+        "categories": as_list(query.categories),
+        "include_dead": query.include_dead,
+        "include_compressed": query.include_compressed,
+    }
+    binds |= {f"term_{n}": fold(term) for n, term in enumerate(query.terms)}
+    binds |= {f"whole_{n}": delimited_theme(term) for n, term in enumerate(query.terms)}
+    return binds | {f"theme_{n}": delimited_theme(theme) for n, theme in enumerate(query.themes)}
