@@ -7,8 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from madeleine.memory.model import RunId
-from madeleine.patrol.deciding.prompts import GUIDANCE, GUIDANCE_FIRST, for_agent
-from madeleine.patrol.deciding.requests import DecisionRequest
+from madeleine.patrol.deciding.requests import GUIDANCE, GUIDANCE_FIRST, DecisionRequest, for_agent
 
 StepName = Literal["assign", "age", "flag", "consolidate", "revive", "split", "merge", "compress", "diary"]
 STEPS: tuple[StepName, ...] = (
