@@ -12,8 +12,7 @@ from madeleine.inference.language.api import Api, Failure, ModelRequest, Reply, 
 from madeleine.inference.language.config import LanguageConfig
 from madeleine.inference.language.prices import cost_in_usd
 from madeleine.memory.errors import LanguageModelUnavailable, UnusableAnswer
-from madeleine.memory.language import Answer, Prompt, Rejected, Spent
-from madeleine.memory.ports import LanguageModel
+from madeleine.memory.language_model import Answer, LanguageModel, Prompt, Rejected, Spent
 
 TYPICAL_BYTES_PER_TOKEN = 4
 """Roughly: for servers that do not count, so that a budget is one there, too."""
@@ -42,7 +41,7 @@ def open_language_model(config: LanguageConfig | None, key: str) -> OpenLanguage
 
 
 class StructuredModel:
-    """`memory.ports.LanguageModel`."""
+    """`memory.language_model.LanguageModel`."""
 
     def __init__(self, api: Api, config: LanguageConfig) -> None:
         self._api = api

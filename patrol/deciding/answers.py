@@ -15,7 +15,7 @@ from typing import Annotated, Any, ClassVar, Generic, Self, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
 
-from madeleine.memory.language import Rejected
+from madeleine.memory.language_model import Rejected
 from madeleine.memory.model import LIVING, Memory, MemoryId
 from madeleine.memory.rules.storing.secrets import Redact
 from madeleine.patrol.context import PatrolContext
@@ -33,7 +33,7 @@ Ids = Annotated[list[Annotated[MemoryId, Field(min_length=1, max_length=64)]], F
 # One flat shape for every kind of request. No docstring and no word too many: it goes into the tool's schema, which
 # every client puts into every prompt. What the fields mean is said with each request (`requests.GUIDANCE`).
 class Decision(BaseModel):
-    model_config = ConfigDict(strict=True, extra="forbid", frozen=True)
+    model_config = ConfigDict(strict=True, extra="forbid", frozen=True, defer_build=True)
 
     offer: Annotated[str, Field(min_length=1, max_length=64)]
     merges: Annotated[list[Ids], Field(max_length=MAX_MEMORIES // 2)] = []
@@ -47,7 +47,7 @@ class Decision(BaseModel):
 class AnswerSchema(BaseModel):
     # For a language model, which sees numbers in place of ids. Bounds are not in the schemas, where structured outputs
     # know none, but in the checks. Docstrings would go into the schemas.
-    model_config = ConfigDict(strict=True, extra="forbid", frozen=True)
+    model_config = ConfigDict(strict=True, extra="forbid", frozen=True, defer_build=True)
 
 
 @dataclass(frozen=True, slots=True)

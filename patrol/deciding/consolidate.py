@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from madeleine.memory.language import Rejected
+from madeleine.memory.language_model import Rejected
 from madeleine.memory.model import (
     LIVING,
     Cluster,
@@ -19,7 +19,7 @@ from madeleine.memory.model import (
     parse_moment,
     when_date,
 )
-from madeleine.memory.rules.dynamics.decay import flagged
+from madeleine.memory.rules.dynamics.importance import flagged
 from madeleine.patrol.deciding.answers import Answer, AnswerSchema, CheckedAnswer, CurrentState, Decision, DecisionType
 from madeleine.patrol.deciding.requests import (
     MAX_CHARACTERS,

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from madeleine.memory.language import Rejected
+from madeleine.memory.language_model import Rejected
 from madeleine.memory.model import Memory
 from madeleine.memory.patrol_records import DiaryEntry, Thoughts
 from madeleine.memory.rules.storing.secrets import Redact

@@ -20,7 +20,7 @@ from typing import Any, Literal
 
 from pydantic import TypeAdapter
 
-from madeleine.memory.language import Prompt
+from madeleine.memory.language_model import Prompt
 from madeleine.memory.model import ClusterId, DatedAction, Memory, MemoryId, Status, when_date
 from madeleine.memory.patrol_records import DecisionRequestId
 from madeleine.memory.rules.prompting.fragments import quoted

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from madeleine.memory.model import Memory, MemoryId, Vector
-from madeleine.memory.rules.dynamics.grouping import MIN_GROUP_SIMILARITY
+from madeleine.memory.rules.dynamics.clustering import MIN_GROUP_SIMILARITY
 from madeleine.memory.rules.ranking.budget import within_budget
 
 

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from madeleine.memory.language import Rejected
+from madeleine.memory.language_model import Rejected
 from madeleine.memory.model import Cluster, ClusterId, Memory, MemoryId
 from madeleine.memory.rules.storing.secrets import Redact
 from madeleine.patrol.deciding.answers import Answer, AnswerSchema, CheckedAnswer, CurrentState, Decision, DecisionType

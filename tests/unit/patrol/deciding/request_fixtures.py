@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
-from madeleine.memory.language import Answer, Prompt, Rejected, Spent
+from madeleine.memory.language_model import Answer, Prompt, Rejected, Spent
 from madeleine.memory.model import Cluster, ClusterId, Memory
 from madeleine.memory.patrol_records import DecisionRequestId
 from madeleine.patrol.deciding.answers import Answer as AgentAnswer

@@ -8,9 +8,9 @@ from dataclasses import replace
 from hypothesis import given
 from hypothesis import strategies as st
 
-from madeleine.memory.language import Rejected
+from madeleine.memory.language_model import Rejected
 from madeleine.memory.model import LIVING, ClusterId, Memory, MemoryId
-from madeleine.memory.rules.dynamics.decay import MIN_LIVING_IMPORTANCE, effective_importance
+from madeleine.memory.rules.dynamics.importance import MIN_LIVING_IMPORTANCE, effective_importance
 from madeleine.patrol.deciding.answers import CheckedAnswer, CurrentState
 from madeleine.patrol.deciding.consolidate import Consolidation, Merge, consolidated
 from madeleine.patrol.deciding.requests import DecisionKind, DecisionRequest
