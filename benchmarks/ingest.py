@@ -33,9 +33,8 @@ from rich.table import Table
 from benchmarks.made_up_pages import pages
 from madeleine.inference.dense import DenseEmbedder
 from madeleine.memory.rules.storing.chunking import chunked
-from madeleine.memory.text.cleaning import clean_text
-from madeleine.server.attach.connector import query_host
-from madeleine.server.attach.handshake import HostRequest, NoHost
+from madeleine.memory.text.normalization import clean_text
+from madeleine.server.attach.connector import HostRequest, NoHost, query_host
 from madeleine.server.cli.ingest_command import PART_CHARS
 from madeleine.server.cli.ingest_reading import Document
 

@@ -15,7 +15,7 @@ from madeleine.inference.language.structured_model import (
     system_with_schema,
     turns_of,
 )
-from madeleine.memory.language import Prompt
+from madeleine.memory.language_model import Prompt
 
 if TYPE_CHECKING:
     from anthropic import AsyncAnthropic

@@ -19,7 +19,7 @@ from pydantic import BaseModel, ValidationError
 from madeleine.inference.language.config import LanguageConfig
 from madeleine.inference.language.prices import cost_in_usd
 from madeleine.memory.errors import LanguageModelUnavailable, UnusableAnswer
-from madeleine.memory.language import Answer, Prompt, Rejected, Spent
+from madeleine.memory.language_model import Answer, Prompt, Rejected, Spent
 
 if TYPE_CHECKING:
     import httpx2
@@ -72,7 +72,7 @@ def open_language_model(config: LanguageConfig | None, key: str) -> StructuredMo
 
 
 class StructuredModel(ABC):
-    """`memory.ports.LanguageModel` over one API. Safe for use by several tasks. Opens its connections at the first
+    """`memory.language_model.LanguageModel` over one API. Safe for use by several tasks. Opens its connections at the first
     request, and again after `aclose`."""
 
     sdk_modules: ClassVar[tuple[str, ...]]

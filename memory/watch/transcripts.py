@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from madeleine.memory.rules.storing.secrets import redact_secrets
-from madeleine.memory.text.clipping import split_by_length, storable_text
+from madeleine.memory.text.normalization import split_by_length, storable_text
 
 _OF_SOMEBODY = re.compile(rb'"type"\s*:\s*"(?:user|assistant)"')
 """Most lines are of neither, and long: they are not parsed."""

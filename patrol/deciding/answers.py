@@ -9,7 +9,7 @@ from typing import Annotated, Any, assert_never
 
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
 
-from madeleine.memory.language import Rejected
+from madeleine.memory.language_model import Rejected
 from madeleine.memory.model import MemoryId
 from madeleine.patrol.deciding.requests import MAX_MEMORIES, DecisionKind, DecisionRequest
 

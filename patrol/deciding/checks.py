@@ -12,9 +12,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import assert_never
 
-from madeleine.memory.language import Rejected
+from madeleine.memory.language_model import Rejected
 from madeleine.memory.model import LIVING, Memory, MemoryId
-from madeleine.memory.rules.dynamics.decay import flagged
+from madeleine.memory.rules.dynamics.importance import flagged
 from madeleine.memory.text.sentences import sentences
 from madeleine.patrol.deciding.answers import (
     MAX_POINT_CHARS,

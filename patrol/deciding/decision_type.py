@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from typing import ClassVar, Generic, TypeVar
 
-from madeleine.memory.language import Rejected
+from madeleine.memory.language_model import Rejected
 from madeleine.patrol.context import PatrolContext
 from madeleine.patrol.deciding.answers import Consolidation, Diary, Split, Summary
 from madeleine.patrol.deciding.checks import CurrentState

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from madeleine.memory.language import Prompt
+from madeleine.memory.language_model import Prompt
 from madeleine.memory.rules.prompting.fragments import quoted
 from madeleine.patrol.deciding.requests import DecisionKind, DecisionRequest, OfferedMemory
 

@@ -28,7 +28,7 @@ from madeleine.memory.model import (
     when_date,
 )
 from madeleine.memory.patrol_records import DecisionRequestId
-from madeleine.memory.rules.dynamics.grouping import MIN_GROUP_SIMILARITY
+from madeleine.memory.rules.dynamics.clustering import MIN_GROUP_SIMILARITY
 from madeleine.memory.rules.ranking.budget import within_budget
 
 DecisionKind = Literal["consolidate", "split", "diary", "compress"]

@@ -10,8 +10,7 @@ from dataclasses import replace
 from typing import Any
 
 from madeleine.memory.errors import LanguageModelUnavailable, UnusableAnswer
-from madeleine.memory.language import Rejected
-from madeleine.memory.metered_model import MeteredModel
+from madeleine.memory.language_model import MeteredModel, Rejected
 from madeleine.memory.model import ContentHash, Vector
 from madeleine.memory.patrol_records import DecisionRequestId, StoredDecisionRequest
 from madeleine.memory.rules.storing.secrets import Redact

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from madeleine.memory.model import ClusterId
 from madeleine.memory.patrol_records import MemoryState
-from madeleine.memory.rules.dynamics.decay import flagged, revived_session_count
+from madeleine.memory.rules.dynamics.importance import flagged, revived_session_count
 from madeleine.patrol.report import StepReport
 from madeleine.patrol.unit_of_work import UnitOfWork
 

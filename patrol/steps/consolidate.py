@@ -15,7 +15,7 @@ from madeleine.memory.model import (
     parse_moment,
     when_date,
 )
-from madeleine.memory.rules.dynamics.decay import flagged
+from madeleine.memory.rules.dynamics.importance import flagged
 from madeleine.patrol.context import PatrolContext
 from madeleine.patrol.deciding.answers import Consolidation
 from madeleine.patrol.deciding.checks import CurrentState, change_since

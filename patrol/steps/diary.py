@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from madeleine.memory.language import Rejected
+from madeleine.memory.language_model import Rejected
 from madeleine.memory.patrol_records import DiaryEntry, Thoughts
 from madeleine.patrol.context import PatrolContext
 from madeleine.patrol.deciding.answers import Diary

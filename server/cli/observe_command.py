@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from madeleine.memory.errors import ConnectionLost, InvalidInput, MadeleineError
-from madeleine.memory.text.clipping import split_by_length, storable_text
+from madeleine.memory.text.normalization import split_by_length, storable_text
 from madeleine.memory.watch.transcripts import (
     TranscriptMessage,
     after,

@@ -16,6 +16,8 @@ from madeleine.memory.audit import Audit
 from madeleine.memory.context.context import BuildContext
 from madeleine.memory.context.profile import EditProfile
 from madeleine.memory.context.values import ContextFlags
+from madeleine.memory.embedding import Embedder
+from madeleine.memory.index import Index
 from madeleine.memory.ingest.centroid import Centroids
 from madeleine.memory.ingest.forget import Forget
 from madeleine.memory.ingest.index_keeper import IndexKeeper, Progress
@@ -24,14 +26,12 @@ from madeleine.memory.ingest.rarity import Rarity
 from madeleine.memory.ingest.scrubbing import Scrubber
 from madeleine.memory.ingest.store import StoreScenes
 from madeleine.memory.ingest.update import UpdateMemory
-from madeleine.memory.ports import Embedder, Index
 from madeleine.memory.recall.browse import BrowseMemories
 from madeleine.memory.recall.ports import Reranker
+from madeleine.memory.recall.ranking import NON_INFERABLE_THEME
 from madeleine.memory.recall.recall import Recall, RecallConfig
 from madeleine.memory.recall.reformulation import ReformulationConfig
-from madeleine.memory.recall.search import Search
-from madeleine.memory.recall.tagged import MessageSearch
-from madeleine.memory.rules.ranking.inferable import NON_INFERABLE_THEME
+from madeleine.memory.recall.search import MessageSearch, Search
 from madeleine.memory.rules.ranking.matching import MatchThresholds
 from madeleine.memory.rules.ranking.profiles import ProfileWeights
 from madeleine.memory.rules.storing.secrets import Redact, redact_secrets, without_redaction

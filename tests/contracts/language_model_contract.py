@@ -16,7 +16,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from madeleine.inference.language.config import LanguageConfig
 from madeleine.inference.language.structured_model import StructuredModel, open_language_model
 from madeleine.memory.errors import LanguageModelUnavailable, TokenBudgetExceeded, UnusableAnswer
-from madeleine.memory.language import Prompt, Size, Spent
+from madeleine.memory.language_model import Prompt, Size, Spent
 from tests.doubles import metered
 from tests.language.stub import (
     KEY,

@@ -10,7 +10,7 @@ from sqlalchemy import bindparam, delete, insert, select, update
 from madeleine.memory.errors import InvalidInput
 from madeleine.memory.ingest.notes import SCENE
 from madeleine.memory.model import Note, NoteId, Scope
-from madeleine.memory.text.folding import fold
+from madeleine.memory.text.normalization import fold
 from madeleine.storage.sql.database.engine import Reads, Repository, Transaction
 from madeleine.storage.sql.database.mapping import Mapped, own_row, own_row_binds, scalar, update_own_row
 from madeleine.storage.sql.database.tables import notes

@@ -8,7 +8,7 @@ from dataclasses import astuple
 from typing import Any
 
 from madeleine.memory.model import DatedAction, EmotionVector, Memory, Provenance, Scene, WhenItem, when_as_searched
-from madeleine.memory.text.folding import SEPARATOR, fold
+from madeleine.memory.text.normalization import SEPARATOR, fold
 from madeleine.storage.sql.database.engine import Row
 from madeleine.storage.sql.database.mapping import Mapped, decode_texts, decode_texts_cached, json_texts
 from madeleine.storage.sql.database.tables import memories

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from sqlalchemy import bindparam, exists, func, literal_column, select, type_coerce, union_all
 
-from madeleine.memory.candidates import RankingState
+from madeleine.memory.index import RankingState
 from madeleine.memory.model import Memory, MemoryId, Scope
 from madeleine.memory.recall.ports import PreferenceQuery
 from madeleine.storage.sql.database.dialect import (

@@ -6,7 +6,7 @@ from datetime import datetime
 
 from sqlalchemy import bindparam, func, insert, select
 
-from madeleine.memory.language import Spent
+from madeleine.memory.language_model import Spent
 from madeleine.memory.model import RunId, Scope
 from madeleine.storage.sql.database.engine import Repository
 from madeleine.storage.sql.database.mapping import Mapped, scalar, to_micros

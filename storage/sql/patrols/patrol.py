@@ -21,7 +21,7 @@ from madeleine.memory.patrol_records import (
     StoredDecisionRequest,
     Thoughts,
 )
-from madeleine.memory.rules.dynamics.decay import DECAY_CYCLES, MIN_LIVING_IMPORTANCE, flagged
+from madeleine.memory.rules.dynamics.importance import DECAY_CYCLES, MIN_LIVING_IMPORTANCE, flagged
 from madeleine.storage.sql.conversations.notes import update_notes
 from madeleine.storage.sql.database.dialect import after, among, as_list, json_items, number_at, unindexed
 from madeleine.storage.sql.database.engine import Reads, Transaction

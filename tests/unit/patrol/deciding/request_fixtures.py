@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from madeleine.memory.language import Answer, Prompt, Spent
+from madeleine.memory.language_model import Answer, Prompt, Spent
 from madeleine.memory.model import Cluster, ClusterId, Memory
 from madeleine.memory.patrol_records import DecisionRequestId
 from madeleine.patrol.deciding.checks import CurrentState

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from madeleine.memory.errors import UnusableAnswer
-from madeleine.memory.language import Rejected, Spent
+from madeleine.memory.language_model import Rejected, Spent
 from madeleine.memory.model import MemoryId, RunId
 from madeleine.patrol.context import PatrolContext, PatrolServices
 from madeleine.patrol.deciding.answers import (

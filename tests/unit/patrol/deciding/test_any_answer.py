@@ -8,9 +8,9 @@ from dataclasses import replace
 from hypothesis import given
 from hypothesis import strategies as st
 
-from madeleine.memory.language import Rejected
+from madeleine.memory.language_model import Rejected
 from madeleine.memory.model import LIVING, ClusterId, Memory, MemoryId
-from madeleine.memory.rules.dynamics.decay import MIN_LIVING_IMPORTANCE, effective_importance
+from madeleine.memory.rules.dynamics.importance import MIN_LIVING_IMPORTANCE, effective_importance
 from madeleine.patrol.deciding.answers import Consolidation, Merge, NewCluster, Split
 from madeleine.patrol.deciding.checks import CheckedAnswer, check_answer
 from madeleine.patrol.deciding.requests import DecisionKind, DecisionRequest

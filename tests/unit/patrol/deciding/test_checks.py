@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from madeleine.memory.language import Rejected
+from madeleine.memory.language_model import Rejected
 from madeleine.memory.model import ClusterId, Memory, MemoryId
 from madeleine.patrol.deciding.answers import (
     Answer,

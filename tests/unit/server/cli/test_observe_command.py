@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from madeleine.memory.errors import ConnectionLost, InvalidInput, ServerError
-from madeleine.server.attach.handshake import HostRefused
+from madeleine.server.attach.connector import HostRefused
 from madeleine.server.cli.arguments import parser
 from madeleine.server.cli.main import main
 from madeleine.server.cli.observe_command import (
