@@ -72,8 +72,8 @@ def open_language_model(config: LanguageConfig | None, key: str) -> StructuredMo
 
 
 class StructuredModel(ABC):
-    """`memory.language_model.LanguageModel` over one API. Safe for use by several tasks. Opens its connections at the first
-    request, and again after `aclose`."""
+    """`memory.language_model.LanguageModel` over one API. Safe for use by several tasks. Opens its connections at the
+    first request, and again after `aclose`."""
 
     sdk_modules: ClassVar[tuple[str, ...]]
     """The SDK, and what it would import at the first request."""
