@@ -131,7 +131,7 @@ def _build_use_cases(
             compression_threshold=settings.compression_threshold,
         ),
     )
-    thread = MemoryThread(ledger.conversations, ledger.costs, similar, remember, now=utc_now, config=thread_config)
+    thread = MemoryThread(ledger.conversations, ledger.patrols, similar, remember, now=utc_now, config=thread_config)
     update = UpdateMemory(
         ledger.revisions, index, embedder, write_lock, now=utc_now, on_commit=upkeep.wake, redact=redact
     )
@@ -145,7 +145,7 @@ def _build_use_cases(
         now=utc_now,
         config=recall_config(settings),
         reranker=reranker,
-        costs=ledger.costs,
+        costs=ledger.patrols,
         redact=redact,
     )
     use = UseCases(

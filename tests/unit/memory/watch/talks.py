@@ -86,7 +86,7 @@ class Talks:
         """As after a restart."""
         remember = Remember(self.store.store_redacted, memories, self.similar)
         return MemoryThread(
-            self.ledger.conversations, self.ledger.costs, self.similar, remember, now=self.clock, config=config
+            self.ledger.conversations, self.ledger.patrols, self.similar, remember, now=self.clock, config=config
         )
 
     def answers(self, answer: Callable[[Prompt], Any]) -> None:
