@@ -182,7 +182,7 @@ def _build_use_cases(
             ledger.activations,
             now=utc_now,
             today=today,
-            flags=ContextFlags(**settings.model_dump(include=set(ContextFlags.__dataclass_fields__))),
+            flags=ContextFlags(**settings.model_dump(include=set(ContextFlags.model_fields))),
             token_limit=settings.context_token_limit,
         ),
         profile=EditProfile(ledger.profile, store, update, forget, now=utc_now, redact=redact),
