@@ -80,7 +80,7 @@ def build_use_cases(
         compression_threshold=settings.compression_threshold,
     )
     thread = MemoryThread(ledger.conversations, ledger.costs, similar, remember, now=utc_now, config=thread_config)
-    update = UpdateMemory(ledger.revisions, index, embedder, write_lock, now=utc_now, on_commit=on_write, redact=redact)
+    update = UpdateMemory(ledger.memories, index, embedder, write_lock, now=utc_now, on_commit=on_write, redact=redact)
     forget = Forget(ledger.erasure, keeper, scrubber, write_lock, now=utc_now)
     by_message = MessageSearch(ledger.search, stem)
     recall = Recall(
@@ -97,10 +97,10 @@ def build_use_cases(
     use = UseCases(
         store=store,
         ingest=Ingest(
-            ledger.ingestion,
+            ledger.memories,
             store,
             embedder,
-            Centroids(ledger.centroids, embedder.model),
+            Centroids(ledger.recall, embedder.model),
             Rarity(index),
             now=utc_now,
             redact=redact,
@@ -110,7 +110,7 @@ def build_use_cases(
         forget=forget,
         recall=recall,
         search=Search(ledger.search, ledger.activations, by_message=by_message, now=utc_now),
-        browse=BrowseMemories(ledger.browsing, ledger.activations, now=utc_now),
+        browse=BrowseMemories(ledger.recall, ledger.activations, now=utc_now),
         patrol=Patrol(
             PatrolServices(
                 ledger=ledger.patrols,
@@ -146,7 +146,7 @@ def build_use_cases(
             flags=ContextFlags(**settings.model_dump(include=set(ContextFlags.__dataclass_fields__))),
             token_limit=settings.context_token_limit,
         ),
-        profile=EditProfile(ledger.profile, store, update, forget, now=utc_now, redact=redact),
+        profile=EditProfile(ledger.context, store, update, forget, now=utc_now, redact=redact),
     )
     return use, thread
 

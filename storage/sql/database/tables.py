@@ -345,5 +345,5 @@ ingested = Table(
     Column("at", Moment, nullable=False),
     Column("outcome", Text, nullable=False),
     PrimaryKeyConstraint("being_id", "key"),
-    info=lifecycle(Redact("conversations.ingested.forget_ingested"), LeftByUndo("no patrol changes it")),
+    info=lifecycle(Redact("memories.storing.remove_ingest_digests"), LeftByUndo("no patrol changes it")),
 )

@@ -8,7 +8,7 @@ from datetime import datetime
 
 from madeleine.memory.model import ContentHash, ModelName, Note, RunId, Scope, Vector
 from madeleine.memory.patrol_records import RunState, StoredDecisionRequest, UndoResult
-from madeleine.storage.sql.conversations.notes import unread_notes
+from madeleine.storage.sql.conversations.context import unread_notes
 from madeleine.storage.sql.memories.index_source import cache_vectors_and_mark, cached_vectors
 from madeleine.storage.sql.patrols import offers, undo
 from madeleine.storage.sql.patrols.patrol import PatrolReader, PatrolWriter

@@ -10,11 +10,11 @@ from sqlalchemy import bindparam, insert, select
 
 from madeleine.memory.model import RunId, Scope
 from madeleine.memory.patrol_records import PatrolRun, RunState
+from madeleine.storage.sql.administration import record_audit
 from madeleine.storage.sql.database.dialect import among, as_list
 from madeleine.storage.sql.database.engine import Reads, Transaction
 from madeleine.storage.sql.database.mapping import Mapped, own_row_binds, update_own_row
 from madeleine.storage.sql.database.patrol_tables import patrol_runs
-from madeleine.storage.sql.operations.audit import record_audit
 from madeleine.storage.sql.patrols.costs import CostRepository
 
 _r = patrol_runs.c

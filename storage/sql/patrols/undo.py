@@ -18,6 +18,7 @@ from sqlalchemy import BindParameter, bindparam, delete, insert, select, update
 
 from madeleine.memory.model import ClusterId, Memory, MemoryId, RunId, Scope
 from madeleine.memory.patrol_records import RunState, UndoResult
+from madeleine.storage.sql.administration import record_audit
 from madeleine.storage.sql.database.dialect import among, as_list, unindexed
 from madeleine.storage.sql.database.engine import Database, Transaction
 from madeleine.storage.sql.database.lifecycle import ClearReference, DeleteWithMemory, tables_declaring
@@ -29,8 +30,7 @@ from madeleine.storage.sql.database.tables import forgotten, metadata
 from madeleine.storage.sql.database.tables import memories as table
 from madeleine.storage.sql.memories.clusters import clusters_by_ids, upsert_clusters, with_recomputed_vectors
 from madeleine.storage.sql.memories.index_source import delete_orphaned_vectors, mark_for_index
-from madeleine.storage.sql.memories.memories import memories_by_ids
-from madeleine.storage.sql.operations.audit import record_audit
+from madeleine.storage.sql.memories.reading import memories_by_ids
 from madeleine.storage.sql.patrols import runs, undo_clock, undo_refusals
 from madeleine.storage.sql.patrols.journal import KINDS, row_of, state
 from madeleine.storage.sql.patrols.undo_fields import Change, Plan, plan_undo, write_plan
