@@ -15,12 +15,12 @@ from typing import Any
 
 import numpy as np
 
-from madeleine.memory.candidates import IndexPoint
 from madeleine.memory.errors import LanguageModelUnavailable, StorageError, UnusableAnswer
+from madeleine.memory.index import IndexPoint
 from madeleine.memory.ingest.notes import add_note
 from madeleine.memory.ingest.store import NewScene, Stored, StoreScenes
 from madeleine.memory.ingest.update import UpdateMemory
-from madeleine.memory.language import Answer, Prompt, Spent
+from madeleine.memory.language_model import Answer, Prompt, Spent
 from madeleine.memory.model import (
     Memory,
     MemoryChanges,
@@ -35,7 +35,7 @@ from madeleine.memory.model import (
 )
 from madeleine.memory.patrol_records import UndoResult
 from madeleine.memory.recall.ports import Activation
-from madeleine.memory.rules.dynamics.roots import PROTOTYPES
+from madeleine.memory.rules.dynamics.clustering import PROTOTYPES
 from madeleine.patrol.context import PatrolConfig, PatrolServices
 from madeleine.patrol.ports import PatrolTransaction
 from madeleine.patrol.report import STEPS, PatrolReport, StepName

@@ -23,9 +23,9 @@ from madeleine.memory.context.values import (
     ContextQuery,
     DiaryDay,
 )
+from madeleine.memory.embedding import Embedder
 from madeleine.memory.keyword_search import SearchHit
 from madeleine.memory.model import Scope
-from madeleine.memory.ports import Embedder
 from madeleine.memory.recall.ports import Activation, ActivationLog
 from madeleine.memory.recall.ranking import RecallQuery
 from madeleine.memory.recall.recall import Recall, RecallResult

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from madeleine.memory.context.values import DroppedPart
-from madeleine.memory.ports import Embedder
+from madeleine.memory.embedding import Embedder
 from madeleine.memory.rules.prompting.prompt_parts import (
     DATA_NOTICE,
     PARTS,

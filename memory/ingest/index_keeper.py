@@ -6,12 +6,12 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Sequence
 
-from madeleine.memory.embedding import embed_cached
+from madeleine.memory.embedding import Embedder, embed_cached
 from madeleine.memory.errors import IndexNeedsRebuild
+from madeleine.memory.index import Index
 from madeleine.memory.ingest.indexing import index_points
 from madeleine.memory.ingest.ports import IndexSource
 from madeleine.memory.model import Memory, MemoryId
-from madeleine.memory.ports import Embedder, Index
 
 logger = logging.getLogger(__name__)
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 import logging
 from collections.abc import Mapping, Sequence
 
-from madeleine.memory.candidates import IndexPoint
+from madeleine.memory.embedding import Embedder
 from madeleine.memory.errors import IndexUnavailable
+from madeleine.memory.index import IndexPoint
 from madeleine.memory.ingest.ports import StoreIndex
 from madeleine.memory.model import ContentHash, Memory, Vector
-from madeleine.memory.ports import Embedder
 from madeleine.memory.rules.prompting.memory_block import recallable_text
 from madeleine.memory.text.terms import memory_words
 

@@ -15,7 +15,7 @@ from dataclasses import asdict, dataclass, field, replace
 from datetime import datetime
 from typing import Any, Literal, Protocol
 
-from madeleine.memory.embedding import embed_cached
+from madeleine.memory.embedding import Embedder, embed_cached
 from madeleine.memory.errors import KeyConflict
 from madeleine.memory.ingest.centroid import Centroids
 from madeleine.memory.ingest.ports import KeyOutcome
@@ -35,15 +35,14 @@ from madeleine.memory.model import (
     content_hash,
     embed_text,
 )
-from madeleine.memory.ports import Embedder
 from madeleine.memory.rules.dynamics.importance import MIN_IMPORTANCE, importance, novelty
 from madeleine.memory.rules.storing.chunking import DEFAULT_LIMITS, ChunkLimits, chunked
 from madeleine.memory.rules.storing.routing import route
 from madeleine.memory.rules.storing.salience import salience_signals
 from madeleine.memory.rules.storing.secrets import Redact, redact_secrets
-from madeleine.memory.text.cleaning import clean_text
-from madeleine.memory.text.cutting import last_break
+from madeleine.memory.text.normalization import clean_text
 from madeleine.memory.text.reading import Reading
+from madeleine.memory.text.sentences import last_break
 
 INGEST_TOOL = "ingest"
 SECTION_CHARS = 16_000

@@ -33,7 +33,7 @@ PARSE_FAILED = "[PARSE_FAILED]"
 
 
 class _Dated(BaseModel):
-    model_config = ConfigDict(extra="forbid")
+    model_config = ConfigDict(extra="forbid", defer_build=True)
     date: str
     action: str
 
@@ -42,6 +42,7 @@ _Axis = Annotated[float, Field(ge=-1, le=1, allow_inf_nan=False)]
 
 
 class _Vadsnt(BaseModel):
+    model_config = ConfigDict(defer_build=True)
     valence: _Axis = 0.0
     arousal: _Axis = 0.0
     dominance: _Axis = 0.0
@@ -53,7 +54,7 @@ class _Vadsnt(BaseModel):
 class SceneInput(BaseModel):
     """A scene note's content. `action` is required; a scene may stand by itself or under the key `scene`."""
 
-    model_config = ConfigDict(extra="ignore")
+    model_config = ConfigDict(extra="ignore", defer_build=True)
 
     action: str = Field(min_length=1)
     actors: list[str] = []

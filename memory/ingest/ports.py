@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Literal, Protocol
 
-from madeleine.memory.candidates import IndexPoint
 from madeleine.memory.chat import MessageId
+from madeleine.memory.index import IndexPoint
 from madeleine.memory.model import (
     ContentHash,
     Memory,

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from madeleine.memory.errors import IndexUnavailable
+from madeleine.memory.index import WordStatistics
 from madeleine.memory.model import BeingId, Scope
-from madeleine.memory.ports import WordStatistics
 from madeleine.memory.rules.storing.salience import MIN_MEMORIES_FOR_RARITY, rarity, telling_words
 
 ABSENT_TERM = "qxzjvkwqxz"

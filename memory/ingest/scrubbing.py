@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import asyncio
 
+from madeleine.memory.index import Index
 from madeleine.memory.ingest.index_keeper import IndexKeeper
 from madeleine.memory.ingest.ports import ScrubLedger
-from madeleine.memory.ports import Index
 
 
 class Scrubber:

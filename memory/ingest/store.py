@@ -13,9 +13,9 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from madeleine.memory.candidates import IndexPoint
-from madeleine.memory.embedding import Embedded, embed_cached
+from madeleine.memory.embedding import Embedded, Embedder, embed_cached
 from madeleine.memory.errors import IndexUnavailable, KeyConflict
+from madeleine.memory.index import IndexPoint
 from madeleine.memory.ingest.indexing import index_now, index_points
 from madeleine.memory.ingest.ports import KeyOutcome, Reinforcement, StoreBatch, StoreIndex, StoreLedger
 from madeleine.memory.ingest.redaction import Redaction, refuse_secret
@@ -32,7 +32,6 @@ from madeleine.memory.model import (
     Vector,
     happened_at,
 )
-from madeleine.memory.ports import Embedder
 from madeleine.memory.rules.storing.likeness import RESEMBLING_COSINE, SAME_COSINE, same_facts
 from madeleine.memory.rules.storing.secrets import Redact, redact_secrets
 

@@ -7,13 +7,12 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 
-from madeleine.memory.embedding import Embedded, embed_cached
+from madeleine.memory.embedding import Embedded, Embedder, embed_cached
 from madeleine.memory.errors import InvalidInput
 from madeleine.memory.ingest.indexing import index_now, index_points
 from madeleine.memory.ingest.ports import StoreIndex, UpdateLedger
 from madeleine.memory.ingest.redaction import Redaction
 from madeleine.memory.model import Memory, MemoryChanges, MemoryId, Scope
-from madeleine.memory.ports import Embedder
 from madeleine.memory.rules.dynamics.revision import changed
 from madeleine.memory.rules.storing.secrets import Redact, redact_secrets
 

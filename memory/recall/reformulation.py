@@ -13,10 +13,8 @@ from datetime import datetime
 from pydantic import BaseModel, ConfigDict
 
 from madeleine.memory.errors import MadeleineError, StorageError
-from madeleine.memory.language import Prompt, Spent
-from madeleine.memory.metered_model import CostLog, MeteredModel
+from madeleine.memory.language_model import CostLog, LanguageModel, MeteredModel, Prompt, Spent
 from madeleine.memory.model import Memory, RunId, Scope
-from madeleine.memory.ports import LanguageModel
 from madeleine.memory.recall.ranking import RankedCandidates, RecallQuery, merge_rankings
 from madeleine.memory.recall.selection import Selection
 from madeleine.memory.rules.prompting.fragments import quoted
@@ -47,7 +45,7 @@ no facts and no other topics. "" if it is sufficient."""
 
 class Judgement(BaseModel):
     # Bounds are not in the schema, where structured outputs know none; a docstring would go into it.
-    model_config = ConfigDict(strict=True, extra="forbid", frozen=True)
+    model_config = ConfigDict(strict=True, extra="forbid", frozen=True, defer_build=True)
 
     sufficient: bool
     query: str

@@ -16,8 +16,8 @@ from typing import Any
 
 from madeleine.memory.chat import ChatRole, NewMessage
 from madeleine.memory.model import parse_moment
-from madeleine.memory.text.clipping import split_by_length, storable_text
 from madeleine.memory.text.json_stream import array_elements
+from madeleine.memory.text.normalization import split_by_length, storable_text
 
 CLAUDE, CHATGPT = "claude.ai", "chatgpt.com"
 LONGEST_NAME = 200

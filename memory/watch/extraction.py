@@ -13,8 +13,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from madeleine.memory.chat import Message
 from madeleine.memory.errors import UnusableAnswer
-from madeleine.memory.language import Prompt, Rejected
-from madeleine.memory.metered_model import MeteredModel
+from madeleine.memory.language_model import MeteredModel, Prompt, Rejected
 from madeleine.memory.model import Emotion
 from madeleine.memory.rules.storing.grounding import ungrounded
 from madeleine.memory.rules.storing.quoting import Statement, repeats_known_text
@@ -86,7 +85,7 @@ class Extraction:
 
 
 class EssenceSchema(BaseModel):
-    model_config = ConfigDict(strict=True, extra="forbid", frozen=True)
+    model_config = ConfigDict(strict=True, extra="forbid", frozen=True, defer_build=True)
 
     essence: str
     # Named in the schema, and not held to: a label too many is no reason to lose the rest.
@@ -97,7 +96,7 @@ class EssenceSchema(BaseModel):
 
 
 class ExtractionSchema(BaseModel):
-    model_config = ConfigDict(strict=True, extra="forbid", frozen=True)
+    model_config = ConfigDict(strict=True, extra="forbid", frozen=True, defer_build=True)
 
     memories: list[EssenceSchema]
 

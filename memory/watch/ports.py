@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import Protocol
 
 from madeleine.memory.chat import Message, MessageId, UnwatchedSession
-from madeleine.memory.metered_model import CostLog
+from madeleine.memory.language_model import CostLog
 from madeleine.memory.model import Scope
 
 

@@ -7,10 +7,10 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Protocol
 
-from madeleine.memory.candidates import CandidatePool, CandidateQuery, PendingVector
+from madeleine.memory.embedding import Embedder
 from madeleine.memory.errors import EmbeddingUnavailable
+from madeleine.memory.index import CandidatePool, CandidateQuery, PendingVector
 from madeleine.memory.model import Memory, Scope, Status, Vector
-from madeleine.memory.ports import Embedder
 from madeleine.memory.recall.ports import RecallLedger
 
 ALL_STATUSES: tuple[Status, ...] = ("active", "dying", "dead")

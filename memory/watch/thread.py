@@ -19,16 +19,20 @@ from madeleine.memory.errors import (
     TokenBudgetExceeded,
     UnusableAnswer,
 )
-from madeleine.memory.language import Spent
-from madeleine.memory.metered_model import MeteredModel
+from madeleine.memory.language_model import LanguageModel, MeteredModel, Spent
 from madeleine.memory.model import BeingId, MemoryId, RunId, Scope
-from madeleine.memory.ports import LanguageModel
 from madeleine.memory.watch.extraction import Finding, Line, extract
 from madeleine.memory.watch.ports import CostLedger, WatchLedger
-from madeleine.memory.watch.recording import recorded
 from madeleine.memory.watch.remember import Remember, digest, speakers_of
 from madeleine.memory.watch.similar import SimilarMemories
-from madeleine.memory.watch.snippets import SNIPPET_MESSAGES, Snippet, choose_snippet, without_quotes, worth_reading
+from madeleine.memory.watch.snippets import (
+    SNIPPET_MESSAGES,
+    Snippet,
+    choose_snippet,
+    recorded,
+    without_quotes,
+    worth_reading,
+)
 
 logger = logging.getLogger(__name__)
 

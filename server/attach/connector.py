@@ -1,7 +1,12 @@
-"""Connections to the host of a data directory, which is started if there is none, and its end."""
+"""Connections to the host of a data directory, which is started if there is none, and its end.
+
+A connection begins with one line each way: request and reply. After them, MCP: one JSON-RPC message a line.
+"""
 
 from __future__ import annotations
 
+import json
+import os
 import select
 import socket
 import subprocess
@@ -9,35 +14,159 @@ import sys
 import threading
 import time
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from madeleine.server import EXIT_USAGE
-from madeleine.server.attach.address import HOST_LOCK_FILE, UntrustedDirectory, connect_socket, find_address, host_pid
-from madeleine.server.attach.handshake import (
-    HANDSHAKE_SECONDS,
-    PROTOCOL,
-    HostRefused,
-    HostRequest,
-    NoHost,
-    exchange_handshake,
+from madeleine.memory.errors import ServerUnavailable
+from madeleine.server import EXIT_USAGE, __version__
+from madeleine.server.attach.endpoint import (
+    HOST_LOCK_FILE,
+    UntrustedDirectory,
+    connect_socket,
+    find_address,
+    host_pid,
+    is_locked,
 )
-from madeleine.server.attach.lock import is_held
 
+HOST_PROTOCOL = 1
+"""Version of the two lines and what they promise. The higher one wins: a host of a lower one is replaced, a client of a
+lower one is told to be updated."""
+MAX_REQUEST_BYTES = 64 * 1024
+HANDSHAKE_SECONDS = 30.0
 START_SECONDS = 60.0
 """From the first try to the host's answer; a machine that is busy takes long to import."""
 POLL_SECONDS = 0.02
-LOG = "madeleine.log"
-OUTPUT_BYTES = 4_000
-"""Of a host that failed to start, shown at most."""
+LOG_FILE = "madeleine.log"
+MAX_OUTPUT_BYTES = 4_000
+"""Shown of what a host printed that failed to start."""
 
-Link = tuple[socket.socket, bytes]
-"""Connected, and the bytes that the host has sent behind its reply."""
+
+class HostRefused(ServerUnavailable):
+    """The host refuses to serve, or cannot be started. `usage`: the caller has to change something. `protocol` is the
+    host's."""
+
+    def __init__(self, message: str, *, usage: bool = False, protocol: int = HOST_PROTOCOL) -> None:
+        super().__init__(message)
+        self.usage = usage
+        self.protocol = protocol
+
+
+class NoHost(Exception):
+    """Nothing answers, or it is not a host, or it went away."""
 
 
 class ConnectCancelled(Exception):
     """The caller needs no host any more."""
+
+
+# --- request and reply --------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HostRequest:
+    """`settings`: as in the environment, without the prefix, in lower case: being, toolsets, read_only and all others,
+    the key of a language model among them. `session`: the same at each connection of one forwarder.
+
+    `want`: "serve" tools, "status" or "stop", which every host knows, or "watch" the being's patrols, whose events the
+    host sends as one JSON object a line behind its reply. A host refuses what it does not know.
+    """
+
+    want: str = "serve"
+    protocol: int = HOST_PROTOCOL
+    version: str = __version__
+    token: str = field(default="", repr=False)
+    session: str = ""
+    settings: Mapping[str, str] = field(default_factory=dict, repr=False)
+
+    def line(self) -> bytes:
+        return _encode_line(asdict(self))
+
+
+def parse_request(line: bytes) -> HostRequest:
+    """Fields of a later protocol are ignored. Raises `ValueError`, `KeyError`, `TypeError` for anything else."""
+    request = json.loads(line)["madeleine"]
+    settings, protocol = request.get("settings", {}), request["protocol"]
+    if not isinstance(protocol, int) or not isinstance(settings, dict):
+        raise ValueError("not a request to a host")  # noqa: TRY004
+    return HostRequest(
+        protocol=protocol,
+        settings={str(name): str(value) for name, value in settings.items()},
+        want=str(request["want"]),
+        **{name: str(request.get(name, "")) for name in ("version", "token", "session")},
+    )
+
+
+def encode_reply(**content: Any) -> bytes:
+    """`ok` or `error` (and `usage`); always the protocol, the version and the process id of the host."""
+    return _encode_line({"protocol": HOST_PROTOCOL, "version": __version__, "pid": os.getpid()} | content)
+
+
+def _encode_line(content: Mapping[str, Any]) -> bytes:
+    return json.dumps({"madeleine": content}, separators=(",", ":")).encode() + b"\n"
+
+
+def connect_to_host(
+    data_dir: Path,
+    request: HostRequest,
+    *,
+    cancelled: socket.socket | None = None,
+    seconds: float = HANDSHAKE_SECONDS,
+) -> tuple[socket.socket, dict[str, Any]]:
+    """Connect to the host if there is one; the connection, and the host's reply.
+
+    Raises `HostRefused`, and `NoHost` if there is no reply within `seconds`, or `cancelled` becomes readable before."""
+    try:
+        address = find_address(data_dir)
+        # Another program may have got a dead host's port: it must not see the token.
+        if address.port and not is_locked(data_dir / HOST_LOCK_FILE):
+            raise NoHost("nobody holds the lock")
+        connection = connect_socket(address)
+    except UntrustedDirectory as error:
+        raise HostRefused(str(error), usage=True) from error
+    except OSError as error:
+        raise NoHost(str(error)) from error
+    try:
+        return connection, _exchange_lines(connection, replace(request, token=address.token), cancelled, seconds)
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+        connection.close()
+        raise NoHost(str(error)) from error
+    except BaseException:
+        connection.close()
+        raise
+
+
+def _exchange_lines(
+    connection: socket.socket, request: HostRequest, cancelled: socket.socket | None, seconds: float
+) -> dict[str, Any]:
+    """Send the request; the host's reply. What comes behind it stays in the socket."""
+    until = time.monotonic() + seconds
+    connection.settimeout(HANDSHAKE_SECONDS)
+    connection.sendall(request.line())
+    watched = [connection] if cancelled is None else [connection, cancelled]
+    line = b""
+    while not line.endswith(b"\n"):
+        if connection not in select.select(watched, [], [], max(0.0, until - time.monotonic()))[0]:
+            raise NoHost("it does not answer")
+        waiting = connection.recv(MAX_REQUEST_BYTES, socket.MSG_PEEK)
+        if not waiting or len(line) > MAX_REQUEST_BYTES:
+            raise NoHost("it went away")
+        line += connection.recv(waiting.find(b"\n") + 1 or len(waiting))
+    connection.settimeout(None)
+    reply: dict[str, Any] = json.loads(line)["madeleine"]
+    if "error" in reply:
+        raise HostRefused(str(reply["error"]), usage=bool(reply.get("usage")), protocol=int(reply["protocol"]))
+    return reply
+
+
+def query_host(data_dir: Path, request: HostRequest) -> dict[str, Any]:
+    """The host's reply alone. Raises as `connect_to_host` does."""
+    connection, reply = connect_to_host(data_dir, request)
+    connection.close()
+    return reply
+
+
+# --- start --------------------------------------------------------------------------------------------------------
 
 
 def connect_or_start(
@@ -47,7 +176,7 @@ def connect_or_start(
     *,
     cancelled: socket.socket,
     until: float | None = None,
-) -> Link:
+) -> socket.socket:
     """Connect to the host; where nobody holds its lock, start one.
 
     `environment` of a host that is started. `cancelled` ends the waiting when it becomes readable. `until`: by the
@@ -60,20 +189,19 @@ def connect_or_start(
         while True:
             try:
                 seconds = min(HANDSHAKE_SECONDS, max(0.0, until - time.monotonic()))
-                link, received, _ = connect_to_host(data_dir, request, cancelled=cancelled, seconds=seconds)
-                return link, received
+                return connect_to_host(data_dir, request, cancelled=cancelled, seconds=seconds)[0]
             except HostRefused as refusal:
-                if refusal.protocol >= PROTOCOL:
+                if refusal.protocol >= HOST_PROTOCOL:
                     raise
                 # An older installation's host makes room; its other clients are told to be updated.
-                stop_host(data_dir, request.version)
+                stop_host(data_dir)
             except NoHost:
                 pass
             if started is not None and started.poll() is not None:
                 _check_exit(started)
                 started = None
-            if started is None and not is_held(data_dir / HOST_LOCK_FILE):
-                started = _start_host(data_dir, environment)
+            if started is None and not is_locked(data_dir / HOST_LOCK_FILE):
+                started = _start_process(data_dir, environment)
             if time.monotonic() > until:
                 raise HostRefused(no_answer_message(data_dir))
             if select.select([cancelled], [], [], POLL_SECONDS)[0]:
@@ -89,14 +217,14 @@ def connect_or_start(
 def _make_directory(data_dir: Path) -> None:
     try:
         data_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
-        is_held(data_dir / HOST_LOCK_FILE)
+        is_locked(data_dir / HOST_LOCK_FILE)
     except OSError as error:
         raise HostRefused(
             f"{data_dir} cannot be used: {error}. Set MADELEINE_DATA_DIR to a writable directory.", usage=True
         ) from error
 
 
-def _start_host(data_dir: Path, environment: Mapping[str, str]) -> subprocess.Popen[bytes]:
+def _start_process(data_dir: Path, environment: Mapping[str, str]) -> subprocess.Popen[bytes]:
     """In a session of its own, so that what ends the client's terminal or group does not end it."""
     detached: dict[str, Any] = {"start_new_session": True}
     if sys.platform == "win32":
@@ -118,54 +246,23 @@ def _check_exit(host: subprocess.Popen[bytes]) -> None:
     then another is tried."""
     assert host.stdout is not None
     with host.stdout:
-        output = host.stdout.read()[-OUTPUT_BYTES:].decode(errors="replace").strip()
+        output = host.stdout.read()[-MAX_OUTPUT_BYTES:].decode(errors="replace").strip()
     if host.returncode > 0:
         reason = output.removeprefix("madeleine: ") or f"Madeleine's process ended with {host.returncode}."
         raise HostRefused(reason, usage=host.returncode == EXIT_USAGE)
 
 
-def connect_to_host(
-    data_dir: Path,
-    request: HostRequest,
-    *,
-    cancelled: socket.socket | None = None,
-    seconds: float = HANDSHAKE_SECONDS,
-) -> tuple[socket.socket, bytes, dict[str, Any]]:
-    """Connect to the host if there is one: its link, as in `Link`, and its reply. Raises `HostRefused`, `NoHost`."""
-    try:
-        address = find_address(data_dir)
-        # Another program may have got a dead host's port: it must not see the token.
-        if address.port and not is_held(data_dir / HOST_LOCK_FILE):
-            raise NoHost("nobody holds the lock")
-        link = connect_socket(address)
-    except UntrustedDirectory as error:
-        raise HostRefused(str(error), usage=True) from error
-    except OSError as error:
-        raise NoHost(str(error)) from error
-    try:
-        request = replace(request, token=address.token)
-        reply, received = exchange_handshake(link, request, cancelled=cancelled, seconds=seconds)
-    except BaseException:
-        link.close()
-        raise
-    return link, received, reply
+# --- end ----------------------------------------------------------------------------------------------------------
 
 
-def query_host(data_dir: Path, request: HostRequest) -> dict[str, Any]:
-    """The host's reply alone. Raises as `connect_to_host` does."""
-    link, _, reply = connect_to_host(data_dir, request)
-    link.close()
-    return reply
-
-
-def stop_host(data_dir: Path, version: str) -> bool:
+def stop_host(data_dir: Path) -> bool:
     """End the host when it has finished what it has begun. False if there is none.
 
     Raises `HostRefused` if it does not end.
     """
     pid = host_pid(data_dir)
     try:
-        pid = int(query_host(data_dir, HostRequest(want="stop", version=version))["pid"])
+        pid = int(query_host(data_dir, HostRequest(want="stop"))["pid"])
     except NoHost:  # or it accepts no connections any more, and is about to end
         if not host_is_running(data_dir):
             return False
@@ -181,7 +278,7 @@ def stop_host(data_dir: Path, version: str) -> bool:
 def host_is_running(data_dir: Path) -> bool:
     """Whether a process is the host, answering or not."""
     try:
-        return is_held(data_dir / HOST_LOCK_FILE)
+        return is_locked(data_dir / HOST_LOCK_FILE)
     except OSError:
         return False
 
@@ -190,5 +287,5 @@ def no_answer_message(data_dir: Path) -> str:
     pid = host_pid(data_dir)
     return (
         f"The process of the memory in {data_dir} ({f'id {pid}' if pid else 'its id is not known'}) does not answer. "
-        f"Look into {data_dir / LOG}, or kill it: nothing acknowledged is lost by that."
+        f"Look into {data_dir / LOG_FILE}, or kill it: nothing acknowledged is lost by that."
     )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import selectors
+import select
 import signal
 import socket
 import sys
@@ -15,18 +15,15 @@ from pathlib import Path
 from types import FrameType
 
 from madeleine.server import EXIT_USAGE
-from madeleine.server.attach.connector import ConnectCancelled, Link, connect_or_start
-from madeleine.server.attach.handshake import HostRefused, HostRequest
-from madeleine.server.attach.lines import CHUNK, LineBuffer
+from madeleine.server.attach.connector import ConnectCancelled, HostRefused, HostRequest, connect_or_start
 from madeleine.server.attach.pending_requests import PendingRequests
-from madeleine.server.attach.pipes import InputPipe, OutputPipe
+from madeleine.server.attach.streams import READ_BYTES, InputPipe, LineBuffer, OutputPipe
 
 MAX_RECONNECT_SECONDS = 15.0
 """After the client's end, for the next answer: a host hangs up somewhat earlier."""
 MAX_UNSENT_BYTES = 1024 * 1024
 """Bytes towards one side from which the other is not read."""
-_READ, _WRITE = selectors.EVENT_READ, selectors.EVENT_WRITE
-HOST_ENDED = (
+HOST_ENDED_MESSAGE = (
     "Madeleine's process ended, or was told to, before it answered; whether this was carried out is not known. Nothing "
     "acknowledged before is lost. Call again."
 )
@@ -36,7 +33,7 @@ class Forwarder:
     """One client. `run` returns when the client has closed its side, and all its requests are answered."""
 
     def __init__(
-        self, client_in: InputPipe, client_out: OutputPipe, connect: Callable[..., Link], stop: socket.socket
+        self, client_in: InputPipe, client_out: OutputPipe, connect: Callable[..., socket.socket], stop: socket.socket
     ) -> None:
         """`connect` as `connect_or_start` with its last argument left. When `stop` becomes readable the forwarder ends
         as if the client had closed its side."""
@@ -45,7 +42,6 @@ class Forwarder:
         self._client_out = client_out
         self._connect_host = connect
         self._pending = PendingRequests()
-        self._selector = selectors.DefaultSelector()
         self._host: socket.socket | None = None
         self._to_host = bytearray()
         self._from_host = LineBuffer()
@@ -58,71 +54,53 @@ class Forwarder:
     def run(self) -> bool:
         """Whether every request was answered by a host, or could not be because there was none. Raises `HostRefused` if
         there never was one."""
-        answered = True
-        with self._selector:
-            self._selector.register(self._stop, _READ, "stop")
-            with suppress(BrokenPipeError, ConnectCancelled):
-                self._connect()
-                while self._goes_on():
-                    self._update_selector()
-                    seconds = None if self._until is None else max(0.0, self._until - time.monotonic())
-                    for key, events in self._selector.select(seconds):
-                        self._on_ready(key.data, events)
-            self._disconnect()
-            with suppress(BrokenPipeError):
-                for answer in self._pending.fail(HOST_ENDED, repeatable_too=True):
-                    answered = False
-                    self._client_out.write(answer)
-        return answered
+        with suppress(BrokenPipeError, ConnectCancelled):
+            self._connect()
+            while self._goes_on():
+                self._forward_ready()
+        self._disconnect()
+        unanswered = list(self._pending.fail(HOST_ENDED_MESSAGE, repeatable_too=True))
+        with suppress(BrokenPipeError):
+            for answer in unanswered:
+                self._client_out.write(answer)
+        return not unanswered
 
     def _goes_on(self) -> bool:
         if self._until is None:
             return True
         return time.monotonic() < self._until and bool(self._host or self._client_out.unsent)
 
+    def _forward_ready(self) -> None:
+        """Wait for bytes and forward them. Neither side is read while the other does not take its data."""
+        readers: list[socket.socket | InputPipe] = []
+        writers: list[socket.socket | OutputPipe] = [self._client_out] if self._client_out.unsent else []
+        if self._until is None:
+            # It stays readable, for `connect_or_start` must see it too.
+            readers.append(self._stop)
+            if len(self._to_host) < MAX_UNSENT_BYTES:
+                readers.append(self._client_in)
+        if (host := self._host) is not None:
+            if len(self._client_out.unsent) < MAX_UNSENT_BYTES:
+                readers.append(host)
+            if self._to_host:
+                writers.append(host)
+        seconds = None if self._until is None else max(0.0, self._until - time.monotonic())
+        readable, writable, _ = select.select(readers, writers, [], seconds)
+        if self._client_out in writable:
+            self._client_out.flush()
+        if self._stop in readable:
+            self._end()
+        elif self._client_in in readable:
+            self._read_client()
+        if host in readable:
+            self._read_host()
+        if host in writable:
+            self._send()
+
     def _end(self) -> None:
         if self._until is None:
             self._until = time.monotonic() + MAX_RECONNECT_SECONDS
-            with suppress(KeyError):
-                self._selector.unregister(self._client_in)
             self._send()
-
-    # --- what is watched ----------------------------------------------------------------------------------------
-
-    def _update_selector(self) -> None:
-        """Neither side is read while the other does not take its data."""
-        if self._until is None:
-            self._watch(self._client_in, _READ if len(self._to_host) < MAX_UNSENT_BYTES else 0, "client in")
-        if self._host is not None:
-            reads = _READ if len(self._client_out.unsent) < MAX_UNSENT_BYTES else 0
-            self._watch(self._host, reads | (_WRITE if self._to_host else 0), "host")
-        if self._client_out.watched:
-            self._watch(self._client_out, _WRITE if self._client_out.unsent else 0, "client out")
-
-    def _watch(self, file: InputPipe | OutputPipe | socket.socket, events: int, name: str) -> None:
-        registered = file in self._selector.get_map()
-        if events and registered:
-            self._selector.modify(file, events, name)
-        elif events:
-            self._selector.register(file, events, name)
-        elif registered:
-            self._selector.unregister(file)
-
-    def _on_ready(self, name: str, events: int) -> None:
-        match name:
-            case "stop":
-                # It stays readable: `connect_or_start` must see it too.
-                self._selector.unregister(self._stop)
-                self._end()
-            case "client in":
-                self._read_client()
-            case "client out":
-                self._client_out.flush()
-            case _:
-                if events & _READ:
-                    self._read_host()
-                if events & _WRITE:
-                    self._send()
 
     # --- client → host ------------------------------------------------------------------------------------------
 
@@ -159,7 +137,7 @@ class Forwarder:
         if self._host is None:
             return
         try:
-            data = self._host.recv(CHUNK)
+            data = self._host.recv(READ_BYTES)
         except BlockingIOError:
             return
         except OSError:
@@ -181,24 +159,21 @@ class Forwarder:
     def _on_host_gone(self) -> None:
         """Repeat the requests without an answer to the next host, or answer them here."""
         self._disconnect()
-        for answer in self._pending.fail(HOST_ENDED):
+        for answer in self._pending.fail(HOST_ENDED_MESSAGE):
             self._client_out.write(answer)
         if self._pending:
             self._reconnect()
 
     def _disconnect(self) -> None:
         if self._host is not None:
-            with suppress(KeyError):
-                self._selector.unregister(self._host)
             self._host.close()
         self._host = None
         self._to_host.clear()
-        self._from_host.clear()
+        self._from_host = LineBuffer()
 
     def _connect(self) -> None:
-        self._host, received = self._connect_host(until=self._until)
+        self._host = self._connect_host(until=self._until)
         self._host.setblocking(False)
-        self._forward_to_client(received)
 
     def _reconnect(self) -> None:
         try:
@@ -245,9 +220,9 @@ def _do_nothing(signum: int, frame: FrameType | None) -> None:
     """The wakeup descriptor is written to."""
 
 
-def forward(data_dir: Path, environment: Mapping[str, str], settings: Mapping[str, str], version: str) -> int:
+def forward_stdio(data_dir: Path, environment: Mapping[str, str], settings: Mapping[str, str]) -> int:
     """Forward standard input and output. The exit code: 2 for what the caller has to change, told on standard error."""
-    request = HostRequest(version=version, session=uuid.uuid4().hex, settings=settings)
+    request = HostRequest(session=uuid.uuid4().hex, settings=settings)
     try:
         with _stop_signals() as stop:
             connect = partial(connect_or_start, data_dir, environment, request, cancelled=stop)

@@ -14,16 +14,16 @@ import httpx2
 from madeleine.memory.errors import AuthenticationFailed, ConnectionLost, InvalidInput, ServerError, ServerUnavailable
 from madeleine.server import __version__
 from madeleine.server.attach.client import OnProgress, ToolClient, report_progress
-from madeleine.server.attach.tool_calls import result_of, structured_answer
+from madeleine.server.attach.tool_calls import result_of
 from madeleine.server.settings.http import is_safe_url
 
-PROTOCOL_VERSION = "2026-07-28"
-TIMEOUT = httpx2.Timeout(30, read=300)
+MCP_VERSION = "2026-07-28"
+HTTP_TIMEOUT = httpx2.Timeout(30, read=300)
 """Seconds. A patrol reports progress more often than it may be silent."""
 
 
-class HttpClient:
-    """`ToolClient` over HTTP."""
+class HttpClient(ToolClient):
+    """A connection to a server over HTTP."""
 
     def __init__(self, http: httpx2.AsyncClient, url: str, name: str) -> None:
         self._http = http
@@ -31,27 +31,16 @@ class HttpClient:
         self._name = name
         self._ids = count(1)
 
-    async def __call__(
-        self, tool: str, arguments: Mapping[str, Any], *, on_progress: OnProgress | None = None
-    ) -> dict[str, Any]:
-        params = {"name": tool, "arguments": arguments}
-        return structured_answer(await self._request("tools/call", params, on_progress))
-
-    async def check(self) -> None:
-        """Raises `ServerUnavailable`, `AuthenticationFailed`."""
-        await self._request("server/discover", {})
-
-    async def _request(
+    async def request(
         self, method: str, params: Mapping[str, Any], on_progress: OnProgress | None = None
     ) -> dict[str, Any]:
         id_ = next(self._ids)
         prefix = "io.modelcontextprotocol/"
-        meta: dict[str, Any] = {
-            f"{prefix}protocolVersion": PROTOCOL_VERSION,
+        meta = {
+            f"{prefix}protocolVersion": MCP_VERSION,
             f"{prefix}clientCapabilities": {},
             f"{prefix}clientInfo": {"name": self._name, "version": __version__},
-        }
-        meta |= {"progressToken": id_} if on_progress else {}
+        } | ({"progressToken": id_} if on_progress else {})
         message = {"jsonrpc": "2.0", "id": id_, "method": method, "params": {**params, "_meta": meta}}
         headers = {"mcp-method": method} | ({"mcp-name": params["name"]} if "name" in params else {})
         try:
@@ -113,9 +102,9 @@ async def http_client(url: str, token: str, name: str) -> AsyncIterator[ToolClie
         raise InvalidInput("The token would go unencrypted: write https://, or an address of this machine.")
     headers = {
         "accept": "application/json, text/event-stream",
-        "mcp-protocol-version": PROTOCOL_VERSION,
+        "mcp-protocol-version": MCP_VERSION,
     } | ({"authorization": f"Bearer {token}"} if token else {})
-    async with httpx2.AsyncClient(headers=headers, timeout=TIMEOUT) as http:
+    async with httpx2.AsyncClient(headers=headers, timeout=HTTP_TIMEOUT) as http:
         client = HttpClient(http, url, name)
-        await client.check()
+        await client.request("server/discover", {})
         yield client

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from madeleine.server.attach.lines import LONGEST_LINE
+from madeleine.server.attach.streams import MAX_LINE_BYTES
 
 REPEATABLE = frozenset(
     {
@@ -19,10 +19,9 @@ REPEATABLE = frozenset(
 `ingest` the host takes session and request id for an idempotency key."""
 MAX_REPEATS = 5
 """A request over which hosts die is not repeated for ever."""
-_SAYS_VERSION = b'"io.modelcontextprotocol/protocolVersion"'
+_VERSION_KEY = b'"io.modelcontextprotocol/protocolVersion"'
 
-Key = tuple[str, str | int]
-"""Type and value of a request's id: 1 is not "1"."""
+RequestId = str | int
 
 
 @dataclass(slots=True)
@@ -41,10 +40,10 @@ class PendingRequests:
     """In the order in which they came; and the handshake, which has to be repeated to a new host."""
 
     def __init__(self) -> None:
-        self._pending: dict[Key, PendingRequest] = {}
-        self._initialize: tuple[Key, bytes] | None = None
+        self._pending: dict[RequestId, PendingRequest] = {}
+        self._initialize: tuple[RequestId, bytes] | None = None
         self._initialized: bytes | None = None
-        self._repeated_handshake: Key | None = None
+        self._repeated_handshake: RequestId | None = None
         """Its answer is not for the client, who has had one."""
 
     def __len__(self) -> int:
@@ -52,18 +51,17 @@ class PendingRequests:
 
     def client_sends(self, line: bytes) -> bool:
         """Note a line of the client's. False if it is no JSON-RPC message: then a host has to answer what is wrong."""
-        if len(line) > LONGEST_LINE:  # no host reads it; its answer names no request
+        if len(line) > MAX_LINE_BYTES:  # no host reads it; its answer names no request
             return False
         match _parse(line):
             case {"method": str(method), "id": str() | int() as id_, **fields} if not isinstance(id_, bool):
-                key = _key(id_)
                 params = fields.get("params")
                 tool = params.get("name") if isinstance(params, dict) else ""
-                self._pending[key] = PendingRequest(line, method, tool if isinstance(tool, str) else "")
+                self._pending[id_] = PendingRequest(line, method, tool if isinstance(tool, str) else "")
                 if method == "initialize":
-                    self._initialize = key, line
+                    self._initialize = id_, line
             case {"method": "notifications/cancelled", "params": {"requestId": str() | int() as id_}}:
-                self._pending.pop(_key(id_), None)
+                self._pending.pop(id_, None)
             case {"method": "notifications/initialized"}:
                 self._initialized = line
             case {"method": str()} as message if "id" not in message:
@@ -76,11 +74,10 @@ class PendingRequests:
         """Note a line of the host's. Whether it is for the client: the answer to a repeated handshake is not."""
         match _parse(line):
             case {"id": str() | int() as id_, **fields} if "method" not in fields:
-                key = _key(id_)
-                if key == self._repeated_handshake:
+                if id_ == self._repeated_handshake:
                     self._repeated_handshake = None
                     return False
-                self._pending.pop(key, None)
+                self._pending.pop(id_, None)
             case _:
                 pass
         return True
@@ -96,31 +93,30 @@ class PendingRequests:
     def awaits_handshake(self) -> bool:
         return self._repeated_handshake is not None
 
-    def repeat(self) -> Iterator[bytes]:
+    def repeat(self) -> list[bytes]:
         """The lines for a new host after `repeat_handshake`: what is left of the client's own handshake comes first."""
-        own_handshake = self._initialize[0] if self._initialize else None
-        first = [request for key, request in self._pending.items() if key == own_handshake]
-        others = [request for key, request in self._pending.items() if key != own_handshake]
-        for request in (*first, *others):
+        handshake = self._initialize[0] if self._initialize else None
+        requests = [self._pending[id_] for id_ in sorted(self._pending, key=lambda id_: id_ != handshake)]
+        for request in requests:
             request.repeats += 1
-        yield from (request.line for request in first)
+        lines = [request.line for request in requests]
         if self._initialized is not None:
-            yield self._initialized
-        yield from (request.line for request in others)
+            lines.insert(1 if handshake in self._pending else 0, self._initialized)
+        return lines
 
     def fail(self, reason: str, *, repeatable_too: bool = False) -> Iterator[bytes]:
         """Error answers to the requests that must not be repeated, or to all, which are then no longer pending."""
-        for key, request in list(self._pending.items()):
+        for id_, request in list(self._pending.items()):
             if repeatable_too or not request.repeatable:
-                del self._pending[key]
-                yield _error_answer(key[1], request, reason)
+                del self._pending[id_]
+                yield _error_answer(id_, request, reason)
 
 
-def _error_answer(id_: str | int, request: PendingRequest, reason: str) -> bytes:
+def _error_answer(id_: RequestId, request: PendingRequest, reason: str) -> bytes:
     message: dict[str, Any] = {"jsonrpc": "2.0", "id": id_}
     if request.method == "tools/call":
         message["result"] = {"content": [{"type": "text", "text": reason}], "isError": True}
-        if _SAYS_VERSION in request.line:  # since 2026-07-28 each request does, and each result has a type
+        if _VERSION_KEY in request.line:  # since 2026-07-28 each request does, and each result has a type
             message["result"]["resultType"] = "complete"
     else:
         message["error"] = {"code": -32603, "message": reason}
@@ -132,7 +128,3 @@ def _parse(line: bytes) -> Any:
         return json.loads(line)
     except (ValueError, RecursionError):
         return None
-
-
-def _key(id_: str | int) -> Key:
-    return type(id_).__name__, id_

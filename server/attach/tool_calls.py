@@ -12,11 +12,9 @@ from typing import Any
 
 from madeleine.memory.errors import ERROR_META, ConnectionLost, ServerError, error_from_json
 from madeleine.server import __version__
-from madeleine.server.attach.connector import connect_or_start
-from madeleine.server.attach.handshake import HostRequest
-from madeleine.server.attach.lines import CHUNK, LineBuffer
+from madeleine.server.attach.connector import HostRequest, connect_or_start
 
-PROTOCOL_VERSION = "2025-11-25"
+MCP_VERSION_WITH_HANDSHAKE = "2025-11-25"
 """Of MCP, with the handshake that every host knows."""
 TIMED_OUT_MESSAGE = "the memory's process did not answer in time"
 
@@ -24,7 +22,11 @@ TIMED_OUT_MESSAGE = "the memory's process did not answer in time"
 def initialize_params(name: str) -> dict[str, Any]:
     """For a client that calls itself `name`."""
     client = {"name": name, "version": __version__}
-    return {"protocolVersion": PROTOCOL_VERSION, "capabilities": {}, "clientInfo": client}
+    return {"protocolVersion": MCP_VERSION_WITH_HANDSHAKE, "capabilities": {}, "clientInfo": client}
+
+
+def encode_json_rpc(**message: Any) -> bytes:
+    return json.dumps({"jsonrpc": "2.0"} | message).encode() + b"\n"
 
 
 def result_of(answer: Mapping[str, Any]) -> dict[str, Any]:
@@ -47,60 +49,55 @@ def structured_answer(result: Mapping[str, Any]) -> dict[str, Any]:
 class ToolCalls:
     """One connection to the host; one call at a time."""
 
-    def __init__(self, link: socket.socket, received: bytes, *, until: float) -> None:
-        """`received`: bytes that came behind the host's reply. `until`: by the monotonic clock; a call that is not
-        answered by then raises `ConnectionLost`."""
-        self._link = link
-        self._buffer = LineBuffer()
-        self._lines = self._buffer.feed(received)
+    def __init__(self, connection: socket.socket, *, until: float) -> None:
+        """`until`: by the monotonic clock; a call that is not answered by then raises `ConnectionLost`."""
+        self._connection = connection
+        self._lines = connection.makefile("rb")
         self._until = until
-        self._count = 0
+        self._request_count = 0
 
     def __call__(self, tool: str, arguments: Mapping[str, Any]) -> dict[str, Any]:
         """The structured answer. Raises the `MadeleineError` that the tool answered with, `ConnectionLost`."""
-        self._count += 1
-        self._send(id=self._count, method="tools/call", params={"name": tool, "arguments": arguments})
-        return structured_answer(result_of(self._answer(self._count)))
+        return structured_answer(self._request("tools/call", {"name": tool, "arguments": arguments}))
 
     def initialize(self, name: str) -> None:
-        self._send(id=0, method="initialize", params=initialize_params(name))
-        self._answer(0)
+        self._request("initialize", initialize_params(name))
         self._send(method="notifications/initialized")
+
+    def _request(self, method: str, params: Mapping[str, Any]) -> dict[str, Any]:
+        """The result. Notifications and requests of the host's are skipped."""
+        self._request_count += 1
+        self._send(id=self._request_count, method=method, params=params)
+        while True:
+            message = self._receive()
+            if isinstance(message, dict) and message.get("id") == self._request_count and "method" not in message:
+                return result_of(message)
 
     def _send(self, **message: Any) -> None:
         try:
-            self._link.settimeout(self._seconds_left())
-            self._link.sendall(json.dumps({"jsonrpc": "2.0"} | message).encode() + b"\n")
+            self._limit_time()
+            self._connection.sendall(encode_json_rpc(**message))
         except OSError as error:
             raise ConnectionLost(str(error)) from error
 
-    def _answer(self, id_: int) -> dict[str, Any]:
-        """The answer to this request; notifications and requests of the host's are skipped."""
-        while True:
-            message = self._receive()
-            if isinstance(message, dict) and message.get("id") == id_ and "method" not in message:
-                return message
-
     def _receive(self) -> Any:
-        while not self._lines:
-            try:
-                self._link.settimeout(self._seconds_left())
-                received = self._link.recv(CHUNK)
-            except OSError as error:
-                raise ConnectionLost(TIMED_OUT_MESSAGE) from error
-            if not received:
-                raise ConnectionLost("the memory's process went away")
-            self._lines = self._buffer.feed(received)
         try:
-            return json.loads(self._lines.pop(0) or b"null")
+            self._limit_time()
+            line = self._lines.readline()
+        except OSError as error:
+            raise ConnectionLost(TIMED_OUT_MESSAGE) from error
+        if not line:
+            raise ConnectionLost("the memory's process went away")
+        try:
+            return json.loads(line)
         except ValueError as error:
             raise ConnectionLost("what answers is not the memory's process") from error
 
-    def _seconds_left(self) -> float:
+    def _limit_time(self) -> None:
         seconds = self._until - time.monotonic()
         if seconds <= 0:
             raise ConnectionLost(TIMED_OUT_MESSAGE)
-        return seconds
+        self._connection.settimeout(seconds)
 
 
 @contextmanager
@@ -110,9 +107,9 @@ def host_tool_calls(
     """Connect, starting a host if there is none. `settings` as in `HostRequest`. Raises `ServerUnavailable`."""
     cancelled, cancel = socket.socketpair()
     with cancelled, cancel:
-        request = HostRequest(version=__version__, settings=settings)
-        link, received = connect_or_start(data_dir, environment, request, cancelled=cancelled, until=until)
-    with closing(link):
-        calls = ToolCalls(link, received, until=until)
+        request = HostRequest(settings=settings)
+        connection = connect_or_start(data_dir, environment, request, cancelled=cancelled, until=until)
+    with closing(connection):
+        calls = ToolCalls(connection, until=until)
         calls.initialize(name)
         yield calls

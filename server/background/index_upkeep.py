@@ -1,16 +1,26 @@
-"""Background work: pending index marks, missing vectors, optimisation of the index, erasure of forgotten bytes."""
+"""Opens the index, equal to the ledger, and keeps it so in the background: pending index marks, missing vectors,
+optimisation of the index, erasure of forgotten bytes."""
 
 from __future__ import annotations
 
 import asyncio
 import gc
 import logging
-from collections.abc import Awaitable, Callable
+import uuid
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import asynccontextmanager, suppress
+from functools import partial
+from typing import Protocol
 
-from madeleine.memory.errors import EmbeddingUnavailable, IndexUnavailable, StorageFull
-from madeleine.memory.ingest.index_keeper import IndexKeeper
+from madeleine.memory.embedding import Embedder
+from madeleine.memory.errors import EmbeddingUnavailable, IndexNeedsRebuild, IndexUnavailable, StorageFull
+from madeleine.memory.index import Index
+from madeleine.memory.ingest.index_keeper import IndexKeeper, Progress
 from madeleine.memory.ingest.scrubbing import Scrubber
-from madeleine.memory.ports import Index
+from madeleine.memory.model import MemoryId
+from madeleine.server.settings.settings import Settings
+from madeleine.storage.qdrant.schema import Fingerprint
+from madeleine.storage.sql.ledger import Ledger
 
 logger = logging.getLogger(__name__)
 
@@ -21,6 +31,23 @@ ERASE_RETRY_SECONDS = 60.0
 OPTIMIZE_AFTER = 2_000
 """New memories in the index from which an optimisation pays; fewer are searched by brute force in less than a
 millisecond."""
+INDEX_FOLDER = "index"
+INDEX_BUILT_SETTING = "index_built"
+"""The ledger's setting for the place of the completed index; an incomplete one is rebuilt."""
+COLLECTION_SETTING = "collection"
+"""The ledger's setting for its collection on a Qdrant server."""
+
+
+class TextModel(Embedder, Protocol):
+    """Embeds texts and counts their tokens; loaded at its first use."""
+
+    async def dimension(self) -> int:
+        """Of its vectors, without loading it. Raises `InvalidInput` for an unknown model."""
+        ...
+
+    async def warm_up(self) -> None: ...
+
+    async def close(self) -> None: ...
 
 
 class IndexUpkeep:
@@ -29,8 +56,8 @@ class IndexUpkeep:
     def __init__(
         self, keeper: IndexKeeper, index: Index, warm_up: Callable[[], Awaitable[None]], scrubber: Scrubber
     ) -> None:
-        self._keeper = keeper
-        self._scrubber = scrubber
+        self.keeper = keeper
+        self.scrubber = scrubber
         self._index = index
         self._warm_up = warm_up
         self._written = asyncio.Event()
@@ -42,6 +69,27 @@ class IndexUpkeep:
         self._written.set()
         self._vectors_wanted.set()
 
+    async def catch_up(self) -> None:
+        """Bring the index up to the ledger now. Should it fail, the background tries again."""
+        self.wake()
+        await self.keeper.catch_up()
+
+    async def remove_memories(self, ids: Sequence[MemoryId]) -> None:
+        """Remove memories from the index now. Should it fail, the background tries again."""
+        self.scrubber.request()
+        await self.keeper.remove_memories(ids)
+
+    @asynccontextmanager
+    async def running(self) -> AsyncIterator[None]:
+        """Run in the background meanwhile."""
+        task = asyncio.create_task(self.run(), name="background")
+        try:
+            yield
+        finally:
+            task.cancel()
+            with suppress(asyncio.CancelledError):
+                await task
+
     async def run(self) -> None:
         async with asyncio.TaskGroup() as tasks:
             tasks.create_task(self._keep_index(), name="keep index")
@@ -51,7 +99,7 @@ class IndexUpkeep:
     async def _keep_index(self) -> None:
         while True:
             try:
-                self._changes += await self._keeper.catch_up()
+                self._changes += await self.keeper.catch_up()
                 if self._changes >= OPTIMIZE_AFTER:
                     self._changes = 0
                     await self._index.optimize()
@@ -68,15 +116,15 @@ class IndexUpkeep:
 
     async def _erase(self) -> None:
         while True:
-            await self._scrubber.requested()
+            await self.scrubber.requested()
             try:
-                if await self._scrubber.run():
+                if await self.scrubber.run():
                     self._changes = OPTIMIZE_AFTER  # the index was rewritten, without its graph
                     self.wake()
             except Exception:  # the marks are still there
                 logger.exception("erasing forgotten memories from the files failed, retrying")
                 await asyncio.sleep(ERASE_RETRY_SECONDS)
-                self._scrubber.request()
+                self.scrubber.request()
 
     async def _fill_in_vectors(self) -> None:
         while True:
@@ -86,7 +134,7 @@ class IndexUpkeep:
                 await self._warm_up()
                 if not gc.get_freeze_count():
                     gc.freeze()  # loaded modules stay; visiting them takes 0.1 s in each full collection
-                await self._keeper.embed_missing()
+                await self.keeper.embed_missing()
                 await self._vectors_wanted.wait()
             except StorageFull as error:
                 logger.warning("adding missing vectors failed, retrying: %s", error)
@@ -95,3 +143,65 @@ class IndexUpkeep:
             except Exception:
                 logger.exception("adding missing vectors failed, retrying")
             await asyncio.sleep(EMBED_RETRY_SECONDS)
+
+
+async def open_index(
+    settings: Settings,
+    ledger: Ledger,
+    embedder: TextModel,
+    *,
+    rebuild: bool,
+    progress: Progress | None,
+) -> tuple[Index, IndexKeeper]:
+    """The index, equal to the ledger: caught up from its pending marks, or rebuilt if it is damaged, incomplete, of
+    another model, in another place than before, or differs from the ledger in the number of memories."""
+    fingerprint = Fingerprint(embedder.model, await embedder.dimension())
+    place, open_there, create_there = await _index_place(settings, ledger, fingerprint)
+    if not rebuild and await ledger.index_source.setting(INDEX_BUILT_SETTING) == place:
+        try:
+            async with _closed_on_error(await open_there()) as index:
+                keeper = IndexKeeper(ledger.index_source, index, embedder)
+                # The last process may have been killed between the ledger and the index.
+                await keeper.remove_memories([id_ for _, id_ in await ledger.erasure.pending_scrubs()])
+                await keeper.catch_up()
+                await keeper.require_complete()
+                return index, keeper
+        except IndexNeedsRebuild as error:
+            logger.warning("rebuilding the index from the ledger: %s", error)
+    await ledger.index_source.set_setting(INDEX_BUILT_SETTING, None)
+    async with _closed_on_error(await create_there()) as index:
+        keeper = IndexKeeper(ledger.index_source, index, embedder)
+        await keeper.rebuild(progress)
+        await keeper.catch_up()
+        await ledger.index_source.set_setting(INDEX_BUILT_SETTING, place)
+        return index, keeper
+
+
+async def _index_place(
+    settings: Settings, ledger: Ledger, fingerprint: Fingerprint
+) -> tuple[str, Callable[[], Awaitable[Index]], Callable[[], Awaitable[Index]]]:
+    """Its name, and how to open the index there or create an empty one."""
+    if not settings.qdrant_url:
+        from madeleine.storage.qdrant.edge import EdgeIndex
+
+        path = settings.data_dir / INDEX_FOLDER
+        return "edge", partial(EdgeIndex.open, path, fingerprint), partial(EdgeIndex.create_anew, path, fingerprint)
+    from madeleine.storage.qdrant.server import ServerIndex
+
+    # One for each ledger: a rebuild drops it first.
+    collection = await ledger.index_source.setting(COLLECTION_SETTING)
+    if collection is None:
+        collection = f"madeleine-{uuid.uuid4().hex}"
+        await ledger.index_source.set_setting(COLLECTION_SETTING, collection)
+    url = settings.qdrant_url
+    open_there = partial(ServerIndex.open, url, fingerprint, collection=collection)
+    return url, open_there, partial(ServerIndex.create_anew, url, fingerprint, collection=collection)
+
+
+@asynccontextmanager
+async def _closed_on_error(index: Index) -> AsyncIterator[Index]:
+    try:
+        yield index
+    except BaseException:
+        await index.close()
+        raise

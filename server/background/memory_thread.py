@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Callable
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from collections.abc import Callable
+from contextlib import AbstractAsyncContextManager, suppress
 from typing import TYPE_CHECKING, Protocol
 
-from madeleine.memory.ports import LanguageModel
+from madeleine.memory.language_model import LanguageModel
 from madeleine.server.background.polling import PollingLoop
 from madeleine.server.settings.settings import Settings
-from madeleine.server.wiring.language_models import LanguageModels
-from madeleine.server.wiring.lazy_memory import LazyMemory
 
 if TYPE_CHECKING:
     from madeleine.memory.watch.thread import PollResult
@@ -42,7 +40,7 @@ class MemoryThreadLoop(PollingLoop):
         seconds: float,
     ) -> None:
         """`thread` is None while the memory is not open. `seconds`: between two polls, if nothing is observed."""
-        super().__init__()
+        super().__init__(self._wait_for_messages)
         self._thread = thread
         self._language = language
         self._seconds = seconds
@@ -60,16 +58,14 @@ class MemoryThreadLoop(PollingLoop):
                     logger.exception("reading unwatched messages failed; retrying at the next poll")
                     more = False
 
-    async def _wait(self) -> None:
+    async def _wait_for_messages(self) -> None:
         thread = self._thread()
         if thread is None:
             await asyncio.sleep(self._seconds)
             return
-        try:
+        with suppress(TimeoutError):
             async with asyncio.timeout(self._seconds):
                 await thread.new_messages.wait()
-        except TimeoutError:
-            pass
 
 
 def _logged(result: PollResult) -> bool:
@@ -80,28 +76,8 @@ def _logged(result: PollResult) -> bool:
     return result.more
 
 
-@asynccontextmanager
-async def memory_thread(
-    settings: Settings, memory: LazyMemory, models: LanguageModels
-) -> AsyncIterator[MemoryThreadLoop]:
-    """While the memory is served."""
-
-    def thread() -> Thread | None:
-        opened = memory.opened
-        return opened.thread if opened else None
-
-    loop = MemoryThreadLoop(
-        thread, lambda: models.for_background(ambient_key=settings.thread == "on"), seconds=settings.thread_seconds
-    )
-    if not runs(settings):
-        yield loop
-        return
-    async with loop.running("memory thread"):
-        yield loop
-
-
-def runs(settings: Settings) -> bool:
-    """Off by default without a model (spec T1)."""
+def is_thread_enabled(settings: Settings) -> bool:
+    """Whether the memory thread runs: by default only with a language model (spec T1)."""
     if settings.thread == "off":
         return False
     if settings.thread_records or settings.chooses_language():

@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
-import asyncio
 import logging
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence, Set
-from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
-from dataclasses import dataclass
+from collections.abc import Awaitable, Callable, Sequence, Set
+from contextlib import AbstractAsyncContextManager, nullcontext
 from datetime import datetime, timedelta
 from typing import Protocol
 
+from madeleine.memory.language_model import LanguageModel
 from madeleine.memory.model import BeingId, Scope
 from madeleine.memory.patrol_records import RecentActivity
-from madeleine.memory.ports import LanguageModel
 from madeleine.patrol.report import PatrolReport
 from madeleine.patrol.triggers import PatrolTriggers, Trigger, due_trigger
 from madeleine.server.background.polling import PollingLoop
 from madeleine.server.settings.settings import Settings
-from madeleine.server.wiring.lazy_memory import LazyMemory
 
 logger = logging.getLogger(__name__)
 
@@ -50,58 +47,44 @@ class AutomaticPatrol(Protocol):
     ) -> PatrolReport: ...
 
 
-@dataclass(frozen=True, slots=True)
-class PatrolAccess:
-    """To an open memory."""
-
-    ledger: ActivityLedger
-    patrol: AutomaticPatrol
-
-
 class PatrolSchedule(PollingLoop):
     cancelled_message = "a patrol was running and is rolled back, for the process ends"
 
     def __init__(
         self,
         triggers: PatrolTriggers,
-        access: Callable[[], PatrolAccess | None],
+        opened: Callable[[], tuple[ActivityLedger, AutomaticPatrol] | None],
         *,
         now: Callable[[], datetime],
         wait: Callable[[], Awaitable[object]],
         last_call: Callable[[], datetime | None] = lambda: None,
         language: Language = nullcontext,
     ) -> None:
-        """`access` is None while the memory is not open. `now` is in this machine's time zone. `wait` comes before each
-        poll, also before the first: calls are answered before patrols start."""
-        super().__init__()
+        """`opened` returns None while the memory is not open. `now` is in this machine's time zone. `wait` comes before
+        each poll, also before the first: calls are answered before patrols start."""
+        super().__init__(wait)
         self._triggers = triggers
-        self._access = access
+        self._opened = opened
         self._now = now
-        self._wait_for_poll = wait
         self._last_call = last_call
         self._language = language
         self._not_before: dict[BeingId, datetime] = {}
 
     async def poll(self) -> None:
         """Patrol for every being for which one is due, one after the other."""
-        access = self._access()
-        if access is None:
+        if (opened := self._opened()) is None:
             return
+        ledger, patrol = opened
         with self._at_work():
             try:
                 patrolled: set[BeingId] = set()
                 # Read again for each: an agent may have run a patrol of the next one during this one's.
-                while not self._stopping and (
-                    next_due := self._next_due(await access.ledger.recent_activity(), patrolled)
-                ):
+                while not self._stopping and (next_due := self._next_due(await ledger.recent_activity(), patrolled)):
                     activity, trigger = next_due
                     patrolled.add(activity.being_id)
-                    await self._patrol(access.patrol, activity, trigger)
+                    await self._patrol(patrol, activity, trigger)
             except Exception:
                 logger.exception("checking for due patrols failed; retrying at the next poll")
-
-    async def _wait(self) -> None:
-        await self._wait_for_poll()
 
     def _next_due(
         self, activities: Sequence[RecentActivity], patrolled: Set[BeingId]
@@ -134,27 +117,3 @@ def triggers_of(settings: Settings) -> PatrolTriggers:
         at_hour=settings.patrol_at_hour,
         after_idle=timedelta(minutes=idle) if idle else None,
     )
-
-
-@asynccontextmanager
-async def scheduled_patrols(
-    settings: Settings, memory: LazyMemory, *, language: Language = nullcontext
-) -> AsyncIterator[PatrolSchedule]:
-    """While the memory is served. `language`: of this process, by its own key."""
-
-    def access() -> PatrolAccess | None:
-        return PatrolAccess(memory.opened.ledger.activity, memory.opened.use.patrol) if memory.opened else None
-
-    schedule = PatrolSchedule(
-        triggers_of(settings),
-        access,
-        now=lambda: datetime.now().astimezone(),
-        wait=lambda: asyncio.sleep(settings.patrol_check_seconds),
-        last_call=lambda: memory.last_call,
-        language=language,
-    )
-    if not settings.patrol_auto:
-        yield schedule
-        return
-    async with schedule.running("scheduled patrols"):
-        yield schedule

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from abc import ABC, abstractmethod
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager
 
 logger = logging.getLogger(__name__)
@@ -20,7 +20,9 @@ class PollingLoop(ABC):
     cancelled_message: str
     """Logged when a poll is cancelled."""
 
-    def __init__(self) -> None:
+    def __init__(self, wait: Callable[[], Awaitable[object]]) -> None:
+        """`wait` is called before each poll."""
+        self._wait = wait
         self._stopping = False
         self._idle = asyncio.Event()
         self._idle.set()
@@ -28,10 +30,6 @@ class PollingLoop(ABC):
     @abstractmethod
     async def poll(self) -> None:
         """Raises nothing but its cancellation."""
-
-    @abstractmethod
-    async def _wait(self) -> None:
-        """Before each poll."""
 
     async def wait_until_idle(self) -> None:
         """Returns when no poll is at work."""
@@ -43,6 +41,7 @@ class PollingLoop(ABC):
             await self.poll()
 
     async def stop(self, running: asyncio.Task[None]) -> None:
+        """Stop the task `running` that `run` runs in."""
         self._stopping = True
         try:
             async with asyncio.timeout(STOP_SECONDS):

@@ -12,9 +12,7 @@ import sys
 from pathlib import Path
 
 from madeleine.server import EXIT_USAGE
-from madeleine.server.attach.address import HOST_LOCK_FILE, UntrustedDirectory
-from madeleine.server.attach.lock import hold
-from madeleine.server.host.listening import listening
+from madeleine.server.attach.endpoint import HOST_LOCK_FILE, UntrustedDirectory, hold_lock, listening_socket
 from madeleine.server.settings.environment import environment, madeleine_variables
 
 
@@ -22,10 +20,11 @@ def main() -> int:
     os.umask(0o077)
     data_dir = Path(sys.argv[1])
     try:
-        with hold(data_dir / HOST_LOCK_FILE) as mine:
-            if not mine:
+        with hold_lock(data_dir / HOST_LOCK_FILE) as acquired:
+            if not acquired:
                 return 0
-            with listening(data_dir, madeleine_variables(environment()).get("attach", "")) as (listener, address):
+            transport = madeleine_variables(environment()).get("attach", "")
+            with listening_socket(data_dir, transport) as (listener, address):
                 from madeleine.server.host.serving import run
 
                 return run(data_dir, listener, address)

@@ -19,10 +19,10 @@ from madeleine.memory.errors import InvalidInput
 from madeleine.memory.model import BeingId
 from madeleine.patrol.run import PatrolEvent
 from madeleine.server import __version__
-from madeleine.server.attach.handshake import (
+from madeleine.server.attach.connector import (
     HANDSHAKE_SECONDS,
-    LONGEST_REQUEST,
-    PROTOCOL,
+    HOST_PROTOCOL,
+    MAX_REQUEST_BYTES,
     HostRequest,
     encode_reply,
     parse_request,
@@ -33,7 +33,7 @@ from madeleine.server.mcp.lines import FINISH_SECONDS, SocketWriter, line_transp
 from madeleine.server.mcp.server import build_server, toolset_of
 from madeleine.server.settings.http import HttpSettings
 from madeleine.server.settings.language_model import LlmSettings
-from madeleine.server.settings.settings import Settings, settings_of
+from madeleine.server.settings.settings import Settings, settings_from_variables
 from madeleine.server.wiring.language_models import LanguageModels
 from madeleine.tools.tool import UseCases
 
@@ -87,7 +87,7 @@ class Host:
         listener.setblocking(False)
         unix = listener.family == getattr(socket, "AF_UNIX", None)
         listen = asyncio.start_unix_server if unix else asyncio.start_server
-        server = await listen(self._connected, sock=listener, limit=LONGEST_REQUEST)
+        server = await listen(self._connected, sock=listener, limit=MAX_REQUEST_BYTES)
         self._end_when_idle()
         await self.ending.wait()
         # Closed at once: a client that connects from now on finds no host, and starts the next when this one has gone.
@@ -144,7 +144,7 @@ class Host:
             self.end()
         elif request.want == "status":
             await sink.write(self._reply(ok=True, **self._status()))
-        elif request.protocol != PROTOCOL:
+        elif request.protocol != HOST_PROTOCOL:
             await sink.write(self._reply(error=_protocol_mismatch(request)))
         elif request.want == "serve":
             await self._serve_tools(request, reader, sink)
@@ -165,7 +165,7 @@ class Host:
 
     async def _serve_tools(self, request: HostRequest, reader: asyncio.StreamReader, sink: SocketWriter) -> None:
         try:
-            settings = settings_of(dict(request.settings) | {"data_dir": str(self._settings.data_dir)})
+            settings = settings_from_variables(dict(request.settings) | {"data_dir": str(self._settings.data_dir)})
             toolset = toolset_of(settings.model_copy(update={"max_text_chars": self._settings.max_text_chars}))
         except InvalidInput as error:
             await sink.write(self._reply(error=str(error), usage=True))
@@ -191,7 +191,7 @@ class Host:
     async def _show_patrols(self, request: HostRequest, reader: asyncio.StreamReader, sink: SocketWriter) -> None:
         """Write each patrol event as one line of JSON, until the client disconnects."""
         try:
-            settings = settings_of(dict(request.settings) | {"data_dir": str(self._settings.data_dir)})
+            settings = settings_from_variables(dict(request.settings) | {"data_dir": str(self._settings.data_dir)})
         except InvalidInput as error:
             await sink.write(self._reply(error=str(error), usage=True))
             return
@@ -228,7 +228,7 @@ class Host:
 def _protocol_mismatch(request: HostRequest) -> str:
     return (
         f"This memory's process is Madeleine {__version__}, and Madeleine {request.version or '?'} asks for it: they "
-        f"speak different protocols ({PROTOCOL} and {request.protocol}). Update the older installation."
+        f"speak different protocols ({HOST_PROTOCOL} and {request.protocol}). Update the older installation."
     )
 
 

@@ -12,8 +12,8 @@ from pathlib import Path
 
 from madeleine.memory.errors import InvalidInput
 from madeleine.server import EXIT_USAGE
-from madeleine.server.attach.address import Address
-from madeleine.server.attach.connector import LOG
+from madeleine.server.attach.connector import LOG_FILE
+from madeleine.server.attach.endpoint import Address
 from madeleine.server.background.serving import served_memory
 from madeleine.server.host.host import Host
 from madeleine.server.logs import start_logging
@@ -30,7 +30,7 @@ LOG_FILES = 3
 def run(data_dir: Path, listener: socket.socket, address: Address) -> int:
     try:
         settings = read_settings()
-        log_to_file(data_dir / LOG, settings)
+        log_to_file(data_dir / LOG_FILE, settings)
     except InvalidInput as error:
         print(f"madeleine: {error}", file=sys.stderr)
         return EXIT_USAGE

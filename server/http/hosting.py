@@ -10,14 +10,10 @@ from contextlib import ExitStack, asynccontextmanager, suppress
 from pathlib import Path
 
 from madeleine.memory.errors import StorageBusy, StorageError
-from madeleine.server import __version__
-from madeleine.server.attach.address import HOST_LOCK_FILE, Address, UntrustedDirectory
-from madeleine.server.attach.connector import query_host, stop_host
-from madeleine.server.attach.handshake import HostRefused, HostRequest, NoHost
-from madeleine.server.attach.lock import hold
+from madeleine.server.attach.connector import HostRefused, HostRequest, NoHost, query_host, stop_host
+from madeleine.server.attach.endpoint import HOST_LOCK_FILE, Address, UntrustedDirectory, hold_lock, listening_socket
 from madeleine.server.background.serving import served_memory
 from madeleine.server.host.host import Host
-from madeleine.server.host.listening import listening
 from madeleine.server.http.listen import bound
 from madeleine.server.http.serve import require_auth_when_exposed, serve_http
 from madeleine.server.mcp.server import toolset_of
@@ -77,12 +73,12 @@ async def _become_host(settings: Settings) -> AsyncIterator[tuple[socket.socket,
         try:
             for _ in range(MAX_ATTEMPTS):
                 await asyncio.to_thread(_end_host, data_dir)
-                if stack.enter_context(hold(data_dir / HOST_LOCK_FILE)):
+                if stack.enter_context(hold_lock(data_dir / HOST_LOCK_FILE)):
                     break
                 stack.close()
             else:
                 raise StorageBusy(f"Other clients of the memory in {data_dir} keep starting a host. Try again.")
-            listener = stack.enter_context(listening(data_dir, settings.attach))
+            listener = stack.enter_context(listening_socket(data_dir, settings.attach))
         except (OSError, UntrustedDirectory) as error:
             raise StorageError(f"{data_dir} cannot be used: {error}. Set MADELEINE_DATA_DIR.") from error
         yield listener
@@ -92,12 +88,12 @@ def _end_host(data_dir: Path) -> None:
     """If there is one, after its calls in progress. Blocking. Raises `StorageBusy`."""
     try:
         with suppress(NoHost):
-            status = query_host(data_dir, HostRequest(want="status", version=__version__))
+            status = query_host(data_dir, HostRequest(want="status"))
             if status.get("http"):
                 raise StorageBusy(
                     f"Process {status['pid']} serves the memory in {data_dir} already, at {status['http']}. End it "
                     "first: madeleine stop."
                 )
-        stop_host(data_dir, __version__)
+        stop_host(data_dir)
     except HostRefused as error:
         raise StorageBusy(str(error)) from error

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 
 from mcp.server.context import ServerRequestContext
 
+from madeleine.memory.language_model import LanguageModel
 from madeleine.memory.model import BeingId, Role
-from madeleine.memory.ports import LanguageModel
 
 Context = ServerRequestContext[None, object]
 

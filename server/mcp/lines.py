@@ -23,8 +23,7 @@ from mcp.shared.message import ServerMessageMetadata, SessionMessage
 from pydantic import ValidationError
 from pydantic_core import PydanticSerializationError
 
-from madeleine.server.attach.lines import LONGEST_LINE, ByteReader, read_lines
-from madeleine.server.attach.pipes import PIPE_BUF, is_writable
+from madeleine.server.attach.streams import MAX_LINE_BYTES, PIPE_BUF, ByteReader, is_writable, read_lines
 
 logger = logging.getLogger(__name__)
 
@@ -99,7 +98,7 @@ async def line_transport(
             client_gone.set()
 
     async def read() -> None:
-        async for line in read_lines(source, LONGEST_LINE):
+        async for line in read_lines(source):
             parsed = parse(line)
             if not isinstance(parsed, SessionMessage):
                 await write(parsed)
@@ -141,7 +140,7 @@ async def line_transport(
 def parse(line: bytes | None) -> SessionMessage | types.JSONRPCError:
     """The message, or the error to answer with."""
     if line is None:
-        return error_answer(types.INVALID_REQUEST, f"the message is longer than {LONGEST_LINE} bytes", None)
+        return error_answer(types.INVALID_REQUEST, f"the message is longer than {MAX_LINE_BYTES} bytes", None)
     try:
         return SessionMessage(types.jsonrpc_message_adapter.validate_json(line, by_name=False))
     except ValidationError:

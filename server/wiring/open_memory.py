@@ -3,52 +3,53 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
-import logging
-import uuid
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
-from functools import partial
-from typing import Protocol
+from datetime import timedelta
+from pathlib import Path
 
 from madeleine.inference.dense import DenseEmbedder
-from madeleine.memory.errors import IndexNeedsRebuild
+from madeleine.inference.reranking import FastembedReranker
+from madeleine.inference.stems import stem
+from madeleine.memory.audit import Audit
+from madeleine.memory.context.context import BuildContext
+from madeleine.memory.context.profile import EditProfile
+from madeleine.memory.context.values import ContextFlags
+from madeleine.memory.embedding import Embedder
+from madeleine.memory.index import Index
+from madeleine.memory.ingest.centroid import Centroids
+from madeleine.memory.ingest.forget import Forget
 from madeleine.memory.ingest.index_keeper import IndexKeeper, Progress
+from madeleine.memory.ingest.ingest import Ingest
+from madeleine.memory.ingest.rarity import Rarity
 from madeleine.memory.ingest.scrubbing import Scrubber
-from madeleine.memory.ports import Embedder, Index
-from madeleine.memory.watch.thread import MemoryThread
-from madeleine.patrol.run import PatrolEvent
-from madeleine.server.background.index_upkeep import IndexUpkeep
+from madeleine.memory.ingest.store import StoreScenes
+from madeleine.memory.ingest.update import UpdateMemory
+from madeleine.memory.recall.browse import BrowseMemories
+from madeleine.memory.recall.ports import Reranker
+from madeleine.memory.recall.ranking import NON_INFERABLE_THEME
+from madeleine.memory.recall.recall import Recall, RecallConfig
+from madeleine.memory.recall.reformulation import ReformulationConfig
+from madeleine.memory.recall.search import MessageSearch, Search
+from madeleine.memory.rules.ranking.matching import MatchThresholds
+from madeleine.memory.rules.ranking.profiles import ProfileWeights
+from madeleine.memory.rules.storing.secrets import Redact, redact_secrets, without_redaction
+from madeleine.memory.watch.observe import Observe
+from madeleine.memory.watch.remember import Remember
+from madeleine.memory.watch.similar import SimilarMemories
+from madeleine.memory.watch.thread import MemoryThread, ThreadConfig
+from madeleine.patrol.context import PatrolConfig, PatrolServices
+from madeleine.patrol.run import Patrol, PatrolEvent
+from madeleine.server.background.index_upkeep import IndexUpkeep, TextModel, open_index
 from madeleine.server.settings.settings import Settings
+from madeleine.server.wiring.clocks import local_day, today, utc_now
 from madeleine.server.wiring.data_directory import own_directory
 from madeleine.server.wiring.ledgers import LEDGER_FILE
-from madeleine.server.wiring.recall_config import reranker_of
-from madeleine.server.wiring.use_cases import build_use_cases
-from madeleine.storage.qdrant.schema import Fingerprint
 from madeleine.storage.sql.ledger import Ledger, open_ledger
 from madeleine.tools.tool import UseCases
 
-logger = logging.getLogger(__name__)
-
-INDEX_FOLDER = "index"
 MODELS_FOLDER = "models"
-INDEX_BUILT_SETTING = "index_built"
-"""The ledger's setting for the place of the completed index; an incomplete one is rebuilt."""
-COLLECTION_SETTING = "collection"
-"""The ledger's setting for its collection on a Qdrant server."""
-
-
-class TextModel(Embedder, Protocol):
-    """Embeds texts and counts their tokens; loaded at its first use."""
-
-    async def dimension(self) -> int:
-        """Of its vectors, without loading it. Raises `InvalidInput` for an unknown model."""
-        ...
-
-    async def warm_up(self) -> None: ...
-
-    async def close(self) -> None: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,94 +85,130 @@ async def open_memory(
         stack.push_async_callback(index.close)
         if reranker := reranker_of(settings, settings.data_dir / MODELS_FOLDER):
             stack.push_async_callback(reranker.close)
-        scrubber = Scrubber(ledger.erasure, keeper, index)
-        work = IndexUpkeep(keeper, index, embedder.warm_up, scrubber)
+        upkeep = IndexUpkeep(keeper, index, embedder.warm_up, Scrubber(ledger.erasure, keeper, index))
         if background:
-            await stack.enter_async_context(_running(work))
-
-        use, thread = build_use_cases(
-            settings,
-            ledger,
-            index,
-            embedder,
-            reranker=reranker,
-            keeper=keeper,
-            scrubber=scrubber,
-            on_write=work.wake,
-            on_patrol_event=on_patrol_event,
+            await stack.enter_async_context(upkeep.running())
+        use, thread = _build_use_cases(
+            settings, ledger, index, embedder, upkeep, reranker=reranker, on_patrol_event=on_patrol_event
         )
         await use.patrol.recover()
         yield OpenMemory(use, ledger, index, embedder, keeper, thread)
 
 
-@asynccontextmanager
-async def _running(work: IndexUpkeep) -> AsyncIterator[None]:
-    task = asyncio.create_task(work.run(), name="background")
-    try:
-        yield
-    finally:
-        task.cancel()
-        with contextlib.suppress(asyncio.CancelledError):
-            await task
-
-
-async def open_index(
+def _build_use_cases(
     settings: Settings,
     ledger: Ledger,
-    embedder: TextModel,
+    index: Index,
+    embedder: Embedder,
+    upkeep: IndexUpkeep,
     *,
-    rebuild: bool,
-    progress: Progress | None,
-) -> tuple[Index, IndexKeeper]:
-    """The index, equal to the ledger: caught up from its pending marks, or rebuilt if it is damaged, incomplete, of
-    another model, in another place than before, or differs from the ledger in the number of memories."""
-    fingerprint = Fingerprint(embedder.model, await embedder.dimension())
-    place, open_there, create_there = await _index_place(settings, ledger, fingerprint)
-    if not rebuild and await ledger.index_source.setting(INDEX_BUILT_SETTING) == place:
-        try:
-            async with _closed_on_error(await open_there()) as index:
-                keeper = IndexKeeper(ledger.index_source, index, embedder)
-                # The last process may have been killed between the ledger and the index.
-                await keeper.remove_memories([id_ for _, id_ in await ledger.erasure.pending_scrubs()])
-                await keeper.catch_up()
-                await keeper.require_complete()
-                return index, keeper
-        except IndexNeedsRebuild as error:
-            logger.warning("rebuilding the index from the ledger: %s", error)
-    await ledger.index_source.set_setting(INDEX_BUILT_SETTING, None)
-    async with _closed_on_error(await create_there()) as index:
-        keeper = IndexKeeper(ledger.index_source, index, embedder)
-        await keeper.rebuild(progress)
-        await keeper.catch_up()
-        await ledger.index_source.set_setting(INDEX_BUILT_SETTING, place)
-        return index, keeper
+    reranker: Reranker | None,
+    on_patrol_event: Callable[[PatrolEvent], None] | None,
+) -> tuple[UseCases, MemoryThread]:
+    redact = redaction(settings)
+    write_lock = asyncio.Lock()
+    store = StoreScenes(
+        ledger.memories, index, embedder, now=utc_now, on_commit=upkeep.wake, redact=redact, write_lock=write_lock
+    )
+    similar = SimilarMemories(ledger.recall, index, embedder)
+    remember = Remember(store.store_redacted, ledger.memories, similar, day_of=local_day, redact=redact)
+    thread_config = ThreadConfig(
+        settle=timedelta(seconds=settings.thread_settle_seconds),
+        token_budget=settings.thread_token_budget,
+        records=settings.thread_records,
+    )
+    patrol_services = PatrolServices(
+        ledger=ledger.patrols,
+        words=index,
+        embedder=embedder,
+        now=utc_now,
+        today=today,
+        redact=redact,
+        write_lock=write_lock,
+        config=PatrolConfig(
+            token_budget=settings.patrol_token_budget,
+            step_seconds=settings.patrol_step_seconds,
+            compression_threshold=settings.compression_threshold,
+        ),
+    )
+    thread = MemoryThread(ledger.conversations, ledger.patrols, similar, remember, now=utc_now, config=thread_config)
+    update = UpdateMemory(
+        ledger.memories, index, embedder, write_lock, now=utc_now, on_commit=upkeep.wake, redact=redact
+    )
+    forget = Forget(ledger.erasure, upkeep.keeper, upkeep.scrubber, write_lock, now=utc_now)
+    by_message = MessageSearch(ledger.search, stem)
+    recall = Recall(
+        ledger.recall,
+        index,
+        embedder,
+        ledger.activations,
+        now=utc_now,
+        config=recall_config(settings),
+        reranker=reranker,
+        costs=ledger.patrols,
+        redact=redact,
+    )
+    use = UseCases(
+        store=store,
+        ingest=Ingest(
+            ledger.memories,
+            store,
+            embedder,
+            Centroids(ledger.recall, embedder.model),
+            Rarity(index),
+            now=utc_now,
+            redact=redact,
+            threshold=settings.ingest_threshold,
+        ),
+        update=update,
+        forget=forget,
+        recall=recall,
+        search=Search(ledger.search, ledger.activations, by_message=by_message, now=utc_now),
+        browse=BrowseMemories(ledger.recall, ledger.activations, now=utc_now),
+        patrol=Patrol(
+            patrol_services,
+            ledger.activations,
+            update_index=upkeep.catch_up,
+            on_removed=upkeep.remove_memories,
+            on_event=on_patrol_event,
+        ),
+        audit=Audit(ledger.activations, now=utc_now),
+        observe=Observe(ledger.conversations, remember.agent_memory, now=utc_now, redact=redact, on_append=thread.wake),
+        context=BuildContext(
+            ledger.context,
+            recall,
+            by_message,
+            embedder,
+            ledger.activations,
+            now=utc_now,
+            today=today,
+            flags=ContextFlags(**settings.model_dump(include=set(ContextFlags.__dataclass_fields__))),
+            token_limit=settings.context_token_limit,
+        ),
+        profile=EditProfile(ledger.context, store, update, forget, now=utc_now, redact=redact),
+    )
+    return use, thread
 
 
-async def _index_place(
-    settings: Settings, ledger: Ledger, fingerprint: Fingerprint
-) -> tuple[str, Callable[[], Awaitable[Index]], Callable[[], Awaitable[Index]]]:
-    """Its name, and how to open the index there or create an empty one."""
-    if not settings.qdrant_url:
-        from madeleine.storage.qdrant.edge import EdgeIndex
-
-        path = settings.data_dir / INDEX_FOLDER
-        return "edge", partial(EdgeIndex.open, path, fingerprint), partial(EdgeIndex.create_anew, path, fingerprint)
-    from madeleine.storage.qdrant.server import ServerIndex
-
-    # One for each ledger: a rebuild drops it first.
-    collection = await ledger.index_source.setting(COLLECTION_SETTING)
-    if collection is None:
-        collection = f"madeleine-{uuid.uuid4().hex}"
-        await ledger.index_source.set_setting(COLLECTION_SETTING, collection)
-    url = settings.qdrant_url
-    open_there = partial(ServerIndex.open, url, fingerprint, collection=collection)
-    return url, open_there, partial(ServerIndex.create_anew, url, fingerprint, collection=collection)
+def redaction(settings: Settings) -> Redact:
+    return redact_secrets if settings.redact else without_redaction
 
 
-@asynccontextmanager
-async def _closed_on_error(index: Index) -> AsyncIterator[Index]:
-    try:
-        yield index
-    except BaseException:
-        await index.close()
-        raise
+def recall_config(settings: Settings) -> RecallConfig:
+    return RecallConfig(
+        thresholds=MatchThresholds(cosine=settings.recall_threshold),
+        ranking=settings.ranking,
+        profiles=ProfileWeights(associative=settings.associative_weights),
+        themes=(NON_INFERABLE_THEME,) if settings.recall_non_inferable_only else (),
+        min_importance=settings.recall_min_importance,
+        reformulation=ReformulationConfig(
+            rounds=int(settings.recall_reformulation), seconds=settings.recall_reformulation_seconds
+        ),
+    )
+
+
+def reranker_of(settings: Settings, models_dir: Path) -> FastembedReranker | None:
+    """Loads nothing before its first use."""
+    if not settings.reranker:
+        return None
+    return FastembedReranker(settings.reranker, models_dir, patience=settings.reranker_seconds)

@@ -72,9 +72,10 @@ async def record_audit_by_tool(
 
 
 class AuditRepository(Repository):
-    """`AuditReader`."""
+    """Reads the audit, for `madeleine audit`."""
 
     async def audit(self, query: AuditQuery) -> list[AuditEntry]:
+        """Oldest first."""
         newest_first = await self._database.rows(
             _SELECT_AUDIT_ENTRIES,
             _AUDIT_ENTRY.from_row,
@@ -87,6 +88,7 @@ class AuditRepository(Repository):
         return newest_first[::-1]
 
     async def audit_missing(self) -> int:
+        """The number of entries that were removed from the file past the ledger."""
         return int((await self._database.rows(_COUNT_MISSING_AUDIT_ENTRIES, scalar))[0])
 
 

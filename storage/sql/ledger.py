@@ -16,7 +16,6 @@ from madeleine.storage.sql.memories.index_source import IndexSourceRepository
 from madeleine.storage.sql.memories.reading import RecallRepository
 from madeleine.storage.sql.memories.storing import MemoryRepository
 from madeleine.storage.sql.patrols.activity import ActivityRepository
-from madeleine.storage.sql.patrols.costs import CostRepository
 from madeleine.storage.sql.patrols.repository import PatrolRepository
 from madeleine.storage.sql.search.repository import SearchRepository
 
@@ -36,7 +35,6 @@ class Ledger:
         self.context = ContextRepository(database)
         self.patrols = PatrolRepository(database)
         self.activity = ActivityRepository(database)
-        self.costs = CostRepository(database)
         self.audit = AuditRepository(database)
 
 

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 from mcp.client.client import Client
 
-from madeleine.server.attach.address import HOST_FILE, find_address
+from madeleine.server.attach.endpoint import HOST_FILE, find_address
 from tests.e2e.hosting import asking, hosted, hosts_of, kill, madeleine, mode, no_host_left, status
 from tests.e2e.serving import COMMAND, ROOT, ask, environment, said
 

@@ -15,10 +15,16 @@ from typing import Any
 
 import pytest
 
-from madeleine.server.attach.address import HOST_FILE, HOST_LOCK_FILE, find_address
-from madeleine.server.attach.connector import connect_to_host, no_answer_message
-from madeleine.server.attach.handshake import PROTOCOL, HostRequest, NoHost, encode_reply, parse_request
-from madeleine.server.attach.lock import hold
+from madeleine.server.attach.connector import (
+    HOST_PROTOCOL,
+    HostRequest,
+    NoHost,
+    connect_to_host,
+    encode_reply,
+    no_answer_message,
+    parse_request,
+)
+from madeleine.server.attach.endpoint import HOST_FILE, HOST_LOCK_FILE, find_address, hold_lock
 from tests.e2e.hosting import asking, hosted, hosts_of, madeleine, mode, no_host_left, status
 from tests.e2e.serving import ask
 
@@ -44,7 +50,7 @@ def another_installation(data_dir: Path, *, protocol: int) -> Iterator[list[str]
     listener.listen()
 
     def serve() -> None:
-        with hold(data_dir / HOST_LOCK_FILE) as mine:
+        with hold_lock(data_dir / HOST_LOCK_FILE) as mine:
             assert mine
             held.set()
             while "stop" not in wanted:
@@ -74,14 +80,14 @@ def another_installation(data_dir: Path, *, protocol: int) -> Iterator[list[str]
 
 
 async def test_the_host_of_an_older_installation_makes_room(data_dir: Path) -> None:
-    with another_installation(data_dir, protocol=PROTOCOL - 1) as wanted:
+    with another_installation(data_dir, protocol=HOST_PROTOCOL - 1) as wanted:
         async with hosted(data_dir) as client:
             await ask(client, "store", text="The lamp is broken")
         assert wanted == ["serve", "stop"]
 
 
 def test_the_client_of_an_older_installation_is_told_to_be_updated(data_dir: Path) -> None:
-    with another_installation(data_dir, protocol=PROTOCOL + 1) as wanted:
+    with another_installation(data_dir, protocol=HOST_PROTOCOL + 1) as wanted:
         found = madeleine(data_dir)
         assert found.returncode == 1
         assert found.stderr == "madeleine: update one of us\n"
@@ -89,9 +95,9 @@ def test_the_client_of_an_older_installation_is_told_to_be_updated(data_dir: Pat
 
 
 def test_a_host_says_so_to_a_client_of_another_protocol(settled: Path) -> None:
-    answer = greeting(settled, {"want": "serve", "protocol": PROTOCOL + 1, "version": "9.9"})
+    answer = greeting(settled, {"want": "serve", "protocol": HOST_PROTOCOL + 1, "version": "9.9"})
     assert "Update the older installation" in answer["error"]
-    assert answer["protocol"] == PROTOCOL
+    assert answer["protocol"] == HOST_PROTOCOL
 
 
 def greeting(data_dir: Path, hello: dict[str, Any]) -> Any:

@@ -23,7 +23,7 @@ from madeleine.memory.ingest.forget import Forgotten
 from madeleine.memory.ingest.notes import add_note
 from madeleine.memory.ingest.store import NewScene
 from madeleine.memory.keyword_search import KeywordQuery
-from madeleine.memory.language import Prompt
+from madeleine.memory.language_model import Prompt
 from madeleine.memory.model import DatedAction, Memory, MemoryChanges, Scene
 from madeleine.memory.watch.extraction import Extracted
 from madeleine.memory.watch.observe import AgentMemory, Observation

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 import madeleine
-from madeleine.server.attach.address import host_pid
+from madeleine.server.attach.endpoint import host_pid
 from tests.e2e.hosting import hosted, kill
 from tests.e2e.http.http_serving import serving
 from tests.e2e.serving import ask

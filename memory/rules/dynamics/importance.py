@@ -1,10 +1,46 @@
-"""What a text is worth keeping, and how much of it is new to a being (spec L1, step 4)."""
+"""Importance of a memory: from novelty and salience when it is stored (spec L1, step 4), fading with the patrol cycles
+since the last activation, and enough for a dead memory to come back (spec P6 ❸ ❺)."""
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
-from madeleine.memory.model import Vector
+from madeleine.memory.model import Status, Vector
+
+DECAY_CYCLES = 30.0
+"""Patrol cycles in which importance falls to 1/e."""
+MIN_LIVING_IMPORTANCE = 0.05
+"""At or below this effective importance a memory is dying."""
+
+
+def effective_importance(importance: float, session_count: float) -> float:
+    """`importance × exp(−session_count / 30)`, in [0, 1]."""
+    return importance * math.exp(-session_count / DECAY_CYCLES)
+
+
+def flagged(status: Status, *, importance: float, session_count: int, pinned: bool) -> Status:
+    """The status after ❸: active memories that have faded are dying, dying ones that were recalled are active
+    again (ruling 2). A pinned memory never fades; a dead one stays dead."""
+    if status == "dead":
+        return status
+    faded = not pinned and effective_importance(importance, session_count) <= MIN_LIVING_IMPORTANCE
+    return "dying" if faded else "active"
+
+
+def revived_session_count(*, importance: float, session_count: int, reactivation_count: int) -> int | None:
+    """The session count with which a dead memory comes back in ❺, or None if it stays dead (ruling 3).
+
+    It comes back if it was reactivated at all and `importance × exp(−(session_count / (1 + reactivations)) / 30)`
+    is above the floor. The caller leaves out memories whose survivor lives.
+    """
+    if reactivation_count <= 0:
+        return None
+    if effective_importance(importance, session_count / (1 + reactivation_count)) <= MIN_LIVING_IMPORTANCE:
+        return None
+    return session_count // (1 + reactivation_count)
+
 
 NOVELTY, SALIENCE = 0.6, 0.4
 MIN_IMPORTANCE = 0.3

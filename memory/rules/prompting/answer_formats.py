@@ -9,8 +9,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from madeleine.memory.model import Memory
-from madeleine.memory.ports import RandomSource
-from madeleine.memory.rules.prompting.fragments import fragments, quoted
+from madeleine.memory.rules.prompting.fragments import RandomSource, fragments, quoted
 from madeleine.memory.rules.prompting.memory_block import memory_block_text, memory_line, timeline_lines
 
 

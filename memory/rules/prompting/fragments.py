@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Iterable
+from typing import Protocol
 
 from madeleine.memory.model import Memory
-from madeleine.memory.ports import RandomSource
 
 _OPENING = re.compile(r"[<\uff1c\ufe64\u2039\u2329\u3008\u27e8\u276e\u02c2][\W_]*+")
 """A sign that can be read as the beginning of a tag, in whatever script, with all that is no letter after it."""
@@ -62,3 +62,11 @@ def fragments(memories: Iterable[Memory], chance: RandomSource) -> str:
     # Quoted again as a whole: `<` at the end of one fragment and `recall>` after it would read as a tag.
     stream = without_tags(" / ".join(quoted(part) for part in shuffled(deck, chance)))
     return f"<recall>{stream}</recall>" if deck else ""
+
+
+class RandomSource(Protocol):
+    """`random.Random` is one."""
+
+    def randrange(self, stop: int, /) -> int:
+        """Uniform in [0, stop)."""
+        ...

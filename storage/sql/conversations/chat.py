@@ -13,7 +13,7 @@ from sqlalchemy import Update, and_, bindparam, case, func, insert, or_, select,
 from madeleine.memory.chat import ChatSession, Message, MessageId, UnwatchedSession
 from madeleine.memory.errors import InvalidInput
 from madeleine.memory.model import Scope
-from madeleine.memory.text.folding import fold
+from madeleine.memory.text.normalization import fold
 from madeleine.storage.sql.administration import record_audit
 from madeleine.storage.sql.database.dialect import (
     GREATEST,

@@ -14,7 +14,7 @@ from madeleine.memory.ingest.notes import SCENE
 from madeleine.memory.model import Memory, MemoryId, Note, NoteId, Scope
 from madeleine.memory.patrol_records import DiaryEntry, Thoughts
 from madeleine.memory.profile import ProfileEntry, duplicate_preference
-from madeleine.memory.text.folding import fold
+from madeleine.memory.text.normalization import fold
 from madeleine.storage.sql.administration import record_audit
 from madeleine.storage.sql.conversations.chat import ConversationRepository
 from madeleine.storage.sql.database.dialect import either, insert_or_update
@@ -22,7 +22,7 @@ from madeleine.storage.sql.database.engine import Reads, Row, Transaction
 from madeleine.storage.sql.database.mapping import Mapped, own_row, own_row_binds, scalar, update_own_row
 from madeleine.storage.sql.database.memory_rows import MEMORY, to_memory
 from madeleine.storage.sql.database.tables import memories, notes, profile
-from madeleine.storage.sql.patrols import diary
+from madeleine.storage.sql.patrols.diary import diary_since, read_thoughts
 
 MAX_UNNAMED_PREFERENCES = 200
 """Procedural memories without an entry of their own that a profile shows: the latest."""
@@ -182,10 +182,10 @@ class ContextRepository(ConversationRepository):
             return True
 
     async def thoughts(self, scope: Scope) -> Thoughts:
-        return await diary.thoughts(self._database, scope)
+        return await read_thoughts(self._database, scope)
 
     async def diary_since(self, scope: Scope, date: str, *, limit: int) -> list[DiaryEntry]:
-        return await diary.since(self._database, scope, date, limit)
+        return await diary_since(self._database, scope, date, limit)
 
     async def recently_activated(self, scope: Scope, *, limit: int) -> list[Memory]:
         return await self._database.rows(_SELECT_RECENT_MEMORIES, to_memory, being=scope.being_id, limit=limit)

@@ -20,7 +20,7 @@ from sqlalchemy import (
     union_all,
 )
 
-from madeleine.memory.candidates import RankingState
+from madeleine.memory.index import RankingState
 from madeleine.memory.model import (
     ClusterId,
     Memory,

@@ -24,7 +24,7 @@ from madeleine.memory.ingest.ports import KeyOutcome, Reinforcement, StoreBatch
 from madeleine.memory.model import ContentHash, Memory, MemoryChanges, MemoryId, ModelName, Scope, Vector
 from madeleine.memory.profile import ProfileEntry
 from madeleine.memory.rules.dynamics.revision import changed, effective, revision
-from madeleine.memory.text.folding import fold
+from madeleine.memory.text.normalization import fold
 from madeleine.storage.sql.administration import (
     read_setting,
     record_audit,

@@ -17,8 +17,8 @@ from madeleine.memory.chat import MessageId
 from madeleine.memory.keyword_search import KeywordQuery, SearchHit, SearchSource, Tag, TagMatches, TagQuery
 from madeleine.memory.model import BeingId, Memory, Provenance, Scope
 from madeleine.memory.patrol_records import DiaryEntry, PatrolChanges
-from madeleine.memory.rules.searching.tag_forms import holds, tag_of
-from madeleine.memory.text.folding import fold
+from madeleine.memory.rules.searching.tags import holds, tag_of
+from madeleine.memory.text.normalization import fold
 from tests.contracts.ledger.any_ledger import AnyLedger
 from tests.contracts.ledger.ledger_values import ADA, BOB, MOMENT, RUN, apply, asked, batch, ids, memory, note
 from tests.doubles_chat import a_message

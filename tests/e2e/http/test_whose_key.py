@@ -12,10 +12,10 @@ from typing import Any
 
 import pytest
 
-from madeleine.memory.language import Spent
-from madeleine.server.attach.handshake import HostRequest
+from madeleine.memory.language_model import Spent
+from madeleine.server.attach.connector import HostRequest
+from madeleine.server.attach.endpoint import listening_socket
 from madeleine.server.host.host import Host
-from madeleine.server.host.listening import listening
 from madeleine.server.settings.settings import Settings
 from madeleine.server.wiring.language_models import LanguageModels
 from madeleine.server.wiring.open_memory import open_memory
@@ -107,7 +107,7 @@ async def test_through_a_host_each_client_asks_by_its_own_key(tmp_path: Path, st
         async def use_cases() -> Any:
             return memory.use
 
-        with listening(tmp_path, "unix") as (listener, address):
+        with listening_socket(tmp_path, "unix") as (listener, address):
             host = Host(settings, use_cases, models, stays=True)
             serving = asyncio.create_task(host.serve(listener))
             theirs = own_settings(stub) | {"llm_api_key": ADAS}

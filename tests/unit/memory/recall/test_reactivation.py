@@ -9,11 +9,10 @@ import pytest
 
 from madeleine.inference.stems import stem
 from madeleine.memory.keyword_search import KeywordQuery
-from madeleine.memory.language import Prompt
+from madeleine.memory.language_model import Prompt
 from madeleine.memory.model import Memory
 from madeleine.memory.recall.browse import BrowseMemories
-from madeleine.memory.recall.search import Search
-from madeleine.memory.recall.tagged import MessageSearch
+from madeleine.memory.recall.search import MessageSearch, Search
 from tests.doubles import ADA
 from tests.household import Household, Mind, household, new_store, shown
 

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from madeleine.memory.candidates import CandidatePool, CandidateQuery, PendingVector
 from madeleine.memory.errors import IndexUnavailable
+from madeleine.memory.index import CandidatePool, CandidateQuery, PendingVector
 from madeleine.memory.model import Memory, Scope
 from madeleine.memory.patrol_records import PatrolChanges
 from madeleine.memory.recall.ports import Activation, RecallIndex

@@ -10,10 +10,10 @@ from typing import Any
 
 import numpy as np
 
-from madeleine.memory.candidates import CandidatePool, CandidateQuery, PendingVector
 from madeleine.memory.chat import ChatRole, NewMessage
+from madeleine.memory.index import CandidatePool, CandidateQuery, PendingVector
 from madeleine.memory.ingest.store import NewScene, StoreScenes
-from madeleine.memory.language import Prompt
+from madeleine.memory.language_model import Prompt
 from madeleine.memory.model import Memory, Scene, Scope
 from madeleine.memory.recall.ranking import RecallQuery
 from madeleine.memory.recall.recall import Recall
@@ -86,7 +86,7 @@ class Talks:
         """As after a restart."""
         remember = Remember(self.store.store_redacted, memories, self.similar)
         return MemoryThread(
-            self.ledger.conversations, self.ledger.costs, self.similar, remember, now=self.clock, config=config
+            self.ledger.conversations, self.ledger.patrols, self.similar, remember, now=self.clock, config=config
         )
 
     def answers(self, answer: Callable[[Prompt], Any]) -> None:

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from madeleine.memory.chat import ChatRole
 from madeleine.memory.errors import IndexUnavailable, LanguageModelUnavailable, StorageFull, UnusableAnswer
-from madeleine.memory.language import Prompt
+from madeleine.memory.language_model import Prompt
 from madeleine.memory.rules.prompting.fragments import fragments
 from madeleine.memory.rules.prompting.memory_block import memory_block_text
 from madeleine.memory.watch.extraction import Extracted

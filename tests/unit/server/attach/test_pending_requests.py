@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from madeleine.server.attach.lines import LONGEST_LINE
 from madeleine.server.attach.pending_requests import MAX_REPEATS, PendingRequests
+from madeleine.server.attach.streams import MAX_LINE_BYTES
 
 
 def line(**message: Any) -> bytes:
@@ -65,7 +65,7 @@ def test_an_interrupted_handshake_is_repeated_in_its_order() -> None:
 
 def test_a_line_that_no_host_reads_is_not_repeated_for_ever() -> None:
     pending = PendingRequests()
-    assert not pending.client_sends(call(1, "x" * LONGEST_LINE))
+    assert not pending.client_sends(call(1, "x" * MAX_LINE_BYTES))
     assert len(pending) == 0
 
 

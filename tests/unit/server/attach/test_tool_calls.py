@@ -42,7 +42,7 @@ def host(
     thread = threading.Thread(target=serve)
     thread.start()
     with ours:
-        yield ToolCalls(ours, b"", until=time.monotonic() + seconds), heard
+        yield ToolCalls(ours, until=time.monotonic() + seconds), heard
     thread.join()
 
 
@@ -92,4 +92,4 @@ def test_a_call_past_its_deadline_is_a_lost_connection() -> None:
     with ours, theirs:
         for seconds in (-1, 0.01):
             with pytest.raises(ConnectionLost, match="in time"):
-                ToolCalls(ours, b"", until=time.monotonic() + seconds)("observe", {})
+                ToolCalls(ours, until=time.monotonic() + seconds)("observe", {})

@@ -11,10 +11,10 @@ from typing import Any
 
 import pytest
 
-from madeleine.memory.ports import LanguageModel
+from madeleine.memory.language_model import LanguageModel
 from madeleine.memory.watch.thread import PollResult
 from madeleine.server.background import polling as rounds
-from madeleine.server.background.memory_thread import MemoryThreadLoop, runs
+from madeleine.server.background.memory_thread import MemoryThreadLoop, is_thread_enabled
 from madeleine.server.settings.settings import Settings
 
 NEVER = 3_600.0
@@ -141,4 +141,4 @@ async def test_at_the_end_a_quick_turn_is_finished_and_another_is_cancelled(
 )
 def test_it_runs_where_a_model_was_chosen_for_this_program(given: dict[str, Any], does: bool) -> None:
     """spec T1: off by default without a model."""
-    assert runs(Settings.model_validate(given)) is does
+    assert is_thread_enabled(Settings.model_validate(given)) is does

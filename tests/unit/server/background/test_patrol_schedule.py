@@ -11,16 +11,15 @@ from datetime import datetime, timedelta
 
 import pytest
 
+from madeleine.memory.language_model import LanguageModel
 from madeleine.memory.model import BeingId, RunId, Scope
 from madeleine.memory.patrol_records import RecentActivity
-from madeleine.memory.ports import LanguageModel
 from madeleine.patrol.report import PatrolReport
 from madeleine.patrol.triggers import PatrolTriggers
 from madeleine.server.background import polling as rounds
 from madeleine.server.background.patrol_schedule import (
     CLIENT,
     MINIMUM_INTERVAL,
-    PatrolAccess,
     PatrolSchedule,
     triggers_of,
 )
@@ -52,7 +51,7 @@ class Household:
         self.paused: asyncio.Queue[None] = asyncio.Queue()
         self.schedule = PatrolSchedule(
             PatrolTriggers(after_memories=200, at_hour=None, after_idle=None),
-            lambda: PatrolAccess(self, self) if self.open else None,
+            lambda: (self, self) if self.open else None,
             now=self.clock,
             wait=self.pause,
         )

@@ -9,7 +9,7 @@ from madeleine.memory.recall.reformulation import ReformulationConfig
 from madeleine.memory.rules.ranking.matching import MatchThresholds
 from madeleine.memory.rules.ranking.profiles import AssociativeWeights, ProfileWeights
 from madeleine.server.settings.settings import Settings, read_settings
-from madeleine.server.wiring.recall_config import recall_config, reranker_of
+from madeleine.server.wiring.open_memory import recall_config, reranker_of
 
 
 def configured(tmp_path: Path, **given: str) -> RecallConfig:

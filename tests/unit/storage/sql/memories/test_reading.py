@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from madeleine.memory.candidates import RankingState
+from madeleine.memory.index import RankingState
 from madeleine.memory.ingest.ports import Reinforcement, StoreBatch
 from madeleine.memory.model import Memory, MemoryId, ModelName, Scope
 from madeleine.memory.recall.ports import Activation, PreferenceQuery

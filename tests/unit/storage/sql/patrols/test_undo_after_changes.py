@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from madeleine.memory.language import Prompt
+from madeleine.memory.language_model import Prompt
 from tests.doubles import ADA, BOB
 from tests.household import Household, Mind, rows
 from tests.unit.storage.sql.patrols.tidying import SOUP, everything, lived, numbers, tidying

@@ -1,16 +1,16 @@
-"""Index points, queries to the index, and the candidates that it returns."""
+"""The index: its points, queries to it, and the candidates that it returns."""
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import TypeAlias
+from typing import Protocol, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-from madeleine.memory.model import Category, Emotion, Memory, MemoryId, Status, Vector
+from madeleine.memory.model import Category, Emotion, Memory, MemoryId, Scope, Status, Vector
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,3 +101,44 @@ class CandidatePool:
     @property
     def bm25(self) -> NDArray[np.float32]:
         return (self.weights @ self.idf).astype(np.float32)
+
+
+class Index(Protocol):
+    """The derived index. It may be thrown away at any time. `upsert` is idempotent and visible to the next query."""
+
+    async def upsert(self, points: Sequence[IndexPoint]) -> None: ...
+
+    async def delete(self, ids: Sequence[MemoryId]) -> None: ...
+
+    async def candidates(self, scope: Scope, query: CandidateQuery, vector: PendingVector) -> CandidatePool: ...
+
+    async def nearest(
+        self, scope: Scope, vector: Vector, *, limit: int, statuses: Sequence[Status]
+    ) -> list[tuple[MemoryId, float]]:
+        """(id, cosine), nearest first."""
+        ...
+
+    async def idf(self, scope: Scope, words: Sequence[str]) -> list[float]:
+        """BM25's IDF of each word over the being's memories; 0 for stop words; the greatest for words that none has."""
+        ...
+
+    async def count(self) -> int: ...
+
+    async def scrub(self) -> None:
+        """Returns when nothing of what was deleted or replaced before the call is left in the index's own files.
+        Queries and upserts go on meanwhile. Raises `IndexUnavailable`; it can be tried again."""
+        ...
+
+    async def flush(self) -> None:
+        """Returns when all upserts are on disk."""
+        ...
+
+    async def optimize(self) -> bool:
+        """Build what makes search fast (HNSW). Queries and upserts go on meanwhile. True if anything was done."""
+        ...
+
+    async def close(self) -> None: ...
+
+
+class WordStatistics(Protocol):
+    async def idf(self, scope: Scope, words: Sequence[str]) -> list[float]: ...

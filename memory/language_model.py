@@ -1,16 +1,63 @@
-"""Language-model calls whose cost is recorded and bounded, and which are repeated once after an invalid answer."""
+"""The language model: prompts, rejected answers (spec P6 ❶ ❹ ❻, P8, L3), and calls whose cost is recorded and bounded
+(spec O10)."""
 
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import Protocol, TypeVar
+from typing import Literal, Protocol, TypeVar
+
+from pydantic import BaseModel
 
 from madeleine.memory.errors import TokenBudgetExceeded, UnusableAnswer
-from madeleine.memory.language import Answer, Prompt, Rejected, Spent
 from madeleine.memory.model import RunId, Scope
-from madeleine.memory.ports import LanguageModel
+
+Size = Literal["small", "large"]
+"""A small model classifies; a large one consolidates, splits and writes."""
+
+Answer = TypeVar("Answer", bound=BaseModel)
+
+
+@dataclass(frozen=True, slots=True)
+class Rejected:
+    """An answer that cannot be used. `reason`: for people and logs, quotes nothing of the answer. `complaint`: for the
+    model alone, "" if the reason says it all. `text`: the answer as the model wrote it, "" if its schema was right."""
+
+    reason: str
+    complaint: str = ""
+    text: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Prompt:
+    """`system` holds the instructions, `text` the data, which is never an instruction. `purpose` is for the cost
+    record: classify, consolidate, split, diary, compress, extract, reformulate."""
+
+    purpose: str
+    system: str
+    text: str
+    size: Size
+    max_tokens: int = 4_000
+    """Of the answer."""
+    rejected: Rejected | None = None
+    """The previous answer to this prompt, with its `text`."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Spent:
+    """One call: tokens as the API counted them, and US dollars, None where the price is not known."""
+
+    purpose: str
+    model: str
+    input_tokens: int
+    output_tokens: int
+    usd: float | None
+
+    @property
+    def tokens(self) -> int:
+        return self.input_tokens + self.output_tokens
+
 
 ATTEMPTS = 2
 MIN_BYTES_PER_TOKEN = 3
@@ -81,3 +128,12 @@ def maximum_tokens(prompt: Prompt) -> int:
     rejected = prompt.rejected or Rejected("")
     texts = (prompt.system, prompt.text, rejected.text, rejected.complaint or rejected.reason)
     return len("".join(texts).encode(errors="replace")) // MIN_BYTES_PER_TOKEN + prompt.max_tokens
+
+
+class LanguageModel(Protocol):
+    """Safe for use by several tasks. Retries, backoff and timeouts are its own."""
+
+    async def ask(self, prompt: Prompt, schema: type[Answer], on_spent: Callable[[Spent], None]) -> Answer | Rejected:
+        """One answer that fits the schema, or why it does not. `on_spent` is called for every call that cost tokens,
+        also where the answer is invalid. Raises `LanguageModelUnavailable`, `UnusableAnswer`; never quotes the key."""
+        ...

@@ -1,11 +1,17 @@
-"""Where sub-clusters come from (ruling 4): groups that hold together, found without a model."""
+"""New sub-clusters (ruling 4): groups of similar memories, their names, and their root (ruling 5), without a model."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
+
+from madeleine.memory.model import Memory
+from madeleine.memory.text.reading import Reading
+from madeleine.memory.text.terms import STOP_WORDS, normalize
 
 MIN_GROUP_SIMILARITY = 0.45
 """Cosine from which a memory belongs to a cluster (spec P6 ❶) and two memories to one group (ruling 4)."""
@@ -98,3 +104,78 @@ def mean_vector(vectors: NDArray[np.float32]) -> NDArray[np.float32] | None:
     mean = vectors.mean(axis=0)
     norm = float(np.linalg.norm(mean))
     return np.asarray(mean / norm, np.float32) if norm > 0 else None
+
+
+MIN_WORD_CHARS = 3
+NAME_PARTS = 2
+MAX_NAME_CHARS = 60
+
+
+def words_of(memory: Memory) -> set[str]:
+    """The words of the action that could name a group, lower case; names of its actors are left out."""
+    text = normalize(memory.scene.action).casefold()
+    actors = {word for actor in memory.scene.actors for word in _long_words(actor.casefold())}
+    return _long_words(text) - STOP_WORDS - actors
+
+
+def _long_words(text: str) -> set[str]:
+    return {word.low for word in Reading(text).words if len(word.low) >= MIN_WORD_CHARS}
+
+
+def common_words(memories: Sequence[Memory]) -> Counter[str]:
+    """Words that at least two of the memories hold, with how many do."""
+    counts = Counter(word for memory in memories for word in words_of(memory))
+    return Counter({word: count for word, count in counts.items() if count >= NAME_PARTS})
+
+
+def cluster_name(memories: Sequence[Memory], idf: Mapping[str, float]) -> str:
+    """Up to two themes that at least half of the memories share; else the two words with the greatest count × IDF;
+    else the beginning of the first action. At most 60 characters."""
+    themes = Counter(theme for memory in memories for theme in dict.fromkeys(memory.themes))
+    common = [theme for theme, count in themes.most_common() if count * 2 >= len(memories)]
+    if common:
+        return " & ".join(common[:NAME_PARTS])[:MAX_NAME_CHARS]
+    counts = common_words(memories)
+    telling = sorted(counts, key=lambda word: (-counts[word] * idf.get(word, 0.0), word))
+    if telling:
+        return " & ".join(telling[:NAME_PARTS])[:MAX_NAME_CHARS]
+    return " ".join(memories[0].scene.action.split())[:MAX_NAME_CHARS]
+
+
+Root = Literal["Business", "Private"]
+ROOTS: tuple[Root, ...] = ("Business", "Private")
+
+PROTOTYPES: Mapping[Root, tuple[str, ...]] = {
+    "Business": (
+        "We discussed the project deadline and the budget in a meeting at work.",
+        "The customer signed the contract and asked for an invoice.",
+        "I fixed a bug in the code, reviewed the pull request and deployed the release.",
+        "The manager assigned tasks to the team for the next quarter.",
+        "I applied for a job, prepared the interview and negotiated the salary.",
+        "The company's sales report, strategy and market analysis were presented.",
+        "A colleague from another department sent the schedule, the documents and the figures.",
+        "The server went down, and we wrote a report on the incident for the users of our product.",
+        "I finished the training, moved to a new office and was promoted.",
+    ),
+    "Private": (
+        "We had dinner with the family at home and talked about the children.",
+        "My friend and I went for a walk, and I felt happy.",
+        "Grandmother's birthday, a wedding, a holiday trip with my partner.",
+        "I was ill and tired and stayed in bed with the cat.",
+        "I love music, painting, cooking and reading in my free time.",
+        "She told me how sad and lonely she had felt since the separation.",
+        "I am learning to play an instrument and practise a piece of music every evening.",
+        "We cooked soup after an old recipe; he is allergic to nuts and does not eat meat.",
+        "The dog has to see the vet, needs medicine and a special diet.",
+        "We travelled by train to the sea, went hiking and took photographs.",
+    ),
+}
+
+
+def nearest_root(vector: NDArray[np.float32], prototypes: Mapping[Root, NDArray[np.float32]]) -> Root:
+    """`prototypes`: float32, (k, dim), unit rows. The root with the nearest prototypes (mean of its three best)."""
+
+    def nearness(root: Root) -> float:
+        return float(np.sort(prototypes[root] @ vector)[-3:].mean())
+
+    return max(ROOTS, key=lambda root: (nearness(root), root))

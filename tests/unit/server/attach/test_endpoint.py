@@ -6,22 +6,23 @@ from pathlib import Path
 
 import pytest
 
-from madeleine.server.attach.address import (
+from madeleine.server.attach.endpoint import (
     HOST_FILE,
     Address,
     UntrustedDirectory,
     connect_socket,
     find_address,
+    hold_lock,
+    is_locked,
     remove_host_file,
     socket_path,
     write_host_file,
 )
-from madeleine.server.attach.lock import hold, is_held
 
 
 def test_a_written_address_is_found_and_only_the_user_can_read_it(tmp_path: Path) -> None:
     for there in (Address(path="/somewhere/else.sock"), Address(port=4711, token="t")):
-        write_host_file(tmp_path, there, version="1")
+        write_host_file(tmp_path, there)
         assert find_address(tmp_path) == there
         assert (tmp_path / HOST_FILE).stat().st_mode & 0o777 == 0o600
         assert [path.name for path in tmp_path.iterdir()] == [HOST_FILE]
@@ -56,12 +57,12 @@ def test_an_address_without_a_listener_is_an_os_error(nobody: Address) -> None:
         connect_socket(nobody)
 
 
-def test_a_lock_is_held_by_one_and_freed_with_it(tmp_path: Path) -> None:
+def test_a_lock_is_locked_by_one_and_freed_with_it(tmp_path: Path) -> None:
     lock = tmp_path / "lock"
-    assert not is_held(lock)
-    with hold(lock) as mine, hold(lock) as again:
+    assert not is_locked(lock)
+    with hold_lock(lock) as mine, hold_lock(lock) as again:
         assert mine
         assert not again
-        assert is_held(lock)
-    assert not is_held(lock)
+        assert is_locked(lock)
+    assert not is_locked(lock)
     assert lock.stat().st_mode & 0o777 == 0o600

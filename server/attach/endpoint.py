@@ -1,0 +1,217 @@
+"""Where the host of a data directory is: its lock, and its address, a Unix socket or loopback TCP with a token.
+
+Standard library only: a forwarder uses it at its start, and a host before it imports anything large.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import secrets
+import socket
+import stat
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from madeleine.server import __version__
+
+HOST_LOCK_FILE = "host.lock"
+"""Held by the host as long as it lives."""
+HOST_FILE = "host.json"
+"""Process id, version and address of the host."""
+SOCKET_FILE = "host.sock"
+MAX_SOCKET_PATH_BYTES = 100
+"""The smallest limit among the systems is 103."""
+LOOPBACK = "127.0.0.1"
+CONNECT_SECONDS = 5.0
+BACKLOG = 128
+
+
+class UntrustedDirectory(Exception):
+    """A directory that should be the user's own can be used by others."""
+
+
+# --- lock ---------------------------------------------------------------------------------------------------------
+
+if sys.platform == "win32":
+    import msvcrt
+
+    def _lock(fd: int) -> None:
+        msvcrt.locking(fd, msvcrt.LK_NBLCK, 1)
+
+else:
+    import fcntl
+
+    def _lock(fd: int) -> None:
+        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+
+
+@contextmanager
+def hold_lock(path: Path) -> Iterator[bool]:
+    """Hold the lock of a file; yields False if another process holds it. Raises `OSError` if the file cannot be used.
+
+    The operating system frees the lock when the process ends, however it ends."""
+    fd = os.open(path, os.O_RDWR | os.O_CREAT | getattr(os, "O_CLOEXEC", 0), 0o600)
+    try:
+        try:
+            _lock(fd)
+        except (BlockingIOError, PermissionError):
+            yield False
+        else:
+            yield True
+    finally:
+        os.close(fd)
+
+
+def is_locked(path: Path) -> bool:
+    with hold_lock(path) as acquired:
+        return not acquired
+
+
+# --- address ------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Address:
+    """The path of a Unix socket, or a port on loopback with the token that a client needs."""
+
+    path: str = ""
+    port: int = 0
+    token: str = ""
+
+
+def has_unix_sockets() -> bool:
+    return sys.platform != "win32" and hasattr(socket, "AF_UNIX")
+
+
+def socket_path(data_dir: Path) -> Path:
+    """In the data directory; if its path is too long for a socket, in the user's own folder of the temporary directory.
+
+    Raises `UntrustedDirectory` if others can use that folder.
+    """
+    path = data_dir / SOCKET_FILE
+    if len(os.fsencode(path)) <= MAX_SOCKET_PATH_BYTES:
+        return path
+    folder = Path(tempfile.gettempdir()) / f"madeleine-{os.getuid()}"
+    with suppress(FileExistsError):
+        folder.mkdir(mode=0o700)
+    status = folder.lstat()
+    if not stat.S_ISDIR(status.st_mode) or status.st_uid != os.getuid() or status.st_mode & 0o077:
+        raise UntrustedDirectory(
+            f"{folder} is not a directory that only you can use. Remove it, or take a shorter data directory."
+        )
+    return folder / f"{hashlib.sha256(os.fsencode(data_dir)).hexdigest()[:16]}.sock"
+
+
+def write_host_file(data_dir: Path, address: Address) -> None:
+    """Replaced as a whole. Raises `OSError`."""
+    content = {"pid": os.getpid(), "version": __version__}
+    content |= {"socket": address.path} if address.path else {"port": address.port, "token": address.token}
+    draft = data_dir / f"{HOST_FILE}.{os.getpid()}"
+    try:
+        draft.touch(mode=0o600)
+        draft.write_text(json.dumps(content), encoding="utf-8")
+        draft.replace(data_dir / HOST_FILE)
+    except OSError:
+        draft.unlink(missing_ok=True)
+        raise
+
+
+def remove_host_file(data_dir: Path) -> None:
+    """If it is still this process's: another host may have a new directory at the same path."""
+    if host_pid(data_dir) == os.getpid():
+        with suppress(OSError):
+            (data_dir / HOST_FILE).unlink(missing_ok=True)
+
+
+def host_pid(data_dir: Path) -> int:
+    """0 if it is not known."""
+    try:
+        return int(json.loads((data_dir / HOST_FILE).read_bytes())["pid"])
+    except (OSError, ValueError, KeyError, TypeError):
+        return 0
+
+
+def find_address(data_dir: Path) -> Address:
+    """The address that a host would have; an empty one if it cannot be known. Raises `UntrustedDirectory`."""
+    try:
+        content = json.loads((data_dir / HOST_FILE).read_bytes())
+        if "socket" in content:
+            return Address(path=str(content["socket"]))
+        return Address(port=int(content["port"]), token=str(content["token"]))
+    except (OSError, ValueError, KeyError, TypeError):
+        # A full disk may have kept the host from writing it.
+        return Address(path=str(socket_path(data_dir))) if has_unix_sockets() else Address()
+
+
+# --- socket -------------------------------------------------------------------------------------------------------
+
+
+def connect_socket(address: Address) -> socket.socket:
+    """A connected, blocking socket without a timeout. Raises `OSError` if nobody listens."""
+    if address.port:
+        connection = socket.create_connection((LOOPBACK, address.port), CONNECT_SECONDS)
+        connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    elif address.path:
+        connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        try:
+            connection.settimeout(CONNECT_SECONDS)
+            connection.connect(address.path)
+        except BaseException:
+            connection.close()
+            raise
+    else:
+        raise ConnectionRefusedError("the address of the host is not known")
+    connection.settimeout(None)
+    return connection
+
+
+@contextmanager
+def listening_socket(data_dir: Path, transport: str = "") -> Iterator[tuple[socket.socket, Address]]:
+    """A socket that clients can already connect to, and its address in the host file.
+
+    `transport`: "unix", "tcp", or "" for the system's own. The caller holds the lock, so a file that is there is a
+    leftover. Raises `OSError`, `UntrustedDirectory`."""
+    (data_dir / HOST_FILE).unlink(missing_ok=True)
+    if transport == "tcp" or not (transport or has_unix_sockets()):
+        listener = socket.create_server((LOOPBACK, 0), backlog=BACKLOG)
+        address = Address(port=listener.getsockname()[1], token=secrets.token_urlsafe(32))
+    else:
+        address = Address(path=str(socket_path(data_dir)))
+        listener = _listen_on_unix(Path(address.path))
+    with listener:
+        try:
+            write_host_file(data_dir, address)
+        except OSError:  # a full disk; a Unix socket is found without
+            if not address.path:
+                raise
+        created = _file_identity(address)
+        try:
+            yield listener, address
+        finally:
+            remove_host_file(data_dir)
+            if created and _file_identity(address) == created:
+                Path(address.path).unlink(missing_ok=True)
+
+
+def _listen_on_unix(path: Path) -> socket.socket:
+    path.unlink(missing_ok=True)
+    listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    listener.bind(str(path))
+    path.chmod(0o600)
+    listener.listen(BACKLOG)
+    return listener
+
+
+def _file_identity(address: Address) -> tuple[int, int] | None:
+    """Device and inode of the socket's file: another host may have put its own there."""
+    try:
+        status = Path(address.path).stat() if address.path else None
+    except OSError:
+        return None
+    return (status.st_dev, status.st_ino) if status else None

@@ -1,0 +1,119 @@
+"""Lines of a byte stream, and standard input and output as streams that `select` can watch."""
+
+from __future__ import annotations
+
+import os
+import select
+import socket
+import sys
+import threading
+from collections.abc import AsyncIterator
+from contextlib import suppress
+from typing import Protocol
+
+MAX_LINE_BYTES = 16 * 1024 * 1024
+"""Of a JSON-RPC message; a longer line is skipped and answered with an error."""
+READ_BYTES = 64 * 1024
+"""Read at once, at most."""
+PIPE_BUF = 4096
+"""Bytes that a pipe which is ready takes without blocking."""
+
+
+class ByteReader(Protocol):
+    async def read(self, limit: int, /) -> bytes:
+        """At most `limit` bytes, b"" at the end."""
+        ...
+
+
+class LineBuffer:
+    """Collects bytes until a line is complete. Blank lines are left out."""
+
+    def __init__(self, max_bytes: int | None = None) -> None:
+        """`max_bytes`: of a line; None for no limit."""
+        self._max_bytes = max_bytes
+        self._buffer = bytearray()
+        self._skipping = False
+
+    def feed(self, data: bytes) -> list[bytes | None]:
+        """Return the lines that `data` completes, without their ends; None for a line that was too long."""
+        lines: list[bytes | None] = []
+        searched = len(self._buffer)
+        self._buffer += data
+        while (end := self._buffer.find(b"\n", searched)) >= 0:
+            line, searched = bytes(self._buffer[:end]), 0
+            del self._buffer[: end + 1]
+            if self._skipping or self._too_long(len(line)):
+                self._skipping = False
+                lines.append(None)
+            elif line.strip():
+                lines.append(line)
+        if self._too_long(len(self._buffer)):
+            self._buffer.clear()
+            self._skipping = True
+        return lines
+
+    def _too_long(self, size: int) -> bool:
+        return self._max_bytes is not None and size > self._max_bytes
+
+
+async def read_lines(source: ByteReader, max_bytes: int = MAX_LINE_BYTES) -> AsyncIterator[bytes | None]:
+    """Each line as `LineBuffer` has it; the last one may have no end."""
+    buffer = LineBuffer(max_bytes)
+    while chunk := await source.read(READ_BYTES):
+        for line in buffer.feed(chunk):
+            yield line
+    for line in buffer.feed(b"\n"):
+        yield line
+
+
+class InputPipe:
+    """A descriptor to read from. On Windows, where only sockets can be watched, a thread reads it into one."""
+
+    def __init__(self, fd: int) -> None:
+        self._fd = fd
+        self._relay: socket.socket | None = None
+        if sys.platform == "win32":
+            self._relay, writer = socket.socketpair()
+            threading.Thread(target=_copy, args=(fd, writer), name="stdin", daemon=True).start()
+
+    def fileno(self) -> int:
+        return self._relay.fileno() if self._relay else self._fd
+
+    def read(self) -> bytes:
+        """The bytes that have arrived; b"" at the end."""
+        try:
+            return self._relay.recv(READ_BYTES) if self._relay else os.read(self._fd, READ_BYTES)
+        except ConnectionError:
+            return b""
+
+
+def _copy(fd: int, writer: socket.socket) -> None:
+    with suppress(OSError), writer:
+        while data := os.read(fd, READ_BYTES):
+            writer.sendall(data)
+
+
+class OutputPipe:
+    """A descriptor to write to without waiting for a reader that does not read; `unsent` holds the remaining bytes."""
+
+    def __init__(self, fd: int) -> None:
+        self._fd = fd
+        self.unsent = bytearray()
+
+    def fileno(self) -> int:
+        return self._fd
+
+    def write(self, data: bytes) -> None:
+        """Raises `BrokenPipeError` when nobody reads any more."""
+        self.unsent += data
+        self.flush()
+
+    def flush(self) -> None:
+        # On Windows, where nobody can tell whether a pipe takes more, writing waits.
+        while self.unsent and (sys.platform == "win32" or is_writable(self._fd)):
+            del self.unsent[: os.write(self._fd, self.unsent[:PIPE_BUF])]
+
+
+def is_writable(fd: int) -> bool:
+    """Whether a write does not block. False on Windows, where nobody can tell."""
+    return sys.platform != "win32" and bool(select.select([], [fd], [], 0)[1])
