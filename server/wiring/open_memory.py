@@ -130,7 +130,7 @@ def _build_use_cases(
             compression_threshold=settings.compression_threshold,
         ),
     )
-    thread = MemoryThread(ledger.conversations, ledger.costs, remember, now=utc_now, config=thread_config)
+    thread = MemoryThread(ledger.conversations, ledger.patrols, remember, now=utc_now, config=thread_config)
     update = UpdateMemory(
         ledger.revisions, index, embedder, write_lock, now=utc_now, on_commit=upkeep.wake, redact=redact
     )
@@ -144,7 +144,7 @@ def _build_use_cases(
         now=utc_now,
         config=recall_config(settings),
         reranker=reranker,
-        costs=ledger.costs,
+        costs=ledger.patrols,
         redact=redact,
     )
     use = UseCases(

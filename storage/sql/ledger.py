@@ -22,7 +22,6 @@ from madeleine.storage.sql.memories.revisions import RevisionRepository
 from madeleine.storage.sql.operations.audit import AuditRepository
 from madeleine.storage.sql.operations.profile import ProfileRepository
 from madeleine.storage.sql.patrols.activity import ActivityRepository
-from madeleine.storage.sql.patrols.costs import CostRepository
 from madeleine.storage.sql.patrols.repository import PatrolRepository
 from madeleine.storage.sql.search.repository import SearchRepository
 
@@ -47,7 +46,6 @@ class Ledger:
     context: ContextRepository
     patrols: PatrolRepository
     activity: ActivityRepository
-    costs: CostRepository
     audit: AuditRepository
 
 
@@ -72,6 +70,5 @@ async def open_ledger(path: Path) -> AsyncIterator[Ledger]:
             context=ContextRepository(database),
             patrols=PatrolRepository(database),
             activity=ActivityRepository(database),
-            costs=CostRepository(database),
             audit=AuditRepository(database),
         )

@@ -20,9 +20,8 @@ from madeleine.memory.patrol_records import PatrolChanges
 from madeleine.memory.recall.ports import Activation
 from madeleine.storage.sql.database.engine import Transaction
 from madeleine.storage.sql.database.memory_rows import from_memory
-from madeleine.storage.sql.database.patrol_tables import patrol_runs
 from madeleine.storage.sql.database.schema import MIGRATIONS, SCHEMA_REVISION
-from madeleine.storage.sql.database.tables import metadata
+from madeleine.storage.sql.database.tables import metadata, patrol_runs
 from madeleine.storage.sql.ledger import Ledger, open_ledger
 from tests.contracts.ledger.any_ledger import AnyLedger
 from tests.contracts.ledger.forgetting_contract import ForgettingContract

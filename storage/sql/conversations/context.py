@@ -10,7 +10,7 @@ from madeleine.storage.sql.conversations.chat import ConversationRepository
 from madeleine.storage.sql.database.memory_rows import MEMORY, to_memory
 from madeleine.storage.sql.database.tables import memories
 from madeleine.storage.sql.operations.profile import ProfileRepository
-from madeleine.storage.sql.patrols import diary
+from madeleine.storage.sql.patrols.diary import diary_since, read_thoughts
 
 _m = memories.c
 _RECENT = (
@@ -31,10 +31,10 @@ class ContextRepository(ProfileRepository, ConversationRepository):
     """`ContextLedger`."""
 
     async def thoughts(self, scope: Scope) -> Thoughts:
-        return await diary.thoughts(self._database, scope)
+        return await read_thoughts(self._database, scope)
 
     async def diary_since(self, scope: Scope, date: str, *, limit: int) -> list[DiaryEntry]:
-        return await diary.since(self._database, scope, date, limit)
+        return await diary_since(self._database, scope, date, limit)
 
     async def recently_activated(self, scope: Scope, *, limit: int) -> list[Memory]:
         return await self._database.rows(_RECENT, to_memory, being=scope.being_id, limit=limit)

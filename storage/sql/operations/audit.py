@@ -75,9 +75,10 @@ def _grouped(items: Iterable[T], key: Callable[[T], str]) -> Iterable[tuple[str,
 
 
 class AuditRepository(Repository):
-    """`AuditReader`."""
+    """Reads the audit, for `madeleine audit`."""
 
     async def audit(self, query: AuditQuery) -> list[AuditEntry]:
+        """Oldest first."""
         found = await self._database.rows(
             _LAST,
             _ENTRY.from_row,
@@ -90,4 +91,5 @@ class AuditRepository(Repository):
         return found[::-1]
 
     async def audit_missing(self) -> int:
+        """The number of entries that were removed from the file past the ledger."""
         return int((await self._database.rows(_MISSING, scalar))[0])

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Protocol
 
-from madeleine.memory.audit import AuditReader
 from madeleine.memory.context.ports import ContextLedger, ProfileLedger
 from madeleine.memory.ingest.centroid import CentroidSource
 from madeleine.memory.ingest.ingest import IngestLedger
@@ -14,6 +13,7 @@ from madeleine.memory.watch.ports import ChatLedger, CostLedger, WatchLedger
 from madeleine.memory.watch.remember import RememberLedger
 from madeleine.patrol.ports import PatrolLedger
 from madeleine.server.background.patrol_schedule import ActivityLedger
+from madeleine.storage.sql.operations.audit import AuditRepository
 
 
 class MemoryPorts(StoreLedger, RememberLedger, Protocol): ...
@@ -23,6 +23,9 @@ class ErasurePorts(ForgetLedger, ScrubLedger, Protocol): ...
 
 
 class SearchPorts(SearchLedger, TagLedger, Protocol): ...
+
+
+class PatrolPorts(PatrolLedger, CostLedger, Protocol): ...
 
 
 class ConversationPorts(ChatLedger, WatchLedger, Protocol): ...
@@ -69,6 +72,6 @@ class AnyLedger(StoringLedger, Protocol):
     @property
     def activity(self) -> ActivityLedger: ...
     @property
-    def costs(self) -> CostLedger: ...
+    def patrols(self) -> PatrolPorts: ...
     @property
-    def audit(self) -> AuditReader: ...
+    def audit(self) -> AuditRepository: ...

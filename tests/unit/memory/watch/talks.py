@@ -84,7 +84,7 @@ class Talks:
     def thread_over(self, memories: Any, config: ThreadConfig | None = None) -> MemoryThread:
         """As after a restart."""
         remember = Remember(self.store.store_redacted, memories, self.similar)
-        return MemoryThread(self.ledger.conversations, self.ledger.costs, remember, now=self.clock, config=config)
+        return MemoryThread(self.ledger.conversations, self.ledger.patrols, remember, now=self.clock, config=config)
 
     def answers(self, answer: Callable[[Prompt], Any]) -> None:
         self.mind = Mind(extract=answer)
