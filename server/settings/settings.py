@@ -144,10 +144,14 @@ def read_settings(
 ) -> Settings:
     """`variables`: the process's environment by default; `overrides` win over all. Raises `InvalidInput` that names
     the setting, its source and the reason."""
-    return settings_of(madeleine_variables(environment() if variables is None else variables), overrides=overrides)
+    return settings_from_variables(
+        madeleine_variables(environment() if variables is None else variables), overrides=overrides
+    )
 
 
-def settings_of(from_environment: Mapping[str, Any], *, overrides: Mapping[str, Any] | None = None) -> Settings:
+def settings_from_variables(
+    from_environment: Mapping[str, Any], *, overrides: Mapping[str, Any] | None = None
+) -> Settings:
     """`from_environment`: by the settings' names. Raises as `read_settings` does."""
     if unknown := sorted(set(from_environment) - set(Settings.model_fields)):
         known = ", ".join(PREFIX + name.upper() for name in Settings.model_fields)
