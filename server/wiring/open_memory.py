@@ -36,8 +36,7 @@ from madeleine.memory.rules.ranking.matching import MatchThresholds
 from madeleine.memory.rules.ranking.profiles import ProfileWeights
 from madeleine.memory.rules.storing.secrets import Redact, redact_secrets, without_redaction
 from madeleine.memory.watch.observe import Observe
-from madeleine.memory.watch.remember import Remember
-from madeleine.memory.watch.similar import SimilarMemories
+from madeleine.memory.watch.remember import Remember, SimilarMemories
 from madeleine.memory.watch.thread import MemoryThread, ThreadConfig
 from madeleine.patrol.context import PatrolConfig, PatrolServices
 from madeleine.patrol.run import Patrol, PatrolEvent
@@ -131,7 +130,7 @@ def _build_use_cases(
             compression_threshold=settings.compression_threshold,
         ),
     )
-    thread = MemoryThread(ledger.conversations, ledger.patrols, similar, remember, now=utc_now, config=thread_config)
+    thread = MemoryThread(ledger.conversations, ledger.patrols, remember, now=utc_now, config=thread_config)
     update = UpdateMemory(
         ledger.memories, index, embedder, write_lock, now=utc_now, on_commit=upkeep.wake, redact=redact
     )
