@@ -26,12 +26,12 @@ class Watched:
     read: list[int] = field(default_factory=list)
 
     async def last_upset(self, scope: Scope, *, after: int) -> tuple[int, bool]:
-        return await self.ledger.centroids.last_upset(scope, after=after)
+        return await self.ledger.recall.last_upset(scope, after=after)
 
     async def stored_after(
         self, scope: Scope, model: ModelName, *, after: int, limit: int
     ) -> list[tuple[int, Vector | None]]:
-        found = await self.ledger.centroids.stored_after(scope, model, after=after, limit=limit)
+        found = await self.ledger.recall.stored_after(scope, model, after=after, limit=limit)
         self.read.append(len(found))
         return found
 
