@@ -21,8 +21,7 @@ from madeleine.memory.rules.prompting.recalled_text import quoted
 from madeleine.memory.rules.storing.secrets import Redact, redact_secrets
 from madeleine.patrol.context import PatrolContext
 from madeleine.patrol.deciding.answers import AnswerSchema
-from madeleine.patrol.deciding.prompts import SYSTEM, block, json_line
-from madeleine.patrol.deciding.requests import shortened
+from madeleine.patrol.deciding.requests import SYSTEM, block, json_line, shortened
 from madeleine.patrol.steps.assign import ASSIGNMENT_BATCH
 from madeleine.patrol.unit_of_work import PreparedInputs
 

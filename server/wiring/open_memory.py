@@ -34,8 +34,7 @@ from madeleine.memory.rules.ranking.matching import MatchThresholds
 from madeleine.memory.rules.ranking.profiles import ProfileWeights
 from madeleine.memory.rules.storing.secrets import Redact, redact_secrets, without_redaction
 from madeleine.memory.watch.observe import Observe
-from madeleine.memory.watch.remember import Remember
-from madeleine.memory.watch.similar import SimilarMemories
+from madeleine.memory.watch.remember import Remember, SimilarMemories
 from madeleine.memory.watch.thread import MemoryThread, ThreadConfig
 from madeleine.patrol.context import PatrolConfig, PatrolServices
 from madeleine.patrol.run import Patrol, PatrolEvent
@@ -129,9 +128,9 @@ def _build_use_cases(
             compression_threshold=settings.compression_threshold,
         ),
     )
-    thread = MemoryThread(ledger.conversations, ledger.patrols, similar, remember, now=utc_now, config=thread_config)
+    thread = MemoryThread(ledger.conversations, ledger.patrols, remember, now=utc_now, config=thread_config)
     update = UpdateMemory(
-        ledger.revisions, index, embedder, write_lock, now=utc_now, on_commit=upkeep.wake, redact=redact
+        ledger.memories, index, embedder, write_lock, now=utc_now, on_commit=upkeep.wake, redact=redact
     )
     forget = Forget(ledger.erasure, upkeep.keeper, upkeep.scrubber, write_lock, now=utc_now)
     by_message = MessageSearch(ledger.search, stem)
@@ -149,10 +148,10 @@ def _build_use_cases(
     use = UseCases(
         store=store,
         ingest=Ingest(
-            ledger.ingestion,
+            ledger.memories,
             store,
             embedder,
-            Centroids(ledger.centroids, embedder.model),
+            Centroids(ledger.recall, embedder.model),
             WordRarity(index),
             now=utc_now,
             redact=redact,
@@ -162,7 +161,7 @@ def _build_use_cases(
         forget=forget,
         recall=recall,
         search=Search(ledger.search, ledger.activations, by_message=by_message, now=utc_now),
-        browse=BrowseMemories(ledger.browsing, ledger.activations, now=utc_now),
+        browse=BrowseMemories(ledger.recall, ledger.activations, now=utc_now),
         patrol=Patrol(
             patrol_services,
             ledger.activations,
@@ -180,10 +179,10 @@ def _build_use_cases(
             ledger.activations,
             now=utc_now,
             today=today,
-            flags=ContextFlags(**settings.model_dump(include=set(ContextFlags.__dataclass_fields__))),
+            flags=ContextFlags(**settings.model_dump(include=set(ContextFlags.model_fields))),
             token_limit=settings.context_token_limit,
         ),
-        profile=EditProfile(ledger.profile, store, update, forget, now=utc_now, redact=redact),
+        profile=EditProfile(ledger.context, store, update, forget, now=utc_now, redact=redact),
     )
     return use, thread
 

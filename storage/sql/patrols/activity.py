@@ -28,8 +28,7 @@ from madeleine.memory.patrol_records import RecentActivity
 from madeleine.storage.sql.database.dialect import Moment, either, json_field, json_items
 from madeleine.storage.sql.database.engine import Repository
 from madeleine.storage.sql.database.mapping import Mapped
-from madeleine.storage.sql.database.patrol_tables import patrol_runs
-from madeleine.storage.sql.database.tables import memories, notes
+from madeleine.storage.sql.database.tables import memories, notes, patrol_runs
 from madeleine.storage.sql.memories.clock import cycle_of_being
 
 WRITTEN_BY_PATROL = ("notes", "run_patrol")

@@ -26,12 +26,12 @@ class Watched:
     read: list[int] = field(default_factory=list)
 
     async def audit_since(self, scope: Scope, *, after: int) -> tuple[int, bool]:
-        return await self.ledger.centroids.audit_since(scope, after=after)
+        return await self.ledger.recall.audit_since(scope, after=after)
 
     async def vectors_after(
         self, scope: Scope, model: ModelName, *, after: int, limit: int
     ) -> list[tuple[int, Vector | None]]:
-        found = await self.ledger.centroids.vectors_after(scope, model, after=after, limit=limit)
+        found = await self.ledger.recall.vectors_after(scope, model, after=after, limit=limit)
         self.read.append(len(found))
         return found
 

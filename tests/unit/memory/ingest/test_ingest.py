@@ -47,10 +47,10 @@ class Ingesting:
         home = self.home
         given = {"limits": LIMITS, **fields}
         return Ingest(
-            home.ledger.ingestion,
+            home.ledger.memories,
             given.pop("store", self.store),
             home.embedder,
-            Centroids(home.ledger.centroids, home.embedder.model),
+            Centroids(home.ledger.recall, home.embedder.model),
             WordRarity(home.words),
             now=home.clock,
             redact=redact_secrets,

@@ -72,7 +72,7 @@ async def test_a_dead_memory_is_linked_to_by_nobody(home: Household) -> None:
 
 async def test_the_link_is_shown_with_the_whole_memory(home: Household) -> None:
     [first, second] = await home.store(PAID_40, PAID_45)
-    found = await BrowseMemories(home.ledger.browsing, home.ledger.activations, now=home.clock).by_ids(
+    found = await BrowseMemories(home.ledger.recall, home.ledger.activations, now=home.clock).by_ids(
         ADA, [first.id, second.id]
     )
     assert [whole(memory).get("resembles") for memory in found.memories] == [None, first.id]

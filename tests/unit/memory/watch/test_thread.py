@@ -213,11 +213,11 @@ async def test_every_message_is_new_in_one_snippet_and_one_only(talk: list[list[
             looked.append((snippet.start, snippet.end, [message.position for message in snippet.new]))
             return []
 
-        async def _stored_earlier(self, *args: Any) -> Any:
-            return None
+        async def _link_earlier(self, *args: Any) -> int:
+            return 0
 
     nothing: Any = None
-    thread = Looking(chat, nothing, nothing, nothing, now=clock)
+    thread = Looking(chat, nothing, nothing, now=clock)
     total = 0
     for part in talk:
         said = [a_message(f"{role} {n}", role=role, stored_at=clock()) for n, role in enumerate(part)]
@@ -607,7 +607,7 @@ async def test_a_long_speech_is_recorded_cut(recorder: Talks) -> None:
 
 def test_waking_is_heard() -> None:
     nothing: Any = None
-    thread = MemoryThread(nothing, nothing, nothing, nothing, now=Clock())
+    thread = MemoryThread(nothing, nothing, nothing, now=Clock())
     assert not thread.new_messages.is_set()
     thread.wake()
     assert thread.new_messages.is_set()
