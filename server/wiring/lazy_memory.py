@@ -15,7 +15,7 @@ from madeleine.memory.errors import MadeleineError
 from madeleine.server.background.patrol_events import EventBroadcast
 from madeleine.server.mcp.lines import FINISH_SECONDS
 from madeleine.server.settings.settings import Settings
-from madeleine.storage.allocator import use_few_arenas
+from madeleine.storage.resources import use_few_arenas
 from madeleine.tools.tool import UseCases
 
 if TYPE_CHECKING:
