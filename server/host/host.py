@@ -27,7 +27,7 @@ from madeleine.server.attach.connector import (
     encode_reply,
     parse_request,
 )
-from madeleine.server.background.patrol_events import EventBroadcast, as_json
+from madeleine.server.background.patrol_schedule import EventBroadcast, as_json
 from madeleine.server.mcp.caller import Caller, fixed_caller
 from madeleine.server.mcp.lines import FINISH_SECONDS, SocketWriter, line_transport
 from madeleine.server.mcp.server import build_server, toolset_of
