@@ -10,7 +10,7 @@ from madeleine.server.settings.settings import Settings
 async def serve_command(settings: Settings, arguments: argparse.Namespace) -> None:
     """Until standard input ends, or the process is told to end."""
     if arguments.http:
-        from madeleine.server.http.hosting import serve_over_http
+        from madeleine.server.http.serve import serve_over_http
 
         await serve_over_http(settings, sse=arguments.sse)
     else:
