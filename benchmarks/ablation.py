@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from madeleine.memory.candidates import CandidatePool
+from madeleine.memory.index import CandidatePool
 from madeleine.memory.model import MemoryId
 from madeleine.memory.recall.recall import RecallConfig
 from madeleine.memory.rules.ranking.blended import RankingWeights, blended

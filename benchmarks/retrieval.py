@@ -27,7 +27,7 @@ from rich.progress import Progress, TaskID
 from rich.table import Table
 
 from benchmarks import ablation, data_sets, metrics
-from madeleine.memory.candidates import CandidateQuery
+from madeleine.memory.index import CandidateQuery
 from madeleine.memory.model import LIVING, BeingId, MemoryId, Scope, Vector
 from madeleine.memory.recall.ranking import RecallQuery
 from madeleine.memory.recall.recall import Recall, RecallConfig

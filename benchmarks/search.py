@@ -29,8 +29,7 @@ from madeleine.memory.ingest.ports import StoreBatch
 from madeleine.memory.keyword_search import KeywordQuery
 from madeleine.memory.model import BeingId, Memory, MemoryId, ModelName, Provenance, RunId, Scene, Scope
 from madeleine.memory.patrol_records import DiaryEntry, PatrolChanges
-from madeleine.memory.recall.search import Search, terms_of
-from madeleine.memory.recall.tagged import MessageSearch
+from madeleine.memory.recall.search import MessageSearch, Search, terms_of
 from madeleine.storage.sql.ledger import Ledger, open_ledger
 
 SCOPE = Scope(BeingId("benchmark"), count_activations=False)

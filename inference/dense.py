@@ -114,7 +114,7 @@ def _whole_text_tokenizer(engine: TextEmbedding) -> Tokenizer:
 
 
 class DenseEmbedder:
-    """`memory.ports.Embedder` over one model.
+    """`memory.embedding.Embedder` over one model.
 
     It is loaded when first needed, in a thread of its own that nobody has to wait for at the end. Calls are then worked
     off one after the other in one worker thread; those of a text or two in another, so that nobody who recalls has to

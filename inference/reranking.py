@@ -60,7 +60,7 @@ def load(name: str, models_dir: Path) -> CrossEncoder:
 
 
 class FastembedReranker:
-    """`memory.ports.Reranker` over one model."""
+    """`memory.recall.ports.Reranker` over one model."""
 
     def __init__(
         self,

@@ -1,1 +1,1 @@
-"""What a memory is, and what can be done with one. Pure; the world is reached through `memory.ports`."""
+"""What a memory is, and what can be done with one. Pure; the world is reached through ports."""

@@ -78,13 +78,3 @@ class AuditQuery:
     since: datetime | None = None
     until: datetime | None = None
     limit: int = 100
-
-
-class AuditReader(Protocol):
-    async def audit(self, query: AuditQuery) -> list[AuditEntry]:
-        """Oldest first."""
-        ...
-
-    async def audit_missing(self) -> int:
-        """How many entries were removed from the file past the ledger."""
-        ...

@@ -1,4 +1,4 @@
-"""Vectors of texts that are stored: from the ledger's cache where it has them, else from the model (spec L1)."""
+"""The embedding model, and vectors of stored texts: cached in the ledger, else computed by the model (spec L1)."""
 
 from __future__ import annotations
 
@@ -6,9 +6,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
+import numpy as np
+from numpy.typing import NDArray
+
 from madeleine.memory.errors import EmbeddingUnavailable
 from madeleine.memory.model import ContentHash, ModelName, Vector, content_hash
-from madeleine.memory.ports import Embedder
 
 
 class VectorCache(Protocol):
@@ -50,3 +52,22 @@ async def embed_cached(
     except EmbeddingUnavailable as error:
         return Embedded(vectors, error)
     return Embedded(vectors | dict(zip(missing, rows, strict=True)))
+
+
+class Embedder(Protocol):
+    """Text to vectors, and to tokens. One call is one batch; work is done in a worker thread."""
+
+    @property
+    def model(self) -> ModelName: ...
+
+    async def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        """float32, (n, dim), unit rows, in the order of `texts`. Raises `EmbeddingUnavailable`."""
+        ...
+
+    def coverage(self, text: str) -> float:
+        """Share in [0, 1] of the letters of `text` in scripts that the model knows; 1 for a text without letters."""
+        ...
+
+    async def count_tokens(self, texts: Sequence[str]) -> list[int]:
+        """Tokens of each text by the model's own tokenizer; an upper estimate while the model cannot be had."""
+        ...

@@ -10,11 +10,10 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 from datetime import date, datetime
 
-from madeleine.memory.embedding import Embedded, embed_cached
-from madeleine.memory.language import Spent
-from madeleine.memory.metered_model import MeteredModel
+from madeleine.memory.embedding import Embedded, Embedder, embed_cached
+from madeleine.memory.index import WordStatistics
+from madeleine.memory.language_model import LanguageModel, MeteredModel, Spent
 from madeleine.memory.model import ClusterId, ModelName, RunId, Scope
-from madeleine.memory.ports import Embedder, LanguageModel, WordStatistics
 from madeleine.memory.rules.storing.secrets import Redact, redact_secrets
 from madeleine.patrol.ports import PatrolLedger, PatrolReads, PatrolTransaction
 from madeleine.patrol.report import ModelCosts

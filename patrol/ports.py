@@ -7,7 +7,7 @@ from contextlib import AbstractAsyncContextManager
 from datetime import datetime
 from typing import Any, Protocol
 
-from madeleine.memory.language import Spent
+from madeleine.memory.language_model import Spent
 from madeleine.memory.model import (
     Cluster,
     ClusterId,
@@ -47,7 +47,7 @@ class PatrolReads(Protocol):
         ...
 
     async def with_outdated_status(self) -> list[MemoryState]:
-        """Living memories whose status `memory.rules.dynamics.decay.flagged` changes."""
+        """Living memories whose status `memory.rules.dynamics.importance.flagged` changes."""
         ...
 
     async def recalled_dead(self) -> list[MemoryState]:

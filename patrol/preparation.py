@@ -14,17 +14,14 @@ import numpy as np
 from madeleine.memory.errors import LanguageModelUnavailable, UnusableAnswer
 from madeleine.memory.ingest.notes import PARSE_FAILED, SCENE, read_scene
 from madeleine.memory.ingest.redaction import redact_note
-from madeleine.memory.language import Prompt, Rejected
-from madeleine.memory.metered_model import MeteredModel
+from madeleine.memory.language_model import MeteredModel, Prompt, Rejected
 from madeleine.memory.model import ContentHash, Memory, MemoryId, Note, Scope, Vector, content_hash
-from madeleine.memory.rules.dynamics.grouping import MIN_GROUP_SIMILARITY
-from madeleine.memory.rules.dynamics.roots import PROTOTYPES, Root
-from madeleine.memory.rules.prompting.fragments import quoted
+from madeleine.memory.rules.dynamics.clustering import MIN_GROUP_SIMILARITY, PROTOTYPES, Root
+from madeleine.memory.rules.prompting.recalled_text import quoted
 from madeleine.memory.rules.storing.secrets import Redact, redact_secrets
 from madeleine.patrol.context import PatrolContext
 from madeleine.patrol.deciding.answers import AnswerSchema
-from madeleine.patrol.deciding.prompts import SYSTEM, block, json_line
-from madeleine.patrol.deciding.requests import shortened
+from madeleine.patrol.deciding.requests import SYSTEM, block, json_line, shortened
 from madeleine.patrol.steps.assign import ASSIGNMENT_BATCH
 from madeleine.patrol.unit_of_work import PreparedInputs
 

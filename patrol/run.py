@@ -13,9 +13,9 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from madeleine.memory.errors import CannotUndo, MadeleineError
+from madeleine.memory.language_model import LanguageModel
 from madeleine.memory.model import BeingId, MemoryId, RunId, Scope
 from madeleine.memory.patrol_records import PatrolRun, UndoResult
-from madeleine.memory.ports import LanguageModel
 from madeleine.memory.recall.ports import ActivationLog
 from madeleine.patrol.context import PatrolContext, PatrolServices
 from madeleine.patrol.deciding.answers import Decision

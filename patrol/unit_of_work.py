@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, fields, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from madeleine.memory.index import WordStatistics
 from madeleine.memory.model import (
     Cluster,
     ClusterId,
@@ -24,9 +25,7 @@ from madeleine.memory.model import (
     Vector,
 )
 from madeleine.memory.patrol_records import DecisionRequestId, DiaryEntry, MemoryState, PatrolChanges, Thoughts
-from madeleine.memory.ports import WordStatistics
-from madeleine.memory.rules.dynamics.grouping import mean_vector
-from madeleine.memory.rules.dynamics.roots import ROOTS, Root
+from madeleine.memory.rules.dynamics.clustering import ROOTS, Root, mean_vector
 from madeleine.patrol.ports import PatrolTransaction
 
 CLUSTERS_PER_QUERY = 200
@@ -251,9 +250,5 @@ def state_of(memory: Memory) -> MemoryState:
 
 def _with_state(memory: Memory, state: MemoryState) -> Memory:
     return replace(
-        memory,
-        status=state.status,
-        fresh=state.fresh,
-        cluster_id=state.cluster_id,
-        session_count=state.session_count,
+        memory, status=state.status, fresh=state.fresh, cluster_id=state.cluster_id, session_count=state.session_count
     )

@@ -10,40 +10,40 @@ from types import TracebackType
 
 from madeleine.memory.errors import InvalidInput, KeyConflict, MadeleineError
 
-OURS = ("madeleine",)
-VERBOSE = ("mcp", "uvicorn", "httpx", "httpx2", "alembic", "anthropic", "openai")
+OWN_LOGGERS = ("madeleine",)
+VERBOSE_LOGGERS = ("mcp", "uvicorn", "httpx", "httpx2", "alembic", "anthropic", "openai")
 """Libraries that log at `info` what our own log covers, session ids included."""
-FORMAT = "%(asctime)s %(levelname)s %(name)s: %(message)s"
-_QUOTING = (InvalidInput, KeyConflict)
-_SAFE = (MadeleineError, OSError, sqlite3.Error, ImportError, AttributeError, NameError, TypeError)
+LOG_FORMAT = "%(asctime)s %(levelname)s %(name)s: %(message)s"
+_QUOTING_ERRORS = (InvalidInput, KeyConflict)
+_SAFE_ERRORS = (MadeleineError, OSError, sqlite3.Error, ImportError, AttributeError, NameError, TypeError)
 """Errors whose message is known to hold no input, except those that quote."""
 
-_Info = tuple[type[BaseException], BaseException, TracebackType | None] | tuple[None, None, None]
+_ExceptionInfo = tuple[type[BaseException], BaseException, TracebackType | None] | tuple[None, None, None]
 
 
 def start_logging(level: str, handler: logging.Handler | None = None) -> None:
     """`handler`: standard error by default. `debug` applies to our own package: at that level the database driver logs
     every value."""
     handler = handler or logging.StreamHandler(sys.stderr)
-    handler.setFormatter(RedactingFormatter(FORMAT))
+    handler.setFormatter(RedactingFormatter(LOG_FORMAT))
     handler.addFilter(_is_loggable)
     number = logging.getLevelNamesMapping()[level.upper()]
     logging.basicConfig(handlers=[handler], level=max(number, logging.INFO))
-    for name in OURS:
+    for name in OWN_LOGGERS:
         logging.getLogger(name).setLevel(number)
-    for name in VERBOSE:
+    for name in VERBOSE_LOGGERS:
         logging.getLogger(name).setLevel(max(number, logging.WARNING))
 
 
 def _is_loggable(record: logging.LogRecord) -> bool:
     """Libraries that an environment variable sets to debug (`OPENAI_LOG=debug`) quote everything that they send."""
-    return record.levelno >= logging.INFO or record.name.split(".")[0] in OURS
+    return record.levelno >= logging.INFO or record.name.split(".")[0] in OWN_LOGGERS
 
 
 class RedactingFormatter(logging.Formatter):
     """Tracebacks hold the place and type of an error; its message only where that cannot be somebody's text."""
 
-    def formatException(self, ei: _Info) -> str:
+    def formatException(self, ei: _ExceptionInfo) -> str:
         return "".join(_traceback(ei[1])).rstrip("\n") if ei[1] else ""
 
 
@@ -51,7 +51,7 @@ def _traceback(error: BaseException) -> list[str]:
     cause = error.__cause__ or (None if error.__suppress_context__ else error.__context__)
     lines = [*_traceback(cause), "\nThen:\n\n"] if cause else []
     lines += ["Traceback (most recent call last):\n", *traceback.format_tb(error.__traceback__)]
-    is_safe = isinstance(error, _SAFE) and not isinstance(error, _QUOTING)
+    is_safe = isinstance(error, _SAFE_ERRORS) and not isinstance(error, _QUOTING_ERRORS)
     lines.append(f"{type(error).__module__}.{type(error).__qualname__}{f': {error}' if is_safe else ''}\n")
     if isinstance(error, BaseExceptionGroup):
         for number, part in enumerate(error.exceptions, 1):

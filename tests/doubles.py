@@ -14,8 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 from typing_extensions import TypedDict
 
 from madeleine.memory.errors import EmbeddingUnavailable
-from madeleine.memory.language import Spent
-from madeleine.memory.metered_model import MeteredModel
+from madeleine.memory.language_model import LanguageModel, MeteredModel, Spent
 from madeleine.memory.model import (
     BeingId,
     Category,
@@ -33,7 +32,6 @@ from madeleine.memory.model import (
     WhenItem,
     happened_at,
 )
-from madeleine.memory.ports import LanguageModel
 from madeleine.memory.recall.ports import Activation
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
@@ -70,7 +68,7 @@ class Clock:
 
 
 class ScriptedChance:
-    """`memory.ports.RandomSource` that gives the numbers it is told, in order."""
+    """`memory.rules.prompting.recalled_text.RandomSource` that gives the numbers it is told, in order."""
 
     def __init__(self, picks: Iterable[int]) -> None:
         self._picks = iter(picks)

@@ -15,12 +15,12 @@ from typing import Any
 
 import numpy as np
 
-from madeleine.memory.candidates import IndexPoint
 from madeleine.memory.errors import LanguageModelUnavailable, StorageError, UnusableAnswer
+from madeleine.memory.index import IndexPoint
 from madeleine.memory.ingest.notes import add_note
 from madeleine.memory.ingest.store import NewScene, Stored, StoreScenes
 from madeleine.memory.ingest.update import UpdateMemory
-from madeleine.memory.language import Answer, Prompt, Spent
+from madeleine.memory.language_model import Answer, Prompt, Spent
 from madeleine.memory.model import (
     Memory,
     MemoryChanges,
@@ -35,7 +35,7 @@ from madeleine.memory.model import (
 )
 from madeleine.memory.patrol_records import UndoResult
 from madeleine.memory.recall.ports import Activation
-from madeleine.memory.rules.dynamics.roots import PROTOTYPES
+from madeleine.memory.rules.dynamics.clustering import PROTOTYPES
 from madeleine.patrol.context import PatrolConfig, PatrolServices
 from madeleine.patrol.ports import PatrolTransaction
 from madeleine.patrol.report import STEPS, PatrolReport, StepName
@@ -190,7 +190,7 @@ class Household:
         self.words = FakeWordStatistics()
         write_lock = asyncio.Lock()
         self._store = StoreScenes(ledger.memories, self.index, self.embedder, now=clock, write_lock=write_lock)
-        self.update = UpdateMemory(ledger.revisions, self.index, self.embedder, write_lock, now=clock)
+        self.update = UpdateMemory(ledger.memories, self.index, self.embedder, write_lock, now=clock)
         journalled: Any = self.mortal
         services = PatrolServices(ledger=journalled, words=self.words, embedder=self.embedder, now=clock, config=config)
         self.patrol = Patrol(services, ledger.activations)
@@ -203,7 +203,7 @@ class Household:
 
     async def note(self, scene: object, scope: Scope = ADA) -> Note:
         text = scene if isinstance(scene, str) else json.dumps(scene)
-        return (await add_note(self.ledger.profile, scope, text, now=self.clock())).note
+        return (await add_note(self.ledger.context, scope, text, now=self.clock())).note
 
     async def recall(self, *ids: MemoryId, scope: Scope = ADA, times: int = 1) -> None:
         self.clock.advance(MOMENT)

@@ -13,8 +13,8 @@ from madeleine.memory.ingest.forget import Forget
 from madeleine.memory.ingest.ingest import Ingest
 from madeleine.memory.ingest.store import StoreScenes
 from madeleine.memory.ingest.update import UpdateMemory
+from madeleine.memory.language_model import LanguageModel
 from madeleine.memory.model import Scope
-from madeleine.memory.ports import LanguageModel
 from madeleine.memory.recall.browse import BrowseMemories
 from madeleine.memory.recall.recall import Recall
 from madeleine.memory.recall.search import Search

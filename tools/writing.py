@@ -9,7 +9,7 @@ from pydantic import Field
 from madeleine.memory.errors import InvalidInput
 from madeleine.memory.ingest.store import NewScene
 from madeleine.memory.model import Category, DatedAction, MemoryChanges, MemoryId, Scene
-from madeleine.memory.rules.ranking.inferable import ADVICE, NON_INFERABLE_THEME, is_non_inferable
+from madeleine.memory.recall.ranking import ADVICE, NON_INFERABLE_THEME, is_non_inferable
 from madeleine.tools.arguments import Arguments, Emotions, Line, LongText, Share, Short, unique
 from madeleine.tools.replies import not_embedded, notice, present
 from madeleine.tools.tool import Call, answer_schema, tool

@@ -12,7 +12,11 @@ from benchmarks.dynamics.measures import percent_of
 from benchmarks.dynamics.rule_based_agent import words
 from benchmarks.dynamics.simulation import SCOPE, Simulation
 from madeleine.memory.model import Memory
-from madeleine.memory.rules.dynamics.decay import MIN_LIVING_IMPORTANCE, effective_importance, revived_session_count
+from madeleine.memory.rules.dynamics.importance import (
+    MIN_LIVING_IMPORTANCE,
+    effective_importance,
+    revived_session_count,
+)
 
 Tool = Literal["search_memory", "recall_memory"]
 Patrols = Literal["after", "between"]

@@ -22,8 +22,7 @@ from madeleine.memory.model import BeingId, Memory, MemoryId, ModelName, Scope
 from madeleine.memory.recall.browse import BrowseMemories
 from madeleine.memory.recall.ranking import RecallQuery
 from madeleine.memory.recall.recall import Recall
-from madeleine.memory.recall.search import Search, terms_of
-from madeleine.memory.recall.tagged import MessageSearch
+from madeleine.memory.recall.search import MessageSearch, Search, terms_of
 from madeleine.patrol.context import PatrolServices
 from madeleine.patrol.report import STEPS, PatrolReport, StepName
 from madeleine.patrol.run import Patrol
@@ -106,7 +105,7 @@ class Simulation:
         self.search = Search(
             ledger.search, ledger.activations, by_message=MessageSearch(ledger.search, stem), now=self.now
         )
-        self.browse = BrowseMemories(ledger.browsing, ledger.activations, now=self.now)
+        self.browse = BrowseMemories(ledger.recall, ledger.activations, now=self.now)
         services = PatrolServices(ledger=ledger.patrols, words=index, embedder=embedder, now=self.now)
         self.patrol = Patrol(services, ledger.activations)
         self.versions: dict[int, list[MemoryId]] = defaultdict(list)

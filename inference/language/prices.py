@@ -3,36 +3,28 @@
 from __future__ import annotations
 
 import re
+import tomllib
+from functools import cache
+from pathlib import Path
 
 from madeleine.inference.language.config import Prices
 
 MILLION = 1_000_000
-KNOWN_PRICES: Prices = (
-    ("claude-haiku-4-5", (1.0, 5.0)),
-    # Of prompts up to 100,000 tokens, as all of ours are.
-    ("claude-haiku-5-5", (0.1, 0.5)),
-    ("claude-sonnet-4-5", (3.0, 15.0)),
-    ("claude-sonnet-4-6", (3.0, 15.0)),
-    ("claude-sonnet-5", (2.0, 10.0)),
-    ("claude-sonnet-5-5", (2.0, 10.0)),
-    ("claude-opus-4-5", (5.0, 25.0)),
-    ("claude-opus-4-6", (5.0, 25.0)),
-    ("claude-opus-4-7", (5.0, 25.0)),
-    ("claude-opus-5", (5.0, 25.0)),
-    ("claude-opus-5-5", (4.0, 20.0)),
-    ("claude-fable-5-1", (10.0, 50.0)),
-)
-"""List prices of November 2026, without caches and batches: Madeleine uses neither."""
 _NEXT_VERSION = re.compile(r"[-.]?\d{1,2}(?!\d)")
 """`claude-opus-5` tells nothing of the price of a `claude-opus-5-7`; of `claude-opus-5-20260724` it does."""
 
 
+@cache
+def _known_prices() -> dict[str, tuple[float, float]]:
+    return tomllib.loads(Path(__file__).with_suffix(".toml").read_text("utf-8"))
+
+
 def cost_in_usd(model: str, input_tokens: int, output_tokens: int, prices: Prices = ()) -> float | None:
-    """The longest name that fits, those of `prices` before the known ones. None if nobody knows."""
+    """By the longest name in `prices` that `model` begins with, else in the known prices. None if there is none."""
     configured = {name: price for name, price in prices if model.startswith(name)}
     known = {
         name: price
-        for name, price in KNOWN_PRICES
+        for name, price in _known_prices().items()
         if model.startswith(name) and not _NEXT_VERSION.match(model.removeprefix(name))
     }
     if not (matching := configured or known):

@@ -1,75 +1,182 @@
-"""A language model whose answers are validated against a pydantic schema, over either API."""
+"""A language model whose answers are validated against a pydantic schema; requests, failures, retries and timeouts."""
 
 from __future__ import annotations
 
+import asyncio
+import email.utils
+import json
 import re
-from collections.abc import Callable, Iterator, Sequence
-from typing import Protocol
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from importlib import import_module
+from types import ModuleType
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
-from pydantic import ValidationError
+from pydantic import BaseModel, ValidationError
 
-from madeleine.inference.language.api import Api, Failure, ModelRequest, Reply, Turn
 from madeleine.inference.language.config import LanguageConfig
 from madeleine.inference.language.prices import cost_in_usd
 from madeleine.memory.errors import LanguageModelUnavailable, UnusableAnswer
-from madeleine.memory.language import Answer, Prompt, Rejected, Spent
-from madeleine.memory.ports import LanguageModel
+from madeleine.memory.language_model import Answer, Prompt, Rejected, Spent
+
+if TYPE_CHECKING:
+    import httpx2
 
 TYPICAL_BYTES_PER_TOKEN = 4
-"""Roughly: for servers that do not count, so that a budget is one there, too."""
+"""An estimate for servers that report no token counts, so that a token budget holds there, too."""
 MAX_LISTED_ERRORS = 8
-"""Errors of one answer that the model is told of."""
+"""Validation errors of one answer that the model is told of."""
+LONGEST_WAIT_SECONDS = 30.0
+"""For a server that says when to retry. One that wants more is not asked again for this call."""
+BACKOFF_SECONDS = 8.0
+"""The longest that the SDKs wait by themselves."""
+CONNECT_SECONDS = 10.0
+UNKNOWN_PARAMETER_STATUSES = (400, 422)
+"""Status codes for a parameter that the server does not know."""
+_ERROR_CODE = re.compile(r"[a-z_]{3,40}")
 _THOUGHTS = re.compile(r"\A\s*<think>.*?</think>", re.S)
 _FENCED = re.compile(r"```[a-z]*\s*\n(.*?)```", re.S)
 
-
-class OpenLanguageModel(LanguageModel, Protocol):
-    async def aclose(self) -> None:
-        """Close its connections. Called by whoever opened it, when it is used no more."""
-        ...
+Arguments = dict[str, Any]
+"""Keyword arguments of the SDK's method."""
 
 
-def open_language_model(config: LanguageConfig | None, key: str) -> OpenLanguageModel | None:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reply:
+    """`end`: why the text ends. Tokens as the API counted them; 0 and 0 where it does not."""
+
+    text: str
+    end: Literal["complete", "cut off", "declined"]
+    input_tokens: int
+    output_tokens: int
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """No reply. The reason is a sentence of ours: a server's own words may quote the key, or the prompt."""
+
+    reason: str
+    status: int = 0
+
+
+def open_language_model(config: LanguageConfig | None, key: str) -> StructuredModel | None:
     """Costs nothing until it is asked. None without a configuration, or without a key where one is needed: servers of
     local models need none."""
     if config is None or not (key or (config.protocol == "openai" and config.url)):
         return None
-    from madeleine.inference.language.anthropic import AnthropicApi
-    from madeleine.inference.language.openai import OpenAIApi
+    from madeleine.inference.language.apis import AnthropicModel, OpenAIModel
 
-    api = AnthropicApi(config, key) if config.protocol == "anthropic" else OpenAIApi(config, key)
-    return StructuredModel(api, config)
+    return AnthropicModel(config, key) if config.protocol == "anthropic" else OpenAIModel(config, key)
 
 
-class StructuredModel:
-    """`memory.ports.LanguageModel`."""
+class StructuredModel(ABC):
+    """`memory.language_model.LanguageModel` over one API. Safe for use by several tasks. Opens its connections at the
+    first request, and again after `aclose`."""
 
-    def __init__(self, api: Api, config: LanguageConfig) -> None:
-        self._api = api
+    sdk_modules: ClassVar[tuple[str, ...]]
+    """The SDK, and what it would import at the first request."""
+
+    def __init__(self, config: LanguageConfig, key: str) -> None:
         self._config = config
+        self._key = key
+        self._client: Any = None
+        self._accepted_variants: dict[str, int] = {}
+        """Index of the variant that the server accepted for a model."""
 
     async def ask(self, prompt: Prompt, schema: type[Answer], on_spent: Callable[[Spent], None]) -> Answer | Rejected:
         model = self._config.large_model if prompt.size == "large" else self._config.small_model
-        turns = turns_of(prompt)
-        reply = await self._api.answer(
-            ModelRequest(model=model, system=prompt.system, turns=turns, max_tokens=prompt.max_tokens, schema=schema)
-        )
+        reply = await self._reply(model, prompt, schema)
         if isinstance(reply, Failure):
             raise LanguageModelUnavailable(model, reply.reason)
-        on_spent(self._spent(prompt, model, turns, reply))
+        on_spent(self._spent(prompt, model, reply))
         if reply.end == "cut off":
             raise UnusableAnswer(model, f"it was cut off at {prompt.max_tokens:,} tokens.")
         if reply.end == "declined":
             raise UnusableAnswer(model, "it declined to answer.")
-        return parsed(reply.text, schema)
+        return parsed_answer(reply.text, schema)
 
     async def aclose(self) -> None:
-        await self._api.close()
+        """Close its connections. Called by whoever opened it, when it is used no more."""
+        client, self._client = self._client, None
+        if client is not None:
+            await client.close()
 
-    def _spent(self, prompt: Prompt, model: str, turns: Sequence[Turn], reply: Reply) -> Spent:
+    @abstractmethod
+    def _open(self, sdk: ModuleType) -> Any:
+        """The SDK's client."""
+
+    @abstractmethod
+    def _variants(self, sdk: ModuleType, model: str, prompt: Prompt, schema: type[BaseModel]) -> list[Arguments]:
+        """The same request, from what a server should accept to what every server can."""
+
+    @abstractmethod
+    async def _create(self, client: Any, arguments: Arguments) -> Any: ...
+
+    @abstractmethod
+    def _read(self, answer: Any) -> Reply:
+        """Raises `ValueError` for an answer of another shape."""
+
+    async def _reply(self, model: str, prompt: Prompt, schema: type[BaseModel]) -> Reply | Failure:
+        """If no variant is accepted, the failure is that of the first."""
+        sdk, *_ = [await asyncio.to_thread(import_module, name) for name in self.sdk_modules]
+        client = self._client = self._client or self._open(sdk)
+        variants = self._variants(sdk, model, prompt, schema)
+        first_failure: Failure | None = None
+        for number in range(min(self._accepted_variants.get(model, 0), len(variants) - 1), len(variants)):
+            reply = await self._send(sdk, client, variants[number])
+            if isinstance(reply, Reply):
+                self._accepted_variants[model] = number
+            elif reply.status in UNKNOWN_PARAMETER_STATUSES:
+                first_failure = first_failure or reply
+                continue
+            return reply
+        assert first_failure is not None
+        return first_failure
+
+    async def _send(self, sdk: ModuleType, client: Any, arguments: Arguments) -> Reply | Failure:
+        """What an SDK raises does not leave this function: it holds the server's words and the request."""
+        config = self._config
+        at_url = f" at {config.url}" if config.url else ""
+        another_api = Failure(
+            f"the server{at_url} does not speak the {config.protocol} API. Check MADELEINE_LLM_URL and MADELEINE_LLM."
+        )
+        waits = max(BACKOFF_SECONDS, LONGEST_WAIT_SECONDS) * config.retries
+        try:
+            async with asyncio.timeout(config.timeout_seconds * (config.retries + 1) + waits):
+                answer = await self._create(client, arguments)
+            # The SDKs let text through, and objects of any shape.
+            if isinstance(answer, BaseModel):
+                return self._read(answer.model_dump(mode="json", warnings=False))
+            return another_api
+        except (TimeoutError, sdk.APITimeoutError):
+            return Failure(f"it did not answer within {config.timeout_seconds:g} s (MADELEINE_LLM_TIMEOUT_SECONDS).")
+        except sdk.APIStatusError as error:
+            return Failure(_status_reason(error.status_code, error.body), error.status_code)
+        except sdk.APIConnectionError:
+            return Failure(f"it cannot be reached{at_url}, or hung up before it had answered.")
+        except (sdk.APIError, ValueError):  # no JSON, or not what the API's answers are made of
+            return another_api
+
+    def _client_options(self, default_url: str, client_class: type[httpx2.AsyncClient]) -> Arguments:
+        """Options that both SDKs take. `default_url` is stated, so that no variable of the environment changes it;
+        `client_class`: the SDK's default. Redirects are not followed: the key would go with them."""
+        import httpx2
+
+        config = self._config
+        timeout = httpx2.Timeout(config.timeout_seconds, connect=min(CONNECT_SECONDS, config.timeout_seconds))
+        hooks = {"response": [_refuse_long_wait]}
+        return {
+            "base_url": config.url or default_url,
+            "max_retries": config.retries,
+            "http_client": client_class(timeout=timeout, follow_redirects=False, event_hooks=hooks),
+        }
+
+    def _spent(self, prompt: Prompt, model: str, reply: Reply) -> Spent:
         input_tokens, output_tokens = reply.input_tokens, reply.output_tokens
         if not input_tokens + output_tokens:
-            input_tokens = _estimated_tokens(prompt.system, *(turn.content for turn in turns))
+            input_tokens = _estimated_tokens(prompt.system, *(turn["content"] for turn in turns_of(prompt)))
             output_tokens = _estimated_tokens(reply.text)
         cost = cost_in_usd(model, input_tokens, output_tokens, self._config.prices)
         return Spent(
@@ -77,19 +184,28 @@ class StructuredModel:
         )
 
 
-def turns_of(prompt: Prompt) -> list[Turn]:
-    turns = [Turn("user", prompt.text)]
+def turns_of(prompt: Prompt) -> list[dict[str, str]]:
+    """The messages of the request, as both APIs take them."""
+    turns = [{"role": "user", "content": prompt.text}]
     if rejected := prompt.rejected:
         complaint = (rejected.complaint or rejected.reason).rstrip(".")
         again = (
             f"This answer cannot be used: {complaint}. Answer once more, with the whole JSON object and nothing else."
         )
         # Neither API takes an empty turn.
-        turns += [Turn("assistant", rejected.text.strip() or "{}"), Turn("user", again)]
+        turns.append({"role": "assistant", "content": rejected.text.strip() or "{}"})
+        turns.append({"role": "user", "content": again})
     return turns
 
 
-def parsed(text: str, schema: type[Answer]) -> Answer | Rejected:
+def system_with_schema(prompt: Prompt, schema: type[BaseModel]) -> str:
+    """The instructions for a model that takes no schema otherwise."""
+    written = json.dumps(schema.model_json_schema(), ensure_ascii=False, separators=(",", ":"))
+    in_words = f"Answer with one JSON object that fits this JSON Schema, and with nothing else:\n{written}"
+    return f"{prompt.system}\n\n{in_words}"
+
+
+def parsed_answer(text: str, schema: type[Answer]) -> Answer | Rejected:
     """The first part of the text that is JSON, validated. Models that are not held to JSON wrap it in words, fences and
     thoughts."""
     for part in _json_candidates(text):
@@ -119,3 +235,45 @@ def _place(location: tuple[int | str, ...]) -> str:
 
 def _estimated_tokens(*texts: str) -> int:
     return sum(len(text.encode(errors="replace")) for text in texts) // TYPICAL_BYTES_PER_TOKEN + 1
+
+
+async def _refuse_long_wait(response: httpx2.Response) -> None:
+    """A server that asks for a longer wait than ours is not retried; the SDKs would wait for days, or too short."""
+    if _retry_wait_seconds(response.headers) > LONGEST_WAIT_SECONDS:
+        response.headers["x-should-retry"] = "false"
+
+
+def _retry_wait_seconds(headers: Mapping[str, str]) -> float:
+    for name, per_second in (("retry-after-ms", 1000), ("retry-after", 1)):
+        try:
+            return float(headers.get(name, "")) / per_second
+        except ValueError:
+            continue
+    date = email.utils.parsedate_tz(headers.get("retry-after", ""))
+    return email.utils.mktime_tz(date) - time.time() if date else 0.0
+
+
+def _status_reason(status: int, body: object) -> str:
+    answer = f"{status} {_error_code(body)}".strip()
+    match status:
+        case 401 | 403:
+            return f"it refused the key ({answer}). Check the key and what it is allowed."
+        case 404:
+            return f"there is no such model, or no such API ({answer}). Check the model's name and MADELEINE_LLM_URL."
+        case 413:
+            return f"the prompt was too long for it ({answer})."
+        case 402 | 429:
+            return f"it takes no more requests for now, or what the account may spend is spent ({answer})."
+        case _ if status >= 500:
+            return f"its server is overloaded or broken ({answer}). Later may do."
+        case _:
+            return f"it did not take the request ({answer}). Check the model's name, and the account's credit."
+
+
+def _error_code(body: object) -> str:
+    """Such as `rate_limit_error`: a word of the API's own, never a message."""
+    inner = body.get("error", body) if isinstance(body, dict) else None
+    if not isinstance(inner, dict):
+        return ""
+    code = inner.get("code") or inner.get("type")
+    return code if isinstance(code, str) and _ERROR_CODE.fullmatch(code) else ""

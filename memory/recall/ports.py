@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Protocol
 
-from madeleine.memory.candidates import CandidatePool, CandidateQuery, PendingVector, RankingState
+from madeleine.memory.index import CandidatePool, CandidateQuery, PendingVector, RankingState
 from madeleine.memory.keyword_search import KeywordQuery, SearchHit, SearchSource, Tag, TagMatches, TagQuery
 from madeleine.memory.model import ClusterId, Memory, MemoryId, Revision, Scope
 

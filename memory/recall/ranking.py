@@ -1,16 +1,17 @@
-"""The query of a recall and the ranked candidates that match it."""
+"""The query of a recall, the ranked candidates that match it, and the fusion of two rankings (spec L2, O12)."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import TypeVar
 
-from madeleine.memory.candidates import CandidatePool
 from madeleine.memory.errors import RerankerUnavailable
+from madeleine.memory.index import CandidatePool
 from madeleine.memory.model import Category, Emotion, MemoryId, Scope
 from madeleine.memory.recall.ports import RecallLedger, Reranker
-from madeleine.memory.rules.ranking.fusion import fused_by_rrf
 from madeleine.memory.rules.ranking.profiles import RankingProfile
+from madeleine.memory.text.normalization import fold
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,3 +72,37 @@ def merge_rankings(first: RankedCandidates, second: RankedCandidates) -> RankedC
         meaning_off=first.meaning_off or second.meaning_off,
         notices=notices,
     )
+
+
+RRF_K = 60
+"""Smoothing: how much less a later place counts."""
+
+T = TypeVar("T", bound=Hashable)
+
+
+def fused_by_rrf(*lists: Sequence[T], k: int = RRF_K) -> list[tuple[T, float]]:
+    """Best first: each item with Σ 1 / (k + rank) over the lists that hold it, rank from 1, min-max normalised to
+    [0, 1]; 1 for all where all are equal. Equals stand in the order in which they first come."""
+    sums: dict[T, float] = {}
+    for ranked in lists:
+        for rank, item in enumerate(dict.fromkeys(ranked), start=1):
+            sums[item] = sums.get(item, 0.0) + 1 / (k + rank)
+    if not sums:
+        return []
+    least, most = min(sums.values()), max(sums.values())
+    span = most - least
+    scored = [(item, (value - least) / span if span > 0 else 1.0) for item, value in sums.items()]
+    return sorted(scored, key=lambda scored_item: -scored_item[1])
+
+
+NON_INFERABLE_THEME = "non-inferable"
+"""The theme of memories that nobody could read out of the code or the surroundings."""
+ADVICE = (
+    f"Recall is restricted to memories with the theme {NON_INFERABLE_THEME!r}, which this one lacks: it is kept, and "
+    "not recalled. If nobody could find it out by looking at the code or the surroundings (why something was decided, "
+    "what the team agreed on, why not otherwise, what other projects know), add the theme by update_memory."
+)
+
+
+def is_non_inferable(themes: Iterable[str]) -> bool:
+    return any(fold(theme) == NON_INFERABLE_THEME for theme in themes)

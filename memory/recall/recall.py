@@ -12,16 +12,16 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
-from madeleine.memory.candidates import CandidatePool, CandidateQuery
+from madeleine.memory.embedding import Embedder
 from madeleine.memory.errors import EmbeddingUnavailable
-from madeleine.memory.metered_model import CostLog
+from madeleine.memory.index import CandidatePool, CandidateQuery
+from madeleine.memory.language_model import CostLog, LanguageModel
 from madeleine.memory.model import LIVING, Memory, Scope, Vector
-from madeleine.memory.ports import Embedder, LanguageModel
 from madeleine.memory.recall.ports import Activation, ActivationLog, RecallIndex, RecallLedger, Reranker
 from madeleine.memory.recall.ranking import RankedCandidates, RecallQuery, rerank
 from madeleine.memory.recall.reformulation import Attempt, ReformulationConfig, metered, reformulate
 from madeleine.memory.recall.selection import Selector
-from madeleine.memory.rules.prompting.answer_formats import LIST_FORMAT, AnswerFormat
+from madeleine.memory.rules.prompting.recalled_text import LIST_FORMAT, AnswerFormat
 from madeleine.memory.rules.ranking.blended import RankingWeights, blended, shared_emotions
 from madeleine.memory.rules.ranking.matching import MatchThresholds, matches
 from madeleine.memory.rules.ranking.profiles import (

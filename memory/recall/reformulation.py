@@ -13,14 +13,11 @@ from datetime import datetime
 from pydantic import BaseModel, ConfigDict
 
 from madeleine.memory.errors import MadeleineError, StorageError
-from madeleine.memory.language import Prompt, Spent
-from madeleine.memory.metered_model import CostLog, MeteredModel
+from madeleine.memory.language_model import CostLog, LanguageModel, MeteredModel, Prompt, Spent
 from madeleine.memory.model import Memory, RunId, Scope
-from madeleine.memory.ports import LanguageModel
 from madeleine.memory.recall.ranking import RankedCandidates, RecallQuery, merge_rankings
 from madeleine.memory.recall.selection import Selection
-from madeleine.memory.rules.prompting.fragments import quoted
-from madeleine.memory.rules.prompting.memory_block import memory_line
+from madeleine.memory.rules.prompting.recalled_text import memory_line, quoted
 from madeleine.memory.rules.storing.secrets import Redact
 
 logger = logging.getLogger(__name__)

@@ -1,17 +1,17 @@
-"""Select the memories to return (spec L2, steps 5 and 6): preferences first, within limit and token budget."""
+"""Select the memories to return (spec L2, steps 5 and 6): preferences first (ruling 15), within limit and budget."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Hashable, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass
+from typing import TypeVar
 
+from madeleine.memory.embedding import Embedder
 from madeleine.memory.model import LIVING, Memory, MemoryId, Scope
-from madeleine.memory.ports import Embedder
 from madeleine.memory.recall.ports import PreferenceQuery, RecallLedger
 from madeleine.memory.recall.ranking import RankedCandidates, RecallQuery
-from madeleine.memory.rules.prompting.answer_formats import AnswerFormat
+from madeleine.memory.rules.prompting.recalled_text import AnswerFormat
 from madeleine.memory.rules.ranking.budget import within_budget
-from madeleine.memory.rules.ranking.preferences import preferences_first
 
 TOKEN_COUNT_BATCH = 10
 """Memories loaded at once where the best ones do not fit."""
@@ -147,3 +147,28 @@ class Selector:
         else:
             [tokens] = await self.embedder.count_tokens([text])
         return Selection(tuple(memories), text, tokens)
+
+
+T = TypeVar("T", bound=Hashable)
+
+
+def preferences_first(ranked: Sequence[T], preferences: Sequence[T], *, limit: int) -> list[T]:
+    """All of `ranked`, best first, and some of `preferences`, the first ones first: in the order in which they are to
+    be taken until there are `limit`.
+
+    Preferences among the best `limit` lead, then preferences that match less, then such as do not match.
+    """
+    if not ranked or not preferences:
+        return list(ranked)
+    known = set(preferences)
+    earned = [id_ for id_ in ranked[:limit] if id_ in known]
+    room = max(0, limit // 2 - len(earned))
+    weaker = [id_ for id_ in ranked[limit:] if id_ in known][:room]
+    room = max(room - len(weaker), limit - len(ranked))
+    matching = set(ranked)
+    others = [id_ for id_ in preferences if id_ not in matching][: max(0, min(room, limit // 3))]
+    return _leading([*earned, *weaker, *others], ranked)
+
+
+def _leading(first: Sequence[T], then: Collection[T]) -> list[T]:
+    return list(dict.fromkeys([*first, *then]))

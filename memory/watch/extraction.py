@@ -13,8 +13,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from madeleine.memory.chat import Message
 from madeleine.memory.errors import UnusableAnswer
-from madeleine.memory.language import Prompt, Rejected
-from madeleine.memory.metered_model import MeteredModel
+from madeleine.memory.language_model import MeteredModel, Prompt, Rejected
 from madeleine.memory.model import Emotion
 from madeleine.memory.rules.storing.grounding import ungrounded
 from madeleine.memory.rules.storing.quoting import Statement, repeats_known_text

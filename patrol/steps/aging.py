@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from madeleine.memory.model import ClusterId
 from madeleine.memory.patrol_records import MemoryState
-from madeleine.memory.rules.dynamics.decay import flagged, revived_session_count
+from madeleine.memory.rules.dynamics.importance import flagged, revived_session_count
 from madeleine.patrol.report import StepReport
 from madeleine.patrol.unit_of_work import UnitOfWork
 
@@ -42,9 +42,7 @@ async def revive(work: UnitOfWork) -> StepReport:
         if any(survivor.status != "dead" for survivor in await surviving_memories(work, state)):
             continue
         session_count = revived_session_count(
-            importance=state.importance,
-            session_count=state.session_count,
-            reactivation_count=state.reactivation_count,
+            importance=state.importance, session_count=state.session_count, reactivation_count=state.reactivation_count
         )
         if session_count is not None:
             work.put(replace(state, status="active", session_count=session_count, absorbed_into=None))

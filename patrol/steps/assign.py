@@ -13,9 +13,13 @@ import numpy as np
 
 from madeleine.memory.model import Cluster, ClusterId, MemoryId, Vector
 from madeleine.memory.patrol_records import MemoryState
-from madeleine.memory.rules.dynamics.grouping import MIN_GROUP_SIMILARITY, mutual_groups
-from madeleine.memory.rules.dynamics.naming import cluster_name, common_words
-from madeleine.memory.rules.dynamics.roots import nearest_root
+from madeleine.memory.rules.dynamics.clustering import (
+    MIN_GROUP_SIMILARITY,
+    cluster_name,
+    common_words,
+    mutual_groups,
+    nearest_root,
+)
 from madeleine.patrol.report import StepReport
 from madeleine.patrol.unit_of_work import UnitOfWork
 

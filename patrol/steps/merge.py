@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from madeleine.memory.model import Cluster, ClusterId, Vector
-from madeleine.memory.rules.dynamics.grouping import MIN_GROUP_SIMILARITY
+from madeleine.memory.rules.dynamics.clustering import MIN_GROUP_SIMILARITY
 from madeleine.patrol.report import StepReport
 from madeleine.patrol.unit_of_work import UnitOfWork
 

@@ -12,11 +12,11 @@ from contextlib import asynccontextmanager, suppress
 from functools import partial
 from typing import Protocol
 
+from madeleine.memory.embedding import Embedder
 from madeleine.memory.errors import EmbeddingUnavailable, IndexNeedsRebuild, IndexUnavailable, StorageFull
-from madeleine.memory.ingest.index_keeper import IndexKeeper, Progress
-from madeleine.memory.ingest.scrubbing import Scrubber
+from madeleine.memory.index import Index
+from madeleine.memory.ingest.index_keeper import IndexKeeper, Progress, Scrubber
 from madeleine.memory.model import MemoryId
-from madeleine.memory.ports import Embedder, Index
 from madeleine.server.settings.settings import Settings
 from madeleine.storage.qdrant.schema import Fingerprint
 from madeleine.storage.sql.ledger import Ledger

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager, suppress
 from typing import TYPE_CHECKING, Protocol
 
-from madeleine.memory.ports import LanguageModel
+from madeleine.memory.language_model import LanguageModel
 from madeleine.server.background.polling import PollingLoop
 from madeleine.server.settings.settings import Settings
 

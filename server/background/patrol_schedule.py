@@ -8,9 +8,9 @@ from contextlib import AbstractAsyncContextManager, nullcontext
 from datetime import datetime, timedelta
 from typing import Protocol
 
+from madeleine.memory.language_model import LanguageModel
 from madeleine.memory.model import BeingId, Scope
 from madeleine.memory.patrol_records import RecentActivity
-from madeleine.memory.ports import LanguageModel
 from madeleine.patrol.report import PatrolReport
 from madeleine.patrol.triggers import PatrolTriggers, Trigger, due_trigger
 from madeleine.server.background.polling import PollingLoop

@@ -12,6 +12,7 @@ import zlib
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
+from functools import partial
 from pathlib import Path
 from typing import IO
 
@@ -20,15 +21,14 @@ from madeleine.memory.model import BeingId, Scope
 from madeleine.memory.watch.exports import ExportedConversation, UnreadableConversation, conversations
 from madeleine.memory.watch.observe import Observation, Observe
 from madeleine.server import EXIT_FAILURE
-from madeleine.server.cli.byte_progress import byte_progress
-from madeleine.server.cli.output import redaction_note
+from madeleine.server.cli.output import byte_progress, redaction_note
 from madeleine.server.settings.settings import Settings
 from madeleine.server.wiring.clocks import utc_now
 from madeleine.server.wiring.ledgers import ledger_alone
 from madeleine.server.wiring.open_memory import redaction
 
 CHUNK_CHARS = 1024 * 1024
-_CONVERSATIONS = re.compile(r"(?:.*/)?conversations(?:[-_]\d+)?\.json")
+_CONVERSATIONS_FILE = re.compile(r"(?:.*/)?conversations(?:[-_]\d+)?\.json")
 """ChatGPT splits a large export into several."""
 
 
@@ -64,34 +64,33 @@ class Importer:
 
     async def import_file(self, path: Path) -> None:
         """Raises `InvalidInput` if it holds no readable conversation."""
-        before = self.counts.total()
-        unreadable_before = len(self.unreadable)
-        with open_export(path) as exports:
-            for name, size, binary in exports:
-                with byte_progress(size) as show:
-                    position = 0
-                    found = conversations(chunks(path, binary), max_text_chars=self._max_text_chars)
-                    while (conversation := await asyncio.to_thread(next_conversation, found, path)) is not None:
-                        await self._import_conversation(conversation, path)
-                        if not isinstance(conversation, UnreadableConversation):
-                            show(name, binary.tell() - position, f"{self.counts['messages']} messages")
-                            position = binary.tell()
+        imported_before, unreadable_before = self.counts.total(), len(self.unreadable)
+        with ExitStack() as stack:
+            with translate_read_errors(path):
+                exports = open_export(path, stack)
+            show = stack.enter_context(byte_progress(sum(size for _, size, _ in exports)))
+            for name, _, binary in exports:
+                position = 0
+                chunks = iter(partial(io.TextIOWrapper(binary, encoding="utf-8-sig").read, CHUNK_CHARS), "")
+                exported = conversations(chunks, max_text_chars=self._max_text_chars)
+                while (conversation := await asyncio.to_thread(next_conversation, exported, path)) is not None:
+                    if isinstance(conversation, UnreadableConversation):
+                        title = f" ({conversation.title[:80]!r})" if conversation.title else ""
+                        place = f"{path.name}: conversation {conversation.place}{title}"
+                        self.unreadable.append(f"{place}: {conversation.reason}")
+                        continue
+                    await self._import_conversation(conversation)
+                    show(name, binary.tell() - position, f"{self.counts['messages']} messages")
+                    position = binary.tell()
         reasons = self.unreadable[unreadable_before:]
-        if self.counts.total() == before and reasons:
+        if reasons and self.counts.total() == imported_before:
             del self.unreadable[unreadable_before:]  # reported here
             raise InvalidInput(
                 f"{path} holds no conversations of Claude or ChatGPT that can be read: {reasons[-1]}. "
                 "Give the .zip that they sent, or the conversations.json in it."
             )
 
-    async def _import_conversation(
-        self, conversation: ExportedConversation | UnreadableConversation, path: Path
-    ) -> None:
-        if isinstance(conversation, UnreadableConversation):
-            title = f" ({conversation.title[:80]!r})" if conversation.title else ""
-            reason = f"{path.name}: conversation {conversation.place}{title}: {conversation.reason}"
-            self.unreadable.append(reason)
-            return
+    async def _import_conversation(self, conversation: ExportedConversation) -> None:
         if not conversation.messages:
             self.counts["empty"] += 1
             return
@@ -120,50 +119,33 @@ class Importer:
             print(f"madeleine: left out {reason}", file=sys.stderr)
 
 
-@contextmanager
-def open_export(path: Path) -> Iterator[Iterator[tuple[str, int, IO[bytes]]]]:
-    """(name, bytes, content) of the conversations in an export: a .zip, or a file out of one."""
-    with ExitStack() as stack:
-        try:
-            archive = stack.enter_context(zipfile.ZipFile(path)) if zipfile.is_zipfile(path) else None
-            file = stack.enter_context(path.open("rb"))
-        except (OSError, zipfile.BadZipFile) as error:
-            raise InvalidInput(f"{path} cannot be read: {error}.") from error
-        if archive is None:
-            yield iter([(path.name, path.stat().st_size, file)])
-            return
-        members = [member for member in archive.infolist() if _CONVERSATIONS.fullmatch(member.filename)]
-        if not members:
-            raise InvalidInput(f"{path} has no conversations.json in it. Give an export of Claude or ChatGPT.")
-        yield (
-            (member.filename, member.file_size, stack.enter_context(open_member(path, archive, member)))
-            for member in members
-        )
-
-
-def open_member(path: Path, archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> IO[bytes]:
-    try:
-        return archive.open(member)
-    except (OSError, zipfile.BadZipFile, RuntimeError) as error:  # RuntimeError: it asks for a password
-        raise InvalidInput(f"{member.filename} in {path} cannot be read: {error}.") from error
-
-
-def chunks(path: Path, binary: IO[bytes]) -> Iterator[str]:
-    text = io.TextIOWrapper(binary, encoding="utf-8-sig")
-    try:
-        while chunk := text.read(CHUNK_CHARS):
-            yield chunk
-    except UnicodeDecodeError as error:
-        raise InvalidInput(f"{path} is not text in UTF-8 ({error.reason}). Give the file as it was sent.") from error
-    except (OSError, zipfile.BadZipFile, zlib.error) as error:
-        raise InvalidInput(f"{path} cannot be read to its end: {error}. What came before is imported.") from error
+def open_export(path: Path, stack: ExitStack) -> list[tuple[str, int, IO[bytes]]]:
+    """(name, bytes, content) of the conversations in an export, a .zip or a file out of one; `stack` closes them."""
+    if not zipfile.is_zipfile(path):
+        return [(path.name, path.stat().st_size, stack.enter_context(path.open("rb")))]
+    archive = stack.enter_context(zipfile.ZipFile(path))
+    members = [member for member in archive.infolist() if _CONVERSATIONS_FILE.fullmatch(member.filename)]
+    if not members:
+        raise InvalidInput(f"{path} has no conversations.json in it. Give an export of Claude or ChatGPT.")
+    return [(member.filename, member.file_size, stack.enter_context(archive.open(member))) for member in members]
 
 
 def next_conversation(
-    found: Iterator[ExportedConversation | UnreadableConversation], path: Path
+    exported: Iterator[ExportedConversation | UnreadableConversation], path: Path
 ) -> ExportedConversation | UnreadableConversation | None:
     """In a thread: JSON of some megabytes takes a while."""
+    with translate_read_errors(path):
+        return next(exported, None)
+
+
+@contextmanager
+def translate_read_errors(path: Path) -> Iterator[None]:
+    """Raise errors of files, archives and JSON as `InvalidInput`."""
     try:
-        return next(found, None)
+        yield
+    except UnicodeDecodeError as error:
+        raise InvalidInput(f"{path} is not text in UTF-8 ({error.reason}). Give the file as it was sent.") from error
+    except (OSError, zipfile.BadZipFile, zlib.error, RuntimeError) as error:  # RuntimeError: it asks for a password
+        raise InvalidInput(f"{path} cannot be read: {error}. What came before is imported.") from error
     except ValueError as error:
         raise InvalidInput(f"{path} is not a whole JSON file: {error}. What came before is imported.") from error

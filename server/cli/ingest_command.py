@@ -8,32 +8,34 @@ from __future__ import annotations
 import argparse
 import asyncio
 import json
+import os
 import sys
 from collections import Counter
-from collections.abc import Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from collections.abc import Mapping
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any, get_args
+from typing import IO, Any, get_args
 
 from madeleine.memory.errors import ConnectionLost, InvalidInput, MadeleineError
 from madeleine.memory.model import Category
 from madeleine.server import EXIT_FAILURE
-from madeleine.server.cli.byte_progress import ShowProgress, byte_progress
+from madeleine.server.attach.client import HostClient
 from madeleine.server.cli.ingest_reading import Document, Part
-from madeleine.server.cli.output import host_tool, print_json, printable, redaction_note
+from madeleine.server.cli.output import ShowBytes, byte_progress, host_tool, print_json, printable, redaction_note
 from madeleine.server.settings.settings import Settings
 
-if TYPE_CHECKING:
-    from madeleine.server.attach.client import HostClient
-
-PART_CHARS = 16_000
+MAX_PART_CHARS = 16_000
 """Of a part: about 30 chunks, for which the model takes a second; a recall in the meantime waits no longer."""
-IN_FLIGHT = 3
-WHEN_LOST = "Run the same command again: it continues where it stopped."
-STATUSES = {"stored": "stored", "reinforced": "known already and reinforced", "dropped": "not worth keeping"}
-REPEATED = {"already": "ingested before"}
-"""Chunks that an earlier run has ingested."""
+MAX_PARTS_IN_FLIGHT = 3
+CONNECTION_LOST_HINT = "Run the same command again: it continues where it stopped."
+STATUS_LABELS = {
+    "stored": "stored",
+    "reinforced": "known already and reinforced",
+    "dropped": "not worth keeping",
+    "already": "ingested before",
+}
+"""Status of a chunk → its label in reports. `already`: an earlier run has ingested it."""
 
 
 class PartRefused(MadeleineError):
@@ -56,22 +58,22 @@ class FileReport:
         if answer.get("repeated"):
             self.counts["already"] += len(answer["chunks"])
             return
-        self.counts.update({status: answer[status] for status in STATUSES})
+        self.counts.update({status: answer.get(status, 0) for status in STATUS_LABELS})
         self.redacted.update(answer.get("redacted", {}))
         self.notice = answer.get("notice", self.notice)
 
     def as_json(self) -> dict[str, Any]:
-        counts = {name: self.counts[name] for name in STATUSES | REPEATED}
+        counts = {status: self.counts[status] for status in STATUS_LABELS}
         optional = {"redacted": dict(self.redacted), "notice": self.notice, "without_text": self.without_text}
         present = {name: value for name, value in optional.items() if value}
         return {"file": self.file, "parts": self.parts} | counts | present
 
-    def counted(self) -> str:
-        labels = (STATUSES | REPEATED).items()
-        return ", ".join(f"{self.counts[name]} {label}" for name, label in labels if self.counts[name]) or "nothing"
+    def counts_text(self) -> str:
+        counts = ((self.counts[status], label) for status, label in STATUS_LABELS.items())
+        return ", ".join(f"{count} {label}" for count, label in counts if count) or "nothing"
 
     def summary(self) -> str:
-        lines = [f"{printable(self.file)}: {self.counted()}."]
+        lines = [f"{printable(self.file)}: {self.counts_text()}."]
         lines += [f"  Lines without a text: {self.without_text}."] if self.without_text else []
         lines += [f"  {redaction_note(self.redacted)}"] if self.redacted else []
         lines += [f"  {printable(self.notice)}"] if self.notice else []
@@ -80,42 +82,43 @@ class FileReport:
 
 async def ingest_command(settings: Settings, arguments: argparse.Namespace) -> int:
     """The exit code: 1 if the host went away or refused a part. Raises `HostRefused`, `InvalidInput`."""
-    if arguments.category not in (None, *get_args(Category)):
-        known = ", ".join(get_args(Category))
-        raise InvalidInput(f"--category: there is no {arguments.category!r}. Known are {known}.")
+    categories = get_args(Category)
+    if arguments.category not in (None, *categories):
+        raise InvalidInput(f"--category: there is no {arguments.category!r}. Known are {', '.join(categories)}.")
     if arguments.session is not None and not 0 < len(arguments.session.strip()) <= 200:
         raise InvalidInput("--session: give 1 to 200 characters.")
     defaults = {"session_id": arguments.session, "category": arguments.category}
     key_prefix = json.dumps([arguments.session, arguments.category])
     reports: list[FileReport] = []
     try:
-        with open_document(arguments.files) as files, byte_progress(sum(size or 0 for _, _, size in files)) as show:
-            async with host_tool(settings, "ingest", command="madeleine ingest", when_lost=WHEN_LOST) as call:
-                most_chars = min(await max_text_chars(call), PART_CHARS)
-                for name, file, _ in files:
+        with ExitStack() as stack:
+            # All are opened before the first is read.
+            files = [stack.enter_context(open_file(name)) for name in arguments.files]
+            show = stack.enter_context(byte_progress(sum(os.fstat(file.fileno()).st_size for file in files)))
+            async with host_tool(
+                settings, "ingest", command="madeleine ingest", when_lost=CONNECTION_LOST_HINT
+            ) as call:
+                most_chars = min(await max_text_chars(call), MAX_PART_CHARS)
+                for path, file in zip(arguments.files, files, strict=True):
+                    name = "standard input" if path == "-" else path
                     reports.append(FileReport(name))
                     document = Document(file, name, about=key_prefix, most_chars=most_chars)
                     await ingest_document(call, document, reports[-1], show, defaults)
     except (MadeleineError, ExceptionGroup) as error:
-        print_reports([report for report in reports if report.parts], arguments)
-        reason = innermost(error)
+        print_reports([report for report in reports if report.parts], as_json=arguments.json)
+        reason: Exception = error
+        while isinstance(reason, ExceptionGroup):
+            reason = reason.exceptions[0]
         if not isinstance(reason, ConnectionLost | PartRefused):
             raise reason from error
         print(f"madeleine: {reason}", file=sys.stderr)
         return EXIT_FAILURE
-    print_reports(reports, arguments)
+    print_reports(reports, as_json=arguments.json)
     return 0
 
 
-def innermost(error: Exception) -> Exception:
-    """The first of a group, of the group in it, and so on."""
-    while isinstance(error, ExceptionGroup):
-        error = error.exceptions[0]
-    return error
-
-
-def print_reports(reports: list[FileReport], arguments: argparse.Namespace) -> None:
-    if arguments.json:
+def print_reports(reports: list[FileReport], *, as_json: bool) -> None:
+    if as_json:
         print_json([report.as_json() for report in reports])
     else:
         for report in reports:
@@ -123,11 +126,11 @@ def print_reports(reports: list[FileReport], arguments: argparse.Namespace) -> N
 
 
 async def ingest_document(
-    call: HostClient, document: Document, report: FileReport, show: ShowProgress, defaults: Mapping[str, str | None]
+    call: HostClient, document: Document, report: FileReport, show: ShowBytes, defaults: Mapping[str, str | None]
 ) -> None:
     """`defaults`: arguments of the tool for parts that have none of their own. Raises `PartRefused`, `ConnectionLost`,
     in a group."""
-    slots = asyncio.Semaphore(IN_FLIGHT)
+    slots = asyncio.Semaphore(MAX_PARTS_IN_FLIGHT)
     parts = document.parts()
 
     async def ingest(part: Part) -> None:
@@ -136,7 +139,7 @@ async def ingest_document(
                 report.add(await ingest_part(call, part, defaults))
             else:
                 report.without_text += 1
-            show(report.file, part.size, report.counted())
+            show(report.file, part.size, report.counts_text())
         finally:
             slots.release()
 
@@ -170,19 +173,9 @@ async def max_text_chars(call: HostClient) -> int:
     raise PartRefused("This connection may only read: unset MADELEINE_READ_ONLY and MADELEINE_EXCLUDE_TOOLS.")
 
 
-@contextmanager
-def open_document(names: list[str]) -> Iterator[list[tuple[str, IO[bytes], int | None]]]:
-    """(name, file, bytes), all of them before the first is read; bytes None where they are not known."""
-    with ExitStack() as stack:
-        files: list[tuple[str, IO[bytes], int | None]] = []
-        for name in names:
-            if name == "-":
-                files.append(("standard input", sys.stdin.buffer, None))
-                continue
-            try:
-                file = stack.enter_context(Path(name).open("rb"))
-                size = Path(name).stat().st_size if Path(name).is_file() else None
-            except OSError as error:
-                raise InvalidInput(f"{name} cannot be read: {error.strerror}. Nothing was ingested.") from error
-            files.append((name, file, size))
-        yield files
+def open_file(name: str) -> IO[bytes]:
+    """Standard input for "-"."""
+    try:
+        return sys.stdin.buffer if name == "-" else Path(name).open("rb")
+    except OSError as error:
+        raise InvalidInput(f"{name} cannot be read: {error.strerror}. Nothing was ingested.") from error

@@ -9,24 +9,25 @@ from __future__ import annotations
 import codecs
 import hashlib
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from itertools import chain, dropwhile
 from typing import IO, Any
 
 from madeleine.memory.errors import InvalidInput
-from madeleine.memory.text.clipping import storable_text
-from madeleine.memory.text.cutting import last_break
+from madeleine.memory.text.normalization import storable_text
+from madeleine.memory.text.sentences import last_break
 
 BLOCK_BYTES = 64 * 1024
 MAX_LINE_BYTES = 16 * 1024 * 1024
 KEY_DIGITS = 40
-
-_TEXTS = ("text", "content", "message", "body")
-_SPEAKERS = ("speaker", "author", "name", "sender", "role")
-_TIMES = ("ts", "timestamp", "created_at", "time", "date", "when")
-_SESSIONS = ("session_id", "session", "conversation_id")
-MAX_SHORT_CHARS = 200
+MAX_LABEL_CHARS = 200
+"""Of a speaker, a time or a session."""
+_TEXT_FIELDS = ("text", "content", "message", "body")
+_SPEAKER_FIELDS = ("speaker", "author", "name", "sender", "role")
+_TIME_FIELDS = ("ts", "timestamp", "created_at", "time", "date", "when")
+_SESSION_FIELDS = ("session_id", "session", "conversation_id")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,21 +54,23 @@ class Document:
 
     def parts(self) -> Iterator[Part]:
         """Raises `InvalidInput` for content that is not text; parts before it may be ingested already."""
-        first = self._read()
-        while first and not first.strip():
-            first = self._read()
+        blocks = dropwhile(lambda block: not block.strip(), self._blocks())
+        first = next(blocks, b"")
         if not first:
             raise InvalidInput(f"{self._name} is empty. There is nothing to ingest.")
         if _is_conversation(self._name, first):
-            yield from self._messages(first)
-        else:
-            for text in self._cut(self._decoded(first)):
-                if storable_text(text):
-                    yield self._part(text, len(text.encode()), self._name)
+            yield from self._messages(chain([first.removeprefix(codecs.BOM_UTF8)], blocks))
+            return
+        if first.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+            raise self._not_utf8("it is UTF-16")
+        for text in self._cut(self._decoded(chain([first], blocks))):
+            if storable_text(text):
+                yield self._part(text, len(text.encode()), self._name)
 
-    def _read(self) -> bytes:
+    def _blocks(self) -> Iterator[bytes]:
         try:
-            return self._file.read(BLOCK_BYTES)
+            while block := self._file.read(BLOCK_BYTES):
+                yield block
         except OSError as error:
             raise InvalidInput(f"{self._name} cannot be read: {error.strerror or error}.") from error
 
@@ -78,24 +81,19 @@ class Document:
 
     # --- texts ----------------------------------------------------------------------------------------------------
 
-    def _decoded(self, first: bytes) -> Iterator[str]:
+    def _decoded(self, blocks: Iterable[bytes]) -> Iterator[str]:
         decoder = codecs.getincrementaldecoder("utf-8-sig")()
-        block, offset = first, 0
-        if first.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
-            raise _not_utf8(self._name, "it is UTF-16")
-        while True:
+        offset = 0
+        for block in chain(blocks, [b""]):
             if b"\0" in block:
                 raise InvalidInput(f"{self._name} is a binary file, not a text. Give a text in UTF-8.")
             try:
                 yield decoder.decode(block, final=not block)
             except UnicodeDecodeError as error:
-                raise _not_utf8(self._name, f"byte {offset + (error.start if block else 0):,}") from error
-            if not block:
-                return
+                raise self._not_utf8(f"byte {offset + error.start:,}") from error
             offset += len(block)
-            block = self._read()
 
-    def _cut(self, texts: Iterator[str]) -> Iterator[str]:
+    def _cut(self, texts: Iterable[str]) -> Iterator[str]:
         buffer = ""
         for text in texts:
             buffer += text
@@ -108,48 +106,47 @@ class Document:
 
     # --- conversations --------------------------------------------------------------------------------------------
 
-    def _messages(self, first: bytes) -> Iterator[Part]:
-        for number, line in enumerate(self._lines(first), start=1):
+    def _messages(self, blocks: Iterable[bytes]) -> Iterator[Part]:
+        for number, line in enumerate(self._lines(blocks), start=1):
             if not line.strip():
                 continue
             try:
                 message = json.loads(line)
             except UnicodeDecodeError as error:
-                raise _not_utf8(self._name, f"line {number:,}") from error
+                raise self._not_utf8(f"line {number:,}") from error
             except (ValueError, RecursionError) as error:
                 raise self._invalid_line(number, f"is not JSON ({error})") from error
             if not isinstance(message, dict):
                 raise self._invalid_line(number, "is not a JSON object")
-            text = storable_text(_text_of(_first(message, _TEXTS)))
+            text = storable_text(_message_text(_first_value(message, _TEXT_FIELDS)))
             if not text:
-                yield Part(text="", key="", size=len(line))
+                yield Part(text="", key="", size=len(line) + 1)
                 continue
             about = {
-                "when": _moment(_first(message, _TIMES)),
-                "speaker": _short(_first(message, _SPEAKERS) or ""),
-                "session_id": _short(_first(message, _SESSIONS) or ""),
+                "when": _iso_moment(_first_value(message, _TIME_FIELDS)),
+                "speaker": _shortened(_first_value(message, _SPEAKER_FIELDS) or ""),
+                "session_id": _shortened(_first_value(message, _SESSION_FIELDS) or ""),
             }
-            texts = [part for part in self._cut(iter([text])) if storable_text(part)]
+            texts = [part for part in self._cut([text]) if storable_text(part)]
             for part in texts:
-                place = f"Line {number:,} of {self._name}"
-                yield self._part(part, len(line) if part is texts[-1] else 0, place, **about)
+                size = len(line) + 1 if part is texts[-1] else 0
+                yield self._part(part, size, f"Line {number:,} of {self._name}", **about)
 
-    def _lines(self, first: bytes) -> Iterator[bytes]:
-        buffer = first.removeprefix(codecs.BOM_UTF8)
-        number = 1
-        while True:
-            *lines, buffer = buffer.split(b"\n")
-            for line in lines:
-                yield line + b"\n"
-            number += len(lines)
-            if len(buffer) > MAX_LINE_BYTES:
-                raise self._invalid_line(number, f"has more than {MAX_LINE_BYTES // 1024 // 1024} MB")
-            block = self._read()
-            if not block:
-                break
-            buffer += block
-        if buffer:
-            yield buffer
+    def _lines(self, blocks: Iterable[bytes]) -> Iterator[bytes]:
+        unfinished = b""
+        count = 0
+        for block in blocks:
+            *lines, unfinished = (unfinished + block).split(b"\n")
+            yield from lines
+            count += len(lines)
+            if len(unfinished) > MAX_LINE_BYTES:
+                raise self._invalid_line(count + 1, f"has more than {MAX_LINE_BYTES // 1024 // 1024} MB")
+        yield unfinished
+
+    def _not_utf8(self, where: str) -> InvalidInput:
+        return InvalidInput(
+            f"{self._name} is not UTF-8 ({where}). Convert it, as with iconv -f UTF-16 -t UTF-8, and try again."
+        )
 
     def _invalid_line(self, number: int, reason: str) -> InvalidInput:
         return InvalidInput(
@@ -157,10 +154,6 @@ class Document:
             '{"speaker": "Ada", "text": "Hello.", "ts": "2026-03-01T12:00:00Z"}. Correct it and run the same command '
             "again: what came before it is not ingested twice."
         )
-
-
-def _not_utf8(name: str, where: str) -> InvalidInput:
-    return InvalidInput(f"{name} is not UTF-8 ({where}). Convert it, as with iconv -f UTF-16 -t UTF-8, and try again.")
 
 
 def _is_conversation(name: str, first: bytes) -> bool:
@@ -173,34 +166,34 @@ def _is_conversation(name: str, first: bytes) -> bool:
         message = json.loads(line)
     except (ValueError, RecursionError):
         return False
-    return isinstance(message, dict) and any(name in message for name in _TEXTS)
+    return isinstance(message, dict) and any(name in message for name in _TEXT_FIELDS)
 
 
-def _first(message: Mapping[str, Any], names: tuple[str, ...]) -> Any:
+def _first_value(message: Mapping[str, Any], names: tuple[str, ...]) -> Any:
     return next((message[name] for name in names if message.get(name) not in (None, "")), None)
 
 
-def _short(value: Any) -> str:
-    return storable_text(str(value).strip()[:MAX_SHORT_CHARS])
+def _shortened(value: Any) -> str:
+    return storable_text(str(value).strip()[:MAX_LABEL_CHARS])
 
 
-def _text_of(content: Any) -> str:
+def _message_text(content: Any) -> str:
     """A text, or the texts among the parts of a message."""
     if isinstance(content, str):
         return content
     if isinstance(content, list):
-        return "\n\n".join(text for part in content if (text := _text_of(part)))
+        return "\n\n".join(text for part in content if (text := _message_text(part)))
     if isinstance(content, dict):
-        return _text_of(content.get("text", content.get("content")))
+        return _message_text(content.get("text", content.get("content")))
     return ""
 
 
-def _moment(value: Any) -> str:
+def _iso_moment(value: Any) -> str:
     """A text as it is; a number counts seconds since 1970, or milliseconds."""
     if isinstance(value, bool) or not isinstance(value, int | float | str):
         return ""
     if isinstance(value, str):
-        return _short(value)
+        return _shortened(value)
     try:
         return datetime.fromtimestamp(value / 1000 if abs(value) > 1e11 else value, UTC).isoformat()
     except (ValueError, OverflowError, OSError):

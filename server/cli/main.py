@@ -6,12 +6,22 @@ That has to be fast: nothing but the standard library is imported until it is kn
 from __future__ import annotations
 
 import argparse
+import json
 import sys
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 from madeleine.memory.errors import MadeleineError, ServerUnavailable
 from madeleine.server import EXIT_FAILURE, EXIT_USAGE
+from madeleine.server.attach.connector import (
+    HostRequest,
+    NoHost,
+    host_is_running,
+    no_answer_message,
+    query_host,
+    stop_host,
+)
 from madeleine.server.cli.arguments import parse
 from madeleine.server.settings.environment import data_directory, environment, madeleine_variables
 
@@ -40,16 +50,20 @@ def run(arguments: argparse.Namespace) -> int:
         from madeleine.server.cli.observe_command import observe_command
 
         return observe_command(arguments)
-    if arguments.command in ("status", "stop"):
-        from madeleine.server.cli.status_command import status_command, stop_command
-
-        return {"status": status_command, "stop": stop_command}[arguments.command](arguments)
     if arguments.command == "serve" and not (arguments.in_process or arguments.http):
-        return attach(arguments)
-    return run_with_settings(arguments)
+        return forward_to_host(arguments)
+    if arguments.command not in ("status", "stop"):
+        return run_with_settings(arguments)
+    data_dir = data_directory(madeleine_variables(environment()).get("data_dir"))
+    if arguments.command == "status":
+        print_status(data_dir, as_json=arguments.json)
+    else:
+        stopped = stop_host(data_dir)
+        print("Ended." if stopped else f"No process serves the memory in {data_dir}.")
+    return 0
 
 
-def attach(arguments: argparse.Namespace) -> int:
+def forward_to_host(arguments: argparse.Namespace) -> int:
     """Forward standard input and output to the host of the data directory."""
     from madeleine.server.attach.forwarder import forward_stdio
 
@@ -58,8 +72,28 @@ def attach(arguments: argparse.Namespace) -> int:
     return forward_stdio(data_directory(settings.pop("data_dir", None)), variables, settings)
 
 
+def print_status(data_dir: Path, *, as_json: bool) -> None:
+    """Print the process that owns the memory, and its clients. Raises `HostRefused`."""
+    try:
+        status = query_host(data_dir, HostRequest(want="status"))
+    except NoHost:
+        status = {"data_dir": str(data_dir)}
+    if as_json:
+        print(json.dumps(status, indent=2))
+    elif "pid" not in status and host_is_running(data_dir):
+        print(no_answer_message(data_dir))
+    elif "pid" not in status:
+        print(f"No process serves the memory in {data_dir}; the next client starts one.")
+    else:
+        print(f"Process {status['pid']} (madeleine {status['version']}) serves the memory in {status['data_dir']}.")
+        if status.get("http"):
+            print(f"  over HTTP at {status['http']}")
+        for client in status["clients"]:
+            print(f"  a client of being {client['being']!r} (madeleine {client['version']})")
+
+
 def run_with_settings(arguments: argparse.Namespace) -> int:
-    """Run `<name>_command` of the module of that name. Without an exit code of its own, it has succeeded."""
+    """Run the function `<command>_command`. Without an exit code of its own, it has succeeded."""
     import asyncio
     from importlib import import_module
 
@@ -71,7 +105,9 @@ def run_with_settings(arguments: argparse.Namespace) -> int:
     start_logging(settings.log_level)
     restrict_umask()
     name = f"{arguments.command}_command"
-    command = getattr(import_module(f"madeleine.server.cli.{name}"), name)
+    own_modules = ("import", "ingest", "patrol", "profile")
+    module = name if arguments.command in own_modules else "local_commands"
+    command = getattr(import_module(f"madeleine.server.cli.{module}"), name)
     return asyncio.run(command(settings, arguments)) or 0
 
 

@@ -1,24 +1,31 @@
-"""Input and output that commands share: files, JSON, terminals, and their connection to the host."""
+"""Input and output that commands share: files, JSON, terminals, progress, and their connection to the host."""
 
 from __future__ import annotations
 
 import json
 import sys
-from collections.abc import AsyncIterator, Mapping
-from contextlib import asynccontextmanager
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractAsyncContextManager, contextmanager
 from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
 from madeleine.memory.errors import InvalidInput
+from madeleine.server.attach.client import HostClient, host_client
 from madeleine.server.settings.environment import environment, madeleine_variables
 from madeleine.server.settings.settings import Settings
 
 if TYPE_CHECKING:
     from rich.console import Console
-
-    from madeleine.server.attach.client import HostClient
+    from rich.progress import ProgressColumn
 
 PIPED_WIDTH = 120
+PROGRESS_LINE_SHARE = 0.1
+"""Share of all bytes after which a line is printed, without a terminal."""
+PROGRESS_LINE_BYTES = 1_000_000
+"""The same where the number of all bytes is not known."""
+
+ShowBytes = Callable[[str, int, str], None]
+"""(file, new bytes, state)."""
 
 
 def read_text(file: str) -> str:
@@ -50,21 +57,50 @@ def console(file: IO[str] | None = None) -> Console:
     return Console(file=file, highlight=False, markup=False, width=None if file.isatty() else PIPED_WIDTH)
 
 
-@asynccontextmanager
-async def host_tool(settings: Settings, tool: str, *, command: str, when_lost: str) -> AsyncIterator[HostClient]:
-    """Connect to the host as a client with one tool. Raises `HostRefused`; `when_lost` as in `HostClient`."""
-    from madeleine.server.attach.client import host_client
+def progress_columns(*further: ProgressColumn) -> list[ProgressColumn]:
+    from rich import progress
 
-    client = host_client(settings.data_dir, environment(), client_settings(tool), command, when_lost=when_lost)
-    async with client as call:
-        yield call
+    return [
+        progress.SpinnerColumn(),
+        progress.TextColumn("{task.description}"),
+        progress.BarColumn(),
+        progress.TaskProgressColumn(),
+        *further,
+    ]
+
+
+@contextmanager
+def byte_progress(total: int) -> Iterator[ShowBytes]:
+    """Progress of reading files, on standard error: a bar, or a line now and then where there is no terminal. `total`:
+    bytes of all files, 0 if not known."""
+    from rich.progress import DownloadColumn, Progress, TextColumn, TimeRemainingColumn
+
+    out = console(sys.stderr)
+    printed_bytes = 0.0
+    columns = progress_columns(DownloadColumn(), TimeRemainingColumn(), TextColumn("{task.fields[state]}"))
+    with Progress(*columns, console=out, disable=not out.is_terminal) as bar:
+        task = bar.add_task("opening the memory", total=total or None, state="")
+
+        def show(file: str, new_bytes: int, state: str) -> None:
+            nonlocal printed_bytes
+            bar.update(task, advance=new_bytes, description=printable(file), state=state)
+            done = bar.tasks[0].completed
+            if not out.is_terminal and done - printed_bytes >= (total * PROGRESS_LINE_SHARE or PROGRESS_LINE_BYTES):
+                printed_bytes = done
+                share = f"{done / total:.0%}" if total else f"{done / 1e6:.0f} MB"
+                out.print(f"{share} {printable(file)}: {state}", soft_wrap=True)
+
+        yield show
+
+
+def host_tool(
+    settings: Settings, tool: str, *, command: str, when_lost: str
+) -> AbstractAsyncContextManager[HostClient]:
+    """Connect to the host as a client with one tool. Raises `HostRefused`; `when_lost` as in `HostClient`."""
+    return host_client(settings.data_dir, environment(), client_settings(tool), command, when_lost=when_lost)
 
 
 def client_settings(tool: str) -> dict[str, str]:
     """The settings that a client brings to its host, for a client that needs one tool."""
-    own = {
-        name: value
-        for name, value in madeleine_variables(environment()).items()
-        if name not in ("data_dir", "toolsets")
-    }
-    return own | {"tools": tool}
+    variables = madeleine_variables(environment())
+    return {name: value for name, value in variables.items() if name not in ("data_dir", "toolsets")} | {"tools": tool}

@@ -6,78 +6,78 @@ import argparse
 import asyncio
 import json
 import sys
-from collections.abc import Mapping
-from contextlib import suppress
-from typing import Any, get_args
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager, suppress
+from typing import Any
+
+from rich.console import Console
+from rich.progress import Progress, TimeElapsedColumn
+from rich.table import Column, Table
+from rich.text import Text
 
 from madeleine.memory.errors import InvalidInput
 from madeleine.memory.model import BeingId, Scope
 from madeleine.memory.patrol_records import PatrolRun
-from madeleine.patrol.report import StepName
+from madeleine.patrol.report import STEPS, PatrolProgress
+from madeleine.server.attach.client import patrol_events, start_host
 from madeleine.server.attach.connector import NoHost
-from madeleine.server.cli.output import client_settings, console, host_tool, print_json, printable
-from madeleine.server.cli.patrol_display import event_display, progress_on, run_summary, runs_table, show_report
+from madeleine.server.cli.output import client_settings, console, host_tool, print_json, printable, progress_columns
 from madeleine.server.settings.environment import environment
+from madeleine.server.settings.fields import split_names
 from madeleine.server.settings.settings import Settings
+from madeleine.server.wiring.ledgers import ledger_alone
 
-NAME = "madeleine patrol"
-NAMES: tuple[StepName, ...] = get_args(StepName)
+COMMAND_NAME = "madeleine patrol"
 RECONNECT_SECONDS = 1.0
+
+ShowProgress = Callable[[float, float, str], None]
+"""(done, total, message)."""
 
 
 async def patrol_command(settings: Settings, arguments: argparse.Namespace) -> int:
     """The exit code: 1 if a step failed. Raises `HostRefused`, and the error that the tool answers with."""
-    verb = {None: run, "undo": undo, "runs": show_runs}[arguments.verb]
     if arguments.watch:
         if arguments.verb or arguments.steps or arguments.dry_run:
             raise InvalidInput("--watch stands alone, or with --json: it shows what patrols do and starts none.")
-        verb = watch
-    return await verb(settings, arguments)
-
-
-async def run(settings: Settings, arguments: argparse.Namespace) -> int:
-    chosen: dict[str, Any] = {"dry_run": True} if arguments.dry_run else {}
-    if arguments.steps is not None:
-        chosen["steps"] = steps_of(arguments.steps)
-    report = await ask(settings, chosen)
-    if arguments.json:
-        print_json(report)
+        await watch_patrols(settings, as_json=arguments.json)
+    elif arguments.verb == "runs":
+        await print_runs(settings, limit=arguments.limit, as_json=arguments.json)
+    elif arguments.verb == "undo":
+        answer = await call_run_patrol(settings, {"undo": arguments.run})
+        if arguments.json:
+            print_json(answer)
+        else:
+            counts = counts_text(answer.get("undone", {}), none="nothing was to be changed")
+            print(f"The patrol {printable(arguments.run)} is undone: {counts}.")
     else:
-        show_report(console(), report)
-    return 1 if any(step.get("failed") for step in report["steps"]) else 0
-
-
-async def undo(settings: Settings, arguments: argparse.Namespace) -> int:
-    answer = await ask(settings, {"undo": arguments.run})
-    if arguments.json:
-        print_json(answer)
-    else:
-        undone = {name: count for name, count in answer.get("undone", {}).items() if count}
-        counts = ", ".join(f"{count} {name.replace('_', ' ')}" for name, count in undone.items())
-        print(f"The patrol {printable(arguments.run)} is undone: {counts or 'nothing was to be changed'}.")
+        chosen: dict[str, Any] = {"dry_run": True} if arguments.dry_run else {}
+        if arguments.steps is not None:
+            chosen["steps"] = parse_steps(arguments.steps)
+        report = await call_run_patrol(settings, chosen)
+        if arguments.json:
+            print_json(report)
+        else:
+            print_report(console(), report)
+        return 1 if any(step.get("failed") for step in report["steps"]) else 0
     return 0
 
 
-async def show_runs(settings: Settings, arguments: argparse.Namespace) -> int:
+async def print_runs(settings: Settings, *, limit: int, as_json: bool) -> None:
     """From the ledger alone, as the audit: safe beside a running host, and it starts none."""
-    from madeleine.server.wiring.ledgers import ledger_alone
-
-    if arguments.limit < 1:
+    if limit < 1:
         raise InvalidInput("--limit must be at least 1.")
     async with ledger_alone(settings, create=False) as ledger:
-        runs = await ledger.patrols.runs(Scope(BeingId(settings.being), NAME), limit=arguments.limit)
-    if arguments.json:
-        print_json([as_json(run) for run in runs])
+        runs = await ledger.patrols.runs(Scope(BeingId(settings.being), COMMAND_NAME), limit=limit)
+    if as_json:
+        print_json([run_as_json(run) for run in runs])
     elif runs:
         console().print(runs_table(runs))
     else:
         print(f"No patrol of {settings.being!r} has run yet.")
-    return 0
 
 
-async def watch(settings: Settings, arguments: argparse.Namespace) -> int:
+async def watch_patrols(settings: Settings, *, as_json: bool) -> None:
     """Until SIGINT or SIGTERM. Waits for the next host if the host ends, but does not start another one."""
-    from madeleine.server.attach.client import patrol_events, start_host
     from madeleine.server.mcp.stdio import stop_signals
 
     watching = asyncio.current_task()
@@ -86,44 +86,149 @@ async def watch(settings: Settings, arguments: argparse.Namespace) -> int:
     def end() -> None:
         watching.cancel()
 
-    with stop_signals(end), suppress(asyncio.CancelledError), event_display(console()) as show:
+    with stop_signals(end), suppress(asyncio.CancelledError), event_display(console()) as print_event:
         await start_host(settings.data_dir, environment())
         while True:
             with suppress(NoHost):
                 async with patrol_events(settings.data_dir, client_settings("run_patrol")) as events:
                     print(f"Watching for patrols of {settings.being!r}. Ctrl-C ends this.", file=sys.stderr, flush=True)
                     async for event in events:
-                        if arguments.json:
+                        if as_json:
                             print(json.dumps(event, ensure_ascii=False), flush=True)
                         else:
-                            show(event)
+                            print_event(event)
             await asyncio.sleep(RECONNECT_SECONDS)
-    return 0
 
 
-async def ask(settings: Settings, arguments: Mapping[str, Any]) -> dict[str, Any]:
-    """What `run_patrol` answers. Raises as `ToolClient` does."""
-    with progress_on(console(sys.stderr)) as show_progress:
+async def call_run_patrol(settings: Settings, arguments: Mapping[str, Any]) -> dict[str, Any]:
+    """The answer of the tool, whose progress is shown on standard error. Raises as `ToolClient` does."""
+    with patrol_progress(console(sys.stderr)) as show_progress:
 
         async def on_progress(progress: float, total: float | None, message: str | None) -> None:
             show_progress(progress, total or 0, message or "")
 
         when_lost = "`madeleine patrol runs` shows its result."
-        async with host_tool(settings, "run_patrol", command=NAME, when_lost=when_lost) as call:
+        async with host_tool(settings, "run_patrol", command=COMMAND_NAME, when_lost=when_lost) as call:
             return await call("run_patrol", arguments, on_progress=on_progress)
 
 
-def steps_of(written: str) -> list[str]:
+def parse_steps(written: str) -> list[str]:
     """Names separated by commas. Raises `InvalidInput`."""
-    steps = [name for part in written.split(",") if (name := part.strip())]
-    if unknown := [name for name in steps if name not in NAMES]:
-        raise InvalidInput(f"--steps: there is no step {unknown[0]!r}. Known are {', '.join(NAMES)}.")
+    steps = split_names(written)
+    if unknown := [name for name in steps if name not in STEPS]:
+        raise InvalidInput(f"--steps: there is no step {unknown[0]!r}. Known are {', '.join(STEPS)}.")
     if not steps:
-        raise InvalidInput(f"--steps: name some of {', '.join(NAMES)}, separated by commas.")
-    return steps
+        raise InvalidInput(f"--steps: name some of {', '.join(STEPS)}, separated by commas.")
+    return list(steps)
 
 
-def as_json(run: PatrolRun) -> dict[str, Any]:
+def run_as_json(run: PatrolRun) -> dict[str, Any]:
     ended = {} if run.state == "running" else {"finished": run.finished.isoformat()}
     about = {"run_id": run.id, "state": run.state, "started": run.started.isoformat(), **ended}
     return about | {"changed": run_summary(run), "report": dict(run.report)}
+
+
+# --- display ------------------------------------------------------------------------------------------------------
+
+
+@contextmanager
+def patrol_progress(out: Console) -> Iterator[ShowProgress]:
+    """A progress bar; a line for each call where there is no terminal."""
+    if not out.is_terminal:
+        yield lambda done, total, message: out.print(f"{done:g} of {total:g} {printable(message)}".rstrip())
+        return
+    with Progress(*progress_columns(TimeElapsedColumn()), console=out, transient=True) as bar:
+        task = bar.add_task("the patrol begins", total=None)
+        yield lambda done, total, message: bar.update(task, completed=done, total=total, description=printable(message))
+
+
+@contextmanager
+def event_display(out: Console) -> Iterator[Callable[[Mapping[str, Any]], None]]:
+    """Shows events as `patrol_events.as_json` writes them: a progress bar while a patrol runs, then its report."""
+    with ExitStack() as running:
+        show_progress: ShowProgress | None = None
+
+        def print_event(event: Mapping[str, Any]) -> None:
+            nonlocal show_progress
+            if event["event"] in ("ends", "fails"):
+                running.close()
+                show_progress = None
+            elif show_progress is None:
+                show_progress = running.enter_context(patrol_progress(out))
+            if event["event"] == "begins":
+                out.print(f"Patrol {printable(event['run_id'])} begins")
+            elif event["event"] == "fails":
+                out.print(f"Patrol {printable(event['run_id'])} failed and was rolled back")
+            elif event["event"] == "progress" and show_progress:
+                names = ("name", "done", "total", "part", "parts")
+                progress = PatrolProgress(*(event.get(name, 0) for name in names))
+                show_progress(progress.steps_done, progress.total, progress.message)
+            elif "report" in event:
+                print_report(out, event["report"])
+
+        yield print_event
+
+
+def print_report(out: Console, report: Mapping[str, Any]) -> None:
+    """As `PatrolReport.as_json` or `as_record` gives it."""
+    if report["steps"]:
+        title = "What a patrol would do" if report.get("dry_run") else f"Patrol {printable(report['run_id'])}"
+        out.print(title, soft_wrap=True)
+        table = Table("", "step", "result")
+        for step in report["steps"]:
+            table.add_row(step["step"], step["name"], step_result(step))
+        out.print(table)
+    if decided := report.get("decided"):
+        out.print(f"{applied_count(decided)} of {len(decided)} decisions were applied")
+    for line in closing_lines(report):
+        out.print(line, soft_wrap=True)
+
+
+def step_result(step: Mapping[str, Any]) -> Text:
+    result = Text(counts_text(step))
+    if step.get("failed"):
+        result = Text(f"failed: {printable(step['failed'])}", style="red")
+    elif step.get("skipped"):
+        result = Text("needs a language model", style="dim")
+    return result.append("".join(f"\n{printable(note)}" for note in step.get("notes", ())))
+
+
+def counts_text(values: Mapping[str, Any], *, none: str = "nothing") -> str:
+    """The counts among the values, except those that are 0; `none` if there are no others."""
+    counts = {name: count for name, count in values.items() if isinstance(count, int) and count}
+    return ", ".join(f"{count} {name.replace('_', ' ')}" for name, count in counts.items()) or none
+
+
+def applied_count(decided: Sequence[Mapping[str, Any]]) -> int:
+    return sum(not result.get("refused") for result in decided)
+
+
+def closing_lines(report: Mapping[str, Any]) -> Iterator[str]:
+    if pending := len(report.get("pending", ())) + report.get("waiting", 0):
+        decisions = "1 decision" if pending == 1 else f"{pending} decisions"
+        yield f"{decisions} pending, for an agent that calls run_patrol, or for a language model."
+    if spent := report.get("spent"):
+        price = f", {spent['usd']:.4f} US dollars" if "usd" in spent else ""
+        tokens = spent["input_tokens"] + spent["output_tokens"]
+        yield f"{spent['calls']} language model calls: {tokens:,} tokens{price}."
+    if not report.get("dry_run"):
+        yield f"To undo it: madeleine patrol undo {printable(report['run_id'])}"
+
+
+def runs_table(runs: Sequence[PatrolRun]) -> Table:
+    table = Table(*(Column(name, no_wrap=name != "result") for name in ("began", "run", "state", "result")))
+    for run in runs:
+        began = run.started.astimezone().isoformat(sep=" ", timespec="seconds")
+        table.add_row(began, run.id, run.state.replace("_", " "), run_summary(run))
+    return table
+
+
+def run_summary(run: PatrolRun) -> str:
+    """The changes of all steps."""
+    if run.report.get("interrupted"):
+        return "interrupted; the finished steps were kept"
+    if decided := run.report.get("decided"):
+        return f"applied {applied_count(decided)} decisions of an agent"
+    steps = [step for step in run.report.get("steps", ()) if step["name"] != "age"]
+    parts = [f"{step['name']}: {text}" for step in steps if (text := counts_text(step, none=""))]
+    return printable("; ".join(parts)) or "nothing"

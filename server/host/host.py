@@ -42,7 +42,7 @@ from madeleine.server.mcp.server import Caller, RequestHandlers, toolset_of
 from madeleine.server.mcp.stdio import stop_signals
 from madeleine.server.settings.http import HttpSettings
 from madeleine.server.settings.language_model import LlmSettings
-from madeleine.server.settings.settings import Settings, read_settings, settings_of
+from madeleine.server.settings.settings import Settings, read_settings, settings_from_variables
 from madeleine.server.wiring.language_models import LanguageModels
 from madeleine.tools.tool import UseCases
 
@@ -168,7 +168,7 @@ class Host:
 
     def _client_settings(self, request: HostRequest) -> Settings:
         """Raises `InvalidInput`."""
-        return settings_of(dict(request.settings) | {"data_dir": str(self.settings.data_dir)})
+        return settings_from_variables(dict(request.settings) | {"data_dir": str(self.settings.data_dir)})
 
     async def _serve_tools(self, request: HostRequest, reader: asyncio.StreamReader, write: WriteBytes) -> None:
         settings = self._client_settings(request)

@@ -19,8 +19,8 @@ from mcp.server.lowlevel import Server
 from mcp.shared.exceptions import MCPError
 
 from madeleine.memory.errors import InvalidInput, MadeleineError, NotPermitted
+from madeleine.memory.language_model import LanguageModel
 from madeleine.memory.model import BeingId, Role, Scope
-from madeleine.memory.ports import LanguageModel
 from madeleine.server import __version__
 from madeleine.server.mcp.lines import IncomingMessages, OutgoingMessages
 from madeleine.server.settings.settings import Settings

@@ -3,37 +3,49 @@
 from __future__ import annotations
 
 import json
-from typing import Annotated
+from collections.abc import Callable
+from typing import Annotated, Any
 
-from pydantic import BeforeValidator, Field
+from pydantic import AfterValidator, BeforeValidator, Field
 from pydantic_core import PydanticCustomError
 
 
-def _split(names: object) -> object:
-    return tuple(name for part in names.split(",") if (name := part.strip())) if isinstance(names, str) else names
+def split_names(written: str) -> tuple[str, ...]:
+    """The names between commas."""
+    return tuple(name for part in written.split(",") if (name := part.strip()))
 
 
-def _lowered(written: object) -> object:
-    return written.lower() if isinstance(written, str) else written
+def parse_text(parse: Callable[[str], object]) -> BeforeValidator:
+    """Parse a text, as the environment has it; leave the values of the file as they are."""
+    return BeforeValidator(lambda written: parse(written) if isinstance(written, str) else written)
+
+
+def require(is_valid: Callable[[Any], bool], message: str) -> AfterValidator:
+    """Refuse a value that is neither empty nor valid. The message never holds the value: it may be a secret."""
+
+    def check(value: Any) -> Any:
+        if value and not is_valid(value):
+            raise PydanticCustomError("invalid", "{message}", {"message": message})
+        return value
+
+    return AfterValidator(check)
 
 
 def from_json(example: str) -> BeforeValidator:
     """JSON in the environment, a table in the file."""
 
-    def parse(written: object) -> object:
-        if not isinstance(written, str):
-            return written
+    def parse(written: str) -> object:
         try:
             return json.loads(written)
         except ValueError:
             raise PydanticCustomError("json", "write it as JSON: {example}", {"example": example}) from None
 
-    return BeforeValidator(parse)
+    return parse_text(parse)
 
 
-Names = Annotated[tuple[str, ...], BeforeValidator(_split)]
+Names = Annotated[tuple[str, ...], parse_text(split_names)]
 """In the environment separated by commas, in the file a list or the same."""
-AnyCase = BeforeValidator(_lowered)
+AnyCase = parse_text(str.lower)
 Share = Annotated[float, Field(ge=0, le=1)]
 TokenBudget = Annotated[int, Field(ge=0, le=10**12)]
 """0: no limit."""

@@ -5,13 +5,12 @@ from __future__ import annotations
 from typing import Annotated, Literal
 from urllib.parse import urlsplit
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, Field, SecretStr, field_validator
-from pydantic_core import PydanticCustomError
+from pydantic import BaseModel, Field, SecretStr
 
 from madeleine.inference.language.config import RETRIES, TIMEOUT_SECONDS, LanguageConfig
 from madeleine.memory.errors import InvalidInput
-from madeleine.server.settings.fields import AnyCase, from_json
-from madeleine.server.settings.http import is_safe_url
+from madeleine.server.settings.fields import AnyCase, from_json, parse_text, require
+from madeleine.server.settings.http import is_safe_url, is_whole_url
 
 SMALL_MODEL = "claude-haiku-5-5"
 LARGE_MODEL = "claude-sonnet-5-5"
@@ -19,23 +18,25 @@ LARGE_MODEL = "claude-sonnet-5-5"
 MAX_KEY_CHARS = 1_000
 
 
-def _checked_key(key: SecretStr) -> SecretStr:
-    if not is_valid_key(key.get_secret_value()):
-        # The message never holds the value, whatever it is.
-        raise PydanticCustomError("key", "a key is one line of visible ASCII characters, without spaces")
-    return key
-
-
 def is_valid_key(written: str) -> bool:
     """Whether it can stand in a header; "" (no key) can."""
     return len(written) <= MAX_KEY_CHARS and all("!" <= character <= "~" for character in written)
 
 
-def _stripped(key: object) -> object:
-    return key.strip() if isinstance(key, str) else key
+def _is_valid_secret(key: SecretStr) -> bool:
+    return is_valid_key(key.get_secret_value())
 
 
-Key = Annotated[SecretStr, BeforeValidator(_stripped), AfterValidator(_checked_key)]
+def _has_only_address(url: str) -> bool:
+    parts = urlsplit(url)
+    return parts.username is None and not parts.query and not parts.fragment
+
+
+Key = Annotated[
+    SecretStr,
+    parse_text(str.strip),
+    require(_is_valid_secret, "a key is one line of visible ASCII characters, without spaces"),
+]
 Price = Annotated[float, Field(ge=0, le=1_000_000)]
 
 
@@ -48,7 +49,11 @@ class LlmSettings(BaseModel):
     llm_api_key: Key = SecretStr("")
     anthropic_api_key: Key = SecretStr("")
     openai_api_key: Key = SecretStr("")
-    llm_url: str = ""
+    llm_url: Annotated[
+        str,
+        require(is_whole_url, "write it whole, as in http://localhost:11434/v1"),
+        require(_has_only_address, "it takes no user, query or fragment; the key is MADELEINE_LLM_API_KEY"),
+    ] = ""
     """Of an API that is not the provider's own."""
     llm_small_model: Annotated[str, Field(max_length=200)] = ""
     llm_large_model: Annotated[str, Field(max_length=200)] = ""
@@ -58,19 +63,6 @@ class LlmSettings(BaseModel):
         default_factory=dict
     )
     """Beginning of a model's name → US dollars per million tokens of input and of output."""
-
-    @field_validator("llm_url")
-    @classmethod
-    def _bare(cls, url: str) -> str:
-        # No `input` in the message: what somebody wrote before the @ is a secret.
-        parts = urlsplit(url)
-        if url and not (parts.scheme in ("http", "https") and parts.hostname):
-            raise PydanticCustomError("llm_url", "write it whole, as in http://localhost:11434/v1")
-        if parts.username is not None or parts.query or parts.fragment:
-            raise PydanticCustomError(
-                "llm_url", "it takes no user, query or fragment; the key is MADELEINE_LLM_API_KEY"
-            )
-        return url
 
     def language_config(self) -> LanguageConfig | None:
         """The model to ask, whoever brings the key. None if it is off. Raises `InvalidInput` for settings that do not

@@ -10,16 +10,15 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import BeforeValidator, ConfigDict, Field, ValidationError, field_validator
-from pydantic_core import PydanticCustomError
+from pydantic import AfterValidator, ConfigDict, Field, ValidationError
 
 from madeleine.inference.packaged import MODEL_NAME as PACKAGED_MODEL
 from madeleine.memory.context.context import TOKEN_LIMIT
 from madeleine.memory.context.values import ContextFlags
 from madeleine.memory.errors import InvalidInput
 from madeleine.memory.recall.recall import RecallConfig
-from madeleine.memory.rules.dynamics.importance import MIN_IMPORTANCE
 from madeleine.memory.rules.ranking.profiles import AssociativeWeights, RankingProfile
+from madeleine.memory.rules.storing.chunk_scoring import MIN_IMPORTANCE
 from madeleine.memory.watch.thread import ThreadConfig
 from madeleine.patrol.context import PatrolConfig
 from madeleine.patrol.triggers import PatrolTriggers
@@ -32,28 +31,41 @@ from madeleine.server.settings.environment import (
     madeleine_variables,
     read_settings_file,
 )
-from madeleine.server.settings.fields import AnyCase, Names, Seconds, Share, TokenBudget, from_json
+from madeleine.server.settings.fields import AnyCase, Names, Seconds, Share, TokenBudget, from_json, parse_text, require
 from madeleine.server.settings.http import HttpSettings
 from madeleine.server.settings.language_model import LlmSettings
 
-_RECALL, _PATROL, _SCHEDULE = RecallConfig(), PatrolConfig(), PatrolTriggers()
-_THREAD, _CONTEXT = ThreadConfig(), ContextFlags()
+_RECALL_DEFAULTS, _PATROL_DEFAULTS = RecallConfig(), PatrolConfig()
+_SCHEDULE_DEFAULTS, _THREAD_DEFAULTS = PatrolTriggers(), ThreadConfig()
 
 
-def _hour_or_off(written: object) -> object:
-    return None if isinstance(written, str) and written.strip().lower() in ("off", "none", "never", "") else written
+def _hour_or_off(written: str) -> object:
+    return None if written.strip().lower() in ("off", "none", "never", "") else written
 
 
-class Settings(HttpSettings, LlmSettings):
+def _is_http_url(url: str) -> bool:
+    return url.startswith(("http://", "https://"))
+
+
+class Settings(HttpSettings, LlmSettings, ContextFlags):
     """Every setting with its default. `MADELEINE_DATA_DIR` sets `data_dir`, and so on."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
-    data_dir: Path = Field(default_factory=lambda: data_directory(None))
+    data_dir: Annotated[Path, AfterValidator(lambda path: path.expanduser().absolute())] = Field(
+        default_factory=lambda: data_directory(None)
+    )
     being: Annotated[str, Field(min_length=1, max_length=200, pattern=r"^[^\x00-\x1f]+$")] = "default"
     embedding_model: Annotated[str, Field(min_length=1)] = PACKAGED_MODEL
-    qdrant_url: str = ""
-    """A Qdrant server instead of the embedded index."""
+    qdrant_url: Annotated[
+        str,
+        require(
+            _is_http_url,
+            "it must begin with http:// or https://, as in http://localhost:6333; leave it out for the index in the "
+            "data directory",
+        ),
+    ] = ""
+    """A Qdrant server instead of the embedded index. Its client takes anything else for a directory, and makes it."""
     idle_seconds: Annotated[float, Field(gt=0, le=10**7)] = 600.0
     """Time from the last client's disconnection to the host's end."""
     attach: Literal["", "unix", "tcp"] = ""
@@ -71,13 +83,15 @@ class Settings(HttpSettings, LlmSettings):
     ingest_threshold: Share = MIN_IMPORTANCE
     """Chunks of less importance are not stored (spec L1)."""
 
-    recall_threshold: Share = _RECALL.thresholds.cosine
-    recall_min_importance: Share = _RECALL.min_importance
+    recall_threshold: Share = _RECALL_DEFAULTS.thresholds.cosine
+    recall_min_importance: Share = _RECALL_DEFAULTS.min_importance
     recall_non_inferable_only: bool = False
     """Restrict recall to memories with the theme `non-inferable`."""
-    ranking: Annotated[RankingProfile, AnyCase] = _RECALL.ranking
+    ranking: Annotated[RankingProfile, AnyCase] = _RECALL_DEFAULTS.ranking
     """The profile of calls that choose none."""
-    associative_weights: Annotated[AssociativeWeights, from_json('{"similarity": 0.45}')] = _RECALL.profiles.associative
+    associative_weights: Annotated[AssociativeWeights, from_json('{"similarity": 0.45}')] = (
+        _RECALL_DEFAULTS.profiles.associative
+    )
     """Weights of the profile `associative` (ruling 9); one that is left out keeps its default."""
     reranker: Annotated[str, Field(max_length=1_000)] = ""
     """A cross-encoder that fastembed knows, or a directory that holds one; "" for none."""
@@ -85,61 +99,33 @@ class Settings(HttpSettings, LlmSettings):
     """A recall waits for it no longer."""
     recall_reformulation: bool = False
     """Let a language model reword a query that found too little."""
-    recall_reformulation_seconds: Annotated[float, Field(gt=0, le=120)] = _RECALL.reformulation.seconds
+    recall_reformulation_seconds: Annotated[float, Field(gt=0, le=120)] = _RECALL_DEFAULTS.reformulation.seconds
 
     patrol_auto: bool = True
-    patrol_after_memories: Annotated[int, Field(ge=0, le=10**9)] = _SCHEDULE.after_memories
+    patrol_after_memories: Annotated[int, Field(ge=0, le=10**9)] = _SCHEDULE_DEFAULTS.after_memories
     """New memories since the last patrol; 0: never for their number."""
-    patrol_at_hour: Annotated[Annotated[int, Field(ge=0, le=23)] | None, BeforeValidator(_hour_or_off)] = (
-        _SCHEDULE.at_hour
+    patrol_at_hour: Annotated[Annotated[int, Field(ge=0, le=23)] | None, parse_text(_hour_or_off)] = (
+        _SCHEDULE_DEFAULTS.at_hour
     )
     """In this machine's time; "off": at no hour."""
     patrol_after_idle_minutes: Annotated[float, Field(ge=0, le=10**6)] = 60.0
     """Minutes without a call while something is new; 0: never for idleness."""
     patrol_check_seconds: Seconds = 60.0
     """Interval between two checks whether a patrol is due; the first comes as long after the start."""
-    patrol_step_seconds: Seconds = _PATROL.step_seconds
-    patrol_token_budget: TokenBudget = _PATROL.token_budget
-    compression_threshold: Annotated[int, Field(ge=1, le=10**9)] = _PATROL.compression_threshold
+    patrol_step_seconds: Seconds = _PATROL_DEFAULTS.step_seconds
+    patrol_token_budget: TokenBudget = _PATROL_DEFAULTS.token_budget
+    compression_threshold: Annotated[int, Field(ge=1, le=10**9)] = _PATROL_DEFAULTS.compression_threshold
 
     thread: Annotated[Literal["auto", "on", "off"], AnyCase] = "auto"
     """auto: where a language model was chosen for this program, or `thread_records` is on. on: also with a key that
     lies in the environment for others."""
     thread_seconds: Seconds = 5.0
     """Interval between two polls; a new message starts one at once."""
-    thread_settle_seconds: Annotated[float, Field(ge=0, le=86_400)] = _THREAD.settle.total_seconds()
-    thread_token_budget: TokenBudget = _THREAD.token_budget
-    thread_records: bool = _THREAD.records
+    thread_settle_seconds: Annotated[float, Field(ge=0, le=86_400)] = _THREAD_DEFAULTS.settle.total_seconds()
+    thread_token_budget: TokenBudget = _THREAD_DEFAULTS.token_budget
+    thread_records: bool = _THREAD_DEFAULTS.records
 
-    # The flags of a context, by the names of spec H5; `ContextFlags` says what each means.
-    enable_memories: bool = _CONTEXT.enable_memories
-    context_verbosity: Annotated[int, Field(ge=0, le=50)] = _CONTEXT.context_verbosity
-    unified_history: bool = _CONTEXT.unified_history
-    prompt_lite_mode: bool = _CONTEXT.prompt_lite_mode
-    enable_history_current_chat: bool = _CONTEXT.enable_history_current_chat
-    enable_history_recent: bool = _CONTEXT.enable_history_recent
-    enable_ai_diary: bool = _CONTEXT.enable_ai_diary
-    ai_diary_full: bool = _CONTEXT.ai_diary_full
-    enable_thoughts: bool = _CONTEXT.enable_thoughts
-    enable_tags_placeholder: bool = _CONTEXT.enable_tags_placeholder
     context_token_limit: Annotated[int, Field(ge=1, le=1_000_000)] = TOKEN_LIMIT
-
-    @field_validator("data_dir")
-    @classmethod
-    def _absolute(cls, path: Path) -> Path:
-        return path.expanduser().absolute()
-
-    @field_validator("qdrant_url")
-    @classmethod
-    def _with_scheme(cls, url: str) -> str:
-        # The client takes anything else for a directory, and makes it.
-        if url and not url.startswith(("http://", "https://")):
-            raise PydanticCustomError(
-                "url_scheme",
-                "it must begin with http:// or https://, as in http://localhost:6333; leave it out for the index in "
-                "the data directory",
-            )
-        return url
 
 
 def read_settings(
@@ -147,10 +133,14 @@ def read_settings(
 ) -> Settings:
     """`variables`: the process's environment by default; `overrides` win over all. Raises `InvalidInput` that names
     the setting, its source and the reason."""
-    return settings_of(madeleine_variables(environment() if variables is None else variables), overrides=overrides)
+    return settings_from_variables(
+        madeleine_variables(environment() if variables is None else variables), overrides=overrides
+    )
 
 
-def settings_of(from_environment: Mapping[str, Any], *, overrides: Mapping[str, Any] | None = None) -> Settings:
+def settings_from_variables(
+    from_environment: Mapping[str, Any], *, overrides: Mapping[str, Any] | None = None
+) -> Settings:
     """`from_environment`: by the settings' names. Raises as `read_settings` does."""
     if unknown := sorted(set(from_environment) - set(Settings.model_fields)):
         known = ", ".join(PREFIX + name.upper() for name in Settings.model_fields)

@@ -9,9 +9,9 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcon
 from dataclasses import dataclass, field
 
 from madeleine.inference.language.config import LanguageConfig
-from madeleine.inference.language.structured_model import OpenLanguageModel, open_language_model
+from madeleine.inference.language.structured_model import StructuredModel, open_language_model
 from madeleine.memory.errors import InvalidInput
-from madeleine.memory.ports import LanguageModel
+from madeleine.memory.language_model import LanguageModel
 from madeleine.server.settings.language_model import LlmSettings, is_valid_key, require_encryption
 
 logger = logging.getLogger(__name__)
@@ -25,7 +25,7 @@ LeasedModel = AbstractAsyncContextManager[LanguageModel | None]
 
 @dataclass
 class _OpenModel:
-    model: OpenLanguageModel
+    model: StructuredModel
     users: int = 0
 
 

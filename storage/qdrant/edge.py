@@ -26,8 +26,8 @@ from uuid import uuid4
 
 import qdrant_edge as qe
 
-from madeleine.memory.candidates import IndexPoint
 from madeleine.memory.errors import IndexNeedsRebuild, IndexUnavailable, StorageFull
+from madeleine.memory.index import IndexPoint
 from madeleine.memory.model import BeingId, MemoryId, Scope
 from madeleine.storage.allocator import return_free_memory
 from madeleine.storage.qdrant.edge_engine import (
@@ -68,7 +68,7 @@ class _Statistics:
 
 
 class EdgeIndex(HybridIndex):
-    """`memory.ports.Index`. For one process and one event loop: a second opener gets `IndexUnavailable`."""
+    """`memory.index.Index`. For one process and one event loop: a second opener gets `IndexUnavailable`."""
 
     def __init__(self, directory: Path, fingerprint: Fingerprint, generation: str, shard: qe.EdgeShard) -> None:
         self._directory = directory

@@ -13,8 +13,8 @@ from uuid import UUID
 
 import qdrant_edge as qe
 
-from madeleine.memory.candidates import IndexPoint
 from madeleine.memory.errors import IndexNeedsRebuild, IndexUnavailable
+from madeleine.memory.index import IndexPoint
 from madeleine.memory.model import MemoryId
 from madeleine.storage.qdrant import bm25, schema
 from madeleine.storage.qdrant.queries import Hit, PointFilter, PointQuery, weights_in

@@ -21,9 +21,9 @@ from typing import NamedTuple, Protocol
 
 import numpy as np
 
-from madeleine.memory.candidates import CandidatePool, CandidateQuery, PendingVector, RankingFeatures
+from madeleine.memory.index import CandidatePool, CandidateQuery, PendingVector, RankingFeatures
 from madeleine.memory.model import LIVING, BeingId, Category, MemoryId, Scope, Status, Vector
-from madeleine.memory.text.folding import fold
+from madeleine.memory.text.normalization import fold
 from madeleine.storage.qdrant import bm25
 from madeleine.storage.qdrant.schema import BEING, CATEGORY, RRF_K, RRF_WEIGHTS, STATUS, STATUS_OF_BEING, THEMES
 
@@ -107,7 +107,7 @@ def weights_in(vector: SparseVector | None, terms: Sequence[int]) -> list[float]
 
 
 class HybridIndex(ABC):
-    """The queries of `memory.ports.Index`, over an engine that runs batches of point queries."""
+    """The queries of `memory.index.Index`, over an engine that runs batches of point queries."""
 
     @abstractmethod
     async def _run(self, queries: Sequence[PointQuery]) -> list[list[Hit]]:

@@ -6,10 +6,10 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from madeleine.memory.candidates import IndexPoint, RankingFeatures, WordingSignals
+from madeleine.memory.index import IndexPoint, RankingFeatures, WordingSignals
 from madeleine.memory.model import LIVING, ModelName
-from madeleine.memory.rules.ranking.wording import wording_signals
-from madeleine.memory.text.folding import fold
+from madeleine.memory.rules.ranking.blended import wording_signals
+from madeleine.memory.text.normalization import fold
 from madeleine.storage.qdrant.bm25 import WORDS_VERSION
 
 SCHEMA_VERSION = 4

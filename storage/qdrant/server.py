@@ -17,8 +17,8 @@ from qdrant_client import models as qm
 from qdrant_client.common.client_exceptions import QdrantException
 from qdrant_client.http.exceptions import ApiException
 
-from madeleine.memory.candidates import IndexPoint
 from madeleine.memory.errors import IndexNeedsRebuild, IndexUnavailable
+from madeleine.memory.index import IndexPoint
 from madeleine.memory.model import MemoryId, Scope
 from madeleine.storage.qdrant import bm25, schema
 from madeleine.storage.qdrant.queries import Hit, HybridIndex, IdfByTerm, PointFilter, PointQuery, weights_in
@@ -27,7 +27,7 @@ _TIMEOUT_SECONDS = 10
 
 
 class ServerIndex(HybridIndex):
-    """`memory.ports.Index` on one collection. A server minds its own disk: `flush` and `optimize` do nothing."""
+    """`memory.index.Index` on one collection. A server minds its own disk: `flush` and `optimize` do nothing."""
 
     def __init__(self, client: AsyncQdrantClient, collection: str, *, local: bool) -> None:
         self._client = client

@@ -7,7 +7,7 @@ from typing import Protocol
 import numpy as np
 import pytest
 
-from madeleine.memory.ports import Embedder
+from madeleine.memory.embedding import Embedder
 
 
 class Model(Embedder, Protocol):

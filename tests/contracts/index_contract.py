@@ -12,7 +12,7 @@ from uuid import UUID
 import numpy as np
 import pytest
 
-from madeleine.memory.candidates import CandidatePool, CandidateQuery, IndexPoint, RankingFeatures
+from madeleine.memory.index import CandidatePool, CandidateQuery, Index, IndexPoint, RankingFeatures
 from madeleine.memory.model import (
     LIVING,
     BeingId,
@@ -27,7 +27,6 @@ from madeleine.memory.model import (
     Vector,
 )
 from madeleine.memory.model import Status as MemoryStatus
-from madeleine.memory.ports import Index
 from madeleine.memory.recall.ports import RecallIndex
 from madeleine.memory.text.terms import normalize
 from madeleine.storage.qdrant import bm25

@@ -14,9 +14,9 @@ import pytest
 from pydantic import BaseModel, ConfigDict, Field
 
 from madeleine.inference.language.config import LanguageConfig
-from madeleine.inference.language.structured_model import OpenLanguageModel, open_language_model
+from madeleine.inference.language.structured_model import StructuredModel, open_language_model
 from madeleine.memory.errors import LanguageModelUnavailable, TokenBudgetExceeded, UnusableAnswer
-from madeleine.memory.language import Prompt, Size, Spent
+from madeleine.memory.language_model import Prompt, Size, Spent
 from tests.doubles import metered
 from tests.language.stub import (
     KEY,
@@ -52,7 +52,7 @@ class Kind(BaseModel):
 
 GOOD = {"kind": "lesson", "parts": [{"id": "a", "weight": 0.5}], "why": None}
 WRONG = {"kind": PRIVATE, PRIVATE: 1}
-Open = Callable[..., AbstractAsyncContextManager[OpenLanguageModel]]
+Open = Callable[..., AbstractAsyncContextManager[StructuredModel]]
 
 
 def prompt(size: Size = "small", max_tokens: int = 700) -> Prompt:
@@ -75,7 +75,7 @@ class LanguageModelContract:
     @pytest.fixture
     def opened(self, stub: Stub) -> Open:
         @asynccontextmanager
-        async def opened(answers: Sequence[Answering] = (), **settings: Any) -> AsyncIterator[OpenLanguageModel]:
+        async def opened(answers: Sequence[Answering] = (), **settings: Any) -> AsyncIterator[StructuredModel]:
             stub.answers = list(answers)
             given: dict[str, Any] = {"url": stub.url(self.protocol), "small_model": "small", "large_model": "large"}
             given |= {"protocol": self.protocol, "retries": 0} | settings

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from madeleine.memory.candidates import IndexPoint
 from madeleine.memory.errors import IndexNeedsRebuild, IndexUnavailable
+from madeleine.memory.index import IndexPoint
 from madeleine.memory.model import LIVING, MemoryId, ModelName
 from madeleine.storage.qdrant import edge
 from madeleine.storage.qdrant.edge import EdgeIndex

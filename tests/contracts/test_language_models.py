@@ -11,7 +11,7 @@ import pytest
 from madeleine.inference.language.config import LanguageConfig
 from madeleine.inference.language.structured_model import open_language_model
 from madeleine.memory.errors import LanguageModelUnavailable
-from madeleine.memory.language import Spent
+from madeleine.memory.language_model import Spent
 from tests.contracts.language_model_contract import GOOD, PRIVATE, Kind, LanguageModelContract, Open, prompt
 from tests.language.stub import KEY, Protocol, Stub, language_server, refused, said
 

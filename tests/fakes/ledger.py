@@ -11,9 +11,9 @@ from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
-from madeleine.memory.candidates import RankingState
 from madeleine.memory.chat import MessageId
 from madeleine.memory.errors import InvalidInput, KeyConflict, StorageError
+from madeleine.memory.index import RankingState
 from madeleine.memory.ingest.ports import KeyOutcome, Reinforcement, StoreBatch
 from madeleine.memory.model import (
     ClusterId,
@@ -30,7 +30,7 @@ from madeleine.memory.model import (
 )
 from madeleine.memory.recall.ports import Activation, ClusterSummary, PreferenceQuery
 from madeleine.memory.rules.dynamics.revision import changed, effective, revision
-from madeleine.memory.text.folding import fold
+from madeleine.memory.text.normalization import fold
 from madeleine.storage.sql.database.mapping import to_micros
 from tests.fakes.search import InMemorySearch
 from tests.fakes.store import Store
@@ -309,10 +309,10 @@ class InMemoryLedger:
     def __init__(self) -> None:
         store = Store()
         self.activations = InMemoryActivations(store)
-        self.memories = self.revisions = self.recall = self.browsing = InMemoryMemories(store)
+        self.memories = self.recall = InMemoryMemories(store)
         self.index_source = InMemoryIndexSource(store)
         self.search = InMemorySearch(store)
-        self.profile = InMemoryNotes(store)
+        self.context = InMemoryNotes(store)
         self.patrols = store.patrols
 
     def remove(self, ids: Sequence[MemoryId]) -> None:

@@ -11,7 +11,7 @@ from datetime import datetime
 from typing import Any
 
 from madeleine.memory.errors import CannotUndo
-from madeleine.memory.language import Spent
+from madeleine.memory.language_model import Spent
 from madeleine.memory.model import (
     Cluster,
     ClusterId,
@@ -38,7 +38,7 @@ from madeleine.memory.patrol_records import (
     Thoughts,
     UndoResult,
 )
-from madeleine.memory.rules.dynamics.decay import flagged
+from madeleine.memory.rules.dynamics.importance import flagged
 from madeleine.patrol.ports import PatrolReads
 from madeleine.patrol.unit_of_work import state_of
 from tests.doubles import ADA, NOW

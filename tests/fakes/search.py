@@ -14,7 +14,7 @@ from madeleine.memory.model import (
     when_as_searched,
 )
 from madeleine.memory.rules.searching.hits import newest_first
-from madeleine.memory.text.folding import SEPARATOR, fold
+from madeleine.memory.text.normalization import SEPARATOR, fold
 from madeleine.storage.sql.database.mapping import to_micros
 from tests.fakes.store import Store
 

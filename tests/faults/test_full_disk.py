@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 from mcp.client.client import Client
 
-from madeleine.memory.candidates import IndexPoint
 from madeleine.memory.errors import IndexUnavailable, StorageFull
+from madeleine.memory.index import IndexPoint
 from madeleine.memory.model import ModelName
 from madeleine.storage import room
 from madeleine.storage.qdrant.edge import EdgeIndex

@@ -18,8 +18,8 @@ from pathlib import Path
 
 import pytest
 
-from madeleine.memory.candidates import IndexPoint
 from madeleine.memory.errors import IndexNeedsRebuild, IndexUnavailable
+from madeleine.memory.index import IndexPoint
 from madeleine.storage.qdrant.edge import EdgeIndex
 from madeleine.storage.qdrant.edge_files import copy_tree
 from tests.contracts.index_contract import ADA, FINGERPRINT, Asked, candidates, memory_id, point, random_points

@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import Any
 
 from madeleine.memory.model import DatedAction, Memory, Scene, WhenItem
-from madeleine.memory.rules.dynamics.naming import cluster_name, common_words
+from madeleine.memory.rules.dynamics.clustering import cluster_name, common_words
 from madeleine.memory.text.terms import STOP_WORDS
 
 FORGOTTEN_NAME = "[forgotten]"

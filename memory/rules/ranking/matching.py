@@ -18,7 +18,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from madeleine.memory.candidates import CandidatePool
+from madeleine.memory.index import CandidatePool
 
 
 @dataclass(frozen=True, slots=True)

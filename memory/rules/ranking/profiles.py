@@ -24,7 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
-from madeleine.memory.candidates import CandidatePool, RankingState
+from madeleine.memory.index import CandidatePool, RankingState
 from madeleine.memory.rules.ranking.matching import word_coverage
 
 RankingProfile = Literal["blended", "rrf", "linear", "associative"]

@@ -1,4 +1,4 @@
-"""The subject of a message as tags (spec H1).
+"""The subject of a message as tags (spec H1), and texts ranked by the tags that they hold (spec H2).
 
 Stop words are left out; quoted, marked and capitalised words come before others, longer words before shorter ones. In
 scripts without spaces, runs of Katakana and short runs of Han signs are words, longer Han runs are cut into pairs;
@@ -10,15 +10,95 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections import Counter
-from collections.abc import Iterator, Sequence
-from itertools import chain
+from collections.abc import Iterable, Iterator, Sequence
+from functools import cache, lru_cache
+from heapq import nsmallest
+from itertools import chain, takewhile
+from math import log2
 
-from madeleine.memory.keyword_search import Stemmer, Tag
-from madeleine.memory.rules.searching.tag_forms import HAN, HANGUL, KATAKANA, THAI, UNSPACED, holds, tag_of
-from madeleine.memory.text.folding import fold
+from madeleine.memory.keyword_search import Position, SearchHit, SearchSource, Stemmer, Tag, TagMatches
+from madeleine.memory.rules.searching.hits import MatchFinder
 from madeleine.memory.text.lexicon import lexicons_by_script, without
+from madeleine.memory.text.normalization import fold
 from madeleine.memory.text.sentences import sentences
 from madeleine.memory.text.terms import STOP_WORDS, normalize
+
+WORD_SIGNS = "0-9a-z_\u00df-\u00f6\u00f8-\u00ff\u0100-\u1fff\u2c00-\u2dff"
+"""Inside of a character class: letters of folded words in scripts with spaces. Unspaced scripts are left out, so that a
+Latin word ends where Japanese follows."""
+LONG_STEM = 5
+"""Letters a stem needs so that any word beginning with it counts as a form. Shorter stems are ambiguous: `car` begins
+`care`, `card` and `carry`."""
+HAN = "\u3005\u3007\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
+KATAKANA = "\u30a1-\u30fa\u30fc-\u30fe"
+HANGUL = "\uac00-\ud7a3"
+THAI = "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff"
+UNSPACED = re.compile(f"[{HAN}]+|[{KATAKANA}]+|[{HANGUL}]+|[{THAI}]+")
+_DOUBLES = re.compile("[aeiou][bdgklmnprt]$")
+
+
+def tag_of(text: str, stem: Stemmer) -> Tag:
+    """Build the tag of a folded word or phrase, with the forms in which texts hold it."""
+    if UNSPACED.match(text):
+        return Tag(text, "part", (text,), text)
+    if not text.isalpha():
+        spaced = text.replace("_", " ")
+        return Tag(text, "words", tuple(dict.fromkeys((text, spaced))), _common_prefix([text, spaced]))
+    stemmed = stem(text)
+    base = _common_prefix([text, stemmed.removesuffix("i")])
+    if len(base) >= LONG_STEM + (base == text):
+        return Tag(text, "beginning", (base,), base)
+    forms = sorted({text, *(form for form in _forms(stemmed) if stem(form) == stemmed)})
+    return Tag(text, "words", tuple(forms), _common_prefix(forms))
+
+
+def _common_prefix(words: Sequence[str]) -> str:
+    same = takewhile(lambda letters: len({*letters}) == 1, zip(*words, strict=False))
+    return "".join(letters[0] for letters in same)
+
+
+def _forms(stemmed: str) -> list[str]:
+    """Possible English forms of a short stem; non-words among them match nothing."""
+    if stemmed.endswith("i"):  # berri: berry
+        root = stemmed[:-1]
+        return [root + ending for ending in ("y", "ies", "ied", "ying")]
+    if stemmed.endswith("e"):  # make
+        root = stemmed[:-1]
+        return [root + ending for ending in ("e", "es", "ed", "ing")]
+    doubled = stemmed + stemmed[-1:] if _DOUBLES.search(stemmed) else stemmed
+    return [stemmed, *(stemmed + ending for ending in ("s", "es", "e")), doubled + "ed", doubled + "ing"]
+
+
+def holds(folded: str, tag: Tag) -> bool:
+    """Whether a folded text holds the tag."""
+    return tag.anchor in folded and _compiled(_pattern(tag)).search(folded) is not None
+
+
+def match_finder(tags: Iterable[Tag]) -> MatchFinder:
+    """Find the first of the tags in a folded text."""
+    pattern = _compiled("|".join(map(_pattern, tags)))
+
+    def find_match(folded: str) -> int:
+        match = pattern.search(folded)
+        return match.start() if match else -1
+
+    return find_match
+
+
+def _pattern(tag: Tag) -> str:
+    forms = "|".join(re.escape(form) for form in tag.forms)
+    if tag.kind == "part":
+        return forms
+    end = f"(?![{WORD_SIGNS}])" if tag.kind == "words" else ""
+    return f"(?<![{WORD_SIGNS}])(?:{forms}){end}"
+
+
+@lru_cache(maxsize=64)
+def _compiled(pattern: str) -> re.Pattern[str]:
+    return re.compile(pattern)
+
+
+# --- the tags of a message ---
 
 MAX_TAGS = 8
 """Each is searched in all texts of the being: about 25 ms for 100,000 texts."""
@@ -100,3 +180,56 @@ def related_themes(cooccurring: Sequence[Sequence[str]], tags: Sequence[Tag], *,
         counts.update(theme for theme in set(map(fold, themes)) if not any(holds(theme, tag) for tag in tags))
     frequent = [theme for theme, count in counts.items() if count >= max(2, len(cooccurring) / 4)]
     return tuple(sorted(frequent, key=lambda theme: (-counts[theme], theme))[:most])
+
+
+# --- ranking ---
+
+POOL_FACTOR = 4
+"""Pool size as a multiple of the limit: of the pool, texts near the best one are sorted by time."""
+NEAR_SHARE = 0.5
+"""Share of the best weight from which a text counts as near; weaker ones only fill up the limit."""
+
+SourceRef = tuple[SearchSource, str]
+"""A source and an id in it."""
+Weight = tuple[bool, float]
+"""Whether a text holds a tag of the message itself (these come before texts with a related theme alone), and the sum of
+the weights of its tags."""
+
+
+def tag_weights(matches: Sequence[TagMatches], tags: int) -> tuple[float, ...]:
+    """1 / log2(2 + n) for each tag that n texts hold, and last for the related themes: 0.63 for n = 1, 0.10 for a
+    thousand."""
+    counts = [0] * (tags + 1)
+    for source_matches in matches:
+        for mask, count in source_matches.numbers.items():
+            for bit in range(tags + 1):
+                counts[bit] += count * (mask >> bit & 1)
+    return tuple(1 / log2(2 + count) for count in counts)
+
+
+def best_matches(matches: Sequence[TagMatches], tags: int, limit: int) -> list[tuple[SourceRef, Weight]]:
+    """The best `limit` texts, best first; the newest of equals first."""
+    weights = tag_weights(matches, tags)
+    own_tags = (1 << tags) - 1
+
+    @cache
+    def weight(mask: int) -> Weight:
+        return bool(mask & own_tags), sum(weights[bit] for bit in range(tags + 1) if mask >> bit & 1)
+
+    def sort_key(match: tuple[Position, int, SearchSource]) -> tuple[bool, float, int, str, str]:
+        (at, id_), mask, source = match
+        is_own, total = weight(mask)
+        return not is_own, -total, -at, id_, source
+
+    texts = ((position, mask, of_source.source) for of_source in matches for position, mask in of_source.found)
+    best = nsmallest(limit, texts, key=sort_key)
+    return [((source, id_), weight(mask)) for (_, id_), mask, source in best]
+
+
+def pooled(hits: Sequence[tuple[SearchHit, Weight]], limit: int) -> list[SearchHit]:
+    """The hits near the best one, given best first; `limit` hits where fewer are near."""
+    if not hits:
+        return []
+    _, (best_is_own, best_weight) = hits[0]
+    near = sum(is_own == best_is_own and weight >= NEAR_SHARE * best_weight for _, (is_own, weight) in hits)
+    return [hit for hit, _ in hits[: max(limit, near)]]

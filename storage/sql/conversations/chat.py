@@ -8,12 +8,13 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import Update, and_, bindparam, case, func, insert, or_, select, update
+from sqlalchemy import and_, bindparam, case, func, insert, or_, select, update
 
 from madeleine.memory.chat import ChatSession, Message, MessageId, UnwatchedSession
 from madeleine.memory.errors import InvalidInput
 from madeleine.memory.model import Scope
-from madeleine.memory.text.folding import fold
+from madeleine.memory.text.normalization import fold
+from madeleine.storage.sql.administration import record_audit
 from madeleine.storage.sql.database.dialect import (
     GREATEST,
     SMALLEST,
@@ -28,7 +29,6 @@ from madeleine.storage.sql.database.dialect import (
 from madeleine.storage.sql.database.engine import Repository, Transaction
 from madeleine.storage.sql.database.mapping import Mapped, in_order_of, scalar, to_micros
 from madeleine.storage.sql.database.tables import forgotten_keys, message_memories, messages, sessions
-from madeleine.storage.sql.operations.audit import record_audit
 
 _m, _s, _l, _f = messages.c, sessions.c, message_memories.c, forgotten_keys.c
 TITLE_GONE = "\x7f"
@@ -116,8 +116,11 @@ _WATCHED = (
         next_try=func.coalesce(_WAITING_SINCE, _s.next_try),
     )
 )
-_LATER = update(sessions).where(_ONE).values(next_try=bindparam("again_at"))
-_FAILED = _LATER.values(failures=_s.failures + 1)
+_POSTPONE_SESSION = (
+    update(sessions)
+    .where(_ONE)
+    .values(next_try=bindparam("again_at"), failures=_s.failures + bindparam("new_failures"))
+)
 _DRAWN_FROM = (
     select(_m.id)
     .distinct()
@@ -253,16 +256,10 @@ class ConversationRepository(Repository):
         async with self._database.transaction() as transaction:
             await transaction.run(_WATCHED, [{"being": scope.being_id, "session": session_id, "up_to": up_to}])
 
-    async def record_watch_failure(self, scope: Scope, session_id: str, *, next_try: datetime) -> None:
-        await self._postpone(_FAILED, scope, session_id, next_try)
-
-    async def postpone_watch(self, scope: Scope, session_id: str, *, next_try: datetime) -> None:
-        await self._postpone(_LATER, scope, session_id, next_try)
-
-    async def _postpone(self, statement: Update, scope: Scope, session_id: str, next_try: datetime) -> None:
+    async def postpone_watch(self, scope: Scope, session_id: str, *, next_try: datetime, failed: bool) -> None:
+        row = {"being": scope.being_id, "session": session_id, "again_at": to_micros(next_try), "new_failures": failed}
         async with self._database.transaction() as transaction:
-            row = {"being": scope.being_id, "session": session_id, "again_at": to_micros(next_try)}
-            await transaction.run(statement, [row])
+            await transaction.run(_POSTPONE_SESSION, [row])
 
     async def messages_with_memories(self, scope: Scope, ids: Sequence[MessageId]) -> set[MessageId]:
         return set(await self._database.rows(_DRAWN_FROM, scalar, ids=as_list(ids), being=scope.being_id))

@@ -3,14 +3,30 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import astuple
 from typing import Any
 
-from madeleine.memory.model import DatedAction, EmotionVector, Memory, Provenance, Scene, WhenItem, when_as_searched
-from madeleine.memory.text.folding import SEPARATOR, fold
-from madeleine.storage.sql.database.engine import Row
-from madeleine.storage.sql.database.mapping import Mapped, decode_texts, decode_texts_cached, json_texts
+from madeleine.memory.model import (
+    DatedAction,
+    EmotionVector,
+    Memory,
+    Provenance,
+    Scene,
+    Scope,
+    WhenItem,
+    when_as_searched,
+)
+from madeleine.memory.text.normalization import SEPARATOR, fold
+from madeleine.storage.sql.database.engine import Row, Transaction
+from madeleine.storage.sql.database.mapping import (
+    Mapped,
+    decode_texts,
+    decode_texts_cached,
+    json_texts,
+    own_row_binds,
+    update_own_row,
+)
 from madeleine.storage.sql.database.tables import memories
 from madeleine.storage.sql.memories.clock import SESSION_COUNT
 
@@ -35,7 +51,8 @@ MEMORY = (*_SCENE.columns, *_PROVENANCE.columns, *_MEMORY.columns)
 """The columns that `to_memory` takes, in its order."""
 _PROVENANCE_START = len(_SCENE.columns)
 _MEMORY_START = _PROVENANCE_START + len(_PROVENANCE.columns)
-REWRITTEN = ("when_", "folded", "content_hash")
+_TIMELINE_COLUMNS = ("when_", "folded", "content_hash")
+_UPDATE_TIMELINE = update_own_row(memories, *_TIMELINE_COLUMNS)
 
 
 def to_memory(row: Row) -> Memory:
@@ -60,9 +77,11 @@ def from_memory(memory: Memory) -> dict[str, Any]:
     }
 
 
-def rewritten_fields(row: Mapping[str, Any]) -> dict[str, Any]:
-    """The fields of a memory's row (`from_memory`) that change with its timeline."""
-    return {name: row[name] for name in REWRITTEN}
+async def update_timelines(transaction: Transaction, scope: Scope, rewritten: Iterable[Memory]) -> None:
+    """Store the timelines of these memories, and what is derived from them."""
+    rows = map(from_memory, rewritten)
+    fields = ((row["id"], {name: row[name] for name in _TIMELINE_COLUMNS}) for row in rows)
+    await transaction.run(_UPDATE_TIMELINE, (own_row_binds(scope, id_, **changed) for id_, changed in fields))
 
 
 def delimited_theme(theme: str) -> str:

@@ -23,17 +23,17 @@ from madeleine.memory.rules.dynamics.mentions import (
     timeline_texts,
     without_timeline_texts,
 )
-from madeleine.storage.sql.conversations.ingested import forget_ingested
+from madeleine.storage.sql.administration import record_audit
 from madeleine.storage.sql.database.dialect import among, as_list
 from madeleine.storage.sql.database.engine import Repository, Transaction
 from madeleine.storage.sql.database.lifecycle import ClearReference, DeleteRows, tables_declaring
 from madeleine.storage.sql.database.mapping import own_row_binds, pair, scalar, update_own_row
-from madeleine.storage.sql.database.memory_rows import MEMORY, REWRITTEN, from_memory, rewritten_fields, to_memory
-from madeleine.storage.sql.database.patrol_tables import patrol_runs
+from madeleine.storage.sql.database.memory_rows import MEMORY, to_memory, update_timelines
 from madeleine.storage.sql.database.tables import (
     forgotten,
     metadata,
     notes,
+    patrol_runs,
     reinforcements,
 )
 from madeleine.storage.sql.database.tables import memories as table
@@ -46,9 +46,8 @@ from madeleine.storage.sql.memories.clusters import (
     with_recomputed_vectors,
 )
 from madeleine.storage.sql.memories.index_source import delete_orphaned_vectors, mark_for_index
-from madeleine.storage.sql.memories.memories import memories_by_ids
-from madeleine.storage.sql.memories.revisions import revisions_of
-from madeleine.storage.sql.operations.audit import record_audit
+from madeleine.storage.sql.memories.reading import memories_by_ids, revisions_of
+from madeleine.storage.sql.memories.storing import remove_ingest_digests
 
 _m = table.c
 _BEING = bindparam("being", type_=_m.being_id.type)
@@ -71,7 +70,6 @@ _UNSUMMARISE = (
     .where(_m.being_id == _BEING, among(_m.compressed_into, "ids"))
     .values(compressed=False, compressed_into=None)
 )
-_RETOLD = update_own_row(table, *REWRITTEN)
 _MEMBERS = select(*MEMORY).where(_m.being_id == _BEING, _m.cluster_id == bindparam("cluster")).order_by(_m.seq)
 _REPORTS = select(patrol_runs.c.id, patrol_runs.c.report).where(patrol_runs.c.being_id == _BEING)
 _REPORT = update_own_row(patrol_runs, "report")
@@ -93,7 +91,7 @@ async def _forget(transaction: Transaction, scope: Scope, gone: Sequence[Memory]
     from_notes = await transaction.rows(_NOTES, scalar, ids=as_list(gone_ids))
     for statement in (*_CLEAR_REFERENCES, *_DELETE_ROWS):
         await transaction.run(statement, [{"ids": as_list(gone_ids)}])
-    await forget_ingested(transaction, scope, gone_ids)
+    await remove_ingest_digests(transaction, scope, gone_ids)
     names = await _mend_clusters(transaction, scope, [*gone, *retold], words)
     await delete_orphaned_vectors(transaction, [memory.content_hash for memory in gone])
     entries = await derived.remove_diary(transaction, scope, gone_ids)
@@ -191,24 +189,18 @@ async def _retell(
     transaction: Transaction, scope: Scope, survivors: Sequence[Memory], told: Collection[str]
 ) -> list[Memory]:
     """Those that are changed, as they were. Their new text is embedded by whoever fills in vectors."""
-    changed, rows = await asyncio.to_thread(_retold, scope, survivors, told)
-    await transaction.run(_RETOLD, rows)
+    retold = await asyncio.to_thread(_retold, survivors, told)
+    changed = [old for old, _ in retold]
+    await update_timelines(transaction, scope, (new for _, new in retold))
     await delete_orphaned_vectors(transaction, [old.content_hash for old in changed])
     await mark_for_index(transaction, [old.id for old in changed])
     return changed
 
 
-def _retold(
-    scope: Scope, survivors: Sequence[Memory], told: Collection[str]
-) -> tuple[list[Memory], list[dict[str, Any]]]:
-    """Those that tell of them, and what becomes of each."""
-    changed, rows = [], []
-    for old in survivors:
-        new = replace(old, scene=without_timeline_texts(old.scene, told))
-        if new != old:
-            changed.append(old)
-            rows.append(own_row_binds(scope, new.id, **rewritten_fields(from_memory(new))))
-    return changed, rows
+def _retold(survivors: Sequence[Memory], told: Collection[str]) -> list[tuple[Memory, Memory]]:
+    """Those whose timelines say any of it, as they are and as they become."""
+    retold = ((old, replace(old, scene=without_timeline_texts(old.scene, told))) for old in survivors)
+    return [(old, new) for old, new in retold if new != old]
 
 
 async def _mend_clusters(

@@ -9,8 +9,7 @@ from sqlalchemy import ColumnElement, bindparam, case, func, select
 from madeleine.memory.model import BeingId
 from madeleine.storage.sql.database.dialect import insert_or_update
 from madeleine.storage.sql.database.engine import Reads, Row, Transaction
-from madeleine.storage.sql.database.patrol_tables import beings
-from madeleine.storage.sql.database.tables import memories
+from madeleine.storage.sql.database.tables import beings, memories
 
 _m, _b = memories.c, beings.c
 

@@ -9,7 +9,7 @@ import numpy as np
 from sqlalchemy import BindParameter, and_, bindparam, delete, select
 
 from madeleine.memory.model import Cluster, ClusterId, Scope, Status, Vector
-from madeleine.memory.rules.dynamics.grouping import mean_vector
+from madeleine.memory.rules.dynamics.clustering import mean_vector
 from madeleine.storage.sql.database.dialect import among, as_list, excluded, insert_or_update, unindexed
 from madeleine.storage.sql.database.engine import Reads, Row, Transaction
 from madeleine.storage.sql.database.mapping import Mapped, to_vector

@@ -8,15 +8,27 @@ from __future__ import annotations
 
 from typing import Any
 
-from sqlalchemy import CTE, ColumnElement, Table, and_, case, func, literal, or_, select, union, union_all
+from sqlalchemy import (
+    ColumnElement,
+    Select,
+    Table,
+    and_,
+    case,
+    func,
+    literal,
+    or_,
+    select,
+    type_coerce,
+    union,
+    union_all,
+)
 
 from madeleine.memory.ingest.notes import SCENE
 from madeleine.memory.patrol_records import RecentActivity
-from madeleine.storage.sql.database.dialect import either, json_field, json_items
-from madeleine.storage.sql.database.engine import Repository, Row
-from madeleine.storage.sql.database.mapping import from_micros
-from madeleine.storage.sql.database.patrol_tables import patrol_runs
-from madeleine.storage.sql.database.tables import memories, notes
+from madeleine.storage.sql.database.dialect import Moment, either, json_field, json_items
+from madeleine.storage.sql.database.engine import Repository
+from madeleine.storage.sql.database.mapping import Mapped
+from madeleine.storage.sql.database.tables import memories, notes, patrol_runs
 from madeleine.storage.sql.memories.clock import cycle_of_being
 
 WRITTEN_BY_PATROL = ("notes", "run_patrol")
@@ -25,16 +37,18 @@ WRITTEN_BY_PATROL = ("notes", "run_patrol")
 _m, _n, _r = memories.c, notes.c, patrol_runs.c
 
 
-def _beings_of(table: Table, name: str) -> CTE:
-    """Each once; the last row is NULL."""
-    first = select(func.min(table.c.being_id).label("being")).cte(name, recursive=True)
+def _beings_of(table: Table) -> Select[Any]:
+    """Each being once."""
+    first = select(func.min(table.c.being_id).label("being")).cte(f"{table.name}_beings", recursive=True)
     following = select(func.min(table.c.being_id)).where(table.c.being_id > first.c.being).scalar_subquery()
-    return first.union_all(select(following).where(first.c.being.is_not(None)))
+    # The last row is NULL.
+    beings = first.union_all(select(following).where(first.c.being.is_not(None)))
+    return select(beings.c.being).where(beings.c.being.is_not(None))
 
 
-def _last_run(being: Any) -> ColumnElement[int]:
-    """When it began; -1 before the first."""
-    found = (
+def _last_run_started(being: Any) -> ColumnElement[int]:
+    """The start of the being's last run that did a step; -1 before the first."""
+    started = (
         select(_r.started)
         .where(
             _r.being_id == being,
@@ -45,59 +59,54 @@ def _last_run(being: Any) -> ColumnElement[int]:
         .limit(1)
         .scalar_subquery()
     )
-    return func.coalesce(found, -1)
+    return func.coalesce(started, -1)
 
 
-_kept, _told = _beings_of(memories, "kept"), _beings_of(notes, "told")
-_known = union(
-    select(_kept.c.being).where(_kept.c.being.is_not(None)), select(_told.c.being).where(_told.c.being.is_not(None))
-).cte("known")
-_tended = select(
-    _known.c.being, cycle_of_being(_known.c.being).label("cycle"), _last_run(_known.c.being).label("until")
-).cte("tended")
-_stored = and_(_m.created_at > _tended.c.until, *(_m.tool != tool for tool in WRITTEN_BY_PATROL))
-_recalled = _m.last_activated > _tended.c.until
-_of_memories = (
+_beings = union(_beings_of(memories), _beings_of(notes)).cte("known_beings")
+_since_last_run = select(
+    _beings.c.being, cycle_of_being(_beings.c.being).label("cycle"), _last_run_started(_beings.c.being).label("until")
+).cte("since_last_run")
+_is_stored = and_(_m.created_at > _since_last_run.c.until, *(_m.tool != tool for tool in WRITTEN_BY_PATROL))
+_is_recalled = _m.last_activated > _since_last_run.c.until
+_memory_activity = (
     select(
-        _tended.c.being,
-        case((_stored, 1), else_=0).label("stored"),
-        case((_stored, _m.created_at), else_=_m.last_activated).label("first"),
-        case((_recalled, _m.last_activated), else_=_m.created_at).label("latest"),
+        _since_last_run.c.being,
+        case((_is_stored, 1), else_=0).label("stored"),
+        case((_is_stored, _m.created_at), else_=_m.last_activated).label("first"),
+        case((_is_recalled, _m.last_activated), else_=_m.created_at).label("latest"),
     )
-    .select_from(_tended)
+    .select_from(_since_last_run)
     .join(
         memories,
         and_(
-            _m.being_id == _tended.c.being,
+            _m.being_id == _since_last_run.c.being,
             either(_m.status, "active", "dying"),
             either(_m.pinned, False, True),
             # What came while ❷ was still to come in that run is of the cycle before.
-            _m.since >= _tended.c.cycle - 1,
+            _m.since >= _since_last_run.c.cycle - 1,
         ),
     )
-    .where(or_(_stored, _recalled))
+    .where(or_(_is_stored, _is_recalled))
 )
-_of_notes = (
-    select(_tended.c.being, literal(1), _n.created_at, _n.created_at)
-    .select_from(_tended)
-    .join(notes, and_(_n.being_id == _tended.c.being, _n.state == "unread", _n.type == SCENE))
-    .where(_n.created_at > _tended.c.until)
+_note_activity = (
+    select(_since_last_run.c.being, literal(1), _n.created_at, _n.created_at)
+    .select_from(_since_last_run)
+    .join(notes, and_(_n.being_id == _since_last_run.c.being, _n.state == "unread", _n.type == SCENE))
+    .where(_n.created_at > _since_last_run.c.until)
 )
-_all = union_all(_of_memories, _of_notes).subquery("came")
-_RECENT_ACTIVITY = (
-    select(_all.c.being, func.sum(_all.c.stored), func.min(_all.c.first), func.max(_all.c.latest))
-    .group_by(_all.c.being)
-    .order_by(_all.c.being)
+_activity = union_all(_memory_activity, _note_activity).subquery("activity")
+_ACTIVITY = Mapped(
+    RecentActivity,
+    being_id=_activity.c.being,
+    stored=func.sum(_activity.c.stored),
+    first=type_coerce(func.min(_activity.c.first), Moment()),
+    latest=type_coerce(func.max(_activity.c.latest), Moment()),
 )
-
-
-def _to_activity(row: Row) -> RecentActivity:
-    being_id, stored, first, latest = row
-    return RecentActivity(being_id=being_id, stored=stored, first=from_micros(first), latest=from_micros(latest))
+_RECENT_ACTIVITY = select(*_ACTIVITY.columns).group_by(_activity.c.being).order_by(_activity.c.being)
 
 
 class ActivityRepository(Repository):
     """`ActivityLedger`."""
 
     async def recent_activity(self) -> list[RecentActivity]:
-        return await self._database.rows(_RECENT_ACTIVITY, _to_activity)
+        return await self._database.rows(_RECENT_ACTIVITY, _ACTIVITY.from_row)

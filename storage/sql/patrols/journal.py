@@ -1,62 +1,75 @@
-"""The journal: what a patrol changed, with what was before (ruling 11)."""
+"""The journal: what a patrol changed, with the values before (ruling 11)."""
 
 from __future__ import annotations
 
 import base64
 import json
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import Table, bindparam, insert, select
+from sqlalchemy import Table, bindparam, delete, insert, select
 
-from madeleine.memory.model import MemoryId, RunId, Scope
-from madeleine.memory.patrol_records import PatrolChanges
+from madeleine.memory.model import Memory, MemoryId, RunId, Scope
+from madeleine.memory.patrol_records import MemoryState, PatrolChanges
 from madeleine.storage.sql.database import lifecycle
 from madeleine.storage.sql.database.dialect import among, as_list, unindexed
 from madeleine.storage.sql.database.engine import Reads, Row, Transaction
-from madeleine.storage.sql.database.lifecycle import tables_declaring
-from madeleine.storage.sql.database.patrol_tables import patrol_changes
-from madeleine.storage.sql.database.tables import metadata
+from madeleine.storage.sql.database.mapping import own_row
+from madeleine.storage.sql.database.tables import metadata, patrol_changes
 
 Fields = dict[str, Any]
 
-SEEN_BY_INDEX = frozenset({"status", "cluster_id", "when_", "compressed"})
-KINDS: Mapping[str, tuple[Table, str, tuple[str, ...]]] = {
-    one.kind: (table, one.key, one.columns) for table, one in tables_declaring(metadata, lifecycle.Journal)
+INDEXED_FIELDS = frozenset({"status", "cluster_id", "when_", "compressed"})
+"""Fields of a memory that are in the index too."""
+_INSERT_CHANGES = insert(patrol_changes)
+
+
+class JournalledTable:
+    """A table whose changes are journalled under a kind, and the statements on a being's own rows."""
+
+    def __init__(self, table: Table, journalled: lifecycle.Journal) -> None:
+        self.table = table
+        self.key = journalled.key
+        self.columns = journalled.columns
+        key, being = table.c[journalled.key], table.c.being_id
+        # A diary's day is no key by itself.
+        own = (being if key.name == "date" else unindexed(being)) == bindparam("being")
+        self.select_rows = select(key, *(table.c[name] for name in self.columns)).where(among(key, "keys"), own)
+        self.insert_row = insert(table)
+        self.delete_row = delete(table).where(*own_row(table, self.key))
+
+    async def rows(self, reads: Reads, scope: Scope, keys: Iterable[str]) -> dict[str, Fields]:
+        """The rows as they are, by key; fields as JSON can hold them."""
+        rows = await reads.rows(self.select_rows, tuple, being=scope.being_id, keys=as_list(dict.fromkeys(keys)))
+        return {key: dict(zip(self.columns, map(_to_json_value, values), strict=True)) for key, *values in rows}
+
+
+JOURNALLED_TABLES: Mapping[str, JournalledTable] = {
+    journalled.kind: JournalledTable(table, journalled)
+    for table, journalled in lifecycle.tables_declaring(metadata, lifecycle.Journal)
 }
-"""By kind: table, key and journalled columns; a being's own rows only."""
-_INSERT = insert(patrol_changes)
+"""By kind of change."""
 
 
-def _by_key(table: Table, key: str) -> Any:
-    """Of the being; found by the key where that alone is one, as the diary's day is not."""
-    being = table.c.being_id
-    return (being if key == "date" else unindexed(being)) == bindparam("being")
+@dataclass(frozen=True, slots=True)
+class Change:
+    """A row of the journal."""
+
+    seq: int
+    kind: str
+    target: str
+    before: Fields | None
+    after: Fields | None
 
 
-def _selection(kind: str) -> Any:
-    table, key, names = KINDS[kind]
-    return select(table.c[key], *(table.c[name] for name in names)).where(
-        among(table.c[key], "keys"), _by_key(table, key)
-    )
-
-
-_SELECTIONS = {kind: _selection(kind) for kind in KINDS}
-
-
-async def state(reads: Reads, scope: Scope, kind: str, keys: Iterable[str]) -> dict[str, Fields]:
-    """The rows as they are, by key; fields as JSON can hold them."""
-    names = KINDS[kind][2]
-    found = await reads.rows(_SELECTIONS[kind], tuple, being=scope.being_id, keys=as_list(dict.fromkeys(keys)))
-    return {row[0]: {name: _plain(value) for name, value in zip(names, row[1:], strict=True)} for row in found}
-
-
-def _plain(value: Any) -> Any:
-    return base64.b64encode(value).decode() if isinstance(value, bytes) else value
+def to_change(row: Row) -> Change:
+    seq, kind, target, before, after = row
+    return Change(seq, kind, target, from_json(before), from_json(after))
 
 
 class Journal:
-    """Of one step of one run, within its transaction: `look_at`, then the changes, then `write`."""
+    """The journal of one step of a run, within its transaction: `read_before`, then the changes, then `write`."""
 
     def __init__(self, transaction: Transaction, scope: Scope, run: RunId, step: str) -> None:
         self._transaction = transaction
@@ -65,29 +78,34 @@ class Journal:
         self._step = step
         self._before: dict[str, dict[str, Fields]] = {}
 
-    async def look_at(self, changes: PatrolChanges) -> None:
-        for kind, keys in _targets(self._scope, changes).items():
-            self._before[kind] = await state(self._transaction, self._scope, kind, keys)
+    async def read_before(self, changes: PatrolChanges) -> None:
+        self._before = {kind: await self._rows(kind, keys) for kind, keys in _changed_keys(self._scope, changes)}
 
     async def write(self, changes: PatrolChanges) -> list[MemoryId]:
-        """The memories, but for new ones, of which the index holds something that is different now."""
+        """Return the memories, new ones excepted, whose fields in the index have changed."""
         rows: list[dict[str, Any]] = []
-        moved: list[MemoryId] = []
-        for kind, keys in _targets(self._scope, changes).items():
-            now = await state(self._transaction, self._scope, kind, keys)
+        indexed: list[MemoryId] = []
+        for kind, keys in _changed_keys(self._scope, changes):
+            now = await self._rows(kind, keys)
             for key in dict.fromkeys(keys):
-                before, after = difference(self._before[kind].get(key), now.get(key), whole=kind != "memory")
+                before, after = self._before[kind].get(key), now.get(key)
+                if kind == "memory" and before and after:
+                    changed = [name for name in before if before[name] != after[name]]
+                    before, after = {name: before[name] for name in changed}, {name: after[name] for name in changed}
+                    if not INDEXED_FIELDS.isdisjoint(changed):
+                        indexed.append(MemoryId(key))
                 if before != after:
                     rows.append(self._row(kind, key, before, after))
-                    if kind == "memory" and before is not None and SEEN_BY_INDEX.intersection(before):
-                        moved.append(MemoryId(key))
-        await self._transaction.run(_INSERT, rows)
-        return moved
+        await self._transaction.run(_INSERT_CHANGES, rows)
+        return indexed
 
-    async def ticked(self, cycle: int) -> None:
+    async def write_cycle(self, cycle: int) -> None:
         """The being's clock went from `cycle` to the next."""
         row = self._row("clock", self._scope.being_id, {"cycle": cycle}, {"cycle": cycle + 1})
-        await self._transaction.run(_INSERT, [row])
+        await self._transaction.run(_INSERT_CHANGES, [row])
+
+    async def _rows(self, kind: str, keys: Iterable[str]) -> dict[str, Fields]:
+        return await JOURNALLED_TABLES[kind].rows(self._transaction, self._scope, keys)
 
     def _row(self, kind: str, key: str, before: Fields | None, after: Fields | None) -> dict[str, Any]:
         return {
@@ -101,28 +119,17 @@ class Journal:
         }
 
 
-def _targets(scope: Scope, changes: PatrolChanges) -> dict[str, Sequence[str]]:
-    found: dict[str, Sequence[str]] = {
-        "memory": [
-            *(one.id for one in changes.new),
-            *(one.id for one in changes.states),
-            *(one.id for one in changes.rewritten),
-            *changes.compressed,
-        ],
-        "cluster": [*(one.id for one in changes.clusters), *changes.removed_clusters],
-        "note": [one.id for one in changes.notes],
+def _changed_keys(scope: Scope, changes: PatrolChanges) -> list[tuple[str, Sequence[str]]]:
+    """Kinds, and the keys of the rows that the changes are about."""
+    memories: list[Memory | MemoryState] = [*changes.new, *changes.states, *changes.rewritten]
+    keys: dict[str, Sequence[str]] = {
+        "memory": [*(memory.id for memory in memories), *changes.compressed],
+        "cluster": [*(cluster.id for cluster in changes.clusters), *changes.removed_clusters],
+        "note": [note.id for note in changes.notes],
         "diary": [changes.diary.date] if changes.diary else [],
         "thoughts": [scope.being_id] if changes.thoughts else [],
     }
-    return {kind: keys for kind, keys in found.items() if keys}
-
-
-def difference(before: Fields | None, after: Fields | None, *, whole: bool) -> tuple[Fields | None, Fields | None]:
-    """Only what differs, where both are there and not `whole`. Equal where nothing does."""
-    if whole or before is None or after is None:
-        return before, after
-    names = [name for name in before if before[name] != after[name]]
-    return {name: before[name] for name in names}, {name: after[name] for name in names}
+    return [(kind, of_kind) for kind, of_kind in keys.items() if of_kind]
 
 
 def to_json(fields: Fields | None) -> str | None:
@@ -133,14 +140,11 @@ def from_json(stored: str | None) -> Fields | None:
     return None if stored is None else json.loads(stored)
 
 
-def to_column(kind: str, name: str, value: Any) -> Any:
-    """As the table wants what `state` gave."""
-    if kind == "cluster" and name == "vector" and value is not None:
-        return base64.b64decode(value)
-    return bool(value) if name in ("fresh", "compressed", "is_root") else value
+def _to_json_value(value: Any) -> Any:
+    return base64.b64encode(value).decode() if isinstance(value, bytes) else value
 
 
-def row_of(row: Row) -> tuple[int, str, str, Fields | None, Fields | None]:
-    """(seq, kind, target, before, after)"""
-    seq, kind, target, before, after = row
-    return seq, kind, target, from_json(before), from_json(after)
+def to_column_values(fields: Fields, names: Iterable[str]) -> Fields:
+    """Journalled fields of these names as their columns hold them."""
+    vector = fields.get("vector")
+    return {name: base64.b64decode(vector) if vector and name == "vector" else fields[name] for name in names}

@@ -15,13 +15,12 @@ from sqlalchemy import bindparam, select, true
 
 from madeleine.memory.keyword_search import KeywordQuery, Position, SearchHit, TagMatches, TagQuery
 from madeleine.memory.model import Provenance, Scope, parse_moment
-from madeleine.memory.rules.searching.tag_forms import holds
-from madeleine.memory.text.folding import SEPARATOR, fold
+from madeleine.memory.rules.searching.tags import holds
+from madeleine.memory.text.normalization import SEPARATOR, fold
 from madeleine.storage.sql.database.dialect import among, as_list, json_items
 from madeleine.storage.sql.database.engine import Reads, Row
 from madeleine.storage.sql.database.mapping import decode_texts_cached, from_micros, pair, to_micros
-from madeleine.storage.sql.database.patrol_tables import diary
-from madeleine.storage.sql.database.tables import memories
+from madeleine.storage.sql.database.tables import diary, memories
 
 MAX_TAGS = 10
 THEMED_DAYS = 366

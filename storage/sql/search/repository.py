@@ -21,8 +21,8 @@ from sqlalchemy import ColumnElement, Select, Text, and_, bindparam, case, exist
 from madeleine.memory.keyword_search import KeywordQuery, Position, SearchHit, SearchSource, Tag, TagMatches, TagQuery
 from madeleine.memory.model import Scope
 from madeleine.memory.rules.searching.hits import newest_first
-from madeleine.memory.rules.searching.tag_forms import WORD_SIGNS
-from madeleine.memory.text.folding import SEPARATOR
+from madeleine.memory.rules.searching.tags import WORD_SIGNS
+from madeleine.memory.text.normalization import SEPARATOR
 from madeleine.storage.sql.database.dialect import (
     ANY_TEXT,
     as_list,

@@ -15,7 +15,7 @@ from sqlalchemy import Boolean, ColumnElement, Select, Table, and_, bindparam, o
 from madeleine.memory.chat import Message
 from madeleine.memory.keyword_search import KeywordQuery, SearchHit, SearchSource
 from madeleine.memory.model import Note, Provenance, Scope, scene_to_text
-from madeleine.memory.text.folding import fold
+from madeleine.memory.text.normalization import fold
 from madeleine.storage.sql.database.dialect import GREATEST, SMALLEST, among, as_list, contains_text
 from madeleine.storage.sql.database.engine import Row
 from madeleine.storage.sql.database.mapping import Mapped, to_micros

@@ -20,7 +20,7 @@ from madeleine.memory.patrol_records import (
     StoredDecisionRequest,
     Thoughts,
 )
-from madeleine.memory.rules.dynamics.decay import flagged
+from madeleine.memory.rules.dynamics.importance import flagged
 from madeleine.patrol.unit_of_work import state_of
 from tests.contracts.ledger.any_ledger import AnyLedger
 from tests.contracts.ledger.forgetting_contract import LATER, change, stored

@@ -16,7 +16,7 @@ from madeleine.server.http.authentication import BearerTokenVerifier
 from madeleine.server.http.uvicorn_server import GracefulShutdown, bind_listener, run_uvicorn
 from madeleine.server.mcp.server import Caller
 from madeleine.server.settings.http import HttpSettings
-from madeleine.storage.sql.operations.tokens import open_tokens
+from madeleine.storage.sql.administration import open_tokens
 from tests.conformance.events import MemoryEvents
 from tests.conformance.server import conformance_server
 from tests.e2e.clients.npm import npx, output_of

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from madeleine.memory.language import Spent
+from madeleine.memory.language_model import Spent
 from madeleine.server.attach.connector import HostRequest
 from madeleine.server.attach.endpoint import listening_socket
 from madeleine.server.host.host import Host

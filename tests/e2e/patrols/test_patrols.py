@@ -19,7 +19,7 @@ from typing import Any
 import pytest
 
 from madeleine.server.attach.connector import HostRefused, HostRequest, connect_to_host
-from madeleine.server.cli.patrol_command import as_json
+from madeleine.server.cli.patrol_command import run_as_json
 from madeleine.server.settings.settings import Settings
 from madeleine.server.wiring.ledgers import ledger_alone
 from tests.doubles import ADA
@@ -68,7 +68,7 @@ def runs_of(data_dir: Path) -> list[dict[str, Any]]:
 
     async def read() -> list[dict[str, Any]]:
         async with ledger_alone(Settings(data_dir=data_dir), create=False) as ledger:
-            return [as_json(one) for one in await ledger.patrols.runs(ADA, limit=20)]
+            return [run_as_json(one) for one in await ledger.patrols.runs(ADA, limit=20)]
 
     with ThreadPoolExecutor(max_workers=1) as other:
         return other.submit(asyncio.run, read()).result()

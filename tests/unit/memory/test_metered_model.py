@@ -9,8 +9,7 @@ import pytest
 from pydantic import BaseModel
 
 from madeleine.memory.errors import LanguageModelUnavailable, TokenBudgetExceeded, UnusableAnswer
-from madeleine.memory.language import Prompt, Rejected, Spent
-from madeleine.memory.metered_model import maximum_tokens
+from madeleine.memory.language_model import Prompt, Rejected, Spent, maximum_tokens
 from tests.doubles import metered
 
 PROMPT = Prompt(purpose="classify", system="Count.", text="one two", size="small", max_tokens=100)

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from madeleine.memory.model import Cluster, Memory, ModelName, Note, RunId, Vector
-from madeleine.memory.rules.dynamics.roots import Root
+from madeleine.memory.rules.dynamics.clustering import Root
 from madeleine.patrol.unit_of_work import PreparedInputs, UnitOfWork
 from tests.doubles import ADA, FakeWordStatistics, at_cosine
 from tests.fakes.patrol_ledger import FakePatrolLedger, FakePatrolTransaction

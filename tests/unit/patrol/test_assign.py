@@ -12,7 +12,7 @@ import pytest
 from numpy.typing import NDArray
 
 from madeleine.memory.model import Memory, MemoryId, ModelName
-from madeleine.memory.rules.dynamics.grouping import mutual_groups
+from madeleine.memory.rules.dynamics.clustering import mutual_groups
 from madeleine.patrol.steps.assign import assign
 from tests.doubles import BOB, a_memory, unit
 from tests.unit.patrol.step_fixtures import BUSINESS, PRIVATE, StepStore, axis, lean

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from madeleine.memory.errors import StorageFull
-from madeleine.memory.language import Prompt
+from madeleine.memory.language_model import Prompt
 from madeleine.patrol.deciding.answers import Decision
 from madeleine.patrol.deciding.requests import DecisionRequest
 from madeleine.patrol.report import PatrolReport

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from madeleine.memory.model import Cluster, Memory, ModelName, Status, Vector
-from madeleine.memory.rules.dynamics.grouping import MIN_GROUP_SIMILARITY
+from madeleine.memory.rules.dynamics.clustering import MIN_GROUP_SIMILARITY
 from madeleine.patrol.steps.merge import SMALL_CLUSTER, merge
 from madeleine.patrol.unit_of_work import UnitOfWork
 from tests.doubles import a_memory, unit

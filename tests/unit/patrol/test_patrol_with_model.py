@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from madeleine.memory.errors import LanguageModelUnavailable, UnusableAnswer
-from madeleine.memory.language import Prompt
-from madeleine.memory.rules.dynamics.decay import effective_importance, flagged, revived_session_count
+from madeleine.memory.language_model import Prompt
+from madeleine.memory.rules.dynamics.importance import effective_importance, flagged, revived_session_count
 from madeleine.patrol.context import PatrolConfig
 from madeleine.patrol.deciding.answers import Decision
 from madeleine.patrol.pipeline import WITHOUT_KEY

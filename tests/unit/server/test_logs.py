@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from madeleine.memory.errors import KeyConflict, StorageFull
-from madeleine.server.logs import FORMAT, RedactingFormatter
+from madeleine.server.logs import LOG_FORMAT, RedactingFormatter
 from tests.e2e.serving import ROOT, ask, connected
 
 SECRET = "Zoé buried the xylophoniser"
@@ -20,7 +20,7 @@ SECRET = "Zoé buried the xylophoniser"
 def logged(error: BaseException) -> str:
     stream = io.StringIO()
     handler = logging.StreamHandler(stream)
-    handler.setFormatter(RedactingFormatter(FORMAT))
+    handler.setFormatter(RedactingFormatter(LOG_FORMAT))
     logger = logging.Logger("tests")
     logger.addHandler(handler)
     try:

@@ -13,12 +13,12 @@ import pytest
 from madeleine.memory.bearer_tokens import BearerTokenId
 from madeleine.memory.errors import InvalidInput
 from madeleine.memory.model import BeingId
-from madeleine.server.cli.token_command import expiry
+from madeleine.server.cli.local_commands import parse_expiry
 from madeleine.server.http.serve import anonymous_caller, require_auth_when_exposed
 from madeleine.server.http.tokens import NewBearerToken, create_token, find_valid_token, parse_being_id
 from madeleine.server.mcp.server import Caller
 from madeleine.server.settings.settings import Settings
-from madeleine.storage.sql.operations.tokens import open_tokens
+from madeleine.storage.sql.administration import open_tokens
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
 
@@ -99,13 +99,13 @@ async def test_a_new_file_opened_many_times_at_once_is_made_once(tmp_path: Path)
     ],
 )
 def test_an_end_is_a_number_of_days_a_date_or_a_moment(written: str | None, expected: datetime | None) -> None:
-    assert expiry(written, now=NOW) == expected
+    assert parse_expiry(written, now=NOW) == expected
 
 
 @pytest.mark.parametrize("written", ["", "0d", "2026-02-28", "soon", "2026-13-01", "2026-03-01T11:00Z"])
 def test_an_end_that_is_none_or_over_is_refused(written: str) -> None:
     with pytest.raises(InvalidInput, match="--expires"):
-        expiry(written, now=NOW)
+        parse_expiry(written, now=NOW)
 
 
 @pytest.mark.parametrize("name", ["", "a\nb", "x" * 201, "\ud800", None, 3, ["ada"]])

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from madeleine.memory.candidates import IndexPoint
 from madeleine.memory.errors import EmbeddingUnavailable, IndexNeedsRebuild, IndexUnavailable
+from madeleine.memory.index import IndexPoint
 from madeleine.memory.ingest import index_keeper
 from madeleine.memory.ingest.index_keeper import IndexKeeper
 from madeleine.memory.ingest.ports import StoreBatch

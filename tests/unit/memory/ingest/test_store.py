@@ -11,8 +11,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from madeleine.memory.candidates import IndexPoint
 from madeleine.memory.errors import IndexUnavailable, InvalidInput, KeyConflict
+from madeleine.memory.index import IndexPoint
 from madeleine.memory.ingest.index_keeper import IndexKeeper
 from madeleine.memory.ingest.store import NewScene, StoreScenes
 from madeleine.memory.model import Category, Memory, MemoryId, Scene, Scope, Status, Vector, embed_text

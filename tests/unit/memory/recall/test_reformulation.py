@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from madeleine.memory.errors import IndexUnavailable, LanguageModelUnavailable, StorageFull, UnusableAnswer
-from madeleine.memory.language import Prompt, Spent
+from madeleine.memory.language_model import Prompt, Spent
 from madeleine.memory.model import RunId, Scope
 from madeleine.memory.recall.ranking import RecallQuery
 from madeleine.memory.recall.recall import RecallConfig, RecallResult

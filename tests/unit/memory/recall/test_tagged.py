@@ -15,8 +15,7 @@ from madeleine.inference.stems import stem
 from madeleine.memory.keyword_search import KeywordQuery, SearchHit
 from madeleine.memory.model import Memory, RunId
 from madeleine.memory.patrol_records import DiaryEntry, PatrolChanges
-from madeleine.memory.recall.search import Search
-from madeleine.memory.recall.tagged import MessageSearch
+from madeleine.memory.recall.search import MessageSearch, Search
 from tests.doubles import ADA, BOB
 from tests.doubles_chat import a_message
 from tests.household import Household, household, new_store

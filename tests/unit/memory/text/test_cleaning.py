@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from madeleine.memory.text.cleaning import clean_text
+from madeleine.memory.text.normalization import clean_text
 
 
 @pytest.mark.parametrize(

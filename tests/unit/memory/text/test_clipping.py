@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from madeleine.memory.text.clipping import split_by_length, storable_text
+from madeleine.memory.text.normalization import split_by_length, storable_text
 
 
 @given(st.text(st.sampled_from("ab \nü🙂"), max_size=80), st.integers(1, 20))

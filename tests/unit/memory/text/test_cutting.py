@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from madeleine.memory.text.cutting import last_break
+from madeleine.memory.text.sentences import last_break
 
 
 def after(text: str, most: int) -> str:

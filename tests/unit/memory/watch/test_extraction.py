@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from madeleine.memory.chat import ChatRole
 from madeleine.memory.errors import UnusableAnswer
-from madeleine.memory.language import Prompt, Spent
+from madeleine.memory.language_model import Prompt, Spent
 from madeleine.memory.watch.extraction import (
     MAX_ESSENCE_CHARS,
     SHOWN_CHARS,

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from madeleine.memory.ports import LanguageModel
+from madeleine.memory.language_model import LanguageModel
 from madeleine.memory.watch.thread import PollResult
 from madeleine.server.background import polling as rounds
 from madeleine.server.background.memory_thread import MemoryThreadLoop, is_thread_enabled

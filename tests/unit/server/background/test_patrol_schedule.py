@@ -11,9 +11,9 @@ from datetime import datetime, timedelta
 
 import pytest
 
+from madeleine.memory.language_model import LanguageModel
 from madeleine.memory.model import BeingId, RunId, Scope
 from madeleine.memory.patrol_records import RecentActivity
-from madeleine.memory.ports import LanguageModel
 from madeleine.patrol.report import PatrolReport
 from madeleine.patrol.triggers import PatrolTriggers
 from madeleine.server.background import polling as rounds

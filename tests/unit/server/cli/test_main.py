@@ -11,8 +11,8 @@ import pytest
 
 from madeleine.memory.model import BeingId, Scope
 from madeleine.server.cli.arguments import parser
+from madeleine.server.cli.local_commands import note_command
 from madeleine.server.cli.main import main, overrides
-from madeleine.server.cli.note_command import note_command
 from madeleine.server.settings.settings import Settings
 from madeleine.server.wiring.ledgers import LEDGER_FILE
 from madeleine.storage.sql.ledger import open_ledger
@@ -64,7 +64,7 @@ FAST_START = """
 import sys
 before = set(sys.modules)
 import madeleine.server.attach.forwarder, madeleine.server.cli.main
-import madeleine.server.cli.observe_command, madeleine.server.cli.status_command
+import madeleine.server.cli.observe_command
 imported = {name.split(".")[0] for name in set(sys.modules) - before}
 print(sorted(imported - sys.stdlib_module_names))
 """

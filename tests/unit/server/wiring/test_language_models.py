@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from madeleine.memory.errors import InvalidInput
-from madeleine.memory.language import Spent
+from madeleine.memory.language_model import Spent
 from madeleine.server.settings.settings import Settings
 from madeleine.server.wiring import language_models as language
 from madeleine.server.wiring.language_models import LanguageModels, LeasedModel

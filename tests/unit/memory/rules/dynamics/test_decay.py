@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from madeleine.memory.model import Status
-from madeleine.memory.rules.dynamics.decay import MIN_LIVING_IMPORTANCE, effective_importance, flagged
+from madeleine.memory.rules.dynamics.importance import MIN_LIVING_IMPORTANCE, effective_importance, flagged
 
 
 @pytest.mark.parametrize(

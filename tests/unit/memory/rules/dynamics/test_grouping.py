@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from madeleine.memory.rules.dynamics.grouping import MAX_NEIGHBOURS, MIN_GROUP_SIMILARITY, mean_vector, mutual_groups
+from madeleine.memory.rules.dynamics.clustering import MAX_NEIGHBOURS, MIN_GROUP_SIMILARITY, mean_vector, mutual_groups
 from tests.doubles import at_cosine, unit
 
 

@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from madeleine.memory.model import DatedAction, Scene
+from madeleine.memory.rules.dynamics.clustering import cluster_name
 from madeleine.memory.rules.dynamics.mentions import (
     FORGOTTEN_NAME,
     all_texts,
@@ -18,7 +19,6 @@ from madeleine.memory.rules.dynamics.mentions import (
     redact_report,
     without_timeline_texts,
 )
-from madeleine.memory.rules.dynamics.naming import cluster_name
 from tests.doubles import a_memory
 
 GONE = a_memory(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from madeleine.memory.model import Memory
-from madeleine.memory.rules.dynamics.naming import cluster_name, common_words, words_of
+from madeleine.memory.rules.dynamics.clustering import cluster_name, common_words, words_of
 from tests.doubles import a_memory
 
 

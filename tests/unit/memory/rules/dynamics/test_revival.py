@@ -6,7 +6,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from madeleine.memory.rules.dynamics.decay import MIN_LIVING_IMPORTANCE, effective_importance, revived_session_count
+from madeleine.memory.rules.dynamics.importance import (
+    MIN_LIVING_IMPORTANCE,
+    effective_importance,
+    revived_session_count,
+)
 
 
 @pytest.mark.parametrize("importance", [0.05, 0.5, 1.0])

@@ -9,7 +9,7 @@ import pytest
 
 from madeleine.inference.dense import DenseEmbedder
 from madeleine.inference.packaged import MODEL_NAME
-from madeleine.memory.rules.dynamics.roots import PROTOTYPES, ROOTS, Root, nearest_root
+from madeleine.memory.rules.dynamics.clustering import PROTOTYPES, ROOTS, Root, nearest_root
 from tests.doubles import at_cosine
 
 

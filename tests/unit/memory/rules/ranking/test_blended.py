@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from madeleine.memory.candidates import CandidatePool, RankingFeatures, WordingSignals
+from madeleine.memory.index import CandidatePool, RankingFeatures, WordingSignals
 from madeleine.memory.model import Emotion, MemoryId
 from madeleine.memory.rules.ranking.blended import RankingWeights, blend, blended, first_name
 

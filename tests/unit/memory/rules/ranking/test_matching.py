@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from madeleine.memory.candidates import CandidatePool, RankingFeatures
+from madeleine.memory.index import CandidatePool, RankingFeatures
 from madeleine.memory.model import MemoryId
 from madeleine.memory.rules.ranking.matching import MatchThresholds, matches, word_coverage
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from madeleine.memory.rules.ranking.preferences import preferences_first
+from madeleine.memory.recall.selection import preferences_first
 
 
 @pytest.mark.parametrize(

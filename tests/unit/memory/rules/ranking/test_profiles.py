@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from madeleine.memory.candidates import CandidatePool, RankingState
+from madeleine.memory.index import CandidatePool, RankingState
 from madeleine.memory.rules.ranking.profiles import (
     AssociativeWeights,
     LinearWeights,

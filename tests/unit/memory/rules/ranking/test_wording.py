@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from madeleine.memory.candidates import WordingSignals
-from madeleine.memory.rules.ranking.wording import (
+from madeleine.memory.index import WordingSignals
+from madeleine.memory.rules.ranking.blended import (
     asks_about_oneself,
     asks_for_advice,
     asks_what_you_said,

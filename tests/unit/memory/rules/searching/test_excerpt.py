@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from madeleine.memory.rules.searching.excerpt import SNIPPET_CHARS, excerpt, first_of
-from madeleine.memory.text.folding import fold
+from madeleine.memory.rules.searching.hits import SNIPPET_CHARS, excerpt, first_of
+from madeleine.memory.text.normalization import fold
 
 FILLER = "many words that nobody looks for " * 40
 

@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from madeleine.inference.stems import stem
-from madeleine.memory.rules.searching.tag_forms import holds, match_finder, tag_of
-from madeleine.memory.text.folding import fold
+from madeleine.memory.rules.searching.tags import holds, match_finder, tag_of
+from madeleine.memory.text.normalization import fold
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ import pytest
 
 from madeleine.memory.keyword_search import SearchHit, SearchSource, TagMatches
 from madeleine.memory.model import Provenance
-from madeleine.memory.rules.searching.tag_ranking import POOL_FACTOR, best_matches, pooled, tag_weights
+from madeleine.memory.rules.searching.tags import POOL_FACTOR, best_matches, pooled, tag_weights
 from tests.doubles import NOW
 
 

@@ -13,7 +13,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from madeleine.memory.rules.storing.chunking import Atom, ChunkLimits, chunked, partition, without_tiny
-from madeleine.memory.text.cleaning import clean_text
+from madeleine.memory.text.normalization import clean_text
 
 SMALL = ChunkLimits(least=5, most=12)
 

@@ -15,15 +15,15 @@ from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.schema import CreateIndex, CreateTable
 
 from madeleine.storage import sql
+from madeleine.storage.sql.database.mapping import update_own_row
 from madeleine.storage.sql.database.tables import metadata
-from madeleine.storage.sql.patrols import undo_fields
-from madeleine.storage.sql.patrols.journal import KINDS
+from madeleine.storage.sql.patrols.journal import JOURNALLED_TABLES
 from madeleine.storage.sql.search.repository import select_cooccurring_themes, select_tag_masks
 from madeleine.storage.sql.search.sources import SEARCHED_TABLES, select_hits, select_hits_by_id
 
 DIALECTS = {"sqlite": sqlite.dialect(paramstyle="named"), "postgresql": postgresql.dialect()}  # type: ignore[no-untyped-call]
 ROOT = Path(sql.__file__).parent
-ITS_OWN_SQL = {"database/dialect.py", "database/engine.py", "database/schema.py", "database/failures.py"}
+ITS_OWN_SQL = {"database/dialect.py", "database/engine.py", "database/schema.py"}
 SQLITE_ONLY = re.compile(r"sqlite|json_each|json_extract|json_set|INSERT OR|PRAGMA|rowid|GLOB|\btext\(\"|\.op\(")
 
 
@@ -47,9 +47,10 @@ def statements() -> dict[str, ClauseElement]:
         found[f"search.by_id.{source}"] = select_hits_by_id(source)
         found[f"search.tags.{source}"] = select_tag_masks(source, themes, 2, 1)
     found["search.cooccurring_themes"] = select_cooccurring_themes(2)
-    for kind in KINDS:
-        found |= {f"undo.{kind}.{make.__name__}": make(kind) for make in (undo_fields._removal, undo_fields._return)}
-        found[f"undo.{kind}.change"] = undo_fields._change(kind, KINDS[kind][2])
+    for kind, journalled in JOURNALLED_TABLES.items():
+        found |= {f"undo.{kind}.insert": journalled.insert_row, f"undo.{kind}.delete": journalled.delete_row}
+        found[f"undo.{kind}.select"] = journalled.select_rows
+        found[f"undo.{kind}.update"] = update_own_row(journalled.table, *journalled.columns, key=journalled.key)
     return found
 
 

@@ -3,7 +3,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from madeleine.memory.text.folding import SEPARATOR, fold
+from madeleine.memory.text.normalization import SEPARATOR, fold
 from madeleine.storage.sql.database.memory_rows import delimited_theme, fold_themes
 
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from datetime import timedelta
 from typing import Any
 
-from madeleine.memory.language import Prompt
+from madeleine.memory.language_model import Prompt
 from madeleine.memory.model import Memory, RunId
 from madeleine.memory.patrol_records import RunState
 from madeleine.patrol.report import PatrolReport

@@ -1,0 +1,146 @@
+"""The index: its points, queries to it, and the candidates that it returns."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Protocol, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from madeleine.memory.model import Category, Emotion, Memory, MemoryId, Scope, Status, Vector
+
+
+@dataclass(frozen=True, slots=True)
+class WordingSignals:
+    """Signals in the wording of a memory. `asks`: it ends with a question. `tells_when`: it mentions a day or a span of
+    time. `prefers`: somebody states a preference. `first_person`: share in [0, 1] told by "I" or "we"."""
+
+    asks: bool = False
+    tells_when: bool = False
+    prefers: bool = False
+    first_person: float = 0.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RankingState:
+    """What ranking needs of a memory that changes over time. `last_active`: when it was last stored, reinforced or
+    recalled; `access_count`: times reinforced."""
+
+    importance: float
+    happened_at: datetime
+    last_active: datetime
+    access_count: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IndexPoint:
+    """A memory as the index holds it. `words` is the text for BM25 (`memory.text.terms`), `vector` None while
+    the memory has not been embedded."""
+
+    memory: Memory
+    words: str
+    vector: Vector | None
+    tokens: int
+    """Tokens of all text that a recall may return of the memory (spec L2)."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CandidateQuery:
+    """`words` is the query's text for BM25."""
+
+    words: str
+    statuses: tuple[Status, ...]
+    categories: tuple[Category, ...] = ()
+    themes: tuple[str, ...] = ()
+    """Only memories with all of these, in whatever letter case."""
+    sparse_limit: int = 100
+    dense_limit: int = 50
+    """Candidates from each channel."""
+
+
+@dataclass(frozen=True, slots=True)
+class RankingFeatures:
+    """What ranking needs of a candidate beside its scores; constant for a memory's text."""
+
+    session_id: str
+    turn: int
+    """Of the memory in its session."""
+    actors: tuple[str, ...]
+    emotions: tuple[Emotion, ...]
+    words: int
+    """Words of the action."""
+    tokens: int
+    """Tokens of all text that a recall may return of the memory (spec L2)."""
+    signals: WordingSignals = WordingSignals()
+
+
+PendingVector: TypeAlias = "Callable[[], Awaitable[Vector | None]]"
+"""Returns the query's vector; None while meaning-based recall is off. An index awaits it after the sparse search, so
+that the model can work meanwhile."""
+
+
+@dataclass(frozen=True, slots=True)
+class CandidatePool:
+    """Candidates by weighted RRF of the two channels, best first, with both scores for all of them.
+
+    `cosine`: float32, (n,), 0 for a candidate without a vector. `weights`: float32, (n, terms), BM25's term-frequency
+    factor of each query term in each candidate, 0 for absent terms. `idf`: float32, (terms,), over the being's own
+    memories, absent terms included. BM25 is `weights @ idf`. `numbers`: bool, (terms,), true for numbers and dates.
+    """
+
+    ids: tuple[MemoryId, ...]
+    features: tuple[RankingFeatures, ...]
+    cosine: NDArray[np.float32]
+    weights: NDArray[np.float32]
+    idf: NDArray[np.float32]
+    numbers: NDArray[np.bool_]
+
+    @property
+    def bm25(self) -> NDArray[np.float32]:
+        return (self.weights @ self.idf).astype(np.float32)
+
+
+class WordStatistics(Protocol):
+    async def idf(self, scope: Scope, words: Sequence[str]) -> list[float]:
+        """BM25's IDF of each word over the being's memories; 0 for stop words; the greatest for words that none has."""
+        ...
+
+
+class StoreIndex(Protocol):
+    """The methods of the index that storing memories needs. `upsert` is idempotent and visible to the next query."""
+
+    async def upsert(self, points: Sequence[IndexPoint]) -> None: ...
+
+    async def nearest(
+        self, scope: Scope, vector: Vector, *, limit: int, statuses: Sequence[Status]
+    ) -> list[tuple[MemoryId, float]]:
+        """(id, cosine), nearest first."""
+        ...
+
+
+class Index(StoreIndex, WordStatistics, Protocol):
+    """The derived index. It may be thrown away at any time."""
+
+    async def delete(self, ids: Sequence[MemoryId]) -> None: ...
+
+    async def candidates(self, scope: Scope, query: CandidateQuery, vector: PendingVector) -> CandidatePool: ...
+
+    async def count(self) -> int: ...
+
+    async def scrub(self) -> None:
+        """Returns when nothing of what was deleted or replaced before the call is left in the index's own files.
+        Queries and upserts go on meanwhile. Raises `IndexUnavailable`; it can be tried again."""
+        ...
+
+    async def flush(self) -> None:
+        """Returns when all upserts are on disk."""
+        ...
+
+    async def optimize(self) -> bool:
+        """Build what makes search fast (HNSW). Queries and upserts go on meanwhile. True if anything was done."""
+        ...
+
+    async def close(self) -> None: ...

@@ -1,0 +1,139 @@
+"""The language model: prompts, rejected answers (spec P6 ❶ ❹ ❻, P8, L3), and calls whose cost is recorded and bounded
+(spec O10)."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import Literal, Protocol, TypeVar
+
+from pydantic import BaseModel
+
+from madeleine.memory.errors import TokenBudgetExceeded, UnusableAnswer
+from madeleine.memory.model import RunId, Scope
+
+Size = Literal["small", "large"]
+"""A small model classifies; a large one consolidates, splits and writes."""
+
+Answer = TypeVar("Answer", bound=BaseModel)
+
+
+@dataclass(frozen=True, slots=True)
+class Rejected:
+    """An answer that cannot be used. `reason`: for people and logs, quotes nothing of the answer. `complaint`: for the
+    model alone, "" if the reason says it all. `text`: the answer as the model wrote it, "" if its schema was right."""
+
+    reason: str
+    complaint: str = ""
+    text: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Prompt:
+    """`system` holds the instructions, `text` the data, which is never an instruction. `purpose` is for the cost
+    record: classify, consolidate, split, diary, compress, extract, reformulate."""
+
+    purpose: str
+    system: str
+    text: str
+    size: Size
+    max_tokens: int = 4_000
+    """Of the answer."""
+    rejected: Rejected | None = None
+    """The previous answer to this prompt, with its `text`."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Spent:
+    """One call: tokens as the API counted them, and US dollars, None where the price is not known."""
+
+    purpose: str
+    model: str
+    input_tokens: int
+    output_tokens: int
+    usd: float | None
+
+    @property
+    def tokens(self) -> int:
+        return self.input_tokens + self.output_tokens
+
+
+ATTEMPTS = 2
+MIN_BYTES_PER_TOKEN = 3
+"""Lower bound for a prompt: English has 4 or 5, other scripts 3."""
+
+Accepted = TypeVar("Accepted")
+
+
+class CostLog(Protocol):
+    async def record_cost(self, scope: Scope, run: RunId, spent: Spent, *, at: datetime) -> None: ...
+
+
+class MeteredModel:
+    """Safe for use by several tasks: the tokens of calls under way are reserved (spec O10)."""
+
+    def __init__(
+        self,
+        model: LanguageModel,
+        record: Callable[[Spent], Awaitable[None]],
+        *,
+        budget: int = 0,
+        spent_tokens: Callable[[str], Awaitable[int]] | None = None,
+    ) -> None:
+        """`record` is awaited after each call that cost tokens. `budget`: tokens, 0 for unlimited. `spent_tokens`: how
+        many of them are spent, for a purpose."""
+        self._model = model
+        self._record = record
+        self._budget = budget
+        self._spent_tokens = spent_tokens
+        self._reserved = 0
+
+    async def ask(
+        self, prompt: Prompt, schema: type[Answer], check: Callable[[Answer], Accepted | Rejected]
+    ) -> Accepted:
+        """Return what `check` makes of the answer. After an answer that breaks the schema, or that `check` rejects, the
+        model is asked once more, with the complaint. Raises `LanguageModelUnavailable` (`TokenBudgetExceeded` if the
+        call might cost more than is left), `UnusableAnswer`."""
+        costs: list[Spent] = []
+        reason = ""
+        for _ in range(ATTEMPTS):
+            answer = await self._call(prompt, schema, costs)
+            result = answer if isinstance(answer, Rejected) else check(answer)
+            if not isinstance(result, Rejected):
+                return result
+            reason = result.reason
+            text = result.text if isinstance(answer, Rejected) else answer.model_dump_json()
+            prompt = replace(prompt, rejected=replace(result, text=text))
+        raise UnusableAnswer(costs[-1].model if costs else "that was asked", reason)
+
+    async def _call(self, prompt: Prompt, schema: type[Answer], costs: list[Spent]) -> Answer | Rejected:
+        maximum = maximum_tokens(prompt)
+        if self._budget and self._spent_tokens:
+            spent = await self._spent_tokens(prompt.purpose)
+            if spent + self._reserved + maximum > self._budget:
+                raise TokenBudgetExceeded(maximum, spent, self._budget)
+        recorded = len(costs)
+        self._reserved += maximum
+        try:
+            return await self._model.ask(prompt, schema, costs.append)
+        finally:
+            self._reserved -= maximum
+            for cost in costs[recorded:]:
+                await self._record(cost)
+
+
+def maximum_tokens(prompt: Prompt) -> int:
+    """Upper estimate of what the call may cost."""
+    rejected = prompt.rejected or Rejected("")
+    texts = (prompt.system, prompt.text, rejected.text, rejected.complaint or rejected.reason)
+    return len("".join(texts).encode(errors="replace")) // MIN_BYTES_PER_TOKEN + prompt.max_tokens
+
+
+class LanguageModel(Protocol):
+    """Safe for use by several tasks. Retries, backoff and timeouts are its own."""
+
+    async def ask(self, prompt: Prompt, schema: type[Answer], on_spent: Callable[[Spent], None]) -> Answer | Rejected:
+        """One answer that fits the schema, or why it does not. `on_spent` is called for every call that cost tokens,
+        also where the answer is invalid. Raises `LanguageModelUnavailable`, `UnusableAnswer`; never quotes the key."""
+        ...

@@ -1,0 +1,62 @@
+"""Normal forms of a text: storable, cleaned, folded for comparison; and parts of at most a length.
+
+Imports the standard library alone (see `memory.watch.transcripts`).
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Iterator
+
+_LEAST_SHARE = 0.5
+"""Of its limit, that a part has at least, wherever a line or a word ends."""
+
+
+def storable_text(text: str) -> str:
+    """Replace halves of surrogate pairs and drop NUL, which cannot be stored; "" if nothing visible is left."""
+    clean = text.encode(errors="replace").decode().replace("\x00", "")
+    return clean if any(unicodedata.category(char)[0] in "LNPS" for char in clean) else ""
+
+
+def split_by_length(text: str, limit: int) -> Iterator[str]:
+    """Yield the text in parts of at most `limit` characters that join back to it: cut after a line if one ends in the
+    second half, else after a word, else anywhere."""
+    start = 0
+    while len(text) - start > limit:
+        end = start + limit
+        least = start + int(limit * _LEAST_SHARE)
+        cut = max(text.rfind("\n", least, end), 0) or max(text.rfind(" ", least, end), 0) or end - 1
+        yield text[start : cut + 1]
+        start = cut + 1
+    yield text[start:]
+
+
+_ENDS_OF_LINES = re.compile(r"\r\n?")
+_THREE_OR_MORE = re.compile(r"\n{3,}")
+
+
+def clean_text(text: str) -> str:
+    """NFC, line ends as \\n, at most one blank line in a row, no white space at either end. Formatting and code stay.
+    Idempotent."""
+    text = _ENDS_OF_LINES.sub("\n", unicodedata.normalize("NFC", text))
+    return _THREE_OR_MORE.sub("\n\n", text).strip()
+
+
+SEPARATOR = "\x1f"
+"""Between fields that are searched as one, so that no term matches across two of them; kept out of what is folded."""
+
+
+def fold(text: str) -> str:
+    """NFKC of the casefolded text: `Ｓtraße` and `STRASSE` are one."""
+    if text.isascii():
+        return text.lower().replace(SEPARATOR, " ")
+    folded = unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", text).casefold())
+    # A lone surrogate, which a client can send as JSON, cannot be written in UTF-8 and so cannot be stored.
+    return folded.replace(SEPARATOR, " ").encode(errors="replace").decode()
+
+
+def keyed_parts(text: str, key: str, limit: int) -> Iterator[tuple[str, str]]:
+    """(key, part) of each part of a message that holds something visible; the first part has the message's key."""
+    parts = [part for part in split_by_length(text, limit) if storable_text(part)]
+    return ((f"{key}#{number}" if number else key, part) for number, part in enumerate(parts))

@@ -1,0 +1,212 @@
+"""Commands that this process carries out itself: `serve`, `config`, `reindex`, `note`, `audit` and `token`.
+
+The last three open the ledger alone: they are safe beside a running host, which notices new tokens at once.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import re
+import sys
+from collections import Counter
+from dataclasses import asdict
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import get_args
+
+from pydantic import AnyHttpUrl, ValidationError
+
+from madeleine.memory.audit import AuditEntry, AuditEvent, AuditQuery
+from madeleine.memory.bearer_tokens import BearerToken, BearerTokenId
+from madeleine.memory.errors import InvalidInput
+from madeleine.memory.ingest.notes import add_note
+from madeleine.memory.model import BeingId, Scope, parse_moment
+from madeleine.server.cli.output import console, print_json, printable, read_text, redaction_note
+from madeleine.server.http.tokens import create_token, parse_being_id
+from madeleine.server.settings.settings import Settings
+from madeleine.server.wiring.clocks import utc_now
+from madeleine.server.wiring.ledgers import ledger_alone, open_token_ledger
+from madeleine.server.wiring.open_memory import redaction
+
+MAX_TOKEN_NAME_CHARS = 100
+MAX_IDS_PER_LINE = 3
+"""Ids of memories in a line of the audit; JSON has all."""
+
+
+async def serve_command(settings: Settings, arguments: argparse.Namespace) -> None:
+    """Serve MCP from this process until standard input ends, or the process is told to end."""
+    if arguments.http:
+        from madeleine.server.http.serve import serve_over_http
+
+        await serve_over_http(settings, sse=arguments.sse)
+    else:
+        from madeleine.server.mcp.stdio import serve_stdio
+
+        await serve_stdio(settings)
+
+
+async def config_command(settings: Settings, arguments: argparse.Namespace) -> None:
+    """Print the configuration that an MCP client needs."""
+    script = Path(sys.executable).with_name("madeleine")
+    module = {"command": sys.executable, "args": ["-P", "-m", "madeleine"]}
+    server = {"command": str(script)} if script.exists() else module
+    print_json({"mcpServers": {"madeleine": server | {"env": {"MADELEINE_BEING": settings.being}}}})
+
+
+async def reindex_command(settings: Settings, arguments: argparse.Namespace) -> None:
+    """Build the index anew from the ledger. The only one of these commands that needs the memory for itself."""
+    from rich.progress import Progress
+
+    from madeleine.server.wiring.open_memory import open_memory
+
+    with Progress(console=console(sys.stderr)) as bar:
+        task = bar.add_task("reindex", total=None)
+
+        async def show(done: int, total: int) -> None:
+            bar.update(task, completed=done, total=total)
+
+        async with open_memory(settings, rebuild=True, progress=show, background=False) as memory:
+            memory.use.audit(Scope(BeingId(""), "madeleine reindex"), "reindex")
+            await memory.index.optimize()
+            count = await memory.index.count()
+    print(f"The index was rebuilt: {count} memories.")
+
+
+async def note_command(settings: Settings, arguments: argparse.Namespace) -> None:
+    """Put scene notes into the inbox."""
+    text = await asyncio.to_thread(read_text, arguments.file)
+    # Not splitlines: JSON may hold U+2028, U+0085 and other ends of lines as they are.
+    lines = [line for line in text.split("\n") if line.strip()]
+    redacted: Counter[str] = Counter()
+    scope = Scope(BeingId(settings.being), "madeleine note")
+    async with ledger_alone(settings) as ledger:
+        for line in lines:
+            note = await add_note(ledger.context, scope, line, now=utc_now(), redact=redaction(settings))
+            redacted.update(note.redacted)
+    print(f"{len(lines)} notes wait for the next patrol of {settings.being!r}.")
+    if redacted:
+        print(redaction_note(redacted))
+
+
+# --- audit --------------------------------------------------------------------------------------------------------
+
+
+async def audit_command(settings: Settings, arguments: argparse.Namespace) -> None:
+    """Print who did what to which memories, and when, oldest first (spec O4, O10). A host's recalls appear a second
+    later."""
+    if arguments.limit < 1:
+        raise InvalidInput("--limit must be at least 1.")
+    known_events = get_args(AuditEvent)
+    if arguments.event not in (None, *known_events):
+        raise InvalidInput(f"--event: there is no {arguments.event!r}. Known are {', '.join(known_events)}.")
+    query = AuditQuery(
+        being_id=BeingId(arguments.being) if arguments.being is not None else None,
+        event=arguments.event,
+        since=_parse_moment_option("--since", arguments.since),
+        until=_parse_moment_option("--until", arguments.until, end_of_day=True),
+        limit=arguments.limit,
+    )
+    async with ledger_alone(settings, create=False) as ledger:
+        entries, missing = await ledger.audit.audit(query), await ledger.audit.audit_missing()
+    for entry in entries:
+        print(_audit_json(entry) if arguments.json else _audit_line(entry))
+    if missing:
+        print(f"{missing} entries were removed from the audit by another program.", file=sys.stderr)
+
+
+def _audit_json(entry: AuditEntry) -> str:
+    return json.dumps(asdict(entry) | {"at": entry.at.isoformat(), "count": len(entry.ids)}, ensure_ascii=False)
+
+
+def _audit_line(entry: AuditEntry) -> str:
+    caller = "/".join(part for part in (entry.being_id, entry.client, entry.role) if part)
+    ids = " ".join(entry.ids[:MAX_IDS_PER_LINE]) + (" …" if len(entry.ids) > MAX_IDS_PER_LINE else "")
+    at = entry.at.isoformat(timespec="seconds")
+    return printable(f"{entry.seq} {at} {entry.event} {caller} {entry.tool} ({len(entry.ids)}) {ids}")
+
+
+def _parse_moment_option(option: str, text: str | None, *, end_of_day: bool = False) -> datetime | None:
+    if text is None:
+        return None
+    moment = parse_moment(text)
+    if moment is None:
+        raise InvalidInput(f"{option}: {text!r} is not a date; write it like 2026-03-01 or 2026-03-01T18:30.")
+    whole_day = end_of_day and len(text) == len("2026-03-01")
+    return moment + timedelta(days=1, microseconds=-1) if whole_day else moment
+
+
+# --- tokens -------------------------------------------------------------------------------------------------------
+
+
+async def token_command(settings: Settings, arguments: argparse.Namespace) -> None:
+    """Create, list or revoke bearer tokens."""
+    now = utc_now()
+    if arguments.verb == "create":
+        await _create_token(settings, arguments, now)
+        return
+    async with open_token_ledger(settings) as ledger:
+        if arguments.verb == "list":
+            lines = [_token_line(token, now=now) for token in await ledger.all()]
+            print("\n".join(lines) or "There are no tokens.")
+        elif await ledger.revoke(BearerTokenId(arguments.id), at=now):
+            print(f"The token {arguments.id} is refused from now on.")
+        else:
+            raise InvalidInput(f"There is no token {arguments.id!r}. `madeleine token list` shows all.")
+
+
+async def _create_token(settings: Settings, arguments: argparse.Namespace, now: datetime) -> None:
+    being_id = parse_being_id(settings.being if arguments.being is None else arguments.being)
+    if being_id is None:
+        raise InvalidInput("--being: give 1 to 200 characters without control characters.")
+    if len(arguments.name) > MAX_TOKEN_NAME_CHARS or not arguments.name.isprintable():
+        raise InvalidInput(f"--name: give at most {MAX_TOKEN_NAME_CHARS} printable characters.")
+    resource = arguments.resource or settings.resource
+    try:
+        AnyHttpUrl(resource)
+    except ValidationError as error:
+        raise InvalidInput(f"--resource: {resource!r} is not a URL; write https://memory.example.org/mcp.") from error
+    new = create_token(
+        being_id,
+        role=arguments.role,
+        read_only=arguments.read_only,
+        resource=resource,
+        name=arguments.name,
+        expires_at=parse_expiry(arguments.expires, now=now),
+        now=now,
+    )
+    async with open_token_ledger(settings) as ledger:
+        await ledger.add(new.token)
+    print(f"Token {new.token.id} for {new.token.resource}; it is shown this once:", file=sys.stderr)
+    print(new.bearer)
+
+
+def parse_expiry(written: str | None, *, now: datetime) -> datetime | None:
+    """The end of the day in UTC for a date without a time. Raises `InvalidInput`."""
+    if written is None:
+        return None
+    try:
+        if days := re.fullmatch(r"([0-9]{1,5})d", written):
+            expires = now + timedelta(days=int(days[1]))
+        elif re.fullmatch(r"[0-9]{4}-[0-9]{2}-[0-9]{2}", written):
+            expires = datetime.fromisoformat(written).replace(tzinfo=UTC) + timedelta(days=1)
+        else:
+            expires = parse_moment(written) or now
+    except (ValueError, OverflowError):
+        expires = now
+    if expires <= now:
+        raise InvalidInput(f"--expires: {written!r} is not in the future; write 90d, 2027-01-31 or 2027-01-31T18:00.")
+    return expires
+
+
+def _token_line(token: BearerToken, *, now: datetime) -> str:
+    if token.revoked_at:
+        state = f"revoked {token.revoked_at:%Y-%m-%d}"
+    elif not token.valid(now):
+        state = f"expired {token.expires_at:%Y-%m-%d}"
+    else:
+        state = f"valid to {token.expires_at:%Y-%m-%d %H:%M} UTC" if token.expires_at else "valid"
+    rights = f"{token.role}, {'read-only' if token.read_only else 'read and write'}"
+    parts = [token.id, token.name, f"being {token.being_id!r}", rights, token.resource, state]
+    return "  ".join(part for part in parts if part)

@@ -1,0 +1,112 @@
+"""Planning an undo: what every row that the run has changed becomes, without I/O; and writing the plan in as few
+statements as there are kinds of change (ruling 11)."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from madeleine.memory.model import Scope
+from madeleine.storage.sql.database.engine import Transaction
+from madeleine.storage.sql.database.mapping import own_row_binds, update_own_row
+from madeleine.storage.sql.patrols.journal import JOURNALLED_TABLES, Change, Fields, to_column_values
+
+
+@dataclass(slots=True)
+class UndoPlan:
+    """The plan for the rows of one kind. `now`: as they are; `changed`: those that are to be something else, None for
+    rows to delete."""
+
+    kind: str
+    now: Mapping[str, Fields]
+    changed: dict[str, Fields | None] = field(default_factory=dict)
+    kept: set[tuple[str, str]] = field(default_factory=set)
+    """Row and field whose value is not the one that the run had left."""
+    made_clusters: set[str] = field(default_factory=set)
+    """Clusters that the run has made."""
+    clusters_without_mean: set[str] = field(default_factory=set)
+    """Clusters whose mean has to be computed anew."""
+
+    @property
+    def changed_clocks(self) -> list[str]:
+        """Living memories whose clock changes, or that were dead, when a recall leaves the clock alone (ruling 2)."""
+        return [key for key, fields in self.changed.items() if fields and _clock_differs(self.now[key], fields)]
+
+
+def _clock_differs(now: Fields, restored: Fields) -> bool:
+    if restored["status"] == "dead":
+        return False
+    return now["status"] == "dead" or any(now[name] != restored[name] for name in ("since", "stopped_at"))
+
+
+def plan_undo(kind: str, changes: Sequence[Change], now: Mapping[str, Fields]) -> UndoPlan:
+    """`changes`: of that kind, the newest first. `now`: the rows that they are about, as they are."""
+    plan = UndoPlan(kind, now)
+    restored: dict[str, Fields | None] = dict(now)
+    for change in changes:
+        current = restored.get(change.target)
+        if kind == "memory" and (current is None or change.before is None):
+            continue  # forgotten since; or made by the run, and removed as a whole
+        restored[change.target] = _restore(plan, change, current)
+    plan.changed = {key: fields for key, fields in restored.items() if fields != now.get(key)}
+    return plan
+
+
+def _restore(plan: UndoPlan, change: Change, current: Fields | None) -> Fields | None:
+    if plan.kind == "cluster" and change.before and change.before["model"] and change.before["vector"] is None:
+        plan.clusters_without_mean.add(change.target)  # it was the mean of one that is forgotten
+    if change.before is None or change.after is None or current is None:
+        return _restore_row(plan, change, current)
+    restored = dict(current)
+    for name, before in change.before.items():
+        if current[name] == change.after[name] and (change.target, name) not in plan.kept:
+            restored[name] = before
+        elif name == "reactivation_count":
+            restored[name] = max(0, before + current[name] - change.after[name])
+        elif plan.kind == "cluster" and name in ("vector", "model"):
+            plan.clusters_without_mean.add(change.target)
+        else:
+            plan.kept.add((change.target, name))
+    return _with_valid_clock(restored, change.before) if plan.kind == "memory" else restored
+
+
+def _restore_row(plan: UndoPlan, change: Change, current: Fields | None) -> Fields | None:
+    if plan.kind == "cluster" and change.before is None:
+        plan.made_clusters.add(change.target)
+    if plan.kind == "note" and current is None:
+        return None
+    if plan.kind == "thoughts" and change.before is None:
+        return {"think": "[]", "think_sources": "[]"}  # the row is the being's, which has a clock too
+    return change.before
+
+
+def _with_valid_clock(restored: Fields, before: Fields) -> Fields:
+    """A recall since then has rewound the clock of a living memory that now is dead again: a dead memory's clock is
+    not rewound (ruling 2). No clock goes below 0."""
+    if restored["status"] == "dead":
+        restored["since"] = before.get("since", restored["since"])
+    if restored["stopped_at"] is not None:
+        restored["since"] = min(restored["since"], restored["stopped_at"])
+    return restored
+
+
+async def write_plan(transaction: Transaction, scope: Scope, plan: UndoPlan) -> None:
+    """One statement for rows to delete, one for rows to insert, one for each set of columns that differ."""
+    journalled = JOURNALLED_TABLES[plan.kind]
+    deleted: list[Fields] = []
+    inserted: list[Fields] = []
+    updated: dict[tuple[str, ...], list[Fields]] = defaultdict(list)
+    for key, fields in plan.changed.items():
+        now = plan.now.get(key)
+        if fields is None:
+            deleted.append(own_row_binds(scope, key))
+        elif now is None:
+            inserted.append(to_column_values(fields, fields) | {journalled.key: key, "being_id": scope.being_id})
+        else:
+            names = tuple(name for name in fields if fields[name] != now[name])
+            updated[names].append(own_row_binds(scope, key, **to_column_values(fields, names)))
+    await transaction.run(journalled.delete_row, deleted)
+    await transaction.run(journalled.insert_row, inserted)
+    for names, rows in updated.items():
+        await transaction.run(update_own_row(journalled.table, *names, key=journalled.key), rows)
