@@ -10,8 +10,8 @@ from pydantic import Field
 from madeleine.memory.chat import Message
 from madeleine.memory.context.values import BLOCKS, BuiltContext, ContextBlock, ContextFlags, ContextQuery, DroppedPart
 from madeleine.memory.model import Memory, scene_to_text
-from madeleine.memory.rules.prompting.memory_block import in_prompt_order
 from madeleine.memory.rules.prompting.prompt_parts import MAX_MESSAGE_CHARS, truncated
+from madeleine.memory.rules.prompting.recalled_text import in_prompt_order
 from madeleine.tools.arguments import Arguments, LongText, Short
 from madeleine.tools.reading import hit_as_json
 from madeleine.tools.replies import fields_of, meaning_notice, moment, notice, present, source, when

@@ -17,8 +17,8 @@ from madeleine.memory.context.context import TOKEN_LIMIT
 from madeleine.memory.context.values import ContextFlags
 from madeleine.memory.errors import InvalidInput
 from madeleine.memory.recall.recall import RecallConfig
-from madeleine.memory.rules.dynamics.importance import MIN_IMPORTANCE
 from madeleine.memory.rules.ranking.profiles import AssociativeWeights, RankingProfile
+from madeleine.memory.rules.storing.chunk_scoring import MIN_IMPORTANCE
 from madeleine.memory.watch.thread import ThreadConfig
 from madeleine.patrol.context import PatrolConfig
 from madeleine.patrol.triggers import PatrolTriggers

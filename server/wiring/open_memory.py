@@ -18,12 +18,10 @@ from madeleine.memory.context.profile import EditProfile
 from madeleine.memory.context.values import ContextFlags
 from madeleine.memory.embedding import Embedder
 from madeleine.memory.index import Index
-from madeleine.memory.ingest.centroid import Centroids
+from madeleine.memory.ingest.being_statistics import Centroids, WordRarity
 from madeleine.memory.ingest.forget import Forget
-from madeleine.memory.ingest.index_keeper import IndexKeeper, Progress
+from madeleine.memory.ingest.index_keeper import IndexKeeper, Progress, Scrubber
 from madeleine.memory.ingest.ingest import Ingest
-from madeleine.memory.ingest.rarity import Rarity
-from madeleine.memory.ingest.scrubbing import Scrubber
 from madeleine.memory.ingest.store import StoreScenes
 from madeleine.memory.ingest.update import UpdateMemory
 from madeleine.memory.recall.browse import BrowseMemories
@@ -154,7 +152,7 @@ def _build_use_cases(
             store,
             embedder,
             Centroids(ledger.recall, embedder.model),
-            Rarity(index),
+            WordRarity(index),
             now=utc_now,
             redact=redact,
             threshold=settings.ingest_threshold,

@@ -233,11 +233,11 @@ class RecallRepository(MemoryReads):
     async def cluster_summaries(self, scope: Scope) -> list[ClusterSummary]:
         return await self._database.rows(_SELECT_CLUSTER_SUMMARIES, _CLUSTER_SUMMARY.from_row, being=scope.being_id)
 
-    async def last_upset(self, scope: Scope, *, after: int) -> tuple[int, bool]:
+    async def audit_since(self, scope: Scope, *, after: int) -> tuple[int, bool]:
         [(last, changes)] = await self._database.rows(_SELECT_LAST_AUDIT, pair, being=scope.being_id, after=after)
         return (after if last is None else last), changes > 0
 
-    async def stored_after(
+    async def vectors_after(
         self, scope: Scope, model: ModelName, *, after: int, limit: int
     ) -> list[tuple[int, Vector | None]]:
         binds = {"being": scope.being_id, "model": model, "after": after, "limit": limit}

@@ -294,7 +294,7 @@ class MemoryRepository(MemoryReads):
             await record_audit(transaction, scope, "update", at, tool="update_memory", ids=[new.id])
             return new, done
 
-    async def outcome(self, scope: Scope, key: str) -> dict[str, Any] | None:
+    async def ingest_outcome(self, scope: Scope, key: str) -> dict[str, Any] | None:
         secret: str | None = await read_setting(self._database, INGEST_SECRET_SETTING)
         if secret is None:
             return None
@@ -302,7 +302,7 @@ class MemoryRepository(MemoryReads):
         outcomes = await self._database.rows(_SELECT_INGEST_OUTCOME, scalar, **binds)
         return json.loads(outcomes[0]) if outcomes else None
 
-    async def keep_outcome(self, scope: Scope, key: str, outcome: Mapping[str, Any], *, at: datetime) -> None:
+    async def store_ingest_outcome(self, scope: Scope, key: str, outcome: Mapping[str, Any], *, at: datetime) -> None:
         async with self._database.transaction() as transaction:
             secret = await write_setting_once(transaction, INGEST_SECRET_SETTING, secrets.token_hex(32))
             row = {"being_id": scope.being_id, "key": _keyed_digest(secret, key), "at": to_micros(at)}

@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Protocol
+from typing import Any, Protocol
 
 from madeleine.memory.context.ports import ContextLedger, ProfileLedger
-from madeleine.memory.ingest.centroid import CentroidSource
-from madeleine.memory.ingest.ingest import IngestLedger
-from madeleine.memory.ingest.ports import ForgetLedger, IndexSource, NoteLedger, ScrubLedger, StoreLedger, UpdateLedger
+from madeleine.memory.ingest.ports import (
+    CentroidSource,
+    ForgetLedger,
+    IndexSource,
+    IngestLedger,
+    NoteLedger,
+    ScrubLedger,
+    StoreLedger,
+    UpdateLedger,
+)
 from madeleine.memory.recall.ports import ActivationLog, BrowseLedger, RecallLedger, SearchLedger, TagLedger
 from madeleine.memory.watch.ports import ChatLedger, CostLedger, WatchLedger
 from madeleine.memory.watch.remember import RememberLedger
@@ -43,6 +50,12 @@ class PatrolPorts(PatrolLedger, CostLedger, Protocol): ...
 class ConversationPorts(ChatLedger, WatchLedger, Protocol): ...
 
 
+class IndexPorts(IndexSource, Protocol):
+    async def setting(self, name: str) -> Any: ...
+
+    async def set_setting(self, name: str, value: Any) -> None: ...
+
+
 class StoringLedger(Protocol):
     """What use cases need that store, change, recall, browse and index."""
 
@@ -53,7 +66,7 @@ class StoringLedger(Protocol):
     @property
     def recall(self) -> RecallPorts: ...
     @property
-    def index_source(self) -> IndexSource: ...
+    def index_source(self) -> IndexPorts: ...
     @property
     def search(self) -> SearchLedger: ...
     @property

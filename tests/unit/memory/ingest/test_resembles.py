@@ -8,8 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from madeleine.memory.ingest.index_keeper import IndexKeeper
-from madeleine.memory.ingest.indexing import index_points
+from madeleine.memory.ingest.index_keeper import IndexKeeper, index_points
 from madeleine.memory.ingest.store import NewScene, StoreScenes
 from madeleine.memory.model import MemoryId, Scene
 from madeleine.memory.patrol_records import PatrolChanges
