@@ -17,7 +17,7 @@ from madeleine.memory.ingest.redaction import redact_note
 from madeleine.memory.language_model import MeteredModel, Prompt, Rejected
 from madeleine.memory.model import ContentHash, Memory, MemoryId, Note, Scope, Vector, content_hash
 from madeleine.memory.rules.dynamics.clustering import MIN_GROUP_SIMILARITY, ROOT_PROTOTYPES, Root
-from madeleine.memory.rules.prompting.fragments import quoted
+from madeleine.memory.rules.prompting.recalled_text import quoted
 from madeleine.memory.rules.storing.secrets import Redact, redact_secrets
 from madeleine.patrol.context import PatrolContext
 from madeleine.patrol.deciding.answers import AnswerSchema

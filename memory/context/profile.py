@@ -94,7 +94,7 @@ class EditProfile:
         learnt = before is not None and before.learnt
         text = entry.value if learnt else f"{entry.name}: {entry.value}"
         if before is not None and before.memory_id is not None:
-            await self.update(scope, before.memory_id, MemoryChanges(text=text, pinned=True))
+            await self.update.update_redacted(scope, before.memory_id, MemoryChanges(text=text, pinned=True))
             return replace(entry, memory_id=before.memory_id)
         by_memory = {entry.memory_id: entry for entry in entries if entry.memory_id is not None}
 

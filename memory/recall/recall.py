@@ -21,7 +21,7 @@ from madeleine.memory.recall.ports import Activation, ActivationLog, RecallIndex
 from madeleine.memory.recall.ranking import RankedCandidates, RecallQuery, rerank
 from madeleine.memory.recall.reformulation import Attempt, ReformulationConfig, metered, reformulate
 from madeleine.memory.recall.selection import Selection, Selector
-from madeleine.memory.rules.prompting.answer_formats import LIST_FORMAT, AnswerFormat
+from madeleine.memory.rules.prompting.recalled_text import LIST_FORMAT, AnswerFormat
 from madeleine.memory.rules.ranking.blended import RankingWeights, blended, shared_emotions
 from madeleine.memory.rules.ranking.matching import MatchThresholds, matches
 from madeleine.memory.rules.ranking.profiles import (

@@ -18,8 +18,7 @@ from madeleine.memory.language_model import CostLog, LanguageModel, MeteredModel
 from madeleine.memory.model import Memory, RunId, Scope
 from madeleine.memory.recall.ranking import RankedCandidates, RecallQuery, merge_rankings
 from madeleine.memory.recall.selection import Selection
-from madeleine.memory.rules.prompting.fragments import quoted
-from madeleine.memory.rules.prompting.memory_block import memory_line
+from madeleine.memory.rules.prompting.recalled_text import memory_line, quoted
 from madeleine.memory.rules.storing.secrets import Redact
 
 logger = logging.getLogger(__name__)

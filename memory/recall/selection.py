@@ -10,7 +10,7 @@ from madeleine.memory.embedding import Embedder
 from madeleine.memory.model import LIVING, Memory, MemoryId, Scope
 from madeleine.memory.recall.ports import PreferenceQuery, RecallLedger
 from madeleine.memory.recall.ranking import RankedCandidates, RecallQuery
-from madeleine.memory.rules.prompting.answer_formats import AnswerFormat
+from madeleine.memory.rules.prompting.recalled_text import AnswerFormat
 from madeleine.memory.rules.ranking.budget import within_budget
 
 TOKEN_COUNT_BATCH = 10

@@ -14,6 +14,7 @@ from madeleine.memory.chat import ChatSession, Message, MessageId, UnwatchedSess
 from madeleine.memory.errors import InvalidInput
 from madeleine.memory.model import Scope
 from madeleine.memory.text.normalization import fold
+from madeleine.storage.sql.administration import record_audit
 from madeleine.storage.sql.database.dialect import (
     GREATEST,
     SMALLEST,
@@ -28,7 +29,6 @@ from madeleine.storage.sql.database.dialect import (
 from madeleine.storage.sql.database.engine import Repository, Transaction
 from madeleine.storage.sql.database.mapping import Mapped, in_order_of, scalar, to_micros
 from madeleine.storage.sql.database.tables import forgotten_keys, message_memories, messages, sessions
-from madeleine.storage.sql.operations.audit import record_audit
 
 _m, _s, _l, _f = messages.c, sessions.c, message_memories.c, forgotten_keys.c
 TITLE_GONE = "\x7f"

@@ -315,7 +315,7 @@ ingested = _table(
     *_keys(Text, "being_id", "key"),
     *_required(Moment, "at"),
     *_required(Text, "outcome"),
-    erasure=[Redact("conversations.ingested.forget_ingested")],
+    erasure=[Redact("memories.storing.remove_ingest_digests")],
     restoration=[LeftByUndo("no patrol changes it")],
 )
 

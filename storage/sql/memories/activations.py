@@ -14,12 +14,12 @@ from madeleine.memory.audit import AuditEntry
 from madeleine.memory.errors import MadeleineError, StorageFull
 from madeleine.memory.model import BeingId, MemoryId, Scope
 from madeleine.memory.recall.ports import Activation
+from madeleine.storage.sql.administration import append_audit
 from madeleine.storage.sql.database.dialect import greatest
 from madeleine.storage.sql.database.engine import Database, finish
 from madeleine.storage.sql.database.mapping import to_micros
 from madeleine.storage.sql.database.tables import memories
 from madeleine.storage.sql.memories.clock import ACTIVATED
-from madeleine.storage.sql.operations.audit import append_audit
 
 _log = logging.getLogger(__name__)
 

@@ -17,8 +17,7 @@ from hypothesis import strategies as st
 from madeleine.memory.chat import ChatRole
 from madeleine.memory.errors import IndexUnavailable, LanguageModelUnavailable, StorageFull, UnusableAnswer
 from madeleine.memory.language_model import Prompt
-from madeleine.memory.rules.prompting.fragments import fragments
-from madeleine.memory.rules.prompting.memory_block import memory_block_text
+from madeleine.memory.rules.prompting.recalled_text import fragments, memory_block_text
 from madeleine.memory.watch.extraction import Extracted
 from madeleine.memory.watch.observe import AgentMemory
 from madeleine.memory.watch.snippets import SNIPPET_MESSAGES
