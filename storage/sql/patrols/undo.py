@@ -23,9 +23,8 @@ from madeleine.storage.sql.database.dialect import among, as_list, greatest, uni
 from madeleine.storage.sql.database.engine import Transaction
 from madeleine.storage.sql.database.lifecycle import ClearReference, DeleteWithMemory, tables_declaring
 from madeleine.storage.sql.database.mapping import own_row_binds, scalar, update_own_row
-from madeleine.storage.sql.database.memory_rows import update_timelines
+from madeleine.storage.sql.database.memory_rows import patrol_cycle, set_patrol_cycle, update_timelines
 from madeleine.storage.sql.database.tables import clusters, forgotten, memories, metadata, patrol_changes, patrol_runs
-from madeleine.storage.sql.memories.clock import patrol_cycle, set_patrol_cycle
 from madeleine.storage.sql.memories.clusters import clusters_by_ids, upsert_clusters, with_recomputed_vectors
 from madeleine.storage.sql.memories.index_source import delete_orphaned_vectors, mark_for_index
 from madeleine.storage.sql.memories.reading import memories_by_ids
