@@ -73,6 +73,6 @@ def tables_declaring(metadata: MetaData, kind: type[T]) -> list[tuple[Table, T]]
     return [
         (table, declaration)
         for table in reversed(metadata.sorted_tables)
-        for declaration in (*table.info["erasure"], *table.info["restoration"])
+        for declaration in table.info["lifecycle"]
         if isinstance(declaration, kind)
     ]
