@@ -97,7 +97,7 @@ memories = _table(
     lifecycle=[
         DeleteRows("id"),
         ClearReference("resembles"),
-        Redact("erasing.memories._untie"),
+        Redact("erasing.memories._MemoryErasure._release_absorbed"),
         Journal(
             "memory",
             "id",
@@ -144,7 +144,7 @@ clusters = _table(
     *_optional(LargeBinary, "vector"),
     *_optional(Text, "model"),
     lifecycle=[
-        Redact("erasing.memories._mend_clusters"),
+        Redact("erasing.memories._MemoryErasure._mend_clusters"),
         Journal("cluster", "id", ("name", "parent_id", "is_root", "vector", "model")),
     ],
 )
@@ -241,7 +241,7 @@ sessions = _table(
     *_required(Moment, "first_at", "last_at", "next_try"),
     *_required(Integer, "messages", "watched", "failures"),
     Index("ix_sessions_unwatched", "next_try", **only_where("watched < messages")),
-    lifecycle=[Redact("erasing.messages.erase"), LeftByUndo("no patrol changes it")],
+    lifecycle=[Redact("erasing.messages.erase_messages"), LeftByUndo("no patrol changes it")],
 )
 
 messages = _table(
@@ -255,7 +255,7 @@ messages = _table(
     *_optional(Text, "key"),
     UniqueConstraint("being_id", "session_id", "position"),
     UniqueConstraint("being_id", "session_id", "key"),
-    lifecycle=[Redact("erasing.messages.erase"), LeftByUndo("no patrol changes it")],
+    lifecycle=[Redact("erasing.messages.erase_messages"), LeftByUndo("no patrol changes it")],
 )
 Index("ix_messages_timeline", messages.c.being_id, messages.c.at.desc(), messages.c.id)
 
@@ -304,7 +304,7 @@ patrol_runs = _table(
     # running, finished, undone, rolled_back, unjournalled
     Column("state", Text, nullable=False, server_default="finished"),
     Index("ix_patrol_runs_started", "being_id", "started"),
-    lifecycle=[Redact("erasing.memories._redact_reports"), LeftByUndo("says that it was undone")],
+    lifecycle=[Redact("erasing.memories._MemoryErasure._redact_reports"), LeftByUndo("says that it was undone")],
 )
 
 # The being's clock, and its points for the next session (spec P8).
@@ -328,7 +328,7 @@ patrol_changes = _table(
     *_required(Text, "being_id", "step", "kind", "target"),
     *_optional(Text, "before", "after"),
     Index("ix_patrol_changes_target", "being_id", "target"),
-    lifecycle=[Redact("erasing.derived.clean_journal"), LeftByUndo("the journal of a run goes with its undo")],
+    lifecycle=[Redact("erasing.patrols.clean_journal"), LeftByUndo("the journal of a run goes with its undo")],
 )
 
 # Decision requests that were offered to agents (ruling 10). `body` is "{}" once one is decided.
@@ -340,7 +340,7 @@ patrol_offers = _table(
     *_required(JsonRecord, "body"),
     *_optional(Text, "settled_by"),
     Index("ix_patrol_offers_topic", "being_id", "topic"),
-    lifecycle=[Redact("erasing.derived.remove_offers"), LeftByUndo("what was decided stays decided")],
+    lifecycle=[Redact("erasing.patrols.delete_requests"), LeftByUndo("what was decided stays decided")],
 )
 
 diary = _table(
