@@ -83,7 +83,7 @@ async def note_command(settings: Settings, arguments: argparse.Namespace) -> Non
     scope = Scope(BeingId(settings.being), "madeleine note")
     async with ledger_alone(settings) as ledger:
         for line in lines:
-            note = await add_note(ledger.profile, scope, line, now=utc_now(), redact=redaction(settings))
+            note = await add_note(ledger.context, scope, line, now=utc_now(), redact=redaction(settings))
             redacted.update(note.redacted)
     print(f"{len(lines)} notes wait for the next patrol of {settings.being!r}.")
     if redacted:

@@ -292,7 +292,7 @@ ingested = _table(
     *_keys(Text, "being_id", "key"),
     *_required(Moment, "at"),
     *_required(Text, "outcome"),
-    lifecycle=[Redact("conversations.ingested.forget_ingested"), LeftByUndo("no patrol changes it")],
+    lifecycle=[Redact("memories.storing.remove_ingest_digests"), LeftByUndo("no patrol changes it")],
 )
 
 patrol_runs = _table(

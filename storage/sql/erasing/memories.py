@@ -15,7 +15,7 @@ from madeleine.memory.chat import MessageId
 from madeleine.memory.ingest.ports import Erased
 from madeleine.memory.model import Cluster, Memory, MemoryId, Scope
 from madeleine.memory.rules.dynamics import mentions
-from madeleine.storage.sql.conversations.ingested import forget_ingested
+from madeleine.storage.sql.administration import record_audit
 from madeleine.storage.sql.database.dialect import among, as_list
 from madeleine.storage.sql.database.engine import Repository, Transaction
 from madeleine.storage.sql.database.lifecycle import DeleteRows, removal_statements
@@ -26,9 +26,8 @@ from madeleine.storage.sql.erasing import patrols
 from madeleine.storage.sql.erasing.messages import erase_messages, source_messages
 from madeleine.storage.sql.memories import clusters
 from madeleine.storage.sql.memories.index_source import delete_orphaned_vectors, mark_for_index
-from madeleine.storage.sql.memories.memories import memories_by_ids
-from madeleine.storage.sql.memories.revisions import revisions_of
-from madeleine.storage.sql.operations.audit import record_audit
+from madeleine.storage.sql.memories.reading import memories_by_ids, revisions_of
+from madeleine.storage.sql.memories.storing import remove_ingest_digests
 
 _m = memories.c
 _BEING = bindparam("being", type_=_m.being_id.type)
@@ -77,7 +76,7 @@ class _MemoryErasure:
         note_ids = await transaction.rows(_NOTES_OF_MEMORIES, scalar, **self._binds)
         for statement in _REMOVE_MEMORIES:
             await transaction.run(statement, [{"ids": as_list(self._ids)}])
-        await forget_ingested(transaction, scope, self._ids)
+        await remove_ingest_digests(transaction, scope, self._ids)
         changed = [*self._erased, *retold]
         names = await self._mend_clusters(changed, words)
         await delete_orphaned_vectors(transaction, [memory.content_hash for memory in self._erased])

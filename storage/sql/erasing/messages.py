@@ -12,7 +12,7 @@ from sqlalchemy import bindparam, case, delete, exists, func, select, update
 from madeleine.memory.chat import MessageId
 from madeleine.memory.model import MemoryId, Scope
 from madeleine.memory.rules.dynamics.mentions import folded, mentions
-from madeleine.storage.sql.conversations.chat import NO_FIRST, NO_LAST, TITLE_GONE, key_hash
+from madeleine.storage.sql.conversations.chat import ERASED_TITLE, NO_FIRST_AT, NO_LAST_AT, message_key_hash
 from madeleine.storage.sql.database.dialect import among, as_list, insert_missing, unindexed
 from madeleine.storage.sql.database.engine import Transaction
 from madeleine.storage.sql.database.mapping import pair, scalar
@@ -35,14 +35,14 @@ _MEMORIES_OF_MESSAGES = (
 _DELETE_LINKS = delete(message_memories).where(among(_l.message_id, "ids"))
 _DELETE_MESSAGES = delete(messages).where(*_OWN)
 _INSERT_FORGOTTEN_KEY = insert_missing(forgotten_keys)
-_SESSION_TITLES = select(_s.session_id, _s.title).where(*_IN_TOUCHED_SESSIONS, _s.title != "", _s.title != TITLE_GONE)
-_CLEAR_TITLE = update(sessions).where(*_IN_TOUCHED_SESSIONS).values(title=TITLE_GONE)
+_SESSION_TITLES = select(_s.session_id, _s.title).where(*_IN_TOUCHED_SESSIONS, _s.title != "", _s.title != ERASED_TITLE)
+_CLEAR_TITLE = update(sessions).where(*_IN_TOUCHED_SESSIONS).values(title=ERASED_TITLE)
 _HAS_NO_MESSAGES = ~exists().where(*_OF_SESSION).correlate(sessions)
 # What was counted stays, so that no position is given out twice; all else of it goes.
 _BLANK_EMPTY_SESSIONS = (
     update(sessions)
     .where(*_IN_TOUCHED_SESSIONS, _HAS_NO_MESSAGES)
-    .values(title=TITLE_GONE, interface="", failures=0, next_try=0, first_at=NO_FIRST, last_at=NO_LAST)
+    .values(title=ERASED_TITLE, interface="", failures=0, next_try=0, first_at=NO_FIRST_AT, last_at=NO_LAST_AT)
     .values(watched=_s.messages)
 )
 _UPDATE_SESSIONS = (
@@ -81,7 +81,7 @@ async def erase_messages(
         return [], []
     message_binds = {"ids": as_list(message.id for message in erased), "being": scope.being_id}
     drawn = await transaction.rows(_MEMORIES_OF_MESSAGES, scalar, **message_binds)
-    hashes = [key_hash(message.session_id, message.key) for message in erased if message.key is not None]
+    hashes = [message_key_hash(message.session_id, message.key) for message in erased if message.key is not None]
     await transaction.run(_INSERT_FORGOTTEN_KEY, [{"being_id": scope.being_id, "key_hash": hash_} for hash_ in hashes])
     for statement in (_DELETE_LINKS, _DELETE_MESSAGES):
         await transaction.run(statement, [message_binds])
