@@ -96,8 +96,6 @@ async def note_command(settings: Settings, arguments: argparse.Namespace) -> Non
 async def audit_command(settings: Settings, arguments: argparse.Namespace) -> None:
     """Print who did what to which memories, and when, oldest first (spec O4, O10). A host's recalls appear a second
     later."""
-    if arguments.limit < 1:
-        raise InvalidInput("--limit must be at least 1.")
     known_events = get_args(AuditEvent)
     if arguments.event not in (None, *known_events):
         raise InvalidInput(f"--event: there is no {arguments.event!r}. Known are {', '.join(known_events)}.")
