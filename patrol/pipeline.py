@@ -62,7 +62,7 @@ async def _run_step(context: PatrolContext, name: StepName) -> StepReport:
     if name in DECISION_TYPES:
         if context.language_model is None or context.dry_run:
             return StepReport(name, skipped=DRY_RUN if context.language_model else WITHOUT_KEY)
-        return await resolve_with_model(context, DECISION_TYPES[name])
+        return await resolve_with_model(context, name)
     async with context.unit_of_work(name) as work:
         return await MECHANICAL_STEPS[name](work)
 

@@ -16,13 +16,12 @@ from madeleine.memory.ingest.notes import PARSE_FAILED, SCENE, read_scene
 from madeleine.memory.ingest.redaction import redact_note
 from madeleine.memory.language_model import MeteredModel, Prompt, Rejected
 from madeleine.memory.model import ContentHash, Memory, MemoryId, Note, Scope, Vector, content_hash
-from madeleine.memory.rules.dynamics.clustering import MIN_GROUP_SIMILARITY, PROTOTYPES, Root
-from madeleine.memory.rules.prompting.fragments import quoted
+from madeleine.memory.rules.dynamics.clustering import MIN_GROUP_SIMILARITY, ROOT_PROTOTYPES, Root
+from madeleine.memory.rules.prompting.recalled_text import quoted
 from madeleine.memory.rules.storing.secrets import Redact, redact_secrets
 from madeleine.patrol.context import PatrolContext
 from madeleine.patrol.deciding.answers import AnswerSchema
-from madeleine.patrol.deciding.prompts import SYSTEM, block, json_line
-from madeleine.patrol.deciding.requests import shortened
+from madeleine.patrol.deciding.requests import SYSTEM, block, json_line, shortened
 from madeleine.patrol.steps.assign import ASSIGNMENT_BATCH
 from madeleine.patrol.unit_of_work import PreparedInputs
 
@@ -39,7 +38,7 @@ async def prepare(context: PatrolContext) -> PreparedInputs:
     services = context.services
     unread = await services.ledger.unread_notes(context.scope, type=SCENE)
     memories, notes = read_notes(unread, context.scope, services.now(), services.redact)
-    sentences = [sentence for sentences in PROTOTYPES.values() for sentence in sentences]
+    sentences = [sentence for sentences in ROOT_PROTOTYPES.values() for sentence in sentences]
     embedded = await services.embed([*sentences, *(memory.embed_text for memory in memories)])
     if embedded.error:
         logger.warning("memories get their clusters at a later patrol: %s", embedded.error)
@@ -49,7 +48,7 @@ async def prepare(context: PatrolContext) -> PreparedInputs:
         await services.ledger.add_vectors(services.embedding_model, vectors)
     prototypes = {
         root: np.stack([vectors[content_hash(sentence)] for sentence in sentences])
-        for root, sentences in PROTOTYPES.items()
+        for root, sentences in ROOT_PROTOTYPES.items()
     }
     roots = await choose_roots(context, memories, vectors)
     return PreparedInputs(tuple(memories), tuple(notes), vectors, prototypes, roots)

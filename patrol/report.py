@@ -7,8 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from madeleine.memory.model import RunId
-from madeleine.patrol.deciding.prompts import GUIDANCE, GUIDANCE_FIRST, for_agent
-from madeleine.patrol.deciding.requests import DecisionRequest
+from madeleine.patrol.deciding.requests import GUIDANCE, GUIDANCE_FIRST, DecisionRequest, for_agent
 
 StepName = Literal["assign", "age", "flag", "consolidate", "revive", "split", "merge", "compress", "diary"]
 STEPS: tuple[StepName, ...] = (
@@ -109,11 +108,7 @@ class PatrolReport:
 
     def as_record(self) -> dict[str, Any]:
         """As the ledger keeps it: no words of a memory."""
-        record = {
-            "run_id": self.run_id,
-            "dry_run": self.dry_run,
-            "steps": [step.as_json() for step in self.steps],
-        }
+        record = {"run_id": self.run_id, "dry_run": self.dry_run, "steps": [step.as_json() for step in self.steps]}
         decided = [result.as_json() for result in self.decided]
         return record | _without_empty(decided=decided, spent=self.costs.as_json() if self.costs.calls else {})
 

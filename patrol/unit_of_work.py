@@ -250,9 +250,5 @@ def state_of(memory: Memory) -> MemoryState:
 
 def _with_state(memory: Memory, state: MemoryState) -> Memory:
     return replace(
-        memory,
-        status=state.status,
-        fresh=state.fresh,
-        cluster_id=state.cluster_id,
-        session_count=state.session_count,
+        memory, status=state.status, fresh=state.fresh, cluster_id=state.cluster_id, session_count=state.session_count
     )

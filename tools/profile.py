@@ -110,9 +110,7 @@ async def change_note(call: Call, action: ProfileAction, name: str, value: str) 
 def entry_as_json(entry: ProfileEntry) -> dict[str, Any]:
     switchable = entry.kind in ("partner_rules", "preferences")
     return fields_of(entry, "id kind name value") | present(
-        enabled=entry.enabled if switchable else None,
-        memory_id=entry.memory_id,
-        updated_at=moment(entry.updated_at),
+        enabled=entry.enabled if switchable else None, memory_id=entry.memory_id, updated_at=moment(entry.updated_at)
     )
 
 

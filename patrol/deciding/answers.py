@@ -1,155 +1,41 @@
-"""Answers to decision requests: as a language model gives them, as the calling agent gives them, and in memory ids."""
+"""Answers to decision requests, held against the request, then against the memories as they are now (ruling 10).
+
+An answer that breaks a rule of its request is rejected as a whole. What has changed since the request is nobody's
+fault: the parts that it concerns are left out, and the rest counts.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from abc import ABC, abstractmethod
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
-from typing import Annotated, Any, assert_never
+from typing import Annotated, Any, ClassVar, Generic, Self, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
 
 from madeleine.memory.language_model import Rejected
-from madeleine.memory.model import MemoryId
-from madeleine.patrol.deciding.requests import MAX_MEMORIES, DecisionKind, DecisionRequest
+from madeleine.memory.model import LIVING, Memory, MemoryId
+from madeleine.memory.rules.storing.secrets import Redact
+from madeleine.patrol.context import PatrolContext
+from madeleine.patrol.deciding.requests import MAX_MEMORIES, DecisionKind, DecisionRequest, offered_text
+from madeleine.patrol.unit_of_work import UnitOfWork
 
 MAX_TEXT_CHARS = 2_000
 MAX_POINT_CHARS = 300
 POINTS = (3, 7)
+MAX_COMPLAINTS = 5
 
-# --- in memory ids ----------------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True)
-class Merge:
-    survivor: MemoryId
-    absorbed: tuple[MemoryId, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Consolidation:
-    """spec P6 ❹"""
-
-    merges: tuple[Merge, ...] = ()
-    make_dead: tuple[MemoryId, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class NewCluster:
-    name: str
-    memories: tuple[MemoryId, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Split:
-    """New sub-clusters; a memory in none of them stays (spec P6 ❻)."""
-
-    parts: tuple[NewCluster, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class Diary:
-    """spec P8. Checked, `diary` has one line to a line and `think_md` its points without bullets."""
-
-    diary: str
-    think_md: tuple[str, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Summary:
-    """spec L3"""
-
-    summary: str
-
-
-Answer = Consolidation | Split | Diary | Summary
-
-# --- of a language model ----------------------------------------------------------------------------------------
-
-
-class AnswerSchema(BaseModel):
-    # It sees numbers in place of ids. Bounds are not in the schemas, where structured outputs know none, but in
-    # `checks`. Docstrings would go into the schemas.
-    model_config = ConfigDict(strict=True, extra="forbid", frozen=True, defer_build=True)
-
-
-class MergeSchema(AnswerSchema):
-    survivor: int
-    absorbed: list[int]
-
-
-class ConsolidationSchema(AnswerSchema):
-    merges: list[MergeSchema]
-    make_dead: list[int]
-
-
-class NewClusterSchema(AnswerSchema):
-    name: str
-    memories: list[int]
-
-
-class SplitSchema(AnswerSchema):
-    parts: list[NewClusterSchema]
-
-
-class DiarySchema(AnswerSchema):
-    diary: str
-    think_md: list[str]
-
-
-class SummarySchema(AnswerSchema):
-    summary: str
-
-
-SCHEMAS: Mapping[DecisionKind, type[AnswerSchema]] = {
-    "consolidate": ConsolidationSchema, "split": SplitSchema, "diary": DiarySchema, "compress": SummarySchema
-}  # fmt: skip
-
-
-@cache
-def _answer_type(kind: DecisionKind) -> TypeAdapter[Answer]:
-    types: Mapping[DecisionKind, type[Answer]] = {
-        "consolidate": Consolidation, "split": Split, "diary": Diary, "compress": Summary
-    }  # fmt: skip
-    return TypeAdapter(types[kind])
-
-
-def with_ids(answer: AnswerSchema, request: DecisionRequest) -> Answer | Rejected:
-    """The answer in memory ids. Numbers count from 1 in the order of the request."""
-    ids = {number: memory.id for number, memory in enumerate(request.memories, start=1)}
-    unknown: set[int] = set()
-
-    def replaced(value: Any) -> Any:
-        match value:
-            case int():
-                unknown.update({value} - ids.keys())
-                return ids.get(value, "")
-            case list():
-                return [replaced(item) for item in value]
-            case dict():
-                return {name: replaced(item) for name, item in value.items()}
-            case _:
-                return value
-
-    fields = replaced(answer.model_dump())
-    if unknown:
-        listed = ", ".join(map(str, sorted(unknown)[:5]))
-        return Rejected(f"There is no memory {listed}: the numbers go from 1 to {len(ids)}.")
-    return _answer_type(request.kind).validate_python(fields)
-
-
-# --- of the calling agent ---------------------------------------------------------------------------------------
-
-Id = Annotated[str, Field(min_length=1, max_length=64)]
-Ids = Annotated[list[Id], Field(max_length=MAX_MEMORIES)]
+Ids = Annotated[list[Annotated[MemoryId, Field(min_length=1, max_length=64)]], Field(max_length=MAX_MEMORIES)]
 
 
 # One flat shape for every kind of request. No docstring and no word too many: it goes into the tool's schema, which
-# every client puts into every prompt. What the fields mean is said with each request (`prompts.GUIDANCE`).
+# every client puts into every prompt. What the fields mean is said with each request (`requests.GUIDANCE`).
 class Decision(BaseModel):
     model_config = ConfigDict(strict=True, extra="forbid", frozen=True, defer_build=True)
 
-    offer: Id
+    offer: Annotated[str, Field(min_length=1, max_length=64)]
     merges: Annotated[list[Ids], Field(max_length=MAX_MEMORIES // 2)] = []
     make_dead: Ids = []
     parts: Annotated[list[Ids], Field(max_length=MAX_MEMORIES // 2)] = []
@@ -158,31 +44,197 @@ class Decision(BaseModel):
     summary: Annotated[str, Field(max_length=MAX_TEXT_CHARS)] = ""
 
 
-def answer_of(decision: Decision, request: DecisionRequest) -> Answer | Rejected:
-    """Rejects a decision with fields that belong to another kind of request. Not yet checked."""
-    own = tuple(SCHEMAS[request.kind].model_fields)
-    given = [name for name in Decision.model_fields if name != "offer" and getattr(decision, name)]
-    if foreign := [name for name in given if name not in own]:
-        return Rejected(
-            f"Offer {request.id} is to {request.kind} and takes {' and '.join(own)}: leave out {', '.join(foreign)}."
-        )
-    match request.kind:
-        case "consolidate":
-            if any(len(merge) < 2 for merge in decision.merges):
-                return Rejected(f"Offer {request.id}: each of merges names its survivor, then what that absorbs.")
-            merges = tuple(Merge(MemoryId(survivor), _ids(absorbed)) for survivor, *absorbed in decision.merges)
-            return Consolidation(merges, _ids(decision.make_dead))
-        case "split":
-            if not all(decision.parts):
-                return Rejected(f"Offer {request.id}: each of parts begins with its name, its memories follow.")
-            return Split(tuple(NewCluster(name, _ids(memories)) for name, *memories in decision.parts))
-        case "diary":
-            return Diary(decision.diary, tuple(decision.think_md))
-        case "compress":
-            return Summary(decision.summary)
-        case _:
-            assert_never(request.kind)
+class AnswerSchema(BaseModel):
+    # For a language model, which sees numbers in place of ids. Bounds are not in the schemas, where structured outputs
+    # know none, but in the checks. Docstrings would go into the schemas.
+    model_config = ConfigDict(strict=True, extra="forbid", frozen=True, defer_build=True)
 
 
-def _ids(ids: list[str]) -> tuple[MemoryId, ...]:
-    return tuple(MemoryId(id_) for id_ in ids)
+@dataclass(frozen=True, slots=True)
+class CurrentState:
+    """`memories`: those of the request that still exist. Of the request's cluster, for split: whether it is a root, and
+    how many active memories it has, 0 if it is gone."""
+
+    request: DecisionRequest
+    memories: Mapping[MemoryId, Memory]
+    is_root: bool = False
+    active: int = 0
+
+    def change_since(self, id_: MemoryId) -> str:
+        """What happened to a memory of a cluster since it was offered, that takes it out of what was decided; "" if it
+        lives, is where it was, and says what it said."""
+        memory = self.memories.get(id_)
+        if memory is None:
+            return "was forgotten"
+        if memory.status not in LIVING:
+            return "is dead by now"
+        if memory.cluster_id != self.request.cluster_id:
+            return "is in another cluster by now"
+        text = offered_text(memory, self.request.kind)
+        offered_texts = {offered.id: offered.text for offered in self.request.memories}
+        return "" if offered_texts.get(id_, text) == text else "says something else by now"
+
+    def text_change(self) -> str:
+        """Why a text made from the memories of the request must not be written, or ""."""
+        again = "since this was offered: nothing was written. Take a new offer."
+        for offered in self.request.memories:
+            memory = self.memories.get(offered.id)
+            if memory is None:
+                return f"Memory {offered.id!r} was forgotten {again}"
+            if offered.text != offered_text(memory, self.request.kind):
+                return f"Memory {offered.id!r} was changed {again}"
+            if self.request.kind == "compress" and memory.pinned and not offered.pinned:
+                return f"Memory {offered.id!r} was pinned {again}"
+            if self.request.kind == "compress" and memory.compressed:
+                return f"A summary stands for memory {offered.id!r} already: nothing was written."
+        return ""
+
+    @staticmethod
+    def unobstructed(obstacles: Mapping[MemoryId, str], consequence: str, left_out: list[str]) -> tuple[MemoryId, ...]:
+        """The memories without an obstacle. Adds a sentence to `left_out` for each of the others."""
+        left_out += [f"{id_} {obstacle}: {consequence}." for id_, obstacle in obstacles.items() if obstacle]
+        return tuple(id_ for id_, obstacle in obstacles.items() if not obstacle)
+
+
+@dataclass(frozen=True, slots=True)
+class CheckedAnswer:
+    """What may be applied now. `left_out`: why parts of the answer may not, a sentence each: their memories have
+    changed since the request."""
+
+    answer: Answer
+    left_out: tuple[str, ...] = ()
+
+
+class Answer(ABC):
+    """An answer in memory ids, frozen. `schema`: as a language model gives it."""
+
+    kind: ClassVar[DecisionKind]
+    schema: ClassVar[type[AnswerSchema]]
+
+    @classmethod
+    def from_numbers(cls, answer: AnswerSchema, request: DecisionRequest) -> Self | Rejected:
+        """Of a language model. Numbers count from 1 in the order of the request."""
+        ids = {number: memory.id for number, memory in enumerate(request.memories, start=1)}
+        unknown: set[int] = set()
+
+        def replaced(value: Any) -> Any:
+            match value:
+                case int():
+                    unknown.update({value} - ids.keys())
+                    return ids.get(value, "")
+                case list():
+                    return [replaced(item) for item in value]
+                case dict():
+                    return {name: replaced(item) for name, item in value.items()}
+                case _:
+                    return value
+
+        fields = replaced(answer.model_dump())
+        if unknown:
+            listed = ", ".join(map(str, sorted(unknown)[:5]))
+            return Rejected(f"There is no memory {listed}: the numbers go from 1 to {len(ids)}.")
+        numbered: Self = _adapter(cls).validate_python(fields)
+        return numbered
+
+    @classmethod
+    def from_decision(cls, decision: Decision) -> Self | Rejected:
+        """Of the calling agent. Rejects a decision with fields that belong to another kind of request."""
+        own = tuple(cls.schema.model_fields)
+        named = [name for name in Decision.model_fields if name != "offer" and getattr(decision, name)]
+        if foreign := [name for name in named if name not in own]:
+            return Rejected(
+                f"Offer {decision.offer} is to {cls.kind} and takes {' and '.join(own)}: leave out "
+                f"{', '.join(foreign)}."
+            )
+        return cls._from_own_fields(decision)
+
+    @classmethod
+    @abstractmethod
+    def _from_own_fields(cls, decision: Decision) -> Self | Rejected: ...
+
+    def normalized(self) -> Self:
+        """With tidy texts."""
+        return self
+
+    def redacted(self, redact: Redact) -> Self:
+        """Without secrets."""
+        return self
+
+    @abstractmethod
+    def complaints(self, request: DecisionRequest) -> Iterator[str]:
+        """The rules of its request that it breaks, a sentence each."""
+
+    def against_current(self, current: CurrentState) -> CheckedAnswer | Rejected:
+        """The answer fits its request. A text cannot be left out in part: where a memory that it was made from was
+        forgotten or changed, it is refused, for it might say what is to be gone."""
+        return Rejected(reason) if (reason := current.text_change()) else CheckedAnswer(self)
+
+    @staticmethod
+    def id_complaints(named: Sequence[MemoryId], request: DecisionRequest) -> Iterator[str]:
+        offered = {memory.id for memory in request.memories}
+        for id_, times in Counter(named).items():
+            if id_ not in offered:
+                yield f"Memory {id_!r} was not offered: use only ids that stand in this offer."
+            elif times > 1:
+                yield f"Memory {id_!r} is named {times} times: name it once in the whole answer."
+
+    @staticmethod
+    def text_complaints(name: str, text: str, longest: int) -> Iterator[str]:
+        if not text.strip():
+            yield f"{name} is empty: write it."
+        if len(text) > longest:
+            yield f"{name} has {len(text):,} characters: write at most {longest:,}."
+        if "\x00" in text or any("\ud800" <= sign <= "\udfff" for sign in text):
+            yield f"{name} holds a sign that cannot be stored: leave it out."
+
+
+@cache
+def _adapter(answer_type: type[Answer]) -> TypeAdapter[Any]:
+    return TypeAdapter(answer_type)
+
+
+def check_answer(answer: Answer, current: CurrentState) -> CheckedAnswer | Rejected:
+    """Both checks."""
+    result = against_request(answer, current.request)
+    return result if isinstance(result, Rejected) else result.against_current(current)
+
+
+def against_request(answer: Answer, request: DecisionRequest) -> Answer | Rejected:
+    """The answer, its texts tidied, or what is wrong with it, up to five complaints at once."""
+    if answer.kind != request.kind:
+        return Rejected(f"This offer is to {request.kind}: answer that.")
+    answer = answer.normalized()
+    complaints = list(dict.fromkeys(answer.complaints(request)))[:MAX_COMPLAINTS]
+    return Rejected(" ".join(complaints)) if complaints else answer
+
+
+# --- types of decisions -------------------------------------------------------------------------------------------
+
+AnswerT = TypeVar("AnswerT", bound=Answer)
+
+
+class DecisionType(ABC, Generic[AnswerT]):
+    """Finds what is to be decided in a patrol, offers it, and applies an answer."""
+
+    answer_type: type[AnswerT]
+    embeds_texts: ClassVar[bool] = False
+    """Whether it has `new_texts`."""
+
+    def __init__(self, context: PatrolContext) -> None:
+        self.context = context
+
+    @abstractmethod
+    async def pending(self) -> list[str]:
+        """Keys (of clusters, sessions, days) of what may have to be decided, the largest first. Reads counts only."""
+
+    @abstractmethod
+    async def requests(self, key: str) -> list[DecisionRequest]: ...
+
+    def new_texts(self, answer: AnswerT, current: CurrentState) -> list[str]:
+        """Texts that `apply` stores, to be embedded before it; the answer was checked against `current`."""
+        return []
+
+    @abstractmethod
+    async def apply(self, work: UnitOfWork, answer: AnswerT, current: CurrentState) -> Mapping[str, int] | Rejected:
+        """Change the unit of work, whose `prepared.vectors` holds those of `new_texts`; the answer was checked against
+        `current`. Returns counts for the report."""

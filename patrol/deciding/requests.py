@@ -1,34 +1,29 @@
-"""Decision requests: memories, and what is to be decided about them, in a bounded size (ruling 10).
+"""Decision requests: memories, and what is to be decided about them, in a bounded size (ruling 10); as prompts for a
+language model, and as JSON for the calling agent.
 
-The same input gives the same requests, except for their ids.
+The same input gives the same requests, except for their ids. Memories are data: in a prompt they stand between tags
+that no memory can write (`quoted`), as JSON.
 """
 
 from __future__ import annotations
 
+import json
+import tomllib
 import uuid
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import cache
+from operator import attrgetter
+from pathlib import Path
 from typing import Any, Literal
 
-import numpy as np
-from numpy.typing import NDArray
 from pydantic import TypeAdapter
 
-from madeleine.memory.model import (
-    LIVING,
-    Cluster,
-    ClusterId,
-    DatedAction,
-    Memory,
-    MemoryId,
-    Status,
-    Vector,
-    when_date,
-)
+from madeleine.memory.language_model import Prompt
+from madeleine.memory.model import ClusterId, DatedAction, Memory, MemoryId, Status, when_date
 from madeleine.memory.patrol_records import DecisionRequestId
-from madeleine.memory.rules.dynamics.clustering import MIN_GROUP_SIMILARITY
+from madeleine.memory.rules.prompting.recalled_text import quoted
 from madeleine.memory.rules.ranking.budget import within_budget
 
 DecisionKind = Literal["consolidate", "split", "diary", "compress"]
@@ -36,15 +31,13 @@ DecisionKind = Literal["consolidate", "split", "diary", "compress"]
 MAX_MEMORIES = 60
 MAX_CHARACTERS = 24_000
 """Some 6,000 tokens of English."""
-UNCONSOLIDATED_MEMORIES, UNCONSOLIDATED_CHARACTERS = 40, 16_000
-"""Of a request to consolidate, what fresh and dying memories may fill; the rest is for their partners."""
 TEXT_CHARACTERS = 1_000
 SUMMARISED_CHARACTERS = 4_000
 """A summary stands for the whole memory, so it is made of more of it."""
 FEELING_CHARACTERS, MAX_ACTORS, ACTOR_CHARACTERS, DATE_CHARACTERS = 300, 10, 60, 40
-EARLIER_CHARACTERS, MAX_POINTS, POINT_CHARACTERS = 2_000, 7, 300
-SPLIT_ABOVE_MEMORIES = 10
-"""Active memories above which a sub-cluster is to be split (spec P6 ❻)."""
+ORDER_OF_ARRIVAL = attrgetter("created_at", "id")
+ORDER_OF_EVENTS = attrgetter("happened_at", "created_at", "id")
+"""Keys for sorting memories."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -138,148 +131,97 @@ def shortened(text: str, limit: int) -> str:
     return text if len(text) <= limit else text[: limit - 1] + "…"
 
 
-# --- one function a kind ----------------------------------------------------------------------------------------
+def offered_memories(
+    memories: Sequence[Memory], kind: DecisionKind, characters: int = MAX_CHARACTERS
+) -> tuple[OfferedMemory, ...]:
+    """In order, each that still fits into a request."""
+    offered = [offered_memory(memory, kind) for memory in memories]
+    fitting = within_budget([memory.size for memory in offered], limit=MAX_MEMORIES, budget=characters)
+    return tuple(offered[i] for i in fitting)
 
 
-def consolidation_requests(
-    cluster: Cluster, members: Sequence[Memory], vectors: Mapping[MemoryId, Vector]
-) -> list[DecisionRequest]:
-    """Every fresh or dying living member is in exactly one request (spec P6 ❹), with those similar to it; after them
-    the nearest consolidated living members, which may be in several. `vectors`: of the members that have one."""
-    living = sorted((memory for memory in members if memory.status in LIVING), key=_arrival)
-    unconsolidated = [memory for memory in living if _is_unconsolidated(memory)]
-    # What a summary stands for is not recalled: a memory merged into it would not be either.
-    partners = [memory for memory in living if not _is_unconsolidated(memory) and not memory.compressed]
-    memories, characters = MAX_MEMORIES, MAX_CHARACTERS
-    if partners:
-        memories, characters = UNCONSOLIDATED_MEMORIES, UNCONSOLIDATED_CHARACTERS
-    requests: list[DecisionRequest] = []
-    for batch in _batches(unconsolidated, vectors, memories, characters):
-        nearest = _nearest_first(partners, _rows(partners, vectors) @ _rows(batch, vectors).T)
-        offered = _fitting([offered_memory(memory, "consolidate") for memory in [*batch, *nearest]])
-        requests.append(
-            DecisionRequest(kind="consolidate", memories=offered, cluster_id=cluster.id, cluster=cluster.name)
-        )
-    return requests
+# --- texts for a model, and for the agent -------------------------------------------------------------------------
+
+_TEXTS = tomllib.loads(Path(__file__).with_name("prompts.toml").read_text(encoding="utf-8"))
+SYSTEM: Mapping[str, str] = {kind: f"{text}\n\n{_TEXTS['data']}" for kind, text in _TEXTS["system"].items()}
+"""For a language model, by the purpose of the prompt."""
+SUMMARIZE: str = _TEXTS["summarize"]
+"""spec L3, word for word."""
+GUIDANCE: Mapping[DecisionKind, str] = _TEXTS["guidance"]
+"""For the agent that reads requests in a tool's answer, once a kind."""
+GUIDANCE_FIRST: str = _TEXTS["guidance_first"]
+MAX_TOKENS: Mapping[DecisionKind, int] = {"consolidate": 4_000, "split": 4_000, "diary": 2_000, "compress": 1_500}
 
 
-def split_request(cluster: Cluster, active: Sequence[Memory]) -> DecisionRequest | None:
-    """None where there is nothing to split: a root, or no more than 10 active memories (spec P6 ❻). Of more than fit,
-    those that came first."""
-    members = sorted((memory for memory in active if memory.status == "active"), key=_arrival)
-    if cluster.is_root or len(members) <= SPLIT_ABOVE_MEMORIES:
-        return None
-    offered = _fitting([offered_memory(memory, "split") for memory in members])
-    return DecisionRequest(kind="split", memories=offered, cluster_id=cluster.id, cluster=cluster.name)
+def prompt_for(request: DecisionRequest) -> Prompt:
+    """With numbers for ids (`Answer.from_numbers`)."""
+    return Prompt(
+        purpose=request.kind,
+        system=SYSTEM[request.kind],
+        text=_prompt_text(request),
+        size="large",
+        max_tokens=MAX_TOKENS[request.kind],
+    )
 
 
-def diary_request(date: str, memories: Sequence[Memory], earlier: str, think: Sequence[str]) -> DecisionRequest | None:
-    """Of more memories than fit the most important, in the order in which they happened. None without any."""
-    earlier, points = offered_diary(earlier, think)
-    by_importance = sorted(memories, key=lambda memory: (-memory.importance, _chronological(memory)))
-    characters = MAX_CHARACTERS - len(earlier) - sum(map(len, points))
-    offered = _fitting([offered_memory(memory, "diary") for memory in by_importance], characters)
-    if not offered:
-        return None
-    by_id = {memory.id: memory for memory in offered}
-    in_order = tuple(by_id[memory.id] for memory in sorted(memories, key=_chronological) if memory.id in by_id)
-    until = max(memory.created_at for memory in memories)
-    return DecisionRequest(kind="diary", memories=in_order, date=date, until=until, earlier=earlier, think=points)
+def for_agent(request: DecisionRequest) -> dict[str, Any]:
+    """As a tool's answer shows it: with ids, without empty fields."""
+    fields = {
+        "cluster": quoted(request.cluster),
+        "session_id": request.session_id,
+        "date": request.date,
+        "earlier": _quoted_lines(request.earlier),
+        "think": [quoted(point) for point in request.think],
+    }
+    memories = [{"id": memory.id} | _memory_fields(memory, request.kind) for memory in request.memories]
+    given = {name: value for name, value in fields.items() if value}
+    return {"offer": request.id, "kind": request.kind, **given, "memories": memories}
 
 
-def offered_diary(earlier: str, think: Sequence[str]) -> tuple[str, tuple[str, ...]]:
-    """The day's entry and the points as a request shows them."""
-    points = tuple(shortened(point, POINT_CHARACTERS) for point in think[:MAX_POINTS])
-    return shortened(earlier, EARLIER_CHARACTERS), points
+def _prompt_text(request: DecisionRequest) -> str:
+    match request.kind:
+        case "compress":
+            lines = (f"- {quoted(f'{memory.when}: {memory.text}')}" for memory in request.memories)
+            return SUMMARIZE.format(session_content=block(*lines))
+        case "diary":
+            entries: list[dict[str, Any]] = []
+            if request.earlier:
+                entries.append({"earlier": _quoted_lines(request.earlier)})
+            if request.think:
+                entries.append({"think": [quoted(point) for point in request.think]})
+            entries += [_memory_fields(memory, "diary") for memory in request.memories]
+            return f"The day: {request.date}\n{block(*map(json_line, entries))}"
+        case _:
+            numbered = [
+                {"n": number} | _memory_fields(memory, request.kind)
+                for number, memory in enumerate(request.memories, start=1)
+            ]
+            return block(*map(json_line, [{"cluster": quoted(request.cluster)}, *numbered]))
 
 
-def compression_requests(session_id: str, memories: Sequence[Memory]) -> list[DecisionRequest]:
-    """The living episodic memories of a session that no summary stands for yet, in the order in which they happened
-    (spec L3); a session too long for one request becomes several, each to be summarised by itself."""
-    uncompressed = [m for m in memories if m.category == "episodic" and m.status in LIVING and not m.compressed]
-    parts: list[list[OfferedMemory]] = []
-    characters = 0
-    for memory in (offered_memory(memory, "compress") for memory in sorted(uncompressed, key=_chronological)):
-        characters += memory.size
-        if not parts or len(parts[-1]) == MAX_MEMORIES or characters > MAX_CHARACTERS:
-            parts.append([])
-            characters = memory.size
-        parts[-1].append(memory)
-    return [DecisionRequest(kind="compress", memories=tuple(part), session_id=session_id) for part in parts]
+def block(*lines: str) -> str:
+    return "\n".join(["<memory>", *lines, "</memory>"])
 
 
-# --- bounded sizes ----------------------------------------------------------------------------------------------
+def json_line(value: dict[str, Any]) -> str:
+    """Quoted as a whole too: `<` at the end of one text and `memory>` in the next could be read as a tag."""
+    return quoted(json.dumps(value, ensure_ascii=False))
 
 
-def _is_unconsolidated(memory: Memory) -> bool:
-    return memory.fresh or memory.status == "dying"
+def _memory_fields(memory: OfferedMemory, kind: DecisionKind) -> dict[str, Any]:
+    """Importance, status and marks only where they bear on the decision."""
+    fields: dict[str, Any] = {"when": quoted(memory.when), "text": quoted(memory.text)}
+    if memory.feeling and kind != "compress":
+        fields["feeling"] = quoted(memory.feeling)
+    if memory.actors and kind != "compress":
+        fields["actors"] = [quoted(actor) for actor in memory.actors]
+    if kind in {"consolidate", "diary"}:
+        fields["importance"] = round(memory.importance, 2)
+    if kind == "consolidate":
+        fields |= {"status": memory.status} if memory.status != "active" else {}
+        fields |= {name: True for name in ("fresh", "pinned") if getattr(memory, name)}
+    return fields
 
 
-def _arrival(memory: Memory) -> tuple[datetime, str]:
-    return memory.created_at, memory.id
-
-
-def _chronological(memory: Memory) -> tuple[datetime, datetime, str]:
-    return memory.happened_at, memory.created_at, memory.id
-
-
-def _fitting(memories: Sequence[OfferedMemory], characters: int = MAX_CHARACTERS) -> tuple[OfferedMemory, ...]:
-    """In order, each that still fits."""
-    sizes = [memory.size for memory in memories]
-    return tuple(memories[i] for i in within_budget(sizes, limit=MAX_MEMORIES, budget=characters))
-
-
-def _batches(
-    memories: Sequence[Memory], vectors: Mapping[MemoryId, Vector], max_memories: int, max_characters: int
-) -> list[list[Memory]]:
-    """Each group of similar memories goes, whole, into the first batch where it fits."""
-    batches: list[list[Memory]] = []
-    used: list[int] = []
-    sizes = {memory.id: offered_memory(memory, "consolidate").size for memory in memories}
-    for group in _similar_groups(memories, vectors, sizes, max_memories, max_characters):
-        needed = sum(sizes[memory.id] for memory in group)
-        for i, batch in enumerate(batches):
-            if len(batch) + len(group) <= max_memories and used[i] + needed <= max_characters:
-                batch.extend(group)
-                used[i] += needed
-                break
-        else:
-            batches.append(list(group))
-            used.append(needed)
-    return batches
-
-
-def _similar_groups(
-    memories: Sequence[Memory],
-    vectors: Mapping[MemoryId, Vector],
-    sizes: Mapping[MemoryId, int],
-    max_memories: int,
-    max_characters: int,
-) -> Iterator[list[Memory]]:
-    """Disjoint groups within the limits: the first that is left, and the nearest of those similar to it."""
-    rows = _rows(memories, vectors)
-    left = np.arange(len(memories))
-    while len(left):
-        cosines = (rows @ rows[left[0]])[left]
-        cosines[0] = np.inf
-        order = np.argsort(-cosines, kind="stable")
-        similar = left[order[cosines[order] >= MIN_GROUP_SIMILARITY]]
-        fitting = within_budget([sizes[memories[i].id] for i in similar], limit=max_memories, budget=max_characters)
-        yield [memories[i] for i in similar[fitting]]
-        left = left[~np.isin(left, similar[fitting])]
-
-
-def _nearest_first(memories: Sequence[Memory], cosines: NDArray[np.float32]) -> list[Memory]:
-    """`cosines`: float32, (memories, others). By the nearest of the others."""
-    order = np.argsort(-cosines.max(axis=1), kind="stable") if len(memories) else ()
-    return [memories[i] for i in order][:MAX_MEMORIES]
-
-
-def _rows(memories: Sequence[Memory], vectors: Mapping[MemoryId, Vector]) -> NDArray[np.float32]:
-    """float32, (n, dim); zeros for a memory without a vector."""
-    dim = next((len(vector) for vector in vectors.values()), 1)
-    rows = np.zeros((len(memories), dim), np.float32)
-    for row, memory in zip(rows, memories, strict=True):
-        if memory.id in vectors:
-            row[:] = vectors[memory.id]
-    return rows
+def _quoted_lines(text: str) -> str:
+    return quoted(" / ".join(line for line in text.splitlines() if line.strip()))

@@ -13,33 +13,27 @@ from madeleine.memory.errors import LanguageModelUnavailable, UnusableAnswer
 from madeleine.memory.language_model import MeteredModel, Rejected
 from madeleine.memory.model import ContentHash, Vector
 from madeleine.memory.patrol_records import DecisionRequestId, StoredDecisionRequest
-from madeleine.memory.rules.storing.secrets import Redact
 from madeleine.patrol.context import PatrolContext
 from madeleine.patrol.deciding.answers import (
-    SCHEMAS,
     Answer,
     AnswerSchema,
-    Consolidation,
+    CurrentState,
     Decision,
-    Diary,
-    Split,
-    Summary,
-    answer_of,
-    with_ids,
+    DecisionType,
+    against_request,
+    check_answer,
 )
-from madeleine.patrol.deciding.checks import against_request, check_answer
-from madeleine.patrol.deciding.decision_type import DecisionType, read_current
-from madeleine.patrol.deciding.prompts import for_agent, prompt_for
-from madeleine.patrol.deciding.requests import DecisionKind, DecisionRequest
-from madeleine.patrol.report import DecisionResult, StepReport
-from madeleine.patrol.steps.compress import Compress
-from madeleine.patrol.steps.consolidate import Consolidate
-from madeleine.patrol.steps.diary import WriteDiary
-from madeleine.patrol.steps.split import SplitCluster
+from madeleine.patrol.deciding.compress import Compress
+from madeleine.patrol.deciding.consolidate import Consolidate, Consolidation
+from madeleine.patrol.deciding.diary import WriteDiary
+from madeleine.patrol.deciding.requests import DecisionKind, DecisionRequest, for_agent, prompt_for
+from madeleine.patrol.deciding.split import SplitCluster
+from madeleine.patrol.ports import PatrolReads
+from madeleine.patrol.report import DecisionResult, StepName, StepReport
 from madeleine.patrol.unit_of_work import PreparedInputs
 
-DECISION_TYPES: Mapping[str, DecisionType[Any]] = {
-    "consolidate": Consolidate(), "split": SplitCluster(), "compress": Compress(), "diary": WriteDiary()
+DECISION_TYPES: Mapping[str, type[DecisionType[Any]]] = {
+    "consolidate": Consolidate, "split": SplitCluster, "compress": Compress, "diary": WriteDiary
 }  # fmt: skip
 """By the name of their step."""
 OFFER_ORDER: Sequence[DecisionKind] = ("diary", "consolidate", "split", "compress")
@@ -51,16 +45,17 @@ MAX_OFFER_CHARACTERS = 24_000
 # --- a language model -------------------------------------------------------------------------------------------
 
 
-async def resolve_with_model(context: PatrolContext, decision_type: DecisionType[Any]) -> StepReport:
+async def resolve_with_model(context: PatrolContext, step: StepName) -> StepReport:
     """Ask the language model to decide every pending item, until the token budget or the time limit is reached.
     Undecided items stay unchanged and are retried at the next patrol."""
-    keys = deque(await decision_type.pending(context))
+    decision_type = DECISION_TYPES[step](context)
+    keys = deque(await decision_type.pending())
     total = len(keys)
     requests: list[DecisionRequest] = []
     notes: list[str] = []
     while keys or requests:
         while keys and len(requests) < CONCURRENT_CALLS:
-            requests += await decision_type.requests(context, keys.popleft())
+            requests += await decision_type.requests(keys.popleft())
         batch, requests = requests[:CONCURRENT_CALLS], requests[CONCURRENT_CALLS:]
         undecided, reason = batch, f"the step has had its {context.services.config.step_seconds:g} s"
         if not context.out_of_time:
@@ -70,7 +65,7 @@ async def resolve_with_model(context: PatrolContext, decision_type: DecisionType
             notes.append(f"{pending} pending until the next patrol: {reason.rstrip('.')}.")
             break
         context.report_progress(total - len(keys), total)
-    return StepReport(decision_type.kind, dict(context.counts), notes=tuple(notes))
+    return StepReport(step, dict(context.counts), notes=tuple(notes))
 
 
 async def _resolve_batch(
@@ -112,12 +107,14 @@ async def ask_model(model: MeteredModel, request: DecisionRequest) -> Answer:
     if not request.has_choice:
         return Consolidation()
 
+    answer_type = DECISION_TYPES[request.kind].answer_type
+
     def check(raw: AnswerSchema) -> Answer | Rejected:
-        answer = with_ids(raw, request)
+        answer = answer_type.from_numbers(raw, request)
         result = answer if isinstance(answer, Rejected) else against_request(answer, request)
         return Rejected(_in_numbers(result.reason, request)) if isinstance(result, Rejected) else result
 
-    return await model.ask(prompt_for(request), SCHEMAS[request.kind], check)
+    return await model.ask(prompt_for(request), answer_type.schema, check)
 
 
 def _in_numbers(reason: str, request: DecisionRequest) -> str:
@@ -134,23 +131,25 @@ async def apply(
     context: PatrolContext, request: DecisionRequest, answer: Answer, *, decided: DecisionRequestId | None = None
 ) -> DecisionResult | Rejected:
     """In a transaction of its own, without a call of a model. `decided`: the stored request that it settles."""
-    decision_type = DECISION_TYPES[request.kind]
-    answer = without_secrets(answer, context.services.redact)
+    decision_type = DECISION_TYPES[request.kind](context)
+    answer = answer.redacted(context.services.redact)
     vectors: Mapping[ContentHash, Vector] = {}
     if decision_type.embeds_texts:
         current = await read_current(context.reads, request)
-        result = check_answer(answer, request, current)
+        result = check_answer(answer, current)
         if not isinstance(result, Rejected):
-            texts = decision_type.new_texts(context, request, result.answer, current)
-            vectors = (await context.services.embed(texts)).vectors
-    async with context.unit_of_work(decision_type.kind, PreparedInputs(vectors=vectors)) as work:
+            vectors = (await context.services.embed(decision_type.new_texts(result.answer, current))).vectors
+    async with context.unit_of_work(request.kind, PreparedInputs(vectors=vectors)) as work:
+        await work.states([memory.id for memory in request.memories])
+        current = await read_current(work.transaction, request)
         if request.cluster_id is not None:
             await work.read_clusters([request.cluster_id])
-        current = await decision_type.current(work, request)
-        result = check_answer(answer, request, current)
+            if cluster := work.clusters.get(request.cluster_id):
+                current = replace(current, is_root=cluster.is_root, active=work.active_count(cluster.id))
+        result = check_answer(answer, current)
         if isinstance(result, Rejected):
             return result
-        counts = await decision_type.apply(context, work, request, result.answer, current)
+        counts = await decision_type.apply(work, result.answer, current)
         if isinstance(counts, Rejected):
             return counts
         if decided is not None:
@@ -158,16 +157,9 @@ async def apply(
     return DecisionResult(offer=request.id, counts=counts, left_out=result.left_out)
 
 
-def without_secrets(answer: Answer, redact: Redact) -> Answer:
-    match answer:
-        case Split():
-            return Split(tuple(replace(part, name=redact(part.name).text) for part in answer.parts))
-        case Diary():
-            return Diary(redact(answer.diary).text, tuple(redact(point).text for point in answer.think_md))
-        case Summary():
-            return Summary(redact(answer.summary).text)
-        case Consolidation():
-            return answer
+async def read_current(reads: PatrolReads, request: DecisionRequest) -> CurrentState:
+    memories = await reads.memories([memory.id for memory in request.memories])
+    return CurrentState(request, {memory.id: memory for memory in memories})
 
 
 # --- the calling agent ------------------------------------------------------------------------------------------
@@ -192,20 +184,18 @@ async def offer_to_agent(context: PatrolContext) -> tuple[list[DecisionRequest],
             return requests, waiting
 
 
-async def _requests_to_offer(
-    context: PatrolContext,
-) -> tuple[list[DecisionRequest], list[DecisionRequest], int]:
+async def _requests_to_offer(context: PatrolContext) -> tuple[list[DecisionRequest], list[DecisionRequest], int]:
     """The stored requests; those to offer, which may be among them; and how many more there may be."""
     stored = [DecisionRequest.from_json(record.body) for record in await context.reads.open_requests()]
     requests: list[DecisionRequest] = []
     room = 0 if context.dry_run else MAX_OFFER_CHARACTERS
     waiting = 0
-    for decision_type in (DECISION_TYPES[kind] for kind in OFFER_ORDER):
-        for key in await decision_type.pending(context):
+    for decision_type in (DECISION_TYPES[kind](context) for kind in OFFER_ORDER):
+        for key in await decision_type.pending():
             if room <= 0:
                 waiting += 1
                 continue
-            for new in await decision_type.requests(context, key):
+            for new in await decision_type.requests(key):
                 request = next((old for old in stored if replace(old, id=new.id) == new), new)
                 if not request.has_choice:
                     continue
@@ -241,6 +231,6 @@ async def _apply_decision(
         refused = f"This offer {why}. Call run_patrol with decisions: [] for pending decisions."
         return DecisionResult(offer=decision.offer, refused=refused)
     request = DecisionRequest.from_json(stored.body)
-    answer = answer_of(decision, request)
+    answer = DECISION_TYPES[request.kind].answer_type.from_decision(decision)
     result = answer if isinstance(answer, Rejected) else await apply(context, request, answer, decided=stored.id)
     return DecisionResult(offer=decision.offer, refused=result.reason) if isinstance(result, Rejected) else result

@@ -42,9 +42,7 @@ async def revive(work: UnitOfWork) -> StepReport:
         if any(survivor.status != "dead" for survivor in await surviving_memories(work, state)):
             continue
         session_count = revived_session_count(
-            importance=state.importance,
-            session_count=state.session_count,
-            reactivation_count=state.reactivation_count,
+            importance=state.importance, session_count=state.session_count, reactivation_count=state.reactivation_count
         )
         if session_count is not None:
             work.put(replace(state, status="active", session_count=session_count, absorbed_into=None))

@@ -31,14 +31,14 @@ from madeleine.server.wiring.ledgers import ledger_alone, open_token_ledger
 from madeleine.server.wiring.open_memory import redaction
 
 MAX_TOKEN_NAME_CHARS = 100
-SHOWN_IDS = 3
+MAX_IDS_PER_LINE = 3
 """Ids of memories in a line of the audit; JSON has all."""
 
 
 async def serve_command(settings: Settings, arguments: argparse.Namespace) -> None:
     """Serve MCP from this process until standard input ends, or the process is told to end."""
     if arguments.http:
-        from madeleine.server.http.hosting import serve_over_http
+        from madeleine.server.http.serve import serve_over_http
 
         await serve_over_http(settings, sse=arguments.sse)
     else:
@@ -83,7 +83,7 @@ async def note_command(settings: Settings, arguments: argparse.Namespace) -> Non
     scope = Scope(BeingId(settings.being), "madeleine note")
     async with ledger_alone(settings) as ledger:
         for line in lines:
-            note = await add_note(ledger.profile, scope, line, now=utc_now(), redact=redaction(settings))
+            note = await add_note(ledger.context, scope, line, now=utc_now(), redact=redaction(settings))
             redacted.update(note.redacted)
     print(f"{len(lines)} notes wait for the next patrol of {settings.being!r}.")
     if redacted:
@@ -96,16 +96,14 @@ async def note_command(settings: Settings, arguments: argparse.Namespace) -> Non
 async def audit_command(settings: Settings, arguments: argparse.Namespace) -> None:
     """Print who did what to which memories, and when, oldest first (spec O4, O10). A host's recalls appear a second
     later."""
-    if arguments.limit < 1:
-        raise InvalidInput("--limit must be at least 1.")
     known_events = get_args(AuditEvent)
     if arguments.event not in (None, *known_events):
         raise InvalidInput(f"--event: there is no {arguments.event!r}. Known are {', '.join(known_events)}.")
     query = AuditQuery(
         being_id=BeingId(arguments.being) if arguments.being is not None else None,
         event=arguments.event,
-        since=_moment("--since", arguments.since),
-        until=_moment("--until", arguments.until, end_of_day=True),
+        since=_parse_moment_option("--since", arguments.since),
+        until=_parse_moment_option("--until", arguments.until, end_of_day=True),
         limit=arguments.limit,
     )
     async with ledger_alone(settings, create=False) as ledger:
@@ -122,12 +120,12 @@ def _audit_json(entry: AuditEntry) -> str:
 
 def _audit_line(entry: AuditEntry) -> str:
     caller = "/".join(part for part in (entry.being_id, entry.client, entry.role) if part)
-    ids = " ".join(entry.ids[:SHOWN_IDS]) + (" …" if len(entry.ids) > SHOWN_IDS else "")
+    ids = " ".join(entry.ids[:MAX_IDS_PER_LINE]) + (" …" if len(entry.ids) > MAX_IDS_PER_LINE else "")
     at = entry.at.isoformat(timespec="seconds")
     return printable(f"{entry.seq} {at} {entry.event} {caller} {entry.tool} ({len(entry.ids)}) {ids}")
 
 
-def _moment(option: str, text: str | None, *, end_of_day: bool = False) -> datetime | None:
+def _parse_moment_option(option: str, text: str | None, *, end_of_day: bool = False) -> datetime | None:
     if text is None:
         return None
     moment = parse_moment(text)

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
-from madeleine.memory.language_model import Answer, Prompt, Spent
+from madeleine.memory.language_model import Answer, Prompt, Rejected, Spent
 from madeleine.memory.model import Cluster, ClusterId, Memory
 from madeleine.memory.patrol_records import DecisionRequestId
-from madeleine.patrol.deciding.checks import CurrentState
+from madeleine.patrol.deciding.answers import Answer as AgentAnswer
+from madeleine.patrol.deciding.answers import CheckedAnswer, CurrentState, check_answer
 from madeleine.patrol.deciding.requests import DecisionKind, DecisionRequest, offered_memory
 from tests.doubles import ADA
 
@@ -25,7 +27,12 @@ def request_of(kind: DecisionKind, memories: Sequence[Memory], **fields: Any) ->
 
 def current_of(memories: Sequence[Memory], **fields: Any) -> CurrentState:
     active = sum(memory.status == "active" and memory.cluster_id == HOME for memory in memories)
-    return CurrentState({memory.id: memory for memory in memories}, **{"active": active, **fields})
+    by_id = {memory.id: memory for memory in memories}
+    return CurrentState(request_of("consolidate", memories), by_id, **{"active": active, **fields})
+
+
+def checked(answer: AgentAnswer, request: DecisionRequest, current: CurrentState) -> CheckedAnswer | Rejected:
+    return check_answer(answer, replace(current, request=request))
 
 
 class ScriptedLanguage:

@@ -15,22 +15,21 @@ from madeleine.memory.errors import UnusableAnswer
 from madeleine.memory.language_model import Rejected, Spent
 from madeleine.memory.model import MemoryId, RunId
 from madeleine.patrol.context import PatrolContext, PatrolServices
-from madeleine.patrol.deciding.answers import (
-    SCHEMAS,
-    Answer,
-    Consolidation,
-    Decision,
-    Diary,
-    Merge,
-    NewCluster,
-    Split,
-    Summary,
-    answer_of,
+from madeleine.patrol.deciding.answers import Answer, Decision, against_request
+from madeleine.patrol.deciding.compress import Summary
+from madeleine.patrol.deciding.consolidate import Consolidation, Merge
+from madeleine.patrol.deciding.diary import Diary
+from madeleine.patrol.deciding.requests import (
+    GUIDANCE,
+    SUMMARIZE,
+    SYSTEM,
+    DecisionKind,
+    DecisionRequest,
+    for_agent,
+    prompt_for,
 )
-from madeleine.patrol.deciding.checks import against_request
-from madeleine.patrol.deciding.prompts import GUIDANCE, SUMMARIZE, SYSTEM, for_agent, prompt_for
-from madeleine.patrol.deciding.requests import DecisionKind, DecisionRequest
-from madeleine.patrol.deciding.resolution import ask_model
+from madeleine.patrol.deciding.resolution import DECISION_TYPES, ask_model
+from madeleine.patrol.deciding.split import NewCluster, Split
 from madeleine.patrol.preparation import choose_roots, classify, classify_prompt
 from tests.doubles import ADA, NOW, FakeWordStatistics, WordEmbedder, a_memory, at_cosine, metered
 from tests.fakes.patrol_ledger import FakePatrolLedger
@@ -126,7 +125,7 @@ def test_two_texts_of_a_memory_cannot_form_a_tag() -> None:
     assert '"<"' not in prompt_for(request_of("consolidate", [hostile])).text
 
 
-@pytest.mark.parametrize("shape", [*SCHEMAS.values()])
+@pytest.mark.parametrize("shape", [decision.answer_type.schema for decision in DECISION_TYPES.values()])
 def test_the_schemas_hold_only_what_structured_outputs_know(shape: Any) -> None:
     schema = shape.model_json_schema()
     objects = [schema, *schema.get("$defs", {}).values()]
@@ -222,7 +221,7 @@ def test_the_example_that_the_agent_is_shown_is_a_decision_that_is_accepted(kind
     for id_ in IDS[2:4] if kind == "split" else (IDS[0], IDS[1], IDS[2]):
         text = text.replace("<memory id>", id_, 1)
     offer = request_of(kind, MEMORIES)
-    answer = answer_of(Decision.model_validate(json.loads(text)), offer)
+    answer = DECISION_TYPES[kind].answer_type.from_decision(Decision.model_validate(json.loads(text)))
     assert not isinstance(answer, Rejected)
     assert not isinstance(against_request(answer, offer), Rejected)
 
@@ -252,15 +251,15 @@ def decision(**fields: Any) -> Decision:
 )
 def test_a_field_of_another_kind_is_refused(kind: DecisionKind, fields: dict[str, Any]) -> None:
     """ruling 10: "nothing else is touched"."""
-    found = answer_of(decision(**fields), request_of(kind, MEMORIES))
+    found = DECISION_TYPES[kind].answer_type.from_decision(decision(**fields))
     assert isinstance(found, Rejected)
     assert f"is to {kind}" in found.reason
     assert "leave out" in found.reason
 
 
 def test_the_offer_alone_says_that_nothing_is_to_change() -> None:
-    assert answer_of(decision(), request_of("consolidate", MEMORIES)) == Consolidation()
-    assert answer_of(decision(), request_of("split", MEMORIES)) == Split()
+    assert DECISION_TYPES["consolidate"].answer_type.from_decision(decision()) == Consolidation()
+    assert DECISION_TYPES["split"].answer_type.from_decision(decision()) == Split()
 
 
 @pytest.mark.parametrize(

@@ -11,12 +11,12 @@ from hypothesis import strategies as st
 from madeleine.memory.language_model import Rejected
 from madeleine.memory.model import LIVING, ClusterId, Memory, MemoryId
 from madeleine.memory.rules.dynamics.importance import MIN_LIVING_IMPORTANCE, effective_importance
-from madeleine.patrol.deciding.answers import Consolidation, Merge, NewCluster, Split
-from madeleine.patrol.deciding.checks import CheckedAnswer, check_answer
+from madeleine.patrol.deciding.answers import CheckedAnswer, CurrentState
+from madeleine.patrol.deciding.consolidate import Consolidation, Merge, consolidated
 from madeleine.patrol.deciding.requests import DecisionKind, DecisionRequest
-from madeleine.patrol.steps.consolidate import consolidated
+from madeleine.patrol.deciding.split import NewCluster, Split
 from tests.doubles import a_memory
-from tests.unit.patrol.deciding.request_fixtures import HOME, current_of, request_of
+from tests.unit.patrol.deciding.request_fixtures import HOME, checked, current_of, request_of
 
 NAMES = "ABCDEFGHIJKLMN"
 
@@ -107,11 +107,11 @@ def test_any_consolidation_keeps_the_rules_of_step_4(data: st.DataObject) -> Non
     offer, now = data.draw(offer_and_now("consolidate"))
     answer = data.draw(consolidations(offer))
     by_id = {memory.id: memory for memory in now}
-    found = check_answer(answer, offer, current_of(now))
+    found = checked(answer, offer, current_of(now))
     if isinstance(found, Rejected):
         return
     assert isinstance(found.answer, Consolidation)
-    changed = consolidated(found.answer, offer, by_id)
+    changed = consolidated(found.answer, CurrentState(offer, by_id))
     after = by_id | {memory.id: memory for memory in changed}
 
     offered = {memory.id for memory in offer.memories}
@@ -146,7 +146,7 @@ def test_any_split_keeps_the_rules_of_step_6(data: st.DataObject) -> None:
     answer = data.draw(splits(offer))
     by_id = {memory.id: memory for memory in now}
     present = current_of(now)
-    found = check_answer(answer, offer, present)
+    found = checked(answer, offer, present)
     if isinstance(found, Rejected):
         return
     assert isinstance(found.answer, Split)
@@ -162,6 +162,6 @@ def test_any_split_keeps_the_rules_of_step_6(data: st.DataObject) -> None:
 def test_an_answer_that_was_checked_is_kept_when_it_is_checked_again(data: st.DataObject, kind: DecisionKind) -> None:
     offer, now = data.draw(offer_and_now(kind))
     answer = data.draw(splits(offer)) if kind == "split" else data.draw(consolidations(offer))
-    found = check_answer(answer, offer, current_of(now))
+    found = checked(answer, offer, current_of(now))
     if not isinstance(found, Rejected):
-        assert check_answer(found.answer, offer, current_of(now)) == CheckedAnswer(found.answer)
+        assert checked(found.answer, offer, current_of(now)) == CheckedAnswer(found.answer)

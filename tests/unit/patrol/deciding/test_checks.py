@@ -8,19 +8,14 @@ import pytest
 
 from madeleine.memory.language_model import Rejected
 from madeleine.memory.model import ClusterId, Memory, MemoryId
-from madeleine.patrol.deciding.answers import (
-    Answer,
-    Consolidation,
-    Diary,
-    Merge,
-    NewCluster,
-    Split,
-    Summary,
-)
-from madeleine.patrol.deciding.checks import CheckedAnswer, CurrentState, against_request, check_answer
+from madeleine.patrol.deciding.answers import Answer, CheckedAnswer, CurrentState, against_request
+from madeleine.patrol.deciding.compress import Summary
+from madeleine.patrol.deciding.consolidate import Consolidation, Merge
+from madeleine.patrol.deciding.diary import Diary
 from madeleine.patrol.deciding.requests import DecisionRequest
+from madeleine.patrol.deciding.split import NewCluster, Split
 from tests.doubles import a_memory
-from tests.unit.patrol.deciding.request_fixtures import HOME, current_of, request_of
+from tests.unit.patrol.deciding.request_fixtures import HOME, checked, current_of, request_of
 
 A, B, C, D = (MemoryId(name) for name in "ABCD")
 
@@ -44,7 +39,7 @@ def refusal(answer: Answer, offer: DecisionRequest) -> str:
 
 
 def kept(answer: Answer, offer: DecisionRequest, present: CurrentState) -> CheckedAnswer:
-    found = check_answer(answer, offer, present)
+    found = checked(answer, offer, present)
     assert isinstance(found, CheckedAnswer)
     return found
 
@@ -57,13 +52,11 @@ FOUR = [home("A"), home("B"), replace(home("C"), pinned=True), fading("D")]
 def test_a_merge_and_a_death_that_keep_the_rules_count() -> None:
     """spec P6 ❹"""
     answer = Consolidation((Merge(C, (A, B)),), (D,))
-    assert check_answer(answer, request_of("consolidate", FOUR), current_of(FOUR)) == CheckedAnswer(answer)
+    assert checked(answer, request_of("consolidate", FOUR), current_of(FOUR)) == CheckedAnswer(answer)
 
 
 def test_nothing_to_merge_is_an_answer() -> None:
-    assert check_answer(Consolidation(), request_of("consolidate", FOUR), current_of(FOUR)) == CheckedAnswer(
-        Consolidation()
-    )
+    assert checked(Consolidation(), request_of("consolidate", FOUR), current_of(FOUR)) == CheckedAnswer(Consolidation())
 
 
 @pytest.mark.parametrize(
@@ -180,7 +173,7 @@ def test_a_split_that_keeps_the_rules_counts_with_tidy_names() -> None:
 
 
 def test_that_all_is_one_topic_is_an_answer() -> None:
-    assert check_answer(Split(), request_of("split", TWELVE), current_of(TWELVE)) == CheckedAnswer(Split())
+    assert checked(Split(), request_of("split", TWELVE), current_of(TWELVE)) == CheckedAnswer(Split())
 
 
 @pytest.mark.parametrize(
@@ -223,7 +216,7 @@ def test_a_part_with_one_memory_left_is_not_made() -> None:
     assert len(found.left_out) == 2
 
 
-@pytest.mark.parametrize("present", [CurrentState(), current_of(TWELVE, active=10), current_of(TWELVE, is_root=True)])
+@pytest.mark.parametrize("present", [current_of([]), current_of(TWELVE, active=10), current_of(TWELVE, is_root=True)])
 def test_a_cluster_that_is_small_by_now_or_gone_or_a_root_is_not_split(present: CurrentState) -> None:
     """spec P6 ❻: more than 10 active, never a root."""
     found = kept(split(("Ramen", "AB")), request_of("split", TWELVE), present)
@@ -280,7 +273,7 @@ def test_a_summary_that_breaks_a_rule_is_refused(text: str, reason: str) -> None
 
 
 def test_a_summary_is_stripped() -> None:
-    assert check_answer(Summary(" Ada rents. \n"), request_of("compress", FOUR), current_of(FOUR)) == CheckedAnswer(
+    assert checked(Summary(" Ada rents. \n"), request_of("compress", FOUR), current_of(FOUR)) == CheckedAnswer(
         Summary("Ada rents.")
     )
 
@@ -292,7 +285,7 @@ def test_no_text_is_written_from_what_was_forgotten_or_changed_since(now: list[M
         (Summary("Ada rents."), request_of("compress", FOUR)),
         (Diary("a\nb\nc", POINTS), request_of("diary", FOUR)),
     ):
-        found = check_answer(answer, offer, current_of(now))
+        found = checked(answer, offer, current_of(now))
         assert isinstance(found, Rejected)
         assert "'A'" in found.reason
 
@@ -300,4 +293,4 @@ def test_no_text_is_written_from_what_was_forgotten_or_changed_since(now: list[M
 def test_a_session_is_not_summarised_twice() -> None:
     """spec L3"""
     now = [replace(memory, compressed=True) for memory in FOUR]
-    assert isinstance(check_answer(Summary("Ada rents."), request_of("compress", FOUR), current_of(now)), Rejected)
+    assert isinstance(checked(Summary("Ada rents."), request_of("compress", FOUR), current_of(now)), Rejected)

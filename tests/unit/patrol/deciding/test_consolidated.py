@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from madeleine.memory.model import DatedAction, Memory, MemoryId, WhenItem
-from madeleine.patrol.deciding.answers import Consolidation, Merge
-from madeleine.patrol.steps.consolidate import consolidated, merged_when, survivor_of
+from madeleine.patrol.deciding.answers import CurrentState
+from madeleine.patrol.deciding.consolidate import Consolidation, Merge, consolidated, merged_when, survivor_of
 from tests.doubles import NOW, a_memory
 from tests.unit.patrol.deciding.request_fixtures import HOME, request_of
 
@@ -22,7 +22,7 @@ def memory(name: str, when: tuple[WhenItem, ...] = (), **fields: Any) -> Memory:
 
 def after(answer: Consolidation, *memories: Memory) -> dict[str, Memory]:
     by_id = {one.id: one for one in memories}
-    return {one.id: one for one in consolidated(answer, request_of("consolidate", memories), by_id)}
+    return {one.id: one for one in consolidated(answer, CurrentState(request_of("consolidate", memories), by_id))}
 
 
 A, B, C = MemoryId("A"), MemoryId("B"), MemoryId("C")
@@ -80,7 +80,8 @@ def test_other_offered_fresh_memories_are_fresh_no_longer() -> None:
     a, b, c = memory("A"), memory("B", fresh=False), memory("C")
     elsewhere = replace(c, cluster_id=None)
     by_id = {A: a, B: b, C: elsewhere}
-    assert consolidated(Consolidation(), request_of("consolidate", [a, b, c]), by_id) == [replace(a, fresh=False)]
+    current = CurrentState(request_of("consolidate", [a, b, c]), by_id)
+    assert consolidated(Consolidation(), current) == [replace(a, fresh=False)]
 
 
 # --- the timeline -----------------------------------------------------------------------------------------------

@@ -14,6 +14,9 @@ from hypothesis import strategies as st
 
 from madeleine.memory.model import DatedAction, Memory, MemoryId, Provenance, Status, Vector
 from madeleine.memory.patrol_records import DecisionRequestId
+from madeleine.patrol.deciding.compress import compression_requests
+from madeleine.patrol.deciding.consolidate import consolidation_requests
+from madeleine.patrol.deciding.diary import diary_request
 from madeleine.patrol.deciding.requests import (
     MAX_CHARACTERS,
     MAX_MEMORIES,
@@ -21,12 +24,9 @@ from madeleine.patrol.deciding.requests import (
     TEXT_CHARACTERS,
     DecisionKind,
     DecisionRequest,
-    compression_requests,
-    consolidation_requests,
-    diary_request,
     offered_memory,
-    split_request,
 )
+from madeleine.patrol.deciding.split import split_request
 from tests.doubles import NOW, a_memory, unit
 from tests.unit.patrol.deciding.request_fixtures import DINNERS, HOME, ROOT, request_of
 

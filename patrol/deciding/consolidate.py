@@ -1,0 +1,253 @@
+"""❹ Memories that say the same are merged; dying ones that say nothing else die (spec P6 ❹, rulings 2, 3, 11)."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from madeleine.memory.language_model import Rejected
+from madeleine.memory.model import (
+    LIVING,
+    Cluster,
+    ClusterId,
+    DatedAction,
+    Memory,
+    MemoryId,
+    Vector,
+    WhenItem,
+    parse_moment,
+    when_date,
+)
+from madeleine.memory.rules.dynamics.importance import flagged
+from madeleine.patrol.deciding.answers import Answer, AnswerSchema, CheckedAnswer, CurrentState, Decision, DecisionType
+from madeleine.patrol.deciding.requests import (
+    MAX_CHARACTERS,
+    MAX_MEMORIES,
+    ORDER_OF_ARRIVAL,
+    DecisionRequest,
+    offered_memories,
+    offered_memory,
+    shortened,
+)
+from madeleine.patrol.deciding.similar_batches import nearest_first, similar_batches
+from madeleine.patrol.unit_of_work import UnitOfWork, state_of
+
+UNCONSOLIDATED_MEMORIES, UNCONSOLIDATED_CHARACTERS = 40, 16_000
+"""Of a request, what fresh and dying memories may fill; the rest is for their partners."""
+SURVIVOR_IMPORTANCE_BONUS = 0.05
+"""Added to a survivor's importance, once a merge (spec P6 ❹)."""
+TIMELINE_ACTION_CHARACTERS = 2_000
+"""Of an action in a timeline."""
+
+
+class MergeSchema(AnswerSchema):
+    survivor: int
+    absorbed: list[int]
+
+
+class ConsolidationSchema(AnswerSchema):
+    merges: list[MergeSchema]
+    make_dead: list[int]
+
+
+@dataclass(frozen=True, slots=True)
+class Merge:
+    survivor: MemoryId
+    absorbed: tuple[MemoryId, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Consolidation(Answer):
+    kind = "consolidate"
+    schema = ConsolidationSchema
+
+    merges: tuple[Merge, ...] = ()
+    make_dead: tuple[MemoryId, ...] = ()
+
+    @classmethod
+    def _from_own_fields(cls, decision: Decision) -> Consolidation | Rejected:
+        if any(len(merge) < 2 for merge in decision.merges):
+            return Rejected(f"Offer {decision.offer}: each of merges names its survivor, then what that absorbs.")
+        merges = [Merge(survivor, tuple(absorbed)) for survivor, *absorbed in decision.merges]
+        return Consolidation(tuple(merges), tuple(decision.make_dead))
+
+    def complaints(self, request: DecisionRequest) -> Iterator[str]:
+        absorbed = [id_ for merge in self.merges for id_ in merge.absorbed]
+        yield from self.id_complaints([*(merge.survivor for merge in self.merges), *absorbed, *self.make_dead], request)
+        for merge in self.merges:
+            if not merge.absorbed:
+                yield f"The merge into {merge.survivor!r} absorbs nothing: name what it absorbs, or leave it out."
+        offered = {memory.id: memory for memory in request.memories}
+        for id_ in (*absorbed, *self.make_dead):
+            if id_ in offered and offered[id_].pinned:
+                yield f"Memory {id_!r} is pinned: it may be a survivor, never absorbed or in make_dead."
+        for id_ in self.make_dead:
+            if id_ in offered and offered[id_].status != "dying":
+                yield f"Memory {id_!r} is {offered[id_].status}: make_dead takes dying memories only."
+
+    def against_current(self, current: CurrentState) -> CheckedAnswer:
+        merges: list[Merge] = []
+        left_out: list[str] = []
+        for merge in self.merges:
+            if reason := current.change_since(merge.survivor):
+                left_out.append(f"{merge.survivor} {reason}: nothing was merged into it.")
+                continue
+            obstacles = {id_: _merge_obstacle(id_, merge.survivor, current) for id_ in merge.absorbed}
+            if absorbed := current.unobstructed(obstacles, f"it was not merged into {merge.survivor}", left_out):
+                merges.append(Merge(merge.survivor, absorbed))
+        obstacles = {id_: current.change_since(id_) or _recalled_since(current.memories[id_]) for id_ in self.make_dead}
+        make_dead = current.unobstructed(obstacles, "it was not made dead", left_out)
+        return CheckedAnswer(Consolidation(tuple(merges), make_dead), tuple(left_out))
+
+
+def _merge_obstacle(id_: MemoryId, survivor: MemoryId, current: CurrentState) -> str:
+    if reason := current.change_since(id_):
+        return reason
+    memory = current.memories[id_]
+    if memory.pinned:
+        return "is pinned by now"
+    # What a summary stands for is not recalled; what is merged into it would not be either.
+    hidden = current.memories[survivor].compressed and not memory.compressed
+    return "would not be recalled, as its survivor has a summary that stands for it" if hidden else ""
+
+
+def _recalled_since(memory: Memory) -> str:
+    if memory.pinned:
+        return "is pinned by now"
+    status = flagged(
+        memory.status, importance=memory.importance, session_count=memory.session_count, pinned=memory.pinned
+    )
+    return "" if memory.status == status == "dying" else "was recalled since"
+
+
+class Consolidate(DecisionType[Consolidation]):
+    answer_type = Consolidation
+    embeds_texts = True
+
+    async def pending(self) -> list[str]:
+        counts = [count for count in await self.context.reads.cluster_counts() if count.unconsolidated]
+        counts.sort(key=lambda count: (-count.unconsolidated, count.cluster_id))
+        return [count.cluster_id for count in counts]
+
+    async def requests(self, key: str) -> list[DecisionRequest]:
+        reads = self.context.reads
+        clusters = await reads.clusters([ClusterId(key)])
+        if not clusters:
+            return []
+        living = [state for state in await reads.members(ClusterId(key)) if state.status != "dead"]
+        hashes = [state.content_hash for state in living]
+        by_hash = await reads.vectors(self.context.services.embedding_model, hashes)
+        vectors = {state.id: by_hash[state.content_hash] for state in living if state.content_hash in by_hash}
+        memories = await reads.memories([state.id for state in living])
+        return await asyncio.to_thread(consolidation_requests, clusters[0], memories, vectors)
+
+    def new_texts(self, answer: Consolidation, current: CurrentState) -> list[str]:
+        return [memory.embed_text for memory in consolidated(answer, current) if _is_rewritten(memory, current)]
+
+    async def apply(self, work: UnitOfWork, answer: Consolidation, current: CurrentState) -> dict[str, int]:
+        changed = consolidated(answer, current)
+        for memory in changed:
+            work.put(state_of(memory))
+        work.rewritten += [memory for memory in changed if _is_rewritten(memory, current)]
+        hashes = {memory.content_hash for memory in work.rewritten}
+        work.new_vectors |= {hash_: vector for hash_, vector in work.prepared.vectors.items() if hash_ in hashes}
+        # A summary that has died stands for nothing: its sources are recalled again.
+        work.compressed |= dict.fromkeys(await work.transaction.summarised_by(answer.make_dead))
+        await work.recompute(memory.cluster_id for memory in changed)
+        return {
+            "merged": len(answer.merges),
+            "absorbed": sum(len(merge.absorbed) for merge in answer.merges),
+            "made_dead": len(answer.make_dead),
+        }
+
+
+def _is_rewritten(memory: Memory, current: CurrentState) -> bool:
+    return memory.scene != current.memories[memory.id].scene
+
+
+def consolidation_requests(
+    cluster: Cluster, members: Sequence[Memory], vectors: Mapping[MemoryId, Vector]
+) -> list[DecisionRequest]:
+    """Every fresh or dying living member is in exactly one request (spec P6 ❹), with those similar to it; after them
+    the nearest consolidated living members, which may be in several. `vectors`: of the members that have one."""
+    living = sorted((memory for memory in members if memory.status in LIVING), key=ORDER_OF_ARRIVAL)
+    unconsolidated = [memory for memory in living if _is_unconsolidated(memory)]
+    # What a summary stands for is not recalled: a memory merged into it would not be either.
+    partners = [memory for memory in living if not _is_unconsolidated(memory) and not memory.compressed]
+    memories, characters = MAX_MEMORIES, MAX_CHARACTERS
+    if partners:
+        memories, characters = UNCONSOLIDATED_MEMORIES, UNCONSOLIDATED_CHARACTERS
+    requests: list[DecisionRequest] = []
+    sizes = {memory.id: offered_memory(memory, "consolidate").size for memory in unconsolidated}
+    for batch in similar_batches(unconsolidated, vectors, sizes, memories, characters):
+        nearest = nearest_first(partners, batch, vectors)[:MAX_MEMORIES]
+        offered = offered_memories([*batch, *nearest], "consolidate")
+        requests.append(
+            DecisionRequest(kind="consolidate", memories=offered, cluster_id=cluster.id, cluster=cluster.name)
+        )
+    return requests
+
+
+def _is_unconsolidated(memory: Memory) -> bool:
+    return memory.fresh or memory.status == "dying"
+
+
+# --- what memories become ---------------------------------------------------------------------------------------
+
+
+def consolidated(answer: Consolidation, current: CurrentState) -> list[Memory]:
+    """The memories that change, as they become. `answer` was checked against `current`. Every offered memory that is
+    still as it was offered is fresh no longer. A survivor's embed text changes with its timeline."""
+    memories = current.memories
+    changed: dict[MemoryId, Memory] = {}
+    for merge in answer.merges:
+        absorbed = [memories[id_] for id_ in merge.absorbed]
+        changed[merge.survivor] = survivor_of(memories[merge.survivor], absorbed)
+        changed |= {memory.id: replace(dead(memory), absorbed_into=merge.survivor) for memory in absorbed}
+    changed |= {id_: dead(memories[id_]) for id_ in answer.make_dead}
+    for id_ in (offered.id for offered in current.request.memories):
+        if id_ not in changed and not current.change_since(id_) and memories[id_].fresh:
+            changed[id_] = replace(memories[id_], fresh=False)
+    return list(changed.values())
+
+
+def survivor_of(survivor: Memory, absorbed: Sequence[Memory]) -> Memory:
+    """Keeps its words and when it happened; takes over the others' histories and reactivations, and is as recently
+    activated as the latest of them."""
+    importance = min(1.0, survivor.importance + SURVIVOR_IMPORTANCE_BONUS)
+    session_count = min(memory.session_count for memory in (survivor, *absorbed))
+    return replace(
+        survivor,
+        scene=replace(survivor.scene, when=merged_when(survivor, absorbed)),
+        importance=importance,
+        session_count=session_count,
+        reactivation_count=survivor.reactivation_count + sum(memory.reactivation_count for memory in absorbed),
+        status=flagged(survivor.status, importance=importance, session_count=session_count, pinned=survivor.pinned),
+        fresh=False,
+    )
+
+
+def dead(memory: Memory) -> Memory:
+    """Its reactivations start again, so that it comes back only if it is recalled from now on (ruling 3)."""
+    return replace(memory, status="dead", reactivation_count=0, fresh=False)
+
+
+def merged_when(survivor: Memory, absorbed: Sequence[Memory]) -> tuple[WhenItem, ...]:
+    """The survivor's own entries as they are, then the histories of the others by date, undated ones last (spec P4).
+    Nothing twice, and not what the survivor says itself of that day. A survivor without entries begins with its day,
+    for the first entry is read as a memory's date."""
+    own = {(when_date(item), item.action) for item in history(survivor)}
+    items = {(when_date(item), item.action): item for memory in absorbed for item in history(memory)}
+    new = sorted((key for key in items if key not in own), key=lambda key: (parse_moment(key[0]) is None, key))
+    first = survivor.scene.when or ((survivor.happened_at.date().isoformat(),) if new else ())
+    return (*first, *(items[key] for key in new))
+
+
+def history(memory: Memory) -> list[DatedAction]:
+    """Its action on each of its plain dates, on the day it happened if it has none; then what it took over before."""
+    when = memory.scene.when
+    dates = [when_date(item) for item in when if isinstance(item, str)] or [memory.happened_at.date().isoformat()]
+    dated = [DatedAction(date, memory.scene.action) for date in dates]
+    dated += [item for item in when if isinstance(item, DatedAction)]
+    return [replace(item, action=shortened(item.action, TIMELINE_ACTION_CHARACTERS)) for item in dated]

@@ -1,0 +1,143 @@
+"""❻ A sub-cluster that has grown too large is split by topic (spec P6 ❻)."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from madeleine.memory.language_model import Rejected
+from madeleine.memory.model import Cluster, ClusterId, Memory, MemoryId
+from madeleine.memory.rules.storing.secrets import Redact
+from madeleine.patrol.deciding.answers import Answer, AnswerSchema, CheckedAnswer, CurrentState, Decision, DecisionType
+from madeleine.patrol.deciding.requests import ORDER_OF_ARRIVAL, DecisionRequest, offered_memories
+from madeleine.patrol.unit_of_work import UnitOfWork
+
+SPLIT_ABOVE_MEMORIES = 10
+"""Active memories above which a sub-cluster is to be split."""
+MIN_PART_SIZE = 2
+"""Memories of a new sub-cluster, and of what remains."""
+MAX_NAME_CHARS = 60
+
+
+class NewClusterSchema(AnswerSchema):
+    name: str
+    memories: list[int]
+
+
+class SplitSchema(AnswerSchema):
+    parts: list[NewClusterSchema]
+
+
+@dataclass(frozen=True, slots=True)
+class NewCluster:
+    name: str
+    memories: tuple[MemoryId, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Split(Answer):
+    """New sub-clusters; a memory in none of them stays."""
+
+    kind = "split"
+    schema = SplitSchema
+
+    parts: tuple[NewCluster, ...] = ()
+
+    @classmethod
+    def _from_own_fields(cls, decision: Decision) -> Split | Rejected:
+        if not all(decision.parts):
+            return Rejected(f"Offer {decision.offer}: each of parts begins with its name, its memories follow.")
+        return Split(tuple(NewCluster(name, tuple(memories)) for name, *memories in decision.parts))
+
+    def normalized(self) -> Split:
+        return Split(tuple(replace(part, name=" ".join(part.name.split())) for part in self.parts))
+
+    def redacted(self, redact: Redact) -> Split:
+        return Split(tuple(replace(part, name=redact(part.name).text) for part in self.parts))
+
+    def complaints(self, request: DecisionRequest) -> Iterator[str]:
+        named = [id_ for part in self.parts for id_ in part.memories]
+        yield from self.id_complaints(named, request)
+        # By their numbers: a complaint goes into a prompt and a report, where no name that somebody made up belongs.
+        names = Counter(part.name.casefold() for part in self.parts) + Counter([request.cluster.casefold()])
+        for number, part in enumerate(self.parts, start=1):
+            yield from self.text_complaints(f"The name of part {number}", part.name, MAX_NAME_CHARS)
+            if len(set(part.memories)) < MIN_PART_SIZE:
+                yield f"Part {number} has fewer than {MIN_PART_SIZE} memories: add some, or leave it out."
+            if part.name and names[part.name.casefold()] > 1:
+                yield f"The name of part {number} is taken: give each part one of its own, other than the cluster's."
+        if self.parts and len(request.memories) - len(set(named)) < MIN_PART_SIZE:
+            least = f"At least {MIN_PART_SIZE} of the memories shown"
+            yield f"{least} must stay in no part: take some out, or a whole part."
+
+    def against_current(self, current: CurrentState) -> CheckedAnswer:
+        if not self.parts:
+            return CheckedAnswer(self)
+        if current.is_root or current.active <= SPLIT_ABOVE_MEMORIES:
+            few = f"The cluster has {current.active} active memories by now: too few, so it was not split."
+            return CheckedAnswer(Split(), ("A root is never split." if current.is_root else few,))
+        parts: list[NewCluster] = []
+        left_out: list[str] = []
+        remaining = current.active
+        # By their numbers: a report is kept, and the name may tell of what is forgotten later.
+        for number, part in enumerate(self.parts, start=1):
+            obstacles = {id_: current.change_since(id_) or _dying(current.memories[id_]) for id_ in part.memories}
+            members = current.unobstructed(obstacles, f"it was not moved to part {number}", left_out)
+            if len(members) < MIN_PART_SIZE:
+                few = f"Part {number}: fewer than {MIN_PART_SIZE} of its memories are left, so it was not made."
+                left_out.append(few)
+            elif remaining - len(members) < MIN_PART_SIZE:
+                left_out.append(f"Part {number}: the cluster would keep too few memories, so it was not made.")
+            else:
+                remaining -= len(members)
+                parts.append(NewCluster(part.name, members))
+        return CheckedAnswer(Split(tuple(parts)), tuple(left_out))
+
+
+def _dying(memory: Memory) -> str:
+    return "" if memory.status == "active" else "is dying by now"
+
+
+class SplitCluster(DecisionType[Split]):
+    answer_type = Split
+
+    async def pending(self) -> list[str]:
+        reads = self.context.reads
+        counts = [count for count in await reads.cluster_counts() if count.active > SPLIT_ABOVE_MEMORIES]
+        clusters = await reads.clusters([count.cluster_id for count in counts])
+        roots = {cluster.id for cluster in clusters if cluster.is_root}
+        counts.sort(key=lambda count: (-count.active, count.cluster_id))
+        return [count.cluster_id for count in counts if count.cluster_id not in roots]
+
+    async def requests(self, key: str) -> list[DecisionRequest]:
+        reads = self.context.reads
+        clusters = await reads.clusters([ClusterId(key)])
+        if not clusters:
+            return []
+        active = [state.id for state in await reads.members(ClusterId(key)) if state.status == "active"]
+        request = split_request(clusters[0], await reads.memories(active))
+        return [request] if request else []
+
+    async def apply(self, work: UnitOfWork, answer: Split, current: CurrentState) -> dict[str, int]:
+        cluster_id = current.request.cluster_id
+        new_clusters = []
+        if answer.parts and cluster_id:
+            parent = work.clusters[cluster_id].parent_id
+            for part in answer.parts:
+                cluster = work.add_sub_cluster(part.name, parent)
+                work.move(await work.states(part.memories), cluster.id)
+                new_clusters.append(cluster.id)
+            await work.recompute([cluster_id, *new_clusters])
+        self.context.split_off.update(new_clusters)
+        return {"new_clusters": len(new_clusters), "moved": sum(len(part.memories) for part in answer.parts)}
+
+
+def split_request(cluster: Cluster, active: Sequence[Memory]) -> DecisionRequest | None:
+    """None where there is nothing to split: a root, or no more than 10 active memories (spec P6 ❻). Of more than fit,
+    those that came first."""
+    members = sorted((memory for memory in active if memory.status == "active"), key=ORDER_OF_ARRIVAL)
+    if cluster.is_root or len(members) <= SPLIT_ABOVE_MEMORIES:
+        return None
+    offered = offered_memories(members, "split")
+    return DecisionRequest(kind="split", memories=offered, cluster_id=cluster.id, cluster=cluster.name)
