@@ -9,7 +9,7 @@ import uuid
 from collections import defaultdict
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager, suppress
-from dataclasses import dataclass, replace
+from dataclasses import KW_ONLY, dataclass, replace
 from typing import Any, Literal
 
 from madeleine.memory.errors import CannotUndo, MadeleineError
@@ -28,6 +28,9 @@ from madeleine.patrol.report import STEPS, PatrolProgress, PatrolReport, StepNam
 logger = logging.getLogger(__name__)
 
 
+PatrolEventKind = Literal["begins", "progress", "ends", "fails"]
+
+
 class _RollBack(Exception):
     """Ends the transaction of a dry run."""
 
@@ -38,31 +41,25 @@ class PatrolEvent:
 
     being_id: BeingId
     run_id: RunId
-    event: Literal["begins", "progress", "ends", "fails"]
+    event: PatrolEventKind
     progress: PatrolProgress | None = None
     report: PatrolReport | None = None
 
 
+@dataclass(eq=False)
 class Patrol:
-    """The use case. One patrol a being at a time."""
+    """The use case. One patrol a being at a time. `update_index` is awaited after a run that changed something.
+    `on_removed` gets the memories that an undo has removed from the ledger. `on_event` must not block."""
 
-    def __init__(
-        self,
-        services: PatrolServices,
-        activations: ActivationLog,
-        *,
-        update_index: Callable[[], Awaitable[object]] | None = None,
-        on_removed: Callable[[Sequence[MemoryId]], Awaitable[object]] | None = None,
-        on_event: Callable[[PatrolEvent], None] | None = None,
-    ) -> None:
-        """`update_index` is awaited after a run that changed something. `on_removed` gets the memories that an undo has
-        removed from the ledger. `on_event` must not block."""
-        self._services = services
-        self._ledger = services.ledger
-        self._activations = activations
-        self._update_index = update_index
-        self._on_removed = on_removed
-        self._on_event = on_event or (lambda event: None)
+    services: PatrolServices
+    activations: ActivationLog
+    _: KW_ONLY
+    update_index: Callable[[], Awaitable[object]] | None = None
+    on_removed: Callable[[Sequence[MemoryId]], Awaitable[object]] | None = None
+    on_event: Callable[[PatrolEvent], None] | None = None
+
+    def __post_init__(self) -> None:
+        self._ledger = self.services.ledger
         self._patrol_locks: dict[BeingId, asyncio.Lock] = defaultdict(asyncio.Lock)
 
     async def __call__(
@@ -83,11 +80,11 @@ class Patrol:
             if dry_run:
                 return await self._dry_run(scope, steps, notify, language)
             async with self._run(scope) as run_id:
-                context = PatrolContext(self._services, scope, run_id, language)
+                context = PatrolContext(self.services, scope, run_id, language)
 
                 def progressed(progress: PatrolProgress) -> None:
                     notify(progress)
-                    self._emit(context, "progress", progress=progress)
+                    self._emit(scope, run_id, "progress", progress=progress)
 
                 reports = await run_steps(context, steps, progressed)
                 report = PatrolReport(run_id=run_id, steps=tuple(reports), costs=context.costs)
@@ -101,18 +98,18 @@ class Patrol:
         """Apply decisions of the calling agent (ruling 10), and offer what is pending then. A run of its own."""
         async with self._exclusive(scope):
             if not decisions:
-                requests, waiting = await offer_to_agent(PatrolContext(self._services, scope, RunId("")))
+                requests, waiting = await offer_to_agent(PatrolContext(self.services, scope, RunId("")))
                 return PatrolReport(run_id=RunId(""), pending=tuple(requests), waiting=waiting)
             async with self._run(scope) as run_id:
-                context = PatrolContext(self._services, scope, run_id)
+                context = PatrolContext(self.services, scope, run_id)
                 report = PatrolReport(run_id=run_id, decided=tuple(await apply_decisions(context, decisions)))
                 return await self._finish(context, report)
 
     async def undo(self, scope: Scope, run_id: RunId) -> UndoResult:
         """Raises `CannotUndo` with the reason; nothing is changed then."""
         async with self._exclusive(scope):
-            async with self._services.write_lock:
-                undone = await self._ledger.undo(scope, run_id, at=self._services.now())
+            async with self.services.write_lock:
+                undone = await self._ledger.undo(scope, run_id, at=self.services.now())
             await self._after_undo(undone)
             return undone
 
@@ -133,7 +130,7 @@ class Patrol:
     @asynccontextmanager
     async def _exclusive(self, scope: Scope) -> AsyncIterator[None]:
         async with self._patrol_locks[scope.being_id]:
-            await self._activations.flush()
+            await self.activations.flush()
             yield
 
     @asynccontextmanager
@@ -142,11 +139,11 @@ class Patrol:
         begun = True  # also if the caller is cancelled meanwhile
         try:
             try:
-                await self._ledger.begin_run(scope, run_id, self._services.now())
+                await self._ledger.begin_run(scope, run_id, self.services.now())
             except MadeleineError:
                 begun = False
                 raise
-            self._on_event(PatrolEvent(being_id=scope.being_id, run_id=run_id, event="begins"))
+            self._emit(scope, run_id, "begins")
             yield run_id
         except BaseException:
             if not begun:
@@ -159,7 +156,7 @@ class Patrol:
                     await asyncio.wait({aborting})
             if error := aborting.exception():
                 logger.error("the patrol run %s is rolled back at the next start: %r", run_id, error)  # noqa: TRY400
-            self._on_event(PatrolEvent(being_id=scope.being_id, run_id=run_id, event="fails"))
+            self._emit(scope, run_id, "fails")
             raise
         await self._bring_index_up_to_date()
 
@@ -174,19 +171,20 @@ class Patrol:
             except Exception:  # the run stays as it is: pending decisions can be asked for again
                 logger.exception("pending decisions could not be offered")
         report = replace(report, pending=tuple(requests), waiting=waiting)
-        await self._ledger.finish_run(context.scope, report.run_id, self._services.now(), report.as_record())
-        self._emit(context, "ends", report=report)
+        await self._ledger.finish_run(context.scope, report.run_id, self.services.now(), report.as_record())
+        self._emit(context.scope, context.run_id, "ends", report=report)
         return report
 
-    def _emit(self, context: PatrolContext, event: Literal["progress", "ends"], **fields: Any) -> None:
-        self._on_event(PatrolEvent(being_id=context.scope.being_id, run_id=context.run_id, event=event, **fields))
+    def _emit(self, scope: Scope, run_id: RunId, event: PatrolEventKind, **fields: Any) -> None:
+        if self.on_event:
+            self.on_event(PatrolEvent(being_id=scope.being_id, run_id=run_id, event=event, **fields))
 
     async def _abort(self, scope: Scope, run_id: RunId) -> None:
         """Roll back; or, if what the run did was changed since, finish it as it is: each step leaves a whole state."""
-        now = self._services.now
+        now = self.services.now
         try:
             try:
-                async with self._services.write_lock:
+                async with self.services.write_lock:
                     undone = await self._ledger.undo(scope, run_id, at=now(), state="rolled_back")
                 await self._after_undo(undone)
                 logger.warning("the patrol run %s did not come to its end; what it did is undone", run_id)
@@ -197,17 +195,17 @@ class Patrol:
             logger.exception("the patrol run %s did not come to its end; it is rolled back at the next start", run_id)
 
     async def _after_undo(self, undone: UndoResult) -> None:
-        if undone.removed and self._on_removed:
-            await self._on_removed(undone.removed)
+        if undone.removed and self.on_removed:
+            await self.on_removed(undone.removed)
         await self._bring_index_up_to_date()
 
     async def _bring_index_up_to_date(self) -> None:
         """Errors are not raised: the run is committed, and after an error it would be asked for again, and everything
         would age twice. The pending marks of the commit make up for it."""
-        if self._update_index is None:
+        if self.update_index is None:
             return
         try:
-            await self._update_index()
+            await self.update_index()
         except Exception:
             logger.exception("the patrol is committed, but the index could not be brought up to date yet")
 
@@ -218,7 +216,7 @@ class Patrol:
         on_progress: Callable[[PatrolProgress], None],
         language: LanguageModel | None,
     ) -> PatrolReport:
-        context = PatrolContext(self._services, scope, RunId(str(uuid.uuid4())), language, dry_run=True)
+        context = PatrolContext(self.services, scope, RunId(str(uuid.uuid4())), language, dry_run=True)
         report = PatrolReport(run_id=context.run_id, dry_run=True)
         if "assign" in steps:  # the writer is not to wait for a model
             context.prepared = await prepare(context)

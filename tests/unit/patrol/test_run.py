@@ -284,7 +284,7 @@ async def test_the_next_patrol_waits_for_the_rollback_of_one_that_is_cancelled_a
         return UndoResult(counts={})
 
     monkeypatch.setattr(home.ledger, "undo", undo)
-    monkeypatch.setattr(home.patrol, "_on_event", told.append)
+    monkeypatch.setattr(home.patrol, "on_event", told.append)
     reading = asyncio.Event()
 
     async def read_for_ever(*_: object, **__: object) -> None:
