@@ -30,7 +30,7 @@ from madeleine.patrol.deciding.requests import (
 )
 from madeleine.patrol.deciding.resolution import DECISION_TYPES, ask_model
 from madeleine.patrol.deciding.split import NewCluster, Split
-from madeleine.patrol.preparation import choose_roots, classify, classify_prompt
+from madeleine.patrol.steps.assign import choose_roots, classify, classify_prompt
 from tests.doubles import ADA, NOW, FakeWordStatistics, WordEmbedder, a_memory, at_cosine, metered
 from tests.fakes.patrol_ledger import FakePatrolLedger
 from tests.unit.patrol.deciding.request_fixtures import ScriptedLanguage, request_of
