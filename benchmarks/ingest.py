@@ -35,7 +35,7 @@ from madeleine.inference.dense import DenseEmbedder
 from madeleine.memory.rules.storing.chunking import chunked
 from madeleine.memory.text.normalization import clean_text
 from madeleine.server.attach.connector import HostRequest, NoHost, query_host
-from madeleine.server.cli.ingest_command import PART_CHARS
+from madeleine.server.cli.ingest_command import MAX_PART_CHARS
 from madeleine.server.cli.ingest_reading import Document
 
 ROOT = Path(__file__).parent.parent
@@ -59,7 +59,7 @@ def write(path: Path, size: int) -> None:
 async def chunks_of(path: Path, embedder: DenseEmbedder) -> list[list[str]]:
     """The chunks of each part, as they are embedded."""
     with path.open("rb") as file:
-        texts = [part.text for part in Document(file, str(path), about="", most_chars=PART_CHARS).parts()]
+        texts = [part.text for part in Document(file, str(path), about="", most_chars=MAX_PART_CHARS).parts()]
     return [[chunk.strip() for chunk in await chunked(clean_text(text), embedder.count_tokens)] for text in texts]
 
 

@@ -103,14 +103,16 @@ class CandidatePool:
         return (self.weights @ self.idf).astype(np.float32)
 
 
-class Index(Protocol):
-    """The derived index. It may be thrown away at any time. `upsert` is idempotent and visible to the next query."""
+class WordStatistics(Protocol):
+    async def idf(self, scope: Scope, words: Sequence[str]) -> list[float]:
+        """BM25's IDF of each word over the being's memories; 0 for stop words; the greatest for words that none has."""
+        ...
+
+
+class StoreIndex(Protocol):
+    """The methods of the index that storing memories needs. `upsert` is idempotent and visible to the next query."""
 
     async def upsert(self, points: Sequence[IndexPoint]) -> None: ...
-
-    async def delete(self, ids: Sequence[MemoryId]) -> None: ...
-
-    async def candidates(self, scope: Scope, query: CandidateQuery, vector: PendingVector) -> CandidatePool: ...
 
     async def nearest(
         self, scope: Scope, vector: Vector, *, limit: int, statuses: Sequence[Status]
@@ -118,9 +120,13 @@ class Index(Protocol):
         """(id, cosine), nearest first."""
         ...
 
-    async def idf(self, scope: Scope, words: Sequence[str]) -> list[float]:
-        """BM25's IDF of each word over the being's memories; 0 for stop words; the greatest for words that none has."""
-        ...
+
+class Index(StoreIndex, WordStatistics, Protocol):
+    """The derived index. It may be thrown away at any time."""
+
+    async def delete(self, ids: Sequence[MemoryId]) -> None: ...
+
+    async def candidates(self, scope: Scope, query: CandidateQuery, vector: PendingVector) -> CandidatePool: ...
 
     async def count(self) -> int: ...
 
@@ -138,7 +144,3 @@ class Index(Protocol):
         ...
 
     async def close(self) -> None: ...
-
-
-class WordStatistics(Protocol):
-    async def idf(self, scope: Scope, words: Sequence[str]) -> list[float]: ...

@@ -155,13 +155,9 @@ class FakeChat:
             left = [message for message, _ in kept.messages if message.position >= up_to]
             kept.next_try = left[0].stored_at if left else kept.next_try
 
-    async def record_watch_failure(self, scope: Scope, session_id: str, *, next_try: datetime) -> None:
+    async def postpone_watch(self, scope: Scope, session_id: str, *, next_try: datetime, failed: bool) -> None:
         if kept := self._sessions.get((scope.being_id, session_id)):
-            kept.failures += 1
-            kept.next_try = next_try
-
-    async def postpone_watch(self, scope: Scope, session_id: str, *, next_try: datetime) -> None:
-        if kept := self._sessions.get((scope.being_id, session_id)):
+            kept.failures += failed
             kept.next_try = next_try
 
     async def messages_with_memories(self, scope: Scope, ids: Sequence[MessageId]) -> set[MessageId]:

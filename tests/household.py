@@ -35,7 +35,7 @@ from madeleine.memory.model import (
 )
 from madeleine.memory.patrol_records import UndoResult
 from madeleine.memory.recall.ports import Activation
-from madeleine.memory.rules.dynamics.clustering import PROTOTYPES
+from madeleine.memory.rules.dynamics.clustering import ROOT_PROTOTYPES
 from madeleine.patrol.context import PatrolConfig, PatrolServices
 from madeleine.patrol.ports import PatrolTransaction
 from madeleine.patrol.report import STEPS, PatrolReport, StepName
@@ -101,7 +101,7 @@ def everything(connection: sqlite3.Connection) -> str:
 
 def orphaned_vectors(path: Path) -> set[str]:
     """Hashes of cached texts that no memory has, nor the prototypes of the roots."""
-    known = {content_hash(text) for texts in PROTOTYPES.values() for text in texts}
+    known = {content_hash(text) for texts in ROOT_PROTOTYPES.values() for text in texts}
     found = rows(
         path, "SELECT content_hash FROM embeddings WHERE content_hash NOT IN (SELECT content_hash FROM memories)"
     )
@@ -190,7 +190,7 @@ class Household:
         self.words = FakeWordStatistics()
         write_lock = asyncio.Lock()
         self._store = StoreScenes(ledger.memories, self.index, self.embedder, now=clock, write_lock=write_lock)
-        self.update = UpdateMemory(ledger.revisions, self.index, self.embedder, write_lock, now=clock)
+        self.update = UpdateMemory(ledger.memories, self.index, self.embedder, write_lock, now=clock)
         journalled: Any = self.mortal
         services = PatrolServices(ledger=journalled, words=self.words, embedder=self.embedder, now=clock, config=config)
         self.patrol = Patrol(services, ledger.activations)
@@ -203,7 +203,7 @@ class Household:
 
     async def note(self, scene: object, scope: Scope = ADA) -> Note:
         text = scene if isinstance(scene, str) else json.dumps(scene)
-        return (await add_note(self.ledger.profile, scope, text, now=self.clock())).note
+        return (await add_note(self.ledger.context, scope, text, now=self.clock())).note
 
     async def recall(self, *ids: MemoryId, scope: Scope = ADA, times: int = 1) -> None:
         self.clock.advance(MOMENT)

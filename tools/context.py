@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from typing import Annotated, Any
 
 from pydantic import Field
@@ -10,8 +10,8 @@ from pydantic import Field
 from madeleine.memory.chat import Message
 from madeleine.memory.context.values import BLOCKS, BuiltContext, ContextBlock, ContextFlags, ContextQuery, DroppedPart
 from madeleine.memory.model import Memory, scene_to_text
-from madeleine.memory.rules.prompting.memory_block import in_prompt_order
 from madeleine.memory.rules.prompting.prompt_parts import MAX_MESSAGE_CHARS, truncated
+from madeleine.memory.rules.prompting.recalled_text import in_prompt_order
 from madeleine.tools.arguments import Arguments, LongText, Short
 from madeleine.tools.reading import hit_as_json
 from madeleine.tools.replies import fields_of, meaning_notice, moment, notice, present, source, when
@@ -55,13 +55,13 @@ async def context(call: Call, arguments: ContextArguments) -> dict[str, Any]:
     """Build a context for the next answer, within a token limit: identity (system_prompt, cacheable), a snapshot of
     notes, knowledge and diary, recently active memories, memories relevant to the message, and chat history; as blocks
     and as one prompt. For programs that build prompts; to remember something call recall."""
-    flags = arguments.model_dump(include=set(ContextFlags.__dataclass_fields__), exclude_none=True)
+    flags = arguments.model_dump(include=set(ContextFlags.model_fields), exclude_none=True)
     query = ContextQuery(
         message=arguments.message,
         session_id=arguments.session_id,
         token_limit=arguments.token_limit or call.use.context.token_limit,
         blocks=frozenset(arguments.blocks),
-        flags=replace(call.use.context.flags, **flags),
+        flags=call.use.context.flags.model_copy(update=flags),
     )
     return context_as_json(await build_context(call, query, audited_as="context"), query)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from typing import Annotated, Any
 from urllib.parse import quote, unquote, urlsplit
 
@@ -147,7 +147,7 @@ def find_resource(requested: str, being: BeingId) -> MemoryResource | None:
 async def _build_block(call: Call, block: ContextBlock, *, token_limit: int = UNLIMITED_TOKENS) -> BuiltContext:
     flags = call.use.context.flags
     if block == "diary":
-        flags = replace(flags, enable_ai_diary=True, ai_diary_full=True, prompt_lite_mode=False)
+        flags = flags.model_copy(update={"enable_ai_diary": True, "ai_diary_full": True, "prompt_lite_mode": False})
     query = ContextQuery(token_limit=token_limit, blocks=frozenset({block}), flags=flags)
     return await build_context(call, query, audited_as=f"memory://{block}")
 

@@ -16,8 +16,7 @@ from madeleine.memory.recall.browse import MemoryPage
 from madeleine.memory.recall.ranking import RecallQuery
 from madeleine.memory.recall.recall import RecallResult
 from madeleine.memory.recall.search import Page, terms_of
-from madeleine.memory.rules.prompting.answer_formats import LIST_FORMAT, PROMPT_FORMAT, fragments_format
-from madeleine.memory.rules.prompting.fragments import RandomSource
+from madeleine.memory.rules.prompting.recalled_text import LIST_FORMAT, PROMPT_FORMAT, RandomSource, fragments_format
 from madeleine.memory.rules.ranking.profiles import RankingProfile
 from madeleine.tools.arguments import Arguments, Emotions, LongText, Short, unique
 from madeleine.tools.replies import brief, fields_of, meaning_notice, moment, notice, present, provenance, source, whole

@@ -14,7 +14,7 @@ from mcp_types import CallToolResult, TextContent
 
 from madeleine.memory.errors import ERROR_META, MadeleineError, error_as_json
 from madeleine.memory.model import Memory, Provenance, Revision, when_date, when_to_json
-from madeleine.memory.rules.prompting.memory_block import timeline_lines
+from madeleine.memory.rules.prompting.recalled_text import timeline_lines
 
 logger = logging.getLogger(__name__)
 

@@ -105,7 +105,7 @@ class Simulation:
         self.search = Search(
             ledger.search, ledger.activations, by_message=MessageSearch(ledger.search, stem), now=self.now
         )
-        self.browse = BrowseMemories(ledger.browsing, ledger.activations, now=self.now)
+        self.browse = BrowseMemories(ledger.recall, ledger.activations, now=self.now)
         services = PatrolServices(ledger=ledger.patrols, words=index, embedder=embedder, now=self.now)
         self.patrol = Patrol(services, ledger.activations)
         self.versions: dict[int, list[MemoryId]] = defaultdict(list)

@@ -29,7 +29,6 @@ from madeleine.memory.model import Scope
 from madeleine.memory.recall.ports import Activation, ActivationLog
 from madeleine.memory.recall.ranking import RecallQuery
 from madeleine.memory.recall.recall import Recall, RecallResult
-from madeleine.memory.rules.prompting.answer_formats import PROMPT_FORMAT
 from madeleine.memory.rules.prompting.prompt_parts import (
     PARTS,
     SNAPSHOT,
@@ -38,6 +37,7 @@ from madeleine.memory.rules.prompting.prompt_parts import (
     PromptPart,
     first_sentence,
 )
+from madeleine.memory.rules.prompting.recalled_text import PROMPT_FORMAT
 
 RECENT_NODES = 5
 DIARY_DAYS = 7

@@ -6,12 +6,12 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from madeleine.memory.chat import Message
+from madeleine.memory.context.fitting import PromptEntry
 from madeleine.memory.context.values import ContextFlags
 from madeleine.memory.keyword_search import SearchHit
 from madeleine.memory.model import Memory, Note
 from madeleine.memory.patrol_records import DiaryEntry
 from madeleine.memory.profile import ProfileEntry
-from madeleine.memory.rules.prompting.memory_block import in_prompt_order, memory_line
 from madeleine.memory.rules.prompting.prompt_parts import (
     PromptPart,
     dated_entry,
@@ -23,7 +23,7 @@ from madeleine.memory.rules.prompting.prompt_parts import (
     scene_entry,
     soul_part,
 )
-from madeleine.memory.rules.prompting.reduction import PromptEntry
+from madeleine.memory.rules.prompting.recalled_text import in_prompt_order, memory_line
 
 MAX_LEARNT_PREFERENCES = 50
 """Latest unnamed preferences that are shown: they are learnt without a request and are in every prompt."""

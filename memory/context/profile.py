@@ -16,7 +16,7 @@ from madeleine.memory.ingest.redaction import Redaction
 from madeleine.memory.ingest.store import NewScene, StoreScenes
 from madeleine.memory.ingest.update import UpdateMemory
 from madeleine.memory.model import MemoryChanges, MemoryId, Note, NoteId, Scene, Scope
-from madeleine.memory.profile import KINDS, SOUL_PARTS, ProfileEntry, ProfileKind, duplicate_preference
+from madeleine.memory.profile import PROFILE_KIND_ORDER, SOUL_PARTS, ProfileEntry, ProfileKind, duplicate_preference
 from madeleine.memory.rules.storing.secrets import Redact, redact_secrets
 
 MAX_ENTRIES = 200
@@ -94,7 +94,7 @@ class EditProfile:
         learnt = before is not None and before.learnt
         text = entry.value if learnt else f"{entry.name}: {entry.value}"
         if before is not None and before.memory_id is not None:
-            await self.update(scope, before.memory_id, MemoryChanges(text=text, pinned=True))
+            await self.update.update_redacted(scope, before.memory_id, MemoryChanges(text=text, pinned=True))
             return replace(entry, memory_id=before.memory_id)
         by_memory = {entry.memory_id: entry for entry in entries if entry.memory_id is not None}
 
@@ -169,7 +169,7 @@ def in_order(entries: Sequence[ProfileEntry]) -> list[ProfileEntry]:
     def sort_key(entry: ProfileEntry) -> tuple[int, int, str]:
         if entry.kind == "soul":
             return 0, SOUL_PARTS.index(entry.name) if entry.name in SOUL_PARTS else len(SOUL_PARTS), entry.name
-        return KINDS.index(entry.kind), int(entry.learnt), "" if entry.learnt else entry.name.casefold()
+        return PROFILE_KIND_ORDER.index(entry.kind), int(entry.learnt), "" if entry.learnt else entry.name.casefold()
 
     return sorted(entries, key=sort_key)
 

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Literal, get_args
+from typing import Annotated, Literal, get_args
+
+from pydantic import BaseModel, ConfigDict, Field
 
 from madeleine.memory.chat import Message
 from madeleine.memory.keyword_search import SearchHit
@@ -20,13 +22,14 @@ LITE_LIMIT = 2
 """Items of each list in lite mode (spec H5)."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ContextFlags:
-    """The context flags of spec H5. `context_verbosity` limits memories, messages of this chat and messages of other
-    chats, each."""
+class ContextFlags(BaseModel):
+    """The context flags of spec H5, which are settings as well. `context_verbosity` limits memories, messages of this
+    chat and messages of other chats, each."""
+
+    model_config = ConfigDict(frozen=True)
 
     enable_memories: bool = True
-    context_verbosity: int = 5
+    context_verbosity: Annotated[int, Field(ge=0, le=50)] = 5
     unified_history: bool = True
     prompt_lite_mode: bool = False
     enable_history_current_chat: bool = True

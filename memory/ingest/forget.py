@@ -5,14 +5,13 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from datetime import datetime
 
 from madeleine.memory.chat import MessageId
 from madeleine.memory.errors import IndexUnavailable
-from madeleine.memory.ingest.index_keeper import IndexKeeper
+from madeleine.memory.ingest.index_keeper import IndexKeeper, Scrubber
 from madeleine.memory.ingest.ports import ForgetLedger
-from madeleine.memory.ingest.scrubbing import Scrubber
 from madeleine.memory.model import MemoryId, Scope
 
 SCRUB_WAIT_SECONDS = 20.0
@@ -33,24 +32,19 @@ class Forgotten:
     messages: int = 0
 
 
+@dataclass(frozen=True, eq=False)
 class Forget:
-    """The use case. Forgetting the same again finds nothing, and waits for the files to be scrubbed."""
+    """The use case. Forgetting the same again finds nothing, and waits for the files to be scrubbed.
 
-    def __init__(
-        self,
-        ledger: ForgetLedger,
-        keeper: IndexKeeper,
-        scrubber: Scrubber,
-        write_lock: asyncio.Lock,
-        *,
-        now: Callable[[], datetime],
-    ) -> None:
-        """`write_lock`: shared with `StoreScenes`, so that nothing is stored or reinforced between the two steps."""
-        self._ledger = ledger
-        self._keeper = keeper
-        self._scrubber = scrubber
-        self._write_lock = write_lock
-        self._now = now
+    `write_lock` is shared with `StoreScenes`, so that nothing is stored or reinforced between the two steps.
+    """
+
+    ledger: ForgetLedger
+    keeper: IndexKeeper
+    scrubber: Scrubber
+    write_lock: asyncio.Lock
+    _: KW_ONLY
+    now: Callable[[], datetime]
 
     async def __call__(self, scope: Scope, ids: Sequence[MemoryId | MessageId]) -> Forgotten:
         """Erase the memories and messages, and the messages that the memories rest on. Not stopped by a caller that
@@ -61,12 +55,12 @@ class Forget:
         return await asyncio.shield(self._forget(scope, list(dict.fromkeys(ids))))
 
     async def _forget(self, scope: Scope, ids: Sequence[MemoryId | MessageId]) -> Forgotten:
-        async with self._write_lock:
-            erased = await self._ledger.forget(scope, ids, at=self._now())
+        async with self.write_lock:
+            erased = await self.ledger.forget(scope, ids, at=self.now())
             # A memory that the ledger lacks is in no answer, and the scrubber removes it again.
             with suppress(IndexUnavailable):
-                await self._keeper.remove_memories(erased.ids)
-        bytes_gone = await self._scrubber.run_and_wait(within_seconds=SCRUB_WAIT_SECONDS)
+                await self.keeper.remove_memories(erased.ids)
+        bytes_gone = await self.scrubber.run_and_wait(within_seconds=SCRUB_WAIT_SECONDS)
         gone = {*erased.ids, *erased.messages}
         return Forgotten(
             erased=tuple(id_ for id_ in ids if id_ in gone),

@@ -1,98 +1,194 @@
-"""Keeps the index equal to the ledger: works off marks, fills in vectors, rebuilds (design: truth and index)."""
+"""Keep the index equal to the ledger: work off marks, fill in vectors, rebuild, scrub (design: truth and index)."""
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 
 from madeleine.memory.embedding import Embedder, embed_cached
-from madeleine.memory.errors import IndexNeedsRebuild
-from madeleine.memory.index import Index
-from madeleine.memory.ingest.indexing import index_points
-from madeleine.memory.ingest.ports import IndexSource
-from madeleine.memory.model import Memory, MemoryId
+from madeleine.memory.errors import IndexNeedsRebuild, IndexUnavailable
+from madeleine.memory.index import Index, IndexPoint, StoreIndex
+from madeleine.memory.ingest.ports import IndexSource, ScrubLedger
+from madeleine.memory.model import ContentHash, Memory, MemoryId, Vector
+from madeleine.memory.rules.prompting.recalled_text import recallable_text
+from madeleine.memory.text.terms import memory_words
 
 logger = logging.getLogger(__name__)
 
 PAGE_SIZE = 500
 EMBED_BATCH_SIZE = 32
-"""Texts embedded in one go in the background: a recall that comes in between waits for at most one such page."""
+"""Texts that the background embeds at once: a recall that comes meanwhile waits for at most one batch."""
 
 Progress = Callable[[int, int], Awaitable[None]]
 """(done, total)"""
 
 
+@dataclass(frozen=True, eq=False)
 class IndexKeeper:
     """One keeper an index; its work is done one piece at a time."""
 
-    def __init__(self, source: IndexSource, index: Index, embedder: Embedder) -> None:
-        self._source = source
-        self._index = index
-        self._embedder = embedder
-        self._one_at_a_time = asyncio.Lock()
+    source: IndexSource
+    index: Index
+    embedder: Embedder
+    _lock: asyncio.Lock = field(default_factory=asyncio.Lock, init=False)
 
     async def catch_up(self, *, to_now: bool = False) -> int:
-        """Bring what is marked into the index, make it durable, clear the marks. The number of memories brought in.
-        `to_now`: not what is marked meanwhile, which may be without end."""
-        async with self._one_at_a_time:
+        """Index all marked memories, make them durable, clear the marks. Returns the number of memories. `to_now`:
+        without those that are marked meanwhile, which may be without end."""
+        async with self._lock:
             done = 0
-            last = await self._source.last_mark() if to_now else None
-            while marks := await self._source.pending(limit=PAGE_SIZE):
+            last = await self.source.last_mark() if to_now else None
+            while marks := await self.source.pending(limit=PAGE_SIZE):
                 if last is not None and marks[0][0] > last:
                     break
                 ids = list(dict.fromkeys(id_ for _, id_ in marks))
-                await self._bring_in(await self._source.any_memories(ids), ids)
+                await self._index_memories(await self.source.any_memories(ids), ids)
                 # Only what is on disk in the index may lose its mark.
-                await self._index.flush()
-                await self._source.clear_marks([mark for mark, _ in marks])
+                await self.index.flush()
+                await self.source.clear_marks([mark for mark, _ in marks])
                 done += len(ids)
             return done
 
     async def remove_memories(self, ids: Sequence[MemoryId]) -> None:
-        """Of memories that the ledger has no more. In turn: what is being brought in now was read while they were
-        there, and must not come after."""
-        async with self._one_at_a_time:
-            await self._index.delete(ids)
+        """Remove memories that the ledger no longer has. Waits for its turn: memories that are being indexed were read
+        while these existed, and must not be added afterwards."""
+        async with self._lock:
+            await self.index.delete(ids)
 
     async def embed_missing(self) -> int:
-        """Embed memories that were stored while the model could not be had. Raises `EmbeddingUnavailable`."""
+        """Embed memories that were stored while the model was unavailable. Returns their number. Raises
+        `EmbeddingUnavailable`."""
         done = 0
-        while memories := await self._source.without_vector(self._embedder.model, limit=EMBED_BATCH_SIZE):
-            embedded = await embed_cached(self._embedder, self._source, [memory.embed_text for memory in memories])
+        while memories := await self.source.without_vector(self.embedder.model, limit=EMBED_BATCH_SIZE):
+            embedded = await embed_cached(self.embedder, self.source, [memory.embed_text for memory in memories])
             if embedded.error:
                 raise embedded.error
-            await self._source.add_missing_vectors(self._embedder.model, embedded.vectors)
+            await self.source.add_missing_vectors(self.embedder.model, embedded.vectors)
             done += len(memories)
             await self.catch_up()
         return done
 
     async def require_complete(self) -> None:
         """Raises `IndexNeedsRebuild` if the index does not hold as many memories as the ledger."""
-        indexed, kept = await self._index.count(), await self._source.count_memories()
+        indexed, kept = await self.index.count(), await self.source.count_memories()
         if indexed != kept:
             raise IndexNeedsRebuild(f"the index holds {indexed} memories, the ledger {kept}")
 
     async def rebuild(self, progress: Progress | None = None) -> int:
-        """Fill an empty index from the ledger and its cached vectors. The number of memories."""
-        async with self._one_at_a_time:
-            total = await self._source.count_memories()
-            last_mark = await self._source.last_mark()
+        """Fill an empty index from the ledger and its cached vectors. Returns the number of memories."""
+        async with self._lock:
+            total = await self.source.count_memories()
+            last_mark = await self.source.last_mark()
             after: MemoryId | None = None
             done = 0
-            while page := await self._source.all_memories(after=after, limit=PAGE_SIZE):
-                await self._bring_in(page, [])
-                await self._source.clear_marks_of([memory.id for memory in page], up_to=last_mark)
+            while page := await self.source.all_memories(after=after, limit=PAGE_SIZE):
+                await self._index_memories(page, [])
+                await self.source.clear_marks_of([memory.id for memory in page], up_to=last_mark)
                 after = page[-1].id
                 done += len(page)
                 if progress:
                     await progress(done, total)
-            await self._index.flush()
+            await self.index.flush()
         return done
 
-    async def _bring_in(self, memories: Sequence[Memory], ids: Sequence[MemoryId]) -> None:
-        vectors = await self._source.vectors(self._embedder.model, [memory.content_hash for memory in memories])
-        await self._index.upsert(await index_points(memories, vectors, self._embedder))
+    async def _index_memories(self, memories: Sequence[Memory], ids: Sequence[MemoryId]) -> None:
+        vectors = await self.source.vectors(self.embedder.model, [memory.content_hash for memory in memories])
+        await self.index.upsert(await index_points(memories, vectors, self.embedder))
         known = {memory.id for memory in memories}
         if gone := [id_ for id_ in ids if id_ not in known]:
-            await self._index.delete(gone)
+            await self.index.delete(gone)
+
+
+MIN_LEGIBLE_SHARE = 0.5
+"""Share of a text's letters that the model must be able to read for its vector to mean anything."""
+
+
+async def index_points(
+    memories: Sequence[Memory], vectors: Mapping[ContentHash, Vector], embedder: Embedder
+) -> list[IndexPoint]:
+    """Memories as points of the index, without a vector where the model cannot read the text: such vectors lie close to
+    everything."""
+    tokens = await embedder.count_tokens([recallable_text(memory) for memory in memories])
+    return [
+        IndexPoint(
+            memory=memory,
+            words=memory_words(memory),
+            vector=vectors.get(memory.content_hash)
+            if embedder.coverage(memory.embed_text) >= MIN_LEGIBLE_SHARE
+            else None,
+            tokens=count,
+        )
+        for memory, count in zip(memories, tokens, strict=True)
+    ]
+
+
+async def index_now(index: StoreIndex, points: Sequence[IndexPoint]) -> None:
+    """Index points after their commit. The pending marks stay until the index is on disk; after a failure the keeper
+    indexes them again."""
+    try:
+        await index.upsert(points)
+    except IndexUnavailable as error:
+        logger.warning("indexing is postponed: %s", error)
+
+
+@dataclass(eq=False)
+class Scrubber:
+    """Removes what was erased from the ledger's tables from the files of ledger and index as well (ADR 0012).
+
+    Works off the marks that `forget` leaves. One task calls `run`, others request it and wait. The marks are in the
+    ledger: the next process does what a killed process leaves undone.
+    """
+
+    ledger: ScrubLedger
+    keeper: IndexKeeper
+    index: Index
+    _requested: asyncio.Event = field(default_factory=asyncio.Event, init=False)
+    _waiting: list[asyncio.Future[bool]] = field(default_factory=list, init=False)
+
+    def __post_init__(self) -> None:
+        self._requested.set()  # the last process may have left something
+
+    async def requested(self) -> None:
+        """Returns when there may be something to scrub."""
+        await self._requested.wait()
+
+    def request(self) -> None:
+        self._requested.set()
+
+    async def run_and_wait(self, *, within_seconds: float) -> bool:
+        """Request a run, and wait until the bytes of everything forgotten before are gone. False if the run failed or
+        takes longer: it goes on, or is repeated."""
+        finished: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
+        self._waiting.append(finished)
+        self.request()
+        done, _ = await asyncio.wait({finished}, timeout=within_seconds)
+        return bool(done) and finished.result()
+
+    async def run(self) -> int:
+        """Returns the number of memories whose bytes are gone. Raises `MadeleineError`, and keeps the marks then."""
+        self._requested.clear()
+        waiting, self._waiting = self._waiting, []
+        succeeded = False
+        try:
+            count = await self._scrub()
+            succeeded = True
+            return count
+        finally:
+            for finished in waiting:
+                if not finished.done():
+                    finished.set_result(succeeded)
+
+    async def _scrub(self) -> int:
+        pending = await self.ledger.pending_scrubs()
+        if not pending:
+            return 0
+        await self.keeper.remove_memories(list(dict.fromkeys(id_ for _, id_ in pending)))
+        # Memories that were changed by the erasure are marked, too: their old points are replaced first.
+        await self.keeper.catch_up(to_now=True)
+        await self.ledger.scrub()
+        await self.index.scrub()
+        # Only now: until here a crash must find them.
+        await self.ledger.clear_scrubs([mark for mark, _ in pending])
+        return len(pending)

@@ -8,18 +8,8 @@ from datetime import datetime
 from typing import Any, Literal, Protocol
 
 from madeleine.memory.chat import MessageId
-from madeleine.memory.index import IndexPoint
-from madeleine.memory.model import (
-    ContentHash,
-    Memory,
-    MemoryChanges,
-    MemoryId,
-    ModelName,
-    Note,
-    Scope,
-    Status,
-    Vector,
-)
+from madeleine.memory.embedding import VectorCache
+from madeleine.memory.model import ContentHash, Memory, MemoryChanges, MemoryId, ModelName, Note, Scope, Vector
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,18 +47,20 @@ class KeyOutcome:
     status: Literal["stored", "reinforced"]
 
 
-class StoreLedger(Protocol):
+class KeyedMemories(Protocol):
     async def memories(self, scope: Scope, ids: Sequence[MemoryId]) -> list[Memory]:
         """Those that exist, each once, in the order of `ids`."""
         ...
 
-    async def keyed(self, scope: Scope, keys: Sequence[str]) -> dict[str, KeyOutcome]: ...
+    async def keyed(self, scope: Scope, keys: Sequence[str]) -> dict[str, KeyOutcome]:
+        """The outcome of each key that was used before."""
+        ...
 
+
+class StoreLedger(KeyedMemories, VectorCache, Protocol):
     async def same_text(self, scope: Scope, hash_: ContentHash) -> list[MemoryId]:
         """Living memories with this very text to embed, oldest first, at most 5."""
         ...
-
-    async def vectors(self, model: ModelName, hashes: Sequence[ContentHash]) -> dict[ContentHash, Vector]: ...
 
     async def turns(self, scope: Scope, sessions: Sequence[str]) -> dict[str, int]:
         """The turn that the next memory of each session has."""
@@ -125,10 +117,8 @@ class ScrubLedger(Protocol):
         ...
 
 
-class UpdateLedger(Protocol):
+class UpdateLedger(VectorCache, Protocol):
     async def memories(self, scope: Scope, ids: Sequence[MemoryId]) -> list[Memory]: ...
-
-    async def vectors(self, model: ModelName, hashes: Sequence[ContentHash]) -> dict[ContentHash, Vector]: ...
 
     async def change(
         self,
@@ -150,7 +140,7 @@ class NoteLedger(Protocol):
     async def add_note(self, scope: Scope, note: Note) -> None: ...
 
 
-class IndexSource(Protocol):
+class IndexSource(VectorCache, Protocol):
     """What keeps the index equal to the ledger. Not scoped: it serves the store, not a caller."""
 
     async def pending(self, *, limit: int) -> list[tuple[int, MemoryId]]:
@@ -175,8 +165,6 @@ class IndexSource(Protocol):
 
     async def count_memories(self) -> int: ...
 
-    async def vectors(self, model: ModelName, hashes: Sequence[ContentHash]) -> dict[ContentHash, Vector]: ...
-
     async def add_missing_vectors(self, model: ModelName, vectors: Mapping[ContentHash, Vector]) -> None:
         """Those of texts that a memory has; leaves a mark for each such memory."""
         ...
@@ -185,16 +173,28 @@ class IndexSource(Protocol):
         """Memories whose text has no cached vector of this model."""
         ...
 
-    async def setting(self, name: str) -> Any: ...
 
-    async def set_setting(self, name: str, value: Any) -> None: ...
+class IngestLedger(KeyedMemories, VectorCache, Protocol):
+    async def ingest_outcome(self, scope: Scope, key: str) -> dict[str, Any] | None:
+        """The outcome of the text with this key; None until the text is ingested to the end."""
+        ...
+
+    async def store_ingest_outcome(self, scope: Scope, key: str, outcome: Mapping[str, Any], *, at: datetime) -> None:
+        """Durably; the first outcome of a key stays."""
+        ...
 
 
-class StoreIndex(Protocol):
-    """What a store needs of the index."""
+class CentroidSource(Protocol):
+    """Vectors from which the mean of a being's memories is computed."""
 
-    async def upsert(self, points: Sequence[IndexPoint]) -> None: ...
+    async def audit_since(self, scope: Scope, *, after: int) -> tuple[int, bool]:
+        """The number of the last audit entry, and whether since `after` any of the being's memories were changed,
+        forgotten or tended by a patrol."""
+        ...
 
-    async def nearest(
-        self, scope: Scope, vector: Vector, *, limit: int, statuses: Sequence[Status]
-    ) -> list[tuple[MemoryId, float]]: ...
+    async def vectors_after(
+        self, scope: Scope, model: ModelName, *, after: int, limit: int
+    ) -> list[tuple[int, Vector | None]]:
+        """(number, vector) of the being's living memories with greater numbers, in order; None for a memory that has
+        not been embedded."""
+        ...

@@ -6,7 +6,7 @@ import asyncio
 import logging
 import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import KW_ONLY, dataclass, field, replace
 from datetime import datetime
 from typing import Literal
 
@@ -15,15 +15,16 @@ from numpy.typing import NDArray
 
 from madeleine.memory.embedding import Embedded, Embedder, embed_cached
 from madeleine.memory.errors import IndexUnavailable, KeyConflict
-from madeleine.memory.index import IndexPoint
-from madeleine.memory.ingest.indexing import index_now, index_points
-from madeleine.memory.ingest.ports import KeyOutcome, Reinforcement, StoreBatch, StoreIndex, StoreLedger
+from madeleine.memory.index import IndexPoint, StoreIndex
+from madeleine.memory.ingest.index_keeper import index_now, index_points
+from madeleine.memory.ingest.ports import KeyOutcome, Reinforcement, StoreBatch, StoreLedger
 from madeleine.memory.ingest.redaction import Redaction, refuse_secret
 from madeleine.memory.model import (
     LIVING,
     Category,
     ContentHash,
     Emotion,
+    EmotionVector,
     Memory,
     MemoryId,
     Provenance,
@@ -38,7 +39,7 @@ from madeleine.memory.rules.storing.secrets import Redact, redact_secrets
 logger = logging.getLogger(__name__)
 
 SIMILAR_CANDIDATES = 5
-"""The nearest memories looked at for one that says the same."""
+"""Nearest memories that are compared with a new scene."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,6 +51,7 @@ class NewScene:
     category: Category = "episodic"
     importance: float | None = None
     emotions: tuple[Emotion, ...] = ()
+    emotion: EmotionVector | None = None
     lesson: str = ""
     themes: tuple[str, ...] = ()
     session_id: str = ""
@@ -62,7 +64,7 @@ class NewScene:
 class Stored:
     """`status` reinforced: an earlier memory says the same and was counted once more. `repeated`: the key was used
     before for the same text, and nothing was done. `unembedded`: why the memory is found by its words only, for now.
-    `redacted`: secrets that were taken out, by kind."""
+    `redacted`: number of secrets removed, by kind."""
 
     memory: Memory
     status: Literal["stored", "reinforced"]
@@ -72,33 +74,26 @@ class Stored:
 
     @property
     def resembles(self) -> MemoryId | None:
-        """The nearest memory that says much the same, of a scene that was stored beside it."""
+        """The nearest memory that says much the same, if the scene was stored beside it."""
         return self.memory.resembles if self.status == "stored" else None
 
 
+@dataclass(frozen=True, eq=False)
 class StoreScenes:
-    """The use case. One store at a time decides and commits, so that two equal scenes at once become one memory."""
+    """The use case. One store at a time decides and commits, so that two equal scenes at once become one memory.
 
-    def __init__(
-        self,
-        ledger: StoreLedger,
-        index: StoreIndex,
-        embedder: Embedder,
-        *,
-        now: Callable[[], datetime],
-        on_commit: Callable[[], None] = lambda: None,
-        redact: Redact = redact_secrets,
-        write_lock: asyncio.Lock | None = None,
-    ) -> None:
-        """`on_commit` is called after each commit that leaves index marks; it must not block. `write_lock` is shared
-        with other use cases that change memories, so that none goes away between a decision and its commit."""
-        self._ledger = ledger
-        self._index = index
-        self._embedder = embedder
-        self._now = now
-        self._on_commit = on_commit
-        self._redact = redact
-        self._write_lock = write_lock or asyncio.Lock()
+    `on_commit` is called after each commit that leaves index marks; it must not block. `write_lock` is shared with
+    other use cases that change memories, so that none goes away between a decision and its commit.
+    """
+
+    ledger: StoreLedger
+    index: StoreIndex
+    embedder: Embedder
+    _: KW_ONLY
+    now: Callable[[], datetime]
+    on_commit: Callable[[], None] = lambda: None
+    redact: Redact = redact_secrets
+    write_lock: asyncio.Lock = field(default_factory=asyncio.Lock)
 
     async def __call__(self, scope: Scope, scenes: Sequence[NewScene]) -> list[Stored]:
         """Redact and store all or none, in one transaction; answers in the order of `scenes`.
@@ -106,9 +101,9 @@ class StoreScenes:
         Raises `KeyConflict` if a key was used for another text, `InvalidInput` if a key is a secret, `StorageFull` and
         `StorageError`.
         """
-        redacted = [redact_scene(scene, self._redact) for scene in scenes]
+        redacted = [redact_scene(scene, self.redact) for scene in scenes]
         stored = await self.store_redacted(scope, [scene for scene, _ in redacted])
-        return [replace(one, redacted=counts) for one, (_, counts) in zip(stored, redacted, strict=True)]
+        return [replace(answer, redacted=counts) for answer, (_, counts) in zip(stored, redacted, strict=True)]
 
     async def store_redacted(
         self,
@@ -118,109 +113,152 @@ class StoreScenes:
         vectors: Mapping[ContentHash, Vector] | None = None,
         approve: Callable[[MemoryId], None] = lambda _: None,
     ) -> list[Stored]:
-        """As a call, for callers that have redacted the scenes. `vectors`: of scenes that are embedded already.
-        `approve` is called with each memory that is to be reinforced; if it raises, nothing is stored."""
-        now = self._now()
-        drafts = [_Draft(scene, new_memory(scope, scene, now)) for scene in scenes]
-        texts = [draft.memory.embed_text for draft in drafts]
-        embedded = await embed_cached(self._embedder, self._ledger, texts, vectors)
+        """Store scenes that the caller has redacted. `vectors`: of texts that are embedded already. `approve` is called
+        with each memory that is to be reinforced; if it raises, nothing is stored."""
+        now = self.now()
+        memories = [new_memory(scope, scene, now) for scene in scenes]
+        embedded = await embed_cached(self.embedder, self.ledger, [memory.embed_text for memory in memories], vectors)
         # Before the lock is taken: the model may be busy, and nobody's store should wait for that.
-        points = await index_points([draft.memory for draft in drafts], embedded.vectors, self._embedder)
-        for draft, point in zip(drafts, points, strict=True):
-            draft.point = point
-        # A client that goes away does not stop what it has asked for half-way between ledger and index.
-        return await asyncio.shield(self._commit(scope, drafts, embedded, approve))
+        points = await index_points(memories, embedded.vectors, self.embedder)
+        # A client that goes away does not stop its store half-way between ledger and index.
+        return await asyncio.shield(self._commit(scope, scenes, points, embedded, approve))
 
     async def _commit(
-        self, scope: Scope, drafts: Sequence[_Draft], embedded: Embedded, approve: Callable[[MemoryId], None]
+        self,
+        scope: Scope,
+        scenes: Sequence[NewScene],
+        points: Sequence[IndexPoint],
+        embedded: Embedded,
+        approve: Callable[[MemoryId], None],
     ) -> list[Stored]:
-        async with self._write_lock:
-            decisions, batch, reinforcements = await self._decide(scope, drafts, approve)
-            new = [draft.memory for draft in batch.drafts]
-            if new or reinforcements:
-                hashes = {draft.hash for draft in batch.drafts}
-                changes = StoreBatch(
-                    new=tuple(new),
-                    reinforcements=tuple(reinforcements),
-                    model=self._embedder.model,
+        async with self.write_lock:
+            plan = await self._plan(scope, scenes, points, approve)
+            new = {point.memory.id: point.memory for point in plan.points}
+            if new or plan.reinforcements:
+                hashes = {memory.content_hash for memory in new.values()}
+                batch = StoreBatch(
+                    new=tuple(new.values()),
+                    reinforcements=tuple(plan.reinforcements),
+                    model=self.embedder.model,
                     vectors={hash_: vector for hash_, vector in embedded.vectors.items() if hash_ in hashes},
                 )
-                await self._ledger.commit(scope, changes)
-            if new or any(one.themes for one in reinforcements):
-                self._on_commit()
-            if points := [draft.point for draft in batch.drafts if draft.point is not None]:
-                await index_now(self._index, points)
-            return await self._answers(scope, decisions, {memory.id: memory for memory in new}, embedded.unavailable)
+                await self.ledger.commit(scope, batch)
+            if new or any(reinforcement.themes for reinforcement in plan.reinforcements):
+                self.on_commit()
+            if plan.points:
+                await index_now(self.index, plan.points)
+            return await self._answers(scope, plan.outcomes, new, embedded.unavailable)
 
-    async def _decide(
-        self, scope: Scope, drafts: Sequence[_Draft], approve: Callable[[MemoryId], None]
-    ) -> tuple[list[_Decision], _Batch, list[Reinforcement]]:
-        """Which drafts become memories, and which reinforce one."""
-        by_key = await self._ledger.keyed(scope, [draft.new.key for draft in drafts if draft.new.key is not None])
-        turns = await self._ledger.turns(scope, [draft.new.session_id for draft in drafts])
-        decisions: list[_Decision] = []
-        batch = _Batch(len(drafts))
-        reinforcements: list[Reinforcement] = []
-        for draft in drafts:
-            key, text = draft.new.key, draft.memory.scene.action
+    async def _plan(
+        self,
+        scope: Scope,
+        scenes: Sequence[NewScene],
+        points: Sequence[IndexPoint],
+        approve: Callable[[MemoryId], None],
+    ) -> _StorePlan:
+        """Decide which scenes become memories and which reinforce one."""
+        by_key = await self.ledger.keyed(scope, [scene.key for scene in scenes if scene.key is not None])
+        turns = await self.ledger.turns(scope, [scene.session_id for scene in scenes])
+        plan = _StorePlan(len(scenes))
+        for scene, point in zip(scenes, points, strict=True):
+            key, text = scene.key, scene.scene.action
             if key is not None and (earlier := by_key.get(key)):
                 if earlier.text != text:
                     raise KeyConflict(key)
-                decisions.append(_Decision(earlier, repeated=True))
+                plan.outcomes.append((earlier, True))
                 continue
-            same, resembles = await self._compare(scope, draft, batch)
+            same, resembles = await self._same_or_similar(scope, point, plan)
             if same is None:
-                draft.take_place(turns, resembles)
-                batch.add(draft)
-                outcome = KeyOutcome(draft.memory.id, text, "stored")
+                session_id = scene.session_id
+                memory = replace(point.memory, resembles=resembles, turn=turns[session_id] if session_id else 0)
+                if session_id:
+                    turns[session_id] += 1
+                plan.add(replace(point, memory=memory))
+                outcome = KeyOutcome(memory.id, text, "stored")
             else:
                 approve(same)
-                reinforcements.append(draft.as_reinforcement(same))
+                plan.reinforcements.append(_reinforcement(same, scene, point.memory))
                 outcome = KeyOutcome(same, text, "reinforced")
-            decisions.append(_Decision(outcome))
+            plan.outcomes.append((outcome, False))
             if key is not None:
                 by_key[key] = outcome
-        return decisions, batch, reinforcements
+        return plan
 
-    async def _compare(
-        self, scope: Scope, draft: _Draft, batch: _Batch
+    async def _same_or_similar(
+        self, scope: Scope, point: IndexPoint, plan: _StorePlan
     ) -> tuple[MemoryId, None] | tuple[None, MemoryId | None]:
-        """The memory that says the same: its very text, or cosine ≥ 0.92, and no fact differs. Else the nearest of
-        those that say much the same (spec T6)."""
-        in_batch = list(batch.similar_to(draft))
-        for other, cosine in in_batch:
-            if cosine >= SAME_COSINE and same_facts(draft.memory, other):
+        """(same, None) for a memory that says the same: with the very text, or at cosine ≥ 0.92, and no fact differs;
+        else (None, the nearest that says much the same) (spec T6)."""
+        in_plan = list(plan.similar_to(point))
+        for other, cosine in in_plan:
+            if cosine >= SAME_COSINE and same_facts(point.memory, other):
                 return other.id, None
-        near = dict(await self._near(scope, draft.vector)) if draft.vector is not None else {}
-        same_text = await self._ledger.same_text(scope, draft.hash)
+        same_text = await self.ledger.same_text(scope, point.memory.content_hash)
+        # A point without a vector may have an illegible text, whose vector says nothing.
+        near = await self._near(scope, point.vector) if point.vector is not None else {}
         near |= dict.fromkeys(same_text, 1.0)
-        memories = await self._ledger.memories(scope, [*same_text, *near]) if near else []
+        memories = await self.ledger.memories(scope, [*same_text, *near]) if near else []
         living = [(other, near[other.id]) for other in memories if other.status in LIVING and not other.compressed]
         for other, cosine in living:
-            if cosine >= SAME_COSINE and same_facts(draft.memory, other):
+            if cosine >= SAME_COSINE and same_facts(point.memory, other):
                 return other.id, None
-        nearest = max([*living, *in_batch], key=lambda similar: similar[1], default=None)
+        nearest = max([*living, *in_plan], key=lambda similar: similar[1], default=None)
         return None, nearest[0].id if nearest else None
 
-    async def _near(self, scope: Scope, vector: Vector) -> list[tuple[MemoryId, float]]:
+    async def _near(self, scope: Scope, vector: Vector) -> dict[MemoryId, float]:
         try:
-            near = await self._index.nearest(scope, vector, limit=SIMILAR_CANDIDATES, statuses=LIVING)
+            near = await self.index.nearest(scope, vector, limit=SIMILAR_CANDIDATES, statuses=LIVING)
         except IndexUnavailable as error:
             logger.warning("storing without a search for duplicates: %s", error)
-            return []
-        return [(id_, cosine) for id_, cosine in near if cosine >= RESEMBLING_COSINE]
+            return {}
+        return {id_: cosine for id_, cosine in near if cosine >= RESEMBLING_COSINE}
 
     async def _answers(
-        self, scope: Scope, decisions: Sequence[_Decision], new: Mapping[MemoryId, Memory], unembedded: str
+        self,
+        scope: Scope,
+        outcomes: Sequence[tuple[KeyOutcome, bool]],
+        new: Mapping[MemoryId, Memory],
+        unembedded: str,
     ) -> list[Stored]:
-        earlier = [one.outcome.memory_id for one in decisions if not one.is_new]
-        known = {memory.id: memory for memory in await self._ledger.memories(scope, earlier)} if earlier else {}
-        return [
-            Stored(memory=new[one.outcome.memory_id], status="stored", unembedded=unembedded)
-            if one.is_new
-            else Stored(memory=known[one.outcome.memory_id], status=one.outcome.status, repeated=one.repeated)
-            for one in decisions
-        ]
+        answers: list[Stored] = []
+        earlier = [outcome.memory_id for outcome, repeated in outcomes if repeated or outcome.status == "reinforced"]
+        known = {memory.id: memory for memory in await self.ledger.memories(scope, earlier)} if earlier else {}
+        for outcome, repeated in outcomes:
+            if outcome.status == "stored" and not repeated:
+                answers.append(Stored(memory=new[outcome.memory_id], status="stored", unembedded=unembedded))
+            else:
+                answers.append(Stored(memory=known[outcome.memory_id], status=outcome.status, repeated=repeated))
+        return answers
+
+
+class _StorePlan:
+    """What a call stores, so far. `outcomes`: (outcome, repeated) of each scene, in order."""
+
+    def __init__(self, capacity: int) -> None:
+        self.points: list[IndexPoint] = []
+        self.reinforcements: list[Reinforcement] = []
+        self.outcomes: list[tuple[KeyOutcome, bool]] = []
+        self._capacity = capacity
+        self._by_hash: dict[ContentHash, Memory] = {}
+        self._vectors: NDArray[np.float32] | None = None
+        """(capacity, dim), in the order of `points`; zeros for a point without a vector."""
+
+    def add(self, point: IndexPoint) -> None:
+        if point.vector is not None:
+            if self._vectors is None:
+                self._vectors = np.zeros((self._capacity, len(point.vector)), np.float32)
+            self._vectors[len(self.points)] = point.vector
+        self.points.append(point)
+        self._by_hash.setdefault(point.memory.content_hash, point.memory)
+
+    def similar_to(self, point: IndexPoint) -> Iterator[tuple[Memory, float]]:
+        """(memory, cosine): first the memory with the same text, then those at cosine ≥ 0.8, nearest first."""
+        if same := self._by_hash.get(point.memory.content_hash):
+            yield same, 1.0
+        if point.vector is not None and self._vectors is not None:
+            cosines = self._vectors[: len(self.points)] @ point.vector
+            for position in sorted(np.flatnonzero(cosines >= RESEMBLING_COSINE), key=lambda at: -float(cosines[at])):
+                yield self.points[position].memory, float(cosines[position])
 
 
 def redact_scene(new: NewScene, redact: Redact) -> tuple[NewScene, Mapping[str, int]]:
@@ -242,7 +280,7 @@ def redact_scene(new: NewScene, redact: Redact) -> tuple[NewScene, Mapping[str, 
 
 
 def new_memory(scope: Scope, new: NewScene, now: datetime) -> Memory:
-    """Fresh, active, without a cluster (ruling 1)."""
+    """A fresh, active memory without a cluster (ruling 1)."""
     return Memory(
         id=MemoryId(str(uuid.uuid4())),
         being_id=scope.being_id,
@@ -252,6 +290,7 @@ def new_memory(scope: Scope, new: NewScene, now: datetime) -> Memory:
         category=new.category,
         themes=new.themes,
         emotions=new.emotions,
+        emotion=new.emotion,
         lesson=new.lesson,
         key=new.key,
         pinned=new.pinned,
@@ -261,81 +300,17 @@ def new_memory(scope: Scope, new: NewScene, now: datetime) -> Memory:
     )
 
 
-@dataclass(frozen=True, slots=True)
-class _Decision:
-    """`repeated`: the key was used before, and nothing is done."""
-
-    outcome: KeyOutcome
-    repeated: bool = False
-
-    @property
-    def is_new(self) -> bool:
-        return self.outcome.status == "stored" and not self.repeated
-
-
-class _Draft:
-    """A new scene, and the memory that it may become."""
-
-    def __init__(self, new: NewScene, memory: Memory) -> None:
-        self.new = new
-        self.memory = memory
-        self.hash = memory.content_hash
-        self.point: IndexPoint | None = None
-
-    def take_place(self, turns: dict[str, int], resembles: MemoryId | None) -> None:
-        """The next turn of its session, beside the memory that it resembles."""
-        self.memory = replace(self.memory, resembles=resembles)
-        session = self.new.session_id
-        if session:
-            self.memory = replace(self.memory, turn=turns[session])
-            turns[session] += 1
-        if self.point is not None:
-            self.point = replace(self.point, memory=self.memory)
-
-    def as_reinforcement(self, of: MemoryId) -> Reinforcement:
-        return Reinforcement(
-            memory_id=of,
-            text=self.memory.scene.action,
-            at=self.memory.created_at,
-            tool=self.new.tool,
-            client=self.memory.provenance.client,
-            session_id=self.new.session_id,
-            key=self.new.key,
-            importance=self.memory.importance if self.new.importance is not None else None,
-            pinned=self.new.pinned,
-            themes=self.new.themes,
-        )
-
-    @property
-    def vector(self) -> Vector | None:
-        """None for an illegible text, too, which is not compared with others."""
-        return self.point.vector if self.point else None
-
-
-class _Batch:
-    """The drafts of a call that become memories, so far."""
-
-    def __init__(self, capacity: int) -> None:
-        self.drafts: list[_Draft] = []
-        self._capacity = capacity
-        self._by_hash: dict[ContentHash, Memory] = {}
-        self._embedded: list[Memory] = []
-        self._rows: NDArray[np.float32] | None = None
-
-    def add(self, draft: _Draft) -> None:
-        self.drafts.append(draft)
-        self._by_hash.setdefault(draft.hash, draft.memory)
-        if draft.vector is not None:
-            if self._rows is None:
-                self._rows = np.empty((self._capacity, len(draft.vector)), np.float32)
-            self._rows[len(self._embedded)] = draft.vector
-            self._embedded.append(draft.memory)
-
-    def similar_to(self, draft: _Draft) -> Iterator[tuple[Memory, float]]:
-        """(memory, cosine): first the one with the same text, then those at cosine ≥ 0.8, nearest first."""
-        if draft.hash in self._by_hash:
-            yield self._by_hash[draft.hash], 1.0
-        if draft.vector is not None and self._rows is not None:
-            cosines = self._rows[: len(self._embedded)] @ draft.vector
-            for position in sorted(np.flatnonzero(cosines >= RESEMBLING_COSINE), key=lambda at: -float(cosines[at])):
-                yield self._embedded[position], float(cosines[position])
+def _reinforcement(of: MemoryId, scene: NewScene, draft: Memory) -> Reinforcement:
+    """`draft`: the memory that the scene would have become."""
+    return Reinforcement(
+        memory_id=of,
+        text=scene.scene.action,
+        at=draft.created_at,
+        tool=scene.tool,
+        client=draft.provenance.client,
+        session_id=scene.session_id,
+        key=scene.key,
+        importance=draft.importance if scene.importance is not None else None,
+        pinned=scene.pinned,
+        themes=scene.themes,
+    )

@@ -54,3 +54,9 @@ def fold(text: str) -> str:
     folded = unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", text).casefold())
     # A lone surrogate, which a client can send as JSON, cannot be written in UTF-8 and so cannot be stored.
     return folded.replace(SEPARATOR, " ").encode(errors="replace").decode()
+
+
+def keyed_parts(text: str, key: str, limit: int) -> Iterator[tuple[str, str]]:
+    """(key, part) of each part of a message that holds something visible; the first part has the message's key."""
+    parts = [part for part in split_by_length(text, limit) if storable_text(part)]
+    return ((f"{key}#{number}" if number else key, part) for number, part in enumerate(parts))

@@ -9,21 +9,25 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, TypeVar
 
 from madeleine.memory.chat import ChatRole, NewMessage
 from madeleine.memory.model import parse_moment
 from madeleine.memory.text.json_stream import array_elements
-from madeleine.memory.text.normalization import split_by_length, storable_text
+from madeleine.memory.text.normalization import keyed_parts, storable_text
 
 CLAUDE, CHATGPT = "claude.ai", "chatgpt.com"
-LONGEST_NAME = 200
-_SENDERS: Mapping[str, ChatRole] = {"human": "user", "user": "user", "assistant": "assistant"}
-_CITATION = re.compile("\ue200.*?\ue201", re.DOTALL)
-"""What ChatGPT's page replaces by a link."""
+MAX_NAME_CHARS = 200
+_ROLES: Mapping[str, ChatRole] = {"human": "user", "user": "user", "assistant": "assistant"}
+_CITATION_MARK = re.compile("\ue200.*?\ue201", re.DOTALL)
+"""Text that ChatGPT's page replaces by a link."""
+_JSON_TYPES = {dict: "an object", list: "a list", str: "a text", bool: "true or false", type(None): "null"}
+
+Json = dict[str, Any]
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,7 +42,7 @@ class ExportedConversation:
 
 @dataclass(frozen=True, slots=True)
 class UnreadableConversation:
-    """A conversation that is of no known shape. `place` in the file, from 1."""
+    """A conversation of unknown shape. `place`: its number in the file, from 1."""
 
     place: int
     title: str
@@ -46,148 +50,135 @@ class UnreadableConversation:
 
 
 class _UnexpectedShape(ValueError):
-    """A conversation is not as it should be; the message says where."""
+    """The export differs from its known shape; the message says where."""
+
+
+@dataclass(frozen=True, slots=True)
+class _ExportFormat:
+    """`id_fields`: of a conversation; a message has the last one. `messages`: in order, each with the key that it gets
+    without an id. `role`: None for a message that is not shown."""
+
+    interface: str
+    id_fields: tuple[str, ...]
+    title_field: str
+    time_field: str
+    messages: Callable[[Json], Iterable[tuple[str, Json]]]
+    role: Callable[[Json], ChatRole | None]
+    text: Callable[[Json], str]
 
 
 def conversations(
     chunks: Iterable[str], *, max_text_chars: int
 ) -> Iterator[ExportedConversation | UnreadableConversation]:
-    """Of the text of an export, in its order. Raises `ValueError` where it is no JSON, and says where."""
-    for place, found in enumerate(array_elements(chunks), start=1):
+    """Read the conversations of an export, in its order. Raises `ValueError` with the place where the text is not
+    JSON."""
+    for place, export in enumerate(array_elements(chunks), start=1):
         try:
-            one = _conversation(found)
+            yield _conversation(export, max_text_chars)
         except _UnexpectedShape as error:
-            title = found.get("title") or found.get("name") if isinstance(found, dict) else ""
-            yield UnreadableConversation(place, title if isinstance(title, str) else "", str(error))
-        else:
-            yield replace(one, messages=tuple(_whole(one.messages, max_text_chars)))
+            title = _typed(str, _typed(dict, export).get("title") or _typed(dict, export).get("name"))
+            yield UnreadableConversation(place, title, str(error))
 
 
-def _conversation(found: Any) -> ExportedConversation:
-    """Raises `_UnexpectedShape`."""
-    if not isinstance(found, dict):
-        raise _UnexpectedShape(f"it is {_kind(found)}, not an object")
-    if "chat_messages" in found:
-        return _claude(found)
-    if "mapping" in found:
-        return _chatgpt(found)
-    raise _UnexpectedShape("it has neither chat_messages, as Claude's have, nor a mapping, as ChatGPT's")
-
-
-def _whole(messages: Iterable[NewMessage], limit: int) -> Iterator[NewMessage]:
-    """Without those that say nothing; what is too long for one message becomes several."""
-    before: datetime | None = None
-    for message in messages:
-        before = message.at or before
-        text = storable_text(message.text).strip()
-        parts = [part for part in split_by_length(text, limit) if storable_text(part)]
-        for place, part in enumerate(parts):
-            key = f"{message.key}#{place}" if place else message.key
-            yield replace(message, text=part, key=key, at=before)
+def _conversation(export: Any, max_text_chars: int) -> ExportedConversation:
+    export = _required(dict, export, "it")
+    if "chat_messages" not in export and "mapping" not in export:
+        raise _UnexpectedShape("it has neither chat_messages, as Claude's have, nor a mapping, as ChatGPT's")
+    shape = _CLAUDE if "chat_messages" in export else _CHATGPT
+    at = _moment(export.get(shape.time_field))
+    messages: list[NewMessage] = []
+    for fallback_key, message in shape.messages(export):
+        if role := shape.role(message):
+            at = _moment(message.get(shape.time_field)) or at
+            text = storable_text(shape.text(message)).strip()
+            parts = keyed_parts(text, _id(message, shape.id_fields[-1:]) or fallback_key, max_text_chars)
+            messages += [NewMessage(role=role, text=part, at=at, key=key) for key, part in parts]
+    session_id = _id(export, shape.id_fields)
+    if not session_id:
+        raise _UnexpectedShape(f"it has no {' or '.join(shape.id_fields)} that names it")
+    title = storable_text(_typed(str, export.get(shape.title_field))).strip()[:MAX_NAME_CHARS]
+    return ExportedConversation(session_id=session_id, title=title, interface=shape.interface, messages=tuple(messages))
 
 
 # --- Claude -----------------------------------------------------------------------------------------------------
 
 
-def _claude(found: Mapping[str, Any]) -> ExportedConversation:
-    begun = _moment(found.get("created_at"))
-    messages: list[NewMessage] = []
-    for place, message in enumerate(_list(found, "chat_messages")):
-        if not isinstance(message, dict):
-            raise _UnexpectedShape(f"message {place + 1} is {_kind(message)}, not an object")
-        role = _SENDERS.get(str(message.get("sender")))
-        if role:
-            key = _name(message.get("uuid")) or str(place)
-            at = _moment(message.get("created_at")) or (begun if not messages else None)
-            messages.append(NewMessage(role=role, text=_claude_text(message), at=at, key=key))
-    return ExportedConversation(
-        session_id=_id(found, "uuid"), title=_title(found, "name"), interface=CLAUDE, messages=tuple(messages)
-    )
+def _claude_messages(export: Json) -> Iterator[tuple[str, Json]]:
+    for place, message in enumerate(_required(list, export["chat_messages"], "its chat_messages")):
+        yield str(place), _required(dict, message, f"message {place + 1}")
 
 
-def _claude_text(message: Mapping[str, Any]) -> str:
-    """What was said, without thoughts and tools, and the names of what was attached."""
-    content = message.get("content")
-    blocks = [block for block in content if isinstance(block, dict)] if isinstance(content, list) else []
-    texts = [block["text"] for block in blocks if block.get("type") == "text" and isinstance(block.get("text"), str)]
-    if not blocks and isinstance(message.get("text"), str):
-        texts = [message["text"]]
-    attached = [*_some(message.get("attachments")), *_some(message.get("files"))]
-    names = dict.fromkeys(name for one in attached if (name := _name(one.get("file_name"))))
+def _claude_role(message: Json) -> ChatRole | None:
+    return _ROLES.get(str(message.get("sender")))
+
+
+def _claude_text(message: Json) -> str:
+    """The words of the message, without thoughts and tools, and the names of its attachments."""
+    blocks = _objects(message.get("content"))
+    texts = [_typed(str, block.get("text")) for block in blocks if block.get("type") == "text"]
+    if not blocks:
+        texts = [_typed(str, message.get("text"))]
+    attachments = [*_objects(message.get("attachments")), *_objects(message.get("files"))]
+    names = dict.fromkeys(name for attachment in attachments if (name := _id(attachment, ("file_name",))))
     return "\n\n".join([*(text for text in texts if text.strip()), *(f"[attached: {name}]" for name in names)])
+
+
+_CLAUDE = _ExportFormat(
+    CLAUDE, ("uuid",), "name", "created_at", messages=_claude_messages, role=_claude_role, text=_claude_text
+)
 
 
 # --- ChatGPT ----------------------------------------------------------------------------------------------------
 
 
-def _chatgpt(found: Mapping[str, Any]) -> ExportedConversation:
-    begun = _moment(found.get("create_time"))
-    messages: list[NewMessage] = []
-    for node, message in _branch(found):
-        role = _SENDERS.get(str(_dict(message.get("author")).get("role")))
-        if role and _is_shown(message, role):
-            key = _name(message.get("id")) or node
-            at = _moment(message.get("create_time")) or (begun if not messages else None)
-            messages.append(NewMessage(role=role, text=_chatgpt_text(message), at=at, key=key))
-    return ExportedConversation(
-        session_id=_id(found, "conversation_id", "id"),
-        title=_title(found, "title"),
-        interface=CHATGPT,
-        messages=tuple(messages),
-    )
-
-
-def _branch(found: Mapping[str, Any]) -> list[tuple[str, dict[str, Any]]]:
-    """The messages up from the current node, from the first."""
-    mapping = found["mapping"]
-    if not isinstance(mapping, dict):
-        raise _UnexpectedShape(f"its mapping is {_kind(mapping)}, not an object")
-    node = found.get("current_node") or next(reversed(mapping), None)
-    branch: list[tuple[str, dict[str, Any]]] = []
-    seen: set[str] = set()
+def _chatgpt_messages(export: Json) -> list[tuple[str, Json]]:
+    """The messages of the branch that ends at the current node."""
+    mapping = _required(dict, export["mapping"], "its mapping")
+    node = export.get("current_node") or next(reversed(mapping), None)
+    branch: dict[str, Any] = {}
     while node is not None:
         if not isinstance(node, str) or not isinstance(mapping.get(node), dict):
             raise _UnexpectedShape(f"its mapping has no node {str(node)[:80]!r}")
-        if node in seen:
+        if node in branch:
             raise _UnexpectedShape(f"its mapping goes in a circle at {node[:80]!r}")
-        seen.add(node)
-        if isinstance(message := mapping[node].get("message"), dict):
-            branch.append((node, message))
+        branch[node] = mapping[node].get("message")
         node = mapping[node].get("parent")
-    return branch[::-1]
+    return [(node, message) for node, message in reversed(branch.items()) if isinstance(message, dict)]
 
 
-def _is_shown(message: Mapping[str, Any], role: ChatRole) -> bool:
-    """Not what is hidden, nor what the model says to a tool."""
-    hidden = _dict(message.get("metadata")).get("is_visually_hidden_from_conversation")
+def _chatgpt_role(message: Json) -> ChatRole | None:
+    """None for hidden messages and for those from the model to a tool."""
+    role = _ROLES.get(str(_typed(dict, message.get("author")).get("role")))
+    hidden = _typed(dict, message.get("metadata")).get("is_visually_hidden_from_conversation")
     to_a_tool = role == "assistant" and message.get("recipient") not in (None, "all")
-    return not hidden and not to_a_tool and _dict(message.get("content")).get("content_type") in (
-        "text", "multimodal_text",
-    )  # fmt: skip
+    has_text = _typed(dict, message.get("content")).get("content_type") in ("text", "multimodal_text")
+    return role if has_text and not hidden and not to_a_tool else None
 
 
-def _chatgpt_text(message: Mapping[str, Any]) -> str:
-    parts = _dict(message.get("content")).get("parts")
-    texts = (_part(part) for part in (parts if isinstance(parts, list) else []))
-    return _CITATION.sub("", "\n\n".join(text for text in texts if text.strip()))
+def _chatgpt_text(message: Json) -> str:
+    texts = map(_part_text, _typed(list, _typed(dict, message.get("content")).get("parts")))
+    return _CITATION_MARK.sub("", "\n\n".join(text for text in texts if text.strip()))
 
 
-def _part(part: Any) -> str:
-    """Text, what was heard, or that there was an image."""
-    if isinstance(part, str):
-        return part
+def _part_text(part: Any) -> str:
+    """Text, the transcript of speech, or a mark for an image."""
     if not isinstance(part, dict):
-        return ""
-    if isinstance(part.get("text"), str):
-        return str(part["text"])
-    return "[image]" if part.get("content_type") == "image_asset_pointer" else ""
+        return _typed(str, part)
+    image = "[image]" if part.get("content_type") == "image_asset_pointer" else ""
+    return _typed(str, part.get("text")) or image
+
+
+_CHATGPT = _ExportFormat(
+    CHATGPT, ("conversation_id", "id"), "title", "create_time",
+    messages=_chatgpt_messages, role=_chatgpt_role, text=_chatgpt_text,
+)  # fmt: skip
 
 
 # --- values -----------------------------------------------------------------------------------------------------
 
 
 def _moment(value: Any) -> datetime | None:
-    """An ISO time, or seconds since 1970."""
+    """Read an ISO time, or seconds since 1970."""
     if isinstance(value, str):
         return parse_moment(value)
     if isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value):
@@ -198,38 +189,22 @@ def _moment(value: Any) -> datetime | None:
     return None
 
 
-def _id(found: Mapping[str, Any], *names: str) -> str:
-    for name in names:
-        if id_ := _name(found.get(name)):
-            return id_
-    raise _UnexpectedShape(f"it has no {' or '.join(names)} that names it")
+def _id(export: Json, fields: Iterable[str]) -> str:
+    """The first of the fields with a usable name; "" if there is none."""
+    names = (_typed(str, export.get(field)) for field in fields)
+    return next((name for name in names if name and len(name) <= MAX_NAME_CHARS and storable_text(name) == name), "")
 
 
-def _title(found: Mapping[str, Any], name: str) -> str:
-    value = found.get(name)
-    return storable_text(value).strip()[:LONGEST_NAME] if isinstance(value, str) else ""
+def _objects(value: Any) -> list[Json]:
+    return [entry for entry in _typed(list, value) if isinstance(entry, dict)]
 
 
-def _name(value: Any) -> str:
-    """ "" for what cannot be one."""
-    return value if isinstance(value, str) and len(value) <= LONGEST_NAME and storable_text(value) == value else ""
+def _typed(kind: type[T], value: Any) -> T:
+    """The value, or an empty one if it is of another type."""
+    return value if isinstance(value, kind) else kind()
 
 
-def _list(found: Mapping[str, Any], name: str) -> list[Any]:
-    value = found[name]
-    if not isinstance(value, list):
-        raise _UnexpectedShape(f"its {name} is {_kind(value)}, not a list")
+def _required(kind: type[T], value: Any, subject: str) -> T:
+    if not isinstance(value, kind):
+        raise _UnexpectedShape(f"{subject} is {_JSON_TYPES.get(type(value), 'a number')}, not {_JSON_TYPES[kind]}")
     return value
-
-
-def _some(value: Any) -> list[dict[str, Any]]:
-    return [one for one in value if isinstance(one, dict)] if isinstance(value, list) else []
-
-
-def _dict(value: Any) -> dict[str, Any]:
-    return value if isinstance(value, dict) else {}
-
-
-def _kind(value: Any) -> str:
-    names = {dict: "an object", list: "a list", str: "a text", bool: "true or false", type(None): "null"}
-    return names.get(type(value), "a number")

@@ -7,7 +7,7 @@ import asyncio
 import uuid
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import KW_ONLY, dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import Protocol
 
@@ -67,25 +67,17 @@ class RememberAgentMemory(Protocol):
     ) -> Stored | None: ...
 
 
+@dataclass(frozen=True, eq=False)
 class Observe:
-    """The use case. A message with a known key, or of a repeated call, is not stored again."""
+    """The use case. A message with a known key, or of a repeated call, is not stored again. Without `remember` memories
+    are refused. `on_append` is called when new messages are durable; it must not block."""
 
-    def __init__(
-        self,
-        ledger: ChatLedger,
-        remember: RememberAgentMemory | None = None,
-        *,
-        now: Callable[[], datetime],
-        redact: Redact = redact_secrets,
-        on_append: Callable[[], None] = lambda: None,
-    ) -> None:
-        """Without `remember` memories are refused. `on_append` is called when new messages are durable; it must not
-        block."""
-        self._ledger = ledger
-        self._remember = remember
-        self._on_append = on_append
-        self._now = now
-        self._redact = redact
+    ledger: ChatLedger
+    remember: RememberAgentMemory | None = None
+    _: KW_ONLY
+    now: Callable[[], datetime]
+    redact: Redact = redact_secrets
+    on_append: Callable[[], None] = lambda: None
 
     async def __call__(self, scope: Scope, observation: Observation, *, request: str = "") -> Observed:
         """Redact, store the messages, then the memories. `request`: the same for a repeated call, else "".
@@ -93,13 +85,13 @@ class Observe:
         Raises `InvalidInput` for a key or session id that is a secret, and for unknown sources; `StorageFull`,
         `StorageError`.
         """
-        if observation.memories and self._remember is None:
+        if observation.memories and self.remember is None:
             raise InvalidInput(
                 "Nothing was stored: this process accepts messages but no memories. Send the messages alone."
             )
-        observation, redacted = redact_observation(observation, self._redact)
+        observation, redacted = redact_observation(observation, self.redact)
         _require_sources(observation)
-        # A client that goes away does not stop what it has asked for half-way.
+        # A client that goes away does not stop half-way what it has asked for.
         observed = await asyncio.shield(self._store(scope, observation, request))
         counts = Counter(redacted)
         for stored in observed.memories:
@@ -107,14 +99,13 @@ class Observe:
         return replace(observed, redacted=counts)
 
     async def _store(self, scope: Scope, observation: Observation, request: str) -> Observed:
+        session_id = observation.session_id
         messages = self._messages(scope, observation)
-        keys = [
-            message.key or (f"{request}-{place}" if request else None)
-            for place, message in enumerate(observation.messages)
-        ]
-        ids = await self._ledger.append(
+        fallback_keys = (f"{request}-{place}" if request else None for place in range(len(messages)))
+        keys = [message.key or fallback for message, fallback in zip(observation.messages, fallback_keys, strict=True)]
+        ids = await self.ledger.append(
             scope,
-            observation.session_id,
+            session_id,
             messages,
             keys=keys,
             title=observation.title,
@@ -123,20 +114,26 @@ class Observe:
             watched=observation.watched or bool(observation.memories),
         )
         if ids:
-            self._on_append()
+            self.on_append()
         memories: list[Stored | None] = []
-        if observation.memories:
-            memories = await self._store_memories(scope, observation, messages, keys, request)
+        if self.remember is not None and observation.memories:
+            all_sources = await self._sources(scope, observation, messages, keys)
+            for number, (memory, sources) in enumerate(zip(observation.memories, all_sources, strict=True)):
+                key = f"{request}-memory-{number}" if request else ""
+                if (memory.sources or messages) and not sources:  # it would bring back what was forgotten with them
+                    memories.append(None)
+                    continue
+                memories.append(await self.remember(scope, session_id, memory.extracted, sources, key=key))
         return Observed(
-            new=tuple(await self._ledger.messages(scope, ids)),
+            new=tuple(await self.ledger.messages(scope, ids)),
             known=len(messages) - len(ids),
-            last_key=await self._ledger.last_key(scope, observation.session_id),
+            last_key=await self.ledger.last_key(scope, session_id),
             memories=tuple(memories),
         )
 
     def _messages(self, scope: Scope, observation: Observation) -> list[Message]:
         """Their positions are assigned by the ledger. Messages without a time get the present, one after the other."""
-        now = self._now()
+        now = self.now()
         return [
             Message(
                 id=MessageId(str(uuid.uuid4())),
@@ -152,40 +149,28 @@ class Observe:
             for place, message in enumerate(observation.messages)
         ]
 
-    async def _store_memories(
-        self,
-        scope: Scope,
-        observation: Observation,
-        messages: Sequence[Message],
-        keys: Sequence[str | None],
-        request: str,
-    ) -> list[Stored | None]:
-        session_id = observation.session_id
+    async def _sources(
+        self, scope: Scope, observation: Observation, messages: Sequence[Message], keys: Sequence[str | None]
+    ) -> list[list[Message]]:
+        """The stored messages that each memory rests on, by position; forgotten ones are left out."""
         named = {source for memory in observation.memories for source in memory.sources if isinstance(source, str)}
         own_keys = {key for key in keys if key is not None}
-        by_key = await self._ledger.keyed_messages(scope, session_id, [*named, *own_keys])
+        by_key = await self.ledger.keyed_messages(scope, observation.session_id, [*named, *own_keys])
         if missing := sorted(named - set(by_key) - own_keys):
             raise InvalidInput(
                 f"The session has no message with the key {missing[0]!r}, which a memory names. The messages are kept, "
                 "no memory was stored: name messages by keys that they have, or by their places in the call."
             )
-        by_id = {message.id: message for message in await self._ledger.messages(scope, [one.id for one in messages])}
-        # Known messages are found by their keys; a forgotten one is not found, and is no source.
-        places = [by_id.get(message.id) or by_key.get(key or "") for message, key in zip(messages, keys, strict=True)]
-        stored: list[Stored | None] = []
-        for number, memory in enumerate(observation.memories):
-            wanted = [
-                by_key.get(source) if isinstance(source, str) else places[source]
-                for source in memory.sources or range(len(places))
-            ]
-            sources = sorted({one.id: one for one in wanted if one}.values(), key=lambda message: message.position)
-            if wanted and not sources:  # it would bring back what was forgotten with them
-                stored.append(None)
-                continue
-            key = f"{request}-memory-{number}" if request else ""
-            assert self._remember is not None
-            stored.append(await self._remember(scope, session_id, memory.extracted, sources, key=key))
-        return stored
+        new = {message.id: message for message in await self.ledger.messages(scope, [each.id for each in messages])}
+        # Messages that were stored before are known by their keys.
+        by_place = [new.get(message.id) or by_key.get(key or "") for message, key in zip(messages, keys, strict=True)]
+        all_sources: list[list[Message]] = []
+        for memory in observation.memories:
+            places = memory.sources or range(len(by_place))
+            sources = (by_key.get(place) if isinstance(place, str) else by_place[place] for place in places)
+            by_id = {message.id: message for message in sources if message}
+            all_sources.append(sorted(by_id.values(), key=lambda message: message.position))
+        return all_sources
 
 
 def redact_observation(observation: Observation, redact: Redact) -> tuple[Observation, Mapping[str, int]]:

@@ -51,12 +51,8 @@ class WatchLedger(Protocol):
         """The thread has looked at the messages before this position; failures are forgotten."""
         ...
 
-    async def record_watch_failure(self, scope: Scope, session_id: str, *, next_try: datetime) -> None:
-        """One failure more; not before `next_try` again."""
-        ...
-
-    async def postpone_watch(self, scope: Scope, session_id: str, *, next_try: datetime) -> None:
-        """Not before `next_try` again, though nothing failed."""
+    async def postpone_watch(self, scope: Scope, session_id: str, *, next_try: datetime, failed: bool) -> None:
+        """The session is not due before `next_try`. `failed`: count one failure more."""
         ...
 
     async def messages_with_memories(self, scope: Scope, ids: Sequence[MessageId]) -> set[MessageId]:

@@ -5,19 +5,68 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from contextlib import suppress
+from dataclasses import KW_ONLY, dataclass, field, replace
 from datetime import UTC, date, datetime
 from typing import Literal, Protocol
 
 from madeleine.memory.chat import Message, MessageId
+from madeleine.memory.embedding import Embedder
+from madeleine.memory.errors import EmbeddingUnavailable
+from madeleine.memory.index import CandidateQuery
 from madeleine.memory.ingest.ports import KeyOutcome
 from madeleine.memory.ingest.redaction import Redaction
 from madeleine.memory.ingest.store import NewScene, Stored
-from madeleine.memory.model import LIVING, Memory, MemoryId, Scene, Scope
+from madeleine.memory.model import LIVING, Memory, MemoryId, Scene, Scope, Status, Vector
+from madeleine.memory.recall.ports import RecallIndex, RecallLedger
 from madeleine.memory.rules.storing.quoting import repeats_known_text, restates, share_said, statements_of
 from madeleine.memory.rules.storing.secrets import Redact, redact_secrets
 from madeleine.memory.watch.extraction import Extracted, Finding
-from madeleine.memory.watch.similar import SimilarMemories, SimilarMemory
+
+ALL_STATUSES: tuple[Status, ...] = ("active", "dying", "dead")
+MAX_BY_WORDS = 40
+"""A long message may quote many memories, each with few of its words."""
+MAX_BY_MEANING = 20
+LOOKUP_CHARS = 8_000
+"""Characters of a text by which memories are looked up."""
+
+
+@dataclass(frozen=True, slots=True)
+class SimilarMemory:
+    """`cosine`: 0 where there are no vectors."""
+
+    memory: Memory
+    cosine: float
+
+
+@dataclass(frozen=True, eq=False)
+class SimilarMemories:
+    """Search for memories that a text may quote, dead ones too. Does not count as a recall."""
+
+    ledger: RecallLedger
+    index: RecallIndex
+    embedder: Embedder
+
+    async def near(self, scope: Scope, texts: Sequence[str]) -> list[list[SimilarMemory]]:
+        """The memories nearest to each text, in words and in meaning; in words alone while the embedding model is
+        unavailable. Raises `IndexUnavailable`."""
+        if not texts:
+            return []
+        texts = [text[:LOOKUP_CHARS] for text in texts]
+        vectors: list[Vector | None] = [None] * len(texts)
+        with suppress(EmbeddingUnavailable):
+            vectors = list(await self.embedder.embed(texts))
+        return [await self._near(scope, text, vector) for text, vector in zip(texts, vectors, strict=True)]
+
+    async def _near(self, scope: Scope, text: str, vector: Vector | None) -> list[SimilarMemory]:
+        async def known_vector() -> Vector | None:
+            return vector
+
+        query = CandidateQuery(words=text, statuses=ALL_STATUSES, sparse_limit=MAX_BY_WORDS, dense_limit=MAX_BY_MEANING)
+        pool = await self.index.candidates(scope, query, known_vector)
+        cosines = dict(zip(pool.ids, map(float, pool.cosine), strict=True))
+        return [SimilarMemory(memory, cosines[memory.id]) for memory in await self.ledger.memories(scope, pool.ids)]
+
 
 AGENT_TOOL = "observe"
 OWN_WORDS = 0.5
@@ -57,42 +106,29 @@ def utc_day(at: datetime) -> date:
     return at.astimezone(UTC).date()
 
 
+@dataclass(frozen=True, eq=False)
 class Remember:
-    """The use case. A repeated call stores nothing twice: by keys, and then by T6."""
+    """The use case. A repeated call stores nothing twice: by keys, and then by T6. `day_of`: the day of a moment where
+    the people are."""
 
-    def __init__(
-        self,
-        store: StoreRedacted,
-        ledger: RememberLedger,
-        similar: SimilarMemories,
-        *,
-        day_of: Callable[[datetime], date] = utc_day,
-        redact: Redact = redact_secrets,
-    ) -> None:
-        """`day_of`: the day of a moment where the people are."""
-        self._store = store
-        self._ledger = ledger
-        self._similar = similar
-        self._day_of = day_of
-        self._redact = redact
+    store: StoreRedacted
+    ledger: RememberLedger
+    similar: SimilarMemories
+    _: KW_ONLY
+    day_of: Callable[[datetime], date] = utc_day
+    redact: Redact = redact_secrets
 
     async def __call__(
-        self,
-        scope: Scope,
-        findings: Sequence[Finding],
-        *,
-        session_id: str,
-        tool: str,
-        keys: Sequence[str] | None = None,
+        self, scope: Scope, findings: Sequence[Finding], session_id: str, *, tool: str, keys: Sequence[str] = ()
     ) -> list[Remembered]:
         """Store all or none, redacted, then link each memory to its messages; answers in order. `keys`: one each, by
         default from the session, the messages and the essence. Raises `StorageFull`, `StorageError`,
         `IndexUnavailable`."""
-        redactions = [Redaction(self._redact) for _ in findings]
+        redactions = [Redaction(self.redact) for _ in findings]
         findings = [_redacted(finding, redaction) for finding, redaction in zip(findings, redactions, strict=True)]
         keys = keys or [key_of(session_id, finding) for finding in findings]
-        earlier = await self._ledger.keyed(scope, keys)
-        similar = await self._similar.near(scope, [finding.extracted.essence for finding in findings])
+        earlier = await self.ledger.keyed(scope, keys)
+        similar = await self.similar.near(scope, [finding.extracted.essence for finding in findings])
         results: dict[int, Remembered] = {}
         scenes: dict[int, NewScene] = {}
         for at, (finding, key, near) in enumerate(zip(findings, keys, similar, strict=True)):
@@ -102,39 +138,31 @@ class Remember:
                 results[at] = Remembered(finding.extracted, "quoted", quote.id)
             else:
                 scenes[at] = self._scene(finding, near, session_id, tool, key)
-        stored = await self._store(scope, list(scenes.values())) if scenes else []
-        for at, one in zip(scenes, stored, strict=True):
-            outcome: Outcome = "repeated" if one.repeated else one.status
-            results[at] = Remembered(findings[at].extracted, outcome, one.memory.id, one.status)
+        stored = await self.store(scope, list(scenes.values())) if scenes else []
+        for at, answer in zip(scenes, stored, strict=True):
+            outcome: Outcome = "repeated" if answer.repeated else answer.status
+            results[at] = Remembered(findings[at].extracted, outcome, answer.memory.id, answer.status)
         messages: dict[MemoryId, list[MessageId]] = {}
         for at, finding in enumerate(findings):
             if results[at].outcome != "quoted":
                 messages.setdefault(results[at].memory_id, []).extend(message.id for message in finding.sources)
         if messages:
-            await self._ledger.link(scope, messages)
+            await self.ledger.link(scope, messages)
         return [replace(results[at], redacted=redaction.found) for at, redaction in enumerate(redactions)]
 
     async def agent_memory(
         self, scope: Scope, session_id: str, extracted: Extracted, messages: Sequence[Message], *, key: str = ""
     ) -> Stored | None:
-        """Store what an agent has extracted itself. What only repeats a memory, dead or alive, changes nothing. None
-        if the memory was forgotten meanwhile."""
+        """Store a memory that an agent has extracted itself. One that only repeats a memory, dead or alive, changes
+        nothing. None if the memory was forgotten meanwhile."""
         finding = Finding(extracted, tuple(messages))
-        keys = [key] if key else None
-        [result] = await self(scope, [finding], session_id=session_id, tool=AGENT_TOOL, keys=keys)
-        memories = await self._ledger.memories(scope, [result.memory_id])
+        [result] = await self(scope, [finding], session_id, tool=AGENT_TOOL, keys=[key] if key else ())
+        memories = await self.ledger.memories(scope, [result.memory_id])
         if not memories:
             return None
         status = "reinforced" if result.outcome == "quoted" else result.status
         repeated = result.outcome in {"repeated", "quoted"}
         return Stored(memory=memories[0], status=status, repeated=repeated, redacted=result.redacted)
-
-    async def earlier(self, scope: Scope, keys: Sequence[str]) -> dict[str, MemoryId]:
-        """The memories that earlier tries have stored under these keys."""
-        return {key: outcome.memory_id for key, outcome in (await self._ledger.keyed(scope, keys)).items()}
-
-    async def link(self, scope: Scope, messages: Mapping[MemoryId, Sequence[MessageId]]) -> None:
-        await self._ledger.link(scope, messages)
 
     def _scene(
         self, finding: Finding, similar: Sequence[SimilarMemory], session_id: str, tool: str, key: str
@@ -142,19 +170,8 @@ class Remember:
         """The essence as a scene; or the scene of a living memory that says all of it, so that this one is reinforced
         (spec T6): on another day, or with another name of the same person, it would not count as the same."""
         extracted, sources = finding.extracted, finding.sources
-        same = next((one.memory for one in similar if _alive(one.memory) and _restates(finding, one.memory)), None)
-        if same is not None:
-            return NewScene(
-                scene=same.scene,
-                feeling=same.feeling,
-                category=same.category,
-                importance=extracted.weight,
-                session_id=session_id,
-                key=key,
-                tool=tool,
-            )
-        day = (self._day_of(sources[-1].at).isoformat(),) if sources else ()
-        return NewScene(
+        day = (self.day_of(sources[-1].at).isoformat(),) if sources else ()
+        new = NewScene(
             scene=Scene(action=extracted.essence, actors=speakers_of(sources), when=day, dialogue=finding.dialogue),
             importance=extracted.weight,
             emotions=extracted.emotions,
@@ -163,6 +180,10 @@ class Remember:
             key=key,
             tool=tool,
         )
+        same = next((each.memory for each in similar if _restates(finding, each.memory)), None)
+        if same is None:
+            return new
+        return replace(new, scene=same.scene, feeling=same.feeling, category=same.category, emotions=(), lesson="")
 
 
 def _redacted(finding: Finding, redaction: Redaction) -> Finding:
@@ -196,21 +217,18 @@ def _quoted(finding: Finding, similar: Sequence[SimilarMemory]) -> Memory | None
     if not finding.sources or share_said(essence, asked) >= OWN_WORDS:
         return None
     speakers = speakers_of(finding.sources)
-    for one in similar:
-        said = statements_of(one.memory)
-        if repeats_known_text(essence, said, speakers) or (
-            one.cosine >= QUOTED_COSINE and repeats_known_text(essence, said, speakers, share=0.0)
+    for each in similar:
+        statements = statements_of(each.memory)
+        if repeats_known_text(essence, statements, speakers) or (
+            each.cosine >= QUOTED_COSINE and repeats_known_text(essence, statements, speakers, share=0.0)
         ):
-            return one.memory
+            return each.memory
     return None
 
 
 def _restates(finding: Finding, memory: Memory) -> bool:
+    """Whether a living memory says all of the finding."""
     extracted = finding.extracted
-    if extracted.lesson and extracted.lesson != memory.lesson:
+    if memory.status not in LIVING or memory.compressed or extracted.lesson not in ("", memory.lesson):
         return False
     return restates(extracted.essence, statements_of(memory), speakers_of(finding.sources))
-
-
-def _alive(memory: Memory) -> bool:
-    return memory.status in LIVING and not memory.compressed

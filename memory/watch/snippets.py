@@ -12,7 +12,7 @@ from madeleine.memory.chat import Message, UnwatchedSession
 from madeleine.memory.rules.storing.quoting import statements_of, unquoted
 from madeleine.memory.rules.storing.worth import is_agreement, should_remember
 from madeleine.memory.watch.extraction import Extracted, Finding, Line
-from madeleine.memory.watch.similar import SimilarMemory
+from madeleine.memory.watch.remember import SimilarMemory
 
 SNIPPET_MESSAGES = 6
 """Messages that are read together (spec T2)."""

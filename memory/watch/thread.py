@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
-from madeleine.memory.chat import MessageId, UnwatchedSession
+from madeleine.memory.chat import UnwatchedSession
 from madeleine.memory.errors import (
     EmbeddingUnavailable,
     IndexUnavailable,
@@ -20,11 +20,10 @@ from madeleine.memory.errors import (
     UnusableAnswer,
 )
 from madeleine.memory.language_model import LanguageModel, MeteredModel, Spent
-from madeleine.memory.model import BeingId, MemoryId, RunId, Scope
+from madeleine.memory.model import BeingId, RunId, Scope
 from madeleine.memory.watch.extraction import Finding, Line, extract
 from madeleine.memory.watch.ports import CostLedger, WatchLedger
 from madeleine.memory.watch.remember import Remember, digest, speakers_of
-from madeleine.memory.watch.similar import SimilarMemories
 from madeleine.memory.watch.snippets import (
     SNIPPET_MESSAGES,
     Snippet,
@@ -78,7 +77,6 @@ class MemoryThread:
         self,
         ledger: WatchLedger,
         costs: CostLedger,
-        similar: SimilarMemories,
         remember: Remember,
         *,
         now: Callable[[], datetime],
@@ -86,7 +84,6 @@ class MemoryThread:
     ) -> None:
         self._ledger = ledger
         self._costs = costs
-        self._similar = similar
         self._remember = remember
         self._now = now
         self.config = config or ThreadConfig()
@@ -96,6 +93,8 @@ class MemoryThread:
         self._paused_until: datetime | None = None
         """While the model is unavailable, or no call fits the budget."""
         self._budget_warned_at: datetime | None = None
+        self._counts: Counter[str] = Counter()
+        """Of the current poll."""
 
     def wake(self) -> None:
         """Tell of new messages. Returns at once."""
@@ -111,23 +110,21 @@ class MemoryThread:
         if language is not None and self._paused_until is not None and now < self._paused_until:
             return result
         run = RunId(str(uuid.uuid4()))
-        counts = result.counts
+        counts = self._counts = result.counts
         for session in await self._ledger.unwatched_sessions(now=now, limit=SESSIONS_PER_POLL):
             scope = Scope(session.being_id, CLIENT)
             metered = None if language is None else self._metered(language, scope, run)
             try:
-                result.more |= await self._read_session(scope, session, metered, counts)
+                result.more |= await self._read_session(scope, session, metered)
             except TokenBudgetExceeded as error:
-                # Another session may need less.
-                await self._wait_for_tokens(scope, session, error)
-                counts["waiting"] += 1
+                await self._wait_for_tokens(scope, session, error)  # another session may need less
             except LanguageModelUnavailable as error:
-                await self._record_failure(scope, session, counts)
+                await self._record_failure(scope, session)
                 self._pause(error)
                 break
             except IndexUnavailable as error:
                 logger.warning("reading unwatched messages failed; retrying later: %s", error)
-                await self._record_failure(scope, session, counts)
+                await self._record_failure(scope, session)
             except StorageError as error:
                 logger.warning("the memory thread stops until the next poll: %s", error)
                 counts["failed"] += 1
@@ -135,7 +132,7 @@ class MemoryThread:
                 break
             except Exception:
                 logger.exception("reading unwatched messages failed; retrying later")
-                await self._record_failure(scope, session, counts)
+                await self._record_failure(scope, session)
         if counts["waiting"] and not counts["asked"]:
             self._paused_until = self._now() + BUDGET_PAUSE
         return result
@@ -151,74 +148,65 @@ class MemoryThread:
 
         return MeteredModel(language, record, budget=self.config.token_budget, spent_tokens=spent_tokens)
 
-    async def _read_session(
-        self, scope: Scope, session: UnwatchedSession, language: MeteredModel | None, counts: Counter[str]
-    ) -> bool:
+    async def _read_session(self, scope: Scope, session: UnwatchedSession, language: MeteredModel | None) -> bool:
         """True if the session has more to read."""
         first = max(0, session.watched - SNIPPET_MESSAGES + 1)
         end = min(session.watched + SNIPPET_MESSAGES, session.messages)
         messages = await self._ledger.messages_of(scope, session.session_id, start=first, end=end)
         snippet = choose_snippet(session, messages, self._now() - self.config.settle)
         if snippet is None:
-            counts["unanswered"] += 1
+            self._counts["unanswered"] += 1
             return False
-        counts["read"] += 1
+        self._counts["read"] += 1
         end = snippet.end
         try:
-            end = await self._remember_snippet(scope, session, snippet, language, counts)
+            end = await self._remember_snippet(scope, session.session_id, snippet, language)
         except UnusableAnswer as error:
             place = (session.being_id, session.session_id, session.watched)
             self._unusable_answers[place] += 1
             if self._unusable_answers[place] < MAX_UNUSABLE_ANSWERS and session.failures < MAX_FAILURES:
                 logger.info("reading unwatched messages failed; retrying later: %s", error)
-                await self._record_failure(scope, session, counts)
+                await self._record_failure(scope, session)
                 return False
             logger.warning("unwatched messages are skipped, as no answer about them was usable: %s", error)
-            counts["abandoned"] += 1
+            self._counts["abandoned"] += 1
         except (LanguageModelUnavailable, EmbeddingUnavailable, IndexUnavailable, StorageError):
             raise  # these pass by themselves
         except Exception as error:
             if session.failures < MAX_FAILURES:
                 raise
             logger.warning("unwatched messages are skipped, as reading them failed too often: %s", error)
-            counts["abandoned"] += 1
+            self._counts["abandoned"] += 1
         self._unusable_answers.pop((session.being_id, session.session_id, session.watched), None)
         await self._ledger.mark_watched(scope, session.session_id, up_to=end)
         return end < session.messages
 
     async def _remember_snippet(
-        self,
-        scope: Scope,
-        session: UnwatchedSession,
-        snippet: Snippet,
-        language: MeteredModel | None,
-        counts: Counter[str],
+        self, scope: Scope, session_id: str, snippet: Snippet, language: MeteredModel | None
     ) -> int:
         """The position up to which everything worth remembering is stored."""
-        if earlier := await self._stored_earlier(scope, session, snippet):
-            end, message_ids = earlier
-            await self._remember.link(scope, message_ids)
-            counts["repeated"] += len(message_ids)
+        if end := await self._link_earlier(scope, session_id, snippet.start):
             return end
         if lines := await self._lines(scope, snippet):
-            findings = recorded(lines) if language is None else await self._extract(language, lines, counts)
-            await self._store(scope, session, snippet, findings, counts)
+            findings = recorded(lines) if language is None else await self._extract(language, lines)
+            await self._store(scope, session_id, snippet, findings)
         return snippet.end
 
-    async def _stored_earlier(
-        self, scope: Scope, session: UnwatchedSession, snippet: Snippet
-    ) -> tuple[int, dict[MemoryId, list[MessageId]]] | None:
-        """What a poll that was killed has stored of a snippet with this start: the end of that snippet, and the
-        messages of each memory."""
-        ends = range(snippet.start + 1, snippet.start + SNIPPET_MESSAGES + 1)
-        keys = {key: end for end in ends for key in keys_of(session.session_id, snippet.start, end)}
-        memory_ids = await self._remember.earlier(scope, list(keys))
-        if not memory_ids:
-            return None
-        end = max(keys[key] for key in memory_ids)
-        messages = await self._ledger.messages_of(scope, session.session_id, start=snippet.start, end=end)
-        ids = [message.id for message in messages if message.role in SPOKEN_ROLES]
-        return end, dict.fromkeys(memory_ids.values(), ids)
+    async def _link_earlier(self, scope: Scope, session_id: str, start: int) -> int:
+        """Link the memories that a killed poll has stored of a snippet with this start to its messages, and return the
+        end of that snippet; 0 if there are none."""
+        ends = range(start + 1, start + SNIPPET_MESSAGES + 1)
+        keys = {key: end for end in ends for key in keys_of(session_id, start, end)}
+        stored = await self._remember.ledger.keyed(scope, list(keys))
+        if not stored:
+            return 0
+        end = max(keys[key] for key in stored)
+        messages = await self._ledger.messages_of(scope, session_id, start=start, end=end)
+        message_ids = [message.id for message in messages if message.role in SPOKEN_ROLES]
+        links = {outcome.memory_id: message_ids for outcome in stored.values()}
+        await self._remember.ledger.link(scope, links)
+        self._counts["repeated"] += len(links)
+        return end
 
     async def _lines(self, scope: Scope, snippet: Snippet) -> list[Line]:
         """The snippet as a model may see it: without messages of programs and systems, and without quotes from memory;
@@ -231,50 +219,45 @@ class MemoryThread:
         ]
         if not worth_reading(lines):
             return []
-        similar = await self._similar.near(scope, [line.text for line in lines])
+        similar = await self._remember.similar.near(scope, [line.text for line in lines])
         # In a thread: it may take some time, and the event loop has other calls to answer.
         lines = await asyncio.to_thread(without_quotes, lines, similar, speakers_of(snippet.shown))
         return [line for line in lines if line.text] if worth_reading(lines) else []
 
-    async def _extract(self, language: MeteredModel, lines: Sequence[Line], counts: Counter[str]) -> Sequence[Finding]:
+    async def _extract(self, language: MeteredModel, lines: Sequence[Line]) -> Sequence[Finding]:
         try:
             extraction = await extract(language, lines)
         except UnusableAnswer:
-            counts["asked"] += 1
+            self._counts["asked"] += 1
             raise
-        counts["asked"] += 1
+        self._counts["asked"] += 1
         self._refusals, self._paused_until = 0, None
         for reason in extraction.dropped:
-            counts["dropped"] += 1
+            self._counts["dropped"] += 1
             logger.info("an extracted memory is dropped: %s", reason)
         return extraction.findings
 
-    async def _store(
-        self,
-        scope: Scope,
-        session: UnwatchedSession,
-        snippet: Snippet,
-        findings: Sequence[Finding],
-        counts: Counter[str],
-    ) -> None:
+    async def _store(self, scope: Scope, session_id: str, snippet: Snippet, findings: Sequence[Finding]) -> None:
         # Messages that were forgotten while the model read them leave no memory.
-        messages = await self._ledger.messages_of(
-            scope, session.session_id, start=max(0, snippet.end - SNIPPET_MESSAGES), end=snippet.end
-        )
+        start = max(0, snippet.end - SNIPPET_MESSAGES)
+        messages = await self._ledger.messages_of(scope, session_id, start=start, end=snippet.end)
         existing = {message.id for message in messages}
         findings = [finding for finding in findings if all(message.id in existing for message in finding.sources)]
         if findings:
-            keys = keys_of(session.session_id, snippet.start, snippet.end)[: len(findings)]
-            for result in await self._remember(scope, findings, session_id=session.session_id, tool=TOOL, keys=keys):
-                counts[result.outcome] += 1
+            keys = keys_of(session_id, snippet.start, snippet.end)[: len(findings)]
+            for result in await self._remember(scope, findings, session_id, tool=TOOL, keys=keys):
+                self._counts[result.outcome] += 1
 
     # --- failures ---------------------------------------------------------------------------------------------
 
-    async def _record_failure(self, scope: Scope, session: UnwatchedSession, counts: Counter[str]) -> None:
-        counts["failed"] += 1
-        next_try = self._now() + self._backoff(session.failures)
+    async def _record_failure(self, scope: Scope, session: UnwatchedSession) -> None:
+        self._counts["failed"] += 1
+        await self._postpone(scope, session, self._backoff(session.failures), failed=True)
+
+    async def _postpone(self, scope: Scope, session: UnwatchedSession, pause: timedelta, *, failed: bool) -> None:
+        next_try = self._now() + pause
         try:
-            await self._ledger.record_watch_failure(scope, session.session_id, next_try=next_try)
+            await self._ledger.postpone_watch(scope, session.session_id, next_try=next_try, failed=failed)
         except StorageError as error:
             logger.warning("the next try could not be recorded: %s", error)
 
@@ -290,24 +273,20 @@ class MemoryThread:
         logger.log(level, "the memory thread pauses for %.0f s: %s", pause.total_seconds(), error)
 
     async def _wait_for_tokens(self, scope: Scope, session: UnwatchedSession, error: TokenBudgetExceeded) -> None:
+        self._counts["waiting"] += 1
+        await self._postpone(scope, session, BUDGET_PAUSE, failed=False)
         now = self._now()
-        try:
-            await self._ledger.postpone_watch(scope, session.session_id, next_try=now + BUDGET_PAUSE)
-        except StorageError as storage_error:
-            logger.warning("the next try could not be recorded: %s", storage_error)
         # A warning not more than once in the period of the budget.
         first = self._budget_warned_at is None or now - self._budget_warned_at >= BUDGET_PERIOD
         if first:
             self._budget_warned_at = now
         budget = self.config.token_budget
-        reason = f"{error.spent} of the daily budget of {budget} are spent"
-        if error.maximum > budget:
-            reason = f"the daily budget is {budget}"
+        spent = f"{error.spent} of the daily budget of {budget} are spent"
         logger.log(
             logging.WARNING if first else logging.INFO,
             "unwatched messages wait: a call about them needs up to %d tokens, and %s (MADELEINE_THREAD_TOKEN_BUDGET)",
             error.maximum,
-            reason,
+            f"the daily budget is {budget}" if error.maximum > budget else spent,
         )
 
 

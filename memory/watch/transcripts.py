@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from madeleine.memory.rules.storing.secrets import redact_secrets
-from madeleine.memory.text.normalization import split_by_length, storable_text
+from madeleine.memory.text.normalization import storable_text
 
 _OF_SOMEBODY = re.compile(rb'"type"\s*:\s*"(?:user|assistant)"')
 """Most lines are of neither, and long: they are not parsed."""
@@ -82,22 +82,6 @@ def said(text: str) -> str:
     """Without what the program adds to it; "" where nothing is left."""
     told = _REMINDER.sub("", storable_text(text)).strip()
     return "" if _NOISE.match(told) else told
-
-
-def after(spoken: Sequence[TranscriptMessage], last_key: str | None, *, overlap: int) -> Sequence[TranscriptMessage]:
-    """Those that may not have been observed yet: from some before the one observed last, for what was written late; all
-    where that is not among them."""
-    keys = [one.key for one in spoken]
-    if last_key not in keys:
-        return spoken
-    return spoken[max(0, len(keys) - 1 - keys[::-1].index(last_key) - overlap) :]
-
-
-def split(spoken: Iterable[TranscriptMessage], limit: int) -> Iterator[TranscriptMessage]:
-    """None longer than `limit` characters; nothing is lost."""
-    for one in spoken:
-        for place, part in enumerate(part for part in split_by_length(one.text, limit) if storable_text(part)):
-            yield replace(one, text=part, key=f"{one.key}#{place}" if place else one.key)
 
 
 def _spoken(line: bytes) -> Iterator[TranscriptMessage]:

@@ -23,14 +23,14 @@ from madeleine.memory.model import Cluster, ClusterId, ContentHash, Memory, Memo
 from madeleine.memory.patrol_records import MemoryState
 from madeleine.memory.rules.dynamics.clustering import (
     MIN_GROUP_SIMILARITY,
-    PROTOTYPES,
+    ROOT_PROTOTYPES,
     Root,
     cluster_name,
     common_words,
     mutual_groups,
     nearest_root,
 )
-from madeleine.memory.rules.prompting.fragments import quoted
+from madeleine.memory.rules.prompting.recalled_text import quoted
 from madeleine.memory.rules.storing.secrets import Redact, redact_secrets
 from madeleine.patrol.context import PatrolContext
 from madeleine.patrol.deciding.answers import AnswerSchema
@@ -156,7 +156,7 @@ async def prepare(context: PatrolContext) -> PreparedInputs:
     services = context.services
     unread = await services.ledger.unread_notes(context.scope, type=SCENE)
     memories, notes = read_notes(unread, context.scope, services.now(), services.redact)
-    sentences = [sentence for sentences in PROTOTYPES.values() for sentence in sentences]
+    sentences = [sentence for sentences in ROOT_PROTOTYPES.values() for sentence in sentences]
     embedded = await services.embed([*sentences, *(memory.embed_text for memory in memories)])
     if embedded.error:
         logger.warning("memories get their clusters at a later patrol: %s", embedded.error)
@@ -166,7 +166,7 @@ async def prepare(context: PatrolContext) -> PreparedInputs:
         await services.ledger.add_vectors(services.embedding_model, vectors)
     prototypes = {
         root: np.stack([vectors[content_hash(sentence)] for sentence in sentences])
-        for root, sentences in PROTOTYPES.items()
+        for root, sentences in ROOT_PROTOTYPES.items()
     }
     roots = await choose_roots(context, memories, vectors)
     return PreparedInputs(tuple(memories), tuple(notes), vectors, prototypes, roots)

@@ -15,8 +15,7 @@ from typing import Protocol
 from madeleine.memory.embedding import Embedder
 from madeleine.memory.errors import EmbeddingUnavailable, IndexNeedsRebuild, IndexUnavailable, StorageFull
 from madeleine.memory.index import Index
-from madeleine.memory.ingest.index_keeper import IndexKeeper, Progress
-from madeleine.memory.ingest.scrubbing import Scrubber
+from madeleine.memory.ingest.index_keeper import IndexKeeper, Progress, Scrubber
 from madeleine.memory.model import MemoryId
 from madeleine.server.settings.settings import Settings
 from madeleine.storage.qdrant.schema import Fingerprint

@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from madeleine.memory.model import ROLES
 from madeleine.server import __version__
 
-KINDS = "soul, partner_rules, preferences, relationships, tools, map, knowledge or notes"
-HOOK_SECONDS = 8.0
+PROFILE_KINDS = "soul, partner_rules, preferences, relationships, tools, map, knowledge or notes"
+HOOK_TIMEOUT_SECONDS = 8.0
 """Default time limit of `madeleine observe`."""
+FLAG: dict[str, Any] = {"action": "store_true", "default": argparse.SUPPRESS}
+"""An option that may stand before or behind a subcommand, whose default would overwrite it; see `set_defaults`."""
 
 if TYPE_CHECKING:
-    _Commands = argparse._SubParsersAction[argparse.ArgumentParser]
+    Commands = argparse._SubParsersAction[argparse.ArgumentParser]
 
 
 def parse(argv: Sequence[str] | None) -> argparse.Namespace:
@@ -28,170 +30,121 @@ def parse(argv: Sequence[str] | None) -> argparse.Namespace:
 
 
 def parser() -> argparse.ArgumentParser:
+    serving, json = _serving_options(), argparse.ArgumentParser(add_help=False)
+    json.add_argument("--json", **FLAG, help="print JSON; audit entries and watched events one per line")
     grammar = argparse.ArgumentParser(
         prog="madeleine",
         description="Long-term memory for AI agents, an MCP server. Without a command: serve MCP on stdin and stdout, "
         "through the one process that owns the memory; it is started if there is none.",
+        parents=[serving],
     )
-    grammar.set_defaults(http=False, sse=False)
+    grammar.set_defaults(http=False, sse=False, in_process=False, json=False)
     grammar.add_argument("--version", action="version", version=f"madeleine {__version__}")
-    grammar.add_argument("--in-process", action="store_true", help="serve in this process, as in a container")
-    _add_tool_selection(grammar)
     commands = grammar.add_subparsers(dest="command", metavar="command")
-    _add_serve(commands)
-    status = commands.add_parser("status", help="show the process that owns the memory, and its clients")
-    status.add_argument("--json", action="store_true", help="as JSON")
+    _add_serve(commands, serving)
+    commands.add_parser("status", parents=[json], help="show the process that owns the memory, and its clients")
     commands.add_parser("stop", help="end that process, after its calls in progress")
     commands.add_parser("reindex", help="rebuild the index from the ledger")
     note = commands.add_parser("note", help="put scene notes into the inbox, for the next patrol")
     note.add_argument("file", help="a file with one scene as JSON per line; - for standard input")
-    _add_ingest(commands)
-    _add_audit(commands)
-    _add_patrol(commands)
+    _add_ingest(commands, json)
+    _add_audit(commands, json)
+    _add_patrol(commands, json)
     _add_token(commands)
     _add_observe(commands)
     _add_import(commands)
-    _add_profile(commands)
-    commands.add_parser(
-        "config", help="print the configuration that an MCP client needs, with this installation's path"
-    )
+    _add_profile(commands, json)
+    commands.add_parser("config", help="print the configuration for an MCP client, with this installation's path")
     return grammar
 
 
-def _add_tool_selection(command: argparse.ArgumentParser) -> None:
-    # Without defaults: those of a subcommand would overwrite the options before it.
-    helps = {
-        "--toolsets": "only these families of tools, separated by commas (memory, patrol, conversation, context; or "
-        "all)",
+def _serving_options() -> argparse.ArgumentParser:
+    options = argparse.ArgumentParser(add_help=False)
+    options.add_argument("--in-process", **FLAG, help="serve in this process, as in a container")
+    options.add_argument("--read-only", **FLAG, help="only tools that change nothing")
+    families = "memory, patrol, conversation, context; or all"
+    for option, text in {
+        "--toolsets": f"only these families of tools, separated by commas ({families})",
         "--tools": "only these tools, or these beside those of --toolsets",
         "--exclude-tools": "not these tools",
-    }
-    for option, text in helps.items():
-        command.add_argument(option, metavar="names", default=argparse.SUPPRESS, help=text)
-    command.add_argument(
-        "--read-only", action="store_true", default=argparse.SUPPRESS, help="only tools that change nothing"
-    )
+    }.items():
+        options.add_argument(option, metavar="names", default=argparse.SUPPRESS, help=text)
+    return options
 
 
-def _add_serve(commands: _Commands) -> None:
-    serve = commands.add_parser("serve", help="serve MCP, on standard input and output (the default) or over HTTP")
-    serve.add_argument("--http", action="store_true", help="serve streamable HTTP at /mcp instead")
+def _add_serve(commands: Commands, serving: argparse.ArgumentParser) -> None:
+    text = "serve MCP, on standard input and output (the default) or over HTTP"
+    add = commands.add_parser("serve", parents=[serving], help=text).add_argument
+    add("--http", **FLAG, help="serve streamable HTTP at /mcp instead")
+    add("--sse", **FLAG, help="with --http: also the older transport, at /sse (deprecated)")
     for option, text in (("host", "address to listen on (default 127.0.0.1)"), ("port", "port (default 8765; 0: any)")):
-        serve.add_argument(
-            f"--{option}", dest=f"http_{option}", default=argparse.SUPPRESS, help=f"with --http: the {text}"
-        )
-    serve.add_argument("--sse", action="store_true", help="with --http: also the older transport, at /sse (deprecated)")
-    # As the one before the subcommand, which a default here would overwrite.
-    serve.add_argument("--in-process", action="store_true", default=argparse.SUPPRESS, help="see madeleine --help")
-    _add_tool_selection(serve)
+        add(f"--{option}", dest=f"http_{option}", default=argparse.SUPPRESS, help=f"with --http: the {text}")
 
 
-def _add_ingest(commands: _Commands) -> None:
-    ingest = commands.add_parser("ingest", help="ingest files: texts, Markdown, conversations as JSON lines")
-    ingest.add_argument("files", metavar="file", nargs="+", help="- for standard input")
-    ingest.add_argument("--session", metavar="S", help="the session that they belong to")
-    ingest.add_argument("--category", metavar="C", help="the category of all memories; default: chosen for each")
-    ingest.add_argument("--json", action="store_true", help="print the counts as JSON")
+def _add_ingest(commands: Commands, json: argparse.ArgumentParser) -> None:
+    text = "ingest files: texts, Markdown, conversations as JSON lines"
+    add = commands.add_parser("ingest", parents=[json], help=text).add_argument
+    add("files", metavar="file", nargs="+", help="- for standard input")
+    add("--session", metavar="S", help="the session that they belong to")
+    add("--category", metavar="C", help="the category of all memories; default: chosen for each")
 
 
-def _add_audit(commands: _Commands) -> None:
-    audit = commands.add_parser("audit", help="show who did what to which memories, and when")
-    audit.add_argument("--being", metavar="B", help="only this being's memories (default: all)")
-    audit.add_argument("--since", metavar="T", help="ISO date or time")
-    audit.add_argument("--until", metavar="T", help="ISO date or time, inclusive")
-    audit.add_argument("--event", metavar="E", help="only this: store, recall, patrol and so on")
-    audit.add_argument("--limit", metavar="N", type=int, default=100, help="the last N entries (default 100)")
-    audit.add_argument("--json", action="store_true", help="one JSON object per line, with all ids")
+def _add_audit(commands: Commands, json: argparse.ArgumentParser) -> None:
+    text = "show who did what to which memories, and when"
+    add = commands.add_parser("audit", parents=[json], help=text).add_argument
+    add("--being", metavar="B", help="only this being's memories (default: all)")
+    add("--since", metavar="T", help="ISO date or time")
+    add("--until", metavar="T", help="ISO date or time, inclusive")
+    add("--event", metavar="E", help="only this: store, recall, patrol and so on")
+    add("--limit", metavar="N", type=int, default=100, help="the last N entries (default 100)")
 
 
-def _add_patrol(commands: _Commands) -> None:
-    patrol = commands.add_parser("patrol", help="tidy memory now, show or undo what patrols did, or watch them")
-    patrol.add_argument(
-        "--steps",
-        metavar="names",
-        help="only these, with commas between: assign, age, flag, consolidate, revive, split, merge, compress, diary",
-    )
+def _add_patrol(commands: Commands, json: argparse.ArgumentParser) -> None:
+    text = "tidy memory now, show or undo what patrols did, or watch them"
+    patrol = commands.add_parser("patrol", parents=[json], help=text)
+    steps = "assign, age, flag, consolidate, revive, split, merge, compress, diary"
+    patrol.add_argument("--steps", metavar="names", help=f"only these, with commas between: {steps}")
     patrol.add_argument("--dry-run", action="store_true", help="only report what would change")
     patrol.add_argument("--watch", action="store_true", help="show patrols as they run, whoever started them")
-    patrol.add_argument("--json", action="store_true", help="as JSON; with --watch one object per line")
     verbs = patrol.add_subparsers(dest="verb", metavar="verb")
-    runs = verbs.add_parser("runs", help="list patrols, the latest first: when, how they ended, what they changed")
+    text = "list patrols, the latest first: when, how they ended, what they changed"
+    runs = verbs.add_parser("runs", parents=[json], help=text)
     runs.add_argument("--limit", metavar="N", type=int, default=20, help="the last N (default 20)")
-    undo = verbs.add_parser("undo", help="put back what a patrol changed")
+    undo = verbs.add_parser("undo", parents=[json], help="put back what a patrol changed")
     undo.add_argument("run", metavar="run", help="as `madeleine patrol runs` shows it")
-    for verb in (runs, undo):
-        # As the one before the verb, which a default here would overwrite.
-        verb.add_argument("--json", action="store_true", default=argparse.SUPPRESS, help="as JSON")
 
 
-def _add_token(commands: _Commands) -> None:
+def _add_token(commands: Commands) -> None:
     token = commands.add_parser("token", help="make, list and revoke bearer tokens for HTTP")
     verbs = token.add_subparsers(dest="verb", metavar="verb", required=True)
-    create = verbs.add_parser("create", help="make a token and print it, once")
-    create.add_argument("--being", help="whose memory it opens (default: the setting)")
-    create.add_argument("--role", choices=ROLES, default="agent", help="the role of its holder (default: agent)")
-    create.add_argument("--read-only", action="store_true", help="only tools that change nothing")
-    create.add_argument("--name", default="", help="its purpose, shown in the list")
-    create.add_argument("--expires", help="a date (2027-01-31), a moment with its time, or a number of days (90d)")
-    create.add_argument("--resource", help="the server's URL, as clients write it (default: the setting public_url)")
+    add = verbs.add_parser("create", help="make a token and print it, once").add_argument
+    add("--being", help="whose memory it opens (default: the setting)")
+    add("--role", choices=ROLES, default="agent", help="the role of its holder (default: agent)")
+    add("--read-only", action="store_true", help="only tools that change nothing")
+    add("--name", default="", help="its purpose, shown in the list")
+    add("--expires", help="a date (2027-01-31), a moment with its time, or a number of days (90d)")
+    add("--resource", help="the server's URL, as clients write it (default: the setting public_url)")
     verbs.add_parser("list", help="show all tokens, without their secrets")
     revoke = verbs.add_parser("revoke", help="refuse a token from now on")
     revoke.add_argument("id", help="as `madeleine token list` shows it")
 
 
-def _add_observe(commands: _Commands) -> None:
-    observe = commands.add_parser(
+def _add_observe(commands: Commands) -> None:
+    add = commands.add_parser(
         "observe",
         help="record the messages of a conversation, from a hook",
         description="Reads a hook's input as Claude Code gives it, or a JSON list of messages with --session, or one "
         "message's text with --role and --session, on standard input. Prints nothing on standard output but the result "
         "of --recall, and exits with 0 whatever happens, so that an agent's turn goes on.",
-    )
-    observe.add_argument("--session", metavar="S", help="the conversation, if the input does not name it")
-    observe.add_argument("--role", choices=("user", "assistant", "system", "tool"), help="the input is one's text")
-    observe.add_argument("--speaker", metavar="NAME", help="with --role: who said it")
-    observe.add_argument("--key", metavar="K", help="with --role: recorded once, however often it is sent")
-    observe.add_argument("--recall", action="store_true", help="print the memories that match the user's message")
-    observe.add_argument(
-        "--timeout", metavar="S", type=_seconds, default=HOOK_SECONDS, help="give up after S seconds (default 8)"
-    )
-    observe.add_argument("--strict", action="store_true", help="exit with 1 if it was not recorded")
-
-
-def _add_import(commands: _Commands) -> None:
-    import_ = commands.add_parser(
-        "import",
-        help="import conversations that Claude or ChatGPT exported",
-        description="Conversations become chat history, which can be searched. Messages that were imported before are "
-        "skipped.",
-    )
-    import_.add_argument("files", metavar="file", nargs="+", help="the exported .zip, or its conversations.json")
-    import_.add_argument(
-        "--remember", action="store_true", help="have the memory thread turn them into memories, with a language model"
-    )
-
-
-def _add_profile(commands: _Commands) -> None:
-    profile = commands.add_parser("profile", help="show and change who the being is: soul, rules, preferences, notes")
-    verbs = profile.add_subparsers(dest="verb", metavar="verb", required=True)
-    show = verbs.add_parser("show", help="list entries, all or of one kind")
-    show.add_argument("kind", nargs="?", help=KINDS)
-    show.add_argument("name", nargs="?", help="only this entry")
-    show.add_argument("--json", action="store_true", help="as JSON")
-    write = verbs.add_parser("set", help="write an entry, in place of the one of that name; or leave a note")
-    write.add_argument("kind", help=KINDS)
-    write.add_argument("name", help="the entry's name; for a note its type, as todo")
-    write.add_argument("value", nargs="?", help="its text")
-    write.add_argument("--file", metavar="F", help="read the text from a file; - for standard input")
-    for verb, text in (("enable", "switch a partner rule or a preference on"), ("disable", "switch it off")):
-        switch = verbs.add_parser(verb, help=text)
-        switch.add_argument("kind", help="partner_rules or preferences")
-        switch.add_argument("name", help="the entry's name")
-    remove = verbs.add_parser("remove", help="remove an entry; a preference with its memory, which is forgotten")
-    remove.add_argument("kind", help=KINDS)
-    remove.add_argument("name", help="the entry's name; for a note its id")
-    done = verbs.add_parser("done", help="mark a note as done")
-    done.add_argument("name", help="the note's id, as `madeleine profile show` shows it")
+    ).add_argument
+    add("--session", metavar="S", help="the conversation, if the input does not name it")
+    add("--role", choices=("user", "assistant", "system", "tool"), help="the input is one's text")
+    add("--speaker", metavar="NAME", help="with --role: who said it")
+    add("--key", metavar="K", help="with --role: recorded once, however often it is sent")
+    add("--recall", action="store_true", help="print the memories that match the user's message")
+    text = "give up after S seconds (default 8)"
+    add("--timeout", metavar="S", type=_seconds, default=HOOK_TIMEOUT_SECONDS, help=text)
+    add("--strict", action="store_true", help="exit with 1 if it was not recorded")
 
 
 def _seconds(text: str) -> float:
@@ -199,3 +152,39 @@ def _seconds(text: str) -> float:
     if not 0 < seconds <= 3600:
         raise argparse.ArgumentTypeError("must be more than 0 and at most 3600 seconds")
     return seconds
+
+
+def _add_import(commands: Commands) -> None:
+    add = commands.add_parser(
+        "import",
+        help="import conversations that Claude or ChatGPT exported",
+        description="Conversations become chat history, which can be searched. Messages that were imported before are "
+        "skipped.",
+    ).add_argument
+    add("files", metavar="file", nargs="+", help="the exported .zip, or its conversations.json")
+    text = "have the memory thread turn them into memories, with a language model"
+    add("--remember", action="store_true", help=text)
+
+
+def _add_profile(commands: Commands, json: argparse.ArgumentParser) -> None:
+    profile = commands.add_parser("profile", help="show and change who the being is: soul, rules, preferences, notes")
+    verbs = profile.add_subparsers(dest="verb", metavar="verb", required=True)
+    show = verbs.add_parser("show", parents=[json], help="list entries, all or of one kind")
+    show.add_argument("kind", nargs="?", help=PROFILE_KINDS)
+    show.add_argument("name", nargs="?", help="only this entry")
+    text = "write an entry, in place of the one of that name; or leave a note"
+    add = verbs.add_parser("set", help=text).add_argument
+    add("kind", help=PROFILE_KINDS)
+    add("name", help="the entry's name; for a note its type, as todo")
+    add("value", nargs="?", help="its text")
+    add("--file", metavar="F", help="read the text from a file; - for standard input")
+    for verb, text in (("enable", "switch a partner rule or a preference on"), ("disable", "switch it off")):
+        add = verbs.add_parser(verb, help=text).add_argument
+        add("kind", help="partner_rules or preferences")
+        add("name", help="the entry's name")
+    text = "remove an entry; a preference with its memory, which is forgotten"
+    add = verbs.add_parser("remove", help=text).add_argument
+    add("kind", help=PROFILE_KINDS)
+    add("name", help="the entry's name; for a note its id")
+    done = verbs.add_parser("done", help="mark a note as done")
+    done.add_argument("name", help="the note's id, as `madeleine profile show` shows it")

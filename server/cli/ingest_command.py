@@ -15,22 +15,20 @@ from collections.abc import Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any, get_args
+from typing import IO, Any, get_args
 
 from madeleine.memory.errors import ConnectionLost, InvalidInput, MadeleineError
 from madeleine.memory.model import Category
 from madeleine.server import EXIT_FAILURE
+from madeleine.server.attach.client import HostClient
 from madeleine.server.cli.ingest_reading import Document, Part
 from madeleine.server.cli.output import ShowBytes, byte_progress, host_tool, print_json, printable, redaction_note
 from madeleine.server.settings.settings import Settings
 
-if TYPE_CHECKING:
-    from madeleine.server.attach.client import HostClient
-
-PART_CHARS = 16_000
+MAX_PART_CHARS = 16_000
 """Of a part: about 30 chunks, for which the model takes a second; a recall in the meantime waits no longer."""
-IN_FLIGHT = 3
-WHEN_LOST = "Run the same command again: it continues where it stopped."
+MAX_PARTS_IN_FLIGHT = 3
+CONNECTION_LOST_HINT = "Run the same command again: it continues where it stopped."
 STATUS_LABELS = {
     "stored": "stored",
     "reinforced": "known already and reinforced",
@@ -70,12 +68,12 @@ class FileReport:
         present = {name: value for name, value in optional.items() if value}
         return {"file": self.file, "parts": self.parts} | counts | present
 
-    def counted(self) -> str:
+    def counts_text(self) -> str:
         counts = ((self.counts[status], label) for status, label in STATUS_LABELS.items())
         return ", ".join(f"{count} {label}" for count, label in counts if count) or "nothing"
 
     def summary(self) -> str:
-        lines = [f"{printable(self.file)}: {self.counted()}."]
+        lines = [f"{printable(self.file)}: {self.counts_text()}."]
         lines += [f"  Lines without a text: {self.without_text}."] if self.without_text else []
         lines += [f"  {redaction_note(self.redacted)}"] if self.redacted else []
         lines += [f"  {printable(self.notice)}"] if self.notice else []
@@ -97,8 +95,10 @@ async def ingest_command(settings: Settings, arguments: argparse.Namespace) -> i
             # All are opened before the first is read.
             files = [stack.enter_context(open_file(name)) for name in arguments.files]
             show = stack.enter_context(byte_progress(sum(os.fstat(file.fileno()).st_size for file in files)))
-            async with host_tool(settings, "ingest", command="madeleine ingest", when_lost=WHEN_LOST) as call:
-                most_chars = min(await max_text_chars(call), PART_CHARS)
+            async with host_tool(
+                settings, "ingest", command="madeleine ingest", when_lost=CONNECTION_LOST_HINT
+            ) as call:
+                most_chars = min(await max_text_chars(call), MAX_PART_CHARS)
                 for path, file in zip(arguments.files, files, strict=True):
                     name = "standard input" if path == "-" else path
                     reports.append(FileReport(name))
@@ -130,7 +130,7 @@ async def ingest_document(
 ) -> None:
     """`defaults`: arguments of the tool for parts that have none of their own. Raises `PartRefused`, `ConnectionLost`,
     in a group."""
-    slots = asyncio.Semaphore(IN_FLIGHT)
+    slots = asyncio.Semaphore(MAX_PARTS_IN_FLIGHT)
     parts = document.parts()
 
     async def ingest(part: Part) -> None:
@@ -139,7 +139,7 @@ async def ingest_document(
                 report.add(await ingest_part(call, part, defaults))
             else:
                 report.without_text += 1
-            show(report.file, part.size, report.counted())
+            show(report.file, part.size, report.counts_text())
         finally:
             slots.release()
 

@@ -22,7 +22,7 @@ from madeleine.memory.text.sentences import last_break
 BLOCK_BYTES = 64 * 1024
 MAX_LINE_BYTES = 16 * 1024 * 1024
 KEY_DIGITS = 40
-MAX_SHORT_CHARS = 200
+MAX_LABEL_CHARS = 200
 """Of a speaker, a time or a session."""
 _TEXT_FIELDS = ("text", "content", "message", "body")
 _SPEAKER_FIELDS = ("speaker", "author", "name", "sender", "role")
@@ -118,14 +118,14 @@ class Document:
                 raise self._invalid_line(number, f"is not JSON ({error})") from error
             if not isinstance(message, dict):
                 raise self._invalid_line(number, "is not a JSON object")
-            text = storable_text(_text_of(_first_value(message, _TEXT_FIELDS)))
+            text = storable_text(_message_text(_first_value(message, _TEXT_FIELDS)))
             if not text:
                 yield Part(text="", key="", size=len(line) + 1)
                 continue
             about = {
-                "when": _moment(_first_value(message, _TIME_FIELDS)),
-                "speaker": _short(_first_value(message, _SPEAKER_FIELDS) or ""),
-                "session_id": _short(_first_value(message, _SESSION_FIELDS) or ""),
+                "when": _iso_moment(_first_value(message, _TIME_FIELDS)),
+                "speaker": _shortened(_first_value(message, _SPEAKER_FIELDS) or ""),
+                "session_id": _shortened(_first_value(message, _SESSION_FIELDS) or ""),
             }
             texts = [part for part in self._cut([text]) if storable_text(part)]
             for part in texts:
@@ -173,27 +173,27 @@ def _first_value(message: Mapping[str, Any], names: tuple[str, ...]) -> Any:
     return next((message[name] for name in names if message.get(name) not in (None, "")), None)
 
 
-def _short(value: Any) -> str:
-    return storable_text(str(value).strip()[:MAX_SHORT_CHARS])
+def _shortened(value: Any) -> str:
+    return storable_text(str(value).strip()[:MAX_LABEL_CHARS])
 
 
-def _text_of(content: Any) -> str:
+def _message_text(content: Any) -> str:
     """A text, or the texts among the parts of a message."""
     if isinstance(content, str):
         return content
     if isinstance(content, list):
-        return "\n\n".join(text for part in content if (text := _text_of(part)))
+        return "\n\n".join(text for part in content if (text := _message_text(part)))
     if isinstance(content, dict):
-        return _text_of(content.get("text", content.get("content")))
+        return _message_text(content.get("text", content.get("content")))
     return ""
 
 
-def _moment(value: Any) -> str:
+def _iso_moment(value: Any) -> str:
     """A text as it is; a number counts seconds since 1970, or milliseconds."""
     if isinstance(value, bool) or not isinstance(value, int | float | str):
         return ""
     if isinstance(value, str):
-        return _short(value)
+        return _shortened(value)
     try:
         return datetime.fromtimestamp(value / 1000 if abs(value) > 1e11 else value, UTC).isoformat()
     except (ValueError, OverflowError, OSError):

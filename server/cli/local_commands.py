@@ -31,7 +31,7 @@ from madeleine.server.wiring.ledgers import ledger_alone, open_token_ledger
 from madeleine.server.wiring.open_memory import redaction
 
 MAX_TOKEN_NAME_CHARS = 100
-SHOWN_IDS = 3
+MAX_IDS_PER_LINE = 3
 """Ids of memories in a line of the audit; JSON has all."""
 
 
@@ -83,7 +83,7 @@ async def note_command(settings: Settings, arguments: argparse.Namespace) -> Non
     scope = Scope(BeingId(settings.being), "madeleine note")
     async with ledger_alone(settings) as ledger:
         for line in lines:
-            note = await add_note(ledger.profile, scope, line, now=utc_now(), redact=redaction(settings))
+            note = await add_note(ledger.context, scope, line, now=utc_now(), redact=redaction(settings))
             redacted.update(note.redacted)
     print(f"{len(lines)} notes wait for the next patrol of {settings.being!r}.")
     if redacted:
@@ -104,8 +104,8 @@ async def audit_command(settings: Settings, arguments: argparse.Namespace) -> No
     query = AuditQuery(
         being_id=BeingId(arguments.being) if arguments.being is not None else None,
         event=arguments.event,
-        since=_moment("--since", arguments.since),
-        until=_moment("--until", arguments.until, end_of_day=True),
+        since=_parse_moment_option("--since", arguments.since),
+        until=_parse_moment_option("--until", arguments.until, end_of_day=True),
         limit=arguments.limit,
     )
     async with ledger_alone(settings, create=False) as ledger:
@@ -122,12 +122,12 @@ def _audit_json(entry: AuditEntry) -> str:
 
 def _audit_line(entry: AuditEntry) -> str:
     caller = "/".join(part for part in (entry.being_id, entry.client, entry.role) if part)
-    ids = " ".join(entry.ids[:SHOWN_IDS]) + (" …" if len(entry.ids) > SHOWN_IDS else "")
+    ids = " ".join(entry.ids[:MAX_IDS_PER_LINE]) + (" …" if len(entry.ids) > MAX_IDS_PER_LINE else "")
     at = entry.at.isoformat(timespec="seconds")
     return printable(f"{entry.seq} {at} {entry.event} {caller} {entry.tool} ({len(entry.ids)}) {ids}")
 
 
-def _moment(option: str, text: str | None, *, end_of_day: bool = False) -> datetime | None:
+def _parse_moment_option(option: str, text: str | None, *, end_of_day: bool = False) -> datetime | None:
     if text is None:
         return None
     moment = parse_moment(text)

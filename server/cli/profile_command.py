@@ -13,23 +13,23 @@ from madeleine.memory.errors import InvalidInput
 from madeleine.server.cli.output import console, host_tool, print_json, printable, read_text, redaction_note
 from madeleine.server.settings.settings import Settings
 
-DONE = {"set": "Written", "enable": "On", "disable": "Off", "remove": "Removed", "done": "Done"}
-"""Verb → what is said of the entry after it."""
-WHEN_LOST = "`madeleine profile show` tells what became of it."
+VERB_CONFIRMATIONS = {"set": "Written", "enable": "On", "disable": "Off", "remove": "Removed", "done": "Done"}
+"""Verb → the text printed before the entry's name."""
+CONNECTION_LOST_HINT = "`madeleine profile show` tells what became of it."
 
 
 async def profile_command(settings: Settings, arguments: argparse.Namespace) -> None:
     """Raises `HostRefused`, and the error that the tool answers with."""
     require_profile_tool(settings)
-    tool_arguments = await asyncio.to_thread(arguments_of, arguments)
-    async with host_tool(settings, "profile", command="madeleine profile", when_lost=WHEN_LOST) as call:
+    tool_arguments = await asyncio.to_thread(tool_arguments_of, arguments)
+    async with host_tool(settings, "profile", command="madeleine profile", when_lost=CONNECTION_LOST_HINT) as call:
         answer = await call("profile", tool_arguments)
-    if getattr(arguments, "json", False):
+    if arguments.json:
         print_json(answer)
     elif arguments.verb == "show":
-        show(answer, settings.being)
+        print_entries(answer, settings.being)
     else:
-        done = f"{DONE[arguments.verb]}: {printable(arguments.name)}."
+        done = f"{VERB_CONFIRMATIONS[arguments.verb]}: {printable(arguments.name)}."
         print(f"{done} {redaction_note(answer.get('redacted', {}))}".rstrip())
 
 
@@ -47,7 +47,7 @@ def require_profile_tool(settings: Settings) -> None:
         )
 
 
-def arguments_of(arguments: argparse.Namespace) -> dict[str, Any]:
+def tool_arguments_of(arguments: argparse.Namespace) -> dict[str, Any]:
     """The tool's arguments. Raises `InvalidInput` for a file that cannot be read."""
     kind = "notes" if arguments.verb == "done" else arguments.kind
     values = {"action": arguments.verb, "kind": kind, "name": arguments.name}
@@ -58,7 +58,7 @@ def arguments_of(arguments: argparse.Namespace) -> dict[str, Any]:
     return {name: value for name, value in values.items() if value is not None}
 
 
-def show(answer: Mapping[str, Any], being: str) -> None:
+def print_entries(answer: Mapping[str, Any], being: str) -> None:
     entries, notes = answer.get("entries", []), answer.get("notes", [])
     if not entries and not notes:
         print(f"Nothing of it is known of {being!r} yet. `madeleine profile set` writes it.")

@@ -33,7 +33,7 @@ from madeleine.server.mcp.lines import FINISH_SECONDS, SocketWriter, line_transp
 from madeleine.server.mcp.server import build_server, toolset_of
 from madeleine.server.settings.http import HttpSettings
 from madeleine.server.settings.language_model import LlmSettings
-from madeleine.server.settings.settings import Settings, settings_of
+from madeleine.server.settings.settings import Settings, settings_from_variables
 from madeleine.server.wiring.language_models import LanguageModels
 from madeleine.tools.tool import UseCases
 
@@ -165,7 +165,7 @@ class Host:
 
     async def _serve_tools(self, request: HostRequest, reader: asyncio.StreamReader, sink: SocketWriter) -> None:
         try:
-            settings = settings_of(dict(request.settings) | {"data_dir": str(self._settings.data_dir)})
+            settings = settings_from_variables(dict(request.settings) | {"data_dir": str(self._settings.data_dir)})
             toolset = toolset_of(settings.model_copy(update={"max_text_chars": self._settings.max_text_chars}))
         except InvalidInput as error:
             await sink.write(self._reply(error=str(error), usage=True))
@@ -191,7 +191,7 @@ class Host:
     async def _show_patrols(self, request: HostRequest, reader: asyncio.StreamReader, sink: SocketWriter) -> None:
         """Write each patrol event as one line of JSON, until the client disconnects."""
         try:
-            settings = settings_of(dict(request.settings) | {"data_dir": str(self._settings.data_dir)})
+            settings = settings_from_variables(dict(request.settings) | {"data_dir": str(self._settings.data_dir)})
         except InvalidInput as error:
             await sink.write(self._reply(error=str(error), usage=True))
             return

@@ -17,8 +17,8 @@ from madeleine.memory.context.context import TOKEN_LIMIT
 from madeleine.memory.context.values import ContextFlags
 from madeleine.memory.errors import InvalidInput
 from madeleine.memory.recall.recall import RecallConfig
-from madeleine.memory.rules.dynamics.importance import MIN_IMPORTANCE
 from madeleine.memory.rules.ranking.profiles import AssociativeWeights, RankingProfile
+from madeleine.memory.rules.storing.chunk_scoring import MIN_IMPORTANCE
 from madeleine.memory.watch.thread import ThreadConfig
 from madeleine.patrol.context import PatrolConfig
 from madeleine.patrol.triggers import PatrolTriggers
@@ -35,8 +35,8 @@ from madeleine.server.settings.fields import AnyCase, Names, Seconds, Share, Tok
 from madeleine.server.settings.http import HttpSettings
 from madeleine.server.settings.language_model import LlmSettings
 
-_RECALL_DEFAULTS, _PATROL_DEFAULTS, _SCHEDULE_DEFAULTS = RecallConfig(), PatrolConfig(), PatrolTriggers()
-_THREAD_DEFAULTS, _CONTEXT_DEFAULTS = ThreadConfig(), ContextFlags()
+_RECALL_DEFAULTS, _PATROL_DEFAULTS = RecallConfig(), PatrolConfig()
+_SCHEDULE_DEFAULTS, _THREAD_DEFAULTS = PatrolTriggers(), ThreadConfig()
 
 
 def _hour_or_off(written: str) -> object:
@@ -47,7 +47,7 @@ def _is_http_url(url: str) -> bool:
     return url.startswith(("http://", "https://"))
 
 
-class Settings(HttpSettings, LlmSettings):
+class Settings(HttpSettings, LlmSettings, ContextFlags):
     """Every setting with its default. `MADELEINE_DATA_DIR` sets `data_dir`, and so on."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
@@ -125,17 +125,6 @@ class Settings(HttpSettings, LlmSettings):
     thread_token_budget: TokenBudget = _THREAD_DEFAULTS.token_budget
     thread_records: bool = _THREAD_DEFAULTS.records
 
-    # The flags of a context, by the names of spec H5; `ContextFlags` says what each means.
-    enable_memories: bool = _CONTEXT_DEFAULTS.enable_memories
-    context_verbosity: Annotated[int, Field(ge=0, le=50)] = _CONTEXT_DEFAULTS.context_verbosity
-    unified_history: bool = _CONTEXT_DEFAULTS.unified_history
-    prompt_lite_mode: bool = _CONTEXT_DEFAULTS.prompt_lite_mode
-    enable_history_current_chat: bool = _CONTEXT_DEFAULTS.enable_history_current_chat
-    enable_history_recent: bool = _CONTEXT_DEFAULTS.enable_history_recent
-    enable_ai_diary: bool = _CONTEXT_DEFAULTS.enable_ai_diary
-    ai_diary_full: bool = _CONTEXT_DEFAULTS.ai_diary_full
-    enable_thoughts: bool = _CONTEXT_DEFAULTS.enable_thoughts
-    enable_tags_placeholder: bool = _CONTEXT_DEFAULTS.enable_tags_placeholder
     context_token_limit: Annotated[int, Field(ge=1, le=1_000_000)] = TOKEN_LIMIT
 
 
@@ -144,10 +133,14 @@ def read_settings(
 ) -> Settings:
     """`variables`: the process's environment by default; `overrides` win over all. Raises `InvalidInput` that names
     the setting, its source and the reason."""
-    return settings_of(madeleine_variables(environment() if variables is None else variables), overrides=overrides)
+    return settings_from_variables(
+        madeleine_variables(environment() if variables is None else variables), overrides=overrides
+    )
 
 
-def settings_of(from_environment: Mapping[str, Any], *, overrides: Mapping[str, Any] | None = None) -> Settings:
+def settings_from_variables(
+    from_environment: Mapping[str, Any], *, overrides: Mapping[str, Any] | None = None
+) -> Settings:
     """`from_environment`: by the settings' names. Raises as `read_settings` does."""
     if unknown := sorted(set(from_environment) - set(Settings.model_fields)):
         known = ", ".join(PREFIX + name.upper() for name in Settings.model_fields)

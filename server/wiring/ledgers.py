@@ -8,8 +8,8 @@ from contextlib import asynccontextmanager
 from madeleine.memory.errors import InvalidInput
 from madeleine.server.http.ports import TokenLedger
 from madeleine.server.settings.settings import Settings
+from madeleine.storage.sql.administration import open_tokens
 from madeleine.storage.sql.ledger import Ledger, open_ledger
-from madeleine.storage.sql.operations.tokens import open_tokens
 
 LEDGER_FILE = "memory.db"
 

@@ -18,12 +18,10 @@ from madeleine.memory.context.profile import EditProfile
 from madeleine.memory.context.values import ContextFlags
 from madeleine.memory.embedding import Embedder
 from madeleine.memory.index import Index
-from madeleine.memory.ingest.centroid import Centroids
+from madeleine.memory.ingest.being_statistics import Centroids, WordRarity
 from madeleine.memory.ingest.forget import Forget
-from madeleine.memory.ingest.index_keeper import IndexKeeper, Progress
+from madeleine.memory.ingest.index_keeper import IndexKeeper, Progress, Scrubber
 from madeleine.memory.ingest.ingest import Ingest
-from madeleine.memory.ingest.rarity import Rarity
-from madeleine.memory.ingest.scrubbing import Scrubber
 from madeleine.memory.ingest.store import StoreScenes
 from madeleine.memory.ingest.update import UpdateMemory
 from madeleine.memory.recall.browse import BrowseMemories
@@ -36,8 +34,7 @@ from madeleine.memory.rules.ranking.matching import MatchThresholds
 from madeleine.memory.rules.ranking.profiles import ProfileWeights
 from madeleine.memory.rules.storing.secrets import Redact, redact_secrets, without_redaction
 from madeleine.memory.watch.observe import Observe
-from madeleine.memory.watch.remember import Remember
-from madeleine.memory.watch.similar import SimilarMemories
+from madeleine.memory.watch.remember import Remember, SimilarMemories
 from madeleine.memory.watch.thread import MemoryThread, ThreadConfig
 from madeleine.patrol.context import PatrolConfig, PatrolServices
 from madeleine.patrol.run import Patrol, PatrolEvent
@@ -131,9 +128,9 @@ def _build_use_cases(
             compression_threshold=settings.compression_threshold,
         ),
     )
-    thread = MemoryThread(ledger.conversations, ledger.patrols, similar, remember, now=utc_now, config=thread_config)
+    thread = MemoryThread(ledger.conversations, ledger.patrols, remember, now=utc_now, config=thread_config)
     update = UpdateMemory(
-        ledger.revisions, index, embedder, write_lock, now=utc_now, on_commit=upkeep.wake, redact=redact
+        ledger.memories, index, embedder, write_lock, now=utc_now, on_commit=upkeep.wake, redact=redact
     )
     forget = Forget(ledger.erasure, upkeep.keeper, upkeep.scrubber, write_lock, now=utc_now)
     by_message = MessageSearch(ledger.search, stem)
@@ -151,11 +148,11 @@ def _build_use_cases(
     use = UseCases(
         store=store,
         ingest=Ingest(
-            ledger.ingestion,
+            ledger.memories,
             store,
             embedder,
-            Centroids(ledger.centroids, embedder.model),
-            Rarity(index),
+            Centroids(ledger.recall, embedder.model),
+            WordRarity(index),
             now=utc_now,
             redact=redact,
             threshold=settings.ingest_threshold,
@@ -164,7 +161,7 @@ def _build_use_cases(
         forget=forget,
         recall=recall,
         search=Search(ledger.search, ledger.activations, by_message=by_message, now=utc_now),
-        browse=BrowseMemories(ledger.browsing, ledger.activations, now=utc_now),
+        browse=BrowseMemories(ledger.recall, ledger.activations, now=utc_now),
         patrol=Patrol(
             patrol_services,
             ledger.activations,
@@ -182,10 +179,10 @@ def _build_use_cases(
             ledger.activations,
             now=utc_now,
             today=today,
-            flags=ContextFlags(**settings.model_dump(include=set(ContextFlags.__dataclass_fields__))),
+            flags=ContextFlags(**settings.model_dump(include=set(ContextFlags.model_fields))),
             token_limit=settings.context_token_limit,
         ),
-        profile=EditProfile(ledger.profile, store, update, forget, now=utc_now, redact=redact),
+        profile=EditProfile(ledger.context, store, update, forget, now=utc_now, redact=redact),
     )
     return use, thread
 

@@ -41,7 +41,7 @@ async def test_every_write_is_audited_by_whom_and_of_what_in_its_own_transaction
     one, two = memory("one"), memory("two", provenance=Provenance(tool="import"))
     await ledger.memories.commit(DESK, batch(one, two))
     await ledger.memories.commit(DESK, batch(again=(again(one), again(one, "yet again"))))
-    await ledger.profile.add_note(BOB, waiting := note("later", scope=BOB))
+    await ledger.context.add_note(BOB, waiting := note("later", scope=BOB))
     fresh = memory("three", provenance=Provenance(tool="notes"))
     await apply(ledger, PatrolChanges(new=(fresh,)))
     await ledger.patrols.begin_run(DESK, RunId("run"), MOMENT)

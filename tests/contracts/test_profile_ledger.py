@@ -20,7 +20,6 @@ from madeleine.memory.recall.ports import Activation
 from madeleine.storage.sql.conversations import context
 from madeleine.storage.sql.database.engine import _compiled
 from madeleine.storage.sql.ledger import Ledger, open_ledger
-from madeleine.storage.sql.operations import profile
 from tests.contracts.ledger.ledger_values import ADA, BOB, MOMENT, batch, memory, note
 
 
@@ -38,19 +37,19 @@ def entry(name: str, value: str = "x", **fields: Any) -> ProfileEntry:
 async def test_an_entry_is_kept_whole_and_replaced_by_the_next_of_its_kind_and_name(ledger: Ledger) -> None:
     first, other = entry("a", enabled=False), entry("a", kind="tools")
     for one in (first, other):
-        assert await ledger.profile.write_entry(ADA, one) is None
-    assert await ledger.profile.profile(ADA) == [first, other]
+        assert await ledger.context.write_entry(ADA, one) is None
+    assert await ledger.context.profile(ADA) == [first, other]
     later = replace(first, value="y", enabled=True, updated_at=MOMENT + timedelta(days=1))
-    await ledger.profile.write_entry(ADA, later)
-    assert await ledger.profile.profile(ADA) == [later, other]
-    assert await ledger.profile.profile(BOB) == []
+    await ledger.context.write_entry(ADA, later)
+    assert await ledger.context.profile(ADA) == [later, other]
+    assert await ledger.context.profile(BOB) == []
 
 
 async def test_an_entry_is_removed_once_and_by_its_owner_alone(ledger: Ledger) -> None:
-    await ledger.profile.write_entry(ADA, entry("a"))
-    assert not await ledger.profile.remove_entry(BOB, entry("a"), at=MOMENT)
-    assert await ledger.profile.remove_entry(ADA, entry("a"), at=MOMENT)
-    assert not await ledger.profile.remove_entry(ADA, entry("a"), at=MOMENT)
+    await ledger.context.write_entry(ADA, entry("a"))
+    assert not await ledger.context.remove_entry(BOB, entry("a"), at=MOMENT)
+    assert await ledger.context.remove_entry(ADA, entry("a"), at=MOMENT)
+    assert not await ledger.context.remove_entry(ADA, entry("a"), at=MOMENT)
 
 
 async def test_one_memory_has_one_entry_and_one_that_loses_its_entry_is_told(ledger: Ledger) -> None:
@@ -60,27 +59,27 @@ async def test_one_memory_has_one_entry_and_one_that_loses_its_entry_is_told(led
     def tea(name: str, id_: Any) -> ProfileEntry:
         return entry(name, kind="preferences", memory_id=id_)
 
-    assert await ledger.profile.write_entry(ADA, tea("Tea", first.id)) is None
+    assert await ledger.context.write_entry(ADA, tea("Tea", first.id)) is None
     with pytest.raises(InvalidInput, match="preference 'Tea' says that already"):
-        await ledger.profile.write_entry(ADA, tea("Drink", first.id))
-    assert [(one.name, one.value) for one in await ledger.profile.profile(ADA)] == [
+        await ledger.context.write_entry(ADA, tea("Drink", first.id))
+    assert [(one.name, one.value) for one in await ledger.context.profile(ADA)] == [
         ("Tea", "green"),
         (second.id, "Tea: black"),
     ]
-    await ledger.profile.write_entry(ADA, tea(second.id, second.id))
-    assert await ledger.profile.write_entry(ADA, tea("Tea", second.id)) == first.id
-    assert [one.name for one in await ledger.profile.profile(ADA)] == ["Tea", first.id]
+    await ledger.context.write_entry(ADA, tea(second.id, second.id))
+    assert await ledger.context.write_entry(ADA, tea("Tea", second.id)) == first.id
+    assert [one.name for one in await ledger.context.profile(ADA)] == ["Tea", first.id]
 
 
 async def test_notes_that_are_open_are_the_latest_and_no_scenes(ledger: Ledger) -> None:
     notes = [note(f"n{n}", at=MOMENT + timedelta(hours=n)) for n in range(4)]
     for one in [*notes, note("{}", type_="scene"), note("bob's", scope=BOB)]:
-        await ledger.profile.add_note(BOB if one.being_id == "bob" else ADA, one)
-    assert await ledger.profile.open_notes(ADA, limit=3) == notes[1:]
-    assert await ledger.profile.close_note(ADA, notes[3].id, at=MOMENT)
-    assert not await ledger.profile.close_note(BOB, notes[2].id, at=MOMENT, remove=True)
-    assert not await ledger.profile.close_note(ADA, NoteId("nobody"), at=MOMENT)
-    assert await ledger.profile.open_notes(ADA, limit=9) == notes[:3]
+        await ledger.context.add_note(BOB if one.being_id == "bob" else ADA, one)
+    assert await ledger.context.open_notes(ADA, limit=3) == notes[1:]
+    assert await ledger.context.close_note(ADA, notes[3].id, at=MOMENT)
+    assert not await ledger.context.close_note(BOB, notes[2].id, at=MOMENT, remove=True)
+    assert not await ledger.context.close_note(ADA, NoteId("nobody"), at=MOMENT)
+    assert await ledger.context.open_notes(ADA, limit=9) == notes[:3]
 
 
 async def test_the_diary_since_a_day_is_oldest_first(ledger: Ledger) -> None:
@@ -109,7 +108,10 @@ async def test_recently_activated_are_alive_activated_and_ones_own_the_latest_fi
 
 @pytest.mark.parametrize(
     ("statement", "index"),
-    [(context._RECENT, "ix_memories_activated"), (profile._UNNAMED, "ix_memories_procedural")],
+    [
+        (context._SELECT_RECENT_MEMORIES, "ix_memories_activated"),
+        (context._SELECT_UNNAMED_PREFERENCES, "ix_memories_procedural"),
+    ],
     ids=["recent", "preferences"],
 )
 async def test_of_a_being_with_many_memories_only_the_few_that_matter_are_looked_at(

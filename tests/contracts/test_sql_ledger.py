@@ -20,9 +20,8 @@ from madeleine.memory.patrol_records import PatrolChanges
 from madeleine.memory.recall.ports import Activation
 from madeleine.storage.sql.database.engine import Transaction
 from madeleine.storage.sql.database.memory_rows import from_memory
-from madeleine.storage.sql.database.patrol_tables import patrol_runs
 from madeleine.storage.sql.database.schema import MIGRATIONS, SCHEMA_REVISION
-from madeleine.storage.sql.database.tables import metadata
+from madeleine.storage.sql.database.tables import metadata, patrol_runs
 from madeleine.storage.sql.ledger import Ledger, open_ledger
 from tests.contracts.ledger.any_ledger import AnyLedger
 from tests.contracts.ledger.forgetting_contract import ForgettingContract
@@ -82,7 +81,7 @@ class TestSqlLedger(
         one = memory("tea", key="k")
         async with open_ledger(path) as ledger:
             await ledger.memories.commit(ADA, batch(one, vectors={one.content_hash: vector(1, 0)}))
-            await ledger.profile.add_note(ADA, waiting := note("later"))
+            await ledger.context.add_note(ADA, waiting := note("later"))
             await ledger.index_source.set_setting("a", [1])
             ledger.activations.add(ADA, [Activation(one.id, 3, MOMENT)])
         async with open_ledger(path) as ledger:
@@ -234,7 +233,7 @@ class TestSqlLedger(
     async def test_text_that_cannot_be_written_is_refused(self, path: Path) -> None:
         async with open_ledger(path) as ledger:
             with pytest.raises(InvalidInput):
-                await ledger.profile.add_note(ADA, note("half a \ud83d pair"))
+                await ledger.context.add_note(ADA, note("half a \ud83d pair"))
             assert await ledger.patrols.unread_notes(ADA, type="todo") == []
 
     async def test_a_closed_ledger_says_so(self, path: Path) -> None:

@@ -309,10 +309,10 @@ class InMemoryLedger:
     def __init__(self) -> None:
         store = Store()
         self.activations = InMemoryActivations(store)
-        self.memories = self.revisions = self.recall = self.browsing = InMemoryMemories(store)
+        self.memories = self.recall = InMemoryMemories(store)
         self.index_source = InMemoryIndexSource(store)
         self.search = InMemorySearch(store)
-        self.profile = InMemoryNotes(store)
+        self.context = InMemoryNotes(store)
         self.patrols = store.patrols
 
     def remove(self, ids: Sequence[MemoryId]) -> None:

@@ -110,7 +110,7 @@ async def test_the_note_that_it_came_from_and_the_cluster_that_it_named_are_gone
     async with open_memory(Settings(data_dir=tmp_path), embedder=embedder) as memory:
         for number in range(3):
             noted = scene | {"action": f"Zoé buried a xylophoniser number {number}"}
-            await add_note(memory.ledger.profile, ADA, json.dumps(noted), now=NOW)
+            await add_note(memory.ledger.context, ADA, json.dumps(noted), now=NOW)
         await memory.use.patrol(ADA)
         [named] = [one for one in await memory.use.browse.clusters(ADA) if not one.is_root]
         assert named.name == "xylophonisers"

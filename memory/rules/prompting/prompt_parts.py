@@ -12,7 +12,7 @@ from datetime import datetime
 from typing import Literal, get_args
 
 from madeleine.memory.model import Memory, scene_to_text
-from madeleine.memory.rules.prompting.fragments import quoted, without_tags
+from madeleine.memory.rules.prompting.recalled_text import quoted, without_tags
 from madeleine.memory.text.sentences import sentences
 
 PromptPart = Literal[

@@ -1,22 +1,90 @@
-"""What a context reads: profile, notes, diary, recent memories and messages (spec P5, H5)."""
+"""What a context reads: profile, notes inbox, diary, recent memories and messages (spec P5, H5)."""
 
 from __future__ import annotations
 
-from sqlalchemy import bindparam, func, select
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import datetime
+from typing import Any
 
-from madeleine.memory.model import Memory, Scope
+from sqlalchemy import bindparam, delete, exists, func, insert, literal, literal_column, or_, select, update
+
+from madeleine.memory.errors import InvalidInput
+from madeleine.memory.ingest.notes import SCENE
+from madeleine.memory.model import Memory, MemoryId, Note, NoteId, Scope
 from madeleine.memory.patrol_records import DiaryEntry, Thoughts
+from madeleine.memory.profile import ProfileEntry, duplicate_preference
+from madeleine.memory.text.normalization import fold
+from madeleine.storage.sql.administration import record_audit
 from madeleine.storage.sql.conversations.chat import ConversationRepository
+from madeleine.storage.sql.database.dialect import either, insert_or_update
+from madeleine.storage.sql.database.engine import Reads, Row, Transaction
+from madeleine.storage.sql.database.mapping import Mapped, own_row, own_row_binds, scalar, update_own_row
 from madeleine.storage.sql.database.memory_rows import MEMORY, to_memory
-from madeleine.storage.sql.database.tables import memories
-from madeleine.storage.sql.operations.profile import ProfileRepository
+from madeleine.storage.sql.database.tables import memories, notes, profile
 from madeleine.storage.sql.patrols.diary import diary_since, read_thoughts
 
-_m = memories.c
-_RECENT = (
+MAX_UNNAMED_PREFERENCES = 200
+"""Procedural memories without an entry of their own that a profile shows: the latest."""
+
+_m, _n, _p = memories.c, notes.c, profile.c
+_BEING = bindparam("being", type_=_p.being_id.type)
+
+_ENTRY = Mapped(ProfileEntry, profile)
+_SELECT_ENTRIES = (
+    select(*_ENTRY.columns, _m.action)
+    .outerjoin(memories, _m.id == _p.memory_id)
+    .where(
+        _p.being_id == _BEING,
+        # An absorbed memory is told by its survivor, which is in the profile itself.
+        or_(_p.memory_id.is_(None), (_m.status != "dead") & (_m.compressed.is_(False))),
+    )
+    .order_by(_p.kind, func.coalesce(_m.seq, 0), _p.name)
+)
+# A procedural memory is a preference, also without an entry (spec 001, 1.6).
+_UNNAMED = Mapped(
+    ProfileEntry, kind=literal("preferences"), name=_m.id, value=_m.action, updated_at=_m.created_at, memory_id=_m.id
+)
+_SELECT_UNNAMED_PREFERENCES = (
+    select(*_UNNAMED.columns)
+    .where(
+        _m.being_id == _BEING,
+        # As text, for SQLite to know that it is what `ix_memories_procedural` holds.
+        _m.category == literal_column("'procedural'"),
+        either(_m.status, literal_column("'active'"), literal_column("'dying'")),
+        _m.compressed.is_(False),
+        ~exists().where(_p.memory_id == _m.id),
+    )
+    .order_by(_m.seq.desc())
+    .limit(bindparam("most"))
+)
+_IS_ENTRY = (_p.being_id == _BEING, _p.kind == bindparam("old_kind"), _p.name == bindparam("old_name"))
+_SELECT_ENTRY = select(_p.name).where(*_IS_ENTRY)
+_SELECT_REPLACED_MEMORY = (
+    select(_p.memory_id).join(memories, _m.id == _p.memory_id).where(*_IS_ENTRY, _m.status != "dead")
+)
+_HAS_SAME_MEMORY = (_p.being_id == _BEING, _p.memory_id == bindparam("same_memory"), _p.name != bindparam("old_name"))
+_SELECT_NAMES_OF_SAME_MEMORY = select(_p.name).where(*_HAS_SAME_MEMORY, _p.name != _p.memory_id)
+_DELETE_ENTRIES_OF_SAME_MEMORY = delete(profile).where(*_HAS_SAME_MEMORY)
+_UPSERT_ENTRY = insert_or_update(profile, "value", "enabled", "memory_id", "updated_at")
+_DELETE_ENTRY = delete(profile).where(*_IS_ENTRY)
+
+_NOTE = Mapped(Note, notes)
+_SELECT_NOTES = select(*_NOTE.columns).where(_n.being_id == _BEING, _n.state == "unread")
+_SELECT_UNREAD_NOTES = _SELECT_NOTES.where(_n.type == bindparam("note_type")).order_by(_n.created_at, _n.seq)
+_SELECT_OPEN_NOTES = (
+    _SELECT_NOTES.where(_n.type != SCENE).order_by(_n.created_at.desc(), _n.seq.desc()).limit(bindparam("limit"))
+)
+_SELECT_OTHER_NOTE = select(_n.id).where(*own_row(notes), _n.type != SCENE)
+_INSERT_NOTE = insert(notes)
+_UPDATE_NOTE = update_own_row(notes, "state", "reason", "content", "folded", "memory_id")
+_CLOSE_NOTE = update(notes).where(*own_row(notes)).values(state="done")
+_DELETE_NOTE = delete(notes).where(*own_row(notes))
+
+_SELECT_RECENT_MEMORIES = (
     select(*MEMORY)
     .where(
-        _m.being_id == bindparam("being"),
+        _m.being_id == _BEING,
         _m.last_activated.is_not(None),
         _m.status != "dead",
         _m.compressed.is_(False),
@@ -27,8 +95,91 @@ _RECENT = (
 )
 
 
-class ContextRepository(ProfileRepository, ConversationRepository):
-    """`ContextLedger`."""
+async def unread_notes(reads: Reads, scope: Scope, type_: str) -> list[Note]:
+    return await reads.rows(_SELECT_UNREAD_NOTES, _NOTE.from_row, being=scope.being_id, note_type=type_)
+
+
+async def update_notes(transaction: Transaction, scope: Scope, changed: Sequence[Note]) -> None:
+    rows = [
+        own_row_binds(
+            scope,
+            note.id,
+            state=note.state,
+            reason=note.reason,
+            content=note.content,
+            folded=fold(note.content),
+            memory_id=note.memory_id,
+        )
+        for note in changed
+    ]
+    await transaction.run(_UPDATE_NOTE, rows)
+
+
+def _to_entry(row: Row) -> ProfileEntry:
+    """An entry with the present text of its memory, which may have been corrected since."""
+    *columns, action = row
+    entry = _ENTRY.from_row(tuple(columns))
+    if action is None:
+        return entry
+    return replace(entry, value=action if entry.learnt else action.removeprefix(f"{entry.name}: "))
+
+
+def _entry_binds(scope: Scope, entry: ProfileEntry) -> dict[str, Any]:
+    return {"being": scope.being_id, "old_kind": entry.kind, "old_name": entry.name}
+
+
+class ContextRepository(ConversationRepository):
+    """`ContextLedger`, `ProfileLedger` and `NoteLedger`."""
+
+    async def profile(self, scope: Scope) -> list[ProfileEntry]:
+        entries = await self._database.rows(_SELECT_ENTRIES, _to_entry, being=scope.being_id)
+        binds = {"being": scope.being_id, "most": MAX_UNNAMED_PREFERENCES}
+        unnamed = await self._database.rows(_SELECT_UNNAMED_PREFERENCES, _UNNAMED.from_row, **binds)
+        return [*entries, *reversed(unnamed)]
+
+    async def write_entry(self, scope: Scope, entry: ProfileEntry) -> MemoryId | None:
+        async with self._database.transaction(grows=True) as transaction:
+            replaced: list[MemoryId] = await transaction.rows(
+                _SELECT_REPLACED_MEMORY, scalar, **_entry_binds(scope, entry)
+            )
+            if entry.memory_id is not None:
+                binds = {"being": scope.being_id, "same_memory": entry.memory_id, "old_name": entry.name}
+                if names := await transaction.rows(_SELECT_NAMES_OF_SAME_MEMORY, scalar, **binds):
+                    raise duplicate_preference(names[0])
+                await transaction.run(_DELETE_ENTRIES_OF_SAME_MEMORY, [binds])
+            await transaction.run(_UPSERT_ENTRY, [_ENTRY.to_row(entry, being_id=scope.being_id)])
+            ids = [entry.id, *([entry.memory_id] if entry.memory_id else [])]
+            await record_audit(transaction, scope, "profile", entry.updated_at, tool="profile", ids=ids)
+        return next((id_ for id_ in replaced if id_ != entry.memory_id), None)
+
+    async def remove_entry(self, scope: Scope, entry: ProfileEntry, *, at: datetime) -> bool:
+        binds = _entry_binds(scope, entry)
+        async with self._database.transaction() as transaction:
+            if not await transaction.rows(_SELECT_ENTRY, scalar, **binds):
+                return False
+            await transaction.run(_DELETE_ENTRY, [binds])
+            await record_audit(transaction, scope, "profile", at, tool="profile", ids=[entry.id])
+            return True
+
+    async def add_note(self, scope: Scope, note: Note) -> None:
+        if note.being_id != scope.being_id:
+            raise InvalidInput("A note can only be left for the being that the connection serves.")
+        async with self._database.transaction(grows=True) as transaction:
+            await transaction.run(_INSERT_NOTE, [_NOTE.to_row(note, folded=fold(note.content))])
+            await record_audit(transaction, scope, "note", note.created_at, ids=[note.id])
+
+    async def open_notes(self, scope: Scope, *, limit: int) -> list[Note]:
+        newest = await self._database.rows(_SELECT_OPEN_NOTES, _NOTE.from_row, being=scope.being_id, limit=limit)
+        return newest[::-1]
+
+    async def close_note(self, scope: Scope, note_id: NoteId, *, at: datetime, remove: bool = False) -> bool:
+        binds = own_row_binds(scope, note_id)
+        async with self._database.transaction() as transaction:
+            if not await transaction.rows(_SELECT_OTHER_NOTE, scalar, **binds):
+                return False
+            await transaction.run(_DELETE_NOTE if remove else _CLOSE_NOTE, [binds])
+            await record_audit(transaction, scope, "note", at, tool="profile", ids=[note_id])
+            return True
 
     async def thoughts(self, scope: Scope) -> Thoughts:
         return await read_thoughts(self._database, scope)
@@ -37,4 +188,4 @@ class ContextRepository(ProfileRepository, ConversationRepository):
         return await diary_since(self._database, scope, date, limit)
 
     async def recently_activated(self, scope: Scope, *, limit: int) -> list[Memory]:
-        return await self._database.rows(_RECENT, to_memory, being=scope.being_id, limit=limit)
+        return await self._database.rows(_SELECT_RECENT_MEMORIES, to_memory, being=scope.being_id, limit=limit)

@@ -5,11 +5,10 @@ in both. Lists and records are JSON text in both.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from sqlalchemy import (
-    Column,
     ColumnElement,
     Float,
     Function,
@@ -31,7 +30,6 @@ from sqlalchemy.ext.compiler import compiles
 from sqlalchemy.sql.compiler import SQLCompiler
 from sqlalchemy.sql.functions import GenericFunction
 from sqlalchemy.sql.selectable import TableValuedAlias
-from sqlalchemy.types import TypeEngine
 
 SMALLEST, GREATEST = -(2**63), 2**63 - 1
 """Of an integer column: before and after every moment."""
@@ -56,11 +54,6 @@ class TextList(Text):
 
 class JsonRecord(Text):
     """A JSON object."""
-
-
-def required(type_: type[TypeEngine[Any]], *names: str) -> Iterator[Column[Any]]:
-    """Columns that are never NULL."""
-    return (Column(name, type_, nullable=False) for name in names)
 
 
 def only_where(condition: str) -> dict[str, Any]:

@@ -11,14 +11,13 @@ import asyncio
 import logging
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
 from functools import lru_cache
 from itertools import islice
 from pathlib import Path
-from typing import Any, Protocol, TypeVar, cast
+from typing import Any, NamedTuple, Protocol, TypeVar, cast
 
 import aiosqlite
-from sqlalchemy import URL, ClauseElement, Compiled, Executable, NullPool, event
+from sqlalchemy import URL, ClauseElement, Compiled, Executable, NullPool, event, text
 from sqlalchemy.dialects import sqlite
 from sqlalchemy.engine.interfaces import DBAPIConnection
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, create_async_engine
@@ -34,9 +33,9 @@ Row = tuple[Any, ...]
 """As SQLAlchemy declares its own, which is not quite one: a sequence."""
 
 READER_CONNECTIONS = 4
-_CHUNK = 1000
+_CHUNK_ROWS = 1000
 """Rows made or sent at a time: a few milliseconds, after which the event loop has its turn."""
-_STOP_S = 0.02
+_INTERRUPT_EVERY_SECONDS = 0.02
 _NAMED_BINDS = sqlite.dialect(paramstyle="named")
 _PRAGMAS = (
     "PRAGMA busy_timeout = 5000",
@@ -50,6 +49,7 @@ _WRITER_PRAGMAS = (
     "PRAGMA synchronous = FULL",
     "PRAGMA journal_size_limit = 67108864",  # a patrol of 100,000 memories leaves a large log behind
 )
+_TRUNCATE_LOG = text("PRAGMA wal_checkpoint(TRUNCATE)")
 _READER_PRAGMAS = (*_PRAGMAS, "PRAGMA query_only = ON")
 
 
@@ -62,20 +62,22 @@ class Reads(Protocol):
 
 
 async def finish(work: Coroutine[Any, Any, T], *, stop: Callable[[], Awaitable[None]] | None = None) -> T:
-    """PatrolRun `work` to its end even if the caller is cancelled meanwhile; the cancellation is passed on afterwards.
+    """Run `work` to its end even if the caller is cancelled meanwhile; the cancellation is passed on afterwards. Raises
+    the driver's errors as ours.
 
     SQLAlchemy gives up a connection whose statement is cancelled, so every statement is run by this. `stop` makes
     the end come sooner; it is called until it does, as SQLite forgets an interrupt that comes between statements.
     """
     task = asyncio.ensure_future(work)
     try:
-        return await asyncio.shield(task)
+        with driver_errors_translated():
+            return await asyncio.shield(task)
     except asyncio.CancelledError:
         while not task.done():
             try:
                 if stop:
                     await stop()
-                await asyncio.wait({task}, timeout=_STOP_S if stop else None)
+                await asyncio.wait({task}, timeout=_INTERRUPT_EVERY_SECONDS if stop else None)
             except asyncio.CancelledError:
                 continue
         if not task.cancelled() and (error := task.exception()) and not stop:
@@ -105,56 +107,28 @@ def _engine(path: Path, begin: str | None, pragmas: Iterable[str]) -> AsyncEngin
     return engine
 
 
-@dataclass(frozen=True, slots=True)
-class _Connection:
-    """Its methods are for `finish`: cancelled midway they lose the connection."""
-
+class _Connection(NamedTuple):
     sql: AsyncConnection
     driver: aiosqlite.Connection
     """For what SQLAlchemy has no name for: `interrupt`, a `rollback` that is always sent, and a query in one go."""
 
-    @classmethod
-    async def open(cls, engine: AsyncEngine) -> _Connection:
-        with driver_errors_translated():
-            connection = await engine.connect()
-            return cls(
-                connection, cast(aiosqlite.Connection, (await connection.get_raw_connection()).driver_connection)
-            )
+    async def command(self, sql: str) -> None:
+        await finish(self.sql.exec_driver_sql(sql))
 
-    async def execute(self, statement: Executable, binds: list[Mapping[str, Any]]) -> None:
-        with driver_errors_translated():
-            await self.sql.execute(statement, binds)
-
-    async def read(self, statement: ClauseElement, binds: Mapping[str, Any]) -> list[Row]:
+    async def read(
+        self, statement: ClauseElement, binds: Mapping[str, Any], *, stop: Callable[[], Awaitable[None]] | None = None
+    ) -> list[Row]:
         """The rows as SQLite has them: a truth value is 0 or 1."""
         compiled = _compiled(statement)
-        with driver_errors_translated():
-            found = await self.driver.execute_fetchall(str(compiled), cast(Any, compiled.construct_params(binds)))
-            return cast(list[Row], found)
-
-    async def say(self, text: str) -> None:
-        with driver_errors_translated():
-            await self.sql.exec_driver_sql(text)
-
-    async def empty_log(self) -> None:
-        with driver_errors_translated():
-            [(busy, _, _)] = await self.driver.execute_fetchall("PRAGMA wal_checkpoint(TRUNCATE)")
-        if busy:
-            raise StorageBusy("Another process reads the memory database, so that its log cannot be emptied yet.")
-
-    async def commit(self) -> None:
-        with driver_errors_translated():
-            await self.sql.commit()
+        rows = await finish(
+            self.driver.execute_fetchall(str(compiled), cast(Any, compiled.construct_params(binds))), stop=stop
+        )
+        return cast(list[Row], rows)
 
     async def roll_back(self) -> None:
-        with driver_errors_translated():
-            await self.sql.rollback()
-            # After a commit that failed SQLAlchemy sends nothing. Outside a transaction the driver does nothing.
-            await self.driver.rollback()
-
-    async def close(self) -> None:
-        with driver_errors_translated():
-            await self.sql.close()
+        await self.sql.rollback()
+        # After a commit that failed SQLAlchemy sends nothing. Outside a transaction the driver does nothing.
+        await self.driver.rollback()
 
 
 @lru_cache(maxsize=256)
@@ -162,13 +136,13 @@ def _compiled(statement: ClauseElement) -> Compiled:
     return statement.compile(dialect=_NAMED_BINDS)
 
 
-async def _made(rows: Sequence[Row], make: Callable[[Row], T]) -> list[T]:
-    found: list[T] = []
-    for start in range(0, len(rows), _CHUNK):
-        if found:
+async def _make_all(rows: Sequence[Row], make: Callable[[Row], T]) -> list[T]:
+    made: list[T] = []
+    for start in range(0, len(rows), _CHUNK_ROWS):
+        if made:
             await asyncio.sleep(0)
-        found += map(make, rows[start : start + _CHUNK])
-    return found
+        made += map(make, rows[start : start + _CHUNK_ROWS])
+    return made
 
 
 class Transaction:
@@ -179,15 +153,15 @@ class Transaction:
 
     async def run(self, statement: Executable, rows: Iterable[Mapping[str, Any]]) -> None:
         """Once for each of `rows`."""
-        left = iter(rows)
-        while chunk := list(islice(left, _CHUNK)):
-            await finish(self._writer.execute(statement, chunk))
+        remaining = iter(rows)
+        while chunk := list(islice(remaining, _CHUNK_ROWS)):
+            await finish(self._writer.sql.execute(statement, chunk))
 
     async def rows(self, statement: ClauseElement, make: Callable[[Row], T], /, **binds: Any) -> list[T]:
         if not self._writer.driver.in_transaction:
             # Before a write the driver says so itself, 0.2 ms sooner; before a read it would not.
-            await finish(self._writer.say("BEGIN IMMEDIATE"))
-        return await _made(await finish(self._writer.read(statement, binds)), make)
+            await self._writer.command("BEGIN IMMEDIATE")
+        return await _make_all(await self._writer.read(statement, binds), make)
 
 
 class Database:
@@ -197,34 +171,35 @@ class Database:
         self._directory = path.parent
         self._writers = _engine(path, "IMMEDIATE", _WRITER_PRAGMAS)
         self._readers = _engine(path, None, _READER_PRAGMAS)
-        self._all: list[_Connection] = []
-        self._turn = asyncio.Lock()
-        self._idle: list[_Connection] = []
-        self._free = asyncio.Semaphore(READER_CONNECTIONS)
+        self._connections: list[_Connection] = []
+        self._write_lock = asyncio.Lock()
+        self._idle_readers: list[_Connection] = []
+        self._reader_slots = asyncio.Semaphore(READER_CONNECTIONS)
         self._closed = False
 
     async def open(self) -> None:
         self._writer = await self._connect(self._writers)
 
     async def _connect(self, engine: AsyncEngine) -> _Connection:
-        connection = await _Connection.open(engine)
-        self._all.append(connection)
-        return connection
+        sql = await engine.connect()
+        driver = cast(aiosqlite.Connection, (await sql.get_raw_connection()).driver_connection)
+        self._connections.append(_Connection(sql, driver))
+        return self._connections[-1]
 
     async def rows(self, statement: ClauseElement, make: Callable[[Row], T], /, **binds: Any) -> list[T]:
-        async with self._free:
+        async with self._reader_slots:
             self._refuse_if_closed()
-            while not self._idle:
+            while not self._idle_readers:
                 await finish(self._open_reader())
-            reader = self._idle.pop()
+            reader = self._idle_readers.pop()
             try:
-                found = await finish(reader.read(statement, binds), stop=reader.driver.interrupt)
+                rows = await reader.read(statement, binds, stop=reader.driver.interrupt)
             finally:
-                self._idle.append(reader)
-        return await _made(found, make)
+                self._idle_readers.append(reader)
+        return await _make_all(rows, make)
 
     async def _open_reader(self) -> None:
-        self._idle.append(await self._connect(self._readers))
+        self._idle_readers.append(await self._connect(self._readers))
 
     @asynccontextmanager
     async def transaction(self, *, durable: bool = True, grows: bool = False) -> AsyncIterator[Transaction]:
@@ -237,23 +212,23 @@ class Database:
         """
         if grows:
             require_room(self._directory, LEDGER_RESERVE_BYTES)
-        async with self._turn:
+        async with self._write_lock:
             self._refuse_if_closed()
             try:
                 if not durable:
-                    await finish(self._writer.say("PRAGMA synchronous = NORMAL"))
+                    await self._writer.command("PRAGMA synchronous = NORMAL")
                 yield Transaction(self._writer)
-                await finish(self._writer.commit())
+                await finish(self._writer.sql.commit())
             except BaseException:
-                await finish(self._roll_back())
+                await self._roll_back()
                 raise
             finally:
                 if not durable:
-                    await finish(self._writer.say("PRAGMA synchronous = FULL"))
+                    await self._writer.command("PRAGMA synchronous = FULL")
 
     async def _roll_back(self) -> None:
         try:
-            await self._writer.roll_back()
+            await finish(self._writer.roll_back())
         except StorageError:
             _log.exception("a transaction could not be rolled back")
 
@@ -265,27 +240,29 @@ class Database:
         keep copies of rows that moved elsewhere, and nobody knows of those any more.
         Raises `StorageBusy` if another process reads, `StorageFull` if there is no room for the copy.
         """
-        async with self._turn:
+        async with self._write_lock:
             self._refuse_if_closed()
             # Else the copy would be held in memory.
-            await finish(self._writer.say("PRAGMA temp_store = FILE"))
+            await self._writer.command("PRAGMA temp_store = FILE")
             try:
-                await finish(self._writer.say("VACUUM"))
-                await finish(self._writer.empty_log())
+                await self._writer.command("VACUUM")
+                [(busy, _, _)] = await self._writer.read(_TRUNCATE_LOG, {})
             finally:
-                await finish(self._writer.say("PRAGMA temp_store = MEMORY"))
+                await self._writer.command("PRAGMA temp_store = MEMORY")
+        if busy:
+            raise StorageBusy("Another process reads the memory database, so that its log cannot be emptied yet.")
 
     async def close(self) -> None:
         """What is under way ends first; what comes later is refused."""
-        async with self._turn:
+        async with self._write_lock:
             self._closed = True
             for _ in range(READER_CONNECTIONS):
-                await self._free.acquire()
-            while self._all:
-                await self._all.pop().close()
-            self._idle.clear()
+                await self._reader_slots.acquire()
+            while self._connections:
+                await self._connections.pop().sql.close()
+            self._idle_readers.clear()
             for _ in range(READER_CONNECTIONS):
-                self._free.release()
+                self._reader_slots.release()
 
     def _refuse_if_closed(self) -> None:
         if self._closed:

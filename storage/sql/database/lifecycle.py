@@ -1,57 +1,50 @@
 """How a table's rows are erased when memories are forgotten, and restored when a patrol is undone (rulings 11 and 25).
 
-Each table says both once, in its `info` (`tables`); forgetting, the journal and undo work through these declarations.
+Each table says both once (`tables`); forgetting, the journal and undo work through these declarations.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import Any, TypedDict, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from sqlalchemy import MetaData, Table
 
 T = TypeVar("T")
 
 
-@dataclass(frozen=True, slots=True)
-class DeleteRows:
+class DeleteRows(NamedTuple):
     """Rows whose `column` names a forgotten memory are deleted."""
 
     column: str = "memory_id"
 
 
-@dataclass(frozen=True, slots=True)
-class ClearReference:
+class ClearReference(NamedTuple):
     """`column` becomes NULL where it names a forgotten memory."""
 
     column: str
 
 
-@dataclass(frozen=True, slots=True)
-class EraseListing:
+class EraseListing(NamedTuple):
     """Rows whose `column`, a JSON list, names a forgotten memory: set to `values`, deleted if there are none."""
 
     column: str
-    values: Mapping[str, Any] = field(default_factory=dict)
+    values: Mapping[str, Any] | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Redact:
+class Redact(NamedTuple):
     """The function takes out what tells of a forgotten memory or message."""
 
     function: str
 
 
-@dataclass(frozen=True, slots=True)
-class KeepRows:
+class KeepRows(NamedTuple):
     """Nothing to erase."""
 
     reason: str
 
 
-@dataclass(frozen=True, slots=True)
-class Journal:
+class Journal(NamedTuple):
     """Changes of `columns` are journalled under `kind` by `key`; undo puts back what is still as the run left it."""
 
     kind: str
@@ -59,15 +52,13 @@ class Journal:
     columns: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class DeleteWithMemory:
+class DeleteWithMemory(NamedTuple):
     """Rows go with the memory that a run had made and its undo takes back."""
 
     column: str = "memory_id"
 
 
-@dataclass(frozen=True, slots=True)
-class LeftByUndo:
+class LeftByUndo(NamedTuple):
     """A patrol does not change it, or undo is not to take that back."""
 
     reason: str
@@ -77,25 +68,11 @@ Erasure = DeleteRows | ClearReference | EraseListing | Redact | KeepRows
 Restoration = Journal | DeleteWithMemory | LeftByUndo
 
 
-class Lifecycle(TypedDict):
-    """A table's `info`."""
-
-    erasure: tuple[Erasure, ...]
-    restoration: tuple[Restoration, ...]
-
-
-def lifecycle(erasure: Erasure | tuple[Erasure, ...], restoration: Restoration | tuple[Restoration, ...]) -> Any:
-    return Lifecycle(
-        erasure=erasure if isinstance(erasure, tuple) else (erasure,),
-        restoration=restoration if isinstance(restoration, tuple) else (restoration,),
-    )
-
-
 def tables_declaring(metadata: MetaData, kind: type[T]) -> list[tuple[Table, T]]:
-    """Tables that refer to others before those."""
+    """Tables with their declarations of that kind; tables that refer to others before those."""
     return [
-        (table, one)
+        (table, declaration)
         for table in reversed(metadata.sorted_tables)
-        for one in (*table.info["erasure"], *table.info["restoration"])
-        if isinstance(one, kind)
+        for declaration in (*table.info["erasure"], *table.info["restoration"])
+        if isinstance(declaration, kind)
     ]

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from typing import Any
+
 from sqlalchemy import (
     Boolean,
     Column,
@@ -11,22 +14,25 @@ from sqlalchemy import (
     Integer,
     LargeBinary,
     MetaData,
-    PrimaryKeyConstraint,
     Table,
     Text,
     UniqueConstraint,
 )
+from sqlalchemy.schema import SchemaItem
+from sqlalchemy.types import TypeEngine
 
-from madeleine.storage.sql.database.dialect import Digest, Moment, TextList, as_indexed, only_where, required
+from madeleine.storage.sql.database.dialect import Digest, JsonRecord, Moment, TextList, as_indexed, only_where
 from madeleine.storage.sql.database.lifecycle import (
     ClearReference,
     DeleteRows,
     DeleteWithMemory,
+    EraseListing,
+    Erasure,
     Journal,
     KeepRows,
     LeftByUndo,
     Redact,
-    lifecycle,
+    Restoration,
 )
 
 metadata = MetaData(
@@ -38,52 +44,54 @@ metadata = MetaData(
     }
 )
 
-CHANGED_BY_PATROLS = (
-    "importance", "status", "fresh", "cluster_id", "absorbed_into", "since", "stopped_at", "reactivation_count",
-    "when_", "content_hash", "compressed", "compressed_into",
-)  # fmt: skip
-"""What a patrol may change of a memory."""
 
-memories = Table(
+def _table(name: str, *items: SchemaItem, erasure: list[Erasure], restoration: list[Restoration]) -> Table:
+    info = {"erasure": erasure, "restoration": restoration}
+    # Numbers of rows are not given out again.
+    return Table(name, metadata, *items, info=info, sqlite_autoincrement=True)
+
+
+def _keys(type_: type[TypeEngine[Any]], *names: str) -> Iterator[Column[Any]]:
+    """The columns of the primary key."""
+    return (Column(name, type_, primary_key=True) for name in names)
+
+
+def _required(type_: type[TypeEngine[Any]], *names: str) -> Iterator[Column[Any]]:
+    """Columns that are never NULL."""
+    return (Column(name, type_, nullable=False) for name in names)
+
+
+def _optional(type_: type[TypeEngine[Any]], *names: str) -> Iterator[Column[Any]]:
+    return (Column(name, type_) for name in names)
+
+
+memories = _table(
     "memories",
-    metadata,
-    Column("seq", Integer, primary_key=True),
+    *_keys(Integer, "seq"),
     Column("id", Text, nullable=False, unique=True),
-    *required(Text, "being_id", "action"),
-    Column("actors", TextList, nullable=False),
-    *required(Text, "when_", "setting"),
-    *required(TextList, "dialogue", "sensory"),
-    Column("feeling", Text, nullable=False),
-    Column("importance", Float, nullable=False),
-    Column("category", Text, nullable=False),
-    *required(TextList, "themes", "emotions"),
-    Column("emotion", Text),
-    Column("lesson", Text, nullable=False),
-    Column("key", Text),
-    Column("pinned", Boolean, nullable=False),
-    Column("status", Text, nullable=False),
-    *required(Boolean, "fresh", "compressed"),
-    Column("cluster_id", Text),
-    Column("absorbed_into", Text, index=True),
+    *_required(Text, "being_id", "action", "when_", "setting", "feeling", "category", "lesson", "status"),
+    *_required(TextList, "actors", "dialogue", "sensory", "themes", "emotions"),
+    *_required(Float, "importance"),
+    *_required(Boolean, "pinned", "fresh", "compressed"),
+    *_optional(Text, "emotion", "key", "cluster_id"),
     # The summary that tells of it (spec L3); on the summary `compression_source` is true.
     Column("compressed_into", Text, index=True),
     Column("compression_source", Boolean, nullable=False, server_default="0"),
+    Column("absorbed_into", Text, index=True),
+    # The older memory that says nearly the same, and was not taken for the same (spec T6).
+    Column("resembles", Text, index=True),
     # `session_count` is `coalesce(stopped_at, beings.cycle) - since`: the cycle in which it was last activated, and the
     # one in which it stopped being active, NULL while it is.
     Column("since", Integer, nullable=False, server_default="0"),
-    Column("stopped_at", Integer),
-    *required(Integer, "access_count", "reactivation_count"),
-    *required(Moment, "created_at", "happened_at"),
-    Column("last_activated", Moment),
-    Column("last_accessed", Moment),
-    *required(Text, "tool", "client", "session_id"),
-    # How many memories of its session were stored before it.
+    *_optional(Integer, "stopped_at"),
+    *_required(Integer, "access_count", "reactivation_count"),
+    *_required(Moment, "created_at", "happened_at"),
+    *_optional(Moment, "last_activated", "last_accessed"),
+    *_required(Text, "tool", "client", "session_id"),
+    # The number of memories of its session that were stored before it.
     Column("turn", Integer, nullable=False, server_default="0"),
-    # The older one that says nearly the same, and was not taken for the same (spec T6).
-    Column("resembles", Text, index=True),
-    Column("content_hash", Text, nullable=False),
-    # What keyword search looks into: see `storage.sql.database.memory_rows`.
-    *required(Text, "folded", "folded_themes"),
+    # For keyword search: see `storage.sql.database.memory_rows`.
+    *_required(Text, "content_hash", "folded", "folded_themes"),
     UniqueConstraint("being_id", "key"),
     # With status and freshness, so that counting a cluster's memories does not read them.
     Index("ix_memories_cluster", "being_id", "cluster_id", "status", "fresh"),
@@ -93,36 +101,32 @@ memories = Table(
     Index("ix_memories_recalled_dead", "being_id", **only_where("status = 'dead' AND reactivation_count > 0")),
     Index(
         "ix_memories_sessions",
-        "being_id",
-        "session_id",
-        "created_at",
-        "status",
-        "pinned",
-        "category",
-        "compressed",
+        *("being_id", "session_id", "created_at", "status", "pinned", "category", "compressed"),
         **only_where("category = 'episodic' AND session_id != '' AND compressed = 0"),
     ),
     Index("ix_memories_turn", "being_id", "session_id", "turn", **only_where("session_id != ''")),
     Index("ix_memories_procedural", "being_id", "status", **only_where("category = 'procedural'")),
     Index("ix_memories_content_hash", "content_hash"),
-    sqlite_autoincrement=True,
-    info=lifecycle(
-        (DeleteRows("id"), ClearReference("resembles"), Redact("erasing.memories._untie")),
-        (
-            Journal("memory", "id", CHANGED_BY_PATROLS),
-            DeleteWithMemory("id"),
+    erasure=[DeleteRows("id"), ClearReference("resembles"), Redact("erasing.memories._untie")],
+    restoration=[
+        Journal(
+            "memory",
+            "id",
+            (
+                *("importance", "status", "fresh", "cluster_id", "absorbed_into", "since", "stopped_at"),
+                *("reactivation_count", "when_", "content_hash", "compressed", "compressed_into"),
+            ),
         ),
-    ),
-)
-Index("ix_memories_timeline", memories.c.being_id, memories.c.happened_at.desc(), memories.c.id)
-Index(
-    "ix_memories_activated",
-    memories.c.being_id,
-    memories.c.last_activated.desc(),
-    memories.c.id,
-    **only_where("last_activated IS NOT NULL"),
+        DeleteWithMemory("id"),
+    ],
 )
 _m = memories.c
+Index("ix_memories_timeline", _m.being_id, _m.happened_at.desc(), _m.id)
+Index(
+    "ix_memories_activated",
+    *(_m.being_id, _m.last_activated.desc(), _m.id),
+    **only_where("last_activated IS NOT NULL"),
+)
 RECALLED_DEAD = as_indexed(
     "memories.status = 'dead' AND memories.reactivation_count > 0", (_m.status == "dead") & (_m.reactivation_count > 0)
 )
@@ -131,219 +135,258 @@ OF_A_SESSION = as_indexed(
     (_m.category == "episodic") & (_m.session_id != "") & _m.compressed.is_(False),
 )
 
-reinforcements = Table(
+reinforcements = _table(
     "reinforcements",
-    metadata,
-    Column("seq", Integer, primary_key=True),
+    *_keys(Integer, "seq"),
     Column("memory_id", Text, ForeignKey("memories.id"), nullable=False, index=True),
-    *required(Text, "being_id", "text"),
-    Column("at", Moment, nullable=False),
-    *required(Text, "tool", "client", "session_id"),
-    Column("key", Text),
+    *_required(Text, "being_id", "text", "tool", "client", "session_id"),
+    *_required(Moment, "at"),
+    *_optional(Text, "key"),
     UniqueConstraint("being_id", "key"),
-    sqlite_autoincrement=True,
-    info=lifecycle(
-        DeleteRows(), LeftByUndo("what was stored again is not a patrol's; an undo that would lose it is refused")
-    ),
+    erasure=[DeleteRows()],
+    restoration=[LeftByUndo("a reinforcement is not a patrol's; an undo that would lose it is refused")],
 )
 
-clusters = Table(
+clusters = _table(
     "clusters",
-    metadata,
-    Column("id", Text, primary_key=True, nullable=False),
+    *_keys(Text, "id"),
     Column("being_id", Text, nullable=False, index=True),
-    *required(Text, "name", "parent_id"),
-    Column("is_root", Boolean, nullable=False),
-    Column("vector", LargeBinary),
-    Column("model", Text),
-    info=lifecycle(
-        Redact("erasing.memories._mend_clusters"),
-        Journal("cluster", "id", ("name", "parent_id", "is_root", "vector", "model")),
-    ),
+    *_required(Text, "name", "parent_id"),
+    *_required(Boolean, "is_root"),
+    *_optional(LargeBinary, "vector"),
+    *_optional(Text, "model"),
+    erasure=[Redact("erasing.memories._mend_clusters")],
+    restoration=[Journal("cluster", "id", ("name", "parent_id", "is_root", "vector", "model"))],
 )
 
-notes = Table(
+notes = _table(
     "notes",
-    metadata,
-    Column("seq", Integer, primary_key=True),
+    *_keys(Integer, "seq"),
     Column("id", Text, nullable=False, unique=True),
-    *required(Text, "being_id", "type", "content"),
-    Column("created_at", Moment, nullable=False),
-    *required(Text, "state", "reason", "folded"),
-    # What it became, so that it can be forgotten with it.
+    *_required(Text, "being_id", "type", "content", "state", "reason", "folded"),
+    *_required(Moment, "created_at"),
+    # The memory that it became, so that it can be forgotten with it.
     Column("memory_id", Text, index=True),
     Index("ix_notes_inbox", "being_id", "state", "type"),
-    sqlite_autoincrement=True,
-    info=lifecycle(
-        DeleteRows(),
-        # Without the content, which changes only by a secret being taken out of it.
-        Journal("note", "id", ("state", "reason", "memory_id")),
-    ),
+    erasure=[DeleteRows()],
+    # Without the content, which changes only by a secret being taken out of it.
+    restoration=[Journal("note", "id", ("state", "reason", "memory_id"))],
 )
 Index("ix_notes_timeline", notes.c.being_id, notes.c.created_at.desc(), notes.c.id)
 
-embeddings = Table(
+embeddings = _table(
     "embeddings",
-    metadata,
-    *required(Text, "model", "content_hash"),
-    Column("vector", LargeBinary, nullable=False),
-    Column("created_at", Moment, nullable=False),
-    PrimaryKeyConstraint("model", "content_hash"),
-    info=lifecycle(Redact("memories.index_source.delete_orphaned_vectors"), LeftByUndo("a cache")),
+    *_keys(Text, "model", "content_hash"),
+    *_required(LargeBinary, "vector"),
+    *_required(Moment, "created_at"),
+    erasure=[Redact("memories.index_source.delete_orphaned_vectors")],
+    restoration=[LeftByUndo("a cache")],
 )
 
-index_pending = Table(
+index_pending = _table(
     "index_pending",
-    metadata,
     # Numbered without reuse: a mark made later is greater, also after all have been cleared.
-    Column("mark", Integer, primary_key=True),
+    *_keys(Integer, "mark"),
     Column("memory_id", Text, ForeignKey("memories.id"), nullable=False, index=True),
-    sqlite_autoincrement=True,
-    info=lifecycle(DeleteRows(), DeleteWithMemory()),
+    erasure=[DeleteRows()],
+    restoration=[DeleteWithMemory()],
 )
 
-settings = Table(
+settings = _table(
     "settings",
-    metadata,
-    Column("name", Text, primary_key=True, nullable=False),
-    Column("value", Text, nullable=False),
-    info=lifecycle(KeepRows("facts about the store"), LeftByUndo("no patrol changes it")),
+    *_keys(Text, "name"),
+    *_required(Text, "value"),
+    erasure=[KeepRows("facts about the store")],
+    restoration=[LeftByUndo("no patrol changes it")],
 )
 
 # Only ever appended to: triggers refuse the rest (migration 0002).
-audit = Table(
+audit = _table(
     "audit",
-    metadata,
-    Column("seq", Integer, primary_key=True),
-    Column("at", Moment, nullable=False),
-    *required(Text, "event", "being_id", "client", "role", "tool"),
-    Column("ids", TextList, nullable=False),
-    sqlite_autoincrement=True,
-    info=lifecycle(KeepRows("ids only, append-only"), LeftByUndo("append-only")),
+    *_keys(Integer, "seq"),
+    *_required(Moment, "at"),
+    *_required(Text, "event", "being_id", "client", "role", "tool"),
+    *_required(TextList, "ids"),
+    erasure=[KeepRows("ids only, append-only")],
+    restoration=[LeftByUndo("append-only")],
 )
 
-tokens = Table(
+tokens = _table(
     "tokens",
-    metadata,
-    Column("id", Text, primary_key=True, nullable=False),
-    Column("secret_hash", Digest, nullable=False),
-    *required(Text, "being_id", "role"),
-    Column("read_only", Boolean, nullable=False),
-    *required(Text, "resource", "name"),
-    Column("created_at", Moment, nullable=False),
-    Column("expires_at", Moment),
-    Column("revoked_at", Moment),
-    info=lifecycle(KeepRows("names no memory"), LeftByUndo("no patrol changes it")),
+    *_keys(Text, "id"),
+    *_required(Digest, "secret_hash"),
+    *_required(Text, "being_id", "role", "resource", "name"),
+    *_required(Boolean, "read_only"),
+    *_required(Moment, "created_at"),
+    *_optional(Moment, "expires_at", "revoked_at"),
+    erasure=[KeepRows("names no memory")],
+    restoration=[LeftByUndo("no patrol changes it")],
 )
 
-# What a memory was before each change; NULL where that change left it as it was.
-revisions = Table(
+# Fields of a memory before each change; NULL where that change left it as it was.
+revisions = _table(
     "revisions",
-    metadata,
-    Column("seq", Integer, primary_key=True),
+    *_keys(Integer, "seq"),
     Column("memory_id", Text, ForeignKey("memories.id"), nullable=False, index=True),
-    Column("being_id", Text, nullable=False),
-    Column("at", Moment, nullable=False),
-    Column("client", Text, nullable=False),
-    Column("text", Text),
-    Column("importance", Float),
-    Column("themes", TextList),
-    Column("pinned", Boolean),
-    sqlite_autoincrement=True,
-    info=lifecycle(DeleteRows(), LeftByUndo("no patrol revises a memory")),
+    *_required(Text, "being_id", "client"),
+    *_required(Moment, "at"),
+    *_optional(Text, "text"),
+    *_optional(Float, "importance"),
+    *_optional(TextList, "themes"),
+    *_optional(Boolean, "pinned"),
+    erasure=[DeleteRows()],
+    restoration=[LeftByUndo("no patrol revises a memory")],
 )
 
 # Memories that are gone from the tables, and may have left bytes in the files.
-forgotten = Table(
+forgotten = _table(
     "forgotten",
-    metadata,
-    Column("mark", Integer, primary_key=True),
-    Column("memory_id", Text, nullable=False),
-    sqlite_autoincrement=True,
-    info=lifecycle(
-        KeepRows("the mark of what is forgotten, until its bytes are gone"), LeftByUndo("forgetting is final")
-    ),
+    *_keys(Integer, "mark"),
+    *_required(Text, "memory_id"),
+    erasure=[KeepRows("the mark of what is forgotten, until its bytes are gone")],
+    restoration=[LeftByUndo("forgetting is final")],
 )
 
 # Conversations as they were observed (spec T1, H1). `messages` is the position that the next message gets, `watched`
-# that from which on the memory thread has not looked; between them some may have been erased. `next_try`: since when
-# they wait for it, or, after a failure, until when. One that was erased whole stays, blank, so that no position is
-# given out twice.
-sessions = Table(
+# the first position that the memory thread has not read; between them some may have been erased. `next_try`: since when
+# they wait for it, or, after a failure, until when. A session that was erased whole stays, blank, so that no position
+# is given out twice.
+sessions = _table(
     "sessions",
-    metadata,
-    *required(Text, "being_id", "session_id", "title"),
-    # Where it was held: the client, or the export that it was imported from.
-    Column("interface", Text, nullable=False),
-    *required(Moment, "first_at", "last_at"),
-    *required(Integer, "messages", "watched", "failures"),
-    Column("next_try", Moment, nullable=False),
-    PrimaryKeyConstraint("being_id", "session_id"),
+    *_keys(Text, "being_id", "session_id"),
+    # `interface`: the client, or the export that it was imported from.
+    *_required(Text, "title", "interface"),
+    *_required(Moment, "first_at", "last_at", "next_try"),
+    *_required(Integer, "messages", "watched", "failures"),
     Index("ix_sessions_unwatched", "next_try", **only_where("watched < messages")),
-    info=lifecycle(Redact("erasing.messages.erase"), LeftByUndo("no patrol changes it")),
+    erasure=[Redact("erasing.messages.erase")],
+    restoration=[LeftByUndo("no patrol changes it")],
 )
 
-messages = Table(
+messages = _table(
     "messages",
-    metadata,
-    Column("seq", Integer, primary_key=True),
+    *_keys(Integer, "seq"),
     Column("id", Text, nullable=False, unique=True),
-    *required(Text, "being_id", "session_id"),
+    *_required(Text, "being_id", "session_id", "role", "speaker", "text", "client", "folded"),
     # In its session, from 0, without a gap while none is erased; not given out again.
-    Column("position", Integer, nullable=False),
-    *required(Text, "role", "speaker", "text"),
-    *required(Moment, "at", "stored_at"),
-    Column("client", Text, nullable=False),
-    Column("key", Text),
-    Column("folded", Text, nullable=False),
+    *_required(Integer, "position"),
+    *_required(Moment, "at", "stored_at"),
+    *_optional(Text, "key"),
     UniqueConstraint("being_id", "session_id", "position"),
     UniqueConstraint("being_id", "session_id", "key"),
-    sqlite_autoincrement=True,
-    info=lifecycle(Redact("erasing.messages.erase"), LeftByUndo("no patrol changes it")),
+    erasure=[Redact("erasing.messages.erase")],
+    restoration=[LeftByUndo("no patrol changes it")],
 )
 Index("ix_messages_timeline", messages.c.being_id, messages.c.at.desc(), messages.c.id)
 
 # Keys of messages that were forgotten, by a hash with their session: what is read again does not come back.
-forgotten_keys = Table(
+forgotten_keys = _table(
     "forgotten_keys",
-    metadata,
-    *required(Text, "being_id", "key_hash"),
-    PrimaryKeyConstraint("being_id", "key_hash"),
-    info=lifecycle(
-        KeepRows("hashes, so that what is read again does not come back"), LeftByUndo("forgetting is final")
-    ),
+    *_keys(Text, "being_id", "key_hash"),
+    erasure=[KeepRows("hashes, so that what is read again does not come back")],
+    restoration=[LeftByUndo("forgetting is final")],
 )
 
-# What was said, and what has come of it.
-message_memories = Table(
+# The memories that were drawn from a message.
+message_memories = _table(
     "message_memories",
-    metadata,
-    Column("message_id", Text, nullable=False),
-    Column("memory_id", Text, nullable=False, index=True),
-    PrimaryKeyConstraint("message_id", "memory_id"),
-    info=lifecycle(DeleteRows(), LeftByUndo("no patrol changes it")),
+    *_keys(Text, "message_id"),
+    Column("memory_id", Text, primary_key=True, index=True),
+    erasure=[DeleteRows()],
+    restoration=[LeftByUndo("no patrol changes it")],
 )
 
 # Who the being is and whom it deals with, by kind and name (spec P5). Of a preference that is a procedural memory too,
 # `memory_id` names it.
-profile = Table(
+profile = _table(
     "profile",
-    metadata,
-    *required(Text, "being_id", "kind", "name", "value"),
-    Column("enabled", Boolean, nullable=False),
+    *_keys(Text, "being_id", "kind", "name"),
+    *_required(Text, "value"),
+    *_required(Boolean, "enabled"),
     Column("memory_id", Text, index=True),
-    Column("updated_at", Moment, nullable=False),
-    PrimaryKeyConstraint("being_id", "kind", "name"),
-    info=lifecycle(DeleteRows(), DeleteWithMemory()),
+    *_required(Moment, "updated_at"),
+    erasure=[DeleteRows()],
+    restoration=[DeleteWithMemory()],
 )
 
-# Texts that were poured in to the end, by an HMAC of the key of each, and what came of it.
-ingested = Table(
+# Texts that were ingested to the end, by an HMAC of the key of each, and the outcome.
+ingested = _table(
     "ingested",
-    metadata,
-    *required(Text, "being_id", "key"),
-    Column("at", Moment, nullable=False),
-    Column("outcome", Text, nullable=False),
-    PrimaryKeyConstraint("being_id", "key"),
-    info=lifecycle(Redact("conversations.ingested.forget_ingested"), LeftByUndo("no patrol changes it")),
+    *_keys(Text, "being_id", "key"),
+    *_required(Moment, "at"),
+    *_required(Text, "outcome"),
+    erasure=[Redact("memories.storing.remove_ingest_digests")],
+    restoration=[LeftByUndo("no patrol changes it")],
+)
+
+patrol_runs = _table(
+    "patrol_runs",
+    *_keys(Text, "id"),
+    *_required(Text, "being_id"),
+    *_required(Moment, "started", "finished"),
+    *_required(JsonRecord, "report"),
+    # running, finished, undone, rolled_back, unjournalled
+    Column("state", Text, nullable=False, server_default="finished"),
+    Index("ix_patrol_runs_started", "being_id", "started"),
+    erasure=[Redact("erasing.memories._redact_reports")],
+    restoration=[LeftByUndo("says that it was undone")],
+)
+
+# The being's clock, and its points for the next session (spec P8).
+beings = _table(
+    "beings",
+    *_keys(Text, "being_id"),
+    *_required(Integer, "cycle"),
+    *_required(TextList, "think", "think_sources"),
+    erasure=[EraseListing("think_sources", {"think": "[]", "think_sources": "[]"})],
+    restoration=[Journal("thoughts", "being_id", ("think", "think_sources"))],
+)
+
+# The journal (ruling 11): changes of each run, in order; `before` is NULL for a row that it made, `after` for one that
+# it deleted.
+patrol_changes = _table(
+    "patrol_changes",
+    *_keys(Integer, "seq"),
+    Column("run_id", Text, nullable=False, index=True),
+    *_required(Text, "being_id", "step", "kind", "target"),
+    *_optional(Text, "before", "after"),
+    Index("ix_patrol_changes_target", "being_id", "target"),
+    erasure=[Redact("erasing.derived.clean_journal")],
+    restoration=[LeftByUndo("the journal of a run goes with its undo")],
+)
+
+# Decision requests that were offered to agents (ruling 10). `body` is "{}" once one is decided.
+patrol_offers = _table(
+    "patrol_offers",
+    *_keys(Text, "id"),
+    *_required(Text, "being_id", "topic"),
+    *_required(Moment, "made_at"),
+    *_required(JsonRecord, "body"),
+    *_optional(Text, "settled_by"),
+    Index("ix_patrol_offers_topic", "being_id", "topic"),
+    erasure=[Redact("erasing.derived.remove_offers")],
+    restoration=[LeftByUndo("what was decided stays decided")],
+)
+
+diary = _table(
+    "diary",
+    *_keys(Text, "being_id", "date"),
+    *_required(Text, "text"),
+    *_required(TextList, "sources"),
+    *_required(Moment, "written_at"),
+    erasure=[EraseListing("sources")],
+    restoration=[Journal("diary", "date", ("text", "sources", "written_at"))],
+)
+
+# Costs of language models (spec O10).
+cost_records = _table(
+    "cost_records",
+    *_keys(Integer, "seq"),
+    *_required(Text, "being_id", "run_id", "purpose", "model"),
+    *_required(Moment, "at"),
+    *_required(Integer, "input_tokens", "output_tokens"),
+    *_optional(Float, "usd"),
+    Index("ix_cost_records_being_id", "being_id", "at"),
+    erasure=[KeepRows("names no memory")],
+    restoration=[LeftByUndo("the money is spent")],
 )

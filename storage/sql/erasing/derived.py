@@ -30,8 +30,7 @@ from madeleine.storage.sql.database.engine import Row, Transaction
 from madeleine.storage.sql.database.lifecycle import EraseListing, tables_declaring
 from madeleine.storage.sql.database.mapping import decode_texts, pair, scalar
 from madeleine.storage.sql.database.memory_rows import to_when
-from madeleine.storage.sql.database.patrol_tables import beings, diary, patrol_changes, patrol_offers
-from madeleine.storage.sql.database.tables import memories, metadata
+from madeleine.storage.sql.database.tables import beings, diary, memories, metadata, patrol_changes, patrol_offers
 from madeleine.storage.sql.memories.index_source import delete_orphaned_vectors
 from madeleine.storage.sql.patrols.journal import Fields, from_json, to_json
 

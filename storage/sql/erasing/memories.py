@@ -23,17 +23,17 @@ from madeleine.memory.rules.dynamics.mentions import (
     timeline_texts,
     without_timeline_texts,
 )
-from madeleine.storage.sql.conversations.ingested import forget_ingested
+from madeleine.storage.sql.administration import record_audit
 from madeleine.storage.sql.database.dialect import among, as_list
 from madeleine.storage.sql.database.engine import Repository, Transaction
 from madeleine.storage.sql.database.lifecycle import ClearReference, DeleteRows, tables_declaring
 from madeleine.storage.sql.database.mapping import own_row_binds, pair, scalar, update_own_row
 from madeleine.storage.sql.database.memory_rows import MEMORY, to_memory, update_timelines
-from madeleine.storage.sql.database.patrol_tables import patrol_runs
 from madeleine.storage.sql.database.tables import (
     forgotten,
     metadata,
     notes,
+    patrol_runs,
     reinforcements,
 )
 from madeleine.storage.sql.database.tables import memories as table
@@ -46,9 +46,8 @@ from madeleine.storage.sql.memories.clusters import (
     with_recomputed_vectors,
 )
 from madeleine.storage.sql.memories.index_source import delete_orphaned_vectors, mark_for_index
-from madeleine.storage.sql.memories.memories import memories_by_ids
-from madeleine.storage.sql.memories.revisions import revisions_of
-from madeleine.storage.sql.operations.audit import record_audit
+from madeleine.storage.sql.memories.reading import memories_by_ids, revisions_of
+from madeleine.storage.sql.memories.storing import remove_ingest_digests
 
 _m = table.c
 _BEING = bindparam("being", type_=_m.being_id.type)
@@ -92,7 +91,7 @@ async def _forget(transaction: Transaction, scope: Scope, gone: Sequence[Memory]
     from_notes = await transaction.rows(_NOTES, scalar, ids=as_list(gone_ids))
     for statement in (*_CLEAR_REFERENCES, *_DELETE_ROWS):
         await transaction.run(statement, [{"ids": as_list(gone_ids)}])
-    await forget_ingested(transaction, scope, gone_ids)
+    await remove_ingest_digests(transaction, scope, gone_ids)
     names = await _mend_clusters(transaction, scope, [*gone, *retold], words)
     await delete_orphaned_vectors(transaction, [memory.content_hash for memory in gone])
     entries = await derived.remove_diary(transaction, scope, gone_ids)

@@ -11,7 +11,7 @@ from sqlalchemy import bindparam, case, delete, exists, func, select, update
 from madeleine.memory.chat import MessageId
 from madeleine.memory.model import MemoryId, Scope
 from madeleine.memory.rules.dynamics.mentions import folded, mentions
-from madeleine.storage.sql.conversations.chat import NO_FIRST, NO_LAST, TITLE_GONE, key_hash
+from madeleine.storage.sql.conversations.chat import ERASED_TITLE, NO_FIRST_AT, NO_LAST_AT, message_key_hash
 from madeleine.storage.sql.database.dialect import among, as_list, insert_missing, unindexed
 from madeleine.storage.sql.database.engine import Row, Transaction
 from madeleine.storage.sql.database.mapping import pair, scalar
@@ -34,14 +34,14 @@ _DRAWN = (
 _UNLINK = delete(message_memories).where(among(_l.message_id, "ids"))
 _DELETE = delete(messages).where(*_OWN)
 _KEEP_KEY = insert_missing(forgotten_keys)
-_TITLES = select(_s.session_id, _s.title).where(*_TOUCHED, _s.title != "", _s.title != TITLE_GONE)
-_UNTITLE = update(sessions).where(*_TOUCHED).values(title=TITLE_GONE)
+_TITLES = select(_s.session_id, _s.title).where(*_TOUCHED, _s.title != "", _s.title != ERASED_TITLE)
+_UNTITLE = update(sessions).where(*_TOUCHED).values(title=ERASED_TITLE)
 _EMPTY = ~exists().where(*_LEFT).correlate(sessions)
 # What was counted stays, so that no position is given out twice; all else of it goes.
 _END = (
     update(sessions)
     .where(*_TOUCHED, _EMPTY)
-    .values(title=TITLE_GONE, interface="", failures=0, next_try=0, first_at=NO_FIRST, last_at=NO_LAST)
+    .values(title=ERASED_TITLE, interface="", failures=0, next_try=0, first_at=NO_FIRST_AT, last_at=NO_LAST_AT)
     .values(watched=_s.messages)
 )
 _SETTLE = (
@@ -81,7 +81,7 @@ async def erase(
         return [], []
     gone = {"ids": as_list(one.id for one in going), "being": scope.being_id}
     drawn = await transaction.rows(_DRAWN, scalar, **gone)
-    keys = [key_hash(one.session_id, one.key) for one in going if one.key is not None]
+    keys = [message_key_hash(one.session_id, one.key) for one in going if one.key is not None]
     await transaction.run(_KEEP_KEY, [{"being_id": scope.being_id, "key_hash": hash_} for hash_ in keys])
     for statement in (_UNLINK, _DELETE):
         await transaction.run(statement, [gone])

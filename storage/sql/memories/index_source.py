@@ -10,12 +10,12 @@ from typing import Any
 from sqlalchemy import bindparam, delete, exists, func, insert, select
 
 from madeleine.memory.model import ContentHash, Memory, MemoryId, ModelName, Vector
+from madeleine.storage.sql.administration import read_setting, write_setting
 from madeleine.storage.sql.database.dialect import among, as_list, insert_missing
 from madeleine.storage.sql.database.engine import Database, Reads, Repository, Row, Transaction
 from madeleine.storage.sql.database.mapping import in_order_of, pair, scalar, to_bytes, to_vector
 from madeleine.storage.sql.database.memory_rows import MEMORY, to_memory
 from madeleine.storage.sql.database.tables import embeddings, index_pending, memories
-from madeleine.storage.sql.operations.settings import read_setting, write_setting
 
 _e, _m, _p = embeddings.c, memories.c, index_pending.c
 _SELECT_VECTORS = select(_e.content_hash, _e.vector).where(

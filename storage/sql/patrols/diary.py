@@ -9,7 +9,7 @@ from madeleine.memory.patrol_records import DiaryEntry, Thoughts
 from madeleine.storage.sql.database.dialect import insert_or_update
 from madeleine.storage.sql.database.engine import Reads, Transaction
 from madeleine.storage.sql.database.mapping import Mapped, json_texts
-from madeleine.storage.sql.database.patrol_tables import beings, diary
+from madeleine.storage.sql.database.tables import beings, diary
 
 _d, _b = diary.c, beings.c
 _ENTRY = Mapped(DiaryEntry, diary)

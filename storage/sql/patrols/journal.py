@@ -16,8 +16,7 @@ from madeleine.storage.sql.database import lifecycle
 from madeleine.storage.sql.database.dialect import among, as_list, unindexed
 from madeleine.storage.sql.database.engine import Reads, Row, Transaction
 from madeleine.storage.sql.database.mapping import own_row
-from madeleine.storage.sql.database.patrol_tables import patrol_changes
-from madeleine.storage.sql.database.tables import metadata
+from madeleine.storage.sql.database.tables import metadata, patrol_changes
 
 Fields = dict[str, Any]
 

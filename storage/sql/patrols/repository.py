@@ -12,12 +12,12 @@ from sqlalchemy import bindparam, delete, func, insert, select
 from madeleine.memory.language_model import Spent
 from madeleine.memory.model import ContentHash, ModelName, Note, RunId, Scope, Vector
 from madeleine.memory.patrol_records import PatrolRun, RunState, StoredDecisionRequest, UndoResult
-from madeleine.storage.sql.conversations.notes import unread_notes
+from madeleine.storage.sql.administration import record_audit
+from madeleine.storage.sql.conversations.context import unread_notes
 from madeleine.storage.sql.database.mapping import Mapped, own_row_binds, scalar, to_micros, update_own_row
-from madeleine.storage.sql.database.patrol_tables import cost_records, patrol_offers, patrol_runs
+from madeleine.storage.sql.database.tables import cost_records, patrol_offers, patrol_runs
 from madeleine.storage.sql.memories.index_source import cache_vectors_and_mark
-from madeleine.storage.sql.memories.memories import MemoryReads
-from madeleine.storage.sql.operations.audit import record_audit
+from madeleine.storage.sql.memories.reading import MemoryReads
 from madeleine.storage.sql.patrols.patrol import DECISION_REQUEST, PatrolReader, PatrolWriter, last_erasure
 from madeleine.storage.sql.patrols.undo import undo_run
 

@@ -18,18 +18,16 @@ from sqlalchemy import bindparam, delete, func, insert, or_, select, update
 
 from madeleine.memory.model import ClusterId, Memory, MemoryId, RunId, Scope
 from madeleine.memory.patrol_records import RunState, UndoResult
+from madeleine.storage.sql.administration import record_audit
 from madeleine.storage.sql.database.dialect import among, as_list, greatest, unindexed
 from madeleine.storage.sql.database.engine import Transaction
 from madeleine.storage.sql.database.lifecycle import ClearReference, DeleteWithMemory, tables_declaring
 from madeleine.storage.sql.database.mapping import own_row_binds, scalar, update_own_row
-from madeleine.storage.sql.database.memory_rows import update_timelines
-from madeleine.storage.sql.database.patrol_tables import patrol_changes, patrol_runs
-from madeleine.storage.sql.database.tables import clusters, forgotten, memories, metadata
-from madeleine.storage.sql.memories.clock import patrol_cycle, set_patrol_cycle
+from madeleine.storage.sql.database.memory_rows import patrol_cycle, set_patrol_cycle, update_timelines
+from madeleine.storage.sql.database.tables import clusters, forgotten, memories, metadata, patrol_changes, patrol_runs
 from madeleine.storage.sql.memories.clusters import clusters_by_ids, upsert_clusters, with_recomputed_vectors
 from madeleine.storage.sql.memories.index_source import delete_orphaned_vectors, mark_for_index
-from madeleine.storage.sql.memories.memories import memories_by_ids
-from madeleine.storage.sql.operations.audit import record_audit
+from madeleine.storage.sql.memories.reading import memories_by_ids
 from madeleine.storage.sql.patrols import undo_refusals
 from madeleine.storage.sql.patrols.journal import JOURNALLED_TABLES, Change, to_change
 from madeleine.storage.sql.patrols.undo_plan import UndoPlan, plan_undo, write_plan

@@ -12,8 +12,16 @@ from madeleine.memory.patrol_records import RunState
 from madeleine.storage.sql.database.dialect import among, as_list, contains_text, either
 from madeleine.storage.sql.database.engine import Transaction
 from madeleine.storage.sql.database.mapping import decode_texts, scalar
-from madeleine.storage.sql.database.patrol_tables import beings, diary, patrol_changes, patrol_runs
-from madeleine.storage.sql.database.tables import clusters, memories, reinforcements, revisions
+from madeleine.storage.sql.database.tables import (
+    beings,
+    clusters,
+    diary,
+    memories,
+    patrol_changes,
+    patrol_runs,
+    reinforcements,
+    revisions,
+)
 from madeleine.storage.sql.patrols.journal import Change
 
 _c, _j, _m, _r = clusters.c, patrol_changes.c, memories.c, patrol_runs.c

@@ -20,8 +20,7 @@ from madeleine.memory.text.normalization import SEPARATOR, fold
 from madeleine.storage.sql.database.dialect import among, as_list, json_items
 from madeleine.storage.sql.database.engine import Reads, Row
 from madeleine.storage.sql.database.mapping import decode_texts_cached, from_micros, pair, to_micros
-from madeleine.storage.sql.database.patrol_tables import diary
-from madeleine.storage.sql.database.tables import memories
+from madeleine.storage.sql.database.tables import diary, memories
 
 MAX_TAGS = 10
 THEMED_DAYS = 366

@@ -54,7 +54,7 @@ async def stored(ledger: AnyLedger, *new: Memory, scope: Scope = ADA, row: Vecto
 
 async def change(ledger: AnyLedger, one: Memory, scope: Scope = DESK, **to_be: object) -> Memory | None:
     wanted = MemoryChanges(**to_be)  # type: ignore[arg-type]
-    found = await ledger.revisions.change(scope, one.id, wanted, at=LATER, model=MODEL, vectors={})
+    found = await ledger.memories.change(scope, one.id, wanted, at=LATER, model=MODEL, vectors={})
     return None if found is None else found[0]
 
 
@@ -65,7 +65,7 @@ class ForgettingContract:
         one = memory("Ann lives in Rome", importance=0.3, themes=("home",))
         await stored(ledger, one)
         asked_for = MemoryChanges(text="Ann lives in Oslo", importance=0.3, themes=("home", "move"), pinned=True)
-        found = await ledger.revisions.change(DESK, one.id, asked_for, at=LATER, model=MODEL, vectors={})
+        found = await ledger.memories.change(DESK, one.id, asked_for, at=LATER, model=MODEL, vectors={})
         assert found is not None
         now, done = found
         assert done == replace(asked_for, importance=None)
@@ -73,7 +73,7 @@ class ForgettingContract:
         assert (now.scene.action, now.themes, now.pinned) == ("Ann lives in Oslo", ("home", "move"), True)
         assert (now.created_at, now.happened_at, now.provenance) == (one.created_at, one.happened_at, one.provenance)
         await change(ledger, one, importance=0.9)
-        first, second = await ledger.browsing.revisions(ADA, [one.id])
+        first, second = await ledger.recall.revisions(ADA, [one.id])
         assert (first.at, first.client, first.memory_id) == (LATER, "desk", one.id)
         assert first.before == MemoryChanges(text="Ann lives in Rome", themes=("home",), pinned=False)
         assert second.before == MemoryChanges(importance=0.3)
@@ -83,7 +83,7 @@ class ForgettingContract:
         await stored(ledger, one)
         marks = await ledger.index_source.pending(limit=9)
         assert await change(ledger, one, text="Ann lives in Rome", importance=0.3, pinned=False) == one
-        assert await ledger.browsing.revisions(ADA, [one.id]) == []
+        assert await ledger.recall.revisions(ADA, [one.id]) == []
         assert await ledger.index_source.pending(limit=9) == marks
 
     async def test_the_earlier_text_is_found_by_no_search_and_the_new_one_is(self, ledger: AnyLedger) -> None:
@@ -102,7 +102,7 @@ class ForgettingContract:
         await stored(ledger, one, row=vector(1, 0))
         await ledger.index_source.clear_marks([mark for mark, _ in await ledger.index_source.pending(limit=9)])
         vectors = {new.content_hash: vector(0, 1), memory("elsewhere").content_hash: vector(1, 1)}
-        await ledger.revisions.change(ADA, one.id, MemoryChanges(text="Oslo"), at=LATER, model=MODEL, vectors=vectors)
+        await ledger.memories.change(ADA, one.id, MemoryChanges(text="Oslo"), at=LATER, model=MODEL, vectors=vectors)
         assert [id_ for _, id_ in await ledger.index_source.pending(limit=9)] == [one.id]
         assert list(await ledger.memories.vectors(MODEL, [one.content_hash, *vectors])) == [new.content_hash]
         await stored(ledger, twin, scope=BOB, row=vector(1, 0))
@@ -139,10 +139,10 @@ class ForgettingContract:
         await change(ledger, theirs, BOB, importance=0.9)
         before = await the(ledger, theirs, BOB)
         assert await change(ledger, theirs, ADA, text="mine") is None
-        assert await ledger.browsing.revisions(ADA, [theirs.id]) == []
+        assert await ledger.recall.revisions(ADA, [theirs.id]) == []
         assert await ledger.erasure.forget(ADA, [theirs.id, MemoryId("nobody")], at=LATER) == Erased()
         assert await the(ledger, theirs, BOB) == before
-        assert len(await ledger.browsing.revisions(BOB, [theirs.id])) == 1
+        assert len(await ledger.recall.revisions(BOB, [theirs.id])) == 1
         assert list(await ledger.memories.vectors(MODEL, [theirs.content_hash])) == [theirs.content_hash]
         assert await ledger.erasure.pending_scrubs() == []
 
@@ -158,7 +158,7 @@ class ForgettingContract:
         before = await the(ledger, other)
         assert await ledger.erasure.forget(ADA, [one.id, MemoryId("nobody"), one.id], at=LATER) == Erased((one.id,))
         assert await ledger.memories.memories(ADA, [one.id]) == []
-        assert await ledger.browsing.revisions(ADA, [one.id]) == []
+        assert await ledger.recall.revisions(ADA, [one.id]) == []
         assert await ledger.memories.keyed(ADA, ["k", "r"]) == {}
         assert await ledger.search.search(ADA, asked("xylophone")) == []
         for model in (MODEL, OTHER):
@@ -195,7 +195,7 @@ class ForgettingContract:
         one = memory("Found a key")
         taken, unread = note("Found a key", type_="scene"), note("Found a key as well", type_="scene")
         for inbox in (taken, unread):
-            await ledger.profile.add_note(ADA, inbox)
+            await ledger.context.add_note(ADA, inbox)
         await apply(ledger, PatrolChanges(new=(one,), notes=(replace(taken, state="parse_failed", memory_id=one.id),)))
         assert ids(await ledger.search.search(ADA, asked("key", sources=("notes",)))) == [taken.id, unread.id]
         await ledger.erasure.forget(ADA, [one.id], at=LATER)
@@ -245,7 +245,7 @@ class ForgettingContract:
         await ledger.patrols.begin_run(ADA, RUN, MOMENT)
         await ledger.patrols.finish_run(ADA, RUN, LATER, report)
         await ledger.erasure.forget(ADA, [gone.id], at=LATER)
-        named = {one.id: one.name for one in await ledger.browsing.cluster_summaries(ADA)}
+        named = {one.id: one.name for one in await ledger.recall.cluster_summaries(ADA)}
         assert named == {"root": "Private", "mixed": "harps", "other": "harp"}
         [kept] = await self._reports(ledger)
         assert kept == {

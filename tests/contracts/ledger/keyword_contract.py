@@ -132,7 +132,7 @@ class KeywordContract:
         )  # fmt: skip
         aside = note("Buy tea", at=MOMENT + timedelta(hours=1))
         await ledger.memories.commit(ADA, batch(one))
-        await ledger.profile.add_note(ADA, aside)
+        await ledger.context.add_note(ADA, aside)
         of_note, of_memory = await ledger.search.search(ADA, asked("tea"))
         micros = 1740830400123457
         assert of_memory == SearchHit(
@@ -151,7 +151,7 @@ class KeywordContract:
         taken_in = note('{"action": "tea"}', type_="scene", state="done")
         waiting = note('{"action": "tea"}', type_="scene", at=MOMENT - timedelta(hours=1))
         for one in (aside, taken_in, waiting):
-            await ledger.profile.add_note(ADA, one)
+            await ledger.context.add_note(ADA, one)
         await ledger.memories.commit(ADA, batch(mem := memory("tea", themes=("x",))))
         assert ids(await ledger.search.search(ADA, asked("tea", sources=("notes",)))) == [aside.id, waiting.id]
         assert ids(await ledger.search.search(ADA, asked("tea", sources=("memories",)))) == [mem.id]
@@ -177,7 +177,7 @@ class KeywordContract:
             at = MOMENT + timedelta(hours=hours)
             one = note(text, scope=scope, at=at) if is_note else memory(text, scope=scope, happened_at=at)
             if isinstance(one, Note):
-                await ledger.profile.add_note(scope, one)
+                await ledger.context.add_note(scope, one)
             else:
                 await ledger.memories.commit(scope, batch(one))
             matched = [term.casefold() in text for term in terms]
@@ -224,13 +224,13 @@ class KeywordContract:
         expected = sorted(members, key=lambda one: (-one.happened_at.timestamp(), one.id))
         seen: list[Memory] = []
         after: str | None = None
-        while page := await ledger.browsing.cluster_memories(ADA, c, limit=2, after=after):
+        while page := await ledger.recall.cluster_memories(ADA, c, limit=2, after=after):
             seen += page
             after = page[-1].id
         assert seen == expected
-        assert await ledger.browsing.cluster_memories(ADA, ClusterId("e"), limit=2, after=None) == []
-        assert await ledger.browsing.cluster_memories(ADA, c, limit=2, after="unknown") == []
-        assert await ledger.browsing.cluster_memories(ADA, ClusterId("none"), limit=2, after=None) is None
+        assert await ledger.recall.cluster_memories(ADA, ClusterId("e"), limit=2, after=None) == []
+        assert await ledger.recall.cluster_memories(ADA, c, limit=2, after="unknown") == []
+        assert await ledger.recall.cluster_memories(ADA, ClusterId("none"), limit=2, after=None) is None
 
     async def test_summaries_count_by_status_roots_first_then_the_most_alive(self, ledger: StoringLedger) -> None:
         await apply(
@@ -249,7 +249,7 @@ class KeywordContract:
         await ledger.memories.commit(
             ADA, batch(*(memory(cluster_id=ClusterId("s3"), status=status) for status in statuses))
         )
-        found = await ledger.browsing.cluster_summaries(ADA)
+        found = await ledger.recall.cluster_summaries(ADA)
         assert [one.name for one in found] == ["Business", "Private", "Trips", "Apples", "Zoo"]
         assert [one.parent for one in found] == ["Business", "Private", "Private", "Private", "Private"]
         assert [one.is_root for one in found] == [True, True, False, False, False]

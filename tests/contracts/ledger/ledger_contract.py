@@ -225,13 +225,13 @@ class LedgerContract:
     async def test_a_memory_of_another_being_does_not_exist(self, ledger: StoringLedger) -> None:
         theirs = memory("Secret harbour", scope=BOB, cluster_id=ClusterId("c"), key="k")
         await ledger.memories.commit(BOB, batch(theirs))
-        await ledger.profile.add_note(BOB, note("Secret note", scope=BOB))
+        await ledger.context.add_note(BOB, note("Secret note", scope=BOB))
         await apply(ledger, PatrolChanges(clusters=(cluster("c", "Theirs", "c", scope=BOB),)), BOB)
         assert await ledger.memories.memories(ADA, [theirs.id]) == []
         assert await ledger.memories.keyed(ADA, ["k"]) == {}
         assert await ledger.search.search(ADA, asked("secret")) == []
-        assert await ledger.browsing.cluster_memories(ADA, ClusterId("c"), limit=10, after=None) is None
-        assert await ledger.browsing.cluster_summaries(ADA) == []
+        assert await ledger.recall.cluster_memories(ADA, ClusterId("c"), limit=10, after=None) is None
+        assert await ledger.recall.cluster_summaries(ADA) == []
         assert await ledger.patrols.unread_notes(ADA, type="todo") == []
         async with ledger.patrols.patrol(ADA) as transaction:
             assert await everyone(ledger, transaction) == []
@@ -244,7 +244,7 @@ class LedgerContract:
         inbox = note("todo", scope=BOB)
         group = cluster("c", "Theirs", "c", scope=BOB, is_root=True)
         await ledger.memories.commit(BOB, batch(theirs))
-        await ledger.profile.add_note(BOB, inbox)
+        await ledger.context.add_note(BOB, inbox)
         await apply(ledger, PatrolChanges(clusters=(group,)), BOB)
         (subject,) = (await states(ledger, BOB)).values()
         marks = await ledger.index_source.pending(limit=100)
@@ -261,7 +261,7 @@ class LedgerContract:
         ledger.activations.add(ADA, [Activation(theirs.id, 5, MOMENT)])
         await ledger.activations.flush()
         assert await the(ledger, theirs, BOB) == theirs
-        assert [one.name for one in await ledger.browsing.cluster_summaries(BOB)] == ["Theirs"]
+        assert [one.name for one in await ledger.recall.cluster_summaries(BOB)] == ["Theirs"]
         assert await ledger.patrols.unread_notes(BOB, type="todo") == [inbox]
         assert await ledger.index_source.pending(limit=100) == marks
 
@@ -343,7 +343,7 @@ class LedgerContract:
     async def test_unread_notes_of_a_type_come_oldest_first(self, ledger: StoringLedger) -> None:
         late, early = note("late", at=MOMENT + timedelta(days=1)), note("early", reason="r")
         for one in (late, early, note("other", type_="x"), note("read", state="done")):
-            await ledger.profile.add_note(ADA, one)
+            await ledger.context.add_note(ADA, one)
         assert await ledger.patrols.unread_notes(ADA, type="todo") == [early, late]
 
     # --- activations

@@ -47,7 +47,7 @@ class PatrolStateContract:
         moved, counted, born = memory(importance=0.4), memory(), memory("From a note")
         await ledger.memories.commit(ADA, batch(moved, counted, vectors={moved.content_hash: vector(1, 0)}))
         waiting = note("{}", type_="scene")
-        await ledger.profile.add_note(ADA, waiting)
+        await ledger.context.add_note(ADA, waiting)
         await ledger.index_source.clear_marks([mark for mark, _ in await ledger.index_source.pending(limit=10)])
         root = cluster("r", "Private", "r", is_root=True)
         group = cluster("g", "Tea", "r", vector=vector(0.6, 0.8), model=MODEL)
@@ -112,7 +112,7 @@ class PatrolStateContract:
                 run=RUN,
                 step="assign",
             )
-        assert [one.name for one in await ledger.browsing.cluster_summaries(ADA)] == ["New"]
+        assert [one.name for one in await ledger.recall.cluster_summaries(ADA)] == ["New"]
 
     async def test_a_subject_leaves_a_mark_only_if_status_or_cluster_differ(self, ledger: AnyLedger) -> None:
         kept, died, joined, left = memory(), memory(), memory(), memory(cluster_id=ClusterId("c"))
@@ -155,7 +155,7 @@ class PatrolStateContract:
         recalled = RecentActivity(being_id=ADA.being_id, stored=0, first=later(20), latest=later(20))
         assert await ledger.activity.recent_activity() == [recalled, bobs]
         await ledger.memories.commit(ADA, batch(memory("New", created_at=later(30))))
-        await ledger.profile.add_note(ADA, note("{}", type_="scene", at=later(15)))
+        await ledger.context.add_note(ADA, note("{}", type_="scene", at=later(15)))
         everything = RecentActivity(being_id=ADA.being_id, stored=2, first=later(15), latest=later(30))
         assert await ledger.activity.recent_activity() == [everything, bobs]
         await self.patrolled(ledger, RunId("two"), later(40))
@@ -217,7 +217,7 @@ class PatrolStateContract:
             await fail_after_applying()
         assert await the(ledger, one) == one
         assert await ledger.index_source.count_memories() == 1
-        assert await ledger.browsing.cluster_summaries(ADA) == []
+        assert await ledger.recall.cluster_summaries(ADA) == []
         assert await ledger.index_source.pending(limit=10) == marks
 
     async def test_reads_go_on_while_a_patrol_holds_the_writer_and_see_what_was_before(self, ledger: AnyLedger) -> None:

@@ -67,7 +67,7 @@ class SearchContract:
         kept = await keep(ledger, happened_at=MOMENT)
         said = await say(ledger, "More TEA?", at=MOMENT + timedelta(minutes=2))
         entry = await write(ledger, "Tea all day.")
-        await ledger.profile.add_note(ADA, noted := note("Buy tea", at=MOMENT + timedelta(minutes=1)))
+        await ledger.context.add_note(ADA, noted := note("Buy tea", at=MOMENT + timedelta(minutes=1)))
         await keep(ledger, "milk")
         found = await ledger.search.search(ADA, asked("tea"))
         # A day stands at its beginning.
@@ -129,7 +129,7 @@ class SearchContract:
         kept = await keep(ledger, happened_at=MOMENT, themes=("Food",), status="dead")
         await write(ledger, "tea", kept)
         await say(ledger, "tea")
-        await ledger.profile.add_note(ADA, note("tea"))
+        await ledger.context.add_note(ADA, note("tea"))
         found = await ledger.search.search(ADA, asked("tea", **filters))
         assert {hit.source for hit in found} == set(expected.split())
         matched = await ledger.search.tagged(ADA, tagged("tea", **filters))
@@ -209,7 +209,7 @@ class SearchContract:
         part = await keep(ledger, "a brunch of ramenlike rungs")
         said = await say(ledger, "We run!")
         await write(ledger, "Runs.", theme)
-        await ledger.profile.add_note(ADA, noted := note("ramen"))
+        await ledger.context.add_note(ADA, noted := note("ramen"))
         assert masks(await ledger.search.tagged(ADA, tagged("run", "ramen"))) == {
             both.id: 0b11, theme.id: 0b10, said: 0b01, "2025-03-01": 0b11, noted.id: 0b10,
         }  # fmt: skip
@@ -269,7 +269,7 @@ class SearchContract:
     async def test_hits_come_by_source_and_id(self, ledger: AnyLedger) -> None:
         kept, said = await keep(ledger), await say(ledger, "tea")
         entry = await write(ledger, "tea", kept)
-        await ledger.profile.add_note(ADA, noted := note("tea"))
+        await ledger.context.add_note(ADA, noted := note("tea"))
         found = await ledger.search.search(ADA, asked("tea"))
         wanted: list[tuple[SearchSource, str]] = [
             ("memories", kept.id), ("chat", said), ("diary", entry.date), ("notes", noted.id),
@@ -293,7 +293,7 @@ class SearchContract:
         said = await say(ledger, "tea", scope=BOB)
         entry = await write(ledger, "tea", kept, scope=BOB)
         noted = note("tea", scope=BOB)
-        await ledger.profile.add_note(BOB, noted)
+        await ledger.context.add_note(BOB, noted)
         wanted: list[tuple[SearchSource, str]] = [
             ("memories", kept.id), ("chat", said), ("diary", entry.date), ("notes", noted.id),
         ]  # fmt: skip
@@ -314,5 +314,5 @@ async def one_of(ledger: AnyLedger, source: SearchSource, text: str, at: datetim
     if source == "diary":
         return (await write(ledger, text, date=at.date().isoformat(), scope=scope)).date
     noted = note(text, at=at, scope=scope)
-    await ledger.profile.add_note(scope, noted)
+    await ledger.context.add_note(scope, noted)
     return noted.id

@@ -17,7 +17,7 @@ from madeleine.server.http.listen import bound, run
 from madeleine.server.mcp.caller import Caller
 from madeleine.server.settings.http import HttpSettings
 from madeleine.server.wiring.clocks import utc_now
-from madeleine.storage.sql.operations.tokens import open_tokens
+from madeleine.storage.sql.administration import open_tokens
 from tests.conformance.events import MemoryEvents
 from tests.conformance.server import conformance_server
 from tests.e2e.clients.npm import npx, output_of

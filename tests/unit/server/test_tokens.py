@@ -18,7 +18,7 @@ from madeleine.server.http.serve import anonymous_caller, require_auth_when_expo
 from madeleine.server.http.tokens import NewBearerToken, create_token, find_valid_token, parse_being_id
 from madeleine.server.mcp.caller import Caller
 from madeleine.server.settings.settings import Settings
-from madeleine.storage.sql.operations.tokens import open_tokens
+from madeleine.storage.sql.administration import open_tokens
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
 

@@ -75,7 +75,7 @@ CHOICE_LISTS: list[Argument] = [
 FLAGS: list[Argument] = [
     ("search_memory", "include_dead"), ("search_memory", "include_compressed"), ("store", "pinned"),
     ("run_patrol", "dry_run"), ("update_memory", "pinned"),
-    *(("context", name) for name in ContextFlags.__dataclass_fields__ if name != "context_verbosity"),
+    *(("context", name) for name in ContextFlags.model_fields if name != "context_verbosity"),
 ]  # fmt: skip
 TESTED_ELSEWHERE: set[Argument] = {("run_patrol", "decisions"), ("observe", "messages"), ("observe", "memories")}
 

@@ -8,9 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from madeleine.memory.context.fitting import FittedPrompt, fit_prompt
+from madeleine.memory.context.fitting import FittedPrompt, PromptEntry, fit_prompt
 from madeleine.memory.rules.prompting.prompt_parts import DATA_NOTICE, PARTS, SNAPSHOT_REPLY, PromptPart
-from madeleine.memory.rules.prompting.reduction import PromptEntry
 from tests.doubles import WordEmbedder
 
 

@@ -12,9 +12,8 @@ import pytest
 from madeleine.memory.errors import IndexUnavailable, StorageFull
 from madeleine.memory.ingest import forget as forgetting
 from madeleine.memory.ingest.forget import Forget
-from madeleine.memory.ingest.index_keeper import IndexKeeper
+from madeleine.memory.ingest.index_keeper import IndexKeeper, Scrubber
 from madeleine.memory.ingest.ports import StoreBatch
-from madeleine.memory.ingest.scrubbing import Scrubber
 from madeleine.memory.model import MemoryId
 from madeleine.server.background import index_upkeep as background
 from madeleine.server.background.index_upkeep import IndexUpkeep

@@ -14,9 +14,8 @@ import pytest
 from numpy.typing import NDArray
 
 from madeleine.memory.errors import InvalidInput, KeyConflict, StorageError
-from madeleine.memory.ingest.centroid import Centroids
+from madeleine.memory.ingest.being_statistics import Centroids, WordRarity
 from madeleine.memory.ingest.ingest import Ingest, Ingested, IngestText
-from madeleine.memory.ingest.rarity import Rarity
 from madeleine.memory.ingest.store import NewScene, Stored, StoreScenes
 from madeleine.memory.model import Scene, Scope
 from madeleine.memory.rules.storing.chunking import ChunkLimits
@@ -48,11 +47,11 @@ class Ingesting:
         home = self.home
         given = {"limits": LIMITS, **fields}
         return Ingest(
-            home.ledger.ingestion,
+            home.ledger.memories,
             given.pop("store", self.store),
             home.embedder,
-            Centroids(home.ledger.centroids, home.embedder.model),
-            Rarity(home.words),
+            Centroids(home.ledger.recall, home.embedder.model),
+            WordRarity(home.words),
             now=home.clock,
             redact=redact_secrets,
             **given,

@@ -8,8 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from madeleine.memory.ingest.index_keeper import IndexKeeper
-from madeleine.memory.ingest.indexing import index_points
+from madeleine.memory.ingest.index_keeper import IndexKeeper, index_points
 from madeleine.memory.ingest.store import NewScene, StoreScenes
 from madeleine.memory.model import MemoryId, Scene
 from madeleine.memory.patrol_records import PatrolChanges
@@ -73,7 +72,7 @@ async def test_a_dead_memory_is_linked_to_by_nobody(home: Household) -> None:
 
 async def test_the_link_is_shown_with_the_whole_memory(home: Household) -> None:
     [first, second] = await home.store(PAID_40, PAID_45)
-    found = await BrowseMemories(home.ledger.browsing, home.ledger.activations, now=home.clock).by_ids(
+    found = await BrowseMemories(home.ledger.recall, home.ledger.activations, now=home.clock).by_ids(
         ADA, [first.id, second.id]
     )
     assert [whole(memory).get("resembles") for memory in found.memories] == [None, first.id]

@@ -19,7 +19,7 @@ from madeleine.memory.model import DatedAction, MemoryId
 from madeleine.memory.recall.ports import Activation
 from madeleine.memory.recall.ranking import RecallQuery
 from madeleine.memory.recall.recall import Recall, RecallConfig
-from madeleine.memory.rules.prompting.answer_formats import PROMPT_FORMAT
+from madeleine.memory.rules.prompting.recalled_text import PROMPT_FORMAT
 from madeleine.memory.rules.ranking.profiles import LinearWeights, ProfileWeights, RankingProfile
 from madeleine.tools.reading import RecallArguments, recall_tool
 from madeleine.tools.tool import Call, UseCases

@@ -47,7 +47,7 @@ async def test_a_cluster_that_is_recalled_counts_one_for_the_living_and_two_for_
     alive, dead = await dead_and_alive(home)
     assert alive.cluster_id == dead.cluster_id
     assert alive.cluster_id is not None
-    browse = BrowseMemories(home.ledger.browsing, home.ledger.activations, now=home.clock)
+    browse = BrowseMemories(home.ledger.recall, home.ledger.activations, now=home.clock)
     await browse.by_cluster(ADA, alive.cluster_id, limit=9)
     assert await counts(home, alive, dead) == [1, 2]
 
@@ -66,7 +66,7 @@ async def test_a_search_hit_counts_one_for_a_living_and_two_for_a_dead_memory(ho
 async def test_a_dead_memory_read_often_enough_is_revived_by_the_next_patrol(home: Household) -> None:
     """spec P6 ❺: "This condition can be satisfied after `reactivation_count` is incremented"."""
     _, dead = await dead_and_alive(home)
-    browse = BrowseMemories(home.ledger.browsing, home.ledger.activations, now=home.clock)
+    browse = BrowseMemories(home.ledger.recall, home.ledger.activations, now=home.clock)
     await home.run_patrol()
     assert (await home.now(dead)).status == "dead"
     for _ in range(12):  # 0.0501 × exp(−(1 / 25) / 30) = 0.05003

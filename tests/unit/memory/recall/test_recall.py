@@ -16,8 +16,7 @@ from madeleine.memory.model import Memory, Scope
 from madeleine.memory.patrol_records import PatrolChanges
 from madeleine.memory.recall.ports import Activation, RecallIndex
 from madeleine.memory.recall.ranking import RecallQuery
-from madeleine.memory.rules.prompting.answer_formats import PROMPT_FORMAT
-from madeleine.memory.rules.prompting.memory_block import memory_block_text
+from madeleine.memory.rules.prompting.recalled_text import PROMPT_FORMAT, memory_block_text
 from tests.contracts.ledger.ledger_values import WAIT_S, apply, states
 from tests.doubles import ADA, NOW, WordEmbedder, a_memory
 from tests.unit.memory.recall.homes import DIM, Home, ids

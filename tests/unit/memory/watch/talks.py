@@ -18,8 +18,7 @@ from madeleine.memory.model import Memory, Scene, Scope
 from madeleine.memory.recall.ranking import RecallQuery
 from madeleine.memory.recall.recall import Recall
 from madeleine.memory.watch.observe import AgentMemory, Observation, Observe
-from madeleine.memory.watch.remember import Remember
-from madeleine.memory.watch.similar import SimilarMemories
+from madeleine.memory.watch.remember import Remember, SimilarMemories
 from madeleine.memory.watch.thread import MemoryThread, PollResult, ThreadConfig
 from madeleine.storage.qdrant.edge import EdgeIndex
 from madeleine.storage.qdrant.schema import Fingerprint
@@ -85,9 +84,7 @@ class Talks:
     def thread_over(self, memories: Any, config: ThreadConfig | None = None) -> MemoryThread:
         """As after a restart."""
         remember = Remember(self.store.store_redacted, memories, self.similar)
-        return MemoryThread(
-            self.ledger.conversations, self.ledger.patrols, self.similar, remember, now=self.clock, config=config
-        )
+        return MemoryThread(self.ledger.conversations, self.ledger.patrols, remember, now=self.clock, config=config)
 
     def answers(self, answer: Callable[[Prompt], Any]) -> None:
         self.mind = Mind(extract=answer)

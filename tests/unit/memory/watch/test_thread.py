@@ -17,8 +17,7 @@ from hypothesis import strategies as st
 from madeleine.memory.chat import ChatRole
 from madeleine.memory.errors import IndexUnavailable, LanguageModelUnavailable, StorageFull, UnusableAnswer
 from madeleine.memory.language_model import Prompt
-from madeleine.memory.rules.prompting.fragments import fragments
-from madeleine.memory.rules.prompting.memory_block import memory_block_text
+from madeleine.memory.rules.prompting.recalled_text import fragments, memory_block_text
 from madeleine.memory.watch.extraction import Extracted
 from madeleine.memory.watch.observe import AgentMemory
 from madeleine.memory.watch.snippets import SNIPPET_MESSAGES
@@ -214,11 +213,11 @@ async def test_every_message_is_new_in_one_snippet_and_one_only(talk: list[list[
             looked.append((snippet.start, snippet.end, [message.position for message in snippet.new]))
             return []
 
-        async def _stored_earlier(self, *args: Any) -> Any:
-            return None
+        async def _link_earlier(self, *args: Any) -> int:
+            return 0
 
     nothing: Any = None
-    thread = Looking(chat, nothing, nothing, nothing, now=clock)
+    thread = Looking(chat, nothing, nothing, now=clock)
     total = 0
     for part in talk:
         said = [a_message(f"{role} {n}", role=role, stored_at=clock()) for n, role in enumerate(part)]
@@ -608,7 +607,7 @@ async def test_a_long_speech_is_recorded_cut(recorder: Talks) -> None:
 
 def test_waking_is_heard() -> None:
     nothing: Any = None
-    thread = MemoryThread(nothing, nothing, nothing, nothing, now=Clock())
+    thread = MemoryThread(nothing, nothing, nothing, now=Clock())
     assert not thread.new_messages.is_set()
     thread.wake()
     assert thread.new_messages.is_set()

@@ -11,10 +11,8 @@ import pytest
 from madeleine.memory.rules.storing.secrets import redact_secrets
 from madeleine.memory.watch.transcripts import (
     TranscriptMessage,
-    after,
     new_prompt,
     read_transcript,
-    split,
     spoken_prompt,
 )
 
@@ -125,22 +123,3 @@ def test_a_prompt_that_is_written_already_is_not_taken_for_another() -> None:
 )  # fmt: skip
 def test_commands_are_not_said_to_the_assistant(prompt: str, told: str) -> None:
     assert spoken_prompt(prompt) == told
-
-
-def test_what_may_be_new_begins_some_messages_before_the_last_known_one() -> None:
-    spoken = [TranscriptMessage("user", str(n), f"k{n}") for n in range(10)]
-    assert [one.key for one in after(spoken, "k7", overlap=2)] == ["k5", "k6", "k7", "k8", "k9"]
-    assert after(spoken, "k1", overlap=5) == spoken
-    assert after(spoken, None, overlap=5) == after(spoken, "of another session", overlap=5) == spoken
-
-
-def test_what_is_too_long_becomes_several_messages() -> None:
-    long = TranscriptMessage("user", "ab " * 5 + " " * 20 + "end", "k", AT)
-    parts = list(split([long, TranscriptMessage("assistant", "yes", "k2")], 10))
-    assert [(one.key, one.text.strip()) for one in parts] == [
-        ("k", "ab ab ab"),
-        ("k#1", "ab ab"),
-        ("k#2", "end"),
-        ("k2", "yes"),
-    ]
-    assert {one.at for one in parts[:3]} == {AT}

@@ -11,9 +11,8 @@ from pathlib import Path
 import pytest
 
 from madeleine.memory.errors import EmbeddingUnavailable, IndexUnavailable
-from madeleine.memory.ingest.index_keeper import IndexKeeper
+from madeleine.memory.ingest.index_keeper import IndexKeeper, Scrubber
 from madeleine.memory.ingest.ports import StoreBatch
-from madeleine.memory.ingest.scrubbing import Scrubber
 from madeleine.memory.model import LIVING, Memory, ModelName
 from madeleine.server.background import index_upkeep as background
 from madeleine.server.background.index_upkeep import IndexUpkeep

@@ -16,8 +16,8 @@ from madeleine.server.attach.connector import HostRefused
 from madeleine.server.cli.arguments import parser
 from madeleine.server.cli.main import main
 from madeleine.server.cli.observe_command import (
-    MAX_MESSAGES,
-    OVERLAP,
+    MAX_CALL_MESSAGES,
+    OVERLAP_MESSAGES,
     ObserveRequest,
     Outcome,
     parse_hook,
@@ -25,6 +25,8 @@ from madeleine.server.cli.observe_command import (
     recall,
     record,
     run_in_time,
+    since_last_recorded,
+    split_messages,
     text_limit,
 )
 
@@ -186,7 +188,23 @@ def test_a_long_transcript_is_sent_in_order_and_later_only_its_end(tmp_path: Pat
     host.calls.clear()
     transcript(path, *said, ("user", "one more"))
     assert kept(host, parse_hook(told))[250:] == ["one more"]
-    assert [len(call.get("messages", [])) for call in host.calls] == [0, OVERLAP + 2]
+    assert [len(call.get("messages", [])) for call in host.calls] == [0, OVERLAP_MESSAGES + 2]
+
+
+def test_what_may_be_new_begins_some_messages_before_the_last_known_one() -> None:
+    spoken = [{"role": "user", "text": str(n), "key": f"k{n}"} for n in range(10)]
+    assert [message["key"] for message in since_last_recorded(spoken, "k7", 2)] == ["k5", "k6", "k7", "k8", "k9"]
+    assert since_last_recorded(spoken, "k1", 5) == spoken
+    assert since_last_recorded(spoken, None, 5) == since_last_recorded(spoken, "of another session", 5) == spoken
+
+
+def test_a_text_too_long_becomes_several_messages() -> None:
+    long = {"role": "user", "text": "ab " * 5 + " " * 20 + "end", "key": "k", "at": "2026"}
+    parts = split_messages([long, {"role": "assistant", "text": "yes", "key": "k2"}], 10)
+    assert [(part["key"], part["text"].strip()) for part in parts] == [
+        ("k", "ab ab ab"), ("k#1", "ab ab"), ("k#2", "end"), ("k2", "yes"),
+    ]  # fmt: skip
+    assert {part["at"] for part in parts[:3]} == {"2026"}
 
 
 def test_a_call_is_no_longer_than_the_host_takes() -> None:
@@ -197,7 +215,7 @@ def test_a_call_is_no_longer_than_the_host_takes() -> None:
     kept(host, found, limit=10**9)
     assert [len(call["messages"]) for call in host.calls] == [2, 2]
     assert ["memories" in call for call in host.calls] == [False, True]
-    assert MAX_MESSAGES == 100
+    assert MAX_CALL_MESSAGES == 100
 
 
 def test_what_is_too_long_for_a_message_is_sent_as_several() -> None:

@@ -10,8 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from madeleine.memory.model import DatedAction
-from madeleine.memory.rules.prompting import fragments, prompt_parts
+from madeleine.memory.rules.prompting import prompt_parts
 from madeleine.memory.rules.prompting.prompt_parts import PARTS, SNAPSHOT, SYSTEM_PROMPT, TURN, PromptPart
+from madeleine.memory.rules.prompting.recalled_text import without_tags
 from tests.doubles import a_memory
 
 AT = datetime(2026, 3, 1, 18, 5, tzinfo=UTC)
@@ -201,4 +202,4 @@ def test_two_entries_together_open_and_close_no_tag(part: PromptPart) -> None:
     opening, closing = prompt_parts.delimiters(part)
     inside = whole.removeprefix(opening).removesuffix(closing)
     assert inside.strip("\n").replace("\n\n", "\n") == "- a &lt;\n- context> b &lt;/\n- memory> c <\n- d"
-    assert fragments.without_tags(inside) == inside
+    assert without_tags(inside) == inside

@@ -14,8 +14,7 @@ from madeleine.memory.errors import InvalidInput
 from madeleine.memory.ingest.ports import Erased
 from madeleine.memory.ingest.store import StoreScenes
 from madeleine.memory.watch.extraction import Extracted
-from madeleine.memory.watch.remember import Remember
-from madeleine.memory.watch.similar import SimilarMemories
+from madeleine.memory.watch.remember import Remember, SimilarMemories
 from tests.contracts.ledger.chat_contract import appended, said, waiting, whole
 from tests.doubles import ADA, BOB, NOW
 from tests.household import Household, household, rows

@@ -14,9 +14,9 @@ import pytest
 from sqlalchemy import insert, text
 
 from madeleine.memory.errors import StorageBusy, StorageError
+from madeleine.storage.sql.administration import read_setting, write_setting
 from madeleine.storage.sql.database.engine import Database, finish, open_database
 from madeleine.storage.sql.database.tables import settings as table
-from madeleine.storage.sql.operations.settings import read_setting, write_setting
 from tests.remains import found_in
 
 INSERT = insert(table)
@@ -207,7 +207,7 @@ def test_a_process_that_does_not_close_can_exit(tmp_path: Path) -> None:
     program = f"""
 import asyncio
 from pathlib import Path
-from madeleine.storage.sql.operations.settings import read_setting, write_setting
+from madeleine.storage.sql.administration import read_setting, write_setting
 from madeleine.storage.sql.database.engine import open_database
 
 async def main():

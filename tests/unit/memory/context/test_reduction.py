@@ -5,8 +5,8 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
+from madeleine.memory.context.fitting import PRIORITY, EntryCosts, EntrySelection, PromptEntry, select_entries
 from madeleine.memory.rules.prompting.prompt_parts import PARTS, PromptPart
-from madeleine.memory.rules.prompting.reduction import PRIORITY, EntryCosts, EntrySelection, PromptEntry, select_entries
 
 NO_TAGS = dict.fromkeys(PARTS, 0)
 

@@ -1,29 +1,37 @@
-"""spec L1, step 4: salience by its signals, 0.3 entity, 0.2 number or date, 0.4 preference, 0.1 technical term."""
+"""spec L1, steps 4 and 5: novelty, salience, rarity and importance of a chunk, and its category."""
 
 from __future__ import annotations
 
 import math
 import re
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from madeleine.memory.rules.storing import salience
-from madeleine.memory.rules.storing.salience import (
-    MIN_MEMORIES_FOR_RARITY,
-    RARE_IDF,
-    SalienceSignals,
+from madeleine.memory.model import Category
+from madeleine.memory.rules.storing import chunk_scoring
+from madeleine.memory.rules.storing.chunk_scoring import (
+    MIN_ABSENT_TERM_IDF,
+    MIN_IMPORTANCE,
+    TECHNICAL_RARITY,
+    chunk_category,
+    importance,
+    novelty,
     rarity,
-    salience_signals,
+    salience,
     telling_words,
 )
 from madeleine.memory.text import reading
 from madeleine.memory.text.reading import Reading
+from tests.doubles import at_cosine, unit
+
+MEAN = unit([1, 0, 0, 0])
 
 
-def read(text: str, *, rarity: float) -> SalienceSignals:
-    return salience_signals(Reading(text), rarity=rarity)
+def salience_of(text: str, *, rarity: float = 0.0) -> float:
+    return salience(Reading(text), rarity=rarity)
 
 
 @pytest.mark.parametrize(
@@ -42,11 +50,7 @@ def read(text: str, *, rarity: float) -> SalienceSignals:
     ],
 )
 def test_each_signal_adds_what_the_spec_gives_it(text: str, expected: float) -> None:
-    assert read(text, rarity=0.0).salience == pytest.approx(expected)
-
-
-def test_all_signals_together_are_the_greatest_salience() -> None:
-    assert SalienceSignals(entity=True, number=True, preference=True, technical=True).salience == 1.0
+    assert salience_of(text) == pytest.approx(expected)
 
 
 @pytest.mark.parametrize(
@@ -70,7 +74,7 @@ def test_all_signals_together_are_the_greatest_salience() -> None:
     ],
 )
 def test_names_of_people_places_firms_and_products_are_seen(text: str) -> None:
-    assert read(text, rarity=0.0).entity
+    assert Reading(text).names_something
 
 
 @pytest.mark.parametrize(
@@ -86,19 +90,19 @@ def test_names_of_people_places_firms_and_products_are_seen(text: str) -> None:
     ],
 )
 def test_what_merely_has_a_capital_names_nobody(text: str) -> None:
-    assert not read(text, rarity=0.0).entity
+    assert not Reading(text).names_something
 
 
 @pytest.mark.parametrize(
     "text", ["twelve eggs", "last week", "٣ كتب", "三月に行った", "昨日は寒かった", "am Dienstag", "le 4 mai", "вчера"]
 )
 def test_numbers_and_dates_are_seen_in_words_and_other_scripts(text: str) -> None:
-    assert read(text, rarity=0.0).number
+    assert Reading(text).tells_number
 
 
 @pytest.mark.parametrize("text", ["nobody came", "it may rain", "one has to wait", "とても寒い"])
 def test_other_words_are_no_numbers(text: str) -> None:
-    assert not read(text, rarity=0.0).number
+    assert not Reading(text).tells_number
 
 
 @pytest.mark.parametrize(
@@ -111,17 +115,17 @@ def test_other_words_are_no_numbers(text: str) -> None:
     ],
 )  # fmt: skip
 def test_preferences_are_seen_in_several_languages(text: str) -> None:
-    assert read(text, rarity=0.0).preference
+    assert Reading(text).states_preference
 
 
 @pytest.mark.parametrize("text", ["I'd like to order a pizza", "it looks like rain", "she was always there", "we ate"])
 def test_a_wish_of_the_moment_is_no_preference(text: str) -> None:
-    assert not read(text, rarity=0.0).preference
+    assert not Reading(text).states_preference
 
 
 def test_rare_words_make_a_text_technical() -> None:
-    assert read("an unusual saying", rarity=RARE_IDF).technical
-    assert not read("an unusual saying", rarity=RARE_IDF - 0.01).technical
+    assert salience_of("an unusual saying", rarity=TECHNICAL_RARITY) == pytest.approx(0.1)
+    assert salience_of("an unusual saying", rarity=TECHNICAL_RARITY - 0.01) == 0.0
 
 
 def test_rarity_is_the_mean_idf_as_a_share_of_that_of_an_unheard_word() -> None:
@@ -131,9 +135,9 @@ def test_rarity_is_the_mean_idf_as_a_share_of_that_of_an_unheard_word() -> None:
 
 
 def test_below_a_hundred_memories_no_word_counts_as_rare() -> None:
-    unheard_of_99 = math.log(1 + 99.5 / 0.5)
-    assert unheard_of_99 < MIN_MEMORIES_FOR_RARITY < math.log(1 + 100.5 / 0.5)
-    assert rarity([5.0], absent_term_idf=unheard_of_99) == 0.0
+    absent_of_99 = math.log(1 + 99.5 / 0.5)
+    assert absent_of_99 < MIN_ABSENT_TERM_IDF < math.log(1 + 100.5 / 0.5)
+    assert rarity([5.0], absent_term_idf=absent_of_99) == 0.0
 
 
 def test_words_are_looked_up_once_each_without_stop_words_the_longest_first() -> None:
@@ -142,7 +146,7 @@ def test_words_are_looked_up_once_each_without_stop_words_the_longest_first() ->
 
 @given(st.text(), st.floats(0, 1))
 def test_salience_of_any_text_is_between_zero_and_one(text: str, rare: float) -> None:
-    assert 0 <= read(text, rarity=rare).salience <= 1
+    assert 0 <= salience_of(text, rarity=rare) <= 1
 
 
 PLAINLY = (
@@ -151,7 +155,7 @@ PLAINLY = (
         r"(?<!\w)@\w{2,}|\b[\w.+\-]+@[\w\-]+\.\w{2,}|\bhttps?://\w|\b\w[\w\-]+\.(?:com|org|net|io|dev|de|jp)\b",
     ),
     (
-        salience._CODE,
+        chunk_scoring._CODE,
         r"`[^`\n]+`|^\s*(?:```|~~~)|\b[a-z]+_[a-z_]+\b|\b[a-z]+[A-Z]\w+\b|\w\(\)|\b\w+::\w+"
         r"|\b[A-Za-z]+\d+[A-Za-z\d]*\b|(?:^|\s)(?:[./~][\w.\-]*)?/[\w.\-]+/[\w.\-/]+|--[a-z][a-z\-]+\b"
         r"|\b[A-Z]{2,}[_-][A-Z\d_-]+\b",
@@ -193,4 +197,63 @@ def test_what_is_read_in_one_go_finds_the_same(text: str) -> None:
 def test_a_text_of_a_hundred_thousand_characters_is_looked_through_in_one_go(piece: str) -> None:
     """It took minutes, for each part was read to the end of the text."""
     text = f"a{piece * (100_000 // len(piece))}é"
-    assert 0 <= read(text, rarity=0.0).salience <= 1
+    assert 0 <= salience_of(text) <= 1
+
+
+def test_everything_is_new_to_a_being_without_memories() -> None:
+    assert novelty(at_cosine(0.9), None) == 1.0
+
+
+@pytest.mark.parametrize(("cosine", "expected"), [(1.0, 0.0), (0.75, 0.25), (0.0, 1.0), (-0.5, 1.0)])
+def test_novelty_is_the_cosine_distance_to_the_mean_and_never_above_one(cosine: float, expected: float) -> None:
+    assert novelty(at_cosine(cosine), MEAN) == pytest.approx(expected)
+
+
+def test_a_likeness_counts_as_far_as_the_model_can_read_the_text() -> None:
+    """1 − 0.25 × 0.8 = 0.8; and nothing that it cannot read is known to it."""
+    assert novelty(at_cosine(0.8), MEAN, legible=0.25) == pytest.approx(0.8)
+    assert novelty(at_cosine(0.8), MEAN, legible=0.0) == 1.0
+
+
+@pytest.mark.parametrize(
+    ("new", "salient", "expected"), [(1.0, 0.0, 0.6), (0.0, 1.0, 0.4), (0.5, 0.3, 0.42), (0.25, 0.4, 0.31), (0, 0, 0)]
+)
+def test_importance_is_six_tenths_novelty_and_four_tenths_salience(new: float, salient: float, expected: float) -> None:
+    assert importance(novelty=new, salience=salient) == pytest.approx(expected)
+
+
+def test_half_new_and_nothing_else_is_just_worth_keeping() -> None:
+    assert importance(novelty=0.5, salience=0.0) >= MIN_IMPORTANCE
+    assert importance(novelty=0.49, salience=0.0) < MIN_IMPORTANCE
+
+
+@given(st.lists(st.floats(-1, 1, width=32), min_size=4, max_size=4).filter(lambda v: np.linalg.norm(v) > 0.01))
+def test_novelty_stays_between_zero_and_one(values: list[float]) -> None:
+    assert 0 <= novelty(unit(values), unit([1, 2, 3, 4])) <= 1
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("I prefer answers without preamble.", "procedural"),
+        ("Right now I prefer tea.", "procedural"),
+        ("Right now we are fixing the build.", "working"),
+        ("In this session we only look at the logs.", "working"),
+        ("今すぐ直している。", "working"),
+        ("User is a backend engineer specializing in Python and PostgreSQL.", "semantic"),
+        ("The office of the firm has two floors.", "semantic"),
+        ("Berlin ist die Hauptstadt von Deutschland.", "semantic"),
+        ("東京は日本の首都です。", "semantic"),
+        ("北京是中国的首都。", "semantic"),
+        ("Discussed database migration from MySQL to PostgreSQL.", "episodic"),
+        ("We went to the lake and swam.", "episodic"),
+        ("Yesterday the office was closed.", "episodic"),
+        ("I am tired.", "episodic"),
+        ("What is the name of the dog?", "episodic"),
+        ("The lake is cold. We swam. Then we slept.", "episodic"),
+        ("The lake is cold. The water has no salt. We swam.", "semantic"),
+        ("…", "episodic"),
+    ],
+)
+def test_a_text_goes_where_the_first_rule_that_holds_sends_it(text: str, expected: Category) -> None:
+    assert chunk_category(Reading(text)) == expected

@@ -1,0 +1,86 @@
+"""Score a chunk of an ingested text and choose its category, without a model (spec L1, steps 4 and 5)."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from madeleine.memory.model import Category, Vector
+from madeleine.memory.text.reading import Reading
+from madeleine.memory.text.terms import STOP_WORDS, normalize
+
+NOVELTY_WEIGHT, SALIENCE_WEIGHT = 0.6, 0.4
+MIN_IMPORTANCE = 0.3
+"""Importance from which a chunk is stored."""
+TECHNICAL_RARITY = 0.8
+"""Mean rarity from which the words of a text are technical; see `rarity`."""
+MIN_ABSENT_TERM_IDF = 5.3
+"""The IDF of a word that no memory has, in a store of 100 memories: ln(1 + 100.5 / 0.5). In a smaller store every word
+is rare."""
+MAX_TELLING_WORDS = 48
+"""Words of a text that are looked up in the statistics."""
+MIN_CATEGORY_SHARE = 0.5
+"""Share of a text's sentences that decide its category."""
+_CODE = re.compile(
+    r"`[^`\n]+`|^[^\S\n]*(?:```|~~~)|\b[a-z]+_[a-z_]+\b|\b[a-z]+[A-Z]\w+\b|\w\(\)|\b\w+::\w+"
+    r"|\b[A-Za-z]++\d[A-Za-z\d]*+\b|(?:^|\s)(?:[./~][\w.\-]*)?/[\w.\-]+/[\w.\-/]+|--[a-z][a-z\-]+\b|\b[A-Z]{2,}[_-][A-Z\d_-]+\b",
+    re.MULTILINE,
+)
+"""Names in programs, commands, paths and part numbers."""
+
+
+def importance(*, novelty: float, salience: float) -> float:
+    """0.6 novelty + 0.4 salience; in [0, 1] as both are."""
+    return NOVELTY_WEIGHT * novelty + SALIENCE_WEIGHT * salience
+
+
+def novelty(vector: Vector, centroid: Vector | None, *, legible: float = 1.0) -> float:
+    """In [0, 1]: 1 − legible × cosine to `centroid`, the unit mean of the being's memories; 1 without a centroid.
+
+    `legible` in [0, 1] is the share of the text that the model can read (`Embedder.coverage`): vectors of texts that it
+    cannot read lie close together whatever they say, so their similarity means nothing.
+    """
+    if centroid is None:
+        return 1.0
+    return min(1.0, max(0.0, 1.0 - legible * float(vector @ centroid)))
+
+
+def salience(reading: Reading, *, rarity: float) -> float:
+    """In [0, 1]: 0.3 for a person, organisation, place or product, 0.2 for a number or date, 0.4 for a preference, 0.1
+    for a technical term. Takes time linear in the text.
+
+    `rarity` in [0, 1] is that of the text's words among the being's memories.
+    """
+    technical = rarity >= TECHNICAL_RARITY or bool(_CODE.search(reading.text))
+    signals = (reading.names_something, reading.tells_number, reading.states_preference, technical)
+    return min(1.0, sum(weight * signal for weight, signal in zip((0.3, 0.2, 0.4, 0.1), signals, strict=True)))
+
+
+def telling_words(text: str) -> list[str]:
+    """Words whose rarity is the text's: no stop words, each once, the longest first, at most 48."""
+    words = {word.low for word in Reading(normalize(text)).words} - STOP_WORDS
+    return sorted((word for word in words if len(word) > 1), key=lambda word: (-len(word), word))[:MAX_TELLING_WORDS]
+
+
+def rarity(idf: Sequence[float], *, absent_term_idf: float) -> float:
+    """In [0, 1]: mean IDF of the words as a share of `absent_term_idf`, the IDF of a word that no memory has. 0 without
+    words, and while there are too few memories."""
+    if not idf or absent_term_idf < MIN_ABSENT_TERM_IDF:
+        return 0.0
+    return min(1.0, sum(idf) / len(idf) / absent_term_idf)
+
+
+def chunk_category(reading: Reading) -> Category:
+    """Procedural for a preference, working for the present or this session, semantic for facts of the form subject,
+    predicate, object; else episodic."""
+    if reading.states_preference:
+        return "procedural"
+    stated = [Reading(sentence) for sentence in reading.sentences if sentence.strip()] or [reading]
+    if sum(sentence.matches("now") for sentence in stated) >= MIN_CATEGORY_SHARE * len(stated):
+        return "working"
+    return "semantic" if sum(map(_is_fact, stated)) >= MIN_CATEGORY_SHARE * len(stated) else "episodic"
+
+
+def _is_fact(sentence: Reading) -> bool:
+    is_event = sentence.asks or sentence.begins_with("subjects") or sentence.matches("event")
+    return not is_event and sentence.matches("fact")

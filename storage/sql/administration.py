@@ -1,0 +1,173 @@
+"""Audit, settings of the store, bearer tokens (spec O4, O10). The audit is written in the transaction it tells of."""
+
+from __future__ import annotations
+
+import json
+from collections import defaultdict
+from collections.abc import AsyncIterator, Iterable
+from contextlib import asynccontextmanager
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+from sqlalchemy import bindparam, func, insert, literal, literal_column, or_, select, update
+
+from madeleine.memory.audit import AuditEntry, AuditEvent, AuditQuery, audit_entry
+from madeleine.memory.bearer_tokens import BearerToken, BearerTokenId
+from madeleine.memory.model import Scope
+from madeleine.storage.sql.database.dialect import (
+    GREATEST,
+    SMALLEST,
+    insert_missing,
+    insert_or_update,
+    last_issued,
+)
+from madeleine.storage.sql.database.engine import Database, Reads, Repository, Transaction, open_database
+from madeleine.storage.sql.database.mapping import Mapped, scalar, to_micros
+from madeleine.storage.sql.database.tables import audit, settings, tokens
+
+# --- audit --------------------------------------------------------------------------------------------------------
+
+_a = audit.c
+_AUDIT_ENTRY = Mapped(AuditEntry, audit)
+_INSERT_AUDIT_ENTRY = insert(audit)
+_SELECT_AUDIT_ENTRIES = (
+    select(*_AUDIT_ENTRY.columns)
+    .where(
+        or_(bindparam("being").is_(None), _a.being_id == bindparam("being")),
+        or_(bindparam("event").is_(None), _a.event == bindparam("event")),
+        _a.at >= bindparam("since"),
+        _a.at <= bindparam("until"),
+    )
+    .order_by(_a.seq.desc())
+    .limit(bindparam("limit"))
+)
+# SQLite takes a number back when a transaction is rolled back.
+_LAST_NUMBER = last_issued(literal_column("'audit'"), literal_column("'seq'"))
+_COUNT_MISSING_AUDIT_ENTRIES = select(_LAST_NUMBER - func.count()).select_from(audit)
+
+
+async def append_audit(transaction: Transaction, entries: Iterable[AuditEntry]) -> None:
+    rows = [_AUDIT_ENTRY.to_row(entry) for entry in entries]
+    for row in rows:
+        del row["seq"]  # the database numbers the entries
+    await transaction.run(_INSERT_AUDIT_ENTRY, rows)
+
+
+async def record_audit(
+    transaction: Transaction, scope: Scope, event: AuditEvent, at: datetime, *, tool: str = "", ids: Iterable[str]
+) -> None:
+    await append_audit(transaction, [audit_entry(scope, event, at, tool=tool, ids=ids)])
+
+
+async def record_audit_by_tool(
+    transaction: Transaction, scope: Scope, event: AuditEvent, changes: Iterable[tuple[str, str, datetime]]
+) -> None:
+    """Record one entry for each tool in `changes` (tool, id, time), at the time of its last change."""
+    by_tool: defaultdict[str, list[tuple[str, datetime]]] = defaultdict(list)
+    for tool, id_, at in changes:
+        by_tool[tool].append((id_, at))
+    for tool, changed in by_tool.items():
+        await record_audit(transaction, scope, event, changed[-1][1], tool=tool, ids=[id_ for id_, _ in changed])
+
+
+class AuditRepository(Repository):
+    """Reads the audit, for `madeleine audit`."""
+
+    async def audit(self, query: AuditQuery) -> list[AuditEntry]:
+        """Oldest first."""
+        newest_first = await self._database.rows(
+            _SELECT_AUDIT_ENTRIES,
+            _AUDIT_ENTRY.from_row,
+            being=query.being_id,
+            event=query.event,
+            since=to_micros(query.since) if query.since else SMALLEST,
+            until=to_micros(query.until) if query.until else GREATEST,
+            limit=query.limit,
+        )
+        return newest_first[::-1]
+
+    async def audit_missing(self) -> int:
+        """The number of entries that were removed from the file past the ledger."""
+        return int((await self._database.rows(_COUNT_MISSING_AUDIT_ENTRIES, scalar))[0])
+
+
+# --- settings of the store: facts by name, as JSON ----------------------------------------------------------------
+
+_SELECT_SETTING = select(settings.c.value).where(settings.c.name == bindparam("setting"))
+_INSERT_SETTING = insert_missing(settings)
+_UPSERT_SETTING = insert_or_update(settings, "value")
+
+
+async def read_setting(reads: Reads, name: str) -> Any:
+    """None for a name that was never set."""
+    values = await reads.rows(_SELECT_SETTING, scalar, setting=name)
+    return json.loads(values[0]) if values else None
+
+
+async def write_setting(database: Database, name: str, value: Any) -> None:
+    async with database.transaction() as transaction:
+        await transaction.run(_UPSERT_SETTING, [_setting_row(name, value)])
+
+
+async def write_setting_once(transaction: Transaction, name: str, value: Any) -> Any:
+    """Set it unless it is set already. Returns the value that it has for good."""
+    await transaction.run(_INSERT_SETTING, [_setting_row(name, value)])
+    return await read_setting(transaction, name)
+
+
+def _setting_row(name: str, value: Any) -> dict[str, str]:
+    return {"name": name, "value": json.dumps(value, ensure_ascii=False)}
+
+
+# --- bearer tokens, by the hash of their secret -------------------------------------------------------------------
+
+_t = tokens.c
+_TOKEN = Mapped(BearerToken, tokens)
+_SELECT_TOKENS = select(*_TOKEN.columns).order_by(_t.created_at, _t.id)
+_SELECT_TOKEN = _SELECT_TOKENS.where(_t.id == bindparam("token_id"))
+_SELECT_ANY_TOKEN = select(literal(1)).select_from(tokens).limit(1)
+_INSERT_TOKEN = insert(tokens)
+_REVOKE_TOKEN = (
+    update(tokens)
+    .where(_t.id == bindparam("token_id"))
+    .values(revoked_at=func.coalesce(_t.revoked_at, bindparam("moment")))
+)
+
+
+@asynccontextmanager
+async def open_tokens(path: Path) -> AsyncIterator[TokenRepository]:
+    """The ledger file's tokens, safe to open beside a running server. Raises `StorageError` if the file cannot be used,
+    or was written by a newer version."""
+    async with open_database(path) as database:
+        yield TokenRepository(database)
+
+
+class TokenRepository(Repository):
+    """`TokenLedger`."""
+
+    async def add(self, token: BearerToken) -> None:
+        async with self._database.transaction() as transaction:
+            await transaction.run(_INSERT_TOKEN, [_TOKEN.to_row(token)])
+            await append_audit(transaction, [_token_audit(token, token.created_at, "madeleine token create")])
+
+    async def find(self, id_: BearerTokenId) -> BearerToken | None:
+        return next(iter(await self._database.rows(_SELECT_TOKEN, _TOKEN.from_row, token_id=id_)), None)
+
+    async def all(self) -> list[BearerToken]:
+        return await self._database.rows(_SELECT_TOKENS, _TOKEN.from_row)
+
+    async def any(self) -> bool:
+        return bool(await self._database.rows(_SELECT_ANY_TOKEN, scalar))
+
+    async def revoke(self, id_: BearerTokenId, *, at: datetime) -> bool:
+        async with self._database.transaction() as transaction:
+            known = await transaction.rows(_SELECT_TOKEN, _TOKEN.from_row, token_id=id_)
+            for token in known:
+                await transaction.run(_REVOKE_TOKEN, [{"token_id": id_, "moment": to_micros(at)}])
+                await append_audit(transaction, [_token_audit(token, at, "madeleine token revoke")])
+        return bool(known)
+
+
+def _token_audit(token: BearerToken, at: datetime, client: str) -> AuditEntry:
+    return AuditEntry(event="token", at=at, being_id=token.being_id, client=client, role=token.role, ids=(token.id,))

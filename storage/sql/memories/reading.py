@@ -1,0 +1,244 @@
+"""Memories read: by id, by cluster, with their revisions, for ranking with preferences (spec L2, T7, P10)."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from sqlalchemy import (
+    BindParameter,
+    ColumnElement,
+    and_,
+    bindparam,
+    case,
+    exists,
+    func,
+    literal_column,
+    or_,
+    select,
+    type_coerce,
+    union_all,
+)
+
+from madeleine.memory.index import RankingState
+from madeleine.memory.model import (
+    ClusterId,
+    Memory,
+    MemoryChanges,
+    MemoryId,
+    ModelName,
+    Revision,
+    Scope,
+    Status,
+    Vector,
+)
+from madeleine.memory.recall.ports import ClusterSummary, PreferenceQuery
+from madeleine.storage.sql.database.dialect import (
+    Moment,
+    among,
+    as_list,
+    contains_text,
+    either,
+    greatest,
+    json_items,
+    unindexed,
+)
+from madeleine.storage.sql.database.engine import Reads, Row
+from madeleine.storage.sql.database.mapping import Mapped, from_micros, in_order_of, pair, scalar, to_vector
+from madeleine.storage.sql.database.memory_rows import MEMORY, delimited_theme, to_memory
+from madeleine.storage.sql.database.tables import audit, clusters, embeddings, memories, profile, revisions
+from madeleine.storage.sql.memories.index_source import VectorReads
+
+_a, _c, _e, _m, _p, _r = audit.c, clusters.c, embeddings.c, memories.c, profile.c, revisions.c
+_BEING: BindParameter[str] = bindparam("being", type_=_m.being_id.type)
+_OWN_IDS = (among(_m.id, "ids"), unindexed(_m.being_id) == _BEING)
+
+_SELECT_MEMORIES = select(*MEMORY).where(*_OWN_IDS)
+_BEFORE = Mapped(MemoryChanges, revisions)
+_SELECT_REVISIONS = (
+    select(_r.memory_id, _r.at, _r.client, *_BEFORE.columns)
+    .where(among(_r.memory_id, "ids"), unindexed(_r.being_id) == _BEING)
+    .order_by(_r.seq)
+)
+
+_DISABLED = exists().where(
+    unindexed(_p.being_id) == _BEING, _p.kind == "preferences", _p.memory_id == _m.id, _p.enabled.is_(False)
+)
+_required_theme = json_items(bindparam("themes"))
+_LACKS_A_THEME = exists().where(~contains_text(_m.folded_themes, _required_theme.c.value))
+_matching_item = json_items(bindparam("matching"))
+_matching = select(_matching_item.c.key, _matching_item.c.value).subquery()
+_PREFERENCE_IDS = (
+    select(_m.id)
+    .join_from(memories, _matching, _matching.c.value == _m.id, isouter=True)
+    .where(
+        _m.being_id == _BEING,
+        # As text, for SQLite to know that it is what `ix_memories_procedural` holds.
+        _m.category == literal_column("'procedural'"),
+        _m.status.in_([literal_column("'active'"), literal_column("'dying'")]),
+        ~_DISABLED,
+        ~_LACKS_A_THEME,
+    )
+    .order_by(_matching.c.key.is_(None), _matching.c.key, _m.importance.desc(), _m.created_at.desc(), _m.seq.desc())
+    .limit(bindparam("most"))
+)
+# One statement for both: for a being without preferences the second part is a look into an empty part of an index.
+_SELECT_WITH_PREFERENCES = union_all(
+    select(literal_column("0"), _m.seq, *MEMORY).where(*_OWN_IDS),
+    select(literal_column("1"), _m.seq, *MEMORY).where(_m.id.in_(_PREFERENCE_IDS)),
+)
+_RANKING_STATE = Mapped(
+    RankingState,
+    memories,
+    last_active=type_coerce(
+        greatest(_m.created_at, greatest(func.coalesce(_m.last_activated, 0), func.coalesce(_m.last_accessed, 0))),
+        Moment(),
+    ),
+)
+_SELECT_RANKING_STATES = select(_m.id, *_RANKING_STATE.columns).where(*_OWN_IDS)
+
+
+def _count(status: Status) -> ColumnElement[int]:
+    return func.count(case((_m.status == status, 1)))
+
+
+_SELECT_CLUSTER_ID = select(_c.id).where(_c.id == bindparam("cluster"), _c.being_id == _BEING)
+_parents = clusters.alias("parents")
+_CLUSTER_SUMMARY = Mapped(
+    ClusterSummary,
+    clusters,
+    parent=func.coalesce(_parents.c.name, ""),
+    active=_count("active"),
+    dying=_count("dying"),
+    dead=_count("dead"),
+)
+_SELECT_CLUSTER_SUMMARIES = (
+    select(*_CLUSTER_SUMMARY.columns)
+    .select_from(clusters)
+    .outerjoin(_parents, and_(_parents.c.id == _c.parent_id, _parents.c.being_id == _c.being_id))
+    .outerjoin(memories, and_(_m.being_id == _c.being_id, _m.cluster_id == _c.id))
+    .where(_c.being_id == _BEING)
+    .group_by(_c.id)
+    .order_by(_c.is_root.desc(), _count("active").desc(), _c.name, _c.id)
+)
+_previous = memories.alias("previous")
+_PREVIOUS_AT = (
+    select(_previous.c.happened_at)
+    .where(_previous.c.id == bindparam("after"), _previous.c.being_id == _BEING)
+    .scalar_subquery()
+)
+_SELECT_CLUSTER_MEMORIES = (
+    select(*MEMORY)
+    .where(
+        _m.being_id == _BEING,
+        _m.cluster_id == bindparam("cluster"),
+        # Nothing comes after a memory that is not the being's: no page is shown twice.
+        or_(
+            bindparam("after").is_(None),
+            _m.happened_at < _PREVIOUS_AT,
+            and_(_m.happened_at == _PREVIOUS_AT, _m.id > bindparam("after")),
+        ),
+    )
+    .order_by(_m.happened_at.desc(), _m.id)
+    .limit(bindparam("limit"))
+)
+
+_CHANGES_MEMORIES = and_(_a.being_id == _BEING, either(_a.event, "update", "forget", "patrol"))
+_SELECT_LAST_AUDIT = select(func.max(_a.seq), func.count(case((_CHANGES_MEMORIES, 1)))).where(
+    _a.seq > bindparam("after")
+)
+# In the order of numbers, which all beings share, so that nothing before `after` is read again.
+_SELECT_VECTORS_STORED_AFTER = (
+    select(_m.seq, _e.vector)
+    .outerjoin(embeddings, and_(_e.model == bindparam("model"), _e.content_hash == _m.content_hash))
+    .where(_m.seq > bindparam("after"), unindexed(_m.being_id) == _BEING, unindexed(_m.status) != "dead")
+    .order_by(_m.seq)
+    .limit(bindparam("limit"))
+)
+
+
+async def memories_by_ids(reads: Reads, scope: Scope, ids: Sequence[MemoryId]) -> list[Memory]:
+    return in_order_of(ids, await reads.rows(_SELECT_MEMORIES, to_memory, ids=as_list(ids), being=scope.being_id))
+
+
+async def revisions_of(reads: Reads, scope: Scope, ids: Sequence[MemoryId]) -> list[Revision]:
+    """Oldest first."""
+    return await reads.rows(_SELECT_REVISIONS, _to_revision, ids=as_list(ids), being=scope.being_id)
+
+
+def _to_revision(row: Row) -> Revision:
+    memory_id, at, client, *before = row
+    return Revision(memory_id=memory_id, at=from_micros(at), client=client, before=_BEFORE.from_row(tuple(before)))
+
+
+def _to_preference_seq_and_memory(row: Row) -> tuple[bool, int, Memory]:
+    return bool(row[0]), row[1], to_memory(tuple(row[2:]))
+
+
+def _to_id_and_ranking_state(row: Row) -> tuple[MemoryId, RankingState]:
+    return row[0], _RANKING_STATE.from_row(row[1:])
+
+
+def _to_seq_and_vector(row: Row) -> tuple[int, Vector | None]:
+    seq, vector = row
+    return seq, None if vector is None else to_vector(vector)
+
+
+class MemoryReads(VectorReads):
+    """Memories by id and cached vectors, which nearly every use case reads."""
+
+    async def memories(self, scope: Scope, ids: Sequence[MemoryId]) -> list[Memory]:
+        return await memories_by_ids(self._database, scope, ids)
+
+
+class RecallRepository(MemoryReads):
+    """`RecallLedger`, `BrowseLedger` and `CentroidSource`."""
+
+    async def with_preferences(
+        self, scope: Scope, ids: Sequence[MemoryId], preference_query: PreferenceQuery
+    ) -> tuple[list[Memory], list[Memory]]:
+        binds = {
+            "ids": as_list(ids),
+            "matching": as_list(preference_query.matching),
+            "themes": as_list(delimited_theme(theme) for theme in preference_query.themes),
+            "most": preference_query.most,
+            "being": scope.being_id,
+        }
+        rows = await self._database.rows(_SELECT_WITH_PREFERENCES, _to_preference_seq_and_memory, **binds)
+        places = {id_: place for place, id_ in enumerate(preference_query.matching)}
+        preferences = sorted(
+            (places.get(memory.id, math.inf), -memory.importance, -memory.created_at.timestamp(), -seq, memory)
+            for is_preference, seq, memory in rows
+            if is_preference
+        )
+        recalled = in_order_of(ids, (memory for is_preference, _, memory in rows if not is_preference))
+        return recalled, [memory for *_, memory in preferences]
+
+    async def ranking_states(self, scope: Scope, ids: Sequence[MemoryId]) -> dict[MemoryId, RankingState]:
+        binds = {"ids": as_list(ids), "being": scope.being_id}
+        return dict(await self._database.rows(_SELECT_RANKING_STATES, _to_id_and_ranking_state, **binds))
+
+    async def revisions(self, scope: Scope, ids: Sequence[MemoryId]) -> list[Revision]:
+        return await revisions_of(self._database, scope, ids)
+
+    async def cluster_memories(
+        self, scope: Scope, cluster_id: ClusterId, *, limit: int, after: str | None
+    ) -> list[Memory] | None:
+        binds = {"being": scope.being_id, "cluster": cluster_id}
+        page = await self._database.rows(_SELECT_CLUSTER_MEMORIES, to_memory, limit=limit, after=after, **binds)
+        if page or await self._database.rows(_SELECT_CLUSTER_ID, scalar, **binds):
+            return page
+        return None
+
+    async def cluster_summaries(self, scope: Scope) -> list[ClusterSummary]:
+        return await self._database.rows(_SELECT_CLUSTER_SUMMARIES, _CLUSTER_SUMMARY.from_row, being=scope.being_id)
+
+    async def audit_since(self, scope: Scope, *, after: int) -> tuple[int, bool]:
+        [(last, changes)] = await self._database.rows(_SELECT_LAST_AUDIT, pair, being=scope.being_id, after=after)
+        return (after if last is None else last), changes > 0
+
+    async def vectors_after(
+        self, scope: Scope, model: ModelName, *, after: int, limit: int
+    ) -> list[tuple[int, Vector | None]]:
+        binds = {"being": scope.being_id, "model": model, "after": after, "limit": limit}
+        return await self._database.rows(_SELECT_VECTORS_STORED_AFTER, _to_seq_and_vector, **binds)

@@ -1,0 +1,309 @@
+"""Memories stored, reinforced and changed, each in one transaction with all that follows from it (spec L1, T6).
+
+The outcome of an ingested text is kept by the text's key. A key may be a digest of the text: it is stored as an HMAC
+with a secret of the store, so that a row by itself cannot be compared with guessed texts. Whoever has the whole store
+has the secret, too.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import json
+import secrets
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from datetime import datetime
+from typing import Any
+
+from sqlalchemy import bindparam, case, func, insert, literal, literal_column, select, union_all, update
+
+from madeleine.memory.chat import MessageId
+from madeleine.memory.errors import InvalidInput, KeyConflict, StorageError
+from madeleine.memory.ingest.ports import KeyOutcome, Reinforcement, StoreBatch
+from madeleine.memory.model import ContentHash, Memory, MemoryChanges, MemoryId, ModelName, Scope, Vector
+from madeleine.memory.profile import ProfileEntry
+from madeleine.memory.rules.dynamics.revision import changed, effective, revision
+from madeleine.memory.text.normalization import fold
+from madeleine.storage.sql.administration import (
+    read_setting,
+    record_audit,
+    record_audit_by_tool,
+    write_setting_once,
+)
+from madeleine.storage.sql.database.dialect import (
+    among,
+    as_list,
+    insert_missing,
+    json_field,
+    json_items,
+    json_without_field,
+    unindexed,
+)
+from madeleine.storage.sql.database.engine import Reads, Transaction
+from madeleine.storage.sql.database.mapping import Mapped, own_row_binds, pair, scalar, to_micros, update_own_row
+from madeleine.storage.sql.database.memory_rows import cycle_of_being, fold_themes, from_memory
+from madeleine.storage.sql.database.tables import (
+    ingested,
+    memories,
+    message_memories,
+    messages,
+    profile,
+    reinforcements,
+    revisions,
+)
+from madeleine.storage.sql.memories.clusters import all_clusters, upsert_clusters, with_recomputed_vectors
+from madeleine.storage.sql.memories.index_source import cache_vectors, delete_orphaned_vectors, mark_for_index
+from madeleine.storage.sql.memories.reading import MemoryReads, memories_by_ids
+
+INGEST_SECRET_SETTING = "ingested_secret"
+"""In the store's settings: 32 random bytes in hexadecimal digits, made with the first outcome."""
+
+_i, _m, _r = ingested.c, memories.c, reinforcements.c
+_BEING = bindparam("being", type_=_m.being_id.type)
+
+_SELECT_IDS_BY_HASH = (
+    select(_m.id)
+    .where(_m.content_hash == bindparam("hash"), unindexed(_m.being_id) == _BEING, _m.status != "dead")
+    .order_by(_m.seq)
+    .limit(5)
+)
+_SELECT_NEXT_TURNS = (
+    select(_m.session_id, func.max(_m.turn) + 1)
+    .where(_m.being_id == _BEING, _m.session_id != literal_column("''"), among(_m.session_id, "sessions"))
+    .group_by(_m.session_id)
+)
+_earliest = revisions.alias("earliest")
+_FIRST_TEXT = (
+    select(_earliest.c.text)
+    .where(_earliest.c.memory_id == _m.id, _earliest.c.text.is_not(None))
+    .order_by(_earliest.c.seq)
+    .limit(1)
+    .scalar_subquery()
+)
+"""The text as it was stored, of a memory whose text was changed since: its key stands for that text."""
+_SELECT_KEY_OUTCOMES = union_all(
+    select(_m.key, _m.id, func.coalesce(_FIRST_TEXT, _m.action), literal("stored")).where(
+        _m.being_id == _BEING, among(_m.key, "keys")
+    ),
+    select(_r.key, _r.memory_id, _r.text, literal("reinforced")).where(_r.being_id == _BEING, among(_r.key, "keys")),
+)
+_INSERTED_COLUMNS = [column.name for column in memories.columns if column.name not in ("seq", "since", "stopped_at")]
+_cycle = cycle_of_being(bindparam("new_being_id"))
+_INSERT_MEMORY = insert(memories).values(
+    {name: bindparam(f"new_{name}") for name in _INSERTED_COLUMNS}
+    | {
+        "since": _cycle - bindparam("new_session_count"),
+        "stopped_at": case((bindparam("new_status") == "active", None), else_=_cycle),
+    }
+)
+_PREFERENCE = Mapped(ProfileEntry, profile)
+_INSERT_PREFERENCE = insert(profile)
+_UPDATE_PREFERENCE = update_own_row(profile, "value", "updated_at", key="memory_id")
+_REINFORCED_FIELDS = ("access_count", "last_accessed", "importance", "pinned", "themes")
+_UPDATE_REINFORCED = update_own_row(memories, *_REINFORCED_FIELDS, "folded_themes")
+_REINFORCEMENT = Mapped(Reinforcement, reinforcements)
+_INSERT_REINFORCEMENT = insert(reinforcements)
+_INSERT_LINK = insert_missing(message_memories).from_select(
+    ["message_id", "memory_id"],
+    select(messages.c.id, _m.id)
+    .join_from(messages, memories, unindexed(messages.c.being_id) == unindexed(_m.being_id))
+    .where(messages.c.id == bindparam("message"), _m.id == bindparam("memory"), unindexed(_m.being_id) == _BEING),
+)
+_CHANGED_COLUMNS = (
+    "action", "importance", "themes", "pinned", "fresh", "cluster_id", "content_hash", "folded", "folded_themes",
+    "resembles",
+)  # fmt: skip
+_UPDATE_CHANGED = update_own_row(memories, *_CHANGED_COLUMNS)
+_CLEAR_RESEMBLES = (
+    update(memories).where(_m.resembles == bindparam("target"), _m.being_id == _BEING).values(resembles=None)
+)
+_REVISION = Mapped(MemoryChanges, revisions)
+_INSERT_REVISION = insert(revisions)
+_SELECT_INGEST_OUTCOME = select(_i.outcome).where(_i.being_id == _BEING, _i.key == bindparam("keyed_digest"))
+_INSERT_INGEST_OUTCOME = insert_missing(ingested)
+_chunk = json_items(json_field(_i.outcome, "chunks"))
+_REMOVE_INGEST_DIGESTS = (
+    update(ingested)
+    .where(_i.being_id == _BEING, select(_chunk.c.value).where(among(json_field(_chunk.c.value, "id"), "ids")).exists())
+    .values(outcome=json_without_field(_i.outcome, "digest"))
+)
+
+
+async def key_outcomes(reads: Reads, scope: Scope, keys: Sequence[str]) -> dict[str, KeyOutcome]:
+    if not keys:
+        return {}
+    rows = await reads.rows(_SELECT_KEY_OUTCOMES, tuple, being=scope.being_id, keys=as_list(keys))
+    return {key: KeyOutcome(id_, text, status) for key, id_, text, status in rows}
+
+
+async def insert_memories(transaction: Transaction, scope: Scope, new: Sequence[Memory]) -> None:
+    """Insert memories with a pending index mark for each, preferences in the profile, and an entry in the audit."""
+    if any(memory.being_id != scope.being_id for memory in new):
+        raise InvalidInput("A memory can only be stored for the being that the connection serves.")
+    await transaction.run(
+        _INSERT_MEMORY, [{f"new_{name}": value for name, value in from_memory(memory).items()} for memory in new]
+    )
+    await mark_for_index(transaction, [memory.id for memory in new])
+    preferences = [_preference(memory) for memory in new if memory.category == "procedural"]
+    await transaction.run(
+        _INSERT_PREFERENCE, [_PREFERENCE.to_row(entry, being_id=scope.being_id) for entry in preferences]
+    )
+    stored = [(memory.provenance.tool, memory.id, memory.created_at) for memory in new]
+    await record_audit_by_tool(transaction, scope, "store", stored)
+
+
+def _preference(memory: Memory) -> ProfileEntry:
+    return ProfileEntry(
+        kind="preferences", name=memory.id, value=memory.scene.action, updated_at=memory.created_at, memory_id=memory.id
+    )
+
+
+async def _refuse_taken_keys(transaction: Transaction, scope: Scope, batch: StoreBatch) -> None:
+    """Here and not only in the tables' constraints: a key counts for both tables, and the error names it."""
+    given = [*(memory.key for memory in batch.new), *(record.key for record in batch.reinforcements)]
+    keys = [key for key in given if key is not None]
+    taken = await key_outcomes(transaction, scope, keys)
+    for position, key in enumerate(keys):
+        if key in taken or key in keys[:position]:
+            raise KeyConflict(key)
+
+
+async def _reinforce(transaction: Transaction, scope: Scope, batch: Sequence[Reinforcement]) -> None:
+    if not batch:
+        return
+    known = await memories_by_ids(transaction, scope, [reinforcement.memory_id for reinforcement in batch])
+    themes_before = {memory.id: memory.themes for memory in known}
+    memories_now = {memory.id: memory for memory in known}
+    for reinforcement in batch:
+        id_ = reinforcement.memory_id
+        if id_ not in memories_now:
+            raise StorageError(f"There is no memory {id_} to reinforce. Nothing was stored: store it anew.")
+        memories_now[id_] = _reinforced(memories_now[id_], reinforcement)
+    rows = [
+        own_row_binds(
+            scope,
+            memory.id,
+            folded_themes=fold_themes(memory.themes),
+            **{name: getattr(memory, name) for name in _REINFORCED_FIELDS},
+        )
+        for memory in memories_now.values()
+    ]
+    await transaction.run(_UPDATE_REINFORCED, rows)
+    # Of what the index holds of a memory, a reinforcement changes the themes alone.
+    changed_ids = [memory.id for memory in memories_now.values() if memory.themes != themes_before[memory.id]]
+    await mark_for_index(transaction, changed_ids)
+    await transaction.run(
+        _INSERT_REINFORCEMENT, [_REINFORCEMENT.to_row(record, being_id=scope.being_id) for record in batch]
+    )
+    reinforced = [(record.tool, record.memory_id, record.at) for record in batch]
+    await record_audit_by_tool(transaction, scope, "reinforce", reinforced)
+
+
+def _reinforced(memory: Memory, reinforcement: Reinforcement) -> Memory:
+    themes = {fold(theme): theme for theme in reversed(reinforcement.themes)}
+    known = {fold(theme) for theme in memory.themes}
+    new_themes = [themes[key] for key in dict.fromkeys(map(fold, reinforcement.themes)) if key not in known]
+    return replace(
+        memory,
+        access_count=memory.access_count + 1,
+        last_accessed=max(reinforcement.at, memory.last_accessed or reinforcement.at),
+        importance=max(memory.importance, reinforcement.importance or 0.0),
+        pinned=memory.pinned or reinforcement.pinned,
+        themes=(*memory.themes, *new_themes),
+    )
+
+
+async def _recompute_cluster(transaction: Transaction, scope: Scope, memory: Memory) -> None:
+    own = [cluster for cluster in await all_clusters(transaction, scope) if cluster.id == memory.cluster_id]
+    await upsert_clusters(transaction, scope, await with_recomputed_vectors(transaction, scope, own))
+
+
+async def remove_ingest_digests(transaction: Transaction, scope: Scope, erased: Sequence[MemoryId]) -> None:
+    """Remove the digests of the texts that erased memories came from. Their keys stay: they are not ingested again."""
+    await transaction.run(_REMOVE_INGEST_DIGESTS, [{"being": scope.being_id, "ids": as_list(erased)}])
+
+
+def _keyed_digest(secret: str, key: str) -> str:
+    return hmac.new(bytes.fromhex(secret), key.encode(), hashlib.sha256).hexdigest()
+
+
+class MemoryRepository(MemoryReads):
+    """`StoreLedger`, `RememberLedger`, `UpdateLedger` and `IngestLedger`."""
+
+    async def keyed(self, scope: Scope, keys: Sequence[str]) -> dict[str, KeyOutcome]:
+        return await key_outcomes(self._database, scope, keys)
+
+    async def same_text(self, scope: Scope, hash_: ContentHash) -> list[MemoryId]:
+        return await self._database.rows(_SELECT_IDS_BY_HASH, scalar, hash=hash_, being=scope.being_id)
+
+    async def turns(self, scope: Scope, sessions: Sequence[str]) -> dict[str, int]:
+        named = {session for session in sessions if session}
+        if not named:
+            return {}
+        binds = {"being": scope.being_id, "sessions": as_list(named)}
+        return dict.fromkeys(named, 0) | dict(await self._database.rows(_SELECT_NEXT_TURNS, pair, **binds))
+
+    async def commit(self, scope: Scope, batch: StoreBatch) -> None:
+        async with self._database.transaction(grows=True) as transaction:
+            # Vectors first: a write begins the transaction by itself, a read with a statement of its own.
+            await cache_vectors(transaction, batch.model, batch.vectors)
+            await _refuse_taken_keys(transaction, scope, batch)
+            await insert_memories(transaction, scope, batch.new)
+            await _reinforce(transaction, scope, batch.reinforcements)
+
+    async def link(self, scope: Scope, sources: Mapping[MemoryId, Sequence[MessageId]]) -> None:
+        links = [(memory, message) for memory, ids in sources.items() for message in ids]
+        async with self._database.transaction() as transaction:
+            rows = [{"being": scope.being_id, "memory": memory, "message": message} for memory, message in links]
+            await transaction.run(_INSERT_LINK, rows)
+
+    async def change(
+        self,
+        scope: Scope,
+        memory_id: MemoryId,
+        changes: MemoryChanges,
+        *,
+        at: datetime,
+        model: ModelName,
+        vectors: Mapping[ContentHash, Vector],
+    ) -> tuple[Memory, MemoryChanges] | None:
+        async with self._database.transaction() as transaction:
+            known = await memories_by_ids(transaction, scope, [memory_id])
+            if not known:
+                return None
+            [old] = known
+            done = effective(old, changes)
+            if done == MemoryChanges():
+                return old, done
+            new = changed(old, done)
+            await cache_vectors(transaction, model, {h: v for h, v in vectors.items() if h == new.content_hash})
+            row = from_memory(new)
+            columns = {name: row[name] for name in _CHANGED_COLUMNS}
+            await transaction.run(_UPDATE_CHANGED, [own_row_binds(scope, new.id, **columns)])
+            before = revision(old, done, at=at, client=scope.client)
+            provenance = {"memory_id": old.id, "being_id": scope.being_id, "at": to_micros(at), "client": scope.client}
+            await transaction.run(_INSERT_REVISION, [_REVISION.to_row(before.before, **provenance)])
+            if new.content_hash != old.content_hash:
+                await delete_orphaned_vectors(transaction, [old.content_hash])
+                await _recompute_cluster(transaction, scope, old)
+                await transaction.run(_CLEAR_RESEMBLES, [{"target": new.id, "being": scope.being_id}])
+                preference = own_row_binds(scope, new.id, value=new.scene.action, updated_at=at)
+                await transaction.run(_UPDATE_PREFERENCE, [preference])
+            await mark_for_index(transaction, [new.id])
+            await record_audit(transaction, scope, "update", at, tool="update_memory", ids=[new.id])
+            return new, done
+
+    async def ingest_outcome(self, scope: Scope, key: str) -> dict[str, Any] | None:
+        secret: str | None = await read_setting(self._database, INGEST_SECRET_SETTING)
+        if secret is None:
+            return None
+        binds = {"being": scope.being_id, "keyed_digest": _keyed_digest(secret, key)}
+        outcomes = await self._database.rows(_SELECT_INGEST_OUTCOME, scalar, **binds)
+        return json.loads(outcomes[0]) if outcomes else None
+
+    async def store_ingest_outcome(self, scope: Scope, key: str, outcome: Mapping[str, Any], *, at: datetime) -> None:
+        async with self._database.transaction() as transaction:
+            secret = await write_setting_once(transaction, INGEST_SECRET_SETTING, secrets.token_hex(32))
+            row = {"being_id": scope.being_id, "key": _keyed_digest(secret, key), "at": to_micros(at)}
+            await transaction.run(_INSERT_INGEST_OUTCOME, [row | {"outcome": json.dumps(outcome)}])

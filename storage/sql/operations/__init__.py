@@ -1,1 +1,0 @@
-"""Operational records: audit, settings, tokens, profile."""
