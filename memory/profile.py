@@ -5,15 +5,13 @@ from __future__ import annotations
 import hashlib
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Literal
+from typing import Literal, get_args
 
 from madeleine.memory.errors import InvalidInput
 from madeleine.memory.model import MemoryId
 
 ProfileKind = Literal["soul", "partner_rules", "preferences", "relationships", "tools", "map", "knowledge"]
-KINDS: tuple[ProfileKind, ...] = (
-    "soul", "partner_rules", "preferences", "relationships", "tools", "map", "knowledge",
-)  # fmt: skip
+PROFILE_KIND_ORDER: tuple[ProfileKind, ...] = get_args(ProfileKind)
 SOUL_PARTS = ("personality", "voice", "values", "backstory", "inner_world", "examples")
 """Names of the soul's entries, in display order."""
 

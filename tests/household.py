@@ -35,7 +35,7 @@ from madeleine.memory.model import (
 )
 from madeleine.memory.patrol_records import UndoResult
 from madeleine.memory.recall.ports import Activation
-from madeleine.memory.rules.dynamics.clustering import PROTOTYPES
+from madeleine.memory.rules.dynamics.clustering import ROOT_PROTOTYPES
 from madeleine.patrol.context import PatrolConfig, PatrolServices
 from madeleine.patrol.ports import PatrolTransaction
 from madeleine.patrol.report import STEPS, PatrolReport, StepName
@@ -101,7 +101,7 @@ def everything(connection: sqlite3.Connection) -> str:
 
 def orphaned_vectors(path: Path) -> set[str]:
     """Hashes of cached texts that no memory has, nor the prototypes of the roots."""
-    known = {content_hash(text) for texts in PROTOTYPES.values() for text in texts}
+    known = {content_hash(text) for texts in ROOT_PROTOTYPES.values() for text in texts}
     found = rows(
         path, "SELECT content_hash FROM embeddings WHERE content_hash NOT IN (SELECT content_hash FROM memories)"
     )

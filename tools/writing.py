@@ -9,7 +9,7 @@ from pydantic import Field
 from madeleine.memory.errors import InvalidInput
 from madeleine.memory.ingest.store import NewScene
 from madeleine.memory.model import Category, DatedAction, MemoryChanges, MemoryId, Scene
-from madeleine.memory.recall.ranking import ADVICE, NON_INFERABLE_THEME, is_non_inferable
+from madeleine.memory.recall.ranking import NON_INFERABLE_ADVICE, NON_INFERABLE_THEME, is_non_inferable
 from madeleine.tools.arguments import Arguments, Emotions, Line, LongText, Share, Short, unique
 from madeleine.tools.replies import not_embedded, notice, present
 from madeleine.tools.tool import Call, answer_schema, tool
@@ -67,7 +67,7 @@ async def store(call: Call, arguments: StoreArguments) -> dict[str, Any]:
         repeated=(stored.repeated and arguments.key != "") or None,
         resembles=stored.resembles,
         redacted=dict(stored.redacted),
-    ) | notice(not_embedded("Stored", stored.unembedded), ADVICE if advice_due else "")
+    ) | notice(not_embedded("Stored", stored.unembedded), NON_INFERABLE_ADVICE if advice_due else "")
 
 
 def new_scene(arguments: StoreArguments, *, request_key: str = "") -> NewScene:

@@ -16,7 +16,7 @@ from madeleine.memory.ingest.redaction import Redaction
 from madeleine.memory.ingest.store import NewScene, StoreScenes
 from madeleine.memory.ingest.update import UpdateMemory
 from madeleine.memory.model import MemoryChanges, MemoryId, Note, NoteId, Scene, Scope
-from madeleine.memory.profile import KINDS, SOUL_PARTS, ProfileEntry, ProfileKind, duplicate_preference
+from madeleine.memory.profile import PROFILE_KIND_ORDER, SOUL_PARTS, ProfileEntry, ProfileKind, duplicate_preference
 from madeleine.memory.rules.storing.secrets import Redact, redact_secrets
 
 MAX_ENTRIES = 200
@@ -169,7 +169,7 @@ def in_order(entries: Sequence[ProfileEntry]) -> list[ProfileEntry]:
     def sort_key(entry: ProfileEntry) -> tuple[int, int, str]:
         if entry.kind == "soul":
             return 0, SOUL_PARTS.index(entry.name) if entry.name in SOUL_PARTS else len(SOUL_PARTS), entry.name
-        return KINDS.index(entry.kind), int(entry.learnt), "" if entry.learnt else entry.name.casefold()
+        return PROFILE_KIND_ORDER.index(entry.kind), int(entry.learnt), "" if entry.learnt else entry.name.casefold()
 
     return sorted(entries, key=sort_key)
 

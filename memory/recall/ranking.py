@@ -97,7 +97,7 @@ def fused_by_rrf(*lists: Sequence[T], k: int = RRF_K) -> list[tuple[T, float]]:
 
 NON_INFERABLE_THEME = "non-inferable"
 """The theme of memories that nobody could read out of the code or the surroundings."""
-ADVICE = (
+NON_INFERABLE_ADVICE = (
     f"Recall is restricted to memories with the theme {NON_INFERABLE_THEME!r}, which this one lacks: it is kept, and "
     "not recalled. If nobody could find it out by looking at the code or the surroundings (why something was decided, "
     "what the team agreed on, why not otherwise, what other projects know), add the theme by update_memory."

@@ -4,7 +4,7 @@ reword the query if configured, select within the budget, count the activations.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import KW_ONLY, dataclass, replace
 from datetime import datetime
 from functools import partial
@@ -20,7 +20,7 @@ from madeleine.memory.model import LIVING, Memory, Scope, Vector
 from madeleine.memory.recall.ports import Activation, ActivationLog, RecallIndex, RecallLedger, Reranker
 from madeleine.memory.recall.ranking import RankedCandidates, RecallQuery, rerank
 from madeleine.memory.recall.reformulation import Attempt, ReformulationConfig, metered, reformulate
-from madeleine.memory.recall.selection import Selector
+from madeleine.memory.recall.selection import Selection, Selector
 from madeleine.memory.rules.prompting.recalled_text import LIST_FORMAT, AnswerFormat
 from madeleine.memory.rules.ranking.blended import RankingWeights, blended, shared_emotions
 from madeleine.memory.rules.ranking.matching import MatchThresholds, matches
@@ -101,8 +101,12 @@ class Recall:
     ) -> RecallResult:
         """`answer_format`: how the memories are rendered. `language` rewords the query, where that is configured."""
         query = replace(query, themes=tuple(dict.fromkeys((*query.themes, *self.config.themes))))
-        selector = Selector(self.ledger, self.embedder, answer_format, min_importance=self.config.min_importance)
-        rank, select = partial(self._ranked, scope), partial(selector, scope, query)
+        rank = partial(self._ranked, scope)
+
+        def select(ranked: RankedCandidates) -> Awaitable[Selection]:
+            minimum = self.config.min_importance
+            return Selector(self.ledger, self.embedder, answer_format, scope, query, ranked, minimum).select()
+
         ranked = await rank(query)
         attempt = Attempt(ranked, await select(ranked))
         if language is not None and self.config.reformulation.rounds:

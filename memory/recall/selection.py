@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Hashable, Mapping, Sequence
-from dataclasses import KW_ONLY, dataclass
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import TypeVar
 
 from madeleine.memory.embedding import Embedder
@@ -31,46 +31,46 @@ class Selection:
     tokens: int
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(eq=False)
 class Selector:
-    """Selects memories for answers of one format. Memories that died or were absorbed since they were indexed are
+    """Selects memories for an answer of one format. Memories that died or were absorbed since they were indexed are
     skipped; the next candidates take their place, as shorter ones do where one is too long."""
 
     ledger: RecallLedger
     embedder: Embedder
     answer_format: AnswerFormat
-    _: KW_ONLY
+    scope: Scope
+    query: RecallQuery
+    ranked: RankedCandidates
     min_importance: float = 0.0
 
-    async def __call__(self, scope: Scope, query: RecallQuery, ranked: RankedCandidates) -> Selection:
+    async def select(self) -> Selection:
+        ranked, query = self.ranked, self.query
         if not ranked.scores:
             return Selection((), "", 0)
-        loaded, preferences = await self._load_best(scope, query, ranked)
+        loaded, preferences = await self._load_best()
         leading = [memory.id for memory in preferences]
         order = preferences_first(ranked.ids, leading, limit=query.limit)
         best = [loaded[id_] for id_ in order[: query.limit] if id_ in loaded]
-        if len(best) == min(query.limit, len(order)) and self._surely_fit(query, ranked, best):
-            selection = await self._render(best, ranked)
+        if len(best) == min(query.limit, len(order)) and self._surely_fit(best):
+            selection = await self._render(best)
             if selection.tokens <= query.token_budget:
                 return selection
-        order = await self._without_long_preferences(query, ranked, order, loaded)
-        memories = await self._fill_budget(scope, query, ranked, order, loaded)
+        memories = await self._fill_budget(await self._without_long_preferences(order, loaded), loaded)
         memories.sort(key=lambda memory: memory.id not in leading)
-        while (selection := await self._render(memories, ranked)).tokens > query.token_budget:
+        while (selection := await self._render(memories)).tokens > query.token_budget:
             memories.pop()
         return selection
 
-    async def _load_best(
-        self, scope: Scope, query: RecallQuery, ranked: RankedCandidates
-    ) -> tuple[dict[MemoryId, Memory], list[Memory]]:
+    async def _load_best(self) -> tuple[dict[MemoryId, Memory], list[Memory]]:
         """The best matches together with the preferences, and the preferences alone."""
-        best = ranked.ids[: query.limit]
+        query, ids = self.query, self.ranked.ids
         preferences: list[Memory] = []
         if query.limit == 1 or (query.categories and "procedural" not in query.categories):
-            memories = await self.ledger.memories(scope, best)
+            memories = await self.ledger.memories(self.scope, ids[: query.limit])
         else:
-            preference_query = PreferenceQuery(most=query.limit, matching=ranked.ids, themes=query.themes)
-            memories, preferences = await self.ledger.with_preferences(scope, best, preference_query)
+            preference_query = PreferenceQuery(most=query.limit, matching=ids, themes=query.themes)
+            memories, preferences = await self.ledger.with_preferences(self.scope, ids[: query.limit], preference_query)
             preferences = self._recallable(preferences)
         return {memory.id: memory for memory in (*self._recallable(memories), *preferences)}, preferences
 
@@ -81,33 +81,28 @@ class Selector:
             if memory.status in LIVING and not memory.compressed and memory.importance >= self.min_importance
         ]
 
-    def _surely_fit(self, query: RecallQuery, ranked: RankedCandidates, memories: Sequence[Memory]) -> bool:
-        """By the upper bounds that the index holds."""
-        tokens = ranked.tokens
-        if ranked.meaning_off and any(memory.id not in tokens for memory in memories):
+    def _surely_fit(self, memories: Sequence[Memory]) -> bool:
+        """Whether they fit by the upper bounds that the index holds."""
+        tokens = self.ranked.tokens
+        if self.ranked.meaning_off and any(memory.id not in tokens for memory in memories):
             return False
-        return (
-            sum(tokens.get(memory.id, 0) + SEPARATOR_TOKENS for memory in memories) + TAG_TOKENS <= query.token_budget
-        )
+        most = TAG_TOKENS + sum(tokens.get(memory.id, 0) + SEPARATOR_TOKENS for memory in memories)
+        return most <= self.query.token_budget
 
-    async def _fill_budget(
-        self,
-        scope: Scope,
-        query: RecallQuery,
-        ranked: RankedCandidates,
-        order: Sequence[MemoryId],
-        loaded: Mapping[MemoryId, Memory],
-    ) -> list[Memory]:
+    async def _fill_budget(self, order: Sequence[MemoryId], loaded: Mapping[MemoryId, Memory]) -> list[Memory]:
         """Take the best that fit, one after the other."""
+        query = self.query
         taken: list[Memory] = []
-        used = TAG_TOKENS if ranked.meaning_off else (await self.embedder.count_tokens([self.answer_format.tags]))[0]
+        [used] = (
+            [TAG_TOKENS] if self.ranked.meaning_off else await self.embedder.count_tokens([self.answer_format.tags])
+        )
         size = max(query.limit, TOKEN_COUNT_BATCH)
         for start in range(0, len(order), size):
             batch = order[start : start + size]
-            missing = await self.ledger.memories(scope, [id_ for id_ in batch if id_ not in loaded])
+            missing = await self.ledger.memories(self.scope, [id_ for id_ in batch if id_ not in loaded])
             known = {**loaded, **{memory.id: memory for memory in self._recallable(missing)}}
             memories = [known[id_] for id_ in batch if id_ in known]
-            costs = await self._costs(memories, ranked)
+            costs = await self._costs(memories)
             fitting = within_budget(costs, limit=query.limit - len(taken), budget=query.token_budget - used)
             taken += [memories[position] for position in fitting]
             used += sum(costs[position] for position in fitting)
@@ -116,37 +111,33 @@ class Selector:
         return taken
 
     async def _without_long_preferences(
-        self,
-        query: RecallQuery,
-        ranked: RankedCandidates,
-        order: Sequence[MemoryId],
-        loaded: Mapping[MemoryId, Memory],
+        self, order: Sequence[MemoryId], loaded: Mapping[MemoryId, Memory]
     ) -> list[MemoryId]:
-        best = ranked.ids[: query.limit]
-        weak = [loaded[id_] for id_ in order[: query.limit] if id_ in loaded and id_ not in best]
-        costs = await self._costs(weak, ranked)
-        fitting = within_budget(costs, limit=query.limit, budget=query.token_budget // WEAK_PREFERENCE_SHARE)
+        limit = self.query.limit
+        best = self.ranked.ids[:limit]
+        weak = [loaded[id_] for id_ in order[:limit] if id_ in loaded and id_ not in best]
+        budget = self.query.token_budget // WEAK_PREFERENCE_SHARE
+        fitting = within_budget(await self._costs(weak), limit=limit, budget=budget)
         too_long = {memory.id for memory in weak} - {weak[position].id for position in fitting}
         return [id_ for id_ in order if id_ not in too_long]
 
-    async def _costs(self, memories: Sequence[Memory], ranked: RankedCandidates) -> list[int]:
+    async def _costs(self, memories: Sequence[Memory]) -> list[int]:
         """Tokens of each memory's entry; without the model as counted at indexing, or an upper estimate."""
-        if not ranked.meaning_off:
-            return await self.embedder.count_tokens([self.answer_format.render_entry(memory) for memory in memories])
-        unknown = [memory for memory in memories if memory.id not in ranked.tokens]
+        indexed = self.ranked.tokens if self.ranked.meaning_off else {}
+        unknown = [memory for memory in memories if memory.id not in indexed]
         counts = await self.embedder.count_tokens([self.answer_format.render_entry(memory) for memory in unknown])
-        tokens = {**ranked.tokens, **{memory.id: count for memory, count in zip(unknown, counts, strict=True)}}
+        if not self.ranked.meaning_off:
+            return counts
+        tokens = {**indexed, **{memory.id: count for memory, count in zip(unknown, counts, strict=True)}}
         return [tokens[memory.id] + SEPARATOR_TOKENS for memory in memories]
 
-    async def _render(self, memories: Sequence[Memory], ranked: RankedCandidates) -> Selection:
+    async def _render(self, memories: Sequence[Memory]) -> Selection:
         text = self.answer_format.render(memories)
         if not text:
             return Selection(tuple(memories), "", 0)
-        if ranked.meaning_off:
-            tokens = sum(await self._costs(memories, ranked)) + TAG_TOKENS
-        else:
-            [tokens] = await self.embedder.count_tokens([text])
-        return Selection(tuple(memories), text, tokens)
+        if self.ranked.meaning_off:
+            return Selection(tuple(memories), text, sum(await self._costs(memories)) + TAG_TOKENS)
+        return Selection(tuple(memories), text, *await self.embedder.count_tokens([text]))
 
 
 T = TypeVar("T", bound=Hashable)
@@ -167,8 +158,4 @@ def preferences_first(ranked: Sequence[T], preferences: Sequence[T], *, limit: i
     room = max(room - len(weaker), limit - len(ranked))
     matching = set(ranked)
     others = [id_ for id_ in preferences if id_ not in matching][: max(0, min(room, limit // 3))]
-    return _leading([*earned, *weaker, *others], ranked)
-
-
-def _leading(first: Sequence[T], then: Collection[T]) -> list[T]:
-    return list(dict.fromkeys([*first, *then]))
+    return list(dict.fromkeys([*earned, *weaker, *others, *ranked]))

@@ -9,14 +9,14 @@ import pytest
 
 from madeleine.inference.dense import DenseEmbedder
 from madeleine.inference.packaged import MODEL_NAME
-from madeleine.memory.rules.dynamics.clustering import PROTOTYPES, ROOTS, Root, nearest_root
+from madeleine.memory.rules.dynamics.clustering import ROOT_PROTOTYPES, ROOTS, Root, nearest_root
 from tests.doubles import at_cosine
 
 
 def test_the_roots_are_business_and_private() -> None:
     """spec P3"""
     assert ROOTS == ("Business", "Private")
-    assert set(PROTOTYPES) == set(ROOTS)
+    assert set(ROOT_PROTOTYPES) == set(ROOTS)
 
 
 def test_the_nearer_set_of_prototypes_decides() -> None:
@@ -49,7 +49,7 @@ def test_the_three_best_prototypes_of_a_root_count() -> None:
 async def test_the_default_model_tells_business_from_private(text: str, root: Root, tmp_path: Path) -> None:
     """ruling 5: without a key."""
     embedder = DenseEmbedder(MODEL_NAME, tmp_path)
-    prototypes = {name: await embedder.embed(sentences) for name, sentences in PROTOTYPES.items()}
+    prototypes = {name: await embedder.embed(sentences) for name, sentences in ROOT_PROTOTYPES.items()}
     [vector] = await embedder.embed([text])
     await embedder.close()
     assert nearest_root(vector, prototypes) == root

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from madeleine.memory.recall.ranking import ADVICE, is_non_inferable
+from madeleine.memory.recall.ranking import NON_INFERABLE_ADVICE, is_non_inferable
 
 
 @pytest.mark.parametrize(
@@ -16,5 +16,5 @@ def test_a_theme_marks_what_nobody_can_find_out(themes: tuple[str, ...], is_one:
 
 
 def test_the_advice_names_the_theme_and_what_to_do() -> None:
-    assert "'non-inferable'" in ADVICE
-    assert "update_memory" in ADVICE
+    assert "'non-inferable'" in NON_INFERABLE_ADVICE
+    assert "update_memory" in NON_INFERABLE_ADVICE
