@@ -29,13 +29,7 @@ from madeleine.storage.sql.database.engine import Repository, Transaction
 from madeleine.storage.sql.database.lifecycle import ClearReference, DeleteRows, tables_declaring
 from madeleine.storage.sql.database.mapping import own_row_binds, pair, scalar, update_own_row
 from madeleine.storage.sql.database.memory_rows import MEMORY, to_memory, update_timelines
-from madeleine.storage.sql.database.tables import (
-    forgotten,
-    metadata,
-    notes,
-    patrol_runs,
-    reinforcements,
-)
+from madeleine.storage.sql.database.tables import forgotten, metadata, notes, patrol_runs, reinforcements
 from madeleine.storage.sql.database.tables import memories as table
 from madeleine.storage.sql.erasing import derived
 from madeleine.storage.sql.erasing import messages as erasing_chat

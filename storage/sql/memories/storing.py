@@ -25,12 +25,7 @@ from madeleine.memory.model import ContentHash, Memory, MemoryChanges, MemoryId,
 from madeleine.memory.profile import ProfileEntry
 from madeleine.memory.rules.dynamics.revision import changed, effective, revision
 from madeleine.memory.text.normalization import fold
-from madeleine.storage.sql.administration import (
-    read_setting,
-    record_audit,
-    record_audit_by_tool,
-    write_setting_once,
-)
+from madeleine.storage.sql.administration import read_setting, record_audit, record_audit_by_tool, write_setting_once
 from madeleine.storage.sql.database.dialect import (
     among,
     as_list,
