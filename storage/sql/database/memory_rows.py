@@ -1,4 +1,5 @@
-"""A memory as a row, and back."""
+"""A memory as a row, and the clock that it is counted by (spec P2 `session_count`, ❷): a being's clock counts patrol
+cycles, a memory's row says in which cycle it was last activated."""
 
 from __future__ import annotations
 
@@ -7,7 +8,10 @@ from collections.abc import Iterable
 from dataclasses import astuple
 from typing import Any
 
+from sqlalchemy import ColumnElement, bindparam, case, func, select
+
 from madeleine.memory.model import (
+    BeingId,
     DatedAction,
     EmotionVector,
     Memory,
@@ -18,17 +22,42 @@ from madeleine.memory.model import (
     when_as_searched,
 )
 from madeleine.memory.text.normalization import SEPARATOR, fold
-from madeleine.storage.sql.database.engine import Row, Transaction
+from madeleine.storage.sql.database.dialect import insert_or_update
+from madeleine.storage.sql.database.engine import Reads, Row, Transaction
 from madeleine.storage.sql.database.mapping import (
     Mapped,
     decode_texts,
     decode_texts_cached,
     json_texts,
     own_row_binds,
+    scalar,
     update_own_row,
 )
-from madeleine.storage.sql.database.tables import memories
-from madeleine.storage.sql.memories.clock import SESSION_COUNT
+from madeleine.storage.sql.database.tables import beings, memories
+
+_m = memories.c
+
+
+def cycle_of_being(being: Any) -> ColumnElement[int]:
+    """The being's cycle; 0 before its first patrol."""
+    return func.coalesce(select(beings.c.cycle).where(beings.c.being_id == being).scalar_subquery(), 0)
+
+
+_last_counted_cycle = func.coalesce(_m.stopped_at, cycle_of_being(_m.being_id))
+SESSION_COUNT: ColumnElement[int] = _last_counted_cycle - _m.since
+SINCE_AFTER_RECALL = case((_m.status == "dead", _m.since), else_=_last_counted_cycle)
+"""`since` after a recall: a living memory's clock is rewound (ruling 2)."""
+_SELECT_CYCLE = select(cycle_of_being(bindparam("being")))
+_UPSERT_CYCLE = insert_or_update(beings, "cycle")
+
+
+async def patrol_cycle(reads: Reads, being: BeingId) -> int:
+    return int((await reads.rows(_SELECT_CYCLE, scalar, being=being))[0])
+
+
+async def set_patrol_cycle(transaction: Transaction, being: BeingId, cycle: int) -> None:
+    row = {"being_id": being, "cycle": cycle, "think": "[]", "think_sources": "[]"}
+    await transaction.run(_UPSERT_CYCLE, [row])
 
 
 def to_when(stored: str) -> tuple[WhenItem, ...]:
@@ -62,7 +91,7 @@ def to_memory(row: Row) -> Memory:
 
 
 def from_memory(memory: Memory) -> dict[str, Any]:
-    """Values by column; `session_count` is kept as two columns (`storage.sql.memories.clock`)."""
+    """Values by column; `session_count` is kept as two columns."""
     scene = memory.scene
     when = when_as_searched(scene.when)
     emotion = json_texts(astuple(memory.emotion)) if memory.emotion else None

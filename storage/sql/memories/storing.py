@@ -37,7 +37,7 @@ from madeleine.storage.sql.database.dialect import (
 )
 from madeleine.storage.sql.database.engine import Reads, Transaction
 from madeleine.storage.sql.database.mapping import Mapped, own_row_binds, pair, scalar, to_micros, update_own_row
-from madeleine.storage.sql.database.memory_rows import fold_themes, from_memory
+from madeleine.storage.sql.database.memory_rows import cycle_of_being, fold_themes, from_memory
 from madeleine.storage.sql.database.tables import (
     ingested,
     memories,
@@ -47,7 +47,6 @@ from madeleine.storage.sql.database.tables import (
     reinforcements,
     revisions,
 )
-from madeleine.storage.sql.memories.clock import cycle_of_being
 from madeleine.storage.sql.memories.clusters import all_clusters, upsert_clusters, with_recomputed_vectors
 from madeleine.storage.sql.memories.index_source import cache_vectors, delete_orphaned_vectors, mark_for_index
 from madeleine.storage.sql.memories.reading import MemoryReads, memories_by_ids
@@ -100,11 +99,12 @@ _REINFORCED_FIELDS = ("access_count", "last_accessed", "importance", "pinned", "
 _UPDATE_REINFORCED = update_own_row(memories, *_REINFORCED_FIELDS, "folded_themes")
 _REINFORCEMENT = Mapped(Reinforcement, reinforcements)
 _INSERT_REINFORCEMENT = insert(reinforcements)
-_SELECT_OWN_MEMORIES = select(_m.id).where(among(_m.id, "ids"), unindexed(_m.being_id) == _BEING)
-_SELECT_OWN_MESSAGES = select(messages.c.id).where(
-    among(messages.c.id, "ids"), unindexed(messages.c.being_id) == _BEING
+_INSERT_LINK = insert_missing(message_memories).from_select(
+    ["message_id", "memory_id"],
+    select(messages.c.id, _m.id)
+    .join_from(messages, memories, unindexed(messages.c.being_id) == unindexed(_m.being_id))
+    .where(messages.c.id == bindparam("message"), _m.id == bindparam("memory"), unindexed(_m.being_id) == _BEING),
 )
-_INSERT_LINK = insert_missing(message_memories)
 _CHANGED_COLUMNS = (
     "action", "importance", "themes", "pinned", "fresh", "cluster_id", "content_hash", "folded", "folded_themes",
     "resembles",
@@ -248,12 +248,10 @@ class MemoryRepository(MemoryReads):
             await _reinforce(transaction, scope, batch.reinforcements)
 
     async def link(self, scope: Scope, sources: Mapping[MemoryId, Sequence[MessageId]]) -> None:
+        links = [(memory, message) for memory, ids in sources.items() for message in ids]
         async with self._database.transaction() as transaction:
-            own = await transaction.rows(_SELECT_OWN_MEMORIES, scalar, ids=as_list(sources), being=scope.being_id)
-            ids = {message for memory in own for message in sources[memory]}
-            known = set(await transaction.rows(_SELECT_OWN_MESSAGES, scalar, ids=as_list(ids), being=scope.being_id))
-            pairs = [(id_, memory) for memory in own for id_ in sources[memory] if id_ in known]
-            await transaction.run(_INSERT_LINK, [{"message_id": id_, "memory_id": memory} for id_, memory in pairs])
+            rows = [{"being": scope.being_id, "memory": memory, "message": message} for memory, message in links]
+            await transaction.run(_INSERT_LINK, rows)
 
     async def change(
         self,

@@ -1,7 +1,7 @@
 """What has come to each being since its last patrol (spec P12).
 
 Beings are found by skipping from one to the next in an index, and of their memories only those are read whose clock
-says that they were active in this cycle or the one before (`memories.clock`): few, whatever the number of all.
+says that they were active in this cycle or the one before (`memory_rows`): few, whatever the number of all.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ from madeleine.memory.patrol_records import RecentActivity
 from madeleine.storage.sql.database.dialect import Moment, either, json_field, json_items
 from madeleine.storage.sql.database.engine import Repository
 from madeleine.storage.sql.database.mapping import Mapped
+from madeleine.storage.sql.database.memory_rows import cycle_of_being
 from madeleine.storage.sql.database.tables import memories, notes, patrol_runs
-from madeleine.storage.sql.memories.clock import cycle_of_being
 
 WRITTEN_BY_PATROL = ("notes", "run_patrol")
 """Tools: a note that was taken in, a summary."""

@@ -26,9 +26,16 @@ from madeleine.storage.sql.conversations.context import update_notes
 from madeleine.storage.sql.database.dialect import after, among, as_list, json_items, last_issued, number_at, unindexed
 from madeleine.storage.sql.database.engine import Reads, Row, Transaction
 from madeleine.storage.sql.database.mapping import Mapped, in_order_of, own_row_binds, scalar, to_micros, update_own_row
-from madeleine.storage.sql.database.memory_rows import MEMORY, to_memory, update_timelines
+from madeleine.storage.sql.database.memory_rows import (
+    MEMORY,
+    SESSION_COUNT,
+    cycle_of_being,
+    patrol_cycle,
+    set_patrol_cycle,
+    to_memory,
+    update_timelines,
+)
 from madeleine.storage.sql.database.tables import OF_A_SESSION, RECALLED_DEAD, memories, patrol_offers
-from madeleine.storage.sql.memories.clock import SESSION_COUNT, cycle_of_being, patrol_cycle, set_patrol_cycle
 from madeleine.storage.sql.memories.clusters import all_clusters, clusters_by_ids, delete_clusters, upsert_clusters
 from madeleine.storage.sql.memories.index_source import cache_vectors, cached_vectors, mark_for_index
 from madeleine.storage.sql.memories.reading import memories_by_ids
