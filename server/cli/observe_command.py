@@ -21,7 +21,7 @@ from madeleine.memory.errors import ConnectionLost, InvalidInput, MadeleineError
 from madeleine.memory.text.normalization import split_by_length, storable_text
 from madeleine.memory.watch.transcripts import TranscriptMessage, new_prompt, read_transcript, said, spoken_prompt
 from madeleine.server import EXIT_FAILURE
-from madeleine.server.attach.tool_calls import ToolCalls, host_tool_calls
+from madeleine.server.attach.tool_calls import BlockingHostClient, blocking_host_client
 from madeleine.server.settings.environment import (
     MAX_TEXT_CHARS,
     data_directory,
@@ -97,7 +97,7 @@ def observe(arguments: argparse.Namespace, deadline: float) -> Outcome:
     # The tools used here need not be among those that a client has chosen for its model.
     chosen = {name: value for name, value in settings.items() if name not in ("tools", "exclude_tools")}
     settings = chosen | {"toolsets": "all"}
-    with host_tool_calls(data_dir, variables, settings, name=CLIENT_NAME, until=deadline) as call:
+    with blocking_host_client(data_dir, variables, settings, name=CLIENT_NAME, until=deadline) as call:
         complaint = ""
         try:
             record(call, request, limit)
@@ -198,7 +198,7 @@ def _read_standard_input() -> str:
 # --- calls --------------------------------------------------------------------------------------------------------
 
 
-def record(call: ToolCalls, request: ObserveRequest, limit: int) -> None:
+def record(call: BlockingHostClient, request: ObserveRequest, limit: int) -> None:
     """In order: the key of the last message tells where to continue. A refused message prevents no other from being
     recorded, unless a whole call is refused. Raises the first refusal at the end."""
     transcript: list[Any] = []
@@ -218,7 +218,7 @@ def record(call: ToolCalls, request: ObserveRequest, limit: int) -> None:
         raise refusals[0]
 
 
-def _send(call: ToolCalls, arguments: Mapping[str, Any], batch: Sequence[Any]) -> list[MadeleineError]:
+def _send(call: BlockingHostClient, arguments: Mapping[str, Any], batch: Sequence[Any]) -> list[MadeleineError]:
     """The refusals. A call is refused whole for one of its messages, so they are then sent one by one. Raises the first
     refusal if all of several were refused, and `ConnectionLost`."""
     try:
@@ -278,7 +278,7 @@ def _batches(messages: Sequence[Any]) -> Iterator[list[Any]]:
         yield batch
 
 
-def recall(call: ToolCalls, prompt: str) -> str:
+def recall(call: BlockingHostClient, prompt: str) -> str:
     """The `<memory>` block of the memories that match, or ""."""
     query = {"query": prompt[:RECALL_QUERY_CHARS], "format": "prompt", "token_budget": RECALL_TOKEN_BUDGET}
     answer = call("recall", query)
