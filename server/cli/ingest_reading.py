@@ -11,9 +11,11 @@ import hashlib
 import json
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import datetime
 from itertools import chain, dropwhile
 from typing import IO, Any
+
+from pydantic import TypeAdapter, ValidationError
 
 from madeleine.memory.errors import InvalidInput
 from madeleine.memory.text.normalization import storable_text
@@ -190,11 +192,9 @@ def _message_text(content: Any) -> str:
 
 def _iso_moment(value: Any) -> str:
     """A text as it is; a number counts seconds since 1970, or milliseconds."""
-    if isinstance(value, bool) or not isinstance(value, int | float | str):
-        return ""
     if isinstance(value, str):
         return _shortened(value)
     try:
-        return datetime.fromtimestamp(value / 1000 if abs(value) > 1e11 else value, UTC).isoformat()
-    except (ValueError, OverflowError, OSError):
+        return TypeAdapter(datetime).validate_python(value).isoformat()
+    except ValidationError:
         return ""

@@ -11,7 +11,7 @@ from contextlib import ExitStack, contextmanager, suppress
 from typing import Any
 
 from rich.console import Console
-from rich.progress import Progress, TimeElapsedColumn
+from rich.progress import Progress, SpinnerColumn, TimeElapsedColumn
 from rich.table import Column, Table
 from rich.text import Text
 
@@ -21,7 +21,7 @@ from madeleine.memory.patrol_records import PatrolRun
 from madeleine.patrol.report import STEPS, PatrolProgress
 from madeleine.server.attach.client import patrol_events, start_host
 from madeleine.server.attach.connector import NoHost
-from madeleine.server.cli.output import client_settings, console, host_tool, print_json, printable, progress_columns
+from madeleine.server.cli.output import client_settings, console, host_tool, print_json, printable
 from madeleine.server.settings.environment import environment
 from madeleine.server.settings.fields import split_names
 from madeleine.server.settings.settings import Settings
@@ -135,7 +135,8 @@ def patrol_progress(out: Console) -> Iterator[ShowProgress]:
     if not out.is_terminal:
         yield lambda done, total, message: out.print(f"{done:g} of {total:g} {printable(message)}".rstrip())
         return
-    with Progress(*progress_columns(TimeElapsedColumn()), console=out, transient=True) as bar:
+    columns = (SpinnerColumn(), *Progress.get_default_columns(), TimeElapsedColumn())
+    with Progress(*columns, console=out, transient=True) as bar:
         task = bar.add_task("the patrol begins", total=None)
         yield lambda done, total, message: bar.update(task, completed=done, total=total, description=printable(message))
 
