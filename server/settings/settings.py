@@ -32,19 +32,16 @@ from madeleine.server.settings.environment import (
     read_settings_file,
 )
 from madeleine.server.settings.fields import AnyCase, Names, Seconds, Share, TokenBudget, from_json, parse_text, require
-from madeleine.server.settings.http import HttpSettings
+from madeleine.server.settings.http import HttpSettings, is_whole_url
 from madeleine.server.settings.language_model import LlmSettings
 
 _RECALL_DEFAULTS, _PATROL_DEFAULTS = RecallConfig(), PatrolConfig()
+_QDRANT_HINT = "as in http://localhost:6333; leave it out for the index in the data directory"
 _SCHEDULE_DEFAULTS, _THREAD_DEFAULTS = PatrolTriggers(), ThreadConfig()
 
 
 def _hour_or_off(written: str) -> object:
     return None if written.strip().lower() in ("off", "none", "never", "") else written
-
-
-def _is_http_url(url: str) -> bool:
-    return url.startswith(("http://", "https://"))
 
 
 class Settings(HttpSettings, LlmSettings, ContextFlags):
@@ -53,18 +50,11 @@ class Settings(HttpSettings, LlmSettings, ContextFlags):
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
     data_dir: Annotated[Path, AfterValidator(lambda path: path.expanduser().absolute())] = Field(
-        default_factory=lambda: data_directory(None)
+        default_factory=data_directory
     )
     being: Annotated[str, Field(min_length=1, max_length=200, pattern=r"^[^\x00-\x1f]+$")] = "default"
     embedding_model: Annotated[str, Field(min_length=1)] = PACKAGED_MODEL
-    qdrant_url: Annotated[
-        str,
-        require(
-            _is_http_url,
-            "it must begin with http:// or https://, as in http://localhost:6333; leave it out for the index in the "
-            "data directory",
-        ),
-    ] = ""
+    qdrant_url: Annotated[str, require(is_whole_url, f"it must begin with http:// or https://, {_QDRANT_HINT}")] = ""
     """A Qdrant server instead of the embedded index. Its client takes anything else for a directory, and makes it."""
     idle_seconds: Annotated[float, Field(gt=0, le=10**7)] = 600.0
     """Time from the last client's disconnection to the host's end."""
