@@ -179,7 +179,7 @@ def print_report(out: Console, report: Mapping[str, Any]) -> None:
         out.print(table)
     if decided := report.get("decided"):
         out.print(f"{applied_count(decided)} of {len(decided)} decisions were applied")
-    for line in closing_lines(report):
+    for line in report_footer(report):
         out.print(line, soft_wrap=True)
 
 
@@ -202,7 +202,7 @@ def applied_count(decided: Sequence[Mapping[str, Any]]) -> int:
     return sum(not result.get("refused") for result in decided)
 
 
-def closing_lines(report: Mapping[str, Any]) -> Iterator[str]:
+def report_footer(report: Mapping[str, Any]) -> Iterator[str]:
     if pending := len(report.get("pending", ())) + report.get("waiting", 0):
         decisions = "1 decision" if pending == 1 else f"{pending} decisions"
         yield f"{decisions} pending, for an agent that calls run_patrol, or for a language model."
