@@ -197,14 +197,14 @@ class MemoryThread:
         end of that snippet; 0 if there are none."""
         ends = range(start + 1, start + SNIPPET_MESSAGES + 1)
         keys = {key: end for end in ends for key in keys_of(session_id, start, end)}
-        stored = await self._remember.ledger.keyed(scope, list(keys))
+        stored = await self._remember.ledger.key_outcomes(scope, list(keys))
         if not stored:
             return 0
         end = max(keys[key] for key in stored)
         messages = await self._ledger.messages_of(scope, session_id, start=start, end=end)
         message_ids = [message.id for message in messages if message.role in SPOKEN_ROLES]
         links = {outcome.memory_id: message_ids for outcome in stored.values()}
-        await self._remember.ledger.link(scope, links)
+        await self._remember.ledger.link_messages(scope, links)
         self._counts["repeated"] += len(links)
         return end
 
