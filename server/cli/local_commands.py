@@ -38,7 +38,7 @@ MAX_IDS_PER_LINE = 3
 async def serve_command(settings: Settings, arguments: argparse.Namespace) -> None:
     """Serve MCP from this process until standard input ends, or the process is told to end."""
     if arguments.http:
-        from madeleine.server.http.hosting import serve_over_http
+        from madeleine.server.http.serve import serve_over_http
 
         await serve_over_http(settings, sse=arguments.sse)
     else:
@@ -96,8 +96,6 @@ async def note_command(settings: Settings, arguments: argparse.Namespace) -> Non
 async def audit_command(settings: Settings, arguments: argparse.Namespace) -> None:
     """Print who did what to which memories, and when, oldest first (spec O4, O10). A host's recalls appear a second
     later."""
-    if arguments.limit < 1:
-        raise InvalidInput("--limit must be at least 1.")
     known_events = get_args(AuditEvent)
     if arguments.event not in (None, *known_events):
         raise InvalidInput(f"--event: there is no {arguments.event!r}. Known are {', '.join(known_events)}.")

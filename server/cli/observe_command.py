@@ -7,8 +7,8 @@ is limited, standard output holds recalled memories alone, and the exit code is 
 from __future__ import annotations
 
 import argparse
+import io
 import json
-import os
 import sys
 import threading
 import time
@@ -87,7 +87,7 @@ def run_in_time(seconds: float, work: Callable[[float], Outcome]) -> Outcome:
 
 
 def observe(arguments: argparse.Namespace, deadline: float) -> Outcome:
-    request = parse_input(arguments, _read_all())
+    request = parse_input(arguments, _read_standard_input())
     if request is None:
         return Outcome()
     variables = environment()
@@ -190,12 +190,9 @@ def _session(arguments: argparse.Namespace) -> str:
     return str(arguments.session)
 
 
-def _read_all() -> str:
+def _read_standard_input() -> str:
     # Not `sys.stdin`: an abandoned thread that reads it would delay the end of the process.
-    content = bytearray()
-    while block := os.read(0, 1 << 20):
-        content += block
-    return content.decode("utf-8-sig", errors="replace")
+    return io.FileIO(0, closefd=False).readall().decode("utf-8-sig", errors="replace")
 
 
 # --- calls --------------------------------------------------------------------------------------------------------

@@ -14,11 +14,11 @@ from madeleine.memory.model import LIVING, MemoryId, ModelName
 from madeleine.storage.qdrant import edge
 from madeleine.storage.qdrant.edge import EdgeIndex
 from madeleine.storage.qdrant.schema import Fingerprint
-from tests.contracts.index_contract import (
+from tests.contracts.index_contract import IndexContract
+from tests.contracts.index_points import (
     ADA,
     DIM,
     FINGERPRINT,
-    IndexContract,
     asked,
     assert_scores_are_true,
     candidates,

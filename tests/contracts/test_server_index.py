@@ -8,7 +8,8 @@ import pytest
 from madeleine.memory.errors import IndexUnavailable
 from madeleine.storage.qdrant.edge import EdgeIndex
 from madeleine.storage.qdrant.server import ServerIndex
-from tests.contracts.index_contract import ADA, FINGERPRINT, IndexContract, asked, candidates, random_points, unit
+from tests.contracts.index_contract import IndexContract
+from tests.contracts.index_points import ADA, FINGERPRINT, asked, candidates, random_points, unit
 
 
 @pytest.fixture

@@ -22,7 +22,7 @@ from madeleine.memory.errors import IndexNeedsRebuild, IndexUnavailable
 from madeleine.memory.index import IndexPoint
 from madeleine.storage.qdrant.edge import EdgeIndex
 from madeleine.storage.qdrant.edge_files import copy_tree
-from tests.contracts.index_contract import ADA, FINGERPRINT, Asked, candidates, memory_id, point, random_points
+from tests.contracts.index_points import ADA, FINGERPRINT, Asked, candidates, memory_id, point, random_points
 
 POINTS = 2000
 _ROOT = Path(__file__).parents[2]

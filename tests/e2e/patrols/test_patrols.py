@@ -163,7 +163,7 @@ def test_the_command_runs_lists_and_undoes_a_patrol(data_dir: Path, tmp_path: Pa
         (["--steps", ","], "name some of assign"),
         (["--watch", "--dry-run"], "--watch stands alone"),
         (["undo", "no-such-run"], "There is no patrol run 'no-such-run'"),
-        (["runs", "--limit", "0"], "--limit must be at least 1"),
+        (["runs", "--limit", "0"], "--limit: must be at least 1"),
     ],
 )
 def test_what_cannot_be_done_is_said_with_what_to_change(common_dir: Path, words: list[str], said: str) -> None:

@@ -18,7 +18,7 @@ from madeleine.memory.model import LIVING, Memory, MemoryId, Scope
 from madeleine.memory.patrol_records import PatrolChanges
 from madeleine.storage.qdrant.edge import EdgeIndex
 from madeleine.storage.qdrant.schema import Fingerprint
-from tests.contracts.index_contract import asked, candidates
+from tests.contracts.index_points import asked, candidates
 from tests.contracts.ledger.ledger_values import apply, states
 from tests.doubles import ADA, BOB, WordEmbedder, a_memory
 from tests.fakes.ledger import InMemoryLedger

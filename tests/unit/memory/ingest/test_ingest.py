@@ -6,7 +6,6 @@ import asyncio
 import hashlib
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -14,54 +13,12 @@ import pytest
 from numpy.typing import NDArray
 
 from madeleine.memory.errors import InvalidInput, KeyConflict, StorageError
-from madeleine.memory.ingest.being_statistics import Centroids, WordRarity
-from madeleine.memory.ingest.ingest import Ingest, Ingested, IngestText
+from madeleine.memory.ingest.ingest import Ingested, IngestText
 from madeleine.memory.ingest.store import NewScene, Stored, StoreScenes
-from madeleine.memory.model import Scene, Scope
-from madeleine.memory.rules.storing.chunking import ChunkLimits
-from madeleine.memory.rules.storing.secrets import redact_secrets
+from madeleine.memory.model import Scene
 from tests.doubles import ADA, BOB
 from tests.household import Household, rows
-
-LIMITS = ChunkLimits(least=5, most=20)
-SECRET = "gh" + "p_" + "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8"
-
-TRIP = "Maria took the night train to Lisbon in May and forgot her umbrella there."
-SOUP = "the soup was warm and the bread was fresh and all were content."
-TEA = "I prefer green tea without sugar in the afternoon."
-
-
-@dataclass
-class Ingesting:
-    home: Household
-    store: StoreScenes = field(init=False)
-    ingest: Ingest = field(init=False)
-
-    def __post_init__(self) -> None:
-        home = self.home
-        self.store = StoreScenes(home.ledger.memories, home.index, home.embedder, now=home.clock)
-        self.ingest = self.again()
-
-    def again(self, **fields: Any) -> Ingest:
-        """As after a restart."""
-        home = self.home
-        given = {"limits": LIMITS, **fields}
-        return Ingest(
-            home.ledger.memories,
-            given.pop("store", self.store),
-            home.embedder,
-            Centroids(home.ledger.recall, home.embedder.model),
-            WordRarity(home.words),
-            now=home.clock,
-            redact=redact_secrets,
-            **given,
-        )
-
-    async def __call__(self, text: str, *, scope: Scope = ADA, **fields: Any) -> Ingested:
-        return await self.ingest(scope, IngestText(text=text, **fields))
-
-    async def kept(self) -> list[str]:
-        return sorted(memory.scene.action for memory in await self.home.all())
+from tests.unit.memory.ingest.ingesting import SECRET, SOUP, TEA, TRIP, Ingesting
 
 
 @pytest.fixture

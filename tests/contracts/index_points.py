@@ -1,0 +1,135 @@
+"""Points and queries for the tests of an index."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from random import Random
+from uuid import UUID
+
+import numpy as np
+import pytest
+
+from madeleine.memory.index import CandidatePool, CandidateQuery, IndexPoint
+from madeleine.memory.model import (
+    LIVING,
+    BeingId,
+    Category,
+    ClusterId,
+    Memory,
+    MemoryId,
+    ModelName,
+    Provenance,
+    Scene,
+    Scope,
+    Vector,
+)
+from madeleine.memory.model import Status as MemoryStatus
+from madeleine.memory.recall.ports import RecallIndex
+from madeleine.storage.qdrant import bm25
+from madeleine.storage.qdrant.schema import Fingerprint
+
+DIM = 8
+FINGERPRINT = Fingerprint(model=ModelName("tests"), dim=DIM)
+ADA = Scope(BeingId("ada"))
+BOB = Scope(BeingId("bob"))
+MOMENT = datetime(2025, 3, 1, 12, tzinfo=UTC)
+VOCABULARY = (
+    "harbor violin orchard lantern glacier saffron compass meadow thunder velvet anchor cinnamon falcon ivory juniper "
+    "kettle ladder marble nectar opal pepper quartz ribbon spruce timber umbrella walnut yarrow zephyr bridge".split()
+)
+
+
+def memory_id(number: int) -> MemoryId:
+    return MemoryId(str(UUID(int=number)))
+
+
+def unit(*values: float) -> Vector:
+    vector = np.zeros(DIM, dtype=np.float32)
+    vector[: len(values)] = values
+    return vector / np.float32(np.linalg.norm(vector))
+
+
+def point(
+    number: int,
+    words: str,
+    vector: Vector | None = None,
+    *,
+    scope: Scope = ADA,
+    status: MemoryStatus = "active",
+    category: Category = "episodic",
+    cluster: str | None = None,
+    themes: tuple[str, ...] = (),
+) -> IndexPoint:
+    memory = Memory(
+        id=memory_id(number),
+        being_id=scope.being_id,
+        scene=Scene(action=words),
+        provenance=Provenance(tool="store"),
+        created_at=MOMENT,
+        happened_at=MOMENT,
+        status=status,
+        category=category,
+        cluster_id=None if cluster is None else ClusterId(cluster),
+        themes=themes,
+    )
+    return IndexPoint(memory=memory, words=words, vector=vector, tokens=number)
+
+
+def random_points(count: int, *, seed: int, scope: Scope = ADA, start: int = 1) -> list[IndexPoint]:
+    """Each of another length, so that no two have equal BM25 scores."""
+    random = Random(seed)
+    lengths = random.sample(range(3, count + 3), count)
+    return [
+        point(
+            start + number,
+            " ".join(random.choices(VOCABULARY, k=lengths[number])),
+            unit(*(random.gauss(0, 1) for _ in range(DIM))),
+            scope=scope,
+        )
+        for number in range(count)
+    ]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asked(CandidateQuery):
+    """With the vector that an index is given when it asks for it."""
+
+    vector: Vector | None
+
+
+def asked(words: str = "", vector: Vector | None = None, depth: int = 100) -> Asked:
+    return Asked(words=words, vector=vector, statuses=LIVING, sparse_limit=depth, dense_limit=depth)
+
+
+async def candidates(index: RecallIndex, scope: Scope, question: Asked) -> CandidatePool:
+    async def vector() -> Vector | None:
+        return question.vector
+
+    return await index.candidates(scope, question, vector)
+
+
+def expected_idf(word: str, points: Sequence[IndexPoint]) -> float:
+    [term] = bm25.query_terms(word)
+    having = sum(term in bm25.document_terms(point.words)[0] for point in points)
+    documents = sum(bool(bm25.document_terms(point.words)[0]) for point in points)
+    return math.log(1 + (documents - having + 0.5) / (having + 0.5))
+
+
+def assert_scores_are_true(pool: CandidatePool, question: Asked, points: Sequence[IndexPoint]) -> None:
+    """Every cosine, weight and IDF of `pool` equals what the formulas give over `points`, all of one being."""
+    by_id = {point.memory.id: point for point in points}
+    terms = bm25.query_terms(question.words)
+    documents = {id: dict(zip(*bm25.document_terms(by_id[id].words), strict=True)) for id in by_id}
+    filled = [document for document in documents.values() if document]
+    for column, term in enumerate(terms):
+        having = sum(term in document for document in filled)
+        assert pool.idf[column] == pytest.approx(math.log(1 + (len(filled) - having + 0.5) / (having + 0.5)), rel=1e-4)
+    for row, id in enumerate(pool.ids):
+        vector = by_id[id].vector
+        cosine = 0.0 if vector is None or question.vector is None else float(vector @ question.vector)
+        assert pool.cosine[row] == pytest.approx(cosine, abs=1e-5)
+        weights = [documents[id].get(term, 0.0) for term in terms]
+        assert pool.weights[row].tolist() == pytest.approx(weights, rel=1e-4)
