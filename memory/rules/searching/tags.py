@@ -184,8 +184,6 @@ def related_themes(cooccurring: Sequence[Sequence[str]], tags: Sequence[Tag], *,
 
 # --- ranking ---
 
-POOL_FACTOR = 4
-"""Pool size as a multiple of the limit: of the pool, texts near the best one are sorted by time."""
 NEAR_SHARE = 0.5
 """Share of the best weight from which a text counts as near; weaker ones only fill up the limit."""
 
