@@ -19,7 +19,13 @@ from typing import Any
 
 from madeleine.memory.errors import ConnectionLost, InvalidInput, MadeleineError
 from madeleine.memory.text.normalization import split_by_length, storable_text
-from madeleine.memory.watch.transcripts import TranscriptMessage, new_prompt, read_transcript, said, spoken_prompt
+from madeleine.memory.watch.transcripts import (
+    TranscriptMessage,
+    new_prompt,
+    read_transcript,
+    spoken_prompt,
+    spoken_text,
+)
 from madeleine.server import EXIT_FAILURE
 from madeleine.server.attach.tool_calls import ToolCalls, host_tool_calls
 from madeleine.server.settings.environment import (
@@ -166,7 +172,7 @@ def parse_hook(hook: Mapping[str, Any]) -> ObserveRequest | None:
         return ObserveRequest(arguments, transcript, [_message_argument(message)] if message else [], prompt)
     if spoken is None and event == "Stop" and isinstance(last := hook.get("last_assistant_message"), str):
         key = {"key": f"answer-{prompt_id}"} if isinstance(prompt_id, str) else {}
-        answer = said(last)
+        answer = spoken_text(last)
         return ObserveRequest(arguments, messages=[{"role": "assistant", "text": answer} | key] if answer else [])
     return ObserveRequest(arguments, transcript)
 

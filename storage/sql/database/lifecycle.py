@@ -8,7 +8,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, NamedTuple, TypeVar
 
-from sqlalchemy import MetaData, Table
+from sqlalchemy import Delete, MetaData, Table, Update, delete, update
+
+from madeleine.storage.sql.database.dialect import among
 
 T = TypeVar("T")
 
@@ -73,6 +75,18 @@ def tables_declaring(metadata: MetaData, kind: type[T]) -> list[tuple[Table, T]]
     return [
         (table, declaration)
         for table in reversed(metadata.sorted_tables)
-        for declaration in (*table.info["erasure"], *table.info["restoration"])
+        for declaration in table.info["lifecycle"]
         if isinstance(declaration, kind)
+    ]
+
+
+def removal_statements(metadata: MetaData, kind: type[DeleteRows] | type[DeleteWithMemory]) -> list[Update | Delete]:
+    """Clear the references to the memories of `ids`, then delete the rows that are declared to go with them."""
+    declared: list[tuple[Table, DeleteRows | DeleteWithMemory]] = [*tables_declaring(metadata, kind)]
+    return [
+        *(
+            update(table).where(among(table.c[reference.column], "ids")).values({reference.column: None})
+            for table, reference in tables_declaring(metadata, ClearReference)
+        ),
+        *(delete(table).where(among(table.c[rows.column], "ids")) for table, rows in declared),
     ]

@@ -5,20 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from sqlalchemy import (
-    Boolean,
-    Column,
-    Float,
-    ForeignKey,
-    Index,
-    Integer,
-    LargeBinary,
-    MetaData,
-    Table,
-    Text,
-    UniqueConstraint,
-)
-from sqlalchemy.schema import SchemaItem
+from sqlalchemy import Boolean, Column, Float, ForeignKey, Index, Integer, LargeBinary, MetaData, Table, Text
+from sqlalchemy.schema import SchemaItem, UniqueConstraint
 from sqlalchemy.types import TypeEngine
 
 from madeleine.storage.sql.database.dialect import Digest, JsonRecord, Moment, TextList, as_indexed, only_where
@@ -45,10 +33,9 @@ metadata = MetaData(
 )
 
 
-def _table(name: str, *items: SchemaItem, erasure: list[Erasure], restoration: list[Restoration]) -> Table:
-    info = {"erasure": erasure, "restoration": restoration}
+def _table(name: str, *items: SchemaItem, lifecycle: list[Erasure | Restoration]) -> Table:
     # Numbers of rows are not given out again.
-    return Table(name, metadata, *items, info=info, sqlite_autoincrement=True)
+    return Table(name, metadata, *items, info={"lifecycle": lifecycle}, sqlite_autoincrement=True)
 
 
 def _keys(type_: type[TypeEngine[Any]], *names: str) -> Iterator[Column[Any]]:
@@ -107,8 +94,10 @@ memories = _table(
     Index("ix_memories_turn", "being_id", "session_id", "turn", **only_where("session_id != ''")),
     Index("ix_memories_procedural", "being_id", "status", **only_where("category = 'procedural'")),
     Index("ix_memories_content_hash", "content_hash"),
-    erasure=[DeleteRows("id"), ClearReference("resembles"), Redact("erasing.memories._untie")],
-    restoration=[
+    lifecycle=[
+        DeleteRows("id"),
+        ClearReference("resembles"),
+        Redact("erasing.memories._MemoryErasure._release_absorbed"),
         Journal(
             "memory",
             "id",
@@ -143,8 +132,7 @@ reinforcements = _table(
     *_required(Moment, "at"),
     *_optional(Text, "key"),
     UniqueConstraint("being_id", "key"),
-    erasure=[DeleteRows()],
-    restoration=[LeftByUndo("a reinforcement is not a patrol's; an undo that would lose it is refused")],
+    lifecycle=[DeleteRows(), LeftByUndo("a reinforcement is not a patrol's; an undo that would lose it is refused")],
 )
 
 clusters = _table(
@@ -155,8 +143,10 @@ clusters = _table(
     *_required(Boolean, "is_root"),
     *_optional(LargeBinary, "vector"),
     *_optional(Text, "model"),
-    erasure=[Redact("erasing.memories._mend_clusters")],
-    restoration=[Journal("cluster", "id", ("name", "parent_id", "is_root", "vector", "model"))],
+    lifecycle=[
+        Redact("erasing.memories._MemoryErasure._mend_clusters"),
+        Journal("cluster", "id", ("name", "parent_id", "is_root", "vector", "model")),
+    ],
 )
 
 notes = _table(
@@ -168,9 +158,8 @@ notes = _table(
     # The memory that it became, so that it can be forgotten with it.
     Column("memory_id", Text, index=True),
     Index("ix_notes_inbox", "being_id", "state", "type"),
-    erasure=[DeleteRows()],
     # Without the content, which changes only by a secret being taken out of it.
-    restoration=[Journal("note", "id", ("state", "reason", "memory_id"))],
+    lifecycle=[DeleteRows(), Journal("note", "id", ("state", "reason", "memory_id"))],
 )
 Index("ix_notes_timeline", notes.c.being_id, notes.c.created_at.desc(), notes.c.id)
 
@@ -179,8 +168,7 @@ embeddings = _table(
     *_keys(Text, "model", "content_hash"),
     *_required(LargeBinary, "vector"),
     *_required(Moment, "created_at"),
-    erasure=[Redact("memories.index_source.delete_orphaned_vectors")],
-    restoration=[LeftByUndo("a cache")],
+    lifecycle=[Redact("memories.index_source.delete_orphaned_vectors"), LeftByUndo("a cache")],
 )
 
 index_pending = _table(
@@ -188,16 +176,14 @@ index_pending = _table(
     # Numbered without reuse: a mark made later is greater, also after all have been cleared.
     *_keys(Integer, "mark"),
     Column("memory_id", Text, ForeignKey("memories.id"), nullable=False, index=True),
-    erasure=[DeleteRows()],
-    restoration=[DeleteWithMemory()],
+    lifecycle=[DeleteRows(), DeleteWithMemory()],
 )
 
 settings = _table(
     "settings",
     *_keys(Text, "name"),
     *_required(Text, "value"),
-    erasure=[KeepRows("facts about the store")],
-    restoration=[LeftByUndo("no patrol changes it")],
+    lifecycle=[KeepRows("facts about the store"), LeftByUndo("no patrol changes it")],
 )
 
 # Only ever appended to: triggers refuse the rest (migration 0002).
@@ -207,8 +193,7 @@ audit = _table(
     *_required(Moment, "at"),
     *_required(Text, "event", "being_id", "client", "role", "tool"),
     *_required(TextList, "ids"),
-    erasure=[KeepRows("ids only, append-only")],
-    restoration=[LeftByUndo("append-only")],
+    lifecycle=[KeepRows("ids only, append-only"), LeftByUndo("append-only")],
 )
 
 tokens = _table(
@@ -219,8 +204,7 @@ tokens = _table(
     *_required(Boolean, "read_only"),
     *_required(Moment, "created_at"),
     *_optional(Moment, "expires_at", "revoked_at"),
-    erasure=[KeepRows("names no memory")],
-    restoration=[LeftByUndo("no patrol changes it")],
+    lifecycle=[KeepRows("names no memory"), LeftByUndo("no patrol changes it")],
 )
 
 # Fields of a memory before each change; NULL where that change left it as it was.
@@ -234,8 +218,7 @@ revisions = _table(
     *_optional(Float, "importance"),
     *_optional(TextList, "themes"),
     *_optional(Boolean, "pinned"),
-    erasure=[DeleteRows()],
-    restoration=[LeftByUndo("no patrol revises a memory")],
+    lifecycle=[DeleteRows(), LeftByUndo("no patrol revises a memory")],
 )
 
 # Memories that are gone from the tables, and may have left bytes in the files.
@@ -243,8 +226,7 @@ forgotten = _table(
     "forgotten",
     *_keys(Integer, "mark"),
     *_required(Text, "memory_id"),
-    erasure=[KeepRows("the mark of what is forgotten, until its bytes are gone")],
-    restoration=[LeftByUndo("forgetting is final")],
+    lifecycle=[KeepRows("the mark of what is forgotten, until its bytes are gone"), LeftByUndo("forgetting is final")],
 )
 
 # Conversations as they were observed (spec T1, H1). `messages` is the position that the next message gets, `watched`
@@ -259,8 +241,7 @@ sessions = _table(
     *_required(Moment, "first_at", "last_at", "next_try"),
     *_required(Integer, "messages", "watched", "failures"),
     Index("ix_sessions_unwatched", "next_try", **only_where("watched < messages")),
-    erasure=[Redact("erasing.messages.erase")],
-    restoration=[LeftByUndo("no patrol changes it")],
+    lifecycle=[Redact("erasing.messages.erase_messages"), LeftByUndo("no patrol changes it")],
 )
 
 messages = _table(
@@ -274,8 +255,7 @@ messages = _table(
     *_optional(Text, "key"),
     UniqueConstraint("being_id", "session_id", "position"),
     UniqueConstraint("being_id", "session_id", "key"),
-    erasure=[Redact("erasing.messages.erase")],
-    restoration=[LeftByUndo("no patrol changes it")],
+    lifecycle=[Redact("erasing.messages.erase_messages"), LeftByUndo("no patrol changes it")],
 )
 Index("ix_messages_timeline", messages.c.being_id, messages.c.at.desc(), messages.c.id)
 
@@ -283,8 +263,7 @@ Index("ix_messages_timeline", messages.c.being_id, messages.c.at.desc(), message
 forgotten_keys = _table(
     "forgotten_keys",
     *_keys(Text, "being_id", "key_hash"),
-    erasure=[KeepRows("hashes, so that what is read again does not come back")],
-    restoration=[LeftByUndo("forgetting is final")],
+    lifecycle=[KeepRows("hashes, so that what is read again does not come back"), LeftByUndo("forgetting is final")],
 )
 
 # The memories that were drawn from a message.
@@ -292,8 +271,7 @@ message_memories = _table(
     "message_memories",
     *_keys(Text, "message_id"),
     Column("memory_id", Text, primary_key=True, index=True),
-    erasure=[DeleteRows()],
-    restoration=[LeftByUndo("no patrol changes it")],
+    lifecycle=[DeleteRows(), LeftByUndo("no patrol changes it")],
 )
 
 # Who the being is and whom it deals with, by kind and name (spec P5). Of a preference that is a procedural memory too,
@@ -305,8 +283,7 @@ profile = _table(
     *_required(Boolean, "enabled"),
     Column("memory_id", Text, index=True),
     *_required(Moment, "updated_at"),
-    erasure=[DeleteRows()],
-    restoration=[DeleteWithMemory()],
+    lifecycle=[DeleteRows(), DeleteWithMemory()],
 )
 
 # Texts that were ingested to the end, by an HMAC of the key of each, and the outcome.
@@ -315,8 +292,7 @@ ingested = _table(
     *_keys(Text, "being_id", "key"),
     *_required(Moment, "at"),
     *_required(Text, "outcome"),
-    erasure=[Redact("memories.storing.remove_ingest_digests")],
-    restoration=[LeftByUndo("no patrol changes it")],
+    lifecycle=[Redact("memories.storing.remove_ingest_digests"), LeftByUndo("no patrol changes it")],
 )
 
 patrol_runs = _table(
@@ -328,8 +304,7 @@ patrol_runs = _table(
     # running, finished, undone, rolled_back, unjournalled
     Column("state", Text, nullable=False, server_default="finished"),
     Index("ix_patrol_runs_started", "being_id", "started"),
-    erasure=[Redact("erasing.memories._redact_reports")],
-    restoration=[LeftByUndo("says that it was undone")],
+    lifecycle=[Redact("erasing.memories._MemoryErasure._redact_reports"), LeftByUndo("says that it was undone")],
 )
 
 # The being's clock, and its points for the next session (spec P8).
@@ -338,8 +313,10 @@ beings = _table(
     *_keys(Text, "being_id"),
     *_required(Integer, "cycle"),
     *_required(TextList, "think", "think_sources"),
-    erasure=[EraseListing("think_sources", {"think": "[]", "think_sources": "[]"})],
-    restoration=[Journal("thoughts", "being_id", ("think", "think_sources"))],
+    lifecycle=[
+        EraseListing("think_sources", {"think": "[]", "think_sources": "[]"}),
+        Journal("thoughts", "being_id", ("think", "think_sources")),
+    ],
 )
 
 # The journal (ruling 11): changes of each run, in order; `before` is NULL for a row that it made, `after` for one that
@@ -351,8 +328,7 @@ patrol_changes = _table(
     *_required(Text, "being_id", "step", "kind", "target"),
     *_optional(Text, "before", "after"),
     Index("ix_patrol_changes_target", "being_id", "target"),
-    erasure=[Redact("erasing.derived.clean_journal")],
-    restoration=[LeftByUndo("the journal of a run goes with its undo")],
+    lifecycle=[Redact("erasing.patrols.clean_journal"), LeftByUndo("the journal of a run goes with its undo")],
 )
 
 # Decision requests that were offered to agents (ruling 10). `body` is "{}" once one is decided.
@@ -364,8 +340,7 @@ patrol_offers = _table(
     *_required(JsonRecord, "body"),
     *_optional(Text, "settled_by"),
     Index("ix_patrol_offers_topic", "being_id", "topic"),
-    erasure=[Redact("erasing.derived.remove_offers")],
-    restoration=[LeftByUndo("what was decided stays decided")],
+    lifecycle=[Redact("erasing.patrols.delete_requests"), LeftByUndo("what was decided stays decided")],
 )
 
 diary = _table(
@@ -374,8 +349,7 @@ diary = _table(
     *_required(Text, "text"),
     *_required(TextList, "sources"),
     *_required(Moment, "written_at"),
-    erasure=[EraseListing("sources")],
-    restoration=[Journal("diary", "date", ("text", "sources", "written_at"))],
+    lifecycle=[EraseListing("sources"), Journal("diary", "date", ("text", "sources", "written_at"))],
 )
 
 # Costs of language models (spec O10).
@@ -387,6 +361,5 @@ cost_records = _table(
     *_required(Integer, "input_tokens", "output_tokens"),
     *_optional(Float, "usd"),
     Index("ix_cost_records_being_id", "being_id", "at"),
-    erasure=[KeepRows("names no memory")],
-    restoration=[LeftByUndo("the money is spent")],
+    lifecycle=[KeepRows("names no memory"), LeftByUndo("the money is spent")],
 )

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from sqlalchemy import bindparam, case, delete, exists, func, select, update
 
@@ -13,52 +14,51 @@ from madeleine.memory.model import MemoryId, Scope
 from madeleine.memory.rules.dynamics.mentions import folded, mentions
 from madeleine.storage.sql.conversations.chat import ERASED_TITLE, NO_FIRST_AT, NO_LAST_AT, message_key_hash
 from madeleine.storage.sql.database.dialect import among, as_list, insert_missing, unindexed
-from madeleine.storage.sql.database.engine import Row, Transaction
+from madeleine.storage.sql.database.engine import Transaction
 from madeleine.storage.sql.database.mapping import pair, scalar
 from madeleine.storage.sql.database.tables import forgotten_keys, memories, message_memories, messages, sessions
 
 _m, _s, _l = messages.c, sessions.c, message_memories.c
 _BEING = bindparam("being", type_=_m.being_id.type)
 _OWN = (among(_m.id, "ids"), unindexed(_m.being_id) == _BEING)
-_TOUCHED = (_s.being_id == _BEING, among(_s.session_id, "sessions"))
-_LEFT = (_m.being_id == _s.being_id, _m.session_id == _s.session_id)
+_IN_TOUCHED_SESSIONS = (_s.being_id == _BEING, among(_s.session_id, "sessions"))
+_OF_SESSION = (_m.being_id == _s.being_id, _m.session_id == _s.session_id)
 
-_SOURCES = select(_l.message_id).where(among(_l.memory_id, "ids"))
-_GOING = select(_m.id, _m.session_id, _m.key, _m.speaker, _m.text).where(*_OWN).order_by(_m.seq)
-_DRAWN = (
+_MESSAGES_OF_MEMORIES = select(_l.message_id).where(among(_l.memory_id, "ids"))
+_ERASED_MESSAGES = select(_m.id, _m.session_id, _m.key, _m.speaker, _m.text).where(*_OWN).order_by(_m.seq)
+_MEMORIES_OF_MESSAGES = (
     select(_l.memory_id)
     .join(memories, memories.c.id == _l.memory_id)
     .where(among(_l.message_id, "ids"), unindexed(memories.c.being_id) == _BEING)
     .order_by(memories.c.seq)
 )
-_UNLINK = delete(message_memories).where(among(_l.message_id, "ids"))
-_DELETE = delete(messages).where(*_OWN)
-_KEEP_KEY = insert_missing(forgotten_keys)
-_TITLES = select(_s.session_id, _s.title).where(*_TOUCHED, _s.title != "", _s.title != ERASED_TITLE)
-_UNTITLE = update(sessions).where(*_TOUCHED).values(title=ERASED_TITLE)
-_EMPTY = ~exists().where(*_LEFT).correlate(sessions)
+_DELETE_LINKS = delete(message_memories).where(among(_l.message_id, "ids"))
+_DELETE_MESSAGES = delete(messages).where(*_OWN)
+_INSERT_FORGOTTEN_KEY = insert_missing(forgotten_keys)
+_SESSION_TITLES = select(_s.session_id, _s.title).where(*_IN_TOUCHED_SESSIONS, _s.title != "", _s.title != ERASED_TITLE)
+_CLEAR_TITLE = update(sessions).where(*_IN_TOUCHED_SESSIONS).values(title=ERASED_TITLE)
+_HAS_NO_MESSAGES = ~exists().where(*_OF_SESSION).correlate(sessions)
 # What was counted stays, so that no position is given out twice; all else of it goes.
-_END = (
+_BLANK_EMPTY_SESSIONS = (
     update(sessions)
-    .where(*_TOUCHED, _EMPTY)
+    .where(*_IN_TOUCHED_SESSIONS, _HAS_NO_MESSAGES)
     .values(title=ERASED_TITLE, interface="", failures=0, next_try=0, first_at=NO_FIRST_AT, last_at=NO_LAST_AT)
     .values(watched=_s.messages)
 )
-_SETTLE = (
+_UPDATE_SESSIONS = (
     update(sessions)
-    .where(*_TOUCHED, ~_EMPTY)
+    .where(*_IN_TOUCHED_SESSIONS, ~_HAS_NO_MESSAGES)
     .values(
-        first_at=select(func.min(_m.at)).where(*_LEFT).correlate(sessions).scalar_subquery(),
-        last_at=select(func.max(_m.at)).where(*_LEFT).correlate(sessions).scalar_subquery(),
+        first_at=select(func.min(_m.at)).where(*_OF_SESSION).correlate(sessions).scalar_subquery(),
+        last_at=select(func.max(_m.at)).where(*_OF_SESSION).correlate(sessions).scalar_subquery(),
         watched=case(
-            (exists().where(*_LEFT, _m.position >= _s.watched).correlate(sessions), _s.watched), else_=_s.messages
+            (exists().where(*_OF_SESSION, _m.position >= _s.watched).correlate(sessions), _s.watched), else_=_s.messages
         ),
     )
 )
 
 
-@dataclass(frozen=True, slots=True)
-class _Going:
+class _ErasedMessage(NamedTuple):
     id: MessageId
     session_id: str
     key: str | None
@@ -66,44 +66,37 @@ class _Going:
     text: str
 
 
-async def sources(transaction: Transaction, ids: Sequence[MemoryId]) -> list[MessageId]:
-    """What these memories were drawn from."""
-    return await transaction.rows(_SOURCES, scalar, ids=as_list(ids))
+async def source_messages(transaction: Transaction, ids: Sequence[MemoryId]) -> list[MessageId]:
+    """The messages that these memories were drawn from."""
+    return await transaction.rows(_MESSAGES_OF_MEMORIES, scalar, ids=as_list(ids))
 
 
-async def erase(
+async def erase_messages(
     transaction: Transaction, scope: Scope, ids: Sequence[MessageId]
 ) -> tuple[list[MessageId], list[MemoryId]]:
-    """Of these, those that there were, and the memories that were drawn from them. A session goes with its last
-    message, and its title as soon as it tells of one that goes."""
-    going = await transaction.rows(_GOING, _to_going, ids=as_list(ids), being=scope.being_id)
-    if not going:
+    """Return the ids of the messages that there were, and of the memories that were drawn from them. A session is
+    erased with its last message, and its title as soon as it mentions an erased one."""
+    erased = await transaction.rows(_ERASED_MESSAGES, _ErasedMessage._make, ids=as_list(ids), being=scope.being_id)
+    if not erased:
         return [], []
-    gone = {"ids": as_list(one.id for one in going), "being": scope.being_id}
-    drawn = await transaction.rows(_DRAWN, scalar, **gone)
-    keys = [message_key_hash(one.session_id, one.key) for one in going if one.key is not None]
-    await transaction.run(_KEEP_KEY, [{"being_id": scope.being_id, "key_hash": hash_} for hash_ in keys])
-    for statement in (_UNLINK, _DELETE):
-        await transaction.run(statement, [gone])
-    touched = {"sessions": as_list({one.session_id for one in going}), "being": scope.being_id}
-    await transaction.run(_END, [touched])
-    await transaction.run(_SETTLE, [touched])
-    titles = dict(await transaction.rows(_TITLES, pair, **touched))
-    telling = await asyncio.to_thread(_telling, titles, going)
-    await transaction.run(_UNTITLE, [{"sessions": as_list(telling), "being": scope.being_id}])
-    return [one.id for one in going], list(dict.fromkeys(drawn))
+    message_binds = {"ids": as_list(message.id for message in erased), "being": scope.being_id}
+    drawn = await transaction.rows(_MEMORIES_OF_MESSAGES, scalar, **message_binds)
+    hashes = [message_key_hash(message.session_id, message.key) for message in erased if message.key is not None]
+    await transaction.run(_INSERT_FORGOTTEN_KEY, [{"being_id": scope.being_id, "key_hash": hash_} for hash_ in hashes])
+    for statement in (_DELETE_LINKS, _DELETE_MESSAGES):
+        await transaction.run(statement, [message_binds])
+    session_binds = {"sessions": as_list({message.session_id for message in erased}), "being": scope.being_id}
+    await transaction.run(_BLANK_EMPTY_SESSIONS, [session_binds])
+    await transaction.run(_UPDATE_SESSIONS, [session_binds])
+    titles = dict(await transaction.rows(_SESSION_TITLES, pair, **session_binds))
+    mentioning = await asyncio.to_thread(_sessions_with_words_of, titles, erased)
+    await transaction.run(_CLEAR_TITLE, [{"sessions": as_list(mentioning), "being": scope.being_id}])
+    return [message.id for message in erased], list(dict.fromkeys(drawn))
 
 
-def _to_going(row: Row) -> _Going:
-    return _Going(*row)
-
-
-def _telling(titles: Mapping[str, str], going: Sequence[_Going]) -> list[str]:
-    """Sessions whose title has words of what goes."""
-    return [
-        session_id
-        for session_id, title in titles.items()
-        if mentions(
-            title, folded(text for one in going if one.session_id == session_id for text in (one.speaker, one.text))
-        )
-    ]
+def _sessions_with_words_of(titles: Mapping[str, str], erased: Sequence[_ErasedMessage]) -> list[str]:
+    """Sessions whose title has words of their erased messages."""
+    texts: dict[str, list[str]] = defaultdict(list)
+    for message in erased:
+        texts[message.session_id] += (message.speaker, message.text)
+    return [session_id for session_id, title in titles.items() if mentions(title, folded(texts[session_id]))]

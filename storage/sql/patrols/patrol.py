@@ -23,15 +23,7 @@ from madeleine.memory.patrol_records import (
 )
 from madeleine.memory.rules.dynamics.importance import DECAY_CYCLES, MIN_LIVING_IMPORTANCE, flagged
 from madeleine.storage.sql.conversations.context import update_notes
-from madeleine.storage.sql.database.dialect import (
-    after,
-    among,
-    as_list,
-    json_items,
-    last_issued,
-    number_at,
-    unindexed,
-)
+from madeleine.storage.sql.database.dialect import after, among, as_list, json_items, last_issued, number_at, unindexed
 from madeleine.storage.sql.database.engine import Reads, Row, Transaction
 from madeleine.storage.sql.database.mapping import Mapped, in_order_of, own_row_binds, scalar, to_micros, update_own_row
 from madeleine.storage.sql.database.memory_rows import (

@@ -21,7 +21,7 @@ from madeleine.memory.patrol_records import RunState, UndoResult
 from madeleine.storage.sql.administration import record_audit
 from madeleine.storage.sql.database.dialect import among, as_list, greatest, unindexed
 from madeleine.storage.sql.database.engine import Transaction
-from madeleine.storage.sql.database.lifecycle import ClearReference, DeleteWithMemory, tables_declaring
+from madeleine.storage.sql.database.lifecycle import DeleteWithMemory, removal_statements
 from madeleine.storage.sql.database.mapping import own_row_binds, scalar, update_own_row
 from madeleine.storage.sql.database.memory_rows import patrol_cycle, set_patrol_cycle, update_timelines
 from madeleine.storage.sql.database.tables import clusters, forgotten, memories, metadata, patrol_changes, patrol_runs
@@ -47,14 +47,7 @@ _LEAVE_DELETED_CLUSTERS = (
     )
     .values(cluster_id=None)
 )
-_CLEAR_REFERENCES = [
-    update(table).where(among(table.c[reference.column], "ids")).values({reference.column: None})
-    for table, reference in tables_declaring(metadata, ClearReference)
-]
-_DELETE_WITH_MEMORIES = [
-    delete(table).where(among(table.c[rows.column], "ids"))
-    for table, rows in tables_declaring(metadata, DeleteWithMemory)
-]
+_REMOVE_MEMORIES = removal_statements(metadata, DeleteWithMemory)
 _EXISTING_MEMORIES = select(_m.id).where(among(_m.id, "ids"), unindexed(_m.being_id) == _BEING).order_by(_m.seq)
 _MARK_FOR_SCRUB = insert(forgotten)
 # The clock (spec P2 `session_count`, ❷; ruling 2). A tick is taken back if it is the last of a run that stands. Later
@@ -137,7 +130,7 @@ async def _remove_memories(transaction: Transaction, scope: Scope, made: Sequenc
     removed = await memories_by_ids(transaction, scope, made)
     if removed:
         ids = [memory.id for memory in removed]
-        for statement in (*_CLEAR_REFERENCES, *_DELETE_WITH_MEMORIES):
+        for statement in _REMOVE_MEMORIES:
             await transaction.run(statement, [{"ids": as_list(ids)}])
         await delete_orphaned_vectors(transaction, [memory.content_hash for memory in removed])
         await transaction.run(_MARK_FOR_SCRUB, [{"memory_id": id_} for id_ in ids])

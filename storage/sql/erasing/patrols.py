@@ -1,0 +1,256 @@
+"""Erasing memories from what patrols wrote (ruling 11): diary, think_md, decision requests, and the journal, from which
+an undo must not restore anything of them.
+
+The journal grows with every patrol. SQL finds the rows that may tell of the memories, and a thread reads what SQL
+cannot tell apart: the event loop has other calls to answer meanwhile.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, replace
+from functools import cache
+from typing import Any
+
+from sqlalchemy import ColumnElement, bindparam, delete, exists, func, or_, select, update
+
+from madeleine.memory.model import ContentHash, MemoryId, Scene, Scope, when_as_searched
+from madeleine.memory.rules.dynamics.mentions import mentions, without_timeline_texts
+from madeleine.storage.sql.database.dialect import (
+    among,
+    as_list,
+    contains_text,
+    json_field,
+    json_items,
+    json_with_field,
+)
+from madeleine.storage.sql.database.engine import Row, Transaction
+from madeleine.storage.sql.database.lifecycle import EraseListing, tables_declaring
+from madeleine.storage.sql.database.mapping import decode_texts, pair, scalar
+from madeleine.storage.sql.database.memory_rows import to_when
+from madeleine.storage.sql.database.tables import diary, memories, metadata, patrol_changes, patrol_offers
+from madeleine.storage.sql.memories.index_source import delete_orphaned_vectors
+from madeleine.storage.sql.patrols.journal import Change, Fields, to_change, to_json
+
+_d, _j, _o = diary.c, patrol_changes.c, patrol_offers.c
+_BEING = bindparam("being", type_=_j.being_id.type)
+
+
+def _lists_any(json_list: ColumnElement[Any]) -> ColumnElement[bool]:
+    """One of the `ids` is in the JSON list."""
+    listed = json_items(json_list)
+    return exists().select_from(listed).where(among(listed.c.value, "ids"))
+
+
+_COUNT_DIARY_ENTRIES = select(func.count()).where(_d.being_id == _BEING, _lists_any(_d.sources))
+_ERASE_LISTINGS = [
+    (update(table).values(listing.values) if listing.values else delete(table)).where(
+        table.c.being_id == _BEING, _lists_any(table.c[listing.column])
+    )
+    for table, listing in tables_declaring(metadata, EraseListing)
+]
+_OPEN_REQUESTS = select(_o.id, _o.body).where(_o.being_id == _BEING, _o.settled_by.is_(None))
+_DELETE_REQUESTS = delete(patrol_offers).where(_o.being_id == _BEING, among(_o.id, "ids"))
+
+_CHANGE = select(_j.seq, _j.kind, _j.target, _j.before, _j.after)
+_OF_MEMORIES_AND_NOTES = (_j.being_id == _BEING, among(_j.target, "ids"), or_(_j.kind == "memory", _j.kind == "note"))
+_OWN_CHANGES = _CHANGE.where(*_OF_MEMORIES_AND_NOTES)
+_DELETE_OWN_CHANGES = delete(patrol_changes).where(*_OF_MEMORIES_AND_NOTES)
+
+
+def _contains(text: str) -> ColumnElement[bool]:
+    return or_(contains_text(_j.before, text), contains_text(_j.after, text))
+
+
+def _names_any(field: str) -> ColumnElement[bool]:
+    """The field is one of the `ids`."""
+    return or_(*(among(json_field(side, field), "ids") for side in (_j.before, _j.after)))
+
+
+def _field_lists_any(field: str) -> ColumnElement[bool]:
+    return or_(*(_lists_any(json_field(side, field)) for side in (_j.before, _j.after)))
+
+
+# An object inside the object: a timeline has entries with a date, and plain texts besides.
+_HAS_DATED_ENTRIES = or_(contains_text(func.substr(_j.before, 2), "{"), contains_text(func.substr(_j.after, 2), "{"))
+_MEMORIES_WITH_CHANGED_TIMELINE = (
+    select(_j.target)
+    .join(memories, (memories.c.id == _j.target) & (memories.c.being_id == _BEING))
+    .where(_j.being_id == _BEING, _j.kind == "memory", _contains('"when_"'), contains_text(memories.c.when_, "{"))
+    .distinct()
+)
+_RELATED_CHANGES = _CHANGE.where(
+    _j.being_id == _BEING,
+    or_(
+        (_j.kind == "diary") & _field_lists_any("sources"),
+        (_j.kind == "thoughts") & _field_lists_any("think_sources"),
+        (_j.kind == "memory") & _contains('"when_"') & _HAS_DATED_ENTRIES,
+        (_j.kind == "memory") & _contains('_into"') & or_(_names_any("absorbed_into"), _names_any("compressed_into")),
+    ),
+)
+_UPDATE_CHANGE = (
+    update(patrol_changes)
+    .where(_j.seq == bindparam("old_seq"))
+    .values(before=bindparam("new_before"), after=bindparam("new_after"))
+)
+_DELETE_CHANGE = delete(patrol_changes).where(_j.seq == bindparam("old_seq"))
+_CLUSTER_NAMES = select(_j.seq, _j.target, json_field(_j.before, "name"), json_field(_j.after, "name")).where(
+    _j.being_id == _BEING, _j.kind == "cluster"
+)
+# In SQL, so that the vectors beside the names are not moved. NULL stays NULL.
+_RENAME_BEFORE, _RENAME_AFTER = (
+    update(patrol_changes)
+    .where(_j.seq == bindparam("old_seq"))
+    .values({side.name: json_with_field(side, "name", bindparam("new_name"))})
+    for side in (_j.before, _j.after)
+)
+_CLEAR_CLUSTER_VECTORS = (
+    update(patrol_changes)
+    .where(_j.being_id == _BEING, _j.kind == "cluster", among(_j.target, "ids"))
+    .values({side.name: json_with_field(side, "vector") for side in (_j.before, _j.after)})
+)
+
+
+async def memories_with_changed_timeline(transaction: Transaction, scope: Scope) -> list[MemoryId]:
+    """Memories with dated entries in a timeline that a patrol has ever changed: they may tell what others did."""
+    return await transaction.rows(_MEMORIES_WITH_CHANGED_TIMELINE, scalar, being=scope.being_id)
+
+
+async def erase_from_diary(transaction: Transaction, scope: Scope, ids: Collection[MemoryId]) -> int:
+    """Delete the diary entries that were written from the memories, and the points for the next session: a derived text
+    may tell of what is forgotten. Return the number of entries."""
+    binds = {"being": scope.being_id, "ids": as_list(ids)}
+    [entries] = await transaction.rows(_COUNT_DIARY_ENTRIES, scalar, **binds)
+    for statement in _ERASE_LISTINGS:
+        await transaction.run(statement, [binds])
+    return int(entries)
+
+
+async def delete_requests(transaction: Transaction, scope: Scope, ids: Collection[MemoryId], words: str) -> None:
+    """Delete open requests that show the memories, or hold a text that was written from more than they show."""
+    requests = await transaction.rows(_OPEN_REQUESTS, pair, being=scope.being_id)
+    telling = await asyncio.to_thread(_requests_telling_of, requests, ids, words)
+    await transaction.run(_DELETE_REQUESTS, [{"being": scope.being_id, "ids": as_list(telling)}])
+
+
+def _requests_telling_of(requests: Iterable[tuple[str, str]], ids: Collection[MemoryId], words: str) -> list[str]:
+    return [request_id for request_id, body in requests if _tells_of(json.loads(body), ids, words)]
+
+
+def _tells_of(body: Mapping[str, Any], ids: Collection[MemoryId], words: str) -> bool:
+    if body.get("earlier") or body.get("think") or mentions(body.get("cluster", ""), words):
+        return True
+    # A summary's request holds what its memories had absorbed when it was made.
+    return body.get("kind") == "compress" or any(memory["id"] in ids for memory in body.get("memories", ()))
+
+
+# --- the journal ------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class ErasedMemories:
+    """Memories that are erased, with all that the journal may hold of them."""
+
+    heirs: Mapping[MemoryId, MemoryId | None]
+    """Each memory, and the memory that gets what it had absorbed."""
+    timeline_texts: Collection[str]
+    """Texts about them in the timelines of others."""
+    words: str
+    cluster_names: Mapping[str, str]
+    """Names of today's clusters, by id."""
+    note_ids: Collection[str]
+    cluster_ids: Collection[str]
+    """Clusters whose mean they were part of."""
+
+
+async def clean_journal(transaction: Transaction, scope: Scope, erased: ErasedMemories) -> None:
+    own = {"being": scope.being_id, "ids": as_list([*erased.heirs, *erased.note_ids])}
+    own_changes = await transaction.rows(_OWN_CHANGES, to_change, **own)
+    await transaction.run(_DELETE_OWN_CHANGES, [own])
+    related = await transaction.rows(_RELATED_CHANGES, to_change, being=scope.being_id, ids=as_list(erased.heirs))
+    cleaned = await asyncio.to_thread(_cleaned_changes, related, erased)
+    await transaction.run(_DELETE_CHANGE, [{"old_seq": new.seq} for _, new in cleaned if new.before == new.after])
+    updated = (
+        {"old_seq": new.seq, "new_before": to_json(new.before), "new_after": to_json(new.after)}
+        for _, new in cleaned
+        if new.before != new.after
+    )
+    await transaction.run(_UPDATE_CHANGE, updated)
+    hashes = _values(own_changes, "content_hash")
+    for old, new in cleaned:
+        hashes |= _values([old], "content_hash") - _values([new], "content_hash")
+    await delete_orphaned_vectors(transaction, [ContentHash(hash_) for hash_ in hashes])
+    clusters = as_list({*erased.cluster_ids, *_values(own_changes, "cluster_id")})
+    await transaction.run(_CLEAR_CLUSTER_VECTORS, [{"being": scope.being_id, "ids": clusters}])
+    # Clusters of long ago are renamed too.
+    names = await transaction.rows(_CLUSTER_NAMES, tuple, being=scope.being_id)
+    before, after = await asyncio.to_thread(_renamed_clusters, names, erased)
+    await transaction.run(_RENAME_BEFORE, before)
+    await transaction.run(_RENAME_AFTER, after)
+
+
+def _values(changes: Iterable[Change], field: str) -> set[str]:
+    sides = (side for change in changes for side in (change.before, change.after))
+    return {value for side in sides if side and (value := side.get(field))}
+
+
+def _cleaned_changes(changes: Iterable[Change], erased: ErasedMemories) -> list[tuple[Change, Change]]:
+    """The changes that told of the memories, as they are and as they are to be."""
+    cleaned = ((change, _cleaned(change, erased)) for change in changes)
+    return [(old, new) for old, new in cleaned if old != new]
+
+
+def _cleaned(change: Change, erased: ErasedMemories) -> Change:
+    before, after = change.before, change.after
+    if change.kind == "memory":
+        told = _tells_in_timeline(before, erased) or _tells_in_timeline(after, erased)
+        return replace(
+            change, before=_without_ties(before, erased, told=told), after=_without_ties(after, erased, told=told)
+        )
+    sources = "sources" if change.kind == "diary" else "think_sources"
+    return replace(change, before=_unless_listed(before, sources, erased), after=_unless_listed(after, sources, erased))
+
+
+def _tells_in_timeline(fields: Fields | None, erased: ErasedMemories) -> bool:
+    return fields is not None and "when_" in fields and _without_texts(fields["when_"], erased) != fields["when_"]
+
+
+def _without_texts(when: str, erased: ErasedMemories) -> str:
+    scene = Scene(action="", when=to_when(when))
+    return when_as_searched(without_timeline_texts(scene, erased.timeline_texts).when)
+
+
+def _without_ties(fields: Fields | None, erased: ErasedMemories, *, told: bool) -> Fields | None:
+    """The fields as if the memories had never been merged or summarised. `told`: the content hash is of a text that
+    told of them."""
+    if fields is None:
+        return None
+    cleaned = dict(fields)
+    if "when_" in cleaned:
+        cleaned["when_"] = _without_texts(cleaned["when_"], erased)
+    if told:
+        cleaned.pop("content_hash", None)
+    if cleaned.get("absorbed_into") in erased.heirs:
+        cleaned["absorbed_into"] = erased.heirs[cleaned["absorbed_into"]]
+    if cleaned.get("compressed_into") in erased.heirs:
+        cleaned |= {"compressed_into": None, "compressed": False}
+    return cleaned
+
+
+def _unless_listed(fields: Fields | None, sources: str, erased: ErasedMemories) -> Fields | None:
+    return fields if fields and erased.heirs.keys().isdisjoint(decode_texts(fields[sources])) else None
+
+
+def _renamed_clusters(names: Iterable[Row], erased: ErasedMemories) -> tuple[list[Fields], list[Fields]]:
+    """The names to replace before and after each change. A few names occur again and again: each is read once."""
+    before: list[Fields] = []
+    after: list[Fields] = []
+    tells = cache(lambda name: mentions(name, erased.words))
+    for seq, cluster_id, old_before, old_after in names:
+        name = erased.cluster_names.get(cluster_id, "")
+        for renamed, old in ((before, old_before), (after, old_after)):
+            if old and old != name and tells(old):
+                renamed.append({"old_seq": seq, "new_name": name})
+    return before, after
