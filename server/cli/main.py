@@ -14,20 +14,8 @@ from typing import Any
 
 from madeleine.memory.errors import MadeleineError, ServerUnavailable
 from madeleine.server import EXIT_FAILURE, EXIT_USAGE
-<<<<<<< HEAD
 from madeleine.server.attach.connector import NoHost, host_is_running, host_status, stop_host, unresponsive_host_message
-from madeleine.server.cli.arguments import parse
-=======
-from madeleine.server.attach.connector import (
-    HostRequest,
-    NoHost,
-    host_is_running,
-    no_answer_message,
-    query_host,
-    stop_host,
-)
 from madeleine.server.cli.arguments import parse_command_line
->>>>>>> trunk
 from madeleine.server.settings.environment import data_directory, environment, madeleine_variables
 
 

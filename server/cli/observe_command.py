@@ -204,11 +204,7 @@ def _read_standard_input() -> str:
 # --- calls --------------------------------------------------------------------------------------------------------
 
 
-<<<<<<< HEAD
-def record(call: BlockingHostClient, request: ObserveRequest, limit: int) -> None:
-=======
-def record_messages(call: ToolCalls, request: ObserveRequest, limit: int) -> None:
->>>>>>> trunk
+def record_messages(call: BlockingHostClient, request: ObserveRequest, limit: int) -> None:
     """In order: the key of the last message tells where to continue. A refused message prevents no other from being
     recorded, unless a whole call is refused. Raises the first refusal at the end."""
     transcript: list[Any] = []
@@ -228,11 +224,7 @@ def record_messages(call: ToolCalls, request: ObserveRequest, limit: int) -> Non
         raise refusals[0]
 
 
-<<<<<<< HEAD
-def _send(call: BlockingHostClient, arguments: Mapping[str, Any], batch: Sequence[Any]) -> list[MadeleineError]:
-=======
-def _send_batch(call: ToolCalls, arguments: Mapping[str, Any], batch: Sequence[Any]) -> list[MadeleineError]:
->>>>>>> trunk
+def _send_batch(call: BlockingHostClient, arguments: Mapping[str, Any], batch: Sequence[Any]) -> list[MadeleineError]:
     """The refusals. A call is refused whole for one of its messages, so they are then sent one by one. Raises the first
     refusal if all of several were refused, and `ConnectionLost`."""
     try:
@@ -292,11 +284,7 @@ def _message_batches(messages: Sequence[Any]) -> Iterator[list[Any]]:
         yield batch
 
 
-<<<<<<< HEAD
-def recall(call: BlockingHostClient, prompt: str) -> str:
-=======
-def recall_for_prompt(call: ToolCalls, prompt: str) -> str:
->>>>>>> trunk
+def recall_for_prompt(call: BlockingHostClient, prompt: str) -> str:
     """The `<memory>` block of the memories that match, or ""."""
     query = {"query": prompt[:RECALL_QUERY_CHARS], "format": "prompt", "token_budget": RECALL_TOKEN_BUDGET}
     answer = call("recall", query)
