@@ -19,9 +19,9 @@ from madeleine.memory.model import (
     Scene,
     Scope,
     WhenItem,
-    when_as_searched,
+    when_as_search_text,
 )
-from madeleine.memory.text.normalization import SEPARATOR, fold
+from madeleine.memory.text.normalization import FIELD_SEPARATOR, fold
 from madeleine.storage.sql.database.dialect import insert_or_update
 from madeleine.storage.sql.database.engine import Reads, Row, Transaction
 from madeleine.storage.sql.database.mapping import (
@@ -93,7 +93,7 @@ def to_memory(row: Row) -> Memory:
 def from_memory(memory: Memory) -> dict[str, Any]:
     """Values by column; `session_count` is kept as two columns."""
     scene = memory.scene
-    when = when_as_searched(scene.when)
+    when = when_as_search_text(scene.when)
     emotion = json_texts(astuple(memory.emotion)) if memory.emotion else None
     return {
         **_SCENE.to_row(scene),
@@ -101,7 +101,7 @@ def from_memory(memory: Memory) -> dict[str, Any]:
         **_MEMORY.to_row(memory, emotion=emotion, session_count=memory.session_count),
         "when_": when,
         "content_hash": memory.content_hash,
-        "folded": SEPARATOR.join(map(fold, (scene.action, memory.feeling, when))),
+        "folded": FIELD_SEPARATOR.join(map(fold, (scene.action, memory.feeling, when))),
         "folded_themes": fold_themes(memory.themes),
     }
 
@@ -115,7 +115,7 @@ async def update_timelines(transaction: Transaction, scope: Scope, rewritten: It
 
 def delimited_theme(theme: str) -> str:
     """A theme with its bounds, to be found in `fold_themes` as a whole only."""
-    return f"{SEPARATOR}{fold(theme)}{SEPARATOR}"
+    return f"{FIELD_SEPARATOR}{fold(theme)}{FIELD_SEPARATOR}"
 
 
 def fold_themes(themes: Iterable[str]) -> str:

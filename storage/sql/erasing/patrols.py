@@ -16,8 +16,8 @@ from typing import Any
 
 from sqlalchemy import ColumnElement, bindparam, delete, exists, func, or_, select, update
 
-from madeleine.memory.model import ContentHash, MemoryId, Scene, Scope, when_as_searched
-from madeleine.memory.rules.dynamics.mentions import mentions, without_timeline_texts
+from madeleine.memory.model import ContentHash, MemoryId, Scene, Scope, when_as_search_text
+from madeleine.memory.rules.dynamics.mentions import mentions_forgotten, without_timeline_texts
 from madeleine.storage.sql.database.dialect import (
     among,
     as_list,
@@ -140,7 +140,7 @@ def _requests_telling_of(requests: Iterable[tuple[str, str]], ids: Collection[Me
 
 
 def _tells_of(body: Mapping[str, Any], ids: Collection[MemoryId], words: str) -> bool:
-    if body.get("earlier") or body.get("think") or mentions(body.get("cluster", ""), words):
+    if body.get("earlier") or body.get("think") or mentions_forgotten(body.get("cluster", ""), words):
         return True
     # A summary's request holds what its memories had absorbed when it was made.
     return body.get("kind") == "compress" or any(memory["id"] in ids for memory in body.get("memories", ()))
@@ -219,7 +219,7 @@ def _tells_in_timeline(fields: Fields | None, erased: ErasedMemories) -> bool:
 
 def _without_texts(when: str, erased: ErasedMemories) -> str:
     scene = Scene(action="", when=to_when(when))
-    return when_as_searched(without_timeline_texts(scene, erased.timeline_texts).when)
+    return when_as_search_text(without_timeline_texts(scene, erased.timeline_texts).when)
 
 
 def _without_ties(fields: Fields | None, erased: ErasedMemories, *, told: bool) -> Fields | None:
@@ -247,7 +247,7 @@ def _renamed_clusters(names: Iterable[Row], erased: ErasedMemories) -> tuple[lis
     """The names to replace before and after each change. A few names occur again and again: each is read once."""
     before: list[Fields] = []
     after: list[Fields] = []
-    tells = cache(lambda name: mentions(name, erased.words))
+    tells = cache(lambda name: mentions_forgotten(name, erased.words))
     for seq, cluster_id, old_before, old_after in names:
         name = erased.cluster_names.get(cluster_id, "")
         for renamed, old in ((before, old_before), (after, old_after)):

@@ -21,7 +21,7 @@ from madeleine.memory.patrol_records import (
     StoredDecisionRequest,
     Thoughts,
 )
-from madeleine.memory.rules.dynamics.importance import DECAY_CYCLES, MIN_LIVING_IMPORTANCE, flagged
+from madeleine.memory.rules.dynamics.importance import DECAY_CYCLES, MIN_LIVING_IMPORTANCE, flagged_status
 from madeleine.storage.sql.conversations.context import update_notes
 from madeleine.storage.sql.database.dialect import after, among, as_list, json_items, last_issued, number_at, unindexed
 from madeleine.storage.sql.database.engine import Reads, Row, Transaction
@@ -186,7 +186,7 @@ class PatrolReader:
             state
             for state in states
             if state.status
-            != flagged(
+            != flagged_status(
                 state.status, importance=state.importance, session_count=state.session_count, pinned=state.pinned
             )
         ]
