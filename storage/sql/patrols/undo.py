@@ -22,57 +22,46 @@ from madeleine.memory.errors import CannotUndo
 from madeleine.memory.model import ClusterId, Memory, MemoryId, RunId, Scope
 from madeleine.memory.patrol_records import RunState, UndoResult
 from madeleine.storage.sql.administration import record_audit
+from madeleine.storage.sql.database import tables
 from madeleine.storage.sql.database.dialect import among, as_list, contains_text, either, greatest, unindexed
 from madeleine.storage.sql.database.engine import Row, Transaction
 from madeleine.storage.sql.database.lifecycle import DeleteWithMemory, removal_statements
 from madeleine.storage.sql.database.mapping import decode_texts, own_row_binds, scalar, update_own_row
 from madeleine.storage.sql.database.memory_rows import patrol_cycle, set_patrol_cycle, update_timelines
-from madeleine.storage.sql.database.tables import (
-    beings,
-    clusters,
-    diary,
-    forgotten,
-    memories,
-    metadata,
-    patrol_changes,
-    patrol_runs,
-    reinforcements,
-    revisions,
-)
 from madeleine.storage.sql.memories.clusters import clusters_by_ids, upsert_clusters, with_recomputed_vectors
 from madeleine.storage.sql.memories.index_source import delete_orphaned_vectors, mark_for_index
 from madeleine.storage.sql.memories.reading import memories_by_ids
 from madeleine.storage.sql.patrols.journal import JOURNALLED_TABLES, Change, to_change
 from madeleine.storage.sql.patrols.undo_plan import UndoPlan, plan_undo, write_plan
 
-_c, _j, _m, _r = clusters.c, patrol_changes.c, memories.c, patrol_runs.c
+_c, _j, _m, _r = tables.clusters.c, tables.patrol_changes.c, tables.memories.c, tables.patrol_runs.c
 _BEING = bindparam("being", type_=_m.being_id.type)
 _OF_RUN = (_j.run_id == bindparam("run"), _j.being_id == _BEING)
 _CHANGES_NEWEST_FIRST = select(_j.seq, _j.kind, _j.target, _j.before, _j.after).where(*_OF_RUN).order_by(_j.seq.desc())
-_DELETE_CHANGES = delete(patrol_changes).where(*_OF_RUN)
-_SET_RUN_STATE = update_own_row(patrol_runs, "state")
+_DELETE_CHANGES = delete(tables.patrol_changes).where(*_OF_RUN)
+_SET_RUN_STATE = update_own_row(tables.patrol_runs, "state")
 _OWN_CLUSTERS = select(_c.id).where(_c.being_id == _BEING)
 _LEAVE_DELETED_CLUSTERS = (
-    update(memories)
+    update(tables.memories)
     .where(_m.being_id == _BEING, _m.cluster_id.is_not(None), _m.cluster_id.not_in(_OWN_CLUSTERS))
     .values(cluster_id=None)
 )
-_REMOVE_MEMORIES = removal_statements(metadata, DeleteWithMemory)
+_REMOVE_MEMORIES = removal_statements(tables.metadata, DeleteWithMemory)
 _EXISTING_MEMORIES = select(_m.id).where(among(_m.id, "ids"), unindexed(_m.being_id) == _BEING).order_by(_m.seq)
-_MARK_FOR_SCRUB = insert(forgotten)
+_MARK_FOR_SCRUB = insert(tables.forgotten)
 
 _RUN_STATE = select(_r.state).where(_r.id == bindparam("run"), _r.being_id == _BEING)
 _RUN_STANDS = either(_r.state, "finished", "running")
 _LATER_CHANGES = (
     select(_j.kind, _j.target, _j.before, _j.after, _j.run_id)
-    .join(patrol_runs, _r.id == _j.run_id)
+    .join(tables.patrol_runs, _r.id == _j.run_id)
     .where(_j.being_id == _BEING, among(_j.target, "targets"), _j.seq > bindparam("last"), _RUN_STANDS)
     .order_by(_j.seq)
 )
 _RESTATED_MEMORIES = (
-    select(reinforcements.c.memory_id)
-    .where(among(reinforcements.c.memory_id, "ids"))
-    .union(select(revisions.c.memory_id).where(among(revisions.c.memory_id, "ids")))
+    select(tables.reinforcements.c.memory_id)
+    .where(among(tables.reinforcements.c.memory_id, "ids"))
+    .union(select(tables.revisions.c.memory_id).where(among(tables.revisions.c.memory_id, "ids")))
 )
 _DELETED_CLUSTERS_IN_USE = (
     select(_m.cluster_id)
@@ -81,15 +70,15 @@ _DELETED_CLUSTERS_IN_USE = (
 )
 _LATEST_RUN_NAMING = (
     select(_j.run_id)
-    .join(patrol_runs, _r.id == _j.run_id)
+    .join(tables.patrol_runs, _r.id == _j.run_id)
     .where(_j.being_id == _BEING, _j.run_id != bindparam("run"), _RUN_STANDS, contains_text(_j.after, bindparam("id")))
     .order_by(_j.seq.desc())
     .limit(1)
 )
 _WRITTEN_SOURCES = (
-    select(diary.c.sources)
-    .where(diary.c.being_id == _BEING)
-    .union_all(select(beings.c.think_sources).where(beings.c.being_id == _BEING))
+    select(tables.diary.c.sources)
+    .where(tables.diary.c.being_id == _BEING)
+    .union_all(select(tables.beings.c.think_sources).where(tables.beings.c.being_id == _BEING))
 )
 
 # The clock (spec P2 `session_count`, ❷; ruling 2). A tick is taken back if it is the last of a run that stands. Later
@@ -97,21 +86,24 @@ _WRITTEN_SOURCES = (
 # once one between them is gone.
 _TICKS = (
     select(_j.seq)
-    .join(patrol_runs, _r.id == _j.run_id)
+    .join(tables.patrol_runs, _r.id == _j.run_id)
     .where(_j.being_id == _BEING, _j.target == _BEING, _j.kind == "clock", _RUN_STANDS)
 )
 _LATER_TICK = _TICKS.where(_j.seq > bindparam("last")).limit(1)
 _REWIND_CLOCKS = (
-    update(memories)
+    update(tables.memories)
     .where(_m.being_id == _BEING, _m.status == "active", _m.since > bindparam("cycle"))
     .values(since=bindparam("cycle"))
 )
 _ticks_since_recall = (
-    _TICKS.with_only_columns(func.count()).where(_r.started > _m.last_activated).correlate(memories).scalar_subquery()
+    _TICKS.with_only_columns(func.count())
+    .where(_r.started > _m.last_activated)
+    .correlate(tables.memories)
+    .scalar_subquery()
 )
 _cycle_of_recall = bindparam("cycle", type_=_m.since.type) - _ticks_since_recall
 _REWIND_RECALLED = (
-    update(memories)
+    update(tables.memories)
     .where(
         _m.being_id == _BEING,
         among(_m.id, "ids"),
