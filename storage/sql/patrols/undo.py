@@ -31,13 +31,13 @@ from madeleine.storage.sql.database.memory_rows import patrol_cycle, set_patrol_
 from madeleine.storage.sql.memories.clusters import clusters_by_ids, upsert_clusters, with_recomputed_vectors
 from madeleine.storage.sql.memories.index_source import delete_orphaned_vectors, mark_for_index
 from madeleine.storage.sql.memories.reading import memories_by_ids
-from madeleine.storage.sql.patrols.journal import JOURNALLED_TABLES, Change, to_change
+from madeleine.storage.sql.patrols.journal import CHANGE, JOURNALLED_TABLES, Change
 from madeleine.storage.sql.patrols.undo_plan import UndoPlan, plan_undo, write_plan
 
 _c, _j, _m, _r = tables.clusters.c, tables.patrol_changes.c, tables.memories.c, tables.patrol_runs.c
 _BEING = bindparam("being", type_=_m.being_id.type)
 _OF_RUN = (_j.run_id == bindparam("run"), _j.being_id == _BEING)
-_CHANGES_NEWEST_FIRST = select(_j.seq, _j.kind, _j.target, _j.before, _j.after).where(*_OF_RUN).order_by(_j.seq.desc())
+_CHANGES_NEWEST_FIRST = select(*CHANGE.columns).where(*_OF_RUN).order_by(_j.seq.desc())
 _DELETE_CHANGES = delete(tables.patrol_changes).where(*_OF_RUN)
 _SET_RUN_STATE = update_own_row(tables.patrol_runs, "state")
 _OWN_CLUSTERS = select(_c.id).where(_c.being_id == _BEING)
@@ -156,7 +156,7 @@ class _Undo:
     async def restore(self) -> UndoResult:
         """Some refusals can be told only afterwards: all is rolled back then."""
         transaction, scope = self.transaction, self.scope
-        changes = await self._rows(_CHANGES_NEWEST_FIRST, to_change)
+        changes = await self._rows(_CHANGES_NEWEST_FIRST, CHANGE.from_row)
         of_memories = [change for change in changes if change.kind == "memory"]
         made = [MemoryId(change.target) for change in of_memories if change.before is None]
         await self._refuse_if_changed_later(changes)
@@ -206,17 +206,16 @@ class _Undo:
         """Take the ticks back, unless a later one stands; return their number."""
         if not ticks or await self._rows(_LATER_TICK, last=max(tick.seq for tick in ticks)):
             return 0
-        being = self.scope.being_id
-        cycle = max(0, await patrol_cycle(self.transaction, being) - len(ticks))
-        await set_patrol_cycle(self.transaction, being, cycle)
+        cycle = max(0, await patrol_cycle(self.transaction, self.scope) - len(ticks))
+        await set_patrol_cycle(self.transaction, self.scope, cycle)
         # Memories activated since were so in a cycle that has not been.
-        await self.transaction.run(_REWIND_CLOCKS, [{"being": being, "cycle": cycle}])
+        await self.transaction.run(_REWIND_CLOCKS, [{"being": self.scope.being_id, "cycle": cycle}])
         return len(ticks)
 
     async def _rewind_recalled(self, ids: Sequence[str]) -> None:
         """Correct the clocks that the undo has set of living memories: a recall since the run began has rewound them
         (ruling 2), and each later tick has counted from there. The clock of one that was not active stood still."""
-        cycle = await patrol_cycle(self.transaction, self.scope.being_id)
+        cycle = await patrol_cycle(self.transaction, self.scope)
         binds = {"being": self.scope.being_id, "ids": as_list(ids), "cycle": cycle, "run": self.run}
         await self.transaction.run(_REWIND_RECALLED, [binds])
 
