@@ -11,7 +11,7 @@ from madeleine.memory.index import CandidatePool
 from madeleine.memory.model import MemoryId
 from madeleine.memory.recall.recall import RecallConfig
 from madeleine.memory.rules.ranking.blended import RankingWeights, blended
-from madeleine.memory.rules.ranking.matching import matches
+from madeleine.memory.rules.ranking.profiles import matches
 
 COMPLETE = RankingWeights()
 WITHOUT: Mapping[str, RankingWeights] = {

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, replace
+from dataclasses import KW_ONLY, dataclass, field, replace
 from datetime import datetime
 from typing import Literal, Protocol, TypeVar
 
@@ -70,24 +70,18 @@ class CostLog(Protocol):
     async def record_cost(self, scope: Scope, run: RunId, spent: Spent, *, at: datetime) -> None: ...
 
 
+@dataclass(eq=False)
 class MeteredModel:
-    """Safe for use by several tasks: the tokens of calls under way are reserved (spec O10)."""
+    """Safe for use by several tasks: the tokens of calls under way are reserved (spec O10). `record` is awaited after
+    each call that cost tokens. `budget`: tokens, 0 for unlimited. `spent_tokens`: how many of them are spent, for a
+    purpose."""
 
-    def __init__(
-        self,
-        model: LanguageModel,
-        record: Callable[[Spent], Awaitable[None]],
-        *,
-        budget: int = 0,
-        spent_tokens: Callable[[str], Awaitable[int]] | None = None,
-    ) -> None:
-        """`record` is awaited after each call that cost tokens. `budget`: tokens, 0 for unlimited. `spent_tokens`: how
-        many of them are spent, for a purpose."""
-        self._model = model
-        self._record = record
-        self._budget = budget
-        self._spent_tokens = spent_tokens
-        self._reserved = 0
+    model: LanguageModel
+    record: Callable[[Spent], Awaitable[None]]
+    _: KW_ONLY
+    budget: int = 0
+    spent_tokens: Callable[[str], Awaitable[int]] | None = None
+    _reserved: int = field(default=0, init=False)
 
     async def ask(
         self, prompt: Prompt, schema: type[Answer], check: Callable[[Answer], Accepted | Rejected]
@@ -109,18 +103,18 @@ class MeteredModel:
 
     async def _call(self, prompt: Prompt, schema: type[Answer], costs: list[Spent]) -> Answer | Rejected:
         maximum = maximum_tokens(prompt)
-        if self._budget and self._spent_tokens:
-            spent = await self._spent_tokens(prompt.purpose)
-            if spent + self._reserved + maximum > self._budget:
-                raise TokenBudgetExceeded(maximum, spent, self._budget)
+        if self.budget and self.spent_tokens:
+            spent = await self.spent_tokens(prompt.purpose)
+            if spent + self._reserved + maximum > self.budget:
+                raise TokenBudgetExceeded(maximum, spent, self.budget)
         recorded = len(costs)
         self._reserved += maximum
         try:
-            return await self._model.ask(prompt, schema, costs.append)
+            return await self.model.ask(prompt, schema, costs.append)
         finally:
             self._reserved -= maximum
             for cost in costs[recorded:]:
-                await self._record(cost)
+                await self.record(cost)
 
 
 def maximum_tokens(prompt: Prompt) -> int:

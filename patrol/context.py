@@ -7,7 +7,7 @@ import time
 from collections import Counter
 from collections.abc import AsyncIterator, Callable, Iterable
 from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import InitVar, dataclass, field
 from datetime import date, datetime
 
 from madeleine.memory.embedding import Embedded, Embedder, embed_cached
@@ -57,38 +57,33 @@ class PatrolServices:
         return await embed_cached(self.embedder, self.ledger, texts)
 
 
+@dataclass(eq=False)
 class PatrolContext:
     """One run. In a dry run all steps share one transaction, which is rolled back."""
 
-    def __init__(
-        self,
-        services: PatrolServices,
-        scope: Scope,
-        run_id: RunId,
-        language: LanguageModel | None = None,
-        *,
-        dry_run: bool = False,
-    ) -> None:
-        self.services = services
-        self.scope = scope
-        self.run_id = run_id
-        self.dry_run = dry_run
+    services: PatrolServices
+    scope: Scope
+    run_id: RunId
+    language: InitVar[LanguageModel | None] = None
+    dry_run: bool = False
+    costs: ModelCosts = field(default_factory=ModelCosts)
+    counts: Counter[str] = field(default_factory=Counter)
+    """What the current step has done so far."""
+    split_off: set[ClusterId] = field(default_factory=set)
+    """Clusters that this run has made by splitting."""
+    prepared: PreparedInputs | None = None
+    """For ❶, if prepared before the steps, as for a dry run."""
+    report_progress: Callable[[int, int], None] = lambda done, total: None
+    """(done, total) of the current step."""
+
+    def __post_init__(self, language: LanguageModel | None) -> None:
         self.language_model: MeteredModel | None = None
         if language is not None:
-            budget = services.config.token_budget
+            budget = self.services.config.token_budget
             self.language_model = MeteredModel(
                 language, self._record_cost, budget=budget, spent_tokens=self._spent_tokens
             )
-        self.costs = ModelCosts()
-        self.counts: Counter[str] = Counter()
-        """What the current step has done so far."""
-        self.split_off: set[ClusterId] = set()
-        """Clusters that this run has made by splitting."""
-        self.reads: PatrolReads = services.ledger.patrol_reads(scope)
-        self.prepared: PreparedInputs | None = None
-        """For ❶, if prepared before the steps, as for a dry run."""
-        self.report_progress: Callable[[int, int], None] = lambda done, total: None
-        """(done, total) of the current step."""
+        self.reads: PatrolReads = self.services.ledger.patrol_reads(self.scope)
         self._shared_transaction: PatrolTransaction | None = None
         self._step_deadline = 0.0
 
@@ -119,7 +114,7 @@ class PatrolContext:
                 services.words,
                 services.embedding_model,
                 run=self.run_id,
-                prepared=prepared,
+                prepared=prepared or PreparedInputs(),
                 not_merged=frozenset(self.split_off),
             )
             yield work

@@ -7,7 +7,9 @@ from contextlib import AbstractAsyncContextManager
 from datetime import datetime
 from typing import Any, Protocol
 
-from madeleine.memory.language_model import Spent
+from madeleine.memory import patrol_records as records
+from madeleine.memory.embedding import VectorCache
+from madeleine.memory.language_model import CostLog
 from madeleine.memory.model import (
     Cluster,
     ClusterId,
@@ -20,49 +22,36 @@ from madeleine.memory.model import (
     Scope,
     Vector,
 )
-from madeleine.memory.patrol_records import (
-    ClusterCounts,
-    DecisionRequestId,
-    DiaryEntry,
-    MemoryState,
-    PatrolChanges,
-    PatrolRun,
-    RunState,
-    SessionCount,
-    StoredDecisionRequest,
-    Thoughts,
-    UndoResult,
-)
 
 
-class PatrolReads(Protocol):
+class PatrolReads(VectorCache, Protocol):
     """Reads of one being's memory: never all memories, but those that a step may change."""
 
     async def last_erasure(self) -> int:
         """A number that rises whenever something is forgotten."""
         ...
 
-    async def unclustered(self, *, limit: int) -> list[MemoryState]:
+    async def unclustered(self, *, limit: int) -> list[records.MemoryState]:
         """Living memories without a cluster, in the order of their arrival."""
         ...
 
-    async def with_outdated_status(self) -> list[MemoryState]:
+    async def with_outdated_status(self) -> list[records.MemoryState]:
         """Living memories whose status `memory.rules.dynamics.importance.flagged` changes."""
         ...
 
-    async def recalled_dead(self) -> list[MemoryState]:
+    async def recalled_dead(self) -> list[records.MemoryState]:
         """Dead ones that were recalled since they died."""
         ...
 
-    async def members(self, *cluster_ids: ClusterId) -> list[MemoryState]:
+    async def members(self, *cluster_ids: ClusterId) -> list[records.MemoryState]:
         """Of these clusters, in the order of their arrival, dead ones included."""
         ...
 
-    async def states(self, ids: Sequence[MemoryId]) -> list[MemoryState]:
+    async def states(self, ids: Sequence[MemoryId]) -> list[records.MemoryState]:
         """Those that exist, each once, in the order of `ids`."""
         ...
 
-    async def cluster_counts(self, ids: Sequence[ClusterId] | None = None) -> list[ClusterCounts]:
+    async def cluster_counts(self, ids: Sequence[ClusterId] | None = None) -> list[records.ClusterCounts]:
         """Of all clusters that have memories, or of those of `ids`."""
         ...
 
@@ -70,15 +59,13 @@ class PatrolReads(Protocol):
         """All, or those of `ids` that exist."""
         ...
 
-    async def vectors(self, model: ModelName, hashes: Sequence[ContentHash]) -> dict[ContentHash, Vector]: ...
-
     async def memories(self, ids: Sequence[MemoryId]) -> list[Memory]: ...
 
     async def stored_since(self, moment: datetime | None, *, limit: int) -> list[Memory]:
         """The latest `limit` stored after it, oldest first; without summaries."""
         ...
 
-    async def sessions(self) -> list[SessionCount]:
+    async def sessions(self) -> list[records.SessionCount]:
         """Those not yet summarised, oldest first."""
         ...
 
@@ -90,13 +77,13 @@ class PatrolReads(Protocol):
         """The memories that these, or memories that these have absorbed, summarise."""
         ...
 
-    async def last_diary(self) -> DiaryEntry | None: ...
+    async def last_diary(self) -> records.DiaryEntry | None: ...
 
-    async def thoughts(self) -> Thoughts: ...
+    async def thoughts(self) -> records.Thoughts: ...
 
-    async def requests(self, ids: Sequence[DecisionRequestId]) -> list[StoredDecisionRequest]: ...
+    async def requests(self, ids: Sequence[records.DecisionRequestId]) -> list[records.StoredDecisionRequest]: ...
 
-    async def open_requests(self) -> list[StoredDecisionRequest]:
+    async def open_requests(self) -> list[records.StoredDecisionRequest]:
         """Those not yet decided, the oldest first."""
         ...
 
@@ -108,15 +95,13 @@ class PatrolTransaction(PatrolReads, Protocol):
         """❷ Add one cycle for every active memory, journalled; return their number."""
         ...
 
-    async def apply(self, changes: PatrolChanges, *, run: RunId, step: str) -> None: ...
+    async def apply(self, changes: records.PatrolChanges, *, run: RunId, step: str) -> None: ...
 
 
-class PatrolLedger(Protocol):
+class PatrolLedger(VectorCache, CostLog, Protocol):
     async def unread_notes(self, scope: Scope, *, type: str) -> list[Note]: ...
 
     async def add_vectors(self, model: ModelName, vectors: Mapping[ContentHash, Vector]) -> None: ...
-
-    async def vectors(self, model: ModelName, hashes: Sequence[ContentHash]) -> dict[ContentHash, Vector]: ...
 
     def patrol(self, scope: Scope) -> AbstractAsyncContextManager[PatrolTransaction]:
         """Commits on a normal exit, else rolls back."""
@@ -127,7 +112,7 @@ class PatrolLedger(Protocol):
         ...
 
     async def store_requests(
-        self, scope: Scope, requests: Sequence[StoredDecisionRequest], *, at: datetime, read_at_erasure: int
+        self, scope: Scope, requests: Sequence[records.StoredDecisionRequest], *, at: datetime, read_at_erasure: int
     ) -> bool:
         """Store nothing and return False if anything was forgotten since `PatrolReads.last_erasure` returned
         `read_at_erasure`: a request may show it. Also deletes those that were not decided within a fortnight."""
@@ -137,17 +122,17 @@ class PatrolLedger(Protocol):
 
     async def finish_run(self, scope: Scope, run: RunId, finished: datetime, report: Mapping[str, Any]) -> None: ...
 
-    async def runs(self, scope: Scope, *, limit: int) -> list[PatrolRun]:
+    async def runs(self, scope: Scope, *, limit: int) -> list[records.PatrolRun]:
         """The latest first."""
         ...
 
-    async def unfinished_runs(self) -> list[PatrolRun]:
+    async def unfinished_runs(self) -> list[records.PatrolRun]:
         """Of all beings; their processes have died."""
         ...
 
-    async def undo(self, scope: Scope, run: RunId, *, at: datetime, state: RunState = "undone") -> UndoResult:
+    async def undo(
+        self, scope: Scope, run: RunId, *, at: datetime, state: records.RunState = "undone"
+    ) -> records.UndoResult:
         """Restore what the run changed, in one transaction; fields changed since by anything but a patrol stay as they
         are. Raises `CannotUndo`, and nothing is changed then."""
         ...
-
-    async def record_cost(self, scope: Scope, run: RunId, spent: Spent, *, at: datetime) -> None: ...

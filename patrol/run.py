@@ -7,9 +7,9 @@ import asyncio
 import logging
 import uuid
 from collections import defaultdict
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
-from dataclasses import dataclass, replace
+from dataclasses import KW_ONLY, dataclass, replace
 from typing import Any, Literal
 
 from madeleine.memory.errors import CannotUndo, MadeleineError
@@ -20,12 +20,17 @@ from madeleine.memory.recall.ports import ActivationLog
 from madeleine.patrol.context import PatrolContext, PatrolServices
 from madeleine.patrol.deciding.answers import Decision
 from madeleine.patrol.deciding.requests import DecisionRequest
-from madeleine.patrol.deciding.resolution import apply_decisions, offer_to_agent
-from madeleine.patrol.pipeline import run_steps
-from madeleine.patrol.preparation import prepare
-from madeleine.patrol.report import STEPS, PatrolProgress, PatrolReport, StepName
+from madeleine.patrol.deciding.resolution import DECISION_TYPES, apply_decisions, offer_to_agent, resolve_with_model
+from madeleine.patrol.report import STEPS, PatrolProgress, PatrolReport, StepName, StepReport
+from madeleine.patrol.steps.aging import age, flag, revive
+from madeleine.patrol.steps.assign import ASSIGNMENT_BATCH, assign, prepare
+from madeleine.patrol.steps.merge import merge
+from madeleine.patrol.unit_of_work import UnitOfWork
 
 logger = logging.getLogger(__name__)
+
+
+PatrolEventKind = Literal["begins", "progress", "ends", "fails"]
 
 
 class _RollBack(Exception):
@@ -38,31 +43,25 @@ class PatrolEvent:
 
     being_id: BeingId
     run_id: RunId
-    event: Literal["begins", "progress", "ends", "fails"]
+    event: PatrolEventKind
     progress: PatrolProgress | None = None
     report: PatrolReport | None = None
 
 
+@dataclass(eq=False)
 class Patrol:
-    """The use case. One patrol a being at a time."""
+    """The use case. One patrol a being at a time. `update_index` is awaited after a run that changed something.
+    `on_removed` gets the memories that an undo has removed from the ledger. `on_event` must not block."""
 
-    def __init__(
-        self,
-        services: PatrolServices,
-        activations: ActivationLog,
-        *,
-        update_index: Callable[[], Awaitable[object]] | None = None,
-        on_removed: Callable[[Sequence[MemoryId]], Awaitable[object]] | None = None,
-        on_event: Callable[[PatrolEvent], None] | None = None,
-    ) -> None:
-        """`update_index` is awaited after a run that changed something. `on_removed` gets the memories that an undo has
-        removed from the ledger. `on_event` must not block."""
-        self._services = services
-        self._ledger = services.ledger
-        self._activations = activations
-        self._update_index = update_index
-        self._on_removed = on_removed
-        self._on_event = on_event or (lambda event: None)
+    services: PatrolServices
+    activations: ActivationLog
+    _: KW_ONLY
+    update_index: Callable[[], Awaitable[object]] | None = None
+    on_removed: Callable[[Sequence[MemoryId]], Awaitable[object]] | None = None
+    on_event: Callable[[PatrolEvent], None] | None = None
+
+    def __post_init__(self) -> None:
+        self._ledger = self.services.ledger
         self._patrol_locks: dict[BeingId, asyncio.Lock] = defaultdict(asyncio.Lock)
 
     async def __call__(
@@ -83,11 +82,11 @@ class Patrol:
             if dry_run:
                 return await self._dry_run(scope, steps, notify, language)
             async with self._run(scope) as run_id:
-                context = PatrolContext(self._services, scope, run_id, language)
+                context = PatrolContext(self.services, scope, run_id, language)
 
                 def progressed(progress: PatrolProgress) -> None:
                     notify(progress)
-                    self._emit(context, "progress", progress=progress)
+                    self._emit(scope, run_id, "progress", progress=progress)
 
                 reports = await run_steps(context, steps, progressed)
                 report = PatrolReport(run_id=run_id, steps=tuple(reports), costs=context.costs)
@@ -101,18 +100,18 @@ class Patrol:
         """Apply decisions of the calling agent (ruling 10), and offer what is pending then. A run of its own."""
         async with self._exclusive(scope):
             if not decisions:
-                requests, waiting = await offer_to_agent(PatrolContext(self._services, scope, RunId("")))
+                requests, waiting = await offer_to_agent(PatrolContext(self.services, scope, RunId("")))
                 return PatrolReport(run_id=RunId(""), pending=tuple(requests), waiting=waiting)
             async with self._run(scope) as run_id:
-                context = PatrolContext(self._services, scope, run_id)
+                context = PatrolContext(self.services, scope, run_id)
                 report = PatrolReport(run_id=run_id, decided=tuple(await apply_decisions(context, decisions)))
                 return await self._finish(context, report)
 
     async def undo(self, scope: Scope, run_id: RunId) -> UndoResult:
         """Raises `CannotUndo` with the reason; nothing is changed then."""
         async with self._exclusive(scope):
-            async with self._services.write_lock:
-                undone = await self._ledger.undo(scope, run_id, at=self._services.now())
+            async with self.services.write_lock:
+                undone = await self._ledger.undo(scope, run_id, at=self.services.now())
             await self._after_undo(undone)
             return undone
 
@@ -133,7 +132,7 @@ class Patrol:
     @asynccontextmanager
     async def _exclusive(self, scope: Scope) -> AsyncIterator[None]:
         async with self._patrol_locks[scope.being_id]:
-            await self._activations.flush()
+            await self.activations.flush()
             yield
 
     @asynccontextmanager
@@ -142,11 +141,11 @@ class Patrol:
         begun = True  # also if the caller is cancelled meanwhile
         try:
             try:
-                await self._ledger.begin_run(scope, run_id, self._services.now())
+                await self._ledger.begin_run(scope, run_id, self.services.now())
             except MadeleineError:
                 begun = False
                 raise
-            self._on_event(PatrolEvent(being_id=scope.being_id, run_id=run_id, event="begins"))
+            self._emit(scope, run_id, "begins")
             yield run_id
         except BaseException:
             if not begun:
@@ -159,7 +158,7 @@ class Patrol:
                     await asyncio.wait({aborting})
             if error := aborting.exception():
                 logger.error("the patrol run %s is rolled back at the next start: %r", run_id, error)  # noqa: TRY400
-            self._on_event(PatrolEvent(being_id=scope.being_id, run_id=run_id, event="fails"))
+            self._emit(scope, run_id, "fails")
             raise
         await self._bring_index_up_to_date()
 
@@ -174,19 +173,20 @@ class Patrol:
             except Exception:  # the run stays as it is: pending decisions can be asked for again
                 logger.exception("pending decisions could not be offered")
         report = replace(report, pending=tuple(requests), waiting=waiting)
-        await self._ledger.finish_run(context.scope, report.run_id, self._services.now(), report.as_record())
-        self._emit(context, "ends", report=report)
+        await self._ledger.finish_run(context.scope, report.run_id, self.services.now(), report.as_record())
+        self._emit(context.scope, context.run_id, "ends", report=report)
         return report
 
-    def _emit(self, context: PatrolContext, event: Literal["progress", "ends"], **fields: Any) -> None:
-        self._on_event(PatrolEvent(being_id=context.scope.being_id, run_id=context.run_id, event=event, **fields))
+    def _emit(self, scope: Scope, run_id: RunId, event: PatrolEventKind, **fields: Any) -> None:
+        if self.on_event:
+            self.on_event(PatrolEvent(being_id=scope.being_id, run_id=run_id, event=event, **fields))
 
     async def _abort(self, scope: Scope, run_id: RunId) -> None:
         """Roll back; or, if what the run did was changed since, finish it as it is: each step leaves a whole state."""
-        now = self._services.now
+        now = self.services.now
         try:
             try:
-                async with self._services.write_lock:
+                async with self.services.write_lock:
                     undone = await self._ledger.undo(scope, run_id, at=now(), state="rolled_back")
                 await self._after_undo(undone)
                 logger.warning("the patrol run %s did not come to its end; what it did is undone", run_id)
@@ -197,17 +197,17 @@ class Patrol:
             logger.exception("the patrol run %s did not come to its end; it is rolled back at the next start", run_id)
 
     async def _after_undo(self, undone: UndoResult) -> None:
-        if undone.removed and self._on_removed:
-            await self._on_removed(undone.removed)
+        if undone.removed and self.on_removed:
+            await self.on_removed(undone.removed)
         await self._bring_index_up_to_date()
 
     async def _bring_index_up_to_date(self) -> None:
         """Errors are not raised: the run is committed, and after an error it would be asked for again, and everything
         would age twice. The pending marks of the commit make up for it."""
-        if self._update_index is None:
+        if self.update_index is None:
             return
         try:
-            await self._update_index()
+            await self.update_index()
         except Exception:
             logger.exception("the patrol is committed, but the index could not be brought up to date yet")
 
@@ -218,7 +218,7 @@ class Patrol:
         on_progress: Callable[[PatrolProgress], None],
         language: LanguageModel | None,
     ) -> PatrolReport:
-        context = PatrolContext(self._services, scope, RunId(str(uuid.uuid4())), language, dry_run=True)
+        context = PatrolContext(self.services, scope, RunId(str(uuid.uuid4())), language, dry_run=True)
         report = PatrolReport(run_id=context.run_id, dry_run=True)
         if "assign" in steps:  # the writer is not to wait for a model
             context.prepared = await prepare(context)
@@ -230,3 +230,68 @@ class Patrol:
                 report = replace(report, steps=tuple(reports), waiting=waiting)
                 raise _RollBack
         return report
+
+
+WITHOUT_KEY = "[graph] BYOK key not set: skipping ❹❻ diary/think_md (mechanical processing only)"
+"""The words of spec P7."""
+DRY_RUN = "a dry run asks no language model"
+MECHANICAL_STEPS: Mapping[StepName, Callable[[UnitOfWork], Awaitable[dict[str, int]]]] = {
+    "age": age, "flag": flag, "revive": revive, "merge": merge
+}  # fmt: skip
+
+
+async def run_steps(
+    context: PatrolContext, names: Sequence[StepName], on_progress: Callable[[PatrolProgress], None]
+) -> list[StepReport]:
+    """Run these steps in the order of `STEPS`. A step that fails reports what it had done, and the others follow."""
+    names = [name for name in STEPS if name in names]
+    reports: list[StepReport] = []
+    for done, name in enumerate(names):
+        progress = PatrolProgress(name, done, len(names))
+        context.begin_step()
+        context.report_progress = _part_reporter(progress, on_progress)
+        try:
+            reports.append(await _run_step(context, name))
+        except Exception as error:  # one of the three places where it is caught broadly: the patrol goes on
+            logger.exception("the patrol's step %s failed", name)
+            reason = str(error) if isinstance(error, MadeleineError) else "see the server's log"
+            reports.append(StepReport(name, dict(context.counts), failed=reason))
+            if context.dry_run:  # its transaction may hold half of the step
+                break
+        on_progress(replace(progress, done=done + 1))
+    if context.language_model is None and DECISION_TYPES.keys() & set(names):
+        logger.info(WITHOUT_KEY)
+    return reports
+
+
+def _part_reporter(
+    progress: PatrolProgress, on_progress: Callable[[PatrolProgress], None]
+) -> Callable[[int, int], None]:
+    return lambda part, parts: on_progress(replace(progress, part=part, parts=parts))
+
+
+async def _run_step(context: PatrolContext, name: StepName) -> StepReport:
+    if name == "assign":
+        return await _assign(context)
+    if name in DECISION_TYPES:
+        if context.language_model is None or context.dry_run:
+            return StepReport(name, skipped=DRY_RUN if context.language_model else WITHOUT_KEY)
+        return await resolve_with_model(context, name)
+    async with context.unit_of_work(name) as work:
+        counts = await MECHANICAL_STEPS[name](work)
+    return StepReport(name, counts)
+
+
+async def _assign(context: PatrolContext) -> StepReport:
+    """In several transactions, so that other calls can store between them."""
+    prepared = context.prepared or await prepare(context)
+    counts = context.counts
+    while True:
+        async with context.unit_of_work("assign", prepared) as work:
+            batch_counts = await assign(work)
+        counts.update(batch_counts)
+        counts["waiting_for_vectors"] = batch_counts["waiting_for_vectors"]
+        prepared = replace(prepared, memories=(), notes=())
+        if batch_counts["assigned"] < ASSIGNMENT_BATCH or context.out_of_time:
+            return StepReport("assign", dict(counts))
+        context.report_progress(counts["assigned"], counts["assigned"] + ASSIGNMENT_BATCH)

@@ -45,39 +45,31 @@ class PreparedInputs:
     roots: Mapping[MemoryId, Root] = field(default_factory=dict)
 
 
+@dataclass(eq=False)
 class UnitOfWork:
     """Not safe for use by two tasks. Memories are read when they are asked for, and so is a cluster that is recomputed;
-    other clusters, and how many memories each has, by `read_clusters`."""
+    other clusters, and how many memories each has, by `read_clusters`. `not_merged`: clusters that ❼ leaves, as this
+    run has just made them."""
 
-    def __init__(
-        self,
-        scope: Scope,
-        transaction: PatrolTransaction,
-        words: WordStatistics,
-        embedding_model: ModelName,
-        *,
-        run: RunId,
-        prepared: PreparedInputs | None = None,
-        not_merged: frozenset[ClusterId] = frozenset(),
-    ) -> None:
-        """`not_merged`: clusters that ❼ leaves, as this run has just made them."""
-        self.scope = scope
-        self.transaction = transaction
-        self.words = words
-        self.embedding_model = embedding_model
-        self.run = run
-        self.prepared = prepared or PreparedInputs()
-        self.not_merged = not_merged
-        self.clusters: dict[ClusterId, Cluster] = {}
-        # What is written besides memory states and clusters; each as in `PatrolChanges`.
-        self.new: list[Memory] = []
-        self.notes: tuple[Note, ...] = ()
-        self.rewritten: list[Memory] = []
-        self.compressed: dict[MemoryId, MemoryId | None] = {}
-        self.new_vectors: dict[ContentHash, Vector] = {}
-        self.diary: DiaryEntry | None = None
-        self.thoughts: Thoughts | None = None
-        self.decided: list[DecisionRequestId] = []
+    scope: Scope
+    transaction: PatrolTransaction
+    words: WordStatistics
+    embedding_model: ModelName
+    run: RunId
+    prepared: PreparedInputs = PreparedInputs()
+    not_merged: frozenset[ClusterId] = frozenset()
+    clusters: dict[ClusterId, Cluster] = field(default_factory=dict)
+    # What is written besides memory states and clusters; each as in `PatrolChanges`.
+    new: list[Memory] = field(default_factory=list)
+    notes: tuple[Note, ...] = ()
+    rewritten: list[Memory] = field(default_factory=list)
+    compressed: dict[MemoryId, MemoryId | None] = field(default_factory=dict)
+    new_vectors: dict[ContentHash, Vector] = field(default_factory=dict)
+    diary: DiaryEntry | None = None
+    thoughts: Thoughts | None = None
+    decided: list[DecisionRequestId] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
         self._states: dict[MemoryId, MemoryState] = {}
         self._states_before: dict[MemoryId, MemoryState] = {}
         self._vectors: dict[ContentHash, Vector] = dict(self.prepared.vectors)

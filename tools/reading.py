@@ -12,10 +12,9 @@ from pydantic import Field
 from madeleine.memory.errors import InvalidInput
 from madeleine.memory.keyword_search import KeywordQuery, SearchHit, SearchSource
 from madeleine.memory.model import Category, ClusterId, MemoryId, parse_moment
-from madeleine.memory.recall.browse import MemoryPage
 from madeleine.memory.recall.ranking import RecallQuery
 from madeleine.memory.recall.recall import RecallResult
-from madeleine.memory.recall.search import Page, terms_of
+from madeleine.memory.recall.search import MemoryPage, Page, terms_of
 from madeleine.memory.rules.prompting.recalled_text import LIST_FORMAT, PROMPT_FORMAT, RandomSource, fragments_format
 from madeleine.memory.rules.ranking.profiles import RankingProfile
 from madeleine.tools.arguments import Arguments, Emotions, LongText, Short, unique

@@ -23,13 +23,14 @@ from madeleine.memory.recall.reformulation import Attempt, ReformulationConfig, 
 from madeleine.memory.recall.selection import Selection, Selector
 from madeleine.memory.rules.prompting.recalled_text import LIST_FORMAT, AnswerFormat
 from madeleine.memory.rules.ranking.blended import RankingWeights, blended, shared_emotions
-from madeleine.memory.rules.ranking.matching import MatchThresholds, matches
 from madeleine.memory.rules.ranking.profiles import (
+    MatchThresholds,
     ProfileWeights,
     RankingProfile,
     associative,
     in_order,
     linear,
+    matches,
     similarity,
 )
 from madeleine.memory.rules.storing.secrets import Redact, redact_secrets

@@ -1,4 +1,5 @@
-"""Keyword search (spec P11, H2 to H4): exact words, no model. And search by the subject of a message (spec H1 to H4).
+"""Finding memories without a model: by keywords (spec P11, H2 to H4), by the subject of a message (spec H1 to H4), and
+whole ones by id or cluster (spec P10).
 
 The subject of a message is its tags. The best of all texts that hold a tag, or a theme related to one, form a pool;
 the pool is sorted by time and trimmed. Rare tags weigh more: otherwise the newest texts with the commonest word would
@@ -7,28 +8,29 @@ be the only ones returned.
 
 from __future__ import annotations
 
+import asyncio
 import base64
 import hashlib
 import json
 import re
 import unicodedata
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import KW_ONLY, dataclass, replace
 from datetime import datetime
 
 from madeleine.memory.errors import InvalidInput
 from madeleine.memory.keyword_search import KeywordQuery, SearchHit, SearchSource, Stemmer, TagQuery
-from madeleine.memory.model import MemoryId, Scope, Status
-from madeleine.memory.recall.ports import Activation, ActivationLog, SearchLedger, TagLedger
-from madeleine.memory.rules.searching.hits import deduplicated, excerpt, first_of, newest_first
-from madeleine.memory.rules.searching.tags import (
-    POOL_FACTOR,
-    best_matches,
-    match_finder,
-    pooled,
-    related_themes,
-    tags_of,
+from madeleine.memory.model import ClusterId, Memory, MemoryId, Revision, Scope, Status
+from madeleine.memory.recall.ports import (
+    Activation,
+    ActivationLog,
+    BrowseLedger,
+    ClusterSummary,
+    SearchLedger,
+    TagLedger,
 )
+from madeleine.memory.rules.searching.hits import deduplicated, excerpt, first_of, newest_first
+from madeleine.memory.rules.searching.tags import best_matches, match_finder, pooled, related_themes, tags_of
 from madeleine.memory.text.normalization import fold
 
 _TERM = re.compile(r'"([^"]+)"|(\S+)')
@@ -115,6 +117,8 @@ def read_cursor(cursor: str, query: KeywordQuery) -> tuple[int, str]:
     return position
 
 
+POOL_FACTOR = 4
+"""Pool size as a multiple of the limit: of the pool, texts near the best one are sorted by time."""
 THEME_MEMORIES = 5_000
 """Newest memories whose themes are examined for co-occurrence."""
 MAX_RELATED_THEMES = 8
@@ -162,3 +166,63 @@ class MessageSearch:
 def _is_message(hit: SearchHit, message: str) -> bool:
     """True for a chat hit in the very words of the message: most likely the message itself, already observed."""
     return hit.source == "chat" and fold(hit.text).split() == fold(message).split()
+
+
+FLUSH_TIMEOUT_SECONDS = 0.2
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryPage:
+    """`missing`: ids under which this being has no memory. `revisions`: earlier versions of the memories, oldest
+    first."""
+
+    memories: tuple[Memory, ...]
+    revisions: tuple[Revision, ...] = ()
+    missing: tuple[MemoryId, ...] = ()
+    next_cursor: str = ""
+
+
+@dataclass(frozen=True, eq=False)
+class BrowseMemories:
+    """The use case. Each living memory that is shown gets +1 reactivation, each dead one +2."""
+
+    ledger: BrowseLedger
+    activations: ActivationLog
+    _: KW_ONLY
+    now: Callable[[], datetime]
+
+    async def by_ids(self, scope: Scope, ids: Sequence[MemoryId]) -> MemoryPage:
+        await self._flush_activations()
+        memories = await self.ledger.memories(scope, list(dict.fromkeys(ids)))
+        existing = {memory.id for memory in memories}
+        missing = tuple(id_ for id_ in dict.fromkeys(ids) if id_ not in existing)
+        return await self._page(scope, memories, missing=missing)
+
+    async def by_cluster(self, scope: Scope, cluster_id: ClusterId, *, limit: int, cursor: str = "") -> MemoryPage:
+        """Newest first. Raises `InvalidInput` for a cluster that does not exist."""
+        await self._flush_activations()
+        memories = await self.ledger.cluster_memories(scope, cluster_id, limit=limit + 1, after=cursor or None)
+        if memories is None:
+            raise InvalidInput(
+                f"There is no cluster {cluster_id!r}. Call recall_memory without arguments for the list of clusters."
+            )
+        next_cursor = memories[limit - 1].id if len(memories) > limit else ""
+        return await self._page(scope, memories[:limit], next_cursor=next_cursor)
+
+    async def clusters(self, scope: Scope) -> list[ClusterSummary]:
+        return await self.ledger.cluster_summaries(scope)
+
+    async def _page(
+        self, scope: Scope, memories: Sequence[Memory], *, missing: tuple[MemoryId, ...] = (), next_cursor: str = ""
+    ) -> MemoryPage:
+        now = self.now()
+        self.activations.add(scope, [activation_of(memory.id, memory.status, now) for memory in memories])
+        revisions = await self.ledger.revisions(scope, [memory.id for memory in memories])
+        return MemoryPage(tuple(memories), tuple(revisions), missing, next_cursor)
+
+    async def _flush_activations(self) -> None:
+        """So that recalls just made are counted; bounded, so that no read waits for a busy writer."""
+        flush = asyncio.ensure_future(self.activations.flush())
+        # A failure is not the reader's: the counts are kept, and their writer tries again and logs it.
+        flush.add_done_callback(lambda done: done.cancelled() or done.exception())
+        await asyncio.wait({flush}, timeout=FLUSH_TIMEOUT_SECONDS)

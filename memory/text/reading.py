@@ -145,17 +145,17 @@ class Reading:
         """Every number of it in digits, whether in digits or in words: 1,000 and 1.000 are 1000; 3,5 and 3.5 are one;
         a date also gives its parts."""
         parts = {part for number in self.numbers for part in re.findall(r"\d+", number)}
-        values = {number_value(number) for number in self.numbers} | parts | {_han_value(run) for run in self._han_runs}
+        values = (
+            {number_value(number) for number in self.numbers}
+            | parts
+            | set(map(_han_value, _HAN_NUMBER.findall(self.plain)))
+        )
         for one in self.lexicons:
             for name in ("numbers", "quantities"):
                 for digits, words in one.entries.get(name, {}).items():
                     if not self.known_words.isdisjoint(words.split()):
                         values.add(digits)
         return frozenset(values | {value.lstrip("0") for value in values})
-
-    @cached_property
-    def _han_runs(self) -> list[str]:
-        return _HAN_NUMBER.findall(self.plain)
 
     @cached_property
     def tells_number(self) -> bool:

@@ -93,9 +93,9 @@ class Remembered:
 class RememberLedger(Protocol):
     async def memories(self, scope: Scope, ids: Sequence[MemoryId]) -> list[Memory]: ...
 
-    async def keyed(self, scope: Scope, keys: Sequence[str]) -> dict[str, KeyOutcome]: ...
+    async def key_outcomes(self, scope: Scope, keys: Sequence[str]) -> dict[str, KeyOutcome]: ...
 
-    async def link(self, scope: Scope, messages: Mapping[MemoryId, Sequence[MessageId]]) -> None: ...
+    async def link_messages(self, scope: Scope, messages: Mapping[MemoryId, Sequence[MessageId]]) -> None: ...
 
 
 StoreRedacted = Callable[[Scope, Sequence[NewScene]], Awaitable[list[Stored]]]
@@ -127,7 +127,7 @@ class Remember:
         redactions = [Redaction(self.redact) for _ in findings]
         findings = [_redacted(finding, redaction) for finding, redaction in zip(findings, redactions, strict=True)]
         keys = keys or [key_of(session_id, finding) for finding in findings]
-        earlier = await self.ledger.keyed(scope, keys)
+        earlier = await self.ledger.key_outcomes(scope, keys)
         similar = await self.similar.near(scope, [finding.extracted.essence for finding in findings])
         results: dict[int, Remembered] = {}
         scenes: dict[int, NewScene] = {}
@@ -147,7 +147,7 @@ class Remember:
             if results[at].outcome != "quoted":
                 messages.setdefault(results[at].memory_id, []).extend(message.id for message in finding.sources)
         if messages:
-            await self.ledger.link(scope, messages)
+            await self.ledger.link_messages(scope, messages)
         return [replace(results[at], redacted=redaction.found) for at, redaction in enumerate(redactions)]
 
     async def agent_memory(

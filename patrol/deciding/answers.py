@@ -20,6 +20,7 @@ from madeleine.memory.model import LIVING, Memory, MemoryId
 from madeleine.memory.rules.storing.secrets import Redact
 from madeleine.patrol.context import PatrolContext
 from madeleine.patrol.deciding.requests import MAX_MEMORIES, DecisionKind, DecisionRequest, offered_text
+from madeleine.patrol.ports import PatrolReads
 from madeleine.patrol.unit_of_work import UnitOfWork
 
 MAX_TEXT_CHARS = 2_000
@@ -59,6 +60,11 @@ class CurrentState:
     memories: Mapping[MemoryId, Memory]
     is_root: bool = False
     active: int = 0
+
+    @classmethod
+    async def read(cls, reads: PatrolReads, request: DecisionRequest) -> Self:
+        memories = await reads.memories([memory.id for memory in request.memories])
+        return cls(request, {memory.id: memory for memory in memories})
 
     def change_since(self, id_: MemoryId) -> str:
         """What happened to a memory of a cluster since it was offered, that takes it out of what was decided; "" if it
@@ -160,6 +166,19 @@ class Answer(ABC):
         """Without secrets."""
         return self
 
+    def against_request(self, request: DecisionRequest) -> Self | Rejected:
+        """The answer, its texts tidied, or what is wrong with it, up to five complaints at once."""
+        if self.kind != request.kind:
+            return Rejected(f"This offer is to {request.kind}: answer that.")
+        answer = self.normalized()
+        complaints = list(dict.fromkeys(answer.complaints(request)))[:MAX_COMPLAINTS]
+        return Rejected(" ".join(complaints)) if complaints else answer
+
+    def checked(self, current: CurrentState) -> CheckedAnswer | Rejected:
+        """Held against the request, then against the memories as they are now."""
+        result = self.against_request(current.request)
+        return result if isinstance(result, Rejected) else result.against_current(current)
+
     @abstractmethod
     def complaints(self, request: DecisionRequest) -> Iterator[str]:
         """The rules of its request that it breaks, a sentence each."""
@@ -179,7 +198,7 @@ class Answer(ABC):
                 yield f"Memory {id_!r} is named {times} times: name it once in the whole answer."
 
     @staticmethod
-    def text_complaints(name: str, text: str, longest: int) -> Iterator[str]:
+    def text_complaints(name: str, text: str, longest: int = MAX_TEXT_CHARS) -> Iterator[str]:
         if not text.strip():
             yield f"{name} is empty: write it."
         if len(text) > longest:
@@ -191,21 +210,6 @@ class Answer(ABC):
 @cache
 def _adapter(answer_type: type[Answer]) -> TypeAdapter[Any]:
     return TypeAdapter(answer_type)
-
-
-def check_answer(answer: Answer, current: CurrentState) -> CheckedAnswer | Rejected:
-    """Both checks."""
-    result = against_request(answer, current.request)
-    return result if isinstance(result, Rejected) else result.against_current(current)
-
-
-def against_request(answer: Answer, request: DecisionRequest) -> Answer | Rejected:
-    """The answer, its texts tidied, or what is wrong with it, up to five complaints at once."""
-    if answer.kind != request.kind:
-        return Rejected(f"This offer is to {request.kind}: answer that.")
-    answer = answer.normalized()
-    complaints = list(dict.fromkeys(answer.complaints(request)))[:MAX_COMPLAINTS]
-    return Rejected(" ".join(complaints)) if complaints else answer
 
 
 # --- types of decisions -------------------------------------------------------------------------------------------

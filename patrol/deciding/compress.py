@@ -9,15 +9,8 @@ from datetime import datetime
 
 from madeleine.memory.model import LIVING, Memory, MemoryId, Provenance, Scene
 from madeleine.memory.rules.storing.secrets import Redact
-from madeleine.patrol.deciding.answers import MAX_TEXT_CHARS, Answer, AnswerSchema, CurrentState, Decision, DecisionType
-from madeleine.patrol.deciding.requests import (
-    MAX_CHARACTERS,
-    MAX_MEMORIES,
-    ORDER_OF_EVENTS,
-    DecisionRequest,
-    OfferedMemory,
-    offered_memory,
-)
+from madeleine.patrol.deciding.answers import Answer, AnswerSchema, CurrentState, Decision, DecisionType
+from madeleine.patrol.deciding.requests import ORDER_OF_EVENTS, DecisionRequest, offered_in_parts
 from madeleine.patrol.unit_of_work import UnitOfWork
 
 
@@ -43,7 +36,7 @@ class Summary(Answer):
         return Summary(redact(self.summary).text)
 
     def complaints(self, request: DecisionRequest) -> Iterator[str]:
-        return self.text_complaints("summary", self.summary, MAX_TEXT_CHARS)
+        return self.text_complaints("summary", self.summary)
 
 
 class Compress(DecisionType[Summary]):
@@ -97,12 +90,5 @@ def compression_requests(session_id: str, memories: Sequence[Memory]) -> list[De
     """The living episodic memories of a session that no summary stands for yet, in the order in which they happened
     (spec L3); a session too long for one request becomes several, each to be summarised by itself."""
     uncompressed = [m for m in memories if m.category == "episodic" and m.status in LIVING and not m.compressed]
-    parts: list[list[OfferedMemory]] = []
-    characters = 0
-    for memory in (offered_memory(memory, "compress") for memory in sorted(uncompressed, key=ORDER_OF_EVENTS)):
-        characters += memory.size
-        if not parts or len(parts[-1]) == MAX_MEMORIES or characters > MAX_CHARACTERS:
-            parts.append([])
-            characters = memory.size
-        parts[-1].append(memory)
+    parts = offered_in_parts(sorted(uncompressed, key=ORDER_OF_EVENTS), "compress")
     return [DecisionRequest(kind="compress", memories=tuple(part), session_id=session_id) for part in parts]

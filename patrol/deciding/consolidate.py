@@ -21,20 +21,10 @@ from madeleine.memory.model import (
 )
 from madeleine.memory.rules.dynamics.importance import flagged
 from madeleine.patrol.deciding.answers import Answer, AnswerSchema, CheckedAnswer, CurrentState, Decision, DecisionType
-from madeleine.patrol.deciding.requests import (
-    MAX_CHARACTERS,
-    MAX_MEMORIES,
-    ORDER_OF_ARRIVAL,
-    DecisionRequest,
-    offered_memories,
-    offered_memory,
-    shortened,
-)
+from madeleine.patrol.deciding.requests import ORDER_OF_ARRIVAL, DecisionRequest, offered_memories, shortened
 from madeleine.patrol.deciding.similar_batches import nearest_first, similar_batches
 from madeleine.patrol.unit_of_work import UnitOfWork, state_of
 
-UNCONSOLIDATED_MEMORIES, UNCONSOLIDATED_CHARACTERS = 40, 16_000
-"""Of a request, what fresh and dying memories may fill; the rest is for their partners."""
 SURVIVOR_IMPORTANCE_BONUS = 0.05
 """Added to a survivor's importance, once a merge (spec P6 ❹)."""
 TIMELINE_ACTION_CHARACTERS = 2_000
@@ -175,13 +165,9 @@ def consolidation_requests(
     unconsolidated = [memory for memory in living if _is_unconsolidated(memory)]
     # What a summary stands for is not recalled: a memory merged into it would not be either.
     partners = [memory for memory in living if not _is_unconsolidated(memory) and not memory.compressed]
-    memories, characters = MAX_MEMORIES, MAX_CHARACTERS
-    if partners:
-        memories, characters = UNCONSOLIDATED_MEMORIES, UNCONSOLIDATED_CHARACTERS
     requests: list[DecisionRequest] = []
-    sizes = {memory.id: offered_memory(memory, "consolidate").size for memory in unconsolidated}
-    for batch in similar_batches(unconsolidated, vectors, sizes, memories, characters):
-        nearest = nearest_first(partners, batch, vectors)[:MAX_MEMORIES]
+    for batch in similar_batches(unconsolidated, vectors, room_for_partners=bool(partners)):
+        nearest = nearest_first(partners, batch, vectors)
         offered = offered_memories([*batch, *nearest], "consolidate")
         requests.append(
             DecisionRequest(kind="consolidate", memories=offered, cluster_id=cluster.id, cluster=cluster.name)

@@ -11,18 +11,8 @@ from madeleine.memory.model import Memory
 from madeleine.memory.patrol_records import DiaryEntry, Thoughts
 from madeleine.memory.rules.storing.secrets import Redact
 from madeleine.memory.text.sentences import sentences
-from madeleine.patrol.deciding.answers import (
-    MAX_POINT_CHARS,
-    MAX_TEXT_CHARS,
-    POINTS,
-    Answer,
-    AnswerSchema,
-    CurrentState,
-    Decision,
-    DecisionType,
-)
+from madeleine.patrol.deciding.answers import POINTS, Answer, AnswerSchema, CurrentState, Decision, DecisionType
 from madeleine.patrol.deciding.requests import (
-    MAX_CHARACTERS,
     MAX_MEMORIES,
     ORDER_OF_EVENTS,
     DecisionRequest,
@@ -69,13 +59,13 @@ class Diary(Answer):
 
     def complaints(self, request: DecisionRequest) -> Iterator[str]:
         lines = self.diary.splitlines()
-        yield from self.text_complaints("diary", self.diary, MAX_TEXT_CHARS)
+        yield from self.text_complaints("diary", self.diary)
         if not LINES[0] <= len(lines) <= LINES[1]:
             yield f"diary has {len(lines)} lines: write {LINES[0]} to {LINES[1]}, each on a line of its own."
         if not POINTS[0] <= len(self.think_md) <= POINTS[1]:
             yield f"think_md has {len(self.think_md)} points: write {POINTS[0]} to {POINTS[1]}."
         for point in self.think_md:
-            yield from self.text_complaints("A point of think_md", point, MAX_POINT_CHARS)
+            yield from self.text_complaints("A point of think_md", point, POINT_CHARACTERS)
 
 
 def _lines(text: str) -> list[str]:
@@ -124,8 +114,8 @@ def diary_request(date: str, memories: Sequence[Memory], earlier: str, think: Se
     """Of more memories than fit the most important, in the order in which they happened. None without any."""
     earlier, points = offered_diary(earlier, think)
     by_importance = sorted(memories, key=lambda memory: (-memory.importance, ORDER_OF_EVENTS(memory)))
-    characters = MAX_CHARACTERS - len(earlier) - sum(map(len, points))
-    offered = offered_memories(by_importance, "diary", characters)
+    used = len(earlier) + sum(map(len, points))
+    offered = offered_memories(by_importance, "diary", used_characters=used)
     if not offered:
         return None
     by_id = {memory.id: memory for memory in offered}

@@ -132,12 +132,25 @@ def shortened(text: str, limit: int) -> str:
 
 
 def offered_memories(
-    memories: Sequence[Memory], kind: DecisionKind, characters: int = MAX_CHARACTERS
+    memories: Sequence[Memory], kind: DecisionKind, *, used_characters: int = 0
 ) -> tuple[OfferedMemory, ...]:
     """In order, each that still fits into a request."""
     offered = [offered_memory(memory, kind) for memory in memories]
-    fitting = within_budget([memory.size for memory in offered], limit=MAX_MEMORIES, budget=characters)
-    return tuple(offered[i] for i in fitting)
+    sizes = [memory.size for memory in offered]
+    return tuple(offered[i] for i in within_budget(sizes, limit=MAX_MEMORIES, budget=MAX_CHARACTERS - used_characters))
+
+
+def offered_in_parts(memories: Sequence[Memory], kind: DecisionKind) -> list[list[OfferedMemory]]:
+    """All of them, in order, as many parts as do not fit into one request."""
+    parts: list[list[OfferedMemory]] = []
+    characters = 0
+    for memory in (offered_memory(memory, kind) for memory in memories):
+        characters += memory.size
+        if not parts or len(parts[-1]) == MAX_MEMORIES or characters > MAX_CHARACTERS:
+            parts.append([])
+            characters = memory.size
+        parts[-1].append(memory)
+    return parts
 
 
 # --- texts for a model, and for the agent -------------------------------------------------------------------------

@@ -14,21 +14,12 @@ from madeleine.memory.language_model import MeteredModel, Rejected
 from madeleine.memory.model import ContentHash, Vector
 from madeleine.memory.patrol_records import DecisionRequestId, StoredDecisionRequest
 from madeleine.patrol.context import PatrolContext
-from madeleine.patrol.deciding.answers import (
-    Answer,
-    AnswerSchema,
-    CurrentState,
-    Decision,
-    DecisionType,
-    against_request,
-    check_answer,
-)
+from madeleine.patrol.deciding.answers import Answer, AnswerSchema, CurrentState, Decision, DecisionType
 from madeleine.patrol.deciding.compress import Compress
 from madeleine.patrol.deciding.consolidate import Consolidate, Consolidation
 from madeleine.patrol.deciding.diary import WriteDiary
 from madeleine.patrol.deciding.requests import DecisionKind, DecisionRequest, for_agent, prompt_for
 from madeleine.patrol.deciding.split import SplitCluster
-from madeleine.patrol.ports import PatrolReads
 from madeleine.patrol.report import DecisionResult, StepName, StepReport
 from madeleine.patrol.unit_of_work import PreparedInputs
 
@@ -111,7 +102,7 @@ async def ask_model(model: MeteredModel, request: DecisionRequest) -> Answer:
 
     def check(raw: AnswerSchema) -> Answer | Rejected:
         answer = answer_type.from_numbers(raw, request)
-        result = answer if isinstance(answer, Rejected) else against_request(answer, request)
+        result = answer if isinstance(answer, Rejected) else answer.against_request(request)
         return Rejected(_in_numbers(result.reason, request)) if isinstance(result, Rejected) else result
 
     return await model.ask(prompt_for(request), answer_type.schema, check)
@@ -135,18 +126,18 @@ async def apply(
     answer = answer.redacted(context.services.redact)
     vectors: Mapping[ContentHash, Vector] = {}
     if decision_type.embeds_texts:
-        current = await read_current(context.reads, request)
-        result = check_answer(answer, current)
+        current = await CurrentState.read(context.reads, request)
+        result = answer.checked(current)
         if not isinstance(result, Rejected):
             vectors = (await context.services.embed(decision_type.new_texts(result.answer, current))).vectors
     async with context.unit_of_work(request.kind, PreparedInputs(vectors=vectors)) as work:
         await work.states([memory.id for memory in request.memories])
-        current = await read_current(work.transaction, request)
+        current = await CurrentState.read(work.transaction, request)
         if request.cluster_id is not None:
             await work.read_clusters([request.cluster_id])
             if cluster := work.clusters.get(request.cluster_id):
                 current = replace(current, is_root=cluster.is_root, active=work.active_count(cluster.id))
-        result = check_answer(answer, current)
+        result = answer.checked(current)
         if isinstance(result, Rejected):
             return result
         counts = await decision_type.apply(work, result.answer, current)
@@ -155,11 +146,6 @@ async def apply(
         if decided is not None:
             work.decided.append(decided)
     return DecisionResult(offer=request.id, counts=counts, left_out=result.left_out)
-
-
-async def read_current(reads: PatrolReads, request: DecisionRequest) -> CurrentState:
-    memories = await reads.memories([memory.id for memory in request.memories])
-    return CurrentState(request, {memory.id: memory for memory in memories})
 
 
 # --- the calling agent ------------------------------------------------------------------------------------------

@@ -10,16 +10,20 @@ from numpy.typing import NDArray
 from madeleine.memory.model import Memory, MemoryId, Vector
 from madeleine.memory.rules.dynamics.clustering import MIN_GROUP_SIMILARITY
 from madeleine.memory.rules.ranking.budget import within_budget
+from madeleine.patrol.deciding.requests import MAX_CHARACTERS, MAX_MEMORIES, offered_memory
+
+UNCONSOLIDATED_MEMORIES, UNCONSOLIDATED_CHARACTERS = 40, 16_000
+"""Of a request with partners, what fresh and dying memories may fill."""
 
 
 def similar_batches(
-    memories: Sequence[Memory],
-    vectors: Mapping[MemoryId, Vector],
-    sizes: Mapping[MemoryId, int],
-    max_memories: int,
-    max_characters: int,
+    memories: Sequence[Memory], vectors: Mapping[MemoryId, Vector], *, room_for_partners: bool
 ) -> list[list[Memory]]:
-    """Each group of similar memories goes, whole, into the first batch where it fits. `sizes`: in characters."""
+    """Each group of similar memories goes, whole, into the first batch where it fits."""
+    max_memories, max_characters = MAX_MEMORIES, MAX_CHARACTERS
+    if room_for_partners:
+        max_memories, max_characters = UNCONSOLIDATED_MEMORIES, UNCONSOLIDATED_CHARACTERS
+    sizes = {memory.id: offered_memory(memory, "consolidate").size for memory in memories}
     batches: list[list[Memory]] = []
     used: list[int] = []
     for group in _similar_groups(memories, vectors, sizes, max_memories, max_characters):
@@ -58,10 +62,10 @@ def _similar_groups(
 def nearest_first(
     memories: Sequence[Memory], others: Sequence[Memory], vectors: Mapping[MemoryId, Vector]
 ) -> list[Memory]:
-    """Ordered by the similarity to the nearest of the others."""
+    """Those most similar to the nearest of the others, at most as many as a request holds."""
     cosines = _rows(memories, vectors) @ _rows(others, vectors).T
     order = np.argsort(-cosines.max(axis=1), kind="stable") if len(memories) else ()
-    return [memories[i] for i in order]
+    return [memories[i] for i in order][:MAX_MEMORIES]
 
 
 def _rows(memories: Sequence[Memory], vectors: Mapping[MemoryId, Vector]) -> NDArray[np.float32]:

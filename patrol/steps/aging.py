@@ -7,16 +7,15 @@ from dataclasses import replace
 from madeleine.memory.model import ClusterId
 from madeleine.memory.patrol_records import MemoryState
 from madeleine.memory.rules.dynamics.importance import flagged, revived_session_count
-from madeleine.patrol.report import StepReport
 from madeleine.patrol.unit_of_work import UnitOfWork
 
 
-async def age(work: UnitOfWork) -> StepReport:
+async def age(work: UnitOfWork) -> dict[str, int]:
     """❷ One more cycle has passed for every active memory."""
-    return StepReport("age", {"aged": await work.transaction.increment_session_counts(work.run)})
+    return {"aged": await work.transaction.increment_session_counts(work.run)}
 
 
-async def flag(work: UnitOfWork) -> StepReport:
+async def flag(work: UnitOfWork) -> dict[str, int]:
     """❸ A memory that has faded is dying; a dying one that was recalled is active again."""
     counts = {"dying": 0, "active_again": 0}
     touched: set[ClusterId | None] = set()
@@ -28,10 +27,10 @@ async def flag(work: UnitOfWork) -> StepReport:
         counts["dying" if status == "dying" else "active_again"] += 1
         touched.add(state.cluster_id)
     await work.recompute(touched)
-    return StepReport("flag", counts)
+    return counts
 
 
-async def revive(work: UnitOfWork) -> StepReport:
+async def revive(work: UnitOfWork) -> dict[str, int]:
     """❺ Dead memories that were recalled since they died come back. Survivors first, so that one that comes back in
     this very step keeps those that it absorbed dead."""
     dead = work.current(await work.transaction.recalled_dead())
@@ -49,7 +48,7 @@ async def revive(work: UnitOfWork) -> StepReport:
             revived += 1
             touched.add(state.cluster_id)
     await work.recompute(touched)
-    return StepReport("revive", {"revived": revived})
+    return {"revived": revived}
 
 
 async def surviving_memories(work: UnitOfWork, state: MemoryState) -> list[MemoryState]:

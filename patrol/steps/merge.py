@@ -11,7 +11,6 @@ from numpy.typing import NDArray
 
 from madeleine.memory.model import Cluster, ClusterId, Vector
 from madeleine.memory.rules.dynamics.clustering import MIN_GROUP_SIMILARITY
-from madeleine.patrol.report import StepReport
 from madeleine.patrol.unit_of_work import UnitOfWork
 
 SMALL_CLUSTER = 2
@@ -22,7 +21,7 @@ _ROUNDING = 1e-5
 """A product of matrices rounds otherwise than one of two rows: those this near to the best are compared once more."""
 
 
-async def merge(work: UnitOfWork) -> StepReport:
+async def merge(work: UnitOfWork) -> dict[str, int]:
     await work.read_clusters()
     counts = Counter(removed=0, into_sibling=0, into_root=0)
     clusters = work.sub_clusters()
@@ -52,7 +51,7 @@ async def merge(work: UnitOfWork) -> StepReport:
                 counts["removed"] += 1
     # Their means are compared with nothing until now, but for those that `siblings` keeps.
     await work.recompute(joined)
-    return StepReport("merge", dict(counts))
+    return dict(counts)
 
 
 def is_small(work: UnitOfWork, cluster: Cluster) -> bool:

@@ -72,7 +72,7 @@ class HostClient(ToolClient):
     async def receive(self, reader: asyncio.StreamReader) -> None:
         """Hand each message to the request that it belongs to, until the host hangs up."""
         try:
-            async for line in read_lines(reader):
+            async for line in read_lines(reader.read):
                 message = json.loads(line or b"{}")
                 if (received := self._received.get(_request_id(message))) is not None:
                     received.put_nowait(message)
@@ -174,4 +174,4 @@ async def patrol_events(data_dir: Path, settings: Mapping[str, str]) -> AsyncIte
     connection, _ = await asyncio.to_thread(connect_to_host, data_dir, request)
     reader, writer = await asyncio.open_connection(sock=connection)
     with closing(writer):
-        yield (json.loads(line) async for line in read_lines(reader) if line is not None)
+        yield (json.loads(line) async for line in read_lines(reader.read) if line is not None)

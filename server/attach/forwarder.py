@@ -10,6 +10,7 @@ import time
 import uuid
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from types import FrameType
@@ -29,18 +30,18 @@ HOST_ENDED_MESSAGE = (
 )
 
 
+@dataclass(eq=False)
 class Forwarder:
     """One client. `run` returns when the client has closed its side, and all its requests are answered."""
 
-    def __init__(
-        self, client_in: InputPipe, client_out: OutputPipe, connect: Callable[..., socket.socket], stop: socket.socket
-    ) -> None:
-        """`connect` as `connect_or_start` with its last argument left. When `stop` becomes readable the forwarder ends
-        as if the client had closed its side."""
-        self._stop = stop
-        self._client_in = client_in
-        self._client_out = client_out
-        self._connect_host = connect
+    client_in: InputPipe
+    client_out: OutputPipe
+    connect_host: Callable[..., socket.socket]
+    """As `connect_or_start` with its last argument left."""
+    stop: socket.socket
+    """When it becomes readable the forwarder ends as if the client had closed its side."""
+
+    def __post_init__(self) -> None:
         self._pending = PendingRequests()
         self._host: socket.socket | None = None
         self._to_host = bytearray()
@@ -62,35 +63,35 @@ class Forwarder:
         unanswered = list(self._pending.fail(HOST_ENDED_MESSAGE, repeatable_too=True))
         with suppress(BrokenPipeError):
             for answer in unanswered:
-                self._client_out.write(answer)
+                self.client_out.write(answer)
         return not unanswered
 
     def _goes_on(self) -> bool:
         if self._until is None:
             return True
-        return time.monotonic() < self._until and bool(self._host or self._client_out.unsent)
+        return time.monotonic() < self._until and bool(self._host or self.client_out.unsent)
 
     def _forward_ready(self) -> None:
         """Wait for bytes and forward them. Neither side is read while the other does not take its data."""
         readers: list[socket.socket | InputPipe] = []
-        writers: list[socket.socket | OutputPipe] = [self._client_out] if self._client_out.unsent else []
+        writers: list[socket.socket | OutputPipe] = [self.client_out] if self.client_out.unsent else []
         if self._until is None:
             # It stays readable, for `connect_or_start` must see it too.
-            readers.append(self._stop)
+            readers.append(self.stop)
             if len(self._to_host) < MAX_UNSENT_BYTES:
-                readers.append(self._client_in)
+                readers.append(self.client_in)
         if (host := self._host) is not None:
-            if len(self._client_out.unsent) < MAX_UNSENT_BYTES:
+            if len(self.client_out.unsent) < MAX_UNSENT_BYTES:
                 readers.append(host)
             if self._to_host:
                 writers.append(host)
         seconds = None if self._until is None else max(0.0, self._until - time.monotonic())
         readable, writable, _ = select.select(readers, writers, [], seconds)
-        if self._client_out in writable:
-            self._client_out.flush()
-        if self._stop in readable:
+        if self.client_out in writable:
+            self.client_out.flush()
+        if self.stop in readable:
             self._end()
-        elif self._client_in in readable:
+        elif self.client_in in readable:
             self._read_client()
         if host in readable:
             self._read_host()
@@ -105,7 +106,7 @@ class Forwarder:
     # --- client → host ------------------------------------------------------------------------------------------
 
     def _read_client(self) -> None:
-        data = self._client_in.read()
+        data = self.client_in.read()
         for line in _whole_lines(self._from_client, data or b"\n"):
             valid = self._pending.client_sends(line)
             if self._host is not None and not self._pending.awaits_handshake:
@@ -150,7 +151,7 @@ class Forwarder:
     def _forward_to_client(self, data: bytes) -> None:
         for line in _whole_lines(self._from_host, data):
             if self._pending.host_sends(line):
-                self._client_out.write(line)
+                self.client_out.write(line)
                 if self._until is not None:
                     self._until = time.monotonic() + MAX_RECONNECT_SECONDS
             else:  # the answer to the repeated handshake
@@ -160,7 +161,7 @@ class Forwarder:
         """Repeat the requests without an answer to the next host, or answer them here."""
         self._disconnect()
         for answer in self._pending.fail(HOST_ENDED_MESSAGE):
-            self._client_out.write(answer)
+            self.client_out.write(answer)
         if self._pending:
             self._reconnect()
 
@@ -172,7 +173,7 @@ class Forwarder:
         self._from_host = LineBuffer()
 
     def _connect(self) -> None:
-        self._host = self._connect_host(until=self._until)
+        self._host = self.connect_host(until=self._until)
         self._host.setblocking(False)
 
     def _reconnect(self) -> None:
@@ -181,7 +182,7 @@ class Forwarder:
         except HostRefused as refusal:
             self._invalid.clear()
             for answer in self._pending.fail(str(refusal), repeatable_too=True):
-                self._client_out.write(answer)
+                self.client_out.write(answer)
             return
         if handshake := self._pending.repeat_handshake():
             self._to_host += handshake

@@ -7,9 +7,8 @@ import select
 import socket
 import sys
 import threading
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import suppress
-from typing import Protocol
 
 MAX_LINE_BYTES = 16 * 1024 * 1024
 """Of a JSON-RPC message; a longer line is skipped and answered with an error."""
@@ -19,10 +18,8 @@ PIPE_BUF = 4096
 """Bytes that a pipe which is ready takes without blocking."""
 
 
-class ByteReader(Protocol):
-    async def read(self, limit: int, /) -> bytes:
-        """At most `limit` bytes, b"" at the end."""
-        ...
+ReadBytes = Callable[[int], Awaitable[bytes]]
+"""Takes a limit; returns at most that many bytes, b"" at the end."""
 
 
 class LineBuffer:
@@ -56,10 +53,10 @@ class LineBuffer:
         return self._max_bytes is not None and size > self._max_bytes
 
 
-async def read_lines(source: ByteReader, max_bytes: int = MAX_LINE_BYTES) -> AsyncIterator[bytes | None]:
+async def read_lines(read: ReadBytes, max_bytes: int = MAX_LINE_BYTES) -> AsyncIterator[bytes | None]:
     """Each line as `LineBuffer` has it; the last one may have no end."""
     buffer = LineBuffer(max_bytes)
-    while chunk := await source.read(READ_BYTES):
+    while chunk := await read(READ_BYTES):
         for line in buffer.feed(chunk):
             yield line
     for line in buffer.feed(b"\n"):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import socket
-import time
 from collections.abc import Iterator, Mapping
 from contextlib import closing, contextmanager
 from pathlib import Path
@@ -16,7 +15,6 @@ from madeleine.server.attach.connector import HostRequest, connect_or_start
 
 MCP_VERSION_WITH_HANDSHAKE = "2025-11-25"
 """Of MCP, with the handshake that every host knows."""
-TIMED_OUT_MESSAGE = "the memory's process did not answer in time"
 
 
 def initialize_params(name: str) -> dict[str, Any]:
@@ -47,13 +45,11 @@ def structured_answer(result: Mapping[str, Any]) -> dict[str, Any]:
 
 
 class ToolCalls:
-    """One connection to the host; one call at a time."""
+    """One connection to the host; one call at a time. It waits as long as the host does: the caller limits the time."""
 
-    def __init__(self, connection: socket.socket, *, until: float) -> None:
-        """`until`: by the monotonic clock; a call that is not answered by then raises `ConnectionLost`."""
+    def __init__(self, connection: socket.socket) -> None:
         self._connection = connection
         self._lines = connection.makefile("rb")
-        self._until = until
         self._request_count = 0
 
     def __call__(self, tool: str, arguments: Mapping[str, Any]) -> dict[str, Any]:
@@ -68,48 +64,35 @@ class ToolCalls:
         """The result. Notifications and requests of the host's are skipped."""
         self._request_count += 1
         self._send(id=self._request_count, method=method, params=params)
-        while True:
-            message = self._receive()
-            if isinstance(message, dict) and message.get("id") == self._request_count and "method" not in message:
-                return result_of(message)
+        try:
+            for line in self._lines:
+                message = json.loads(line)
+                if isinstance(message, dict) and message.get("id") == self._request_count and "method" not in message:
+                    return result_of(message)
+        except OSError as error:
+            raise ConnectionLost(str(error)) from error
+        except ValueError as error:
+            raise ConnectionLost("what answers is not the memory's process") from error
+        raise ConnectionLost("the memory's process went away")
 
     def _send(self, **message: Any) -> None:
         try:
-            self._limit_time()
             self._connection.sendall(encode_json_rpc(**message))
         except OSError as error:
             raise ConnectionLost(str(error)) from error
-
-    def _receive(self) -> Any:
-        try:
-            self._limit_time()
-            line = self._lines.readline()
-        except OSError as error:
-            raise ConnectionLost(TIMED_OUT_MESSAGE) from error
-        if not line:
-            raise ConnectionLost("the memory's process went away")
-        try:
-            return json.loads(line)
-        except ValueError as error:
-            raise ConnectionLost("what answers is not the memory's process") from error
-
-    def _limit_time(self) -> None:
-        seconds = self._until - time.monotonic()
-        if seconds <= 0:
-            raise ConnectionLost(TIMED_OUT_MESSAGE)
-        self._connection.settimeout(seconds)
 
 
 @contextmanager
 def host_tool_calls(
     data_dir: Path, environment: Mapping[str, str], settings: Mapping[str, str], *, name: str, until: float
 ) -> Iterator[ToolCalls]:
-    """Connect, starting a host if there is none. `settings` as in `HostRequest`. Raises `ServerUnavailable`."""
+    """Connect, starting a host if there is none. `settings` as in `HostRequest`. `until`, by the monotonic
+    clock: when to give up connecting. Raises `ServerUnavailable`."""
     cancelled, cancel = socket.socketpair()
     with cancelled, cancel:
         request = HostRequest(settings=settings)
         connection = connect_or_start(data_dir, environment, request, cancelled=cancelled, until=until)
     with closing(connection):
-        calls = ToolCalls(connection, until=until)
+        calls = ToolCalls(connection)
         calls.initialize(name)
         yield calls

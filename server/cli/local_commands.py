@@ -38,7 +38,7 @@ MAX_IDS_PER_LINE = 3
 async def serve_command(settings: Settings, arguments: argparse.Namespace) -> None:
     """Serve MCP from this process until standard input ends, or the process is told to end."""
     if arguments.http:
-        from madeleine.server.http.hosting import serve_over_http
+        from madeleine.server.http.serve import serve_over_http
 
         await serve_over_http(settings, sse=arguments.sse)
     else:

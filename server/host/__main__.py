@@ -25,9 +25,9 @@ def main() -> int:
                 return 0
             transport = madeleine_variables(environment()).get("attach", "")
             with listening_socket(data_dir, transport) as (listener, address):
-                from madeleine.server.host.serving import run
+                from madeleine.server.host.host import run_host
 
-                return run(data_dir, listener, address)
+                return run_host(data_dir, listener, address)
     except (OSError, UntrustedDirectory) as error:
         print(f"madeleine: {data_dir} cannot be used: {error}", file=sys.stderr)
         return EXIT_USAGE

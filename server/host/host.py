@@ -8,9 +8,14 @@ import json
 import logging
 import os
 import socket
+import sys
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import suppress
+from dataclasses import dataclass, field
+from functools import partial
+from logging.handlers import RotatingFileHandler
+from pathlib import Path
 from typing import Any, cast
 
 import anyio
@@ -18,22 +23,26 @@ import anyio
 from madeleine.memory.errors import InvalidInput
 from madeleine.memory.model import BeingId
 from madeleine.patrol.run import PatrolEvent
-from madeleine.server import __version__
+from madeleine.server import EXIT_USAGE, __version__
 from madeleine.server.attach.connector import (
     HANDSHAKE_SECONDS,
     HOST_PROTOCOL,
+    LOG_FILE,
     MAX_REQUEST_BYTES,
     HostRequest,
     encode_reply,
     parse_request,
 )
-from madeleine.server.background.patrol_events import EventBroadcast, as_json
-from madeleine.server.mcp.caller import Caller, fixed_caller
-from madeleine.server.mcp.lines import FINISH_SECONDS, SocketWriter, line_transport
-from madeleine.server.mcp.server import build_server, toolset_of
+from madeleine.server.attach.endpoint import Address
+from madeleine.server.background.patrol_schedule import EventBroadcast, as_json
+from madeleine.server.background.serving import served_memory
+from madeleine.server.logs import start_logging
+from madeleine.server.mcp.lines import FINISH_SECONDS, WriteBytes, line_transport, write_to_socket
+from madeleine.server.mcp.server import Caller, RequestHandlers, toolset_of
+from madeleine.server.mcp.stdio import stop_signals
 from madeleine.server.settings.http import HttpSettings
 from madeleine.server.settings.language_model import LlmSettings
-from madeleine.server.settings.settings import Settings, settings_from_variables
+from madeleine.server.settings.settings import Settings, read_settings, settings_from_variables
 from madeleine.server.wiring.language_models import LanguageModels
 from madeleine.tools.tool import UseCases
 
@@ -45,35 +54,30 @@ CLIENT_SETTINGS = frozenset(
     | set(LlmSettings.model_fields)
 )
 """Settings that are each client's own, or have no effect on it; all others are the host's, from whoever started it."""
+MAX_LOG_BYTES = 1_000_000
+ROTATED_LOG_FILES = 3
+"""Kept beside the current one."""
 
 
+@dataclass(eq=False)
 class Host:
     """`serve` returns when `end` was called, or no client was connected for `settings.idle_seconds`."""
 
-    http = ""
-    """The URL, if the same process serves HTTP; part of the status."""
+    settings: Settings
+    use_cases: Callable[[], Awaitable[UseCases]]
+    models: LanguageModels
+    token: str = ""
+    """Required of a client, if the socket does not itself keep others out."""
+    patrol_events: EventBroadcast = field(default_factory=EventBroadcast)
+    stays: bool = False
+    """Does not end without clients."""
+    wait_until_idle: Callable[[], Awaitable[None]] | None = None
+    """Returns when no background work is under way; awaited before an idle host ends."""
+    http_url: str = ""
+    """If the same process serves HTTP; part of the status."""
+    ending: anyio.Event = field(default_factory=anyio.Event, init=False)
 
-    def __init__(
-        self,
-        settings: Settings,
-        use_cases: Callable[[], Awaitable[UseCases]],
-        models: LanguageModels,
-        *,
-        token: str = "",
-        stays: bool = False,
-        patrol_events: EventBroadcast | None = None,
-        wait_until_idle: Callable[[], Awaitable[None]] | None = None,
-    ) -> None:
-        """`token`: required of a client, if the socket does not itself keep others out. `stays`: also without clients.
-        `wait_until_idle` returns when no background work is under way; it is awaited before an idle host ends."""
-        self._patrol_events = patrol_events or EventBroadcast()
-        self._wait_until_idle = wait_until_idle
-        self._stays = stays
-        self._settings = settings
-        self._use_cases = use_cases
-        self._models = models
-        self._token = token
-        self.ending = anyio.Event()
+    def __post_init__(self) -> None:
         self._connections: set[asyncio.Task[None]] = set()
         self._clients: dict[asyncio.Task[None], dict[str, Any]] = {}
         self._started = time.time()
@@ -88,7 +92,7 @@ class Host:
         unix = listener.family == getattr(socket, "AF_UNIX", None)
         listen = asyncio.start_unix_server if unix else asyncio.start_server
         server = await listen(self._connected, sock=listener, limit=MAX_REQUEST_BYTES)
-        self._end_when_idle()
+        self._update_idle_end()
         await self.ending.wait()
         # Closed at once: a client that connects from now on finds no host, and starts the next when this one has gone.
         server.close()
@@ -98,28 +102,27 @@ class Host:
             await asyncio.wait(self._clients, timeout=FINISH_SECONDS + 1)
         for task in self._connections:
             task.cancel()
-        self._cancel_idle_end()
+        self._update_idle_end()
 
-    def _end_when_idle(self) -> None:
-        if not self._stays:
-            self._idle_end = asyncio.create_task(self._end_after_idle(), name="idle end")
-
-    def _cancel_idle_end(self) -> None:
+    def _update_idle_end(self) -> None:
+        """Begin to wait for the idle end, or stop waiting."""
         if self._idle_end is not None:
             self._idle_end.cancel()
             self._idle_end = None
+        if not (self.stays or self._connections or self.ending.is_set()):
+            self._idle_end = asyncio.create_task(self._end_after_idle(), name="idle end")
 
     async def _end_after_idle(self) -> None:
-        await asyncio.sleep(self._settings.idle_seconds)
-        if self._wait_until_idle is not None:
-            await self._wait_until_idle()
+        await asyncio.sleep(self.settings.idle_seconds)
+        if self.wait_until_idle is not None:
+            await self.wait_until_idle()
         self.end()
 
     async def _connected(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         task = asyncio.current_task()
         assert task is not None
         self._connections.add(task)
-        self._cancel_idle_end()
+        self._update_idle_end()
         try:
             await self._answer(reader, writer)
         except ConnectionError as error:
@@ -128,8 +131,7 @@ class Host:
             logger.exception("a client could not be served")
         finally:
             self._connections.discard(task)
-            if not self._connections:
-                self._end_when_idle()
+            self._update_idle_end()
             writer.close()
             with suppress(OSError):
                 await writer.wait_closed()
@@ -138,73 +140,66 @@ class Host:
         request = await self._read_request(reader)
         if request is None:
             return
-        sink = SocketWriter(writer)
+        write = partial(write_to_socket, writer)
         if request.want == "stop":
-            await sink.write(self._reply(ok=True))
+            await write(encode_reply(ok=True))
             self.end()
         elif request.want == "status":
-            await sink.write(self._reply(ok=True, **self._status()))
+            await write(encode_reply(ok=True, **self._status()))
         elif request.protocol != HOST_PROTOCOL:
-            await sink.write(self._reply(error=_protocol_mismatch(request)))
-        elif request.want == "serve":
-            await self._serve_tools(request, reader, sink)
-        elif request.want == "watch":
-            await self._show_patrols(request, reader, sink)
+            await write(encode_reply(error=_protocol_mismatch(request)))
+        elif (serve := {"serve": self._serve_tools, "watch": self._show_patrols}.get(request.want)) is None:
+            await write(encode_reply(error=_unknown_request(request)))
         else:
-            await sink.write(self._reply(error=_unknown_request(request)))
+            try:
+                await serve(request, reader, write)
+            except InvalidInput as error:
+                await write(encode_reply(error=str(error), usage=True))
 
     async def _read_request(self, reader: asyncio.StreamReader) -> HostRequest | None:
         """None for a malformed request, or one without the token: it gets no answer."""
         try:
             async with asyncio.timeout(HANDSHAKE_SECONDS):
                 request = parse_request(await reader.readuntil(b"\n"))
-            authorized = hmac.compare_digest(request.token.encode(), self._token.encode())
+            authorized = hmac.compare_digest(request.token.encode(), self.token.encode())
         except (ValueError, KeyError, TypeError, asyncio.IncompleteReadError, asyncio.LimitOverrunError, TimeoutError):
             return None
         return request if authorized else None
 
-    async def _serve_tools(self, request: HostRequest, reader: asyncio.StreamReader, sink: SocketWriter) -> None:
-        try:
-            settings = settings_from_variables(dict(request.settings) | {"data_dir": str(self._settings.data_dir)})
-            toolset = toolset_of(settings.model_copy(update={"max_text_chars": self._settings.max_text_chars}))
-        except InvalidInput as error:
-            await sink.write(self._reply(error=str(error), usage=True))
-            return
+    def _client_settings(self, request: HostRequest) -> Settings:
+        """Raises `InvalidInput`."""
+        return settings_from_variables(dict(request.settings) | {"data_dir": str(self.settings.data_dir)})
+
+    async def _serve_tools(self, request: HostRequest, reader: asyncio.StreamReader, write: WriteBytes) -> None:
+        settings = self._client_settings(request)
+        toolset = toolset_of(settings.model_copy(update={"max_text_chars": self.settings.max_text_chars}))
         self._log_differences(settings)
-        await sink.write(self._reply(ok=True))
-        client = {"being": settings.being, "version": request.version, "since": round(time.time(), 3)}
+        await write(encode_reply(ok=True))
+        caller = Caller(BeingId(settings.being))
         task = cast("asyncio.Task[None]", asyncio.current_task())
-        self._clients[task] = client
+        self._clients[task] = {"being": caller.being_id, "version": request.version, "since": round(time.time(), 3)}
+        handlers = RequestHandlers(
+            toolset, lambda _: caller, self.use_cases, lambda _: self.models.for_client(settings), request.session
+        )
         try:
-            async with line_transport(reader, sink, end=self.ending) as (read, write):
-                server = build_server(
-                    toolset,
-                    fixed_caller(Caller(BeingId(settings.being))),
-                    self._use_cases,
-                    language_model_of=lambda _: self._models.for_client(settings),
-                    session=request.session,
-                )
-                await server.run(read, write, server.create_initialization_options())
+            async with line_transport(reader.read, write, end=self.ending) as (incoming, outgoing):
+                await handlers.serve(incoming, outgoing)
         finally:
             del self._clients[task]
 
-    async def _show_patrols(self, request: HostRequest, reader: asyncio.StreamReader, sink: SocketWriter) -> None:
+    async def _show_patrols(self, request: HostRequest, reader: asyncio.StreamReader, write: WriteBytes) -> None:
         """Write each patrol event as one line of JSON, until the client disconnects."""
-        try:
-            settings = settings_from_variables(dict(request.settings) | {"data_dir": str(self._settings.data_dir)})
-        except InvalidInput as error:
-            await sink.write(self._reply(error=str(error), usage=True))
-            return
-        with self._patrol_events.subscribe(BeingId(settings.being)) as events:
-            await sink.write(self._reply(ok=True, being=settings.being))
+        being = self._client_settings(request).being
+        with self.patrol_events.subscribe(BeingId(being)) as events:
+            await write(encode_reply(ok=True, being=being))
             async with asyncio.TaskGroup() as tasks:
-                showing = tasks.create_task(_send_events(events, sink))
+                showing = tasks.create_task(_send_events(events, write))
                 with suppress(ConnectionError):
                     await reader.read(1)
                 showing.cancel()
 
     def _log_differences(self, client: Settings) -> None:
-        own, others = self._settings.model_dump(), client.model_dump()
+        own, others = self.settings.model_dump(), client.model_dump()
         if differing := sorted(name for name in own if name not in CLIENT_SETTINGS and own[name] != others[name]):
             logger.warning(
                 "a client has other settings (%s); this process keeps those that it was started with. "
@@ -212,15 +207,12 @@ class Host:
                 ", ".join(differing),
             )
 
-    def _reply(self, **content: Any) -> bytes:
-        return encode_reply(version=__version__, pid=os.getpid(), **content)
-
     def _status(self) -> dict[str, Any]:
         return {
-            "data_dir": str(self._settings.data_dir),
-            "embedding_model": self._settings.embedding_model,
+            "data_dir": str(self.settings.data_dir),
+            "embedding_model": self.settings.embedding_model,
             "started": round(self._started, 3),
-            "http": self.http,
+            "http": self.http_url,
             "clients": list(self._clients.values()),
         }
 
@@ -239,7 +231,55 @@ def _unknown_request(request: HostRequest) -> str:
     )
 
 
-async def _send_events(events: AsyncIterator[PatrolEvent], sink: SocketWriter) -> None:
+async def _send_events(events: AsyncIterator[PatrolEvent], write: WriteBytes) -> None:
     with suppress(ConnectionError):
         async for event in events:
-            await sink.write(json.dumps(as_json(event), ensure_ascii=False).encode() + b"\n")
+            await write(json.dumps(as_json(event), ensure_ascii=False).encode() + b"\n")
+
+
+# --- process ---------------------------------------------------------------------------------------------------------
+
+
+def run_host(data_dir: Path, listener: socket.socket, address: Address) -> int:
+    try:
+        settings = read_settings()
+        log_to_file(data_dir / LOG_FILE, settings)
+    except InvalidInput as error:
+        print(f"madeleine: {error}", file=sys.stderr)
+        return EXIT_USAGE
+    asyncio.run(serve_as_host(settings, listener, address))
+    return 0
+
+
+async def serve_as_host(settings: Settings, listener: socket.socket, address: Address) -> None:
+    """Serve until `madeleine stop`, SIGTERM or SIGINT, or `settings.idle_seconds` without a client."""
+    async with served_memory(settings) as served:
+        memory = served.memory
+        host = Host(settings, memory.use_cases, served.models, address.token, memory.patrol_events)
+        host.wait_until_idle = served.wait_until_idle
+        with stop_signals(host.end):
+            logger.info("process %d is the host of %s", os.getpid(), settings.data_dir)
+            detach_output()
+            await host.serve(listener)
+            logger.info("process %d ends", os.getpid())
+
+
+def log_to_file(path: Path, settings: Settings) -> None:
+    """Log to rotating files. A full disk, where none can be opened, does not keep the host from serving."""
+    handler: logging.Handler
+    try:
+        handler = RotatingFileHandler(path, maxBytes=MAX_LOG_BYTES, backupCount=ROTATED_LOG_FILES, encoding="utf-8")
+    except OSError:
+        handler = logging.NullHandler()
+    logging.raiseExceptions = False
+    start_logging(settings.log_level, handler)
+
+
+def detach_output() -> None:
+    """Write nothing more to the process that started this one: it may not read any longer."""
+    sys.stdout.flush()
+    sys.stderr.flush()
+    null = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(null, 1)
+    os.dup2(null, 2)
+    os.close(null)

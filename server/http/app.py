@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 from mcp.server.auth.middleware.bearer_auth import BearerAuthBackend
@@ -23,50 +22,40 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from madeleine.server.http.authentication import BearerTokenVerifier, RequireCaller
-from madeleine.server.http.error_responses import error_response
-from madeleine.server.http.language_key import take_language_key
+from madeleine.server.http.authentication import BearerTokenVerifier, require_caller
 from madeleine.server.http.limits import RateLimit, RateLimited, buffer_body, limit_concurrency
-from madeleine.server.http.ports import TokenLedger
-from madeleine.server.http.shutdown import GracefulShutdown
-from madeleine.server.http.transport_security import TransportSecurity, security_settings
-from madeleine.server.mcp.caller import Caller
+from madeleine.server.http.request_checks import TransportSecurity, error_response, security_settings, take_language_key
+from madeleine.server.http.uvicorn_server import GracefulShutdown
+from madeleine.server.mcp.server import Caller
 from madeleine.server.settings.http import HttpSettings
 
 MCP_PATH = "/mcp"
 HEALTH_PATH = "/health"
 SSE_PATH = "/sse"
 SSE_MESSAGES_PATH = "/messages"
-RETRY_MILLISECONDS = 100
+STREAM_RETRY_MILLISECONDS = 100
 MAX_CONCURRENT_CALLS = 64
-MAX_SESSIONS = 1_000
+MAX_OPEN_STREAMS = 1_000
 """Open sessions, and open event streams."""
-BODY_SECONDS = 30.0
+MAX_BODY_SECONDS = 30.0
 """In which the body of a request has to arrive."""
-
-
-@dataclass(frozen=True, slots=True)
-class HttpApp:
-    asgi: Starlette
-    shutdown: GracefulShutdown
 
 
 def build_app(
     server: Server[Any],
     settings: HttpSettings,
     verifier: BearerTokenVerifier,
-    tokens: TokenLedger,
+    shutdown: GracefulShutdown,
     *,
     anonymous: Caller | None,
     sse: bool = False,
     events: EventStore | None = None,
-) -> HttpApp:
+) -> Starlette:
     """`server` is one for all connections, and its lifespan is the application's.
 
     `anonymous`: the caller of a request without a token while no token was ever made; None: such a request is refused.
     `events` keeps sent messages, so that a broken stream can be resumed; Madeleine's calls are short and do without.
     """
-    shutdown = GracefulShutdown()
     server.middleware.append(shutdown)
     resource = AnyHttpUrl(settings.resource)
     metadata_url = build_resource_metadata_url(resource)
@@ -74,24 +63,24 @@ def build_app(
 
     def protected(app: ASGIApp, max_requests: int) -> ASGIApp:
         """The outermost check is the last one here."""
-        app = buffer_body(app, max_bytes=settings.http_max_body_bytes, max_seconds=BODY_SECONDS)
+        app = buffer_body(app, max_bytes=settings.http_max_body_bytes, max_seconds=MAX_BODY_SECONDS)
         app = limit_concurrency(shutdown.wrap(app), max_requests)
-        app = RequireCaller(app, tokens, anonymous=anonymous, metadata_url=metadata_url)
+        app = require_caller(app, verifier.tokens, anonymous=anonymous, metadata_url=metadata_url)
         return RateLimited(app, rate)
 
     sessions = StreamableHTTPSessionManager(
         server,
         event_store=events,
-        retry_interval=RETRY_MILLISECONDS if events else None,
+        retry_interval=STREAM_RETRY_MILLISECONDS if events else None,
         max_request_body_size=settings.http_max_body_bytes,
-        max_sessions=MAX_SESSIONS,
+        max_sessions=MAX_OPEN_STREAMS,
     )
     streamable = StreamableHTTPASGIApp(sessions)
     routes = [
-        Route(HEALTH_PATH, health, methods=["GET"]),
+        Route(HEALTH_PATH, answer_health, methods=["GET"]),
         *metadata_routes(settings, resource),
         # A stream is open for hours and a call for milliseconds: each kind has a limit of its own.
-        Route(MCP_PATH, protected(streamable, MAX_SESSIONS), methods=["GET"]),
+        Route(MCP_PATH, protected(streamable, MAX_OPEN_STREAMS), methods=["GET"]),
         Route(MCP_PATH, protected(streamable, MAX_CONCURRENT_CALLS)),
     ]
     if sse:
@@ -104,26 +93,26 @@ def build_app(
 
         post_message = protected(transport.handle_post_message, MAX_CONCURRENT_CALLS)
         routes += [
-            Route(SSE_PATH, protected(serve_stream, MAX_SESSIONS), methods=["GET"]),
+            Route(SSE_PATH, protected(serve_stream, MAX_OPEN_STREAMS), methods=["GET"]),
             Route(SSE_MESSAGES_PATH, post_message, methods=["POST"]),
         ]
     middleware = [
         Middleware(take_language_key),
         Middleware(TransportSecurity, settings=security_settings(settings)),
-        *cors(settings),
+        *cors_middleware(settings),
         Middleware(AuthenticationMiddleware, backend=BearerAuthBackend(verifier, resource_server_url=resource)),
     ]
     asgi = Starlette(
         routes=routes,
         middleware=middleware,
-        exception_handlers={HTTPException: http_error, Exception: internal_error},
+        exception_handlers={HTTPException: answer_http_error, Exception: answer_internal_error},
         lifespan=lambda _: sessions.run(),
     )
     asgi.router.redirect_slashes = False
-    return HttpApp(asgi, shutdown)
+    return asgi
 
 
-def cors(settings: HttpSettings) -> list[Middleware]:
+def cors_middleware(settings: HttpSettings) -> list[Middleware]:
     """For pages of the configured origins; others cannot read an answer, even if they could ask."""
     if not settings.allowed_origins:
         return []
@@ -154,17 +143,15 @@ def metadata_routes(settings: HttpSettings, resource: AnyHttpUrl) -> list[Route]
     return [Route(build_resource_metadata_url(resource).path or "/", metadata, methods=["GET"])]
 
 
-async def health(request: Request) -> Response:
+async def answer_health(request: Request) -> Response:
     return JSONResponse({"status": "ok"})
 
 
-async def http_error(request: Request, error: Exception) -> Response:
+async def answer_http_error(request: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)
-    response = error_response(error.status_code, f"{error.detail}.")
-    response.headers.update(error.headers or {})
-    return response
+    return error_response(error.status_code, f"{error.detail}.", error.headers)
 
 
-async def internal_error(request: Request, error: Exception) -> Response:
+async def answer_internal_error(request: Request, error: Exception) -> Response:
     """Starlette raises the error again, for the log."""
     return error_response(500, "The request failed inside Madeleine. The server's log says why.")

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from datetime import datetime
-
 from mcp.server.auth.middleware.bearer_auth import AuthenticatedUser, RequireAuthMiddleware
 from mcp.server.auth.provider import AccessToken, TokenVerifier
 from pydantic import AnyHttpUrl
@@ -12,12 +9,12 @@ from starlette.datastructures import Headers
 from starlette.requests import Request
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from madeleine.server.http.ports import TokenLedger
-from madeleine.server.http.tokens import PREFIX, find_valid_token
-from madeleine.server.mcp.caller import Caller, Context
+from madeleine.server.http.tokens import TOKEN_PREFIX, TokenLedger, find_valid_token
+from madeleine.server.mcp.server import Caller, RequestContext
+from madeleine.server.wiring.clocks import utc_now
 
-CALLER = "madeleine.caller"
-"""Key of a request's caller in its ASGI scope, set by `RequireCaller` alone."""
+CALLER_SCOPE = "madeleine.caller"
+"""Key of a request's caller in its ASGI scope, set by `require_caller` alone."""
 
 
 class CallerToken(AccessToken):
@@ -32,11 +29,11 @@ def token_of(scope: Scope) -> CallerToken | None:
     return token if isinstance(token, CallerToken) else None
 
 
-def caller_of(context: Context) -> Caller:
+def caller_of(context: RequestContext) -> Caller:
     """The caller of the HTTP request that carried the message, also when its session has seen others."""
     if not isinstance(context.request, Request):
         raise PermissionError("a message came without its HTTP request")
-    caller = context.request.scope[CALLER]
+    caller = context.request.scope[CALLER_SCOPE]
     assert isinstance(caller, Caller)
     return caller
 
@@ -44,16 +41,15 @@ def caller_of(context: Context) -> Caller:
 class BearerTokenVerifier:
     """The SDK's `TokenVerifier`: our own tokens, and those of the issuer if there is one."""
 
-    def __init__(self, ledger: TokenLedger, issuer: TokenVerifier | None, *, now: Callable[[], datetime]) -> None:
-        self._ledger = ledger
+    def __init__(self, tokens: TokenLedger, issuer: TokenVerifier | None = None) -> None:
+        self.tokens = tokens
         self._issuer = issuer
-        self._now = now
 
     async def verify_token(self, token: str) -> AccessToken | None:
         """Raises `StorageError` or `IssuerUnavailable` if the token cannot be checked now."""
-        if not token.startswith(PREFIX):
+        if not token.startswith(TOKEN_PREFIX):
             return await self._issuer.verify_token(token) if self._issuer else None
-        own = await find_valid_token(token, self._ledger, now=self._now())
+        own = await find_valid_token(token, self.tokens, now=utc_now())
         if own is None:
             return None
         return CallerToken(
@@ -67,31 +63,23 @@ class BearerTokenVerifier:
         )
 
 
-class RequireCaller:
+def require_caller(app: ASGIApp, tokens: TokenLedger, *, anonymous: Caller | None, metadata_url: AnyHttpUrl) -> ASGIApp:
     """Passes a request on with its caller, or answers 401.
 
     A request without a token has the caller `anonymous`, if that is given and no token was ever made.
     """
+    unauthorized = RequireAuthMiddleware(app, [], metadata_url)
 
-    def __init__(
-        self, app: ASGIApp, ledger: TokenLedger, *, anonymous: Caller | None, metadata_url: AnyHttpUrl
-    ) -> None:
-        self._app = app
-        self._ledger = ledger
-        self._anonymous = anonymous
-        self._unauthorized = RequireAuthMiddleware(app, [], metadata_url)
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        caller = await self._caller(scope)
-        if caller is None:
-            await self._unauthorized(dict(scope, user=None), receive, send)
-        else:
-            scope[CALLER] = caller
-            await self._app(scope, receive, send)
-
-    async def _caller(self, scope: Scope) -> Caller | None:
+    async def serve(scope: Scope, receive: Receive, send: Send) -> None:
+        caller = None
         if token := token_of(scope):
-            return token.caller
-        if self._anonymous is None or "authorization" in Headers(scope=scope):
-            return None
-        return None if await self._ledger.any() else self._anonymous
+            caller = token.caller
+        elif anonymous and "authorization" not in Headers(scope=scope) and not await tokens.any():
+            caller = anonymous
+        if caller is None:
+            await unauthorized(dict(scope, user=None), receive, send)
+        else:
+            scope[CALLER_SCOPE] = caller
+            await app(scope, receive, send)
+
+    return serve

@@ -1,4 +1,7 @@
-"""Limits: requests per minute, requests at once, bytes and seconds of a request's body."""
+"""Limits: requests per minute, requests at once, bytes and seconds of a request's body.
+
+Each raises `HTTPException` for a request beyond it.
+"""
 
 from __future__ import annotations
 
@@ -12,9 +15,9 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from madeleine.server.http.authentication import token_of
-from madeleine.server.http.error_responses import RETRY_SECONDS, error_response
+from madeleine.server.http.request_checks import RETRY_HEADERS
 
-MAX_BUCKETS = 10_000
+MAX_RATE_BUCKETS = 10_000
 """Remembered callers; beyond them the one seen longest ago starts anew."""
 
 
@@ -33,7 +36,7 @@ class RateLimit:
         tokens = min(self._capacity, tokens + (now - since) * self._per_second)
         accepted = tokens >= 1
         self._buckets[key] = (tokens - 1 if accepted else tokens, now)
-        if len(self._buckets) > MAX_BUCKETS:
+        if len(self._buckets) > MAX_RATE_BUCKETS:
             self._buckets.popitem(last=False)
         return 0.0 if accepted else (1 - tokens) / self._per_second
 
@@ -46,14 +49,13 @@ class RateLimited:
         self._limit = limit
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        seconds = math.ceil(self._limit.wait(rate_key(scope), now=time.monotonic()))
-        app = self._app
-        if seconds:
-            app = error_response(429, f"Too many requests. Try again in {seconds} s.", retry_after=seconds)
-        await app(scope, receive, send)
+        if seconds := math.ceil(self._limit.wait(rate_limit_key(scope), now=time.monotonic())):
+            message = f"Too many requests. Try again in {seconds} s"
+            raise HTTPException(429, message, {"Retry-After": str(seconds)})
+        await self._app(scope, receive, send)
 
 
-def rate_key(scope: Scope) -> str:
+def rate_limit_key(scope: Scope) -> str:
     if token := token_of(scope):
         return f"token {token.client_id} {token.subject} {(token.claims or {}).get('iss', '')}"
     return f"address {(scope.get('client') or ('',))[0]}"
@@ -66,9 +68,9 @@ def limit_concurrency(app: ASGIApp, max_requests: int) -> ASGIApp:
     async def serve(scope: Scope, receive: Receive, send: Send) -> None:
         nonlocal active
         if active >= max_requests:
-            message = f"{max_requests} requests are served already. Try again in a moment."
-            await error_response(503, message, retry_after=RETRY_SECONDS)(scope, receive, send)
-            return
+            raise HTTPException(
+                503, f"{max_requests} requests are served already. Try again in a moment", RETRY_HEADERS
+            )
         active += 1
         try:
             await app(scope, receive, send)
@@ -86,19 +88,13 @@ def buffer_body(app: ASGIApp, *, max_bytes: int, max_seconds: float) -> ASGIApp:
         if scope["method"] != "POST":
             await app(scope, receive, send)
             return
-        body = b""
         try:
             async with asyncio.timeout(max_seconds):
                 body = await _read_json(Request(scope, receive), max_bytes)
         except ClientDisconnect:
             return
-        except TimeoutError:
-            response = error_response(408, f"The request took longer than {max_seconds:g} s to arrive.")
-            await response(scope, receive, send)
-            return
-        except HTTPException as error:
-            await error_response(error.status_code, error.detail)(scope, receive, send)
-            return
+        except TimeoutError as error:
+            raise HTTPException(408, f"The request took longer than {max_seconds:g} s to arrive") from error
         unread: list[Message] = [{"type": "http.request", "body": body, "more_body": False}]
 
         async def replay() -> Message:
@@ -112,8 +108,8 @@ def buffer_body(app: ASGIApp, *, max_bytes: int, max_seconds: float) -> ASGIApp:
 async def _read_json(request: Request, max_bytes: int) -> bytes:
     """Raises `HTTPException`, `ClientDisconnect`."""
     if request.headers.get("content-type", "").split(";")[0].strip().lower() != "application/json":
-        raise HTTPException(415, "Send JSON, with Content-Type: application/json.")
-    too_long = HTTPException(413, f"The request is longer than {max_bytes:,} bytes. Split it.")
+        raise HTTPException(415, "Send JSON, with Content-Type: application/json")
+    too_long = HTTPException(413, f"The request is longer than {max_bytes:,} bytes. Split it")
     declared = request.headers.get("content-length", "")
     if declared.isdecimal() and int(declared[:20]) > max_bytes:
         raise too_long

@@ -1,33 +1,105 @@
-"""The HTTP server of a data directory: its parts, its access rules, and its life until it is told to end."""
+"""`madeleine serve --http`: the host of the data directory, with HTTP beside its socket, until it is told to end."""
 
 from __future__ import annotations
 
+import asyncio
 import logging
+import socket
+import sys
 from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from contextlib import ExitStack, asynccontextmanager, suppress
+from pathlib import Path
 from urllib.parse import urlsplit
 
 import anyio
 import httpx
 
-from madeleine.memory.errors import InvalidInput
+from madeleine.memory.errors import InvalidInput, StorageBusy, StorageError
 from madeleine.memory.model import BeingId
+from madeleine.server.attach.connector import HostRefused, HostRequest, NoHost, query_host, stop_host
+from madeleine.server.attach.endpoint import HOST_LOCK_FILE, Address, UntrustedDirectory, hold_lock, listening_socket
+from madeleine.server.background.serving import served_memory
+from madeleine.server.host.host import Host
 from madeleine.server.http.app import build_app
 from madeleine.server.http.authentication import BearerTokenVerifier, caller_of
-from madeleine.server.http.jwt_issuer import TIMEOUT_SECONDS, ClaimNames, IssuerKeys, JwtIssuer
-from madeleine.server.http.language_key import language_key_of
-from madeleine.server.http.listen import bound, run
-from madeleine.server.http.ports import TokenLedger
-from madeleine.server.mcp.caller import Caller
-from madeleine.server.mcp.server import build_server, toolset_of
+from madeleine.server.http.jwt_issuer import ISSUER_TIMEOUT_SECONDS, JwtIssuer
+from madeleine.server.http.request_checks import language_key_of
+from madeleine.server.http.uvicorn_server import GracefulShutdown, bind_listener, run_uvicorn
+from madeleine.server.mcp.server import Caller, RequestHandlers, toolset_of
+from madeleine.server.mcp.stdio import stop_signals
 from madeleine.server.settings.http import HttpSettings, in_url, is_loopback
 from madeleine.server.settings.settings import Settings
-from madeleine.server.wiring.clocks import utc_now
 from madeleine.server.wiring.language_models import LanguageModels
 from madeleine.server.wiring.ledgers import open_token_ledger
 from madeleine.tools.tool import UseCases
 
 logger = logging.getLogger(__name__)
+
+MAX_TAKEOVER_ATTEMPTS = 20
+"""A client that has lost its host starts another, and may be faster."""
+
+
+async def serve_over_http(settings: Settings, *, sse: bool) -> None:
+    """Until SIGTERM, SIGINT or `madeleine stop`. Calls in progress are answered, the index is flushed.
+
+    Clients on stdio share the memory: a host that runs is ended, and they go on with this one. Raises `StorageBusy` if
+    that one serves HTTP itself, `StorageError`, and as `serve_http` does.
+    """
+    # Everything that may prevent serving is tried before another host is ended.
+    toolset_of(settings)
+    async with open_token_ledger(settings) as tokens:
+        require_auth_when_exposed(settings, has_tokens=await tokens.any())
+    with bind_listener(settings.http_host, settings.http_port):
+        pass
+    async with _become_host(settings) as (listener, address), served_memory(settings) as served:
+        memory, models = served.memory, served.models
+        host = Host(settings, memory.use_cases, models, address.token, memory.patrol_events, stays=True)
+
+        def announce(url: str) -> None:
+            host.http_url = url
+            print(f"Madeleine listens on {url}", file=sys.stderr, flush=True)
+
+        with stop_signals(host.end):
+            serving = asyncio.create_task(host.serve(listener), name="host")
+            try:
+                await serve_http(settings, memory.use_cases, models, end=host.ending, sse=sse, listening=announce)
+            finally:
+                host.end()
+                await serving
+
+
+@asynccontextmanager
+async def _become_host(settings: Settings) -> AsyncIterator[tuple[socket.socket, Address]]:
+    """Raises `StorageBusy`, `StorageError`."""
+    data_dir = settings.data_dir
+    with ExitStack() as stack:
+        try:
+            for _ in range(MAX_TAKEOVER_ATTEMPTS):
+                await asyncio.to_thread(_end_host, data_dir)
+                if stack.enter_context(hold_lock(data_dir / HOST_LOCK_FILE)):
+                    break
+                stack.close()
+            else:
+                raise StorageBusy(f"Other clients of the memory in {data_dir} keep starting a host. Try again.")
+            listener = stack.enter_context(listening_socket(data_dir, settings.attach))
+        except (OSError, UntrustedDirectory) as error:
+            raise StorageError(f"{data_dir} cannot be used: {error}. Set MADELEINE_DATA_DIR.") from error
+        yield listener
+
+
+def _end_host(data_dir: Path) -> None:
+    """If there is one, after its calls in progress. Blocking. Raises `StorageBusy`."""
+    try:
+        with suppress(NoHost):
+            status = query_host(data_dir, HostRequest(want="status"))
+            if status.get("http"):
+                raise StorageBusy(
+                    f"Process {status['pid']} serves the memory in {data_dir} already, at {status['http']}. End it "
+                    "first: madeleine stop."
+                )
+        stop_host(data_dir)
+    except HostRefused as error:
+        raise StorageBusy(str(error)) from error
 
 
 async def serve_http(
@@ -41,32 +113,29 @@ async def serve_http(
 ) -> None:
     """Until `end` is set; then calls in progress are answered, for `FINISH_SECONDS` at most. Handles no signals.
 
-    `listening` is called with the server's URL when it answers. Raises `InvalidInput` for an exposed address without
-    authentication, `CannotListen`, `StorageError`.
+    `listening` is called with the server's URL when clients can connect. Raises `InvalidInput` for an exposed address
+    without authentication, `CannotListen`, `StorageError`.
     """
     async with open_token_ledger(settings) as tokens:
-        require_auth_when_exposed(settings, authenticated=bool(settings.oauth_issuer) or await tokens.any())
-        with bound(settings.http_host, settings.http_port) as listener:
+        has_tokens = await tokens.any()
+        require_auth_when_exposed(settings, has_tokens=has_tokens)
+        with bind_listener(settings.http_host, settings.http_port) as listener:
             # For port 0 the system has chosen one.
             settings = settings.model_copy(update={"http_port": listener.getsockname()[1]})
-            async with open_issuer(settings) as issuer:
+            async with httpx.AsyncClient(timeout=ISSUER_TIMEOUT_SECONDS) as client:
                 anonymous = anonymous_caller(settings)
-                server = build_server(
-                    toolset_of(settings),
-                    caller_of,
-                    use_cases,
-                    language_model_of=lambda context: models.for_key(language_key_of(context)),
+                shutdown = GracefulShutdown()
+                handlers = RequestHandlers(
+                    toolset_of(settings), caller_of, use_cases, lambda context: models.for_key(language_key_of(context))
                 )
-                verifier = BearerTokenVerifier(tokens, issuer, now=utc_now)
-                app = build_app(server, settings, verifier, tokens, anonymous=anonymous, sse=sse)
-                await _log_access_rules(settings, anonymous, tokens)
-                url = f"http://{in_url(settings.http_host)}:{settings.http_port}/mcp"
-                await run(
-                    app.asgi, listener, until=end, before_end=app.shutdown.drain, listening=lambda: listening(url)
-                )
+                verifier = BearerTokenVerifier(tokens, JwtIssuer(client, settings) if settings.oauth_issuer else None)
+                app = build_app(handlers.server(), settings, verifier, shutdown, anonymous=anonymous, sse=sse)
+                _log_access_rules(settings, anonymous, has_tokens=has_tokens)
+                listening(f"http://{in_url(settings.http_host)}:{settings.http_port}/mcp")
+                await run_uvicorn(app, listener, shutdown, until=end)
 
 
-def require_auth_when_exposed(settings: HttpSettings, *, authenticated: bool) -> None:
+def require_auth_when_exposed(settings: HttpSettings, *, has_tokens: bool) -> None:
     """Raises `InvalidInput` for an address that the network reaches, without allowed hosts or authentication."""
     if is_loopback(settings.http_host):
         return
@@ -75,7 +144,7 @@ def require_auth_when_exposed(settings: HttpSettings, *, authenticated: bool) ->
             f"{settings.http_host} can be reached from the network. Set MADELEINE_ALLOWED_HOSTS to the names that "
             "clients use for it (memory.example.org, or 10.0.0.5:*), or listen on 127.0.0.1."
         )
-    if not authenticated:
+    if not (settings.oauth_issuer or has_tokens):
         raise InvalidInput(
             f"{settings.http_host} can be reached from the network, without authentication. Make a token with "
             "`madeleine token create`, or set MADELEINE_OAUTH_ISSUER, or listen on 127.0.0.1."
@@ -91,8 +160,8 @@ def anonymous_caller(settings: Settings) -> Caller | None:
     return Caller(BeingId(settings.being))
 
 
-async def _log_access_rules(settings: Settings, anonymous: Caller | None, tokens: TokenLedger) -> None:
-    if await tokens.any() or settings.oauth_issuer:
+def _log_access_rules(settings: Settings, anonymous: Caller | None, *, has_tokens: bool) -> None:
+    if has_tokens or settings.oauth_issuer:
         logger.info("tokens are required; they must be made for %s", settings.resource)
     elif anonymous:
         logger.warning(
@@ -101,18 +170,3 @@ async def _log_access_rules(settings: Settings, anonymous: Caller | None, tokens
         )
     else:
         logger.warning("nobody has access until `madeleine token create` has made a token for %s", settings.resource)
-
-
-@asynccontextmanager
-async def open_issuer(settings: HttpSettings) -> AsyncIterator[JwtIssuer | None]:
-    if not settings.oauth_issuer:
-        yield None
-        return
-    async with httpx.AsyncClient(timeout=TIMEOUT_SECONDS) as client:
-        yield JwtIssuer(
-            settings.oauth_issuer,
-            IssuerKeys(client, settings.oauth_issuer, settings.oauth_jwks_url),
-            audience=settings.oauth_audience or settings.resource,
-            resource=settings.resource,
-            claims=ClaimNames(settings.oauth_being_claim, settings.oauth_role_claim, settings.oauth_read_only_claim),
-        )

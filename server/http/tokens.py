@@ -9,16 +9,41 @@ import hashlib
 import hmac
 import re
 import secrets
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from typing import Protocol
 
 from madeleine.memory.bearer_tokens import BearerToken, BearerTokenId
 from madeleine.memory.model import BeingId, Role
-from madeleine.server.http.ports import TokenLedger
 
-PREFIX = "mdl_"
-_BEARER = re.compile(r"mdl_([0-9a-f]{12})_([A-Za-z0-9_-]{43})")
-_BEING = re.compile(r"[^\x00-\x1f\ud800-\udfff]{1,200}")
+TOKEN_PREFIX = "mdl_"
+_BEARER_PATTERN = re.compile(r"mdl_([0-9a-f]{12})_([A-Za-z0-9_-]{43})")
+_BEING_NAME_PATTERN = re.compile(r"[^\x00-\x1f\ud800-\udfff]{1,200}")
+
+
+class TokenLedger(Protocol):
+    """Tokens are revoked, never removed: whose they were stays known."""
+
+    async def add(self, token: BearerToken) -> None:
+        """Audited, as `revoke` is (spec O10)."""
+        ...
+
+    async def find(self, id_: BearerTokenId) -> BearerToken | None:
+        """As it is now, also when another process has just revoked it."""
+        ...
+
+    async def all(self) -> Sequence[BearerToken]:
+        """Oldest first, revoked and expired ones too."""
+        ...
+
+    async def any(self) -> bool:
+        """Whether there ever was one."""
+        ...
+
+    async def revoke(self, id_: BearerTokenId, *, at: datetime) -> bool:
+        """False if there is none of this id. Revoked again, it keeps its first moment."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +75,7 @@ def create_token(
         created_at=now,
         expires_at=expires_at,
     )
-    return NewBearerToken(token, f"{PREFIX}{id_}_{secret}")
+    return NewBearerToken(token, f"{TOKEN_PREFIX}{id_}_{secret}")
 
 
 def hash_secret(secret: str) -> bytes:
@@ -59,7 +84,7 @@ def hash_secret(secret: str) -> bytes:
 
 async def find_valid_token(bearer: str, ledger: TokenLedger, *, now: datetime) -> BearerToken | None:
     """None if it is not one of ours, or not valid now. Its resource is not checked here."""
-    match = _BEARER.fullmatch(bearer)
+    match = _BEARER_PATTERN.fullmatch(bearer)
     if match is None:
         return None
     token = await ledger.find(BearerTokenId(match[1]))
@@ -70,4 +95,4 @@ async def find_valid_token(bearer: str, ledger: TokenLedger, *, now: datetime) -
 
 def parse_being_id(name: object) -> BeingId | None:
     """None unless it is a string of 1 to 200 characters, none of them a control character."""
-    return BeingId(name) if isinstance(name, str) and _BEING.fullmatch(name) else None
+    return BeingId(name) if isinstance(name, str) and _BEING_NAME_PATTERN.fullmatch(name) else None

@@ -14,7 +14,8 @@ import os
 import sys
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager, suppress
-from typing import Any, Protocol
+from functools import partial
+from typing import Any
 
 import anyio
 import mcp_types as types
@@ -23,7 +24,7 @@ from mcp.shared.message import ServerMessageMetadata, SessionMessage
 from pydantic import ValidationError
 from pydantic_core import PydanticSerializationError
 
-from madeleine.server.attach.streams import MAX_LINE_BYTES, PIPE_BUF, ByteReader, is_writable, read_lines
+from madeleine.server.attach.streams import MAX_LINE_BYTES, PIPE_BUF, ReadBytes, is_writable, read_lines
 
 logger = logging.getLogger(__name__)
 
@@ -31,14 +32,13 @@ FINISH_SECONDS = 10.0
 """How long calls under way may take to their end when the client has gone, or the process is told to end."""
 
 
-class ByteWriter(Protocol):
-    async def write(self, data: bytes, /) -> None: ...
+WriteBytes = Callable[[bytes], Awaitable[None]]
+IncomingMessages = MemoryObjectReceiveStream[SessionMessage | Exception]
+OutgoingMessages = MemoryObjectSendStream[SessionMessage]
+MessageStreams = tuple[IncomingMessages, OutgoingMessages]
 
 
-Streams = tuple[MemoryObjectReceiveStream[SessionMessage | Exception], MemoryObjectSendStream[SessionMessage]]
-
-
-class _UnansweredRequests:
+class OpenRequests:
     """The number of requests that are neither answered nor cancelled by the client."""
 
     def __init__(self) -> None:
@@ -53,35 +53,30 @@ class _UnansweredRequests:
         self._removed.set()
         self._removed = anyio.Event()
 
-    async def finished(self, *, in_all: bool) -> bool:
+    async def finished(self, *, in_all: bool = True) -> bool:
         """Whether there are none within `FINISH_SECONDS`: `in_all`, or since the last one was removed."""
-        if in_all:
-            with anyio.move_on_after(FINISH_SECONDS):
-                while self._count > 0:
-                    await self._removed.wait()
-            return self._count <= 0
-        while self._count > 0:
-            with anyio.move_on_after(FINISH_SECONDS) as limit:
+        with anyio.move_on_after(FINISH_SECONDS) as limit:
+            while self._count > 0:
                 await self._removed.wait()
-            if limit.cancelled_caught:
-                return False
-        return True
+                if not in_all:
+                    limit.deadline = anyio.current_time() + FINISH_SECONDS
+        return self._count <= 0
 
 
 @asynccontextmanager
 async def line_transport(
-    source: ByteReader, sink: ByteWriter, *, end: anyio.Event | None = None
-) -> AsyncIterator[Streams]:
+    read_bytes: ReadBytes, write_bytes: WriteBytes, *, end: anyio.Event | None = None
+) -> AsyncIterator[MessageStreams]:
     """The two streams that `Server.run` takes.
 
-    Reading ends with the source, with a sink that nobody reads any more, or when `end` is set. The read side ends after
+    Reading ends with the source, with a client that reads no more, or when `end` is set. The read side ends after
     it: when all requests that were read are answered or cancelled, at the latest `FINISH_SECONDS` after the last of
     these, or after `end` was set. Its end cancels the remaining requests, which get no answer: a client can tell a
     connection that ended from an answer, and repeat them.
     """
     to_server, read_stream = anyio.create_memory_object_stream[SessionMessage | Exception](16)
     write_stream, from_server = anyio.create_memory_object_stream[SessionMessage](16)
-    unanswered = _UnansweredRequests()
+    unanswered = OpenRequests()
     reading = anyio.CancelScope()
     client_gone = anyio.Event()
     readable = True
@@ -91,15 +86,15 @@ async def line_transport(
         if not readable:
             return
         try:
-            await sink.write(encode(message))
+            await write_bytes(encode_message(message))
         except ConnectionError as error:
             logger.info("the client reads no more: %s", error)
             readable = False
             client_gone.set()
 
     async def read() -> None:
-        async for line in read_lines(source):
-            parsed = parse(line)
+        async for line in read_lines(read_bytes):
+            parsed = parse_message(line)
             if not isinstance(parsed, SessionMessage):
                 await write(parsed)
             elif isinstance(parsed.message, types.JSONRPCRequest):
@@ -137,68 +132,54 @@ async def line_transport(
         tasks.cancel_scope.cancel()
 
 
-def parse(line: bytes | None) -> SessionMessage | types.JSONRPCError:
+def parse_message(line: bytes | None) -> SessionMessage | types.JSONRPCError:
     """The message, or the error to answer with."""
     if line is None:
         return error_answer(types.INVALID_REQUEST, f"the message is longer than {MAX_LINE_BYTES} bytes", None)
-    try:
+    with suppress(ValidationError):
         return SessionMessage(types.jsonrpc_message_adapter.validate_json(line, by_name=False))
-    except ValidationError:
-        pass
     try:
         raw: Any = json.loads(line)
     except (ValueError, RecursionError):
         return error_answer(types.PARSE_ERROR, "the line is not JSON", None)
-    id_ = raw.get("id") if isinstance(raw, dict) else None
-    try:
+    with suppress(ValidationError):
         return SessionMessage(types.jsonrpc_message_adapter.validate_python(raw, by_name=False))
-    except ValidationError:
-        known = id_ if isinstance(id_, (str, int)) and not isinstance(id_, bool) else None
-        return error_answer(types.INVALID_REQUEST, "the line is not a JSON-RPC 2.0 message", known)
+    id_ = raw.get("id") if isinstance(raw, dict) else None
+    known_id = id_ if isinstance(id_, (str, int)) and not isinstance(id_, bool) else None
+    return error_answer(types.INVALID_REQUEST, "the line is not a JSON-RPC 2.0 message", known_id)
 
 
 def error_answer(code: int, message: str, id_: str | int | None) -> types.JSONRPCError:
     return types.JSONRPCError(jsonrpc="2.0", id=id_, error=types.ErrorData(code=code, message=message))
 
 
-def encode(message: types.JSONRPCMessage) -> bytes:
+def encode_message(message: types.JSONRPCMessage) -> bytes:
     try:
         return message.model_dump_json(by_alias=True, exclude_unset=True).encode() + b"\n"
     except PydanticSerializationError:  # half of a surrogate pair, as in a request's id: JSON carries it escaped
         return json.dumps(message.model_dump(by_alias=True, exclude_unset=True, mode="json")).encode() + b"\n"
 
 
-class SocketWriter:
-    """Writes to a socket, on the event loop."""
-
-    def __init__(self, writer: asyncio.StreamWriter) -> None:
-        self._writer = writer
-
-    async def write(self, data: bytes, /) -> None:
-        self._writer.write(data)
-        await self._writer.drain()
+async def write_to_socket(writer: asyncio.StreamWriter, data: bytes) -> None:
+    writer.write(data)
+    await writer.drain()
 
 
-class _StdioSource:
-    """Reads a descriptor: a pipe or socket on the event loop, a regular file (or anything on Windows) in a thread."""
-
-    def __init__(self, fd: int) -> None:
-        self._fd = fd
-
-    async def read(self, limit: int, /) -> bytes:
-        if await _wait_ready(anyio.wait_readable, self._fd):
-            return os.read(self._fd, limit)
-        return await anyio.to_thread.run_sync(os.read, self._fd, limit, abandon_on_cancel=True)
+async def _read_fd(fd: int, limit: int) -> bytes:
+    """From a pipe or socket on the event loop, from a regular file (or anything on Windows) in a thread."""
+    if await _wait_ready(anyio.wait_readable, fd):
+        return os.read(fd, limit)
+    return await anyio.to_thread.run_sync(os.read, fd, limit, abandon_on_cancel=True)
 
 
-class _StdioSink:
-    """ByteWriter each message whole. A client that does not read holds up its own answers only."""
+class _FdWriter:
+    """Writes each message whole. A client that does not read holds up its own answers only."""
 
     def __init__(self, fd: int) -> None:
         self._fd = fd
         self._write_lock = anyio.Lock()
 
-    async def write(self, data: bytes, /) -> None:
+    async def __call__(self, data: bytes) -> None:
         async with self._write_lock:
             view = memoryview(data)
             while view:
@@ -218,7 +199,7 @@ async def _wait_ready(wait: Callable[[int], Awaitable[None]], fd: int) -> bool:
 
 
 @asynccontextmanager
-async def stdio_transport(end: anyio.Event) -> AsyncIterator[Streams]:
+async def stdio_transport(end: anyio.Event) -> AsyncIterator[MessageStreams]:
     """Serve standard input and output, until `end` at the latest. Meanwhile nothing else can write to the wire:
     descriptor 1 leads to standard error, and descriptor 0 reads nothing."""
     wire_in, wire_out = os.dup(0), os.dup(1)
@@ -228,7 +209,7 @@ async def stdio_transport(end: anyio.Event) -> AsyncIterator[Streams]:
     os.dup2(2, 1)
     os.close(null)
     try:
-        async with line_transport(_StdioSource(wire_in), _StdioSink(wire_out), end=end) as streams:
+        async with line_transport(partial(_read_fd, wire_in), _FdWriter(wire_out), end=end) as streams:
             yield streams
     finally:
         os.dup2(wire_in, 0)

@@ -12,29 +12,25 @@ import anyio
 
 from madeleine.memory.model import BeingId
 from madeleine.server.background.serving import served_memory
-from madeleine.server.mcp.caller import Caller, fixed_caller
 from madeleine.server.mcp.lines import stdio_transport
-from madeleine.server.mcp.server import build_server, toolset_of
+from madeleine.server.mcp.server import Caller, RequestHandlers, toolset_of
 from madeleine.server.settings.settings import Settings
 
 
 async def serve_stdio(settings: Settings) -> None:
     """Serve until the client closes either pipe, or SIGTERM or SIGINT. Calls under way are finished, the index is
     flushed. Raises `InvalidInput` for unknown tools."""
-    toolset = toolset_of(settings)
+    toolset, caller = toolset_of(settings), Caller(BeingId(settings.being))
     end = anyio.Event()
     with stop_signals(end.set):
         async with (
             served_memory(settings) as served,
-            stdio_transport(end) as (read, write),
+            stdio_transport(end) as (incoming, outgoing),
         ):
-            server = build_server(
-                toolset,
-                fixed_caller(Caller(BeingId(settings.being))),
-                served.memory.use_cases,
-                language_model_of=lambda _: served.models.for_process(),
+            handlers = RequestHandlers(
+                toolset, lambda _: caller, served.memory.use_cases, lambda _: served.models.for_process()
             )
-            await server.run(read, write, server.create_initialization_options())
+            await handlers.serve(incoming, outgoing)
 
 
 @contextmanager

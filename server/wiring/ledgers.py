@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 from madeleine.memory.errors import InvalidInput
-from madeleine.server.http.ports import TokenLedger
+from madeleine.server.http.tokens import TokenLedger
 from madeleine.server.settings.settings import Settings
 from madeleine.storage.sql.administration import open_tokens
 from madeleine.storage.sql.ledger import Ledger, open_ledger

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 import mcp_types as types
 
-from madeleine.server.mcp.caller import Context
+from madeleine.server.mcp.server import RequestContext
 from tests.conformance.tools import Answer, Run, said, text
 
 
@@ -37,7 +37,7 @@ def missing(asked: Mapping[str, types.InputRequest], given: types.InputResponses
 def asking(asked: types.InputRequests, *, state: str | None = None, done: str = "Thank you") -> Run:
     """Asks until every answer is there; with `state`, also until that has come back."""
 
-    async def run(context: Context, params: types.CallToolRequestParams) -> Answer:
+    async def run(context: RequestContext, params: types.CallToolRequestParams) -> Answer:
         if missing(asked, params.input_responses) or (state is not None and params.request_state != state):
             return types.InputRequiredResult(input_requests=asked, request_state=state)
         return said(text(f"{done}: {summary(params.input_responses or {})}"))
@@ -49,7 +49,7 @@ def summary(given: types.InputResponses) -> str:
     return "; ".join(f"{key} {value.model_dump_json(by_alias=True)}" for key, value in sorted(given.items()))
 
 
-async def rounds(context: Context, params: types.CallToolRequestParams) -> Answer:
+async def rounds(context: RequestContext, params: types.CallToolRequestParams) -> Answer:
     first = {"step1": form("Step 1: What is your name?", "name")}
     second = {"step2": form("Step 2: What is your favorite color?", "color")}
     if params.request_state == "two" and not missing(second, params.input_responses):
@@ -59,7 +59,7 @@ async def rounds(context: Context, params: types.CallToolRequestParams) -> Answe
     return types.InputRequiredResult(input_requests=dict(first), request_state="one")
 
 
-async def by_capability(context: Context, params: types.CallToolRequestParams) -> Answer:
+async def by_capability(context: RequestContext, params: types.CallToolRequestParams) -> Answer:
     """Asks only for what the client can do."""
     can = context.session.client_capabilities or types.ClientCapabilities()
     asked: types.InputRequests = {}

@@ -15,7 +15,7 @@ from mcp.server.request_state import RequestStateBoundary, RequestStateSecurity
 from mcp.server.subscriptions import InMemorySubscriptionBus, ListenHandler
 from mcp.shared.exceptions import MCPError
 
-from madeleine.server.mcp.caller import Context
+from madeleine.server.mcp.server import RequestContext as Context
 from tests.conformance.asking import ASKING, PROMPT, PROMPT_ASKS, missing
 from tests.conformance.tools import IMAGE, NO_ARGUMENTS, Answer, all_tools, embedded, image, text
 

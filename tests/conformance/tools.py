@@ -10,14 +10,14 @@ import mcp_types as types
 from mcp.server.subscriptions import InMemorySubscriptionBus, PromptsListChanged, ToolsListChanged
 from mcp.shared.exceptions import MCPError
 
-from madeleine.server.mcp.caller import Context
+from madeleine.server.mcp.server import RequestContext
 
 IMAGE = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mP8z8DwHwAFBQIAX8jx0gAAAABJRU5ErkJggg=="
 SOUND = "UklGRiYAAABXQVZFZm10IBAAAAABAAEAQB8AAAB9AAACABAAZGF0YQIAAAA="
 PAUSE_SECONDS = 0.05
 
 Answer = types.CallToolResult | types.InputRequiredResult
-Run = Callable[[Context, types.CallToolRequestParams], Awaitable[Answer]]
+Run = Callable[[RequestContext, types.CallToolRequestParams], Awaitable[Answer]]
 NO_ARGUMENTS: Mapping[str, Any] = {"type": "object", "properties": {}}
 
 
@@ -35,7 +35,7 @@ def embedded(uri: str, mime_type: str, content: str) -> types.EmbeddedResource:
 
 
 def fixed(answer: types.CallToolResult) -> Run:
-    async def run(context: Context, params: types.CallToolRequestParams) -> Answer:
+    async def run(context: RequestContext, params: types.CallToolRequestParams) -> Answer:
         return answer
 
     return run
@@ -45,25 +45,25 @@ def image() -> types.ImageContent:
     return types.ImageContent(type="image", data=IMAGE, mime_type="image/png")
 
 
-async def with_logging(context: Context, params: types.CallToolRequestParams) -> Answer:
+async def with_logging(context: RequestContext, params: types.CallToolRequestParams) -> Answer:
     for message in ("Tool execution started", "Tool processing data", "Tool execution completed"):
         await log(context, message)
         await asyncio.sleep(PAUSE_SECONDS)
     return said(text("Tool with logging executed successfully"))
 
 
-async def log(context: Context, message: str) -> None:
+async def log(context: RequestContext, message: str) -> None:
     await context.session.send_log_message("info", message, related_request_id=context.request_id)
 
 
-async def with_progress(context: Context, params: types.CallToolRequestParams) -> Answer:
+async def with_progress(context: RequestContext, params: types.CallToolRequestParams) -> Answer:
     for done in (0, 50, 100):
         await context.session.report_progress(done, 100, f"Completed step {done} of 100")
         await asyncio.sleep(PAUSE_SECONDS)
     return said(text("Tool with progress executed successfully"))
 
 
-async def sampling(context: Context, params: types.CallToolRequestParams) -> Answer:
+async def sampling(context: RequestContext, params: types.CallToolRequestParams) -> Answer:
     prompt = str((params.arguments or {}).get("prompt", ""))
     asked = types.SamplingMessage(role="user", content=text(prompt))
     found = await context.session.create_message(
@@ -76,7 +76,7 @@ async def sampling(context: Context, params: types.CallToolRequestParams) -> Ans
 def eliciting(properties: Mapping[str, Any], required: list[str]) -> Run:
     schema = {"type": "object", "properties": dict(properties), "required": required}
 
-    async def run(context: Context, params: types.CallToolRequestParams) -> Answer:
+    async def run(context: RequestContext, params: types.CallToolRequestParams) -> Answer:
         message = str((params.arguments or {}).get("message", "Please answer"))
         found = await context.session.elicit_form(message, schema, related_request_id=context.request_id)
         return said(text(f"User response: action={found.action}, content={found.content or {}}"))
@@ -106,12 +106,12 @@ ENUMS: Mapping[str, Any] = {
 }
 
 
-async def failing(context: Context, params: types.CallToolRequestParams) -> Answer:
+async def failing(context: RequestContext, params: types.CallToolRequestParams) -> Answer:
     message = text("This tool intentionally returns an error for testing")
     return types.CallToolResult(content=[message], is_error=True)
 
 
-async def reconnection(context: Context, params: types.CallToolRequestParams) -> Answer:
+async def reconnection(context: RequestContext, params: types.CallToolRequestParams) -> Answer:
     """Closes the stream in the middle of the call; the client comes back for the rest (SEP-1699)."""
     await log(context, "Before disconnect")
     if context.close_sse_stream:
@@ -121,7 +121,7 @@ async def reconnection(context: Context, params: types.CallToolRequestParams) ->
     return said(text("Reconnection test completed"))
 
 
-async def missing_capability(context: Context, params: types.CallToolRequestParams) -> Answer:
+async def missing_capability(context: RequestContext, params: types.CallToolRequestParams) -> Answer:
     needed = types.ClientCapabilities(sampling=types.SamplingCapability())
     if not context.session.check_client_capability(needed):
         data = types.MissingRequiredClientCapabilityErrorData(required_capabilities=needed)
@@ -133,13 +133,13 @@ async def missing_capability(context: Context, params: types.CallToolRequestPara
     return said(text("The client can sample"))
 
 
-async def quiet_logging(context: Context, params: types.CallToolRequestParams) -> Answer:
+async def quiet_logging(context: RequestContext, params: types.CallToolRequestParams) -> Answer:
     await log(context, "Only for those who asked")
     return said(text("Logged"))
 
 
 def announcing(bus: InMemorySubscriptionBus, event: ToolsListChanged | PromptsListChanged) -> Run:
-    async def run(context: Context, params: types.CallToolRequestParams) -> Answer:
+    async def run(context: RequestContext, params: types.CallToolRequestParams) -> Answer:
         await bus.publish(event)
         return said(text("Announced"))
 

@@ -5,14 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from madeleine.memory.keyword_search import KeywordQuery, SearchHit
-from madeleine.memory.model import (
-    Memory,
-    Note,
-    Provenance,
-    Scope,
-    scene_to_text,
-    when_as_searched,
-)
+from madeleine.memory.model import Memory, Note, Provenance, Scope, scene_to_text, when_as_searched
 from madeleine.memory.rules.searching.hits import newest_first
 from madeleine.memory.text.normalization import SEPARATOR, fold
 from madeleine.storage.sql.database.mapping import to_micros

@@ -184,8 +184,6 @@ def related_themes(cooccurring: Sequence[Sequence[str]], tags: Sequence[Tag], *,
 
 # --- ranking ---
 
-POOL_FACTOR = 4
-"""Pool size as a multiple of the limit: of the pool, texts near the best one are sorted by time."""
 NEAR_SHARE = 0.5
 """Share of the best weight from which a text counts as near; weaker ones only fill up the limit."""
 
@@ -201,7 +199,7 @@ def tag_weights(matches: Sequence[TagMatches], tags: int) -> tuple[float, ...]:
     thousand."""
     counts = [0] * (tags + 1)
     for source_matches in matches:
-        for mask, count in source_matches.numbers.items():
+        for mask, count in source_matches.counts.items():
             for bit in range(tags + 1):
                 counts[bit] += count * (mask >> bit & 1)
     return tuple(1 / log2(2 + count) for count in counts)
@@ -221,7 +219,7 @@ def best_matches(matches: Sequence[TagMatches], tags: int, limit: int) -> list[t
         is_own, total = weight(mask)
         return not is_own, -total, -at, id_, source
 
-    texts = ((position, mask, of_source.source) for of_source in matches for position, mask in of_source.found)
+    texts = ((position, mask, match.source) for match in matches for position, mask in match.newest)
     best = nsmallest(limit, texts, key=sort_key)
     return [((source, id_), weight(mask)) for (_, id_), mask, source in best]
 

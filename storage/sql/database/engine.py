@@ -23,7 +23,7 @@ from sqlalchemy.engine.interfaces import DBAPIConnection
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, create_async_engine
 
 from madeleine.memory.errors import StorageBusy, StorageError
-from madeleine.storage.room import LEDGER_RESERVE_BYTES, require_room
+from madeleine.storage.resources import LEDGER_RESERVE_BYTES, require_disk_space
 from madeleine.storage.sql.database.schema import driver_errors_translated, migrate_to_head
 
 _log = logging.getLogger(__name__)
@@ -211,7 +211,7 @@ class Database:
         with `StorageFull` while the index would not.
         """
         if grows:
-            require_room(self._directory, LEDGER_RESERVE_BYTES)
+            require_disk_space(self._directory, LEDGER_RESERVE_BYTES)
         async with self._write_lock:
             self._refuse_if_closed()
             try:

@@ -226,13 +226,13 @@ def _keyed_digest(secret: str, key: str) -> str:
 class MemoryRepository(MemoryReads):
     """`StoreLedger`, `RememberLedger`, `UpdateLedger` and `IngestLedger`."""
 
-    async def keyed(self, scope: Scope, keys: Sequence[str]) -> dict[str, KeyOutcome]:
+    async def key_outcomes(self, scope: Scope, keys: Sequence[str]) -> dict[str, KeyOutcome]:
         return await key_outcomes(self._database, scope, keys)
 
-    async def same_text(self, scope: Scope, hash_: ContentHash) -> list[MemoryId]:
+    async def ids_with_text(self, scope: Scope, hash_: ContentHash) -> list[MemoryId]:
         return await self._database.rows(_SELECT_IDS_BY_HASH, scalar, hash=hash_, being=scope.being_id)
 
-    async def turns(self, scope: Scope, sessions: Sequence[str]) -> dict[str, int]:
+    async def next_turns(self, scope: Scope, sessions: Sequence[str]) -> dict[str, int]:
         named = {session for session in sessions if session}
         if not named:
             return {}
@@ -247,7 +247,7 @@ class MemoryRepository(MemoryReads):
             await insert_memories(transaction, scope, batch.new)
             await _reinforce(transaction, scope, batch.reinforcements)
 
-    async def link(self, scope: Scope, sources: Mapping[MemoryId, Sequence[MessageId]]) -> None:
+    async def link_messages(self, scope: Scope, sources: Mapping[MemoryId, Sequence[MessageId]]) -> None:
         links = [(memory, message) for memory, ids in sources.items() for message in ids]
         async with self._database.transaction() as transaction:
             rows = [{"being": scope.being_id, "memory": memory, "message": message} for memory, message in links]

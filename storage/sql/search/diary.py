@@ -67,12 +67,12 @@ def _contains_terms(text: str, terms: Sequence[str], mode: Literal["or", "and"])
 
 
 async def diary_tag_matches(reads: Reads, scope: Scope, query: TagQuery) -> TagMatches:
-    found: list[tuple[Position, int]] = []
+    newest: list[tuple[Position, int]] = []
     counts: Counter[int] = Counter()
     required = {fold(theme) for theme in query.filters.themes}
     searched = 0
     async for page in _entry_pages(reads, scope):
-        entries = page[: max(0, query.newest - searched)]
+        entries = page[: max(0, query.max_texts - searched)]
         themed = [date for date, _, _ in (entries if required else entries[: max(0, THEMED_DAYS - searched)])]
         themes_by_day = await _themes_by_day(reads, scope, themed)
         searched += len(entries)
@@ -84,8 +84,8 @@ async def diary_tag_matches(reads: Reads, scope: Scope, query: TagQuery) -> TagM
             if mask and required <= themes and _in_window(hit := _to_hit(entry), query.filters):
                 counts[mask] += 1
                 if counts[mask] <= query.filters.limit:
-                    found.append((hit.position, mask))
-    return TagMatches("diary", tuple(found), counts)
+                    newest.append((hit.position, mask))
+    return TagMatches("diary", tuple(newest), counts)
 
 
 async def diary_hits(reads: Reads, scope: Scope, days: Iterable[str]) -> list[SearchHit]:

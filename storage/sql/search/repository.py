@@ -77,11 +77,11 @@ class SearchRepository(Repository):
         binds = query_binds(scope, query.filters) | _tag_binds(query.tags)
         binds |= {f"related_{n}": delimited_theme(theme) for n, theme in enumerate(query.related)}
         statement = select_tag_masks(source, len(query.filters.themes), len(query.tags), len(query.related))
-        rows = await self._database.rows(statement, _to_mask_and_count, searched_texts=query.newest, **binds)
+        rows = await self._database.rows(statement, _to_mask_and_count, max_texts=query.max_texts, **binds)
         return TagMatches(
             source,
-            found=tuple((position, mask) for position, mask, _ in rows),
-            numbers={mask: count for _, mask, count in rows},
+            newest=tuple((position, mask) for position, mask, _ in rows),
+            counts={mask: count for _, mask, count in rows},
         )
 
     async def cooccurring_themes(self, scope: Scope, tags: Sequence[Tag], *, recent: int) -> list[tuple[str, ...]]:
@@ -148,7 +148,7 @@ def select_tag_masks(source: SearchSource, themes: int, tags: int, related: int)
         bits.append(or_(*(contains_text(columns.folded_themes, bindparam(f"related_{n}")) for n in range(related))))
     mask: ColumnElement[int] = sum((case((bit, 1 << n), else_=0) for n, bit in enumerate(bits)), literal(0))
     masks = select(time.label("at"), columns.id.label("id"), mask.label("mask")).where(*searched.filters(themes))
-    masks = masks.order_by(time.desc(), columns.id).limit(bindparam("searched_texts"))
+    masks = masks.order_by(time.desc(), columns.id).limit(bindparam("max_texts"))
     # Materialized: else SQLite looks for the tags once to compare the mask, and once more to show it.
     masked = masks.cte("masked").prefix_with("MATERIALIZED")
     same_mask, newest = masked.c.mask, (masked.c.at.desc(), masked.c.id)

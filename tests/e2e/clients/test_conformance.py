@@ -13,10 +13,9 @@ import pytest
 from madeleine.memory.model import BeingId
 from madeleine.server.http.app import build_app
 from madeleine.server.http.authentication import BearerTokenVerifier
-from madeleine.server.http.listen import bound, run
-from madeleine.server.mcp.caller import Caller
+from madeleine.server.http.uvicorn_server import GracefulShutdown, bind_listener, run_uvicorn
+from madeleine.server.mcp.server import Caller
 from madeleine.server.settings.http import HttpSettings
-from madeleine.server.wiring.clocks import utc_now
 from madeleine.storage.sql.administration import open_tokens
 from tests.conformance.events import MemoryEvents
 from tests.conformance.server import conformance_server
@@ -34,21 +33,20 @@ pytestmark = [
 
 @asynccontextmanager
 async def listening(directory: Path) -> AsyncIterator[str]:
-    end, up = anyio.Event(), anyio.Event()
-    with bound("127.0.0.1", 0) as listener:
+    end, shutdown = anyio.Event(), GracefulShutdown()
+    with bind_listener("127.0.0.1", 0) as listener:
         settings = HttpSettings(http_port=listener.getsockname()[1])
         async with open_tokens(directory / "memory.db") as tokens, anyio.create_task_group() as tasks:
-            verifier = BearerTokenVerifier(tokens, None, now=utc_now)
+            verifier = BearerTokenVerifier(tokens)
             anonymous = Caller(BeingId("ada"))
             app = build_app(
-                conformance_server(), settings, verifier, tokens, anonymous=anonymous, events=MemoryEvents()
+                conformance_server(), settings, verifier, shutdown, anonymous=anonymous, events=MemoryEvents()
             )
 
             async def serve() -> None:
-                await run(app.asgi, listener, until=end, before_end=app.shutdown.drain, listening=up.set)
+                await run_uvicorn(app, listener, shutdown, until=end)
 
             tasks.start_soon(serve)
-            await up.wait()
             try:
                 yield settings.resource
             finally:

@@ -72,7 +72,7 @@ async def test_ids_clusters_and_cursors_of_another_being_answer_as_if_they_did_n
 
 @pytest.fixture
 async def server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Served]:
-    monkeypatch.setattr(app, "BODY_SECONDS", 0.5)
+    monkeypatch.setattr(app, "MAX_BODY_SECONDS", 0.5)
     async with serving(tmp_path, sse=True, http_max_body_bytes=10_000) as served:
         yield served
 

@@ -25,10 +25,10 @@ async def test_one_cycle_is_added_for_every_active_memory_and_no_other(
     """spec P6 ❷: "adds 1 to `session_count` for every active node"."""
     memory = store.put(a_memory("ramen", status=status, session_count=3))
     work = await store.begin()
-    report = await age(work)
+    counts = await age(work)
     await store.write(work)
     assert store.now(memory).session_count == after
-    assert report.counts == {"aged": after - 3}
+    assert counts == {"aged": after - 3}
 
 
 async def test_a_pinned_memory_ages_too(store: StepStore) -> None:
@@ -59,9 +59,9 @@ async def test_seventy_patrols_without_a_recall_make_a_memory_dying(store: StepS
 async def flagged(store: StepStore, memory: Memory) -> tuple[Status, dict[str, int]]:
     store.put(memory)
     work = await store.begin()
-    report = await flag(work)
+    counts = await flag(work)
     await store.write(work)
-    return store.now(memory).status, dict(report.counts)
+    return store.now(memory).status, dict(counts)
 
 
 async def test_a_memory_that_has_faded_is_dying(store: StepStore) -> None:

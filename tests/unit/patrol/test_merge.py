@@ -26,9 +26,9 @@ def store() -> StepStore:
 
 async def merged(store: StepStore) -> Mapping[str, int]:
     work = await store.begin()
-    report = await merge(work)
+    counts = await merge(work)
     await store.write(work)
-    return report.counts
+    return counts
 
 
 def fill(store: StepStore, cluster: Cluster, count: int, vector_axis: int = 0) -> list[Memory]:
@@ -218,8 +218,8 @@ async def test_many_clusters_at_once_end_where_one_by_one_they_would(seed: int) 
     many_clusters(store, Random(seed), 150)
     expected, found = await store.begin(), await store.begin()
     await merged_one_by_one(expected)
-    report = await merge(found)
-    assert min(report.counts.values()) > 5
+    counts = await merge(found)
+    assert min(counts.values()) > 5
     assert {one.id: one.cluster_id for one in found.changes().states} == {
         one.id: one.cluster_id for one in expected.changes().states
     }

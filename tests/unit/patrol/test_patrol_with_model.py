@@ -15,8 +15,8 @@ from madeleine.memory.language_model import Prompt
 from madeleine.memory.rules.dynamics.importance import effective_importance, flagged, revived_session_count
 from madeleine.patrol.context import PatrolConfig
 from madeleine.patrol.deciding.answers import Decision
-from madeleine.patrol.pipeline import WITHOUT_KEY
 from madeleine.patrol.report import StepName
+from madeleine.patrol.run import WITHOUT_KEY
 from tests.doubles import ADA, Clock
 from tests.household import MOMENT, Household, Mind, household, new_store, rows, shown
 

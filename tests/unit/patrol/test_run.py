@@ -14,9 +14,8 @@ from madeleine.memory.errors import IndexUnavailable, StorageError
 from madeleine.memory.model import ModelName
 from madeleine.memory.patrol_records import UndoResult
 from madeleine.patrol.context import PatrolServices
-from madeleine.patrol.pipeline import WITHOUT_KEY
 from madeleine.patrol.report import STEPS, SYMBOLS, PatrolProgress, StepName
-from madeleine.patrol.run import Patrol, PatrolEvent
+from madeleine.patrol.run import WITHOUT_KEY, Patrol, PatrolEvent
 from tests.doubles import ADA, BOB, Clock, FakeActivationLog, FakeWordStatistics, WordEmbedder, a_memory, unit
 from tests.fakes.patrol_ledger import FakePatrolLedger
 
@@ -284,7 +283,7 @@ async def test_the_next_patrol_waits_for_the_rollback_of_one_that_is_cancelled_a
         return UndoResult(counts={})
 
     monkeypatch.setattr(home.ledger, "undo", undo)
-    monkeypatch.setattr(home.patrol, "_on_event", told.append)
+    monkeypatch.setattr(home.patrol, "on_event", told.append)
     reading = asyncio.Event()
 
     async def read_for_ever(*_: object, **__: object) -> None:

@@ -16,7 +16,7 @@ from madeleine.memory.model import BeingId
 from madeleine.server.cli.local_commands import parse_expiry
 from madeleine.server.http.serve import anonymous_caller, require_auth_when_exposed
 from madeleine.server.http.tokens import NewBearerToken, create_token, find_valid_token, parse_being_id
-from madeleine.server.mcp.caller import Caller
+from madeleine.server.mcp.server import Caller
 from madeleine.server.settings.settings import Settings
 from madeleine.storage.sql.administration import open_tokens
 
@@ -130,12 +130,12 @@ def test_access_needs_a_token_where_others_might_reach_the_server(settings: dict
 def test_on_this_machine_alone_the_configured_being_is_served() -> None:
     here = Settings(being="ada", http_host="::1", allowed_hosts=("localhost:*", "[::1]", "127.0.0.1:99"))
     assert anonymous_caller(here) == Caller(BeingId("ada"))
-    require_auth_when_exposed(here, authenticated=False)
+    require_auth_when_exposed(here, has_tokens=False)
 
 
 @pytest.mark.parametrize("hosts", [(), ("memory.example.org",)])
 def test_a_network_address_requires_allowed_hosts_and_authentication(hosts: tuple[str, ...]) -> None:
     settings = Settings(http_host="0.0.0.0", allowed_hosts=hosts)
     with pytest.raises(InvalidInput):
-        require_auth_when_exposed(settings, authenticated=not hosts)
-    require_auth_when_exposed(Settings(http_host="0.0.0.0", allowed_hosts=("memory.example.org",)), authenticated=True)
+        require_auth_when_exposed(settings, has_tokens=not hosts)
+    require_auth_when_exposed(Settings(http_host="0.0.0.0", allowed_hosts=("memory.example.org",)), has_tokens=True)

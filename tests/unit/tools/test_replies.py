@@ -18,9 +18,9 @@ from madeleine.memory.audit import Audit, AuditEntry
 from madeleine.memory.errors import InvalidInput, StorageFull
 from madeleine.memory.keyword_search import SearchHit
 from madeleine.memory.model import DatedAction, EmotionVector, Memory, Provenance
-from madeleine.memory.recall.browse import MemoryPage
 from madeleine.memory.recall.recall import RecallResult
-from madeleine.server.mcp.lines import encode
+from madeleine.memory.recall.search import MemoryPage
+from madeleine.server.mcp.lines import encode_message
 from madeleine.tools.arguments import Arguments
 from madeleine.tools.reading import (
     RecallFormat,
@@ -74,7 +74,7 @@ def text_of(result: types.CallToolResult) -> str:
 def over_the_wire(result: types.CallToolResult) -> dict[str, Any]:
     """As a client reads it."""
     dumped = result.model_dump(by_alias=True, exclude_none=True, mode="json")
-    line = encode(types.JSONRPCResponse(jsonrpc="2.0", id=1, result=dumped))
+    line = encode_message(types.JSONRPCResponse(jsonrpc="2.0", id=1, result=dumped))
     assert line.endswith(b"\n")
     assert line.count(b"\n") == 1
     found: dict[str, Any] = json.loads(line)["result"]

@@ -10,7 +10,7 @@ from madeleine.memory.language_model import Answer, Prompt, Rejected, Spent
 from madeleine.memory.model import Cluster, ClusterId, Memory
 from madeleine.memory.patrol_records import DecisionRequestId
 from madeleine.patrol.deciding.answers import Answer as AgentAnswer
-from madeleine.patrol.deciding.answers import CheckedAnswer, CurrentState, check_answer
+from madeleine.patrol.deciding.answers import CheckedAnswer, CurrentState
 from madeleine.patrol.deciding.requests import DecisionKind, DecisionRequest, offered_memory
 from tests.doubles import ADA
 
@@ -32,7 +32,7 @@ def current_of(memories: Sequence[Memory], **fields: Any) -> CurrentState:
 
 
 def checked(answer: AgentAnswer, request: DecisionRequest, current: CurrentState) -> CheckedAnswer | Rejected:
-    return check_answer(answer, replace(current, request=request))
+    return answer.checked(replace(current, request=request))
 
 
 class ScriptedLanguage:

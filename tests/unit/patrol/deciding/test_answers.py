@@ -15,7 +15,7 @@ from madeleine.memory.errors import UnusableAnswer
 from madeleine.memory.language_model import Rejected, Spent
 from madeleine.memory.model import MemoryId, RunId
 from madeleine.patrol.context import PatrolContext, PatrolServices
-from madeleine.patrol.deciding.answers import Answer, Decision, against_request
+from madeleine.patrol.deciding.answers import Answer, Decision
 from madeleine.patrol.deciding.compress import Summary
 from madeleine.patrol.deciding.consolidate import Consolidation, Merge
 from madeleine.patrol.deciding.diary import Diary
@@ -30,7 +30,7 @@ from madeleine.patrol.deciding.requests import (
 )
 from madeleine.patrol.deciding.resolution import DECISION_TYPES, ask_model
 from madeleine.patrol.deciding.split import NewCluster, Split
-from madeleine.patrol.preparation import choose_roots, classify, classify_prompt
+from madeleine.patrol.steps.assign import choose_roots, classify, classify_prompt
 from tests.doubles import ADA, NOW, FakeWordStatistics, WordEmbedder, a_memory, at_cosine, metered
 from tests.fakes.patrol_ledger import FakePatrolLedger
 from tests.unit.patrol.deciding.request_fixtures import ScriptedLanguage, request_of
@@ -223,7 +223,7 @@ def test_the_example_that_the_agent_is_shown_is_a_decision_that_is_accepted(kind
     offer = request_of(kind, MEMORIES)
     answer = DECISION_TYPES[kind].answer_type.from_decision(Decision.model_validate(json.loads(text)))
     assert not isinstance(answer, Rejected)
-    assert not isinstance(against_request(answer, offer), Rejected)
+    assert not isinstance(answer.against_request(offer), Rejected)
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -8,7 +8,7 @@ import pytest
 
 from madeleine.memory.language_model import Rejected
 from madeleine.memory.model import ClusterId, Memory, MemoryId
-from madeleine.patrol.deciding.answers import Answer, CheckedAnswer, CurrentState, against_request
+from madeleine.patrol.deciding.answers import Answer, CheckedAnswer, CurrentState
 from madeleine.patrol.deciding.compress import Summary
 from madeleine.patrol.deciding.consolidate import Consolidation, Merge
 from madeleine.patrol.deciding.diary import Diary
@@ -33,7 +33,7 @@ def fading(name: str) -> Memory:
 
 
 def refusal(answer: Answer, offer: DecisionRequest) -> str:
-    found = against_request(answer, offer)
+    found = answer.against_request(offer)
     assert isinstance(found, Rejected)
     return found.reason
 
@@ -239,12 +239,12 @@ POINTS = ("one", "two", "three")
 def test_a_diary_loses_blank_lines_and_bullets() -> None:
     """spec P8"""
     answer = Diary(" a \n\n b\r\n c\n", ("- one", " 2. two ", "• three", "  "))
-    assert against_request(answer, request_of("diary", FOUR)) == Diary("a\nb\nc", POINTS)
+    assert answer.against_request(request_of("diary", FOUR)) == Diary("a\nb\nc", POINTS)
 
 
 def test_a_diary_in_one_line_has_its_sentences_for_lines() -> None:
     answer = Diary("We met. It rained! Was I glad? 嬉しかった。寝た。", POINTS)
-    found = against_request(answer, request_of("diary", FOUR))
+    found = answer.against_request(request_of("diary", FOUR))
     assert found == Diary("We met.\nIt rained!\nWas I glad?\n嬉しかった。\n寝た。", POINTS)
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import socket
 import threading
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -16,17 +15,13 @@ from madeleine.memory.errors import ConnectionLost, ServerError
 from madeleine.server import __version__
 from madeleine.server.attach.tool_calls import ToolCalls
 
-SOON_S = 20.0
-
 
 def answered(**result: Any) -> Callable[[dict[str, Any]], list[Any]]:
     return lambda asked: [{"jsonrpc": "2.0", "id": asked["id"], "result": result}]
 
 
 @contextmanager
-def host(
-    *answers: Callable[[dict[str, Any]], list[Any]], seconds: float = SOON_S
-) -> Iterator[tuple[ToolCalls, list[Any]]]:
+def host(*answers: Callable[[dict[str, Any]], list[Any]]) -> Iterator[tuple[ToolCalls, list[Any]]]:
     """One that gives these answers to what it is asked, in turn, and hangs up."""
     ours, theirs = socket.socketpair()
     heard: list[Any] = []
@@ -42,7 +37,7 @@ def host(
     thread = threading.Thread(target=serve)
     thread.start()
     with ours:
-        yield ToolCalls(ours, until=time.monotonic() + seconds), heard
+        yield ToolCalls(ours), heard
     thread.join()
 
 
@@ -85,11 +80,3 @@ def test_an_error_has_the_host_s_message(answer: Callable[[dict[str, Any]], list
 def test_hanging_up_or_an_invalid_line_is_a_lost_connection(answer: Callable[[Any], list[Any]], said: str) -> None:
     with host(answer) as (call, _), pytest.raises(ConnectionLost, match=said):
         call("observe", {})
-
-
-def test_a_call_past_its_deadline_is_a_lost_connection() -> None:
-    ours, theirs = socket.socketpair()
-    with ours, theirs:
-        for seconds in (-1, 0.01):
-            with pytest.raises(ConnectionLost, match="in time"):
-                ToolCalls(ours, until=time.monotonic() + seconds)("observe", {})

@@ -16,7 +16,7 @@ from mcp.shared.message import ServerMessageMetadata, SessionMessage
 
 from madeleine.server.attach.streams import MAX_LINE_BYTES, read_lines
 from madeleine.server.mcp import lines as transport
-from madeleine.server.mcp.lines import Streams, encode, line_transport, parse
+from madeleine.server.mcp.lines import MessageStreams, encode_message, line_transport, parse_message
 
 PING = b'{"jsonrpc":"2.0","id":1,"method":"ping"}'
 
@@ -75,7 +75,7 @@ class Written:
 
 
 async def read(*chunks: bytes, longest: int = MAX_LINE_BYTES) -> list[bytes | None]:
-    return [line async for line in read_lines(Chunks(chunks), longest)]
+    return [line async for line in read_lines(Chunks(chunks).read, longest)]
 
 
 def cut(data: bytes, places: Sequence[int]) -> list[bytes]:
@@ -136,14 +136,14 @@ async def test_a_line_that_is_too_long_is_reported_once_and_the_next_is_read() -
 
 
 def refused(line: bytes | None) -> types.JSONRPCError:
-    found = parse(line)
+    found = parse_message(line)
     assert isinstance(found, types.JSONRPCError)
-    assert json.loads(encode(found))["jsonrpc"] == "2.0"
+    assert json.loads(encode_message(found))["jsonrpc"] == "2.0"
     return found
 
 
 def accepted(line: bytes) -> Any:
-    found = parse(line)
+    found = parse_message(line)
     assert isinstance(found, SessionMessage)
     return found.message
 
@@ -219,14 +219,14 @@ def test_a_whole_surrogate_pair_is_one_character() -> None:
 
 @given(st.binary(max_size=40) | st.text(max_size=40).map(str.encode))
 def test_no_line_makes_reading_fail(line: bytes) -> None:
-    found = parse(line)
-    assert isinstance(found, SessionMessage) or encode(found)
+    found = parse_message(line)
+    assert isinstance(found, SessionMessage) or encode_message(found)
 
 
 @pytest.mark.parametrize("id_", ["\ud800", "ok"])
 def test_every_answer_can_be_written(id_: str) -> None:
     """An id that was half of a surrogate pair once ended the writer, and with it the server."""
-    line = encode(types.JSONRPCResponse(jsonrpc="2.0", id=id_, result={"text": "東京 \udfff\n"}))
+    line = encode_message(types.JSONRPCResponse(jsonrpc="2.0", id=id_, result={"text": "東京 \udfff\n"}))
     assert line.endswith(b"}\n")
     assert line.count(b"\n") == 1
     assert json.loads(line) == {"jsonrpc": "2.0", "id": id_, "result": {"text": "東京 \udfff\n"}}
@@ -234,7 +234,7 @@ def test_every_answer_can_be_written(id_: str) -> None:
 
 def test_an_error_without_an_id_says_null() -> None:
     """JSON-RPC 2.0, 5: the member is required."""
-    assert json.loads(encode(refused(b"x")))["id"] is None
+    assert json.loads(encode_message(refused(b"x")))["id"] is None
 
 
 # --- both directions --------------------------------------------------------------------------------------------
@@ -243,7 +243,7 @@ def test_an_error_without_an_id_says_null() -> None:
 async def test_messages_go_in_and_bad_lines_are_answered_and_answers_go_out() -> None:
     written = Written()
     source = Chunks([PING + b"\nnot JSON\n" + PING + b"\n", b'{"jsonrpc":"2.0","id":9}\n'])
-    async with line_transport(source, written) as (incoming, outgoing), incoming, outgoing:
+    async with line_transport(source.read, written.write) as (incoming, outgoing), incoming, outgoing:
         found = [await incoming.receive(), await incoming.receive()]
         await outgoing.send(SessionMessage(types.JSONRPCResponse(jsonrpc="2.0", id=1, result={"a": "b"})))
         await written.until(3)
@@ -254,7 +254,7 @@ async def test_messages_go_in_and_bad_lines_are_answered_and_answers_go_out() ->
 
 
 async def test_the_read_side_ends_with_the_source() -> None:
-    async with line_transport(Chunks([]), Written()) as (incoming, outgoing), incoming, outgoing:
+    async with line_transport(Chunks([]).read, Written().write) as (incoming, outgoing), incoming, outgoing:
         assert [message async for message in incoming] == []
 
 
@@ -263,12 +263,12 @@ async def test_the_read_side_ends_with_the_source() -> None:
 ANSWER = SessionMessage(types.JSONRPCResponse(jsonrpc="2.0", id=1, result={}))
 
 
-async def assert_ended(streams: Streams) -> None:
+async def assert_ended(streams: MessageStreams) -> None:
     with anyio.fail_after(5), pytest.raises(anyio.EndOfStream):
         await streams[0].receive()
 
 
-async def assert_open(streams: Streams) -> None:
+async def assert_open(streams: MessageStreams) -> None:
     """Whatever could happen by now has happened, and the read side has not ended: its end cancels the calls."""
     await anyio.wait_all_tasks_blocked()
     with pytest.raises(anyio.WouldBlock):
@@ -278,7 +278,7 @@ async def assert_open(streams: Streams) -> None:
 async def test_the_read_side_stays_open_until_what_was_asked_is_answered() -> None:
     """A client that closed its end at once had its calls cancelled."""
     written = Written()
-    async with line_transport(Chunks([PING + b"\n" + PING]), written) as streams, streams[0], streams[1]:
+    async with line_transport(Chunks([PING + b"\n" + PING]).read, written.write) as streams, streams[0], streams[1]:
         await streams[0].receive()
         await streams[0].receive()
         await streams[1].send(ANSWER)
@@ -290,7 +290,7 @@ async def test_the_read_side_stays_open_until_what_was_asked_is_answered() -> No
 
 async def test_a_call_that_its_client_cancelled_is_not_waited_for() -> None:
     """MCP, cancellation: it is never answered."""
-    async with line_transport(Chunks([PING]), Written()) as streams, streams[0], streams[1]:
+    async with line_transport(Chunks([PING]).read, Written().write) as streams, streams[0], streams[1]:
         message = await streams[0].receive()
         await assert_open(streams)
         assert isinstance(message, SessionMessage)
@@ -302,7 +302,7 @@ async def test_a_call_that_its_client_cancelled_is_not_waited_for() -> None:
 
 async def test_what_is_no_answer_ends_no_wait() -> None:
     progress = SessionMessage(types.JSONRPCNotification(jsonrpc="2.0", method="notifications/progress"))
-    async with line_transport(Chunks([PING]), Written()) as streams, streams[0], streams[1]:
+    async with line_transport(Chunks([PING]).read, Written().write) as streams, streams[0], streams[1]:
         await streams[0].receive()
         await streams[1].send(progress)
         await assert_open(streams)
@@ -312,14 +312,14 @@ async def test_a_call_that_does_not_end_is_waited_for_no_longer_than_the_bound(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(transport, "FINISH_SECONDS", 0)
-    async with line_transport(Chunks([PING]), Written()) as streams, streams[0], streams[1]:
+    async with line_transport(Chunks([PING]).read, Written().write) as streams, streams[0], streams[1]:
         await streams[0].receive()
         await assert_ended(streams)
 
 
 async def test_told_to_end_it_reads_no_more_and_waits_for_the_answers() -> None:
     end, written = anyio.Event(), Written()
-    async with line_transport(Silent(PING + b"\n"), written, end=end) as streams, streams[0], streams[1]:
+    async with line_transport(Silent(PING + b"\n").read, written.write, end=end) as streams, streams[0], streams[1]:
         await streams[0].receive()
         end.set()
         await assert_open(streams)
@@ -330,7 +330,11 @@ async def test_told_to_end_it_reads_no_more_and_waits_for_the_answers() -> None:
 
 async def test_a_client_that_reads_no_more_is_the_end_and_what_it_asked_is_finished() -> None:
     """A broken pipe once ended the server with a traceback."""
-    async with line_transport(Silent(PING + b"\n" + PING + b"\n"), Gone()) as streams, streams[0], streams[1]:
+    async with (
+        line_transport(Silent(PING + b"\n" + PING + b"\n").read, Gone().write) as streams,
+        streams[0],
+        streams[1],
+    ):
         await streams[0].receive()
         await streams[0].receive()
         await streams[1].send(ANSWER)
@@ -340,11 +344,11 @@ async def test_a_client_that_reads_no_more_is_the_end_and_what_it_asked_is_finis
 
 
 async def test_a_bad_line_of_a_client_that_reads_no_more_is_the_end_too() -> None:
-    async with line_transport(Silent(b"not JSON\n"), Gone()) as streams, streams[0], streams[1]:
+    async with line_transport(Silent(b"not JSON\n").read, Gone().write) as streams, streams[0], streams[1]:
         await assert_ended(streams)
 
 
 async def test_a_connection_that_is_reset_is_the_end() -> None:
     """A socket says so when its client died with answers unread."""
-    async with line_transport(Gone(), Written()) as streams, streams[0], streams[1]:
+    async with line_transport(Gone().read, Written().write) as streams, streams[0], streams[1]:
         await assert_ended(streams)

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from madeleine.memory.index import CandidatePool, RankingFeatures
 from madeleine.memory.model import MemoryId
-from madeleine.memory.rules.ranking.matching import MatchThresholds, matches, word_coverage
+from madeleine.memory.rules.ranking.profiles import MatchThresholds, matches, word_coverage
 
 
 def pool(

@@ -6,7 +6,8 @@ import pytest
 
 from madeleine.memory.keyword_search import SearchHit, SearchSource, TagMatches
 from madeleine.memory.model import Provenance
-from madeleine.memory.rules.searching.tags import POOL_FACTOR, best_matches, pooled, tag_weights
+from madeleine.memory.recall.search import POOL_FACTOR
+from madeleine.memory.rules.searching.tags import best_matches, pooled, tag_weights
 from tests.doubles import NOW
 
 

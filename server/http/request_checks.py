@@ -1,4 +1,5 @@
-"""The check of `Host` and `Origin`, and the access log.
+"""The outer layers of the HTTP server: the check of `Host` and `Origin`, a client's own key for the language model, the
+access log, and errors as JSON-RPC.
 
 A browser may speak for anybody's page: DNS rebinding shows in `Host`, a foreign page in `Origin` (MCP specification,
 transports, security warning). Every path is checked, on every address.
@@ -8,24 +9,67 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from urllib.parse import urlsplit
 
+import mcp_types as types
 from mcp.server.transport_security import TransportSecurityMiddleware, TransportSecuritySettings
+from pydantic import SecretStr
+from starlette.datastructures import MutableHeaders
 from starlette.requests import Request
+from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from madeleine.memory.errors import MadeleineError
 from madeleine.server.http.authentication import token_of
-from madeleine.server.http.error_responses import RETRY_SECONDS, error_response
+from madeleine.server.mcp.server import RequestContext
 from madeleine.server.settings.http import LOOPBACK_HOSTS, HttpSettings, in_url, is_loopback
+from madeleine.server.settings.language_model import is_valid_key
 
 logger = logging.getLogger(__name__)
 
-REASONS = {
+BUSY_ERROR_CODE = -32000
+"""The first of JSON-RPC's codes that are free for servers."""
+RETRY_HEADERS = {"Retry-After": "1"}
+"""Seconds."""
+REJECTION_MESSAGES = {
     421: "This server does not answer to that Host. Add it to MADELEINE_ALLOWED_HOSTS if it should.",
     403: "Pages of that Origin may not use this server. Add it to MADELEINE_ALLOWED_ORIGINS if they should.",
 }
+LANGUAGE_KEY_HEADER = "X-Madeleine-LLM-Key"
+LANGUAGE_KEY_SCOPE = "madeleine.llm_key"
+"""Key of the header's value in a request's ASGI scope, set by `take_language_key` alone."""
+
+
+def error_response(status: int, message: str, headers: Mapping[str, str] | None = None) -> JSONResponse:
+    """A JSON-RPC error without an id, as MCP's HTTP transport defines it."""
+    code = BUSY_ERROR_CODE if "Retry-After" in (headers or {}) else types.INVALID_REQUEST
+    body = {"jsonrpc": "2.0", "error": {"code": code, "message": message}}
+    return JSONResponse(body, status_code=status, headers=headers)
+
+
+def take_language_key(app: ASGIApp) -> ASGIApp:
+    """Takes it out of the headers before anything can log them; 400 for what cannot be a key."""
+
+    async def serve(scope: Scope, receive: Receive, send: Send) -> None:
+        serving = app
+        if scope["type"] == "http":
+            scope = dict(scope)
+            headers = MutableHeaders(scope=scope)
+            keys = [key.strip() for key in headers.getlist(LANGUAGE_KEY_HEADER)]
+            del headers[LANGUAGE_KEY_HEADER]
+            scope[LANGUAGE_KEY_SCOPE] = SecretStr("".join(keys))
+            if len(keys) > 1 or not all(map(is_valid_key, keys)):
+                serving = error_response(400, f"Send {LANGUAGE_KEY_HEADER} once, as one line without spaces.")
+        await serving(scope, receive, send)
+
+    return serve
+
+
+def language_key_of(context: RequestContext) -> str:
+    """The key of the HTTP request that carried the message, not of its session; "" without one."""
+    key = context.request.scope.get(LANGUAGE_KEY_SCOPE) if isinstance(context.request, Request) else None
+    return key.get_secret_value() if isinstance(key, SecretStr) else ""
 
 
 def security_settings(settings: HttpSettings) -> TransportSecuritySettings:
@@ -67,12 +111,12 @@ class TransportSecurity:
             rejection = await self._security.validate_request(Request(scope))
             app = self._app
             if rejection is not None:
-                app = error_response(rejection.status_code, REASONS[rejection.status_code])
+                app = error_response(rejection.status_code, REJECTION_MESSAGES[rejection.status_code])
             await app(scope, receive, send_with_status)
         except MadeleineError as error:
             logger.warning("a request could not be served: %s", error)
             if not status:
-                await error_response(503, str(error), retry_after=RETRY_SECONDS)(scope, receive, send_with_status)
+                await error_response(503, str(error), RETRY_HEADERS)(scope, receive, send_with_status)
         finally:
             # Never the headers, which hold the token, nor the query, which may hold anything.
             token = token_of(scope)
