@@ -18,7 +18,7 @@ from madeleine.storage.sql.database.mapping import Mapped, own_row_binds, scalar
 from madeleine.storage.sql.database.tables import cost_records, patrol_offers, patrol_runs
 from madeleine.storage.sql.memories.index_source import cache_vectors_and_mark
 from madeleine.storage.sql.memories.reading import MemoryReads
-from madeleine.storage.sql.patrols.patrol import DECISION_REQUEST, PatrolReader, PatrolWriter, last_erasure
+from madeleine.storage.sql.patrols.patrol import DECISION_REQUEST, PatrolReader, PatrolWriter
 from madeleine.storage.sql.patrols.undo import undo_run
 
 UNDECIDED_REQUESTS_KEPT_FOR = timedelta(days=14)
@@ -68,7 +68,7 @@ class PatrolRepository(MemoryReads):
         made = {"being_id": scope.being_id, "made_at": to_micros(at), "settled_by": None}
         expired = {"being": scope.being_id, "before": to_micros(at - UNDECIDED_REQUESTS_KEPT_FOR)}
         async with self._database.transaction() as transaction:
-            if await last_erasure(transaction) != read_at_erasure:
+            if await PatrolReader(transaction, scope).last_erasure() != read_at_erasure:
                 return False
             await transaction.run(_DELETE_EXPIRED_REQUESTS, [expired])
             await transaction.run(_INSERT_REQUESTS, [DECISION_REQUEST.to_row(request, **made) for request in requests])
