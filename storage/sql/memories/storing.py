@@ -23,7 +23,7 @@ from madeleine.memory.errors import InvalidInput, KeyConflict, StorageError
 from madeleine.memory.ingest.ports import KeyOutcome, Reinforcement, StoreBatch
 from madeleine.memory.model import ContentHash, Memory, MemoryChanges, MemoryId, ModelName, Scope, Vector
 from madeleine.memory.profile import ProfileEntry
-from madeleine.memory.rules.dynamics.revision import changed, effective, revision
+from madeleine.memory.rules.dynamics.revision import changed_memory, effective_changes, revision
 from madeleine.memory.text.normalization import fold
 from madeleine.storage.sql.administration import read_setting, record_audit, record_audit_by_tool, write_setting_once
 from madeleine.storage.sql.database.dialect import (
@@ -226,13 +226,13 @@ def _keyed_digest(secret: str, key: str) -> str:
 class MemoryRepository(MemoryReads):
     """`StoreLedger`, `RememberLedger`, `UpdateLedger` and `IngestLedger`."""
 
-    async def keyed(self, scope: Scope, keys: Sequence[str]) -> dict[str, KeyOutcome]:
+    async def key_outcomes(self, scope: Scope, keys: Sequence[str]) -> dict[str, KeyOutcome]:
         return await key_outcomes(self._database, scope, keys)
 
-    async def same_text(self, scope: Scope, hash_: ContentHash) -> list[MemoryId]:
+    async def ids_with_text(self, scope: Scope, hash_: ContentHash) -> list[MemoryId]:
         return await self._database.rows(_SELECT_IDS_BY_HASH, scalar, hash=hash_, being=scope.being_id)
 
-    async def turns(self, scope: Scope, sessions: Sequence[str]) -> dict[str, int]:
+    async def next_turns(self, scope: Scope, sessions: Sequence[str]) -> dict[str, int]:
         named = {session for session in sessions if session}
         if not named:
             return {}
@@ -247,7 +247,7 @@ class MemoryRepository(MemoryReads):
             await insert_memories(transaction, scope, batch.new)
             await _reinforce(transaction, scope, batch.reinforcements)
 
-    async def link(self, scope: Scope, sources: Mapping[MemoryId, Sequence[MessageId]]) -> None:
+    async def link_messages(self, scope: Scope, sources: Mapping[MemoryId, Sequence[MessageId]]) -> None:
         links = [(memory, message) for memory, ids in sources.items() for message in ids]
         async with self._database.transaction() as transaction:
             rows = [{"being": scope.being_id, "memory": memory, "message": message} for memory, message in links]
@@ -268,10 +268,10 @@ class MemoryRepository(MemoryReads):
             if not known:
                 return None
             [old] = known
-            done = effective(old, changes)
+            done = effective_changes(old, changes)
             if done == MemoryChanges():
                 return old, done
-            new = changed(old, done)
+            new = changed_memory(old, done)
             await cache_vectors(transaction, model, {h: v for h, v in vectors.items() if h == new.content_hash})
             row = from_memory(new)
             columns = {name: row[name] for name in _CHANGED_COLUMNS}
