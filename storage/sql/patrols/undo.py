@@ -16,7 +16,7 @@ from datetime import datetime
 
 from sqlalchemy import bindparam, delete, func, insert, or_, select, update
 
-from madeleine.memory.model import ClusterId, Memory, MemoryId, RunId, Scope
+from madeleine.memory.model import Memory, MemoryId, RunId, Scope
 from madeleine.memory.patrol_records import RunState, UndoResult
 from madeleine.storage.sql.administration import record_audit
 from madeleine.storage.sql.database.dialect import among, as_list, greatest, unindexed
@@ -25,7 +25,7 @@ from madeleine.storage.sql.database.lifecycle import DeleteWithMemory, removal_s
 from madeleine.storage.sql.database.mapping import own_row_binds, scalar, update_own_row
 from madeleine.storage.sql.database.memory_rows import patrol_cycle, set_patrol_cycle, update_timelines
 from madeleine.storage.sql.database.tables import clusters, forgotten, memories, metadata, patrol_changes, patrol_runs
-from madeleine.storage.sql.memories.clusters import clusters_by_ids, upsert_clusters, with_recomputed_vectors
+from madeleine.storage.sql.memories.clusters import recompute_clusters
 from madeleine.storage.sql.memories.index_source import delete_orphaned_vectors, mark_for_index
 from madeleine.storage.sql.memories.reading import memories_by_ids
 from madeleine.storage.sql.patrols import undo_refusals
@@ -110,7 +110,7 @@ async def _restore(transaction: Transaction, scope: Scope, run: RunId, changes: 
     # The cluster may be gone: its other memories were forgotten since.
     await transaction.run(_LEAVE_DELETED_CLUSTERS, [{"being": scope.being_id}])
     await _update_derived(transaction, scope, [change for change in of_memories if change.before is not None])
-    await _recompute_means(transaction, scope, cluster_plan.clusters_without_mean - cluster_plan.made_clusters)
+    await recompute_clusters(transaction, scope, cluster_plan.clusters_without_mean - cluster_plan.made_clusters)
     counts = Counter({kind: len(plan.changed) for kind, plan in plans.items()})
     kept = len(ticks) - restored_ticks + sum(len(plan.kept) for plan in plans.values())
     counts.update(memory=len(removed), clock=restored_ticks, kept=kept)
@@ -165,8 +165,3 @@ async def _update_derived(transaction: Transaction, scope: Scope, changes: Seque
     await delete_orphaned_vectors(transaction, hashes)
     ids = as_list(dict.fromkeys(change.target for change in changes))
     await mark_for_index(transaction, await transaction.rows(_EXISTING_MEMORIES, scalar, ids=ids, being=scope.being_id))
-
-
-async def _recompute_means(transaction: Transaction, scope: Scope, ids: Iterable[str]) -> None:
-    outdated = await clusters_by_ids(transaction, scope, [ClusterId(id_) for id_ in ids])
-    await upsert_clusters(transaction, scope, await with_recomputed_vectors(transaction, scope, outdated))
