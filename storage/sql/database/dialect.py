@@ -8,28 +8,14 @@ import json
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from sqlalchemy import (
-    ColumnElement,
-    Float,
-    Function,
-    Integer,
-    LargeBinary,
-    Table,
-    Text,
-    bindparam,
-    case,
-    literal_column,
-    null,
-    or_,
-    select,
-    text,
-)
+from sqlalchemy import ColumnElement, Function, Table, bindparam, case, literal_column, null, or_, select, text
 from sqlalchemy.dialects import postgresql
 from sqlalchemy.dialects.postgresql import Insert
 from sqlalchemy.ext.compiler import compiles
 from sqlalchemy.sql.compiler import SQLCompiler
 from sqlalchemy.sql.functions import GenericFunction
 from sqlalchemy.sql.selectable import TableValuedAlias
+from sqlalchemy.types import Float, Integer, LargeBinary, Text
 
 SMALLEST, GREATEST = -(2**63), 2**63 - 1
 """Of an integer column: before and after every moment."""
@@ -155,8 +141,8 @@ def json_field(json_object: Any, name: str) -> ColumnElement[Any]:
     return _field(json_object, literal_column(f"'{name}'"))
 
 
-def json_with_field(json_object: Any, name: str, value: Any = None) -> ColumnElement[Any]:
-    """With the field set to a text, or to null. NULL stays NULL."""
+def set_json_field(json_object: Any, name: str, value: Any = None) -> ColumnElement[Any]:
+    """The object with the field set to a text, or to null. NULL stays NULL."""
     return _with_field(json_object, literal_column(f"'{name}'"), null() if value is None else value)
 
 

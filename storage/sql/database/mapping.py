@@ -33,14 +33,6 @@ def from_micros(micros: int) -> datetime:
     return _EPOCH + timedelta(microseconds=micros)
 
 
-def to_micros_or_none(moment: datetime | None) -> int | None:
-    return None if moment is None else to_micros(moment)
-
-
-def from_micros_or_none(micros: int | None) -> datetime | None:
-    return None if micros is None else from_micros(micros)
-
-
 def decode_texts(stored: str) -> tuple[Any, ...]:
     # Most lists of most memories are empty.
     return () if stored == "[]" else tuple(json.loads(stored))

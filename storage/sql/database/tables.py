@@ -326,7 +326,7 @@ patrol_changes = _table(
     *_keys(Integer, "seq"),
     Column("run_id", Text, nullable=False, index=True),
     *_required(Text, "being_id", "step", "kind", "target"),
-    *_optional(Text, "before", "after"),
+    *_optional(JsonRecord, "before", "after"),
     Index("ix_patrol_changes_target", "being_id", "target"),
     lifecycle=[Redact("erasing.patrols.clean_journal"), LeftByUndo("the journal of a run goes with its undo")],
 )

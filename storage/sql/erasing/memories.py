@@ -101,9 +101,9 @@ class _MemoryErasure:
 
     async def _words(self, earlier: Iterable[str]) -> str:
         """All that was ever said of the memories, folded for `mentions`."""
-        texts = [text for memory in self._erased for text in mentions.all_texts(memory)]
+        texts = [text for memory in self._erased for text in mentions.memory_texts(memory)]
         reinforced = await self._transaction.rows(_REINFORCEMENT_TEXTS, scalar, **self._binds)
-        return mentions.folded([*texts, *earlier, *reinforced])
+        return mentions.folded_texts([*texts, *earlier, *reinforced])
 
     async def _timeline_texts(self, earlier: Collection[str]) -> frozenset[str]:
         """Texts about the memories in timelines, without those about remaining memories that they had absorbed."""
@@ -194,7 +194,7 @@ def _without_texts(tellers: Iterable[Memory], texts: Collection[str]) -> list[tu
 
 
 def _clusters_mentioning(known: Iterable[Cluster], words: str) -> list[Cluster]:
-    return [cluster for cluster in known if not cluster.is_root and mentions.mentions(cluster.name, words)]
+    return [cluster for cluster in known if not cluster.is_root and mentions.mentions_forgotten(cluster.name, words)]
 
 
 def _redacted_reports(reports: Iterable[tuple[str, str]], words: str, names: frozenset[str]) -> list[tuple[str, Any]]:

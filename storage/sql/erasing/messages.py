@@ -11,7 +11,7 @@ from sqlalchemy import bindparam, case, delete, exists, func, select, update
 
 from madeleine.memory.chat import MessageId
 from madeleine.memory.model import MemoryId, Scope
-from madeleine.memory.rules.dynamics.mentions import folded, mentions
+from madeleine.memory.rules.dynamics.mentions import folded_texts, mentions_forgotten
 from madeleine.storage.sql.conversations.chat import ERASED_TITLE, NO_FIRST_AT, NO_LAST_AT, message_key_hash
 from madeleine.storage.sql.database.dialect import among, as_list, insert_missing, unindexed
 from madeleine.storage.sql.database.engine import Transaction
@@ -99,4 +99,6 @@ def _sessions_with_words_of(titles: Mapping[str, str], erased: Sequence[_ErasedM
     texts: dict[str, list[str]] = defaultdict(list)
     for message in erased:
         texts[message.session_id] += (message.speaker, message.text)
-    return [session_id for session_id, title in titles.items() if mentions(title, folded(texts[session_id]))]
+    return [
+        session_id for session_id, title in titles.items() if mentions_forgotten(title, folded_texts(texts[session_id]))
+    ]

@@ -16,23 +16,16 @@ from typing import Any
 
 from sqlalchemy import ColumnElement, bindparam, delete, exists, func, or_, select, update
 
-from madeleine.memory.model import ContentHash, MemoryId, Scene, Scope, when_as_searched
-from madeleine.memory.rules.dynamics.mentions import mentions, without_timeline_texts
-from madeleine.storage.sql.database.dialect import (
-    among,
-    as_list,
-    contains_text,
-    json_field,
-    json_items,
-    json_with_field,
-)
+from madeleine.memory.model import ContentHash, MemoryId, Scene, Scope, when_as_search_text
+from madeleine.memory.rules.dynamics.mentions import mentions_forgotten, without_timeline_texts
+from madeleine.storage.sql.database.dialect import among, as_list, contains_text, json_field, json_items, set_json_field
 from madeleine.storage.sql.database.engine import Row, Transaction
 from madeleine.storage.sql.database.lifecycle import EraseListing, tables_declaring
-from madeleine.storage.sql.database.mapping import decode_texts, pair, scalar
+from madeleine.storage.sql.database.mapping import decode_texts, encode_value, pair, scalar
 from madeleine.storage.sql.database.memory_rows import to_when
 from madeleine.storage.sql.database.tables import diary, memories, metadata, patrol_changes, patrol_offers
 from madeleine.storage.sql.memories.index_source import delete_orphaned_vectors
-from madeleine.storage.sql.patrols.journal import Change, Fields, to_change, to_json
+from madeleine.storage.sql.patrols.journal import CHANGE, Change, Fields
 
 _d, _j, _o = diary.c, patrol_changes.c, patrol_offers.c
 _BEING = bindparam("being", type_=_j.being_id.type)
@@ -54,7 +47,7 @@ _ERASE_LISTINGS = [
 _OPEN_REQUESTS = select(_o.id, _o.body).where(_o.being_id == _BEING, _o.settled_by.is_(None))
 _DELETE_REQUESTS = delete(patrol_offers).where(_o.being_id == _BEING, among(_o.id, "ids"))
 
-_CHANGE = select(_j.seq, _j.kind, _j.target, _j.before, _j.after)
+_CHANGE = select(*CHANGE.columns)
 _OF_MEMORIES_AND_NOTES = (_j.being_id == _BEING, among(_j.target, "ids"), or_(_j.kind == "memory", _j.kind == "note"))
 _OWN_CHANGES = _CHANGE.where(*_OF_MEMORIES_AND_NOTES)
 _DELETE_OWN_CHANGES = delete(patrol_changes).where(*_OF_MEMORIES_AND_NOTES)
@@ -103,13 +96,13 @@ _CLUSTER_NAMES = select(_j.seq, _j.target, json_field(_j.before, "name"), json_f
 _RENAME_BEFORE, _RENAME_AFTER = (
     update(patrol_changes)
     .where(_j.seq == bindparam("old_seq"))
-    .values({side.name: json_with_field(side, "name", bindparam("new_name"))})
+    .values({side.name: set_json_field(side, "name", bindparam("new_name"))})
     for side in (_j.before, _j.after)
 )
 _CLEAR_CLUSTER_VECTORS = (
     update(patrol_changes)
     .where(_j.being_id == _BEING, _j.kind == "cluster", among(_j.target, "ids"))
-    .values({side.name: json_with_field(side, "vector") for side in (_j.before, _j.after)})
+    .values({side.name: set_json_field(side, "vector") for side in (_j.before, _j.after)})
 )
 
 
@@ -140,7 +133,7 @@ def _requests_telling_of(requests: Iterable[tuple[str, str]], ids: Collection[Me
 
 
 def _tells_of(body: Mapping[str, Any], ids: Collection[MemoryId], words: str) -> bool:
-    if body.get("earlier") or body.get("think") or mentions(body.get("cluster", ""), words):
+    if body.get("earlier") or body.get("think") or mentions_forgotten(body.get("cluster", ""), words):
         return True
     # A summary's request holds what its memories had absorbed when it was made.
     return body.get("kind") == "compress" or any(memory["id"] in ids for memory in body.get("memories", ()))
@@ -167,13 +160,14 @@ class ErasedMemories:
 
 async def clean_journal(transaction: Transaction, scope: Scope, erased: ErasedMemories) -> None:
     own = {"being": scope.being_id, "ids": as_list([*erased.heirs, *erased.note_ids])}
-    own_changes = await transaction.rows(_OWN_CHANGES, to_change, **own)
+    own_changes = await transaction.rows(_OWN_CHANGES, CHANGE.from_row, **own)
     await transaction.run(_DELETE_OWN_CHANGES, [own])
-    related = await transaction.rows(_RELATED_CHANGES, to_change, being=scope.being_id, ids=as_list(erased.heirs))
+    related_to = {"being": scope.being_id, "ids": as_list(erased.heirs)}
+    related = await transaction.rows(_RELATED_CHANGES, CHANGE.from_row, **related_to)
     cleaned = await asyncio.to_thread(_cleaned_changes, related, erased)
     await transaction.run(_DELETE_CHANGE, [{"old_seq": new.seq} for _, new in cleaned if new.before == new.after])
     updated = (
-        {"old_seq": new.seq, "new_before": to_json(new.before), "new_after": to_json(new.after)}
+        {"old_seq": new.seq, "new_before": encode_value(new.before), "new_after": encode_value(new.after)}
         for _, new in cleaned
         if new.before != new.after
     )
@@ -219,7 +213,7 @@ def _tells_in_timeline(fields: Fields | None, erased: ErasedMemories) -> bool:
 
 def _without_texts(when: str, erased: ErasedMemories) -> str:
     scene = Scene(action="", when=to_when(when))
-    return when_as_searched(without_timeline_texts(scene, erased.timeline_texts).when)
+    return when_as_search_text(without_timeline_texts(scene, erased.timeline_texts).when)
 
 
 def _without_ties(fields: Fields | None, erased: ErasedMemories, *, told: bool) -> Fields | None:
@@ -247,7 +241,7 @@ def _renamed_clusters(names: Iterable[Row], erased: ErasedMemories) -> tuple[lis
     """The names to replace before and after each change. A few names occur again and again: each is read once."""
     before: list[Fields] = []
     after: list[Fields] = []
-    tells = cache(lambda name: mentions(name, erased.words))
+    tells = cache(lambda name: mentions_forgotten(name, erased.words))
     for seq, cluster_id, old_before, old_after in names:
         name = erased.cluster_names.get(cluster_id, "")
         for renamed, old in ((before, old_before), (after, old_after)):

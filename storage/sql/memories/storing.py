@@ -23,7 +23,7 @@ from madeleine.memory.errors import InvalidInput, KeyConflict, StorageError
 from madeleine.memory.ingest.ports import KeyOutcome, Reinforcement, StoreBatch
 from madeleine.memory.model import ContentHash, Memory, MemoryChanges, MemoryId, ModelName, Scope, Vector
 from madeleine.memory.profile import ProfileEntry
-from madeleine.memory.rules.dynamics.revision import changed, effective, revision
+from madeleine.memory.rules.dynamics.revision import changed_memory, effective_changes, revision
 from madeleine.memory.text.normalization import fold
 from madeleine.storage.sql.administration import read_setting, record_audit, record_audit_by_tool, write_setting_once
 from madeleine.storage.sql.database.dialect import (
@@ -258,10 +258,10 @@ class MemoryRepository(MemoryReads):
             if not known:
                 return None
             [old] = known
-            done = effective(old, changes)
+            done = effective_changes(old, changes)
             if done == MemoryChanges():
                 return old, done
-            new = changed(old, done)
+            new = changed_memory(old, done)
             await cache_vectors(transaction, model, {h: v for h, v in vectors.items() if h == new.content_hash})
             row = from_memory(new)
             columns = {name: row[name] for name in _CHANGED_COLUMNS}

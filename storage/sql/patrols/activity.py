@@ -8,20 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from sqlalchemy import (
-    ColumnElement,
-    Select,
-    Table,
-    and_,
-    case,
-    func,
-    literal,
-    or_,
-    select,
-    type_coerce,
-    union,
-    union_all,
-)
+from sqlalchemy import ColumnElement, Select, Table, case, func, literal, or_, select, type_coerce, union, union_all
 
 from madeleine.memory.ingest.notes import SCENE
 from madeleine.memory.patrol_records import RecentActivity
@@ -66,7 +53,7 @@ _beings = union(_beings_of(memories), _beings_of(notes)).cte("known_beings")
 _since_last_run = select(
     _beings.c.being, cycle_of_being(_beings.c.being).label("cycle"), _last_run_started(_beings.c.being).label("until")
 ).cte("since_last_run")
-_is_stored = and_(_m.created_at > _since_last_run.c.until, *(_m.tool != tool for tool in WRITTEN_BY_PATROL))
+_is_stored = (_m.created_at > _since_last_run.c.until) & ~either(_m.tool, *WRITTEN_BY_PATROL)
 _is_recalled = _m.last_activated > _since_last_run.c.until
 _memory_activity = (
     select(
@@ -76,23 +63,20 @@ _memory_activity = (
         case((_is_recalled, _m.last_activated), else_=_m.created_at).label("latest"),
     )
     .select_from(_since_last_run)
-    .join(
-        memories,
-        and_(
-            _m.being_id == _since_last_run.c.being,
-            either(_m.status, "active", "dying"),
-            either(_m.pinned, False, True),
-            # What came while ❷ was still to come in that run is of the cycle before.
-            _m.since >= _since_last_run.c.cycle - 1,
-        ),
+    .join(memories, _m.being_id == _since_last_run.c.being)
+    .where(
+        either(_m.status, "active", "dying"),
+        either(_m.pinned, False, True),
+        # What came while ❷ was still to come in that run is of the cycle before.
+        _m.since >= _since_last_run.c.cycle - 1,
+        or_(_is_stored, _is_recalled),
     )
-    .where(or_(_is_stored, _is_recalled))
 )
 _note_activity = (
     select(_since_last_run.c.being, literal(1), _n.created_at, _n.created_at)
     .select_from(_since_last_run)
-    .join(notes, and_(_n.being_id == _since_last_run.c.being, _n.state == "unread", _n.type == SCENE))
-    .where(_n.created_at > _since_last_run.c.until)
+    .join(notes, _n.being_id == _since_last_run.c.being)
+    .where(_n.state == "unread", _n.type == SCENE, _n.created_at > _since_last_run.c.until)
 )
 _activity = union_all(_memory_activity, _note_activity).subquery("activity")
 _ACTIVITY = Mapped(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -14,8 +13,8 @@ from madeleine.memory.model import Memory, MemoryId, RunId, Scope
 from madeleine.memory.patrol_records import MemoryState, PatrolChanges
 from madeleine.storage.sql.database import lifecycle
 from madeleine.storage.sql.database.dialect import among, as_list, unindexed
-from madeleine.storage.sql.database.engine import Reads, Row, Transaction
-from madeleine.storage.sql.database.mapping import own_row
+from madeleine.storage.sql.database.engine import Reads, Transaction
+from madeleine.storage.sql.database.mapping import Mapped, encode_value, own_row
 from madeleine.storage.sql.database.tables import metadata, patrol_changes
 
 Fields = dict[str, Any]
@@ -63,9 +62,7 @@ class Change:
     after: Fields | None
 
 
-def to_change(row: Row) -> Change:
-    seq, kind, target, before, after = row
-    return Change(seq, kind, target, from_json(before), from_json(after))
+CHANGE = Mapped(Change, patrol_changes)
 
 
 class Journal:
@@ -114,8 +111,8 @@ class Journal:
             "step": self._step,
             "kind": kind,
             "target": key,
-            "before": to_json(before),
-            "after": to_json(after),
+            "before": encode_value(before),
+            "after": encode_value(after),
         }
 
 
@@ -130,14 +127,6 @@ def _changed_keys(scope: Scope, changes: PatrolChanges) -> list[tuple[str, Seque
         "thoughts": [scope.being_id] if changes.thoughts else [],
     }
     return [(kind, of_kind) for kind, of_kind in keys.items() if of_kind]
-
-
-def to_json(fields: Fields | None) -> str | None:
-    return None if fields is None else json.dumps(fields, ensure_ascii=False)
-
-
-def from_json(stored: str | None) -> Fields | None:
-    return None if stored is None else json.loads(stored)
 
 
 def _to_json_value(value: Any) -> Any:

@@ -10,7 +10,18 @@ from typing import Any, TypeVar
 
 from sqlalchemy import ClauseElement, and_, bindparam, case, func, literal_column, or_, select
 
-from madeleine.memory.model import Cluster, ClusterId, ContentHash, Memory, MemoryId, ModelName, RunId, Scope, Vector
+from madeleine.memory.model import (
+    Cluster,
+    ClusterId,
+    ContentHash,
+    Memory,
+    MemoryId,
+    ModelName,
+    RunId,
+    Scope,
+    Status,
+    Vector,
+)
 from madeleine.memory.patrol_records import (
     ClusterCounts,
     DecisionRequestId,
@@ -21,7 +32,7 @@ from madeleine.memory.patrol_records import (
     StoredDecisionRequest,
     Thoughts,
 )
-from madeleine.memory.rules.dynamics.importance import DECAY_CYCLES, MIN_LIVING_IMPORTANCE, flagged
+from madeleine.memory.rules.dynamics.importance import DECAY_CYCLES, MIN_LIVING_IMPORTANCE, flagged_status
 from madeleine.storage.sql.conversations.context import update_notes
 from madeleine.storage.sql.database.dialect import after, among, as_list, json_items, last_issued, number_at, unindexed
 from madeleine.storage.sql.database.engine import Reads, Row, Transaction
@@ -150,8 +161,10 @@ _DECIDE_REQUEST = update_own_row(patrol_offers, "settled_by", "body")
 _LAST_ERASURE = select(last_issued(literal_column("'forgotten'"), literal_column("'mark'")))
 
 
-async def last_erasure(reads: Reads) -> int:
-    return int((await reads.rows(_LAST_ERASURE, scalar))[0])
+def _status_by_decay(state: MemoryState) -> Status:
+    return flagged_status(
+        state.status, importance=state.importance, session_count=state.session_count, pinned=state.pinned
+    )
 
 
 class PatrolReader:
@@ -168,13 +181,13 @@ class PatrolReader:
         return await self._rows(statement, _STATE.from_row, **binds)
 
     async def last_erasure(self) -> int:
-        return await last_erasure(self._reads)
+        return int((await self._rows(_LAST_ERASURE, scalar))[0])
 
     async def unclustered(self, *, limit: int) -> list[MemoryState]:
         return await self._states(_UNCLUSTERED, limit=limit)
 
     async def with_outdated_status(self) -> list[MemoryState]:
-        cycle = await patrol_cycle(self._reads, self._scope.being_id)
+        cycle = await patrol_cycle(self._reads, self._scope)
         thresholds = json.dumps(_FADING_THRESHOLDS)
         states = [
             *await self._states(_ACTIVE_FADED, thresholds=thresholds, cycle=cycle),
@@ -182,14 +195,7 @@ class PatrolReader:
             *await self._states(_DYING_UNFADED, thresholds=thresholds),
             *await self._states(_PINNED_DYING),
         ]
-        return [
-            state
-            for state in states
-            if state.status
-            != flagged(
-                state.status, importance=state.importance, session_count=state.session_count, pinned=state.pinned
-            )
-        ]
+        return [state for state in states if state.status != _status_by_decay(state)]
 
     async def recalled_dead(self) -> list[MemoryState]:
         return await self._states(_RECALLED_DEAD_STATES)
@@ -246,11 +252,10 @@ class PatrolWriter(PatrolReader):
         self._transaction = transaction
 
     async def increment_session_counts(self, run: RunId) -> int:
-        being = self._scope.being_id
-        cycle = await patrol_cycle(self._transaction, being)
-        await set_patrol_cycle(self._transaction, being, cycle + 1)
+        cycle = await patrol_cycle(self._transaction, self._scope)
+        await set_patrol_cycle(self._transaction, self._scope, cycle + 1)
         await Journal(self._transaction, self._scope, run, "age").write_cycle(cycle)
-        return int((await self._transaction.rows(_COUNT_ACTIVE, scalar, being=being))[0])
+        return int((await self._rows(_COUNT_ACTIVE, scalar))[0])
 
     async def apply(self, changes: PatrolChanges, *, run: RunId, step: str) -> None:
         """Before and after are read from the tables: what is journalled is what is there."""
