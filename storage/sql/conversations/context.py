@@ -17,7 +17,7 @@ from madeleine.memory.profile import ProfileEntry, duplicate_preference
 from madeleine.memory.text.normalization import fold
 from madeleine.storage.sql.administration import record_audit
 from madeleine.storage.sql.conversations.chat import ConversationRepository
-from madeleine.storage.sql.database.dialect import either, insert_or_update
+from madeleine.storage.sql.database.dialect import equals_any, insert_or_update
 from madeleine.storage.sql.database.engine import Reads, Row, Transaction
 from madeleine.storage.sql.database.mapping import Mapped, is_own_row, own_row_binds, scalar, update_own_row
 from madeleine.storage.sql.database.memory_rows import MEMORY_COLUMNS, to_memory
@@ -51,7 +51,7 @@ _SELECT_UNNAMED_PREFERENCES = (
         _m.being_id == _BEING,
         # As text, for SQLite to know that it is what `ix_memories_procedural` holds.
         _m.category == literal_column("'procedural'"),
-        either(_m.status, literal_column("'active'"), literal_column("'dying'")),
+        equals_any(_m.status, literal_column("'active'"), literal_column("'dying'")),
         _m.compressed.is_(False),
         ~exists().where(_p.memory_id == _m.id),
     )
