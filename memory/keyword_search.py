@@ -51,7 +51,7 @@ Stemmer = Callable[[str], str]
 """Returns the stem of a word; the word itself in languages that the stemmer does not know."""
 
 
-Position = tuple[int, str]
+HitPosition = tuple[int, str]
 """(microseconds since 1970, id): newest first, equal times by id."""
 
 
@@ -90,5 +90,5 @@ class TagMatches:
     `counts` the number of all texts by mask."""
 
     source: SearchSource
-    newest: tuple[tuple[Position, int], ...]
+    newest: tuple[tuple[HitPosition, int], ...]
     counts: Mapping[int, int]

@@ -38,7 +38,7 @@ from madeleine.memory.rules.storing.chunking import DEFAULT_LIMITS, ChunkLimits,
 from madeleine.memory.rules.storing.secrets import Redact, redact_secrets
 from madeleine.memory.text.normalization import clean_text
 from madeleine.memory.text.reading import Reading
-from madeleine.memory.text.sentences import last_break
+from madeleine.memory.text.sentences import best_cut
 
 INGEST_TOOL = "ingest"
 SECTION_CHARS = 16_000
@@ -201,7 +201,7 @@ class Ingest:
         while start < len(text):
             section = text[start : start + 2 * SECTION_CHARS]
             if len(section) == 2 * SECTION_CHARS:
-                section = section[: last_break(section, SECTION_CHARS)]
+                section = section[: best_cut(section, SECTION_CHARS)]
             for piece in await chunked(section, self.embedder.count_tokens, self.limits):
                 yield piece
             start += len(section)

@@ -13,7 +13,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from madeleine.memory.embedding import Embedded, Embedder, embed_cached
+from madeleine.memory.embedding import EmbeddedTexts, Embedder, embed_cached
 from madeleine.memory.errors import IndexUnavailable, KeyConflict
 from madeleine.memory.index import IndexPoint, StoreIndex
 from madeleine.memory.ingest.index_keeper import index_now, index_points
@@ -128,7 +128,7 @@ class StoreScenes:
         scope: Scope,
         scenes: Sequence[NewScene],
         points: Sequence[IndexPoint],
-        embedded: Embedded,
+        embedded: EmbeddedTexts,
         approve: Callable[[MemoryId], None],
     ) -> list[Stored]:
         async with self.write_lock:

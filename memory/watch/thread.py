@@ -19,24 +19,24 @@ from madeleine.memory.errors import (
     TokenBudgetExceeded,
     UnusableAnswer,
 )
-from madeleine.memory.language_model import LanguageModel, MeteredModel, Spent
+from madeleine.memory.language_model import CallCost, LanguageModel, MeteredModel
 from madeleine.memory.model import BeingId, RunId, Scope
-from madeleine.memory.watch.extraction import Finding, Line, extract
+from madeleine.memory.watch.extraction import Finding, SnippetLine, extract
 from madeleine.memory.watch.ports import CostLedger, WatchLedger
-from madeleine.memory.watch.remember import Remember, digest, speakers_of
+from madeleine.memory.watch.remember import Remember, json_digest, speakers_of
 from madeleine.memory.watch.snippets import (
     SNIPPET_MESSAGES,
     Snippet,
     choose_snippet,
-    recorded,
+    recorded_exchanges,
     without_quotes,
     worth_reading,
 )
 
 logger = logging.getLogger(__name__)
 
-CLIENT = "madeleine thread"
-TOOL = "thread"
+THREAD_CLIENT = "madeleine thread"
+THREAD_TOOL = "thread"
 SPOKEN_ROLES = ("user", "assistant")
 SESSIONS_PER_POLL = 50
 """Sessions of one poll, each with one snippet."""
@@ -105,7 +105,7 @@ class MemoryThread:
         run = RunId(str(uuid.uuid4()))
         self._counts = result.counts
         for session in await self.ledger.unwatched_sessions(now=now, limit=SESSIONS_PER_POLL):
-            scope = Scope(session.being_id, CLIENT)
+            scope = Scope(session.being_id, THREAD_CLIENT)
             metered = None if language is None else self._metered(language, scope, run)
             try:
                 result.more |= await self._read_session(scope, session, metered)
@@ -133,7 +133,7 @@ class MemoryThread:
     def _metered(self, language: LanguageModel, scope: Scope, run: RunId) -> MeteredModel:
         """The budget counts the last 24 hours in the ledger, so that a restart does not begin a new one."""
 
-        def record(spent: Spent) -> Awaitable[None]:
+        def record(spent: CallCost) -> Awaitable[None]:
             return self.costs.record_cost(scope, run, spent, at=self.now())
 
         def spent_tokens(purpose: str) -> Awaitable[int]:
@@ -181,7 +181,7 @@ class MemoryThread:
         if end := await self._link_earlier(scope, session_id, snippet.start):
             return end
         if lines := await self._lines(scope, snippet):
-            findings = recorded(lines) if language is None else await self._extract(language, lines)
+            findings = recorded_exchanges(lines) if language is None else await self._extract(language, lines)
             await self._store(scope, session_id, snippet, findings)
         return snippet.end
 
@@ -189,7 +189,7 @@ class MemoryThread:
         """Link the memories that a killed poll has stored of a snippet with this start to its messages, and return the
         end of that snippet; 0 if there are none."""
         ends = range(start + 1, start + SNIPPET_MESSAGES + 1)
-        keys = {key: end for end in ends for key in keys_of(session_id, start, end)}
+        keys = {key: end for end in ends for key in snippet_keys(session_id, start, end)}
         stored = await self.remember.ledger.key_outcomes(scope, list(keys))
         if not stored:
             return 0
@@ -201,12 +201,12 @@ class MemoryThread:
         self._counts["repeated"] += len(links)
         return end
 
-    async def _lines(self, scope: Scope, snippet: Snippet) -> list[Line]:
+    async def _lines(self, scope: Scope, snippet: Snippet) -> list[SnippetLine]:
         """The snippet as a model may see it: without messages of programs and systems, and without quotes from memory;
         empty if it is not worth reading. Messages that an agent has made memories of count as read."""
         remembered = await self.ledger.messages_with_memories(scope, [message.id for message in snippet.new])
         lines = [
-            Line(message, message.text, message.position >= snippet.start and message.id not in remembered)
+            SnippetLine(message, message.text, message.position >= snippet.start and message.id not in remembered)
             for message in snippet.shown
             if message.role in SPOKEN_ROLES
         ]
@@ -217,7 +217,7 @@ class MemoryThread:
         lines = await asyncio.to_thread(without_quotes, lines, similar, speakers_of(snippet.shown))
         return [line for line in lines if line.text] if worth_reading(lines) else []
 
-    async def _extract(self, language: MeteredModel, lines: Sequence[Line]) -> Sequence[Finding]:
+    async def _extract(self, language: MeteredModel, lines: Sequence[SnippetLine]) -> Sequence[Finding]:
         try:
             extraction = await extract(language, lines)
         except UnusableAnswer:
@@ -237,8 +237,8 @@ class MemoryThread:
         existing = {message.id for message in messages}
         findings = [finding for finding in findings if all(message.id in existing for message in finding.sources)]
         if findings:
-            keys = keys_of(session_id, snippet.start, snippet.end)[: len(findings)]
-            for result in await self.remember(scope, findings, session_id, tool=TOOL, keys=keys):
+            keys = snippet_keys(session_id, snippet.start, snippet.end)[: len(findings)]
+            for result in await self.remember(scope, findings, session_id, tool=THREAD_TOOL, keys=keys):
                 self._counts[result.outcome] += 1
 
     # --- failures ---------------------------------------------------------------------------------------------
@@ -283,7 +283,7 @@ class MemoryThread:
         )
 
 
-def keys_of(session_id: str, start: int, end: int) -> list[str]:
+def snippet_keys(session_id: str, start: int, end: int) -> list[str]:
     """Idempotency keys for the memories of the messages at positions in [start, end). Not made of their text: should a
     poll be repeated, the model may choose other words."""
-    return [f"{TOOL}-{digest([session_id, start, end, number])}" for number in range(SNIPPET_MESSAGES)]
+    return [f"{THREAD_TOOL}-{json_digest([session_id, start, end, number])}" for number in range(SNIPPET_MESSAGES)]

@@ -96,14 +96,14 @@ def _message_of(line: bytes) -> TranscriptMessage | None:
         return None
     role, key, at, prompt_id = (entry.get(name) for name in ("type", "uuid", "timestamp", "promptId"))
     by_program = message.get("model") == "<synthetic>" or entry.get("promptSource") == "system"
-    text = spoken_text(_text(message.get("content")))
+    text = spoken_text(_content_text(message.get("content")))
     if by_program or not text or not isinstance(key, str) or role not in ("user", "assistant"):
         return None
     at, prompt_id = (value if isinstance(value, str) else "" for value in (at, prompt_id))
     return TranscriptMessage(role, text, key, at, prompt_id)
 
 
-def _text(content: Any) -> str:
+def _content_text(content: Any) -> str:
     if isinstance(content, str):
         return content
     blocks = content if isinstance(content, list) else []

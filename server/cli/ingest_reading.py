@@ -19,7 +19,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from madeleine.memory.errors import InvalidInput
 from madeleine.memory.text.normalization import storable_text
-from madeleine.memory.text.sentences import last_break
+from madeleine.memory.text.sentences import best_cut
 
 BLOCK_BYTES = 64 * 1024
 MAX_LINE_BYTES = 16 * 1024 * 1024
@@ -100,7 +100,7 @@ class Document:
         for text in texts:
             buffer += text
             while len(buffer) > self._most_chars:
-                end = last_break(buffer, self._most_chars)
+                end = best_cut(buffer, self._most_chars)
                 yield buffer[:end]
                 buffer = buffer[end:]
         if buffer:

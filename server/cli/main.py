@@ -14,14 +14,7 @@ from typing import Any
 
 from madeleine.memory.errors import MadeleineError, ServerUnavailable
 from madeleine.server import EXIT_FAILURE, EXIT_USAGE
-from madeleine.server.attach.connector import (
-    HostRequest,
-    NoHost,
-    host_is_running,
-    no_answer_message,
-    query_host,
-    stop_host,
-)
+from madeleine.server.attach.connector import NoHost, host_is_running, host_status, stop_host, unresponsive_host_message
 from madeleine.server.cli.arguments import parse_command_line
 from madeleine.server.settings.environment import data_directory, environment, madeleine_variables
 
@@ -77,13 +70,13 @@ def forward_to_host(arguments: argparse.Namespace) -> int:
 def print_status(data_dir: Path, *, as_json: bool) -> None:
     """Print the process that owns the memory, and its clients. Raises `HostRefused`."""
     try:
-        status = query_host(data_dir, HostRequest(want="status"))
+        status = host_status(data_dir)
     except NoHost:
         status = {"data_dir": str(data_dir)}
     if as_json:
         print(json.dumps(status, indent=2))
     elif "pid" not in status and host_is_running(data_dir):
-        print(no_answer_message(data_dir))
+        print(unresponsive_host_message(data_dir))
     elif "pid" not in status:
         print(f"No process serves the memory in {data_dir}; the next client starts one.")
     else:

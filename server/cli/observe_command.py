@@ -27,7 +27,7 @@ from madeleine.memory.watch.transcripts import (
     spoken_text,
 )
 from madeleine.server import EXIT_FAILURE
-from madeleine.server.attach.tool_calls import ToolCalls, host_tool_calls
+from madeleine.server.attach.tool_calls import BlockingHostClient, blocking_host_client
 from madeleine.server.settings.environment import (
     MAX_TEXT_CHARS,
     data_directory,
@@ -103,7 +103,7 @@ def observe_conversation(arguments: argparse.Namespace, deadline: float) -> Outc
     # The tools used here need not be among those that a client has chosen for its model.
     chosen = {name: value for name, value in settings.items() if name not in ("tools", "exclude_tools")}
     settings = chosen | {"toolsets": "all"}
-    with host_tool_calls(data_dir, variables, settings, name=CLIENT_NAME, until=deadline) as call:
+    with blocking_host_client(data_dir, variables, settings, name=CLIENT_NAME, until=deadline) as call:
         complaint = ""
         try:
             record_messages(call, request, limit)
@@ -204,7 +204,7 @@ def _read_standard_input() -> str:
 # --- calls --------------------------------------------------------------------------------------------------------
 
 
-def record_messages(call: ToolCalls, request: ObserveRequest, limit: int) -> None:
+def record_messages(call: BlockingHostClient, request: ObserveRequest, limit: int) -> None:
     """In order: the key of the last message tells where to continue. A refused message prevents no other from being
     recorded, unless a whole call is refused. Raises the first refusal at the end."""
     transcript: list[Any] = []
@@ -224,7 +224,7 @@ def record_messages(call: ToolCalls, request: ObserveRequest, limit: int) -> Non
         raise refusals[0]
 
 
-def _send_batch(call: ToolCalls, arguments: Mapping[str, Any], batch: Sequence[Any]) -> list[MadeleineError]:
+def _send_batch(call: BlockingHostClient, arguments: Mapping[str, Any], batch: Sequence[Any]) -> list[MadeleineError]:
     """The refusals. A call is refused whole for one of its messages, so they are then sent one by one. Raises the first
     refusal if all of several were refused, and `ConnectionLost`."""
     try:
@@ -284,7 +284,7 @@ def _message_batches(messages: Sequence[Any]) -> Iterator[list[Any]]:
         yield batch
 
 
-def recall_for_prompt(call: ToolCalls, prompt: str) -> str:
+def recall_for_prompt(call: BlockingHostClient, prompt: str) -> str:
     """The `<memory>` block of the memories that match, or ""."""
     query = {"query": prompt[:RECALL_QUERY_CHARS], "format": "prompt", "token_budget": RECALL_TOKEN_BUDGET}
     answer = call("recall", query)

@@ -29,7 +29,7 @@ from madeleine.memory.model import (
     Vector,
 )
 from madeleine.memory.recall.ports import Activation, ClusterSummary, PreferenceQuery
-from madeleine.memory.rules.dynamics.revision import changed, effective, revision
+from madeleine.memory.rules.dynamics.revision import changed_memory, effective_changes, revision
 from madeleine.memory.text.normalization import fold
 from madeleine.storage.sql.database.mapping import to_micros
 from tests.fakes.search import InMemorySearch
@@ -121,10 +121,10 @@ class InMemoryMemories:
         if not found:
             return None
         [old] = found
-        done = effective(old, changes)
+        done = effective_changes(old, changes)
         if done == MemoryChanges():
             return old, done
-        new = changed(old, done)
+        new = changed_memory(old, done)
         if new.content_hash != old.content_hash:
             for one in self._store.own(scope):
                 if one.resembles == new.id:

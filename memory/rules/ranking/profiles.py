@@ -31,7 +31,7 @@ RankingProfile = Literal["blended", "rrf", "linear", "associative"]
 REINFORCEMENT_HALF_POINT = 3
 """Times told again that count half of what any number of times can."""
 _HOUR = timedelta(hours=1)
-Weight = Annotated[float, Field(ge=0, le=1)]
+UnitWeight = Annotated[float, Field(ge=0, le=1)]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,11 +48,11 @@ class LinearWeights:
 class AssociativeWeights:
     """ruling 9"""
 
-    similarity: Weight = 0.45
-    importance: Weight = 0.20
-    recency: Weight = 0.15
-    reinforcement: Weight = 0.10
-    emotion: Weight = 0.10
+    similarity: UnitWeight = 0.45
+    importance: UnitWeight = 0.20
+    recency: UnitWeight = 0.15
+    reinforcement: UnitWeight = 0.10
+    emotion: UnitWeight = 0.10
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,7 +81,7 @@ def reinforcement_share(times: int) -> float:
     return times / (times + REINFORCEMENT_HALF_POINT)
 
 
-def in_order(count: int) -> NDArray[np.float32]:
+def rank_scores(count: int) -> NDArray[np.float32]:
     """float32, (n,): 1 for the first, falling evenly, above 0 for the last."""
     return np.asarray(1 - np.arange(count) / max(1, count), np.float32)
 
@@ -94,7 +94,7 @@ def linear(
     relevance = np.minimum(similarity + w.personal_boost, 1)
     since = [recency(now - state.happened_at, decay_per_hour=weights.decay_per_hour) for state in states]
     combined = w.relevance * relevance + w.recency * np.asarray(since)
-    return _share(combined, w.relevance + w.recency)
+    return _scaled_scores(combined, w.relevance + w.recency)
 
 
 def associative(
@@ -115,10 +115,10 @@ def associative(
         + w.reinforcement * np.asarray([reinforcement_share(state.access_count) for state in states])
         + w.emotion * np.asarray(shared_emotions)
     )
-    return _share(combined, w.similarity + w.importance + w.recency + w.reinforcement + w.emotion)
+    return _scaled_scores(combined, w.similarity + w.importance + w.recency + w.reinforcement + w.emotion)
 
 
-def _share(combined: NDArray[np.float64], greatest: float) -> NDArray[np.float32]:
+def _scaled_scores(combined: NDArray[np.float64], greatest: float) -> NDArray[np.float32]:
     """Weights that add up to more than 1 are scaled; those of less are taken as they are."""
     return np.asarray(np.clip(combined / max(1.0, greatest), 0, 1), np.float32)
 
@@ -141,24 +141,24 @@ class MatchThresholds:
 
 def word_coverage(pool: CandidatePool) -> NDArray[np.float32]:
     """float32, (n,): the share in [0, 1] of the query's IDF that each candidate holds; 0 for a query without terms."""
-    return _covered(pool.weights > 0, pool.idf)
+    return _idf_share(pool.weights > 0, pool.idf)
 
 
-def _covered(held: NDArray[np.bool_], idf: NDArray[np.float32]) -> NDArray[np.float32]:
+def _idf_share(held: NDArray[np.bool_], idf: NDArray[np.float32]) -> NDArray[np.float32]:
     total = float(idf.sum())
     if total <= 0:
         return np.zeros(len(held), np.float32)
     return np.asarray((held @ idf) / total, np.float32)
 
 
-def matches(pool: CandidatePool, *, dense_trust: float, thresholds: MatchThresholds) -> NDArray[np.bool_]:
+def matching_candidates(pool: CandidatePool, *, dense_trust: float, thresholds: MatchThresholds) -> NDArray[np.bool_]:
     """bool, (n,). `dense_trust` in [0, 1] scales the cosines of a query in a script that the model does not know."""
     t = thresholds
     cosine = pool.cosine * dense_trust
     need = 1 - (1 - t.unread) * (1 - dense_trust)
     held = pool.weights > 0
     words = held & ~pool.numbers
-    coverage, in_all = _covered(words, pool.idf), _covered(held, pool.idf)
+    coverage, in_all = _idf_share(words, pool.idf), _idf_share(held, pool.idf)
     by_words = (
         ((coverage >= need * t.coverage) & (words.sum(axis=1) >= round(need * t.terms)))
         | (coverage >= need * t.coverage_of_few)

@@ -18,13 +18,21 @@ from typing import Any, TypeVar
 
 from sqlalchemy import ColumnElement, Select, Text, and_, bindparam, case, exists, func, literal, or_, select
 
-from madeleine.memory.keyword_search import KeywordQuery, Position, SearchHit, SearchSource, Tag, TagMatches, TagQuery
+from madeleine.memory.keyword_search import (
+    HitPosition,
+    KeywordQuery,
+    SearchHit,
+    SearchSource,
+    Tag,
+    TagMatches,
+    TagQuery,
+)
 from madeleine.memory.model import Scope
 from madeleine.memory.rules.searching.hits import newest_first
-from madeleine.memory.rules.searching.tags import WORD_SIGNS
-from madeleine.memory.text.normalization import SEPARATOR
+from madeleine.memory.rules.searching.tags import WORD_CHARS
+from madeleine.memory.text.normalization import FIELD_SEPARATOR
 from madeleine.storage.sql.database.dialect import (
-    ANY_TEXT,
+    ANY_TEXT_PATTERN,
     as_list,
     contains_text,
     json_items,
@@ -111,21 +119,21 @@ def _to_themes(row: Row) -> tuple[str, ...]:
     return decode_texts_cached(row[0])
 
 
-def _to_mask_and_count(row: Row) -> tuple[Position, int, int]:
+def _to_mask_and_count(row: Row) -> tuple[HitPosition, int, int]:
     at, id_, mask, count = row
     return (at, id_), mask, count
 
 
 def _tag_binds(tags: Sequence[Tag]) -> dict[str, Any]:
-    binds: dict[str, Any] = {"edge": SEPARATOR} | {f"anchor_{n}": tag.anchor for n, tag in enumerate(tags)}
+    binds: dict[str, Any] = {"edge": FIELD_SEPARATOR} | {f"anchor_{n}": tag.anchor for n, tag in enumerate(tags)}
     return binds | {f"patterns_{n}": as_list(_patterns(tag)) for n, tag in enumerate(tags)}
 
 
 def _patterns(tag: Tag) -> list[str]:
     """For a text with a separator before and behind."""
     if tag.kind == "part":
-        return [ANY_TEXT]
-    return [word_pattern(form, WORD_SIGNS, whole=tag.kind == "words") for form in tag.forms]
+        return [ANY_TEXT_PATTERN]
+    return [word_pattern(form, WORD_CHARS, whole=tag.kind == "words") for form in tag.forms]
 
 
 def _holds_tag(text: ColumnElement[str], n: int) -> ColumnElement[bool]:

@@ -47,7 +47,7 @@ def transcript(path: Path, *said: tuple[str, str]) -> Path:
 
 
 class Host:
-    """`ToolCalls` of a host that keeps messages by their keys."""
+    """`BlockingHostClient` of a host that keeps messages by their keys."""
 
     def __init__(self) -> None:
         self.kept: list[Mapping[str, Any]] = []
