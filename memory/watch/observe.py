@@ -25,8 +25,8 @@ _ONE_MICROSECOND = timedelta(microseconds=1)
 
 @dataclass(frozen=True, slots=True)
 class AgentMemory:
-    """What an agent has extracted from a conversation itself. `sources`: the messages that it rests on, by their keys
-    in the session or by their places in the call; all of the call if there are none."""
+    """A memory that an agent has extracted from a conversation itself. `sources`: the messages that it rests on, by
+    their keys in the session or by their places in the call; all of the call if there are none."""
 
     extracted: Extracted
     sources: tuple[str | int, ...] = ()
