@@ -32,7 +32,7 @@ from rich.table import Table
 
 from benchmarks.made_up_pages import pages
 from madeleine.inference.dense import DenseEmbedder
-from madeleine.memory.rules.storing.chunking import chunked
+from madeleine.memory.rules.storing.chunking import split_into_chunks
 from madeleine.memory.text.normalization import clean_text
 from madeleine.server.attach.connector import NoHost, host_status
 from madeleine.server.cli.ingest_command import MAX_PART_CHARS
@@ -60,7 +60,9 @@ async def chunks_of(path: Path, embedder: DenseEmbedder) -> list[list[str]]:
     """The chunks of each part, as they are embedded."""
     with path.open("rb") as file:
         texts = [part.text for part in Document(file, str(path), about="", most_chars=MAX_PART_CHARS).parts()]
-    return [[chunk.strip() for chunk in await chunked(clean_text(text), embedder.count_tokens)] for text in texts]
+    return [
+        [chunk.strip() for chunk in await split_into_chunks(clean_text(text), embedder.count_tokens)] for text in texts
+    ]
 
 
 async def bare(embedder: DenseEmbedder, parts: Sequence[Sequence[str]]) -> tuple[float, float]:

@@ -8,10 +8,17 @@ from typing import Annotated, Any
 from pydantic import Field
 
 from madeleine.memory.chat import Message
-from madeleine.memory.context.values import BLOCKS, BuiltContext, ContextBlock, ContextFlags, ContextQuery, DroppedPart
+from madeleine.memory.context.values import (
+    CONTEXT_BLOCKS,
+    BuiltContext,
+    ContextBlock,
+    ContextFlags,
+    ContextQuery,
+    DroppedPart,
+)
 from madeleine.memory.model import Memory, scene_to_text
 from madeleine.memory.rules.prompting.prompt_parts import MAX_MESSAGE_CHARS, truncated
-from madeleine.memory.rules.prompting.recalled_text import in_prompt_order
+from madeleine.memory.rules.prompting.recalled_text import memories_in_prompt_order
 from madeleine.tools.arguments import Arguments, LongText, Short
 from madeleine.tools.reading import hit_as_json
 from madeleine.tools.replies import fields_of, meaning_notice, moment, notice, present, source, when
@@ -22,9 +29,9 @@ class ContextArguments(Arguments):
     message: Annotated[LongText, Field(description="The message to answer. Without it, nothing is recalled.")] = ""
     session_id: Annotated[Short, Field(description="Of this conversation, as in observe.")] = ""
     token_limit: Annotated[int | None, Field(ge=1, le=1_000_000, description="Of the prompt.")] = None
-    blocks: Annotated[list[ContextBlock], Field(min_length=1, max_length=len(BLOCKS), description="Only these.")] = (
-        list(BLOCKS)
-    )
+    blocks: Annotated[
+        list[ContextBlock], Field(min_length=1, max_length=len(CONTEXT_BLOCKS), description="Only these.")
+    ] = list(CONTEXT_BLOCKS)
     enable_memories: bool | None = None
     context_verbosity: Annotated[
         int | None, Field(ge=0, le=50, description="Limit of memories, and of messages of each history.")
@@ -89,7 +96,7 @@ def context_as_json(context: BuiltContext, query: ContextQuery) -> dict[str, Any
     return {
         "prompt": context.prompt,
         **{name: block for name, block in blocks.items() if block is not None},
-        **present(sources=[source(memory) for memory in in_prompt_order([m for m, _ in context.recalled])]),
+        **present(sources=[source(memory) for memory in memories_in_prompt_order([m for m, _ in context.recalled])]),
         "dropped": [dropped_as_json(dropped) for dropped in context.dropped],
         "tokens": {**context.tokens, "limit": query.token_limit},
         **notice(meaning_notice(context.meaning_off)),

@@ -11,7 +11,7 @@ from typing import Protocol, TypeVar
 
 from madeleine.memory.chat import Message
 from madeleine.memory.context.ports import ContextLedger
-from madeleine.memory.context.profile import in_order
+from madeleine.memory.context.profile import entries_in_display_order
 from madeleine.memory.context.prompt import ContextMaterial, FittedPrompt, fit_prompt, prompt_entries
 from madeleine.memory.context.values import (
     LITE_LIMIT,
@@ -29,7 +29,7 @@ from madeleine.memory.recall.ports import Activation, ActivationLog
 from madeleine.memory.recall.ranking import RecallQuery
 from madeleine.memory.recall.recall import Recall, RecallResult
 from madeleine.memory.rules.prompting.prompt_parts import (
-    PARTS,
+    PROMPT_PARTS,
     SNAPSHOT,
     SNAPSHOT_REPLY,
     SYSTEM_PROMPT,
@@ -38,7 +38,7 @@ from madeleine.memory.rules.prompting.prompt_parts import (
 )
 from madeleine.memory.rules.prompting.recalled_text import PROMPT_FORMAT
 
-RECENT_NODES = 5
+MAX_RECENT_NODES = 5
 DIARY_DAYS = 7
 MAX_NOTES = 1_000
 """Upper bound; the token limit decides what fits and reports what it dropped."""
@@ -87,7 +87,7 @@ class BuildContext:
         entries = [entry for entry in prompt_entries(material, query.flags) if entry.part in parts]
         with_notice = "system_prompt" in query.blocks
         fit = await fit_prompt(entries, self.embedder, limit=query.token_limit, with_notice=with_notice)
-        context = built_context(query, material, fit)
+        context = context_from_fitted_prompt(query, material, fit)
         now = self.now()
         self.activations.add(scope, [Activation(memory.id, 1, now) for memory, _ in context.recalled])
         return context
@@ -97,11 +97,11 @@ class BuildContext:
         lite = flags.prompt_lite_mode
         with_message = bool(query.message) and limit > 0
         since = (self.today() - timedelta(days=DIARY_DAYS - 1)).isoformat()
-        diary_limit, recent_limit = (LITE_LIMIT, LITE_LIMIT) if lite else (DIARY_DAYS, RECENT_NODES)
+        diary_limit, recent_limit = (LITE_LIMIT, LITE_LIMIT) if lite else (DIARY_DAYS, MAX_RECENT_NODES)
         profile_parts = {*SYSTEM_PROMPT, "knowledge"}
         recalled = await self._recalled(scope, query) if "memory_block" in parts and with_message else None
         return ContextMaterial(
-            profile=in_order(await ledger.profile(scope)) if parts & profile_parts else (),
+            profile=entries_in_display_order(await ledger.profile(scope)) if parts & profile_parts else (),
             thoughts=(await ledger.thoughts(scope)).points if "thoughts" in parts else (),
             notes=await ledger.open_notes(scope, limit=MAX_NOTES) if "notes" in parts else (),
             diary=await ledger.diary_since(scope, since, limit=diary_limit) if "diary" in parts else (),
@@ -168,10 +168,10 @@ def requested_parts(query: ContextQuery) -> set[PromptPart]:
     if "snapshot" in blocks:
         blocks.update(SNAPSHOT)
     blocks -= query.flags.disabled_blocks
-    return {part for part in PARTS if part in blocks}
+    return {part for part in PROMPT_PARTS if part in blocks}
 
 
-def built_context(query: ContextQuery, material: ContextMaterial, fit: FittedPrompt) -> BuiltContext:
+def context_from_fitted_prompt(query: ContextQuery, material: ContextMaterial, fit: FittedPrompt) -> BuiltContext:
     """Each requested list without the entries that were dropped."""
     texts = fit.texts
     shown = [entry for position, entry in enumerate(fit.entries) if position in fit.selection]

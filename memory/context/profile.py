@@ -11,20 +11,20 @@ from datetime import datetime
 from madeleine.memory.context.ports import ProfileLedger
 from madeleine.memory.errors import InvalidInput
 from madeleine.memory.ingest.forget import Forget
-from madeleine.memory.ingest.notes import SCENE, Noted, add_note
+from madeleine.memory.ingest.notes import SCENE_NOTE_TYPE, AddedNote, add_note
 from madeleine.memory.ingest.store import NewScene, StoreScenes
 from madeleine.memory.ingest.update import UpdateMemory
 from madeleine.memory.model import MemoryChanges, MemoryId, Note, NoteId, Scene, Scope
 from madeleine.memory.profile import PROFILE_KIND_ORDER, SOUL_PARTS, ProfileEntry, ProfileKind, duplicate_preference
 from madeleine.memory.rules.storing.secrets import Redact, Redaction, redact_secrets
 
-MAX_ENTRIES = 200
+MAX_ENTRIES_PER_KIND = 200
 """Of one kind that are written by hand: each is part of every prompt."""
 MAX_NOTES = 1_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Written:
+class WrittenEntry:
     """`redacted`: number of secrets removed, by kind."""
 
     entry: ProfileEntry
@@ -54,25 +54,27 @@ class EditProfile:
         key = name_key(name)
         return [
             entry
-            for entry in in_order(await self.ledger.profile(scope))
+            for entry in entries_in_display_order(await self.ledger.profile(scope))
             if (kind is None or entry.kind == kind) and (not key or name_key(entry.name) == key)
         ]
 
-    async def write(self, scope: Scope, kind: ProfileKind, name: str, value: str) -> Written:
+    async def write(self, scope: Scope, kind: ProfileKind, name: str, value: str) -> WrittenEntry:
         """Return the entry as it is read from now on. Secrets are redacted first. Raises `InvalidInput` for an unknown
         part of the soul, too many entries of a kind, or a preference that another entry already states;
         `StorageFull`, `StorageError`."""
         redaction = Redaction(self.redact)
         # As JSON: some secrets are recognised by their name alone.
-        [(name, value)] = redaction.json({normalized(name): value.strip()}).items()
+        [(name, value)] = redaction.json({normalized_name(name): value.strip()}).items()
         if kind == "soul" and name not in SOUL_PARTS:
-            raise InvalidInput(f"A soul has no part {name[:100]!r}. Nothing was written: name {joined(SOUL_PARTS)}.")
-        entries = await self.ledger.profile(scope)
-        before = _find(entries, kind, name)
-        if before is None and sum(entry.kind == kind and not entry.learnt for entry in entries) >= MAX_ENTRIES:
             raise InvalidInput(
-                f"There are already {MAX_ENTRIES} entries of the kind {kind}, each part of every prompt. Nothing was "
-                "written: remove one that is not needed, or store this as a memory."
+                f"A soul has no part {name[:100]!r}. Nothing was written: name {joined_with_or(SOUL_PARTS)}."
+            )
+        entries = await self.ledger.profile(scope)
+        before = _find_entry(entries, kind, name)
+        if before is None and sum(entry.kind == kind and not entry.learnt for entry in entries) >= MAX_ENTRIES_PER_KIND:
+            raise InvalidInput(
+                f"There are already {MAX_ENTRIES_PER_KIND} entries of the kind {kind}, each part of every prompt. Nothing "
+                "was written: remove one that is not needed, or store this as a memory."
             )
         entry = ProfileEntry(kind=kind, name=name, value=value, updated_at=self.now())
         if before is not None:
@@ -82,8 +84,8 @@ class EditProfile:
         replaced = await self.ledger.write_entry(scope, entry)
         if replaced:  # concurrent writes: the later one wins
             await self.forget(scope, [replaced])
-        current = _find(await self.ledger.profile(scope), kind, entry.name)
-        return Written(entry=current or entry, redacted=redaction.found)
+        current = _find_entry(await self.ledger.profile(scope), kind, entry.name)
+        return WrittenEntry(entry=current or entry, redacted=redaction.found)
 
     async def _with_memory(
         self, scope: Scope, entry: ProfileEntry, before: ProfileEntry | None, entries: Sequence[ProfileEntry]
@@ -129,7 +131,7 @@ class EditProfile:
         return entry
 
     async def _existing(self, scope: Scope, kind: ProfileKind, name: str) -> ProfileEntry:
-        entry = _find(await self.ledger.profile(scope), kind, normalized(name))
+        entry = _find_entry(await self.ledger.profile(scope), kind, normalized_name(name))
         if entry is None:
             raise InvalidInput(
                 f"There is no entry {name[:100]!r} of the kind {kind}. Nothing was changed: the action show lists all."
@@ -142,12 +144,12 @@ class EditProfile:
         """Open notes, oldest first."""
         return await self.ledger.open_notes(scope, limit=MAX_NOTES)
 
-    async def note(self, scope: Scope, type_: str, content: str) -> Noted:
+    async def note(self, scope: Scope, type_: str, content: str) -> AddedNote:
         """Write a note of the caller's own type, such as todo or reminder. Secrets are redacted first. Raises
         `InvalidInput` for a scene."""
-        redacted_type = self.redact(normalized(type_))
+        redacted_type = self.redact(normalized_name(type_))
         type_ = redacted_type.text
-        if type_.casefold() == SCENE:
+        if type_.casefold() == SCENE_NOTE_TYPE:
             raise InvalidInput(
                 "A note of the type scene is for the patrol. Nothing was written: call store, or `madeleine note`."
             )
@@ -162,7 +164,7 @@ class EditProfile:
             )
 
 
-def in_order(entries: Sequence[ProfileEntry]) -> list[ProfileEntry]:
+def entries_in_display_order(entries: Sequence[ProfileEntry]) -> list[ProfileEntry]:
     """A stable order. Learnt preferences follow named ones, in the given order, in which they were learnt."""
 
     def sort_key(entry: ProfileEntry) -> tuple[int, int, str]:
@@ -173,21 +175,21 @@ def in_order(entries: Sequence[ProfileEntry]) -> list[ProfileEntry]:
     return sorted(entries, key=sort_key)
 
 
-def normalized(name: str) -> str:
+def normalized_name(name: str) -> str:
     """A name as it is stored: NFC, single spaces."""
     return unicodedata.normalize("NFC", " ".join(name.split()))
 
 
 def name_key(name: str) -> str:
     """Equal for names that differ only in case."""
-    return unicodedata.normalize("NFC", normalized(name).casefold())
+    return unicodedata.normalize("NFC", normalized_name(name).casefold())
 
 
-def joined(names: Sequence[str]) -> str:
+def joined_with_or(names: Sequence[str]) -> str:
     return f"{', '.join(names[:-1])} or {names[-1]}"
 
 
-def _find(entries: Sequence[ProfileEntry], kind: ProfileKind, name: str) -> ProfileEntry | None:
+def _find_entry(entries: Sequence[ProfileEntry], kind: ProfileKind, name: str) -> ProfileEntry | None:
     """The exact name first: two that differ in case may have been written at once."""
     matching = [entry for entry in entries if entry.kind == kind and name_key(entry.name) == name_key(name)]
     return next((entry for entry in matching if entry.name == name), matching[0] if matching else None)

@@ -16,7 +16,7 @@ from madeleine.memory.patrol_records import DiaryEntry
 from madeleine.memory.profile import ProfileEntry
 from madeleine.memory.rules.prompting.prompt_parts import (
     DATA_NOTICE,
-    PARTS,
+    PROMPT_PARTS,
     SNAPSHOT,
     SNAPSHOT_REPLY,
     SYSTEM_PROMPT,
@@ -34,7 +34,7 @@ from madeleine.memory.rules.prompting.prompt_parts import (
     scene_entry,
     soul_part,
 )
-from madeleine.memory.rules.prompting.recalled_text import in_prompt_order, memory_line
+from madeleine.memory.rules.prompting.recalled_text import memories_in_prompt_order, memory_line
 
 MAX_LEARNT_PREFERENCES = 50
 """Latest unnamed preferences that are shown: they are learnt without a request and are in every prompt."""
@@ -81,32 +81,34 @@ def prompt_entries(material: ContextMaterial, flags: ContextFlags) -> list[Promp
 
     def named(part: PromptPart) -> list[PromptEntry]:
         entries = [entry for entry in enabled if entry.kind == part]
-        return _best_first(part, ((entry.id, named_entry(entry.name, entry.value)) for entry in entries))
+        return _entries_best_first(part, ((entry.id, named_entry(entry.name, entry.value)) for entry in entries))
 
     soul = [entry for entry in enabled if entry.kind == "soul"]
     return [
-        *_best_first("soul", ((entry.name, soul_part(entry.name, entry.value)) for entry in soul)),
-        *_best_first("thoughts", ((str(n), list_item(text)) for n, text in enumerate(material.thoughts))),
+        *_entries_best_first("soul", ((entry.name, soul_part(entry.name, entry.value)) for entry in soul)),
+        *_entries_best_first("thoughts", ((str(n), list_item(text)) for n, text in enumerate(material.thoughts))),
         *named("partner_rules"),
-        *_best_first("preferences", _preferences(enabled)),
+        *_entries_best_first("preferences", _preference_texts(enabled)),
         *named("relationships"),
         *named("tools"),
         *named("map"),
-        *_latest_best("notes", [(n.id, dated_entry(n.type, n.created_at, n.content)) for n in material.notes]),
+        *_entries_latest_best("notes", [(n.id, dated_entry(n.type, n.created_at, n.content)) for n in material.notes]),
         *named("knowledge"),
         *_diary_entries(material.diary, full=flags.ai_diary_full and not flags.prompt_lite_mode),
-        *_best_first("recent_nodes", ((memory.id, scene_entry(memory)) for memory in recent)),
-        *_best_first("memories", ((hit.id, dated_entry(hit.source, hit.timestamp, hit.snippet)) for hit in hits)),
+        *_entries_best_first("recent_nodes", ((memory.id, scene_entry(memory)) for memory in recent)),
+        *_entries_best_first(
+            "memories", ((hit.id, dated_entry(hit.source, hit.timestamp, hit.snippet)) for hit in hits)
+        ),
         *(
             PromptEntry(part="memory_block", id=memory.id, text=memory_line(memory), rank=recalled[memory.id])
-            for memory in in_prompt_order([memory for memory, _ in material.recalled])
+            for memory in memories_in_prompt_order([memory for memory, _ in material.recalled])
         ),
-        *_latest_best("history_recent", _messages(material.other_chats)),
-        *_latest_best("history_current_chat", _messages(material.current_chat)),
+        *_entries_latest_best("history_recent", _message_texts(material.other_chats)),
+        *_entries_latest_best("history_current_chat", _message_texts(material.current_chat)),
     ]
 
 
-def _preferences(enabled: Sequence[ProfileEntry]) -> list[tuple[str, str]]:
+def _preference_texts(enabled: Sequence[ProfileEntry]) -> list[tuple[str, str]]:
     """Named preferences first, then the latest learnt ones."""
     preferences = [entry for entry in enabled if entry.kind == "preferences"]
     named = [entry for entry in preferences if not entry.learnt]
@@ -119,7 +121,9 @@ def _preferences(enabled: Sequence[ProfileEntry]) -> list[tuple[str, str]]:
 
 def _diary_entries(days: Sequence[DiaryEntry], *, full: bool) -> list[PromptEntry]:
     """Shortened entries; with `full`, the whole text as an alternative where it differs."""
-    entries = _latest_best("diary", [(day.date, diary_entry(day.date, first_sentence(day.text))) for day in days])
+    entries = _entries_latest_best(
+        "diary", [(day.date, diary_entry(day.date, first_sentence(day.text))) for day in days]
+    )
     if not full:
         return entries
     whole = [diary_entry(day.date, day.text) for day in days]
@@ -131,15 +135,15 @@ def _diary_entries(days: Sequence[DiaryEntry], *, full: bool) -> list[PromptEntr
     ]
 
 
-def _messages(messages: Sequence[Message]) -> list[tuple[str, str]]:
+def _message_texts(messages: Sequence[Message]) -> list[tuple[str, str]]:
     return [(said.id, message_entry(said.at, said.role, said.speaker, said.text)) for said in messages]
 
 
-def _best_first(part: PromptPart, entries: Iterable[tuple[str, str]]) -> list[PromptEntry]:
+def _entries_best_first(part: PromptPart, entries: Iterable[tuple[str, str]]) -> list[PromptEntry]:
     return [PromptEntry(part=part, id=id_, text=text, rank=rank) for rank, (id_, text) in enumerate(entries)]
 
 
-def _latest_best(part: PromptPart, entries: Sequence[tuple[str, str]]) -> list[PromptEntry]:
+def _entries_latest_best(part: PromptPart, entries: Sequence[tuple[str, str]]) -> list[PromptEntry]:
     last = len(entries) - 1
     return [PromptEntry(part=part, id=id_, text=text, rank=last - n) for n, (id_, text) in enumerate(entries)]
 
@@ -161,12 +165,12 @@ class PromptTexts:
         return "\n\n".join(text for text in (self.system_prompt, self.snapshot, self.turn) if text)
 
 
-PRIORITY: tuple[PromptPart | None, ...] = (
+PART_PRIORITY: tuple[PromptPart | None, ...] = (
     "soul", "partner_rules", "preferences", "memory_block", "notes", "thoughts", "relationships", "tools", "map",
     "knowledge", "diary", "recent_nodes", "memories", None, "history_current_chat", "history_recent",
 )  # fmt: skip
 """The most valuable part first. None: the full text of diary entries."""
-_FULL_TEXT = PRIORITY.index(None)
+_FULL_TEXT_PRIORITY = PART_PRIORITY.index(None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,7 +184,7 @@ class EntryCosts:
     fixed: int = 0
 
 
-Selection = Mapping[int, bool]
+EntrySelection = Mapping[int, bool]
 """Positions of the entries that are kept, and whether they are kept in full."""
 
 
@@ -190,9 +194,9 @@ def select_entries(entries: Sequence[PromptEntry], costs: EntryCosts, *, limit: 
     selection: dict[int, bool] = {}
     used = costs.fixed
     open_parts: set[PromptPart] = set()
-    for priority, position in _by_priority(entries):
+    for priority, position in _positions_by_priority(entries):
         part = entries[position].part
-        in_full = priority == _FULL_TEXT
+        in_full = priority == _FULL_TEXT_PRIORITY
         if in_full:
             cost = costs.full[position] - costs.entries[position]
         else:
@@ -204,10 +208,10 @@ def select_entries(entries: Sequence[PromptEntry], costs: EntryCosts, *, limit: 
     return selection
 
 
-def _by_priority(entries: Sequence[PromptEntry]) -> list[tuple[int, int]]:
-    """(index in `PRIORITY`, position), most valuable first."""
-    keys = [(PRIORITY.index(entry.part), entry.rank, position) for position, entry in enumerate(entries)]
-    keys += [(_FULL_TEXT, entry.rank, position) for position, entry in enumerate(entries) if entry.full]
+def _positions_by_priority(entries: Sequence[PromptEntry]) -> list[tuple[int, int]]:
+    """(index in `PART_PRIORITY`, position), most valuable first."""
+    keys = [(PART_PRIORITY.index(entry.part), entry.rank, position) for position, entry in enumerate(entries)]
+    keys += [(_FULL_TEXT_PRIORITY, entry.rank, position) for position, entry in enumerate(entries) if entry.full]
     return [(priority, position) for priority, _, position in sorted(keys)]
 
 
@@ -216,7 +220,7 @@ class FittedPrompt:
     """`costs`: None where everything fits, so that nothing had to be counted one by one."""
 
     entries: Sequence[PromptEntry]
-    selection: Selection
+    selection: EntrySelection
     texts: PromptTexts
     tokens: Mapping[str, int]
     costs: EntryCosts | None = None
@@ -226,7 +230,7 @@ class FittedPrompt:
         if self.costs is None:
             return
         full, short = self.costs.full, self.costs.entries
-        for part in PARTS:
+        for part in PROMPT_PARTS:
             positions = [position for position, entry in enumerate(self.entries) if entry.part == part]
             shortened = [at for at in positions if self.entries[at].full and self.selection.get(at) is False]
             dropped_tokens = [short[at] for at in positions if at not in self.selection]
@@ -257,7 +261,7 @@ async def fit_prompt(
         budget -= tokens["total"] - limit
 
 
-def render_prompt(entries: Sequence[PromptEntry], selection: Selection, *, with_notice: bool) -> PromptTexts:
+def render_prompt(entries: Sequence[PromptEntry], selection: EntrySelection, *, with_notice: bool) -> PromptTexts:
     by_part: dict[PromptPart, list[str]] = defaultdict(list)
     for position, entry in enumerate(entries):
         if position in selection:
@@ -284,14 +288,14 @@ async def _count_tokens(texts: PromptTexts, embedder: Embedder) -> dict[str, int
 async def _entry_costs(entries: Sequence[PromptEntry], embedder: Embedder, *, with_notice: bool) -> EntryCosts:
     notice = f"{DATA_NOTICE}\n\n" if with_notice else ""
     reply = f"{SNAPSHOT_REPLY}\n" if any(entry.part in SNAPSHOT for entry in entries) else ""
-    tags = ["\n".join((*delimiters(part), "\n")) for part in PARTS]
+    tags = ["\n".join((*delimiters(part), "\n")) for part in PROMPT_PARTS]
     counted = await embedder.count_tokens(
         [notice, reply, *tags, *(f"{entry.text}\n" for entry in entries), *(f"{entry.full}\n" for entry in entries)]
     )
     counts = iter(counted)
     return EntryCosts(
         fixed=next(counts) + next(counts),
-        tags={part: next(counts) for part in PARTS},
+        tags={part: next(counts) for part in PROMPT_PARTS},
         entries=[next(counts) for _ in entries],
         full=list(counts),
     )

@@ -16,7 +16,7 @@ ContextBlock = Literal[
     "system_prompt", "snapshot", "recent_nodes", "memory_block", "memories",
     "history_current_chat", "history_recent", "diary", "thoughts", "tags_placeholder",
 ]  # fmt: skip
-BLOCKS: tuple[ContextBlock, ...] = get_args(ContextBlock)
+CONTEXT_BLOCKS: tuple[ContextBlock, ...] = get_args(ContextBlock)
 
 LITE_LIMIT = 2
 """Items of each list in lite mode (spec H5)."""
@@ -65,7 +65,7 @@ class ContextQuery:
     message: str = ""
     session_id: str = ""
     token_limit: int
-    blocks: frozenset[ContextBlock] = frozenset(BLOCKS)
+    blocks: frozenset[ContextBlock] = frozenset(CONTEXT_BLOCKS)
     flags: ContextFlags = field(default_factory=ContextFlags)
 
 

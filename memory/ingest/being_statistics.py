@@ -17,7 +17,7 @@ from madeleine.memory.ingest.ports import CentroidSource
 from madeleine.memory.model import BeingId, ModelName, Scope, Vector
 from madeleine.memory.rules.storing.chunk_scoring import MIN_ABSENT_TERM_IDF, rarity, telling_words
 
-PAGE_SIZE = 2_000
+VECTORS_PER_PAGE = 2_000
 """Vectors read at a time: 3 MB of 384 dimensions."""
 MAX_CACHED_BEINGS = 256
 """Beings whose sums are cached; the least recently used is dropped."""
@@ -69,7 +69,7 @@ class Centroids:
         later: list[Vector] = []
         complete = True
         last_read = last_summed
-        while page := await self._source.vectors_after(scope, self._model, after=last_read, limit=PAGE_SIZE):
+        while page := await self._source.vectors_after(scope, self._model, after=last_read, limit=VECTORS_PER_PAGE):
             in_order: list[Vector] = []
             for number, vector in page:
                 # Up to the first without a vector: those behind it are read again, until it has a vector.
@@ -77,18 +77,18 @@ class Centroids:
                 last_summed = number if complete else last_summed
                 if vector is not None:
                     (in_order if complete else later).append(vector)
-            total = total + _sum(in_order)
+            total = total + _sum_of_vectors(in_order)
             last_read = page[-1][0]
         self._sums[scope.being_id] = _VectorSum(total, last_summed, last_audit)
         self._sums.move_to_end(scope.being_id)
         if len(self._sums) > MAX_CACHED_BEINGS:
             self._sums.popitem(last=False)
-        total = total + _sum(later)
+        total = total + _sum_of_vectors(later)
         norm = float(np.linalg.norm(total))
         return np.asarray(total / norm, np.float32) if norm > 0 else None
 
 
-def _sum(vectors: Sequence[Vector]) -> NDArray[np.float64] | float:
+def _sum_of_vectors(vectors: Sequence[Vector]) -> NDArray[np.float64] | float:
     return np.sum(vectors, axis=0, dtype=np.float64) if vectors else 0.0
 
 

@@ -17,7 +17,7 @@ from madeleine.memory.text.terms import memory_words
 
 logger = logging.getLogger(__name__)
 
-PAGE_SIZE = 500
+MEMORIES_PER_PAGE = 500
 EMBED_BATCH_SIZE = 32
 """Texts that the background embeds at once: a recall that comes meanwhile waits for at most one batch."""
 
@@ -40,7 +40,7 @@ class IndexKeeper:
         async with self._lock:
             done = 0
             last = await self.source.last_mark() if to_now else None
-            while marks := await self.source.pending(limit=PAGE_SIZE):
+            while marks := await self.source.pending(limit=MEMORIES_PER_PAGE):
                 if last is not None and marks[0][0] > last:
                     break
                 ids = list(dict.fromkeys(id_ for _, id_ in marks))
@@ -83,7 +83,7 @@ class IndexKeeper:
             last_mark = await self.source.last_mark()
             after: MemoryId | None = None
             done = 0
-            while page := await self.source.all_memories(after=after, limit=PAGE_SIZE):
+            while page := await self.source.all_memories(after=after, limit=MEMORIES_PER_PAGE):
                 await self._index_memories(page, [])
                 await self.source.clear_marks_of([memory.id for memory in page], up_to=last_mark)
                 after = page[-1].id
@@ -124,7 +124,7 @@ async def index_points(
     ]
 
 
-async def index_now(index: StoreIndex, points: Sequence[IndexPoint]) -> None:
+async def index_after_commit(index: StoreIndex, points: Sequence[IndexPoint]) -> None:
     """Index points after their commit. The pending marks stay until the index is on disk; after a failure the keeper
     indexes them again."""
     try:

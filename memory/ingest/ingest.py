@@ -33,7 +33,7 @@ from madeleine.memory.model import (
     embed_text,
 )
 from madeleine.memory.rules.storing.chunk_scoring import MIN_IMPORTANCE, chunk_category, importance, novelty, salience
-from madeleine.memory.rules.storing.chunking import DEFAULT_LIMITS, ChunkLimits, chunked
+from madeleine.memory.rules.storing.chunking import DEFAULT_LIMITS, ChunkLimits, split_into_chunks
 from madeleine.memory.rules.storing.secrets import Redact, Redaction, redact_secrets, refuse_secret
 from madeleine.memory.text.normalization import clean_text
 from madeleine.memory.text.reading import Reading
@@ -126,7 +126,7 @@ class Ingest:
             return await self._repeated(scope, request.key, text, earlier)
         pieces = [piece async for piece in self._pieces(text)]
         # In a thread: there may be thousands, at a millisecond each, and the event loop has other calls to answer.
-        scenes = await asyncio.to_thread(_scenes, request, pieces)
+        scenes = await asyncio.to_thread(_scenes_of_pieces, request, pieces)
         texts = [embed_text(new.scene, new.feeling) for new in scenes.values()]
         embedded = await embed_cached(self.embedder, self.ledger, texts)
         await turn
@@ -140,19 +140,19 @@ class Ingest:
         stored_at = {chunk.start: answer for (chunk, _), answer in zip(kept, stored, strict=True)}
         ingested = Ingested(
             text=text,
-            chunks=tuple(_with_outcome(chunk, stored_at.get(chunk.start)) for chunk, _ in scored),
+            chunks=tuple(_chunk_with_outcome(chunk, stored_at.get(chunk.start)) for chunk, _ in scored),
             unembedded=embedded.unavailable,
             redacted=redaction.found,
         )
         if request.key is not None:
-            await self.ledger.store_ingest_outcome(scope, request.key, _to_json(ingested), at=self.now())
+            await self.ledger.store_ingest_outcome(scope, request.key, _outcome_to_json(ingested), at=self.now())
         return ingested
 
     async def _repeated(self, scope: Scope, key: str, text: str, outcome: Mapping[str, Any]) -> Ingested:
         chunks = tuple(Chunk(**chunk) for chunk in outcome["chunks"])
         if "digest" not in outcome:
             chunks = await self._remaining(scope, key, text, chunks)
-        elif outcome["digest"] != _digest(text):
+        elif outcome["digest"] != _text_digest(text):
             raise KeyConflict(key)
         return Ingested(text=text, chunks=chunks, repeated=True, redacted=outcome["redacted"])
 
@@ -201,7 +201,7 @@ class Ingest:
             section = text[start : start + 2 * SECTION_CHARS]
             if len(section) == 2 * SECTION_CHARS:
                 section = section[: best_cut(section, SECTION_CHARS)]
-            for piece in await chunked(section, self.embedder.count_tokens, self.limits):
+            for piece in await split_into_chunks(section, self.embedder.count_tokens, self.limits):
                 yield piece
             start += len(section)
 
@@ -227,7 +227,7 @@ class Ingest:
         return await asyncio.to_thread(lambda: list(map(score, scenes.keys(), scenes.values(), rarities)))
 
 
-def _scenes(request: IngestText, pieces: Sequence[str]) -> dict[int, NewScene]:
+def _scenes_of_pieces(request: IngestText, pieces: Sequence[str]) -> dict[int, NewScene]:
     """Scenes by their start in the text that the pieces make up."""
     scenes: dict[int, NewScene] = {}
     start = 0
@@ -245,7 +245,7 @@ def _scenes(request: IngestText, pieces: Sequence[str]) -> dict[int, NewScene]:
     return scenes
 
 
-def _with_outcome(chunk: Chunk, stored: Stored | None) -> Chunk:
+def _chunk_with_outcome(chunk: Chunk, stored: Stored | None) -> Chunk:
     if stored is None:
         return chunk
     memory = stored.memory
@@ -255,11 +255,11 @@ def _with_outcome(chunk: Chunk, stored: Stored | None) -> Chunk:
 # --- the recorded outcome ----------------------------------------------------------------------------------------
 
 
-def _to_json(ingested: Ingested) -> dict[str, Any]:
+def _outcome_to_json(ingested: Ingested) -> dict[str, Any]:
     """The outcome without any of the text."""
     chunks = [asdict(chunk) for chunk in ingested.chunks]
     return {
-        "digest": _digest(ingested.text),
+        "digest": _text_digest(ingested.text),
         "redacted": dict(ingested.redacted),
         "chunks": [{name: value for name, value in chunk.items() if value is not None} for chunk in chunks],
     }
@@ -269,8 +269,8 @@ _FORGOTTEN_CHUNK = Chunk(start=0, length=0, status="forgotten", importance=0.0, 
 
 
 def _chunk_key(key: str, position: int, action: str) -> str:
-    return f"{key}#{position}-{_digest(action)[:8]}"
+    return f"{key}#{position}-{_text_digest(action)[:8]}"
 
 
-def _digest(text: str) -> str:
+def _text_digest(text: str) -> str:
     return hashlib.sha256(text.encode()).hexdigest()

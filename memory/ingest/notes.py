@@ -16,11 +16,11 @@ from madeleine.memory.ingest.store import NewScene, new_memory
 from madeleine.memory.model import Category, DatedAction, Emotion, EmotionVector, Memory, Note, NoteId, Scene, Scope
 from madeleine.memory.rules.storing.secrets import Redact, redact_note, redact_secrets
 
-SCENE = "scene"
+SCENE_NOTE_TYPE = "scene"
 PARSE_FAILED = "[PARSE_FAILED]"
 
 
-class _Dated(BaseModel):
+class _DatedActionInput(BaseModel):
     model_config = ConfigDict(extra="forbid", defer_build=True)
     date: str
     action: str
@@ -46,7 +46,7 @@ class SceneInput(BaseModel):
 
     action: str = Field(min_length=1)
     actors: tuple[str, ...] = ()
-    when: tuple[str | _Dated, ...] = ()
+    when: tuple[str | _DatedActionInput, ...] = ()
     setting: str | None = None
     dialogue: tuple[str, ...] = ()
     sensory: tuple[str, ...] = ()
@@ -119,7 +119,7 @@ def read_scene(note: Note, scope: Scope, now: datetime) -> Memory | str:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Noted:
+class AddedNote:
     """The note as it was put into the inbox. `redacted`: number of secrets removed, by kind."""
 
     note: Note
@@ -132,10 +132,10 @@ async def add_note(
     content: str,
     *,
     now: datetime,
-    type_: str = SCENE,
+    type_: str = SCENE_NOTE_TYPE,
     redact: Redact = redact_secrets,
-) -> Noted:
+) -> AddedNote:
     content, found = redact_note(content, redact)
     note = Note(id=NoteId(str(uuid.uuid4())), being_id=scope.being_id, type=type_, content=content, created_at=now)
     await ledger.add_note(scope, note)
-    return Noted(note=note, redacted=found)
+    return AddedNote(note=note, redacted=found)

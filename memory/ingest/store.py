@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from madeleine.memory.embedding import EmbeddedTexts, Embedder, embed_cached
 from madeleine.memory.errors import IndexUnavailable, KeyConflict
 from madeleine.memory.index import IndexPoint, StoreIndex
-from madeleine.memory.ingest.index_keeper import index_now, index_points
+from madeleine.memory.ingest.index_keeper import index_after_commit, index_points
 from madeleine.memory.ingest.ports import KeyOutcome, Reinforcement, StoreBatch, StoreLedger
 from madeleine.memory.model import (
     LIVING,
@@ -147,7 +147,7 @@ class StoreScenes:
             if new or any(reinforcement.themes for reinforcement in plan.reinforcements):
                 self.on_commit()
             if plan.points:
-                await index_now(self.index, plan.points)
+                await index_after_commit(self.index, plan.points)
             return await self._answers(scope, plan.outcomes, new, embedded.unavailable)
 
     async def _plan(self, scope: Scope, drafts: Sequence[_Draft], approve: Callable[[MemoryId], None]) -> _StorePlan:

@@ -10,7 +10,7 @@ from datetime import datetime
 from madeleine.memory.embedding import EmbeddedTexts, Embedder, embed_cached
 from madeleine.memory.errors import InvalidInput
 from madeleine.memory.index import StoreIndex
-from madeleine.memory.ingest.index_keeper import index_now, index_points
+from madeleine.memory.ingest.index_keeper import index_after_commit, index_points
 from madeleine.memory.ingest.ports import UpdateLedger
 from madeleine.memory.model import Memory, MemoryChanges, MemoryId, Scope
 from madeleine.memory.rules.dynamics.revision import changed_memory
@@ -59,7 +59,7 @@ class UpdateMemory:
         """Update with texts that the caller has redacted."""
         memories = await self.ledger.memories(scope, [memory_id])
         if not memories:
-            raise _unknown(memory_id)
+            raise _unknown_memory(memory_id)
         memory = changed_memory(memories[0], changes)
         if changes.text is None:  # a vector that the memory lacks is filled in by the background
             embedded = EmbeddedTexts(await self.ledger.vectors(self.embedder.model, [memory.content_hash]))
@@ -75,17 +75,17 @@ class UpdateMemory:
                 scope, memory_id, changes, at=self.now(), model=self.embedder.model, vectors=embedded.vectors
             )
             if result is None:  # forgotten while its text was embedded
-                raise _unknown(memory_id)
+                raise _unknown_memory(memory_id)
             memory, applied = result
             if applied != MemoryChanges():
                 self.on_commit()
-                await index_now(self.index, await index_points([memory], embedded.vectors, self.embedder))
+                await index_after_commit(self.index, await index_points([memory], embedded.vectors, self.embedder))
         return Updated(
             memory=memory, changes=applied, unembedded=embedded.unavailable if applied.text is not None else ""
         )
 
 
-def _unknown(memory_id: MemoryId) -> InvalidInput:
+def _unknown_memory(memory_id: MemoryId) -> InvalidInput:
     return InvalidInput(
         f"There is no memory {memory_id!r}. Nothing was changed: take an id that recall or search_memory returned."
     )

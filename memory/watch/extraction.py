@@ -17,7 +17,7 @@ from madeleine.memory.chat import Message
 from madeleine.memory.errors import UnusableAnswer
 from madeleine.memory.language_model import MeteredModel, Prompt, Rejected
 from madeleine.memory.model import Emotion
-from madeleine.memory.rules.storing.grounding import ungrounded
+from madeleine.memory.rules.storing.grounding import ungrounded_terms
 from madeleine.memory.rules.storing.quoting import Statement, repeats_known_text
 from madeleine.memory.text.sentences import sentences
 
@@ -191,7 +191,7 @@ def _rejection_reason(essence: EssenceSchema, lines: Sequence[SnippetLine]) -> s
         return "it rests on no new message"
     if _INSTRUCTION_PATTERN.search(essence.essence) or repeats_known_text(essence.essence, _PROMPT_STATEMENTS):
         return "it is an instruction, and tells of nothing"
-    if foreign := ungrounded(essence.essence, _shown_text(lines)):
+    if foreign := ungrounded_terms(essence.essence, _shown_text(lines)):
         return f"it names what stands in no message: {', '.join(foreign[:5])}"
     return ""
 
@@ -212,7 +212,7 @@ def _day_in_words(message: Message) -> str:
 
 def _finding(essence: EssenceSchema, lines: Sequence[SnippetLine]) -> Finding:
     lesson = " ".join(essence.lesson.split())
-    foreign = ungrounded(lesson, _shown_text(lines), orders=True)
+    foreign = ungrounded_terms(lesson, _shown_text(lines), orders=True)
     if len(lesson) > MAX_LESSON_CHARS or _INSTRUCTION_PATTERN.search(lesson) or foreign:
         lesson = ""
     extracted = Extracted(

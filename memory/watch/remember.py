@@ -18,7 +18,12 @@ from madeleine.memory.ingest.ports import KeyOutcome
 from madeleine.memory.ingest.store import NewScene, Stored
 from madeleine.memory.model import LIVING, Memory, MemoryId, Scene, Scope, Status, Vector
 from madeleine.memory.recall.ports import RecallLedger
-from madeleine.memory.rules.storing.quoting import repeats_known_text, restates, share_said, statements_of
+from madeleine.memory.rules.storing.quoting import (
+    repeats_known_text,
+    restates_known_text,
+    share_of_shared_words,
+    statements_of,
+)
 from madeleine.memory.rules.storing.secrets import Redact, Redaction, redact_secrets
 from madeleine.memory.watch.extraction import Extracted, Finding
 
@@ -215,7 +220,7 @@ def _quoted_memory(finding: Finding, similar: Sequence[SimilarMemory]) -> Memory
     """The memory, dead or alive, that the assistant only repeated."""
     essence = finding.extracted.essence
     asked = "\n".join(message.text for message in finding.sources if message.role == "user")
-    if not finding.sources or share_said(essence, asked) >= OWN_WORDS_SHARE:
+    if not finding.sources or share_of_shared_words(essence, asked) >= OWN_WORDS_SHARE:
         return None
     speakers = speakers_of(finding.sources)
     for each in similar:
@@ -232,4 +237,4 @@ def _restates(finding: Finding, memory: Memory) -> bool:
     extracted = finding.extracted
     if memory.status not in LIVING or memory.compressed or extracted.lesson not in ("", memory.lesson):
         return False
-    return restates(extracted.essence, statements_of(memory), speakers_of(finding.sources))
+    return restates_known_text(extracted.essence, statements_of(memory), speakers_of(finding.sources))

@@ -9,7 +9,7 @@ from datetime import datetime
 from itertools import pairwise
 
 from madeleine.memory.chat import Message, UnwatchedSession
-from madeleine.memory.rules.storing.quoting import statements_of, unquoted
+from madeleine.memory.rules.storing.quoting import statements_of, without_quoted_sentences
 from madeleine.memory.rules.storing.worth import is_agreement, should_remember
 from madeleine.memory.watch.extraction import Extracted, Finding, SnippetLine
 from madeleine.memory.watch.remember import SimilarMemory
@@ -80,7 +80,7 @@ def without_quotes(
     return [
         replace(
             line,
-            text=unquoted(
+            text=without_quoted_sentences(
                 line.text,
                 [statement for each in memories for statement in statements[each.memory.id]],
                 by_assistant=line.message.role == "assistant",

@@ -16,7 +16,7 @@ from functools import partial
 import numpy as np
 
 from madeleine.memory.errors import LanguageModelUnavailable, UnusableAnswer
-from madeleine.memory.ingest.notes import PARSE_FAILED, SCENE, read_scene
+from madeleine.memory.ingest.notes import PARSE_FAILED, SCENE_NOTE_TYPE, read_scene
 from madeleine.memory.language_model import MeteredModel, Prompt, Rejected
 from madeleine.memory.model import Cluster, ClusterId, ContentHash, Memory, MemoryId, Note, Scope, Vector, content_hash
 from madeleine.memory.patrol_records import MemoryState
@@ -153,7 +153,7 @@ ACTION_CHARACTERS = 300
 
 async def prepare(context: PatrolContext) -> PreparedInputs:
     services = context.services
-    unread = await services.ledger.unread_notes(context.scope, type=SCENE)
+    unread = await services.ledger.unread_notes(context.scope, type=SCENE_NOTE_TYPE)
     memories, notes = read_notes(unread, context.scope, services.now(), services.redact)
     sentences = [sentence for sentences in ROOT_PROTOTYPES.values() for sentence in sentences]
     embedded = await services.embed([*sentences, *(memory.embed_text for memory in memories)])

@@ -20,8 +20,8 @@ PromptPart = Literal[
     "notes", "knowledge", "diary",
     "recent_nodes", "memories", "memory_block", "history_recent", "history_current_chat",
 ]  # fmt: skip
-PARTS: tuple[PromptPart, ...] = get_args(PromptPart)
-SYSTEM_PROMPT, SNAPSHOT, TURN = PARTS[:7], PARTS[7:10], PARTS[10:]
+PROMPT_PARTS: tuple[PromptPart, ...] = get_args(PromptPart)
+SYSTEM_PROMPT, SNAPSHOT, TURN = PROMPT_PARTS[:7], PROMPT_PARTS[7:10], PROMPT_PARTS[10:]
 """Block 1-A, which changes when somebody edits it or a patrol reflects; block 1-B, which changes with notes, knowledge
 and days; and the parts that change with each message. In display order."""
 

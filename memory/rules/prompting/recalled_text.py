@@ -63,7 +63,7 @@ def memory_line(memory: Memory) -> str:
     return f"[{memory.category.upper()}] {quoted(dated + memory.scene.action)}"
 
 
-def in_prompt_order(memories: Sequence[Memory]) -> list[Memory]:
+def memories_in_prompt_order(memories: Sequence[Memory]) -> list[Memory]:
     """The order of the spec's example: facts, behaviour, then events, latest first. Within a category without an order
     in time the given order stays."""
 
@@ -115,13 +115,13 @@ def shuffled(items: Iterable[str], chance: RandomSource) -> list[str]:
     return deck
 
 
-def _parts(memory: Memory) -> list[str]:
+def _fragments_of(memory: Memory) -> list[str]:
     return [part for part in (memory.scene.action, memory.feeling) if part]
 
 
 def fragments(memories: Iterable[Memory], chance: RandomSource) -> str:
     """`<recall>fragment / fragment / …</recall>`: actions and feelings, their owners' bounds blurred; "" for none."""
-    deck = [part for memory in memories for part in _parts(memory)]
+    deck = [part for memory in memories for part in _fragments_of(memory)]
     # Quoted again as a whole: `<` at the end of one fragment and `recall>` after it would read as a tag.
     stream = without_tags(" / ".join(quoted(part) for part in shuffled(deck, chance)))
     return f"<recall>{stream}</recall>" if deck else ""
@@ -154,6 +154,6 @@ def fragments_format(chance: RandomSource) -> AnswerFormat:
     """Shuffled fragments in a tag (spec P9)."""
     return AnswerFormat(
         render=lambda memories: fragments(memories, chance),
-        render_entry=lambda memory: "".join(f"{quoted(part)} / " for part in _parts(memory)),
+        render_entry=lambda memory: "".join(f"{quoted(part)} / " for part in _fragments_of(memory)),
         tags="<recall></recall>",
     )

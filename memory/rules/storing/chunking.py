@@ -68,7 +68,7 @@ class Atom:
     tokens: int = 0
 
 
-async def chunked(text: str, count: CountTokens, limits: ChunkLimits = DEFAULT_LIMITS) -> list[str]:
+async def split_into_chunks(text: str, count: CountTokens, limits: ChunkLimits = DEFAULT_LIMITS) -> list[str]:
     """Split a cleaned text (`memory.text.cleaning`); an empty one has no chunks."""
     if not text:
         return []
@@ -80,19 +80,21 @@ async def chunked(text: str, count: CountTokens, limits: ChunkLimits = DEFAULT_L
             # At least 1: atoms without tokens would make a chunk of unlimited length.
             fitting.append(replace(atom, tokens=max(1, tokens)))
         else:
-            fitting += await _pieces(atom, count, limits.most)
-    chunks = await asyncio.to_thread(_joined, fitting, limits)
+            fitting += await _pieces_of_long_atom(atom, count, limits.most)
+    chunks = await asyncio.to_thread(_joined_chunks, fitting, limits)
     # Some tokenizers count other tokens in a text than in its parts.
     lengths = await count(chunks)
     return [
         part
         for chunk, tokens in zip(chunks, lengths, strict=True)
-        for part in ([chunk] if tokens <= limits.most else await _halves(chunk, count, limits.most))
+        for part in ([chunk] if tokens <= limits.most else await _halved_until_fitting(chunk, count, limits.most))
     ]
 
 
-def _joined(fitting: Sequence[Atom], limits: ChunkLimits) -> list[str]:
-    return ["".join(atom.text for atom in chunk) for chunk in partition(without_tiny(fitting, limits), limits)]
+def _joined_chunks(fitting: Sequence[Atom], limits: ChunkLimits) -> list[str]:
+    return [
+        "".join(atom.text for atom in chunk) for chunk in best_partition(without_tiny_atoms(fitting, limits), limits)
+    ]
 
 
 # --- atoms ------------------------------------------------------------------------------------------------------
@@ -101,15 +103,15 @@ def _joined(fitting: Sequence[Atom], limits: ChunkLimits) -> list[str]:
 def atoms(text: str) -> list[Atom]:
     """Split into atoms whose tokens are not counted yet. None is blank, and they join back to `text`."""
     uncounted: list[Atom] = []
-    blocks = list(_blocks(text))
+    blocks = list(_paragraphs_and_code_blocks(text))
     for block, following in zip(blocks, [*blocks[1:], ""], strict=True):
-        parts = list(_atoms_of(block))
+        parts = list(_atoms_of_block(block))
         ends = _CUT_IN_PARAGRAPH if _belongs_to_next(block, following) else 0
         uncounted += [*parts[:-1], replace(parts[-1], cut=ends)]
     return uncounted
 
 
-def _blocks(text: str) -> Iterator[str]:
+def _paragraphs_and_code_blocks(text: str) -> Iterator[str]:
     """Paragraphs and blocks of code, each with the blank lines behind it."""
     block: list[str] = []
     fence = ""
@@ -142,17 +144,17 @@ def _belongs_to_next(block: str, following: str) -> bool:
     return bool(_HEADING.fullmatch(content)) or content.endswith((":", "：")) or not blank_line_behind
 
 
-def _atoms_of(block: str) -> Iterator[Atom]:
+def _atoms_of_block(block: str) -> Iterator[Atom]:
     lines = _LINES.findall(block)
     if _FENCE.match(block) or all(_INDENTED.match(line) for line in lines if line.strip()):
-        for code in _grouped(lines, str.strip):
+        for code in _grouped_lines(lines, str.strip):
             is_followed_by_blank_line = not _LINES.findall(code)[-1].strip()
             yield Atom(code, _CUT_IN_PARAGRAPH if is_followed_by_blank_line else _CUT_AT_LINE_END)
     elif _ITEM.match(block):
-        yield from (Atom(item, _CUT_IN_PARAGRAPH) for item in _grouped(lines, _ITEM.match))
+        yield from (Atom(item, _CUT_IN_PARAGRAPH) for item in _grouped_lines(lines, _ITEM.match))
     else:
         for sentence in sentences(block):
-            *rows, last = _grouped(_LINES.findall(sentence), _begins_like_sentence)
+            *rows, last = _grouped_lines(_LINES.findall(sentence), _begins_like_sentence)
             yield from (Atom(row, _CUT_AT_LINE_END) for row in rows)
             yield Atom(last, _CUT_IN_PARAGRAPH)
 
@@ -162,7 +164,7 @@ def _begins_like_sentence(line: str) -> bool:
     return bool(beginning) and not beginning.islower()
 
 
-def _grouped(lines: Iterable[str], begins: Callable[[str], object]) -> Iterator[str]:
+def _grouped_lines(lines: Iterable[str], begins: Callable[[str], object]) -> Iterator[str]:
     """Join lines. A line for which `begins` holds starts a new group, once the group before has text."""
     group: list[str] = []
     has_text = False
@@ -179,16 +181,16 @@ def _grouped(lines: Iterable[str], begins: Callable[[str], object]) -> Iterator[
 # --- what is too long, and what is too short --------------------------------------------------------------------
 
 
-async def _pieces(atom: Atom, count: CountTokens, most: int) -> list[Atom]:
+async def _pieces_of_long_atom(atom: Atom, count: CountTokens, most: int) -> list[Atom]:
     """Cut an atom above the limit between words, or between characters where a word is longer than a line, into pieces
     small enough to make chunks of similar length."""
     longest = min(LONGEST_UNCUT_WORD, max(1, most // PIECES_A_CHUNK))
     words: list[str] = []
     lengths: list[int] = []
-    parts = await asyncio.to_thread(lambda: list(_words(atom.text, longest)))
+    parts = await asyncio.to_thread(lambda: list(_words_with_spaces(atom.text, longest)))
     for part, length in zip(parts, await count(parts), strict=True):
         # Few characters may be many tokens.
-        smaller = [part] if length <= most else list(_words(part, 1))
+        smaller = [part] if length <= most else list(_words_with_spaces(part, 1))
         words += smaller
         lengths += [length] if len(smaller) == 1 else await count(smaller)
     pieces: list[Atom] = []
@@ -203,7 +205,7 @@ async def _pieces(atom: Atom, count: CountTokens, most: int) -> list[Atom]:
     return [*pieces, Atom("".join(held), atom.cut, max(1, tokens))]
 
 
-def _words(text: str, longest: int) -> Iterator[str]:
+def _words_with_spaces(text: str, longest: int) -> Iterator[str]:
     """Yield words with the space around them, cut above `longest` characters; none is blank if `text` is not."""
     for word in re.findall(r"\s*\S+\s*", text) or [text]:
         graphemes = list(_graphemes(word)) if len(word) > longest else []
@@ -231,10 +233,10 @@ def _graphemes(text: str) -> Iterator[str]:
         yield grapheme
 
 
-async def _halves(chunk: str, count: CountTokens, most: int) -> list[str]:
-    parts = list(_words(chunk, LONGEST_UNCUT_WORD))
+async def _halved_until_fitting(chunk: str, count: CountTokens, most: int) -> list[str]:
+    parts = list(_words_with_spaces(chunk, LONGEST_UNCUT_WORD))
     if len(parts) == 1:
-        parts = list(_words(chunk, 1))
+        parts = list(_words_with_spaces(chunk, 1))
     middle = len(parts) // 2
     if not middle:
         return [chunk]
@@ -242,11 +244,11 @@ async def _halves(chunk: str, count: CountTokens, most: int) -> list[str]:
     return [
         part
         for half, tokens in zip(halves, await count(halves), strict=True)
-        for part in ([half] if tokens <= most else await _halves(half, count, most))
+        for part in ([half] if tokens <= most else await _halved_until_fitting(half, count, most))
     ]
 
 
-def without_tiny(counted: Iterable[Atom], limits: ChunkLimits) -> list[Atom]:
+def without_tiny_atoms(counted: Iterable[Atom], limits: ChunkLimits) -> list[Atom]:
     """Join atoms of a few tokens to the neighbour in their paragraph where a cut costs more, else to the next."""
     joined: list[Atom] = []
     for atom in counted:
@@ -254,16 +256,16 @@ def without_tiny(counted: Iterable[Atom], limits: ChunkLimits) -> list[Atom]:
             before = joined[-2].cut if len(joined) > 1 else 0
             if before > joined[-1].cut:
                 tiny = joined.pop()
-                if not _join(joined, tiny, limits):
+                if not _join_to_last(joined, tiny, limits):
                     joined.append(tiny)
-            elif _join(joined, atom, limits):
+            elif _join_to_last(joined, atom, limits):
                 continue
-        if atom.cut or atom.tokens >= TINY_ATOM_TOKENS or not _join(joined, atom, limits):
+        if atom.cut or atom.tokens >= TINY_ATOM_TOKENS or not _join_to_last(joined, atom, limits):
             joined.append(atom)
     return joined
 
 
-def _join(joined: list[Atom], atom: Atom, limits: ChunkLimits) -> bool:
+def _join_to_last(joined: list[Atom], atom: Atom, limits: ChunkLimits) -> bool:
     """Join an atom to the last one if both are of one paragraph and within the limit. True if it was joined."""
     if not joined or not joined[-1].cut or joined[-1].tokens + atom.tokens > limits.most:
         return False
@@ -272,10 +274,10 @@ def _join(joined: list[Atom], atom: Atom, limits: ChunkLimits) -> bool:
     return True
 
 
-# --- the best partition -----------------------------------------------------------------------------------------
+# --- the best partition ----------------------------------------------------------------------------------------
 
 
-def partition(counted: Sequence[Atom], limits: ChunkLimits) -> list[Sequence[Atom]]:
+def best_partition(counted: Sequence[Atom], limits: ChunkLimits) -> list[Sequence[Atom]]:
     """The best partition by the rules above, in order: each part at most `limits.most` tokens if every atom is. Atoms
     have at least one token."""
     tokens = [0, *accumulate(atom.tokens for atom in counted)]

@@ -7,7 +7,7 @@ import unicodedata
 
 from madeleine.memory.text.reading import Reading, number_value
 
-_VALUE = re.compile(
+_STATED_VALUE = re.compile(
     r"\b(?:password|passphrase|passcode|passwort|pin|codes?|keys?|tokens?|secret|login|username|handle|account|iban|"
     r"e-?mail|phone|address)\b(?: \w+)?(?: is| are| was| ist|:|=)\s+[\"'“„«]?([^\s\"'”“»,;]+)"
     r"|[\"“„«]([^\"”“»]{1,200})[\"”“»]|(\S+@\S+|\b(?:https?://|www\.)\S+)",
@@ -17,7 +17,7 @@ _VERB_ENDINGS = ("ing", "ed", "ly", "ez", "iert", "ый", "но")
 _WORD_ENDING = re.compile(r"(?<=\w{3})(?:ing|ed|es|s|e)$")
 
 
-def ungrounded(text: str, sources: str, *, orders: bool = False) -> tuple[str, ...]:
+def ungrounded_terms(text: str, sources: str, *, orders: bool = False) -> tuple[str, ...]:
     """Names, numbers and values of the text that do not stand in the sources, nor in words; in order, each once.
     A value is what is quoted, an address, or what is said to be a password, a code, an account.
 
@@ -41,14 +41,14 @@ def _new_names(said: Reading, shown: Reading, orders: bool) -> list[str]:
     unknown = [
         word.text
         for word in names
-        if not _is_known(_WORD_ENDING.sub("", word.stem), known)
+        if not _is_known_stem(_WORD_ENDING.sub("", word.stem), known)
         and not (word.opens and (orders or word.stem.endswith(_VERB_ENDINGS)))
     ]
     own_nouns = any(one.entries.get("nouns_capitalised") for one in said.lexicons) and len(unknown) * 2 < len(names)
     return [] if own_nouns else unknown
 
 
-def _is_known(stem: str, known: set[str]) -> bool:
+def _is_known_stem(stem: str, known: set[str]) -> bool:
     return stem in known or any(
         len(one) >= 3
         and len(stem) >= 3
@@ -59,10 +59,10 @@ def _is_known(stem: str, known: set[str]) -> bool:
 
 
 def _new_values(said: Reading, shown: Reading) -> list[str]:
-    known = _parts(shown.text)
-    values = (next(filter(None, match.groups())).rstrip(".!?)") for match in _VALUE.finditer(said.text))
-    return [value for value in values if not _parts(value) <= known]
+    known = _casefolded_words(shown.text)
+    values = (next(filter(None, match.groups())).rstrip(".!?)") for match in _STATED_VALUE.finditer(said.text))
+    return [value for value in values if not _casefolded_words(value) <= known]
 
 
-def _parts(text: str) -> set[str]:
+def _casefolded_words(text: str) -> set[str]:
     return {word.casefold() for word in re.findall(r"\w+", text)}

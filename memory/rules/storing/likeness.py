@@ -18,7 +18,7 @@ SAME_COSINE = 0.92
 RESEMBLING_COSINE = 0.8
 """Cosine from which a scene that is no other's equal is linked to the nearest one (spec T6)."""
 
-_LONG = 30
+_LONG_SCENE_WORDS = 30
 """Words. In a longer text one word more or less hardly moves the vector, and a model reads only so far."""
 _OPPOSITE_PREFIXES = ("un", "in", "im", "il", "ir", "dis", "non", "mis", "de")
 FACT_LISTS = ("numbers", "quantities", "amounts", "days", "months", "time_words", "negations", "opposites", "persons")
@@ -64,27 +64,27 @@ def same_facts(new: Memory, old: Memory) -> bool:
     mine, theirs = Reading(mine_text, their_text), Reading(their_text, mine_text)
     if facts(mine) != facts(theirs):
         return False
-    my_words, their_words = _stems(mine), _stems(theirs)
-    if (_names(mine) - their_words) and (_names(theirs) - my_words):
+    my_words, their_words = _word_stems(mine), _word_stems(theirs)
+    if (_name_stems(mine) - their_words) and (_name_stems(theirs) - my_words):
         return False
     mine_only, theirs_only = my_words - their_words, their_words - my_words
-    if _opposed(mine_only, their_words) or _opposed(theirs_only, my_words):
+    if _has_opposite(mine_only, their_words) or _has_opposite(theirs_only, my_words):
         return False
-    if len(mine.words) > _LONG and mine_only - STOP_WORDS:
+    if len(mine.words) > _LONG_SCENE_WORDS and mine_only - STOP_WORDS:
         return False
-    return not (_differ(new, old) or _tells_more(new, old))
+    return not (_attributes_differ(new, old) or _tells_more(new, old))
 
 
-def _stems(reading: Reading) -> frozenset[str]:
+def _word_stems(reading: Reading) -> frozenset[str]:
     return frozenset(word.stem for word in reading.words)
 
 
-def _names(reading: Reading) -> frozenset[str]:
+def _name_stems(reading: Reading) -> frozenset[str]:
     """Also at a sentence's start, where a word with a capital may be a name or not."""
     return frozenset(word.stem for word in reading.possible_names) - frozenset(reading.listed(*FACT_LISTS))
 
 
-def _opposed(words: frozenset[str], others: frozenset[str]) -> bool:
+def _has_opposite(words: frozenset[str], others: frozenset[str]) -> bool:
     return any(
         word.removeprefix(prefix) in others
         for word in words
@@ -93,7 +93,7 @@ def _opposed(words: frozenset[str], others: frozenset[str]) -> bool:
     ) or any(word.endswith("less") and {word[:-4], f"{word[:-4]}ful"} & others for word in words)
 
 
-def _differ(new: Memory, old: Memory) -> bool:
+def _attributes_differ(new: Memory, old: Memory) -> bool:
     pairs = (
         ({when_date(item) for item in new.scene.when}, {when_date(item) for item in old.scene.when}),
         ({actor.casefold() for actor in new.scene.actors}, {actor.casefold() for actor in old.scene.actors}),

@@ -21,25 +21,25 @@ from madeleine.memory.text.reading import Reading
 from madeleine.memory.text.sentences import sentences
 from madeleine.memory.text.terms import STOP_WORDS
 
-BLOCKS = ("recall", "memory", "context")
+RECALL_TAGS = ("recall", "memory", "context")
 """Tags between which memories stand in a prompt (`memory.rules.prompting`)."""
 QUOTED_SHARE = 0.75
 """Share of its words from which a sentence of the assistant counts as a paraphrase of a memory."""
-MIN_WORDS = 3
+MIN_ECHO_WORDS = 3
 """Fewer words occur in many memories by chance: they count only if they are all that a memory says."""
 
-_OPENING = re.compile(rf"<\s{{0,3}}({'|'.join(BLOCKS)})\b[^<>]{{0,200}}>", re.I)
-_CLOSING = {name: re.compile(rf"<\s{{0,3}}/\s{{0,3}}{name}\s{{0,3}}>", re.I) for name in BLOCKS}
+_TAG_OPENING = re.compile(rf"<\s{{0,3}}({'|'.join(RECALL_TAGS)})\b[^<>]{{0,200}}>", re.I)
+_TAG_CLOSINGS = {name: re.compile(rf"<\s{{0,3}}/\s{{0,3}}{name}\s{{0,3}}>", re.I) for name in RECALL_TAGS}
 _PROMPT_LINE = re.compile(rf"^[ \t>*-]{{0,8}}\[(?:{'|'.join(one.upper() for one in CATEGORIES)})\] .*$", re.M)
-_OWN_KEYS = ({"total_tokens", "budget_used"}, {"provenance", "id"}, {"snippet", "source"})
+_TOOL_ANSWER_KEYS = ({"total_tokens", "budget_used"}, {"provenance", "id"}, {"snippet", "source"})
 """Keys that occur together in the answers of our own tools, at any depth."""
 _JSON_OPENING = re.compile(r"[{\[]")
-_MOST_OBJECTS = 50
+_MAX_JSON_OBJECTS = 50
 """Beginnings of JSON that are tried in one text."""
 
 _FRAGMENT_BREAK = re.compile(r"(?<!\s)\s++/\s++|[\r\n]+")
 """Between the fragments of a recall, and between lines."""
-_ENDING = re.compile(r"(?<=\w{3})(?:ing|ed|es|en|er|e|s|n|t)$")
+_WORD_ENDING = re.compile(r"(?<=\w{3})(?:ing|ed|es|en|er|e|s|n|t)$")
 FRAME_LISTS = ("reporting", "function_words")
 """Of a lexicon: words that only say that somebody speaks, remembers or is meant; they make no sentence a new one."""
 _PARAPHRASE_LISTS = ("persons", "weak_opposites", *FRAME_LISTS)
@@ -93,7 +93,7 @@ class Statement:
     @cached_property
     def pairs(self) -> frozenset[str]:
         """Of characters, where the script has no case."""
-        caseless = (word.text for word in Reading(_unframed(self.text)).words if word.caseless)
+        caseless = (word.text for word in Reading(_without_framing(self.text)).words if word.caseless)
         return frozenset(word[at : at + 2] for word in caseless for at in range(max(1, len(word) - 1)))
 
 
@@ -114,7 +114,7 @@ def statements_of(memory: Memory) -> tuple[Statement, ...]:
 # --- marks ------------------------------------------------------------------------------------------------------
 
 
-def unmarked(text: str) -> str:
+def without_recalled_blocks(text: str) -> str:
     """The text without what is marked as recalled: between our tags, lines of a prompt block, answers of our tools. An
     opening tag that nothing closes marks its own line."""
     return _PROMPT_LINE.sub("", _without_answers(_without_blocks(text))).strip()
@@ -124,10 +124,10 @@ def _without_blocks(text: str) -> str:
     kept: list[str] = []
     at = 0
     unclosed: set[str] = set()
-    while opening := _OPENING.search(text, at):
+    while opening := _TAG_OPENING.search(text, at):
         kept.append(text[at : opening.start()])
         name = opening[1].lower()
-        closing = None if name in unclosed else _CLOSING[name].search(text, opening.end())
+        closing = None if name in unclosed else _TAG_CLOSINGS[name].search(text, opening.end())
         if closing is None:
             unclosed.add(name)
             end = text.find("\n", opening.end())
@@ -140,7 +140,7 @@ def _without_blocks(text: str) -> str:
 def _without_answers(text: str) -> str:
     kept: list[str] = []
     at = 0
-    for _ in range(_MOST_OBJECTS):
+    for _ in range(_MAX_JSON_OBJECTS):
         opening = _JSON_OPENING.search(text, at)
         if opening is None:
             break
@@ -155,7 +155,7 @@ def _without_answers(text: str) -> str:
 
 def _is_own_answer(value: Any, depth: int = 4) -> bool:
     if isinstance(value, dict):
-        return any(keys <= value.keys() for keys in _OWN_KEYS) or (
+        return any(keys <= value.keys() for keys in _TOOL_ANSWER_KEYS) or (
             depth > 0 and any(_is_own_answer(part, depth - 1) for part in value.values())
         )
     return isinstance(value, list) and depth > 0 and any(_is_own_answer(part, depth - 1) for part in value[:20])
@@ -170,19 +170,21 @@ def statements(text: str) -> list[str]:
     return [part for piece in pieces if (part := piece.strip(" \t-*•>\"'“”"))]
 
 
-def unquoted(text: str, known: Sequence[Statement], *, by_assistant: bool, speakers: Collection[str] = ()) -> str:
+def without_quoted_sentences(
+    text: str, known: Sequence[Statement], *, by_assistant: bool, speakers: Collection[str] = ()
+) -> str:
     """The text without what is marked as recalled, and without sentences that a memory tells already.
 
     What the assistant says of a memory is a quote, however it is put. A person may say a thing a second time: one
     sentence that says no more than a memory stays, unless it says that it is remembered; two in one message are a
     quote.
     """
-    unmarked_text = unmarked(text)
+    unmarked_text = without_recalled_blocks(text)
     if not unmarked_text or not known:
         return unmarked_text
     said = statements(unmarked_text)
     share = QUOTED_SHARE if by_assistant else 1.0
-    quotes = {piece for piece in dict.fromkeys(said) if _echoed(Statement(piece), known, speakers, share)}
+    quotes = {piece for piece in dict.fromkeys(said) if _is_echo(Statement(piece), known, speakers, share)}
     if not by_assistant and len(quotes) < 2:
         quotes = {piece for piece in quotes if Reading(piece).matches("recalls")}
     return "\n".join(piece for piece in said if piece not in quotes) if quotes else unmarked_text
@@ -194,29 +196,29 @@ def repeats_known_text(
     """Whether every sentence of the text says no more than a known statement: no fact differs, and at least this share
     of its words is there. `speakers`: names that are no news."""
     said = [Statement(piece) for piece in statements(text)]
-    return bool(said) and all(_echoed(piece, known, speakers, share) for piece in said)
+    return bool(said) and all(_is_echo(piece, known, speakers, share) for piece in said)
 
 
-def restates(text: str, known: Sequence[Statement], speakers: Collection[str] = ()) -> bool:
+def restates_known_text(text: str, known: Sequence[Statement], speakers: Collection[str] = ()) -> bool:
     """As `repeats_known_text`, for what a person has said: every word must be there, and nobody whom the memory names
     may be missing, for it may be told of somebody else."""
     said = [Statement(piece) for piece in statements(text)]
-    return bool(said) and all(any(_restates(piece, one, speakers) for one in known) for piece in said)
+    return bool(said) and all(any(_restates_statement(piece, one, speakers) for one in known) for piece in said)
 
 
-def share_said(text: str, source: str) -> float:
+def share_of_shared_words(text: str, source: str) -> float:
     """The share of its words that the source has, too; 0 where it has no words with a meaning."""
     mine = stems(text)
     return len(mine & stems(source)) / len(mine) if mine else 0.0
 
 
-def _restates(said: Statement, one: Statement, speakers: Collection[str]) -> bool:
-    if not (_echoed(said, [one], speakers, 1.0) and one.names <= said.known):
+def _restates_statement(said: Statement, one: Statement, speakers: Collection[str]) -> bool:
+    if not (_is_echo(said, [one], speakers, 1.0) and one.names <= said.known):
         return False
     return len(said.pairs & one.pairs) >= QUOTED_SHARE * len(said.pairs)
 
 
-def _echoed(said: Statement, known: Iterable[Statement], speakers: Collection[str], share: float) -> bool:
+def _is_echo(said: Statement, known: Iterable[Statement], speakers: Collection[str], share: float) -> bool:
     spoken_names = Reading(" ".join(speakers))
     mine = said.stems - stems(spoken_names.text) if speakers else said.stems
     telling = len(mine | said.fact_words | said.numbers)
@@ -224,12 +226,16 @@ def _echoed(said: Statement, known: Iterable[Statement], speakers: Collection[st
         if said.plain and said.plain == one.plain:
             return True
         # The share first: it is soon told, and rules most of them out.
-        if telling >= MIN_WORDS and len(mine & one.stems) >= share * len(mine) and _no_news(said, one, spoken_names):
+        if (
+            telling >= MIN_ECHO_WORDS
+            and len(mine & one.stems) >= share * len(mine)
+            and _adds_no_fact(said, one, spoken_names)
+        ):
             return True
     return False
 
 
-def _no_news(said: Statement, one: Statement, speakers: Reading) -> bool:
+def _adds_no_fact(said: Statement, one: Statement, speakers: Reading) -> bool:
     """No number, name, day or negation that the other has not, and none of the other's negations missing."""
     return (
         said.numbers <= one.known_numbers
@@ -242,10 +248,10 @@ def _no_news(said: Statement, one: Statement, speakers: Reading) -> bool:
 
 def stems(text: str) -> frozenset[str]:
     """Of words with a meaning, and of scripts without case what stands for them."""
-    reading = Reading(_unframed(text))
+    reading = Reading(_without_framing(text))
     frame = _listed(reading, *FRAME_LISTS) | STOP_WORDS
     words = (word.stem for word in reading.words if not word.caseless and word.stem not in frame)
-    return frozenset(_ENDING.sub("", word) for word in words) | caseless_parts(text)
+    return frozenset(_WORD_ENDING.sub("", word) for word in words) | caseless_parts(text)
 
 
 def caseless_parts(text: str, *, single: bool = False) -> frozenset[str]:
@@ -254,7 +260,7 @@ def caseless_parts(text: str, *, single: bool = False) -> frozenset[str]:
     if text.isascii():
         return frozenset()
     parts: set[str] = set()
-    for word in (word.text for word in Reading(_unframed(text)).words if word.caseless):
+    for word in (word.text for word in Reading(_without_framing(text)).words if word.caseless):
         if not _HAN.search(word):
             parts.add(word[: 2 if _HANGUL.match(word) else 4])
             continue
@@ -264,7 +270,7 @@ def caseless_parts(text: str, *, single: bool = False) -> frozenset[str]:
     return frozenset(parts)
 
 
-def _unframed(text: str) -> str:
+def _without_framing(text: str) -> str:
     """Without the phrases of unspaced scripts that only say that somebody speaks, remembers or is meant."""
     text = unicodedata.normalize("NFKC", text)
     return text if text.isascii() else without_pattern(text, "framing", lexicons_by_script(text))

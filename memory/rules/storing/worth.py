@@ -11,13 +11,13 @@ import re
 import unicodedata
 from collections.abc import Mapping
 
-from madeleine.memory.rules.storing.quoting import statements, unmarked
+from madeleine.memory.rules.storing.quoting import statements, without_recalled_blocks
 from madeleine.memory.text.lexicon import lexicons_by_script, listed, without_pattern
 from madeleine.memory.text.reading import Reading, Word
 
-STATEMENT_WORDS = 6
+MIN_STATEMENT_WORDS = 6
 """Words from which a statement without any sign counts."""
-STATEMENT_CHARS = 12
+MIN_STATEMENT_CHARS = 12
 """The same for scripts without spaces."""
 MAX_READ_CHARS = 20_000
 """Characters of a text that are looked at."""
@@ -32,8 +32,8 @@ WORTH_SIGNS: Mapping[str, str] = {
 }
 """Pattern of the lexicons → reason, in the order in which a reason is given; in questions and orders they count too."""
 
-_FENCE = re.compile(r"```.*?(?:```|\Z)|~~~.*?(?:~~~|\Z)", re.S)
-_INLINE = re.compile(r"`[^`\n]{1,300}`")
+_CODE_FENCE = re.compile(r"```.*?(?:```|\Z)|~~~.*?(?:~~~|\Z)", re.S)
+_INLINE_CODE = re.compile(r"`[^`\n]{1,300}`")
 _QUOTE_LINE = re.compile(r"^[ \t]{0,8}>.*$", re.M)
 _URL = re.compile(r"\b(?:https?|ftp|file)://\S+|\bwww\.\S+")
 _CODE_LINE = re.compile(
@@ -49,14 +49,16 @@ _PATHS = re.compile(r"(?<!\S)(?:[~.]{0,2}/\S+|\S+\.[a-z]{1,4}(?!\S)|--?[a-z]\S*)
 def should_remember(user_text: str, response_text: str) -> tuple[bool, str]:
     """(whether, why), for what a person said and what was answered. Text that they quote from memory does not count,
     nor do code and commands; of the answer, only what was done or understood for good."""
-    said = spoken(user_text)
+    said = spoken_text(user_text)
     stated = [Reading(sentence) for sentence in statements(said)]
     for sentence in stated:
-        if reason := _sign(sentence):
+        if reason := _worth_sign(sentence):
             return True, reason
     open_statements = [sentence for sentence in stated if not is_small_talk(sentence.text)]
     only_orders = bool(open_statements) and all(map(_is_order, open_statements))
-    if not only_orders and any(Reading(sentence).matches("done") for sentence in statements(spoken(response_text))):
+    if not only_orders and any(
+        Reading(sentence).matches("done") for sentence in statements(spoken_text(response_text))
+    ):
         return True, "what was done or understood"
     if any(not _is_order(sentence) and _is_statement(sentence) for sentence in open_statements):
         return True, "a statement"
@@ -73,18 +75,18 @@ def should_remember(user_text: str, response_text: str) -> tuple[bool, str]:
 
 def is_agreement(question: str, answer: str) -> str:
     """The reason why what a bare yes or no was said to is worth remembering; "" if it is not."""
-    if not spoken(answer) or not is_small_talk(spoken(answer)):
+    if not spoken_text(answer) or not is_small_talk(spoken_text(answer)):
         return ""
-    asked = (sentence for sentence in statements(spoken(question)) if _is_question(Reading(sentence)))
-    return next((reason for sentence in asked if (reason := _sign(Reading(sentence.rstrip("?？؟ "))))), "")
+    asked = (sentence for sentence in statements(spoken_text(question)) if _is_question(Reading(sentence)))
+    return next((reason for sentence in asked if (reason := _worth_sign(Reading(sentence.rstrip("?？؟ "))))), "")
 
 
-def spoken(text: str) -> str:
+def spoken_text(text: str) -> str:
     """The text without code, links, and what is quoted, from memory or from a message."""
-    text = unmarked(unicodedata.normalize("NFKC", text[:MAX_READ_CHARS]).replace("’", "'"))
-    text = _QUOTE_LINE.sub("", _FENCE.sub("\n", text))
+    text = without_recalled_blocks(unicodedata.normalize("NFKC", text[:MAX_READ_CHARS]).replace("’", "'"))
+    text = _QUOTE_LINE.sub("", _CODE_FENCE.sub("\n", text))
     lines = [line for line in text.splitlines() if not _CODE_LINE.search(line)]
-    return _URL.sub(" ", _INLINE.sub(" ", "\n".join(lines))).strip()
+    return _URL.sub(" ", _INLINE_CODE.sub(" ", "\n".join(lines))).strip()
 
 
 def is_small_talk(text: str) -> bool:
@@ -95,7 +97,7 @@ def is_small_talk(text: str) -> bool:
     return all(word.low in known or ("'" in word.low and known.issuperset(word.low.split("'"))) for word in words)
 
 
-def _sign(sentence: Reading) -> str:
+def _worth_sign(sentence: Reading) -> str:
     if _SLASH_COMMAND.match(sentence.text) or is_small_talk(sentence.text):
         return ""
     for sign, reason in WORTH_SIGNS.items():
@@ -116,19 +118,19 @@ def _is_order(sentence: Reading) -> bool:
 
 
 def _is_statement(sentence: Reading) -> bool:
-    words = _prose(sentence)
+    words = _prose_words(sentence)
     caseless = sum(len(word.text) for word in words if word.caseless)
     cased = sum(not word.caseless for word in words)
-    return cased >= STATEMENT_WORDS or caseless >= STATEMENT_CHARS or (cased >= 3 and bool(sentence.numbers))
+    return cased >= MIN_STATEMENT_WORDS or caseless >= MIN_STATEMENT_CHARS or (cased >= 3 and bool(sentence.numbers))
 
 
 def _has_name(sentence: Reading) -> bool:
     """A capitalised word that does not begin the sentence, in a sentence of some words."""
-    cased = [word for word in _prose(sentence) if not word.caseless]
+    cased = [word for word in _prose_words(sentence) if not word.caseless]
     return len(cased) >= 3 and any(
         word.capitalised and word.text[1:].islower() and not is_small_talk(word.text) for word in cased[1:]
     )
 
 
-def _prose(sentence: Reading) -> tuple[Word, ...]:
+def _prose_words(sentence: Reading) -> tuple[Word, ...]:
     return Reading(_PATHS.sub(" ", sentence.text)).words

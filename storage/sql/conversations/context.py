@@ -10,7 +10,7 @@ from typing import Any
 from sqlalchemy import bindparam, delete, exists, func, insert, literal, literal_column, or_, select, update
 
 from madeleine.memory.errors import InvalidInput
-from madeleine.memory.ingest.notes import SCENE
+from madeleine.memory.ingest.notes import SCENE_NOTE_TYPE
 from madeleine.memory.model import Memory, MemoryId, Note, NoteId, Scope
 from madeleine.memory.patrol_records import DiaryEntry, Thoughts
 from madeleine.memory.profile import ProfileEntry, duplicate_preference
@@ -73,9 +73,11 @@ _NOTE = Mapped(Note, notes)
 _SELECT_NOTES = select(*_NOTE.columns).where(_n.being_id == _BEING, _n.state == "unread")
 _SELECT_UNREAD_NOTES = _SELECT_NOTES.where(_n.type == bindparam("note_type")).order_by(_n.created_at, _n.seq)
 _SELECT_OPEN_NOTES = (
-    _SELECT_NOTES.where(_n.type != SCENE).order_by(_n.created_at.desc(), _n.seq.desc()).limit(bindparam("limit"))
+    _SELECT_NOTES.where(_n.type != SCENE_NOTE_TYPE)
+    .order_by(_n.created_at.desc(), _n.seq.desc())
+    .limit(bindparam("limit"))
 )
-_SELECT_OTHER_NOTE = select(_n.id).where(*is_own_row(notes), _n.type != SCENE)
+_SELECT_OTHER_NOTE = select(_n.id).where(*is_own_row(notes), _n.type != SCENE_NOTE_TYPE)
 _INSERT_NOTE = insert(notes)
 _CHANGED_NOTE_FIELDS = ("state", "reason", "content", "memory_id")
 _UPDATE_NOTE = update_own_row(notes, *_CHANGED_NOTE_FIELDS, "folded")

@@ -10,7 +10,7 @@ from typing import Any
 
 from sqlalchemy import ColumnElement, Select, Table, case, func, literal, or_, select, type_coerce, union, union_all
 
-from madeleine.memory.ingest.notes import SCENE
+from madeleine.memory.ingest.notes import SCENE_NOTE_TYPE
 from madeleine.memory.patrol_records import RecentActivity
 from madeleine.storage.sql.database.dialect import Moment, equals_any, json_field, json_items
 from madeleine.storage.sql.database.engine import Repository
@@ -76,7 +76,7 @@ _note_activity = (
     select(_since_last_run.c.being, literal(1), _n.created_at, _n.created_at)
     .select_from(_since_last_run)
     .join(notes, _n.being_id == _since_last_run.c.being)
-    .where(_n.state == "unread", _n.type == SCENE, _n.created_at > _since_last_run.c.until)
+    .where(_n.state == "unread", _n.type == SCENE_NOTE_TYPE, _n.created_at > _since_last_run.c.until)
 )
 _activity = union_all(_memory_activity, _note_activity).subquery("activity")
 _ACTIVITY = Mapped(

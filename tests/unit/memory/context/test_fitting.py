@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from madeleine.memory.context.prompt import FittedPrompt, PromptEntry, fit_prompt
-from madeleine.memory.rules.prompting.prompt_parts import DATA_NOTICE, PARTS, SNAPSHOT_REPLY, PromptPart
+from madeleine.memory.rules.prompting.prompt_parts import DATA_NOTICE, PROMPT_PARTS, SNAPSHOT_REPLY, PromptPart
 from tests.doubles import WordEmbedder
 
 
@@ -40,7 +40,7 @@ WORDS = st.text(alphabet="ab é日", min_size=1, max_size=30)
 @st.composite
 def pieces(draw: st.DrawFn) -> list[PromptEntry]:
     found: list[PromptEntry] = []
-    for part in PARTS:
+    for part in PROMPT_PARTS:
         for n, text in enumerate(draw(st.lists(WORDS, max_size=3))):
             longer = f"- {text} {draw(WORDS)}" if part == "diary" else ""
             found.append(PromptEntry(part=part, id=f"{part}{n}", text=f"- {text}", rank=n, full=longer))

@@ -11,7 +11,7 @@ from typing import Any, cast
 import pytest
 
 from madeleine.memory.audit import AuditQuery
-from madeleine.memory.context.profile import MAX_ENTRIES, EditProfile, in_order
+from madeleine.memory.context.profile import MAX_ENTRIES_PER_KIND, EditProfile, entries_in_display_order
 from madeleine.memory.errors import InvalidInput
 from madeleine.memory.ingest.forget import Forget, Forgotten
 from madeleine.memory.model import MemoryId, Scope
@@ -237,8 +237,8 @@ async def test_no_secret_is_written_and_the_answer_counts_them(home: Household, 
 
 
 async def test_more_of_a_kind_than_a_prompt_can_take_are_refused(profile: EditProfile, monkeypatch: Any) -> None:
-    monkeypatch.setattr("madeleine.memory.context.profile.MAX_ENTRIES", 2)
-    assert MAX_ENTRIES == 200
+    monkeypatch.setattr("madeleine.memory.context.profile.MAX_ENTRIES_PER_KIND", 2)
+    assert MAX_ENTRIES_PER_KIND == 200
     for name in ("a", "b"):
         await profile.write(ADA, "map", name, "x")
     with pytest.raises(InvalidInput, match="already"):
@@ -294,8 +294,8 @@ def test_the_order_is_the_same_whatever_it_was_before() -> None:
         entry("map", "b"), entry("preferences", "b"), entry("preferences", "A"), entry("soul", "values"),
         entry("soul", "voice"), entry("map", "a"), entry("preferences", "m1", MemoryId("m1")),
     ]  # fmt: skip
-    shown = [f"{one.kind}/{one.name}" for one in in_order(entries)]
+    shown = [f"{one.kind}/{one.name}" for one in entries_in_display_order(entries)]
     assert shown == [
         "soul/voice", "soul/values", "preferences/A", "preferences/b", "preferences/m1", "map/a", "map/b",
     ]  # fmt: skip
-    assert [f"{one.kind}/{one.name}" for one in in_order(entries[::-1])] == shown
+    assert [f"{one.kind}/{one.name}" for one in entries_in_display_order(entries[::-1])] == shown

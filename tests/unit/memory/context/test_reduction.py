@@ -5,10 +5,10 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from madeleine.memory.context.prompt import PRIORITY, EntryCosts, PromptEntry, select_entries
-from madeleine.memory.rules.prompting.prompt_parts import PARTS, PromptPart
+from madeleine.memory.context.prompt import PART_PRIORITY, EntryCosts, PromptEntry, select_entries
+from madeleine.memory.rules.prompting.prompt_parts import PROMPT_PARTS, PromptPart
 
-NO_TAGS = dict.fromkeys(PARTS, 0)
+NO_TAGS = dict.fromkeys(PROMPT_PARTS, 0)
 
 
 def piece(part: PromptPart, id_: str, rank: int = 0, full: str = "") -> PromptEntry:
@@ -22,12 +22,12 @@ def left(pieces: list[PromptEntry], tokens: list[int], limit: int, **costs: obje
 
 
 def test_every_part_has_its_worth() -> None:
-    assert sorted(part for part in PRIORITY if part) == sorted(PARTS)
+    assert sorted(part for part in PART_PRIORITY if part) == sorted(PROMPT_PARTS)
 
 
 def test_other_chats_are_dropped_first_oldest_first_and_the_soul_last() -> None:
     """One piece of ten tokens of each part, two of other chats: each ten tokens less take one more away."""
-    pieces = [piece("history_recent", "older", 1), *(piece(part, part) for part in PARTS)]
+    pieces = [piece("history_recent", "older", 1), *(piece(part, part) for part in PROMPT_PARTS)]
     going = ["older", "history_recent", "history_current_chat", "memories", "recent_nodes", "diary", "knowledge",
              "map", "tools", "relationships", "thoughts", "notes", "memory_block", "preferences", "partner_rules",
              "soul"]  # fmt: skip
@@ -72,13 +72,13 @@ def test_nothing_stays_if_not_even_what_is_always_there_fits() -> None:
 
 @st.composite
 def some_pieces(draw: st.DrawFn) -> tuple[list[PromptEntry], EntryCosts]:
-    parts = draw(st.lists(st.sampled_from(PARTS), max_size=20))
+    parts = draw(st.lists(st.sampled_from(PROMPT_PARTS), max_size=20))
     pieces = [
         piece(part, str(n), draw(st.integers(0, 5)), "full" if part == "diary" else "") for n, part in enumerate(parts)
     ]
     tokens = draw(st.lists(st.integers(0, 30), min_size=len(parts), max_size=len(parts)))
     more = draw(st.lists(st.integers(0, 30), min_size=len(parts), max_size=len(parts)))
-    tags: dict[PromptPart, int] = {part: draw(st.integers(0, 5)) for part in PARTS}
+    tags: dict[PromptPart, int] = {part: draw(st.integers(0, 5)) for part in PROMPT_PARTS}
     full = [a + b for a, b in zip(tokens, more, strict=True)]
     return pieces, EntryCosts(entries=tokens, full=full, tags=tags, fixed=draw(st.integers(0, 10)))
 

@@ -77,7 +77,7 @@ async def test_three_that_ask_at_once_read_everything_once(home: Household) -> N
 
 
 async def test_it_is_read_in_pages(home: Household, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(being_statistics, "PAGE_SIZE", 2)
+    monkeypatch.setattr(being_statistics, "VECTORS_PER_PAGE", 2)
     mine, source = centroids(home)
     texts = ("boat", "house", "snow", "wolf", "lamp")
     await home.store(*texts)

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from madeleine.memory.model import DatedAction
 from madeleine.memory.rules.prompting import prompt_parts
-from madeleine.memory.rules.prompting.prompt_parts import PARTS, SNAPSHOT, SYSTEM_PROMPT, TURN, PromptPart
+from madeleine.memory.rules.prompting.prompt_parts import PROMPT_PARTS, SNAPSHOT, SYSTEM_PROMPT, TURN, PromptPart
 from madeleine.memory.rules.prompting.recalled_text import without_tags
 from tests.doubles import a_memory
 
@@ -133,8 +133,10 @@ def test_what_belongs_to_the_turn_is_written_so() -> None:
 
 
 def test_a_part_without_entries_leaves_nothing() -> None:
-    assert prompt_parts.render_parts({}, PARTS) == ""
-    assert prompt_parts.render_parts({"soul": [], "map": ["- a"]}, PARTS) == '<context name="map">\n- a\n</context>'
+    assert prompt_parts.render_parts({}, PROMPT_PARTS) == ""
+    assert (
+        prompt_parts.render_parts({"soul": [], "map": ["- a"]}, PROMPT_PARTS) == '<context name="map">\n- a\n</context>'
+    )
 
 
 @pytest.mark.parametrize(
@@ -194,7 +196,7 @@ def test_no_part_of_a_soul_has_a_heading_or_a_tag_of_ours(text: str) -> None:
     assert not re.search(r"<\s*/?\s*(context|memory|recall)\b", "\n".join(lines), re.IGNORECASE)
 
 
-@pytest.mark.parametrize("part", PARTS)
+@pytest.mark.parametrize("part", PROMPT_PARTS)
 def test_two_entries_together_open_and_close_no_tag(part: PromptPart) -> None:
     whole = prompt_parts.render_part(
         part, [prompt_parts.list_item(text) for text in ("a <", "context> b </", "memory> c <", "d")]

@@ -12,7 +12,13 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from madeleine.memory.rules.storing.chunking import Atom, ChunkLimits, chunked, partition, without_tiny
+from madeleine.memory.rules.storing.chunking import (
+    Atom,
+    ChunkLimits,
+    best_partition,
+    split_into_chunks,
+    without_tiny_atoms,
+)
 from madeleine.memory.text.normalization import clean_text
 
 SMALL = ChunkLimits(least=5, most=12)
@@ -27,7 +33,7 @@ async def by_signs(texts: Sequence[str]) -> list[int]:
 
 
 def cut(text: str, limits: ChunkLimits = SMALL) -> list[str]:
-    chunks = asyncio.run(chunked(text, by_words, limits))
+    chunks = asyncio.run(split_into_chunks(text, by_words, limits))
     assert "".join(chunks) == text
     return [chunk.strip() for chunk in chunks]
 
@@ -63,7 +69,7 @@ def test_a_long_paragraph_is_cut_at_the_end_of_a_sentence_into_equal_parts() -> 
 
 def test_chinese_is_cut_at_its_full_stops() -> None:
     text = "今天下雨了。我们在家里看书。明天会是晴天吗？我们去公园！"
-    chunks = asyncio.run(chunked(text, by_signs, ChunkLimits(least=5, most=15)))
+    chunks = asyncio.run(split_into_chunks(text, by_signs, ChunkLimits(least=5, most=15)))
     assert chunks == ["今天下雨了。我们在家里看书。", "明天会是晴天吗？我们去公园！"]
 
 
@@ -94,7 +100,7 @@ def test_a_sentence_that_is_too_long_is_cut_between_words() -> None:
 
 def test_a_word_that_is_too_long_is_cut_between_signs_and_no_accent_is_torn_off() -> None:
     text = "e\u0301" * 100
-    chunks = asyncio.run(chunked(text, by_signs, ChunkLimits(least=5, most=90)))
+    chunks = asyncio.run(split_into_chunks(text, by_signs, ChunkLimits(least=5, most=90)))
     assert "".join(chunks) == text
     assert len(chunks) > 1
     assert not any(chunk.startswith("\u0301") for chunk in chunks)
@@ -105,14 +111,14 @@ def test_a_tokenizer_that_counts_more_in_the_whole_than_in_its_parts_gets_its_li
         return [len(text.split()) ** 2 // 4 for text in texts]
 
     text = f"{words(9)}. A{words(9)}. B{words(9)}."
-    chunks = asyncio.run(chunked(text, squared, SMALL))
+    chunks = asyncio.run(split_into_chunks(text, squared, SMALL))
     assert "".join(chunks) == text
     assert all(count <= SMALL.most for count in asyncio.run(squared(chunks)))
 
 
 def test_tiny_sentences_are_no_place_to_cut_at() -> None:
     found = [Atom("No. ", 1, 1), Atom("Long. ", 1, 20), Atom("End.", 0, 1), Atom("Next.", 0, 1)]
-    assert [atom.text for atom in without_tiny(found, ChunkLimits())] == ["No. Long. End.", "Next."]
+    assert [atom.text for atom in without_tiny_atoms(found, ChunkLimits())] == ["No. Long. End.", "Next."]
 
 
 # --- laws -------------------------------------------------------------------------------------------------------
@@ -135,7 +141,7 @@ def test_chunks_join_back_and_keep_to_their_limits(text: str, limits: ChunkLimit
     what it counts in the parts of it, as one that counts words does not, if a word is cut, and none of them as 0."""
     assert callable(count)
     text = clean_text(text)
-    chunks = asyncio.run(chunked(text, count, limits))
+    chunks = asyncio.run(split_into_chunks(text, count, limits))
     assert "".join(chunks) == text
     lengths = asyncio.run(count(chunks))
     assert all(chunk.strip() for chunk in chunks)
@@ -169,7 +175,7 @@ def test_no_other_partition_has_fewer_short_chunks_or_cuts_less(found: list[Atom
         for bounds in itertools.combinations(range(1, len(found)), number)
     ] if found else [[]]  # fmt: skip
     allowed = [parts for parts in every if all(sum(atom.tokens for atom in part) <= limits.most for part in parts)]
-    assert cost(partition(found, limits)) == min(map(cost, allowed))
+    assert cost(best_partition(found, limits)) == min(map(cost, allowed))
 
 
 # --- how long it takes ------------------------------------------------------------------------------------------
@@ -185,7 +191,7 @@ def seconds(text: str) -> float:
 
     def once() -> float:
         begun = time.process_time()
-        asyncio.run(chunked(clean_text(text), like_a_model))
+        asyncio.run(split_into_chunks(clean_text(text), like_a_model))
         return time.process_time() - begun
 
     return min(once() for _ in range(2))
@@ -200,5 +206,5 @@ def test_the_time_grows_with_the_length_and_not_with_its_square(unit: str) -> No
 
 
 async def test_a_paragraph_that_the_tokenizer_passes_over_counts_for_one_token() -> None:
-    chunks = await chunked("\u200b\n\n" * 30 + "x", like_a_model, SMALL)
+    chunks = await split_into_chunks("\u200b\n\n" * 30 + "x", like_a_model, SMALL)
     assert max(chunk.count("\u200b") for chunk in chunks) <= SMALL.most

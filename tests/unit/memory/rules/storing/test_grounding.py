@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from madeleine.memory.rules.storing.grounding import ungrounded
+from madeleine.memory.rules.storing.grounding import ungrounded_terms
 
 
 @pytest.mark.parametrize(
@@ -31,7 +31,7 @@ from madeleine.memory.rules.storing.grounding import ungrounded
     ],
 )
 def test_what_was_said_in_digits_or_in_words_is_grounded(text: str, sources: str) -> None:
-    assert ungrounded(text, sources) == ()
+    assert ungrounded_terms(text, sources) == ()
 
 
 @pytest.mark.parametrize(
@@ -50,9 +50,9 @@ def test_what_was_said_in_digits_or_in_words_is_grounded(text: str, sources: str
     ],
 )
 def test_what_was_not_said_is_named(text: str, sources: str, foreign: tuple[str, ...]) -> None:
-    assert ungrounded(text, sources) == foreign
+    assert ungrounded_terms(text, sources) == foreign
 
 
 @given(st.text(max_size=200))
 def test_what_is_copied_is_always_grounded(text: str) -> None:
-    assert ungrounded(text, text) == ()
+    assert ungrounded_terms(text, text) == ()
