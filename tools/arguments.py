@@ -23,6 +23,7 @@ from pydantic import (
     model_validator,
 )
 from pydantic.json_schema import GenerateJsonSchema
+from pydantic_core import core_schema
 
 from madeleine.memory.errors import InvalidInput
 from madeleine.memory.model import Emotion
@@ -141,16 +142,20 @@ def printable(text: str) -> str:
     return text.encode(errors="replace").decode()[:300]
 
 
-class _UntitledSchema(GenerateJsonSchema):
-    """JSON Schema 2020-12 without titles."""
+class _ArgumentsSchema(GenerateJsonSchema):
+    """JSON Schema 2020-12 without titles and nulls."""
 
     def field_title_should_be_set(self, schema: Any) -> bool:
         return False
 
+    def nullable_schema(self, schema: core_schema.NullableSchema) -> dict[str, Any]:
+        """An argument is left out, never null."""
+        return self.generate_inner(schema["schema"])
+
 
 def input_schema(model: type[Arguments], *, max_text_chars: int) -> dict[str, Any]:
     """The schema as a client sees it: with every bound, without titles, nulls, references and minimum lengths of 1."""
-    raw = model.model_json_schema(schema_generator=_UntitledSchema)
+    raw = model.model_json_schema(schema_generator=_ArgumentsSchema)
     definitions: dict[str, Any] = raw.pop("$defs", {})
     cleaned = _clean(raw, definitions, max_text_chars)
     cleaned.pop("description", None)
@@ -165,12 +170,6 @@ def _clean(schema: Any, definitions: Mapping[str, Any], max_text_chars: int) -> 
         return schema
     if reference := schema.get("$ref"):
         return _clean(definitions[reference.rsplit("/", 1)[1]], definitions, max_text_chars)
-    if options := schema.get("anyOf"):
-        kept = [option for option in options if option != {"type": "null"}]
-        if len(kept) < len(options):
-            others = {key: value for key, value in schema.items() if key not in {"anyOf", "default"}}
-            merged = (kept[0] if len(kept) == 1 else {"anyOf": kept}) | others
-            return _clean(merged, definitions, max_text_chars)
     result = {
         key: (
             {name: _clean(sub, definitions, max_text_chars) for name, sub in value.items()}
@@ -183,7 +182,7 @@ def _clean(schema: Any, definitions: Mapping[str, Any], max_text_chars: int) -> 
         and not (key == "default" and (not value or isinstance(value, list)))
         and not (key == "minLength" and value == 1)
     }
-    if schema.get("default") == "" and "description" in result:  # last: clients cache the text of the list
+    if schema.get("default", False) in ("", None) and "description" in result:
         result["description"] = result.pop("description")
     if schema.get(LONG_TEXT):
         result["maxLength"] = max_text_chars
