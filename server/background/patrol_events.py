@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from madeleine.memory.model import BeingId
-from madeleine.patrol.report import SYMBOLS
+from madeleine.patrol.report import STEP_SYMBOLS
 from madeleine.patrol.run import PatrolEvent
 
 MAX_QUEUED = 64
@@ -48,7 +48,7 @@ def as_json(event: PatrolEvent) -> dict[str, Any]:
     """One line to a watcher; no words of a memory."""
     fields: dict[str, Any] = {"event": event.event, "run_id": event.run_id}
     if progress := event.progress:
-        fields |= {"step": SYMBOLS[progress.step], "name": progress.step, "done": progress.done}
+        fields |= {"step": STEP_SYMBOLS[progress.step], "name": progress.step, "done": progress.done}
         fields |= {"total": progress.total}
         fields |= {"part": progress.part, "parts": progress.parts} if progress.parts else {}
     return fields | ({"report": event.report.as_record()} if event.report else {})

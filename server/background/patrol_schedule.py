@@ -12,7 +12,7 @@ from madeleine.memory.language_model import LanguageModel
 from madeleine.memory.model import BeingId, Scope
 from madeleine.memory.patrol_records import RecentActivity
 from madeleine.patrol.report import PatrolReport
-from madeleine.patrol.triggers import PatrolTriggers, Trigger, due_trigger
+from madeleine.patrol.triggers import PatrolTrigger, PatrolTriggers, due_trigger
 from madeleine.server.background.polling import PollingLoop
 from madeleine.server.settings.settings import Settings
 
@@ -88,7 +88,7 @@ class PatrolSchedule(PollingLoop):
 
     def _next_due(
         self, activities: Sequence[RecentActivity], patrolled: Set[BeingId]
-    ) -> tuple[RecentActivity, Trigger] | None:
+    ) -> tuple[RecentActivity, PatrolTrigger] | None:
         now = self._now()
         for activity in activities:
             if activity.being_id in patrolled or now < self._not_before.get(activity.being_id, now):
@@ -97,7 +97,7 @@ class PatrolSchedule(PollingLoop):
                 return activity, trigger
         return None
 
-    async def _patrol(self, patrol: AutomaticPatrol, activity: RecentActivity, trigger: Trigger) -> None:
+    async def _patrol(self, patrol: AutomaticPatrol, activity: RecentActivity, trigger: PatrolTrigger) -> None:
         being_id = activity.being_id
         try:
             async with self._language() as language:
