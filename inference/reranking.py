@@ -15,7 +15,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Protocol
 
-from madeleine.inference.loading import Loading, load_engine
+from madeleine.inference.loading import Loading, load_engine, load_errors, register_model
 from madeleine.memory.errors import RerankerUnavailable
 
 logger = logging.getLogger(__name__)
@@ -39,24 +39,16 @@ class CrossEncoder(Protocol):
 def load(name: str, models_dir: Path) -> CrossEncoder:
     """A model that fastembed knows, which it fetches; or one in the directory `name`: `model.onnx` (or
     `onnx/model.onnx`), its tokenizer and configuration. Raises `RerankerUnavailable`."""
-    try:
-        from fastembed.common.model_description import ModelSource
-        from fastembed.rerank.cross_encoder import TextCrossEncoder
-    except ImportError as error:
-        raise RerankerUnavailable(name, f"fastembed cannot be imported: {error}") from error
-    try:
+    from fastembed.common.model_description import ModelSource
+    from fastembed.rerank.cross_encoder import TextCrossEncoder
+
+    with load_errors(name, RerankerUnavailable, "check MADELEINE_RERANKER and the network"):
         if not Path(name).is_dir():
             return load_engine(TextCrossEncoder, name, cache_dir=str(models_dir / "hub"))
         file = next((file for file in MODEL_FILES if (Path(name) / file).is_file()), MODEL_FILES[0])
         alias = f"directory/{Path(name).absolute()}"
-        if not any(str(known["model"]).lower() == alias.lower() for known in TextCrossEncoder.list_supported_models()):
-            TextCrossEncoder.add_custom_model(alias, sources=ModelSource(hf=alias), model_file=file)
+        register_model(TextCrossEncoder, alias, sources=ModelSource(hf=alias), model_file=file)
         return load_engine(TextCrossEncoder, alias, specific_model_path=name)
-    except Exception as error:  # fastembed, the hub, onnxruntime and tokenizers raise errors of no common kind
-        reason = " ".join(str(error).split())[:300]
-        raise RerankerUnavailable(
-            name, f"it could not be loaded ({reason}); check MADELEINE_RERANKER and the network"
-        ) from error
 
 
 class FastembedReranker:
@@ -100,29 +92,26 @@ class FastembedReranker:
         given_up = threading.Event()
 
         def work() -> list[float]:
-            found: list[float] = []
+            scores: list[float] = []
             for start in range(0, len(texts), BATCH_SIZE):
                 if given_up.is_set() or self._closed.is_set():
                     break
-                some = [text[:MAX_TEXT_CHARS] for text in texts[start : start + BATCH_SIZE]]
-                found += map(sigmoid, model.rerank(query[:MAX_TEXT_CHARS], some, batch_size=BATCH_SIZE))
-            return found
+                batch = [text[:MAX_TEXT_CHARS] for text in texts[start : start + BATCH_SIZE]]
+                scores += map(sigmoid, model.rerank(query[:MAX_TEXT_CHARS], batch, batch_size=BATCH_SIZE))
+            return scores
 
         try:
-            found = await asyncio.get_running_loop().run_in_executor(self._worker, work)
+            scores = await asyncio.get_running_loop().run_in_executor(self._worker, work)
         except Exception as error:  # onnxruntime raises errors of no common kind
             logger.exception("re-ranking by %s failed", self._name)
             raise RerankerUnavailable(self._name, "it failed; the log tells more") from error
         finally:
             given_up.set()
-        if len(found) != len(texts) or not all(map(math.isfinite, found)):
+        if len(scores) != len(texts) or not all(map(math.isfinite, scores)):
             raise RerankerUnavailable(self._name, "its answer is not one number for each text")
-        return found
+        return scores
 
 
 def sigmoid(score: float) -> float:
     """A model's number made a share in [0, 1]; NaN stays what it is."""
-    if score >= 0:
-        return 1 / (1 + math.exp(-score))
-    grown = math.exp(score)
-    return grown / (1 + grown)
+    return (1 + math.tanh(score / 2)) / 2

@@ -6,22 +6,12 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from datetime import date, datetime
 from os import PathLike
-from typing import TYPE_CHECKING, Any, Literal, TypedDict, Unpack
+from typing import TYPE_CHECKING, Any, Literal, TypedDict, TypeVar, Unpack
 
+from madeleine import models
 from madeleine.memory.errors import InvalidInput
 from madeleine.memory.keyword_search import SearchSource
 from madeleine.memory.model import Category, Emotion
-from madeleine.models import (
-    Cluster,
-    Context,
-    ForgetResult,
-    MemoryPage,
-    PatrolReport,
-    RecallResult,
-    SearchPage,
-    StoreResult,
-    UpdateResult,
-)
 from madeleine.server.settings.environment import data_directory, environment, madeleine_variables
 
 if TYPE_CHECKING:
@@ -32,6 +22,7 @@ __all__ = ["Memory", "connect"]
 CLIENT_NAME = "madeleine library"
 """In the provenance of what is stored."""
 
+AnswerModel = TypeVar("AnswerModel", bound=models.Answer)
 Moment = datetime | date | str
 """A date alone, a moment, or either in ISO 8601."""
 
@@ -170,26 +161,28 @@ class Memory:
     def __init__(self, call: ToolClient) -> None:
         self._call = call
 
-    async def store(self, text: str, **optional: Unpack[StoreArguments]) -> StoreResult:
+    async def store(self, text: str, **optional: Unpack[StoreArguments]) -> models.StoreResult:
         """Keep a scene: what happened, in at most 32,000 characters unless the server sets another limit.
 
         It is on disk and can be recalled when this returns. A text that an earlier memory already says reinforces that
         one instead: see `StoreResult.status`. Raises `KeyConflict` if the key was used for another text.
         """
-        return StoreResult.model_validate(await self._ask("store", text=text, **optional))
+        return await self._ask(models.StoreResult, "store", text=text, **optional)
 
-    async def recall(self, query: str, **optional: Unpack[RecallArguments]) -> RecallResult:
+    async def recall(self, query: str, **optional: Unpack[RecallArguments]) -> models.RecallResult:
         """Return the few memories nearest in meaning to `query`, best first; none if nothing is related.
 
         What is returned counts as recalled, and so fades later.
         """
-        return RecallResult.model_validate(await self._ask("recall", query=query, **{"format": "memories", **optional}))
+        return await self._ask(models.RecallResult, "recall", query=query, **{"format": "memories", **optional})
 
-    async def search(self, query: str, **optional: Unpack[SearchArguments]) -> SearchPage:
+    async def search(self, query: str, **optional: Unpack[SearchArguments]) -> models.SearchPage:
         """Find memories, diary entries, chat messages and notes by words or "a phrase", newest first."""
-        return SearchPage.model_validate(await self._ask("search_memory", query=query, **optional))
+        return await self._ask(models.SearchPage, "search_memory", query=query, **optional)
 
-    async def memories(self, ids: Sequence[str] | None = None, **of_cluster: Unpack[MemoriesArguments]) -> MemoryPage:
+    async def memories(
+        self, ids: Sequence[str] | None = None, **of_cluster: Unpack[MemoriesArguments]
+    ) -> models.MemoryPage:
         """Return complete memories, faded ones too: by `ids` (at most 50), or those of a cluster, newest first.
 
         Raises `InvalidInput` unless either `ids` or `cluster_id` is given.
@@ -197,37 +190,38 @@ class Memory:
         if ids is None and "cluster_id" not in of_cluster:
             raise InvalidInput("Give ids or cluster_id; the clusters are listed by clusters().")
         by_id = {} if ids is None else {"memory_ids": ids}
-        return MemoryPage.model_validate(await self._ask("recall_memory", **by_id, **of_cluster))
+        return await self._ask(models.MemoryPage, "recall_memory", **by_id, **of_cluster)
 
-    async def clusters(self) -> tuple[Cluster, ...]:
+    async def clusters(self) -> tuple[models.Cluster, ...]:
         """Return the topics that patrols have sorted the memories into, roots included."""
-        answer = await self._ask("recall_memory")
-        return tuple(Cluster.model_validate(cluster) for cluster in answer["clusters"])
+        return (await self._ask(models.ClusterList, "recall_memory")).clusters
 
-    async def update(self, memory_id: str, **changes: Unpack[UpdateArguments]) -> UpdateResult:
+    async def update(self, memory_id: str, **changes: Unpack[UpdateArguments]) -> models.UpdateResult:
         """Correct a memory; what is left out stays. The earlier state is kept in `CompleteMemory.history`."""
-        return UpdateResult.model_validate(await self._ask("update_memory", memory_id=memory_id, **changes))
+        return await self._ask(models.UpdateResult, "update_memory", memory_id=memory_id, **changes)
 
-    async def forget(self, ids: Sequence[str]) -> ForgetResult:
+    async def forget(self, ids: Sequence[str]) -> models.ForgetResult:
         """Erase memories (at most 50) for good, with the messages that they were drawn from. Cannot be undone."""
-        return ForgetResult.model_validate(await self._ask("forget", memory_ids=ids))
+        return await self._ask(models.ForgetResult, "forget", memory_ids=ids)
 
     async def patrol(
         self, *, on_progress: OnProgress | None = None, **optional: Unpack[PatrolArguments]
-    ) -> PatrolReport:
+    ) -> models.PatrolReport:
         """Tidy the memory: cluster, fade, revive, merge and split. Takes seconds to minutes.
 
         `on_progress` is awaited with (steps done, steps in all, message). Raises `CannotUndo`.
         """
-        return PatrolReport.model_validate(await self._ask("run_patrol", on_progress, **optional))
+        return await self._ask(models.PatrolReport, "run_patrol", on_progress, **optional)
 
-    async def context(self, **optional: Unpack[ContextArguments]) -> Context:
+    async def context(self, **optional: Unpack[ContextArguments]) -> models.Context:
         """Return a context for the answer to a message: as blocks, and as one prompt."""
-        return Context.model_validate(await self._ask("context", **optional))
+        return await self._ask(models.Context, "context", **optional)
 
-    async def _ask(self, tool: str, on_progress: OnProgress | None = None, /, **arguments: Any) -> dict[str, Any]:
+    async def _ask(
+        self, answer: type[AnswerModel], tool: str, on_progress: OnProgress | None = None, /, **arguments: Any
+    ) -> AnswerModel:
         dated = {name: value.isoformat() if isinstance(value, date) else value for name, value in arguments.items()}
-        return await self._call(tool, dated, on_progress=on_progress)
+        return answer.model_validate(await self._call(tool, dated, on_progress=on_progress))
 
 
 @asynccontextmanager

@@ -45,29 +45,28 @@ class StoreResult(Answer):
     notice: str = ""
 
 
-class RecalledMemory(Answer):
-    """`score` orders the memories of one recall, best first; it is not comparable between recalls."""
+class Source(Answer):
+    """A memory, without its text."""
 
     id: str
-    text: str
-    score: float
-    category: Category
     when: str
     """The scene's date as it was given, else the day it was stored (YYYY-MM-DD)."""
     actors: tuple[str, ...] = ()
+    provenance: Provenance = Provenance()
+
+
+class DescribedMemory(Source):
+    text: str
+    category: Category
     feeling: str = ""
     lesson: str = ""
+
+
+class RecalledMemory(DescribedMemory):
+    """`score` orders the memories of one recall, best first; it is not comparable between recalls."""
+
+    score: float
     timeline: tuple[str, ...] = ()
-    provenance: Provenance = Provenance()
-
-
-class Source(Answer):
-    """A memory behind a text that does not name it."""
-
-    id: str
-    when: str
-    actors: tuple[str, ...] = ()
-    provenance: Provenance = Provenance()
 
 
 class RecallResult(Answer):
@@ -117,23 +116,16 @@ class Revision(Answer):
     themes: tuple[str, ...] | None = None
 
 
-class CompleteMemory(Answer):
+class CompleteMemory(DescribedMemory):
     """A memory with all that is known of it. `status` is "active", "dying" or "dead"."""
 
-    id: str
-    text: str
     status: str
-    category: Category
     importance: float
-    when: str
     timeline: tuple[str | Mapping[str, str], ...] = ()
-    actors: tuple[str, ...] = ()
     setting: str = ""
     dialogue: tuple[str, ...] = ()
     sensory: tuple[str, ...] = ()
-    feeling: str = ""
     emotions: tuple[str, ...] = ()
-    lesson: str = ""
     themes: tuple[str, ...] = ()
     cluster_id: str = ""
     absorbed_into: str = ""
@@ -145,7 +137,6 @@ class CompleteMemory(Answer):
     """Patrols since the last activation."""
     access_count: int = 0
     reactivation_count: int = 0
-    provenance: Provenance = Provenance()
     history: tuple[Revision, ...] = ()
     """Oldest first."""
 
@@ -168,6 +159,10 @@ class Cluster(Answer):
     active: int = 0
     dying: int = 0
     dead: int = 0
+
+
+class ClusterList(Answer):
+    clusters: tuple[Cluster, ...]
 
 
 class UpdateResult(Answer):

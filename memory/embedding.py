@@ -20,7 +20,7 @@ class VectorCache(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Embedded:
+class EmbeddedTexts:
     """`vectors` by content hash. `error`: why some of the texts have none; None if all have one."""
 
     vectors: dict[ContentHash, Vector]
@@ -34,7 +34,7 @@ class Embedded:
 
 async def embed_cached(
     embedder: Embedder, cache: VectorCache, texts: Iterable[str], known: Mapping[ContentHash, Vector] | None = None
-) -> Embedded:
+) -> EmbeddedTexts:
     """Vectors of `texts`: from `known`, else from the cache, else from the model, which gets each missing text once, in
     one batch and in the order of `texts`.
 
@@ -46,12 +46,12 @@ async def embed_cached(
     vectors |= await cache.vectors(embedder.model, [hash_ for hash_ in by_hash if hash_ not in vectors])
     missing = [hash_ for hash_ in by_hash if hash_ not in vectors]
     if not missing:
-        return Embedded(vectors)
+        return EmbeddedTexts(vectors)
     try:
         rows = await embedder.embed([by_hash[hash_] for hash_ in missing])
     except EmbeddingUnavailable as error:
-        return Embedded(vectors, error)
-    return Embedded(vectors | dict(zip(missing, rows, strict=True)))
+        return EmbeddedTexts(vectors, error)
+    return EmbeddedTexts(vectors | dict(zip(missing, rows, strict=True)))
 
 
 class Embedder(Protocol):

@@ -235,12 +235,12 @@ def content_hash(text: str) -> ContentHash:
     return ContentHash(hashlib.sha256(text.encode()).hexdigest())
 
 
-_DATE = re.compile(r"\d{4}-\d{2}-\d{2}")
+_ISO_DATE = re.compile(r"\d{4}-\d{2}-\d{2}")
 
 
 def parse_moment(text: str) -> datetime | None:
     """An ISO date or time as an aware moment (UTC where it names no zone), or None where it is neither."""
-    if not _DATE.match(text):
+    if not _ISO_DATE.match(text):
         return None
     try:
         moment = datetime.fromisoformat(text)
@@ -259,6 +259,6 @@ def when_to_json(when: Sequence[WhenItem]) -> list[Any]:
     return [i if isinstance(i, str) else {"date": i.date, "action": i.action} for i in when]
 
 
-def when_as_searched(when: Sequence[WhenItem]) -> str:
+def when_as_search_text(when: Sequence[WhenItem]) -> str:
     """The `when` array as JSON text, which keyword search looks into (spec P11)."""
     return json.dumps(when_to_json(when), ensure_ascii=False)

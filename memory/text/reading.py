@@ -14,7 +14,7 @@ from functools import cached_property
 from itertools import groupby
 from typing import NamedTuple
 
-from madeleine.memory.text.lexicon import Lexicon, lexicons_by_script, lexicons_of, listed
+from madeleine.memory.text.lexicon import Lexicon, lexicons_by_script, listed, probable_lexicons
 from madeleine.memory.text.sentences import sentences
 
 _WORD = re.compile(r"[^\W\d_]+(?:'[^\W\d_]+)*")
@@ -24,12 +24,12 @@ _HAN_DIGITS = dict(zip("〇零一二两兩三四五六七八九", (0, 0, 1, 2, 2
 _HAN_UNITS = {"十": 10, "百": 100, "千": 1000}
 _WRITTEN_DATE = re.compile(r"\d{4}-\d{2}-\d{2}|\d{1,2}[./]\d{1,2}[./]\d{2,4}")
 _SENTENCE_OPENERS = frozenset('.!?:;…\n"“”„‘«([{—–-*#>|•/')
-_ASKS = re.compile(r"[?？؟][^\w?？؟]*+$")
+_QUESTION_END = re.compile(r"[?？؟][^\w?？؟]*+$")
 _ASSISTANT_LINE = re.compile(r"^[ \t>*-]*(?:assistant|ai|bot|model|agent)\**:.*$", re.MULTILINE | re.IGNORECASE)
 _INNER_CAPITAL = re.compile(r".+[A-Z]")
 _CAMEL_CASE = re.compile(r"[a-z][A-Z][a-z]+$")
 _HEADING = re.compile(r"^\s{0,3}#{1,6}\s.*$", re.MULTILINE)
-_ADDRESS = re.compile(
+_WEB_ADDRESS = re.compile(
     # Of an address and of a host only the end that tells: from their beginning, each part would be read to the end.
     r"(?<!\w)@\w{2,}|\w[.+\-]*@[\w\-]+\.\w{2,}|\bhttps?://\w|\w-*[\w\-]\.(?:com|org|net|io|dev|de|jp)\b"
 )
@@ -106,7 +106,7 @@ class Reading:
     @cached_property
     def lexicons(self) -> tuple[Lexicon, ...]:
         """Of the languages that it is probably in."""
-        return lexicons_of(f"{self.text}\n{self.beside}" if self.beside else self.text)
+        return probable_lexicons(f"{self.text}\n{self.beside}" if self.beside else self.text)
 
     def listed(self, *lists: str) -> tuple[str, ...]:
         """Those of its words that stand in these lists of its languages, in order; as they stand there."""
@@ -145,17 +145,17 @@ class Reading:
         """Every number of it in digits, whether in digits or in words: 1,000 and 1.000 are 1000; 3,5 and 3.5 are one;
         a date also gives its parts."""
         parts = {part for number in self.numbers for part in re.findall(r"\d+", number)}
-        values = {number_value(number) for number in self.numbers} | parts | {_han_value(run) for run in self._han_runs}
+        values = (
+            {number_value(number) for number in self.numbers}
+            | parts
+            | set(map(_han_value, _HAN_NUMBER.findall(self.plain)))
+        )
         for one in self.lexicons:
             for name in ("numbers", "quantities"):
                 for digits, words in one.entries.get(name, {}).items():
                     if not self.known_words.isdisjoint(words.split()):
                         values.add(digits)
         return frozenset(values | {value.lstrip("0") for value in values})
-
-    @cached_property
-    def _han_runs(self) -> list[str]:
-        return _HAN_NUMBER.findall(self.plain)
 
     @cached_property
     def tells_number(self) -> bool:
@@ -187,7 +187,7 @@ class Reading:
     def names_something(self) -> bool:
         """It surely names a person, an organisation, a place or a product: a capital alone is not enough where a
         sentence begins, where nouns have one, or where most words are in capitals."""
-        return bool(_ADDRESS.search(self.text)) or self.matches("name") or self._has_title or self._has_sure_name
+        return bool(_WEB_ADDRESS.search(self.text)) or self.matches("name") or self._has_title or self._has_sure_name
 
     @cached_property
     def _has_title(self) -> bool:
@@ -233,7 +233,7 @@ class Reading:
     @cached_property
     def asks(self) -> bool:
         """It ends with a question mark."""
-        return bool(_ASKS.search(self.text))
+        return bool(_QUESTION_END.search(self.text))
 
     @cached_property
     def is_question(self) -> bool:

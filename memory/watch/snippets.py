@@ -11,7 +11,7 @@ from itertools import pairwise
 from madeleine.memory.chat import Message, UnwatchedSession
 from madeleine.memory.rules.storing.quoting import statements_of, unquoted
 from madeleine.memory.rules.storing.worth import is_agreement, should_remember
-from madeleine.memory.watch.extraction import Extracted, Finding, Line
+from madeleine.memory.watch.extraction import Extracted, Finding, SnippetLine
 from madeleine.memory.watch.remember import SimilarMemory
 
 SNIPPET_MESSAGES = 6
@@ -38,7 +38,7 @@ def choose_snippet(session: UnwatchedSession, messages: Sequence[Message], settl
     start, end = session.watched, min(session.watched + SNIPPET_MESSAGES, session.messages)
     new = [message for message in messages if message.position >= start]
     if end == session.messages:
-        settled = _settled(new, settled_before)
+        settled = _settled_messages(new, settled_before)
         if not settled and new:
             return None
         if len(settled) < len(new):
@@ -50,7 +50,7 @@ def choose_snippet(session: UnwatchedSession, messages: Sequence[Message], settl
     return Snippet(start, end, tuple(new), tuple(shown))
 
 
-def _settled(new: Sequence[Message], before: datetime) -> list[Message]:
+def _settled_messages(new: Sequence[Message], before: datetime) -> list[Message]:
     """Without the last messages that may still be answered: all after the last answer, unless they are old."""
     if not new or new[-1].role == "assistant" or new[-1].stored_at <= before:
         return list(new)
@@ -58,7 +58,7 @@ def _settled(new: Sequence[Message], before: datetime) -> list[Message]:
     return list(new[: last_answer + 1])
 
 
-def worth_reading(lines: Sequence[Line]) -> bool:
+def worth_reading(lines: Sequence[SnippetLine]) -> bool:
     """Whether the new lines may hold something to remember."""
     new = [line for line in lines if line.new]
     asked = "\n".join(line.text for line in new if line.message.role == "user")
@@ -73,8 +73,8 @@ def worth_reading(lines: Sequence[Line]) -> bool:
 
 
 def without_quotes(
-    lines: Sequence[Line], similar: Sequence[Sequence[SimilarMemory]], speakers: Sequence[str]
-) -> list[Line]:
+    lines: Sequence[SnippetLine], similar: Sequence[Sequence[SimilarMemory]], speakers: Sequence[str]
+) -> list[SnippetLine]:
     """`lines` without what they quote from the memories that are similar to each."""
     said_by = {one.memory.id: statements_of(one.memory) for memories in similar for one in memories}
     return [
@@ -93,11 +93,11 @@ def without_quotes(
 
 RECORDED_WEIGHT = 0.4
 """Below the 0.5 of what somebody stores on purpose: nobody has judged it."""
-MAX_CHARS = 2_000
+MAX_RECORDED_CHARS = 2_000
 MAX_ANSWER_CHARS = 500
 
 
-def recorded(lines: Sequence[Line]) -> list[Finding]:
+def recorded_exchanges(lines: Sequence[SnippetLine]) -> list[Finding]:
     """Each exchange of the new messages that is worth it: the person's words are the memory, the answer its
     dialogue."""
     found: list[Finding] = []
@@ -105,16 +105,18 @@ def recorded(lines: Sequence[Line]) -> list[Finding]:
         asked = "\n".join(line.text for line in exchange if line.message.role == "user")
         answered = "\n".join(line.text for line in exchange if line.message.role == "assistant")
         if should_remember(asked, answered)[0] and (said := asked or answered):
-            told = Extracted(essence=_cut(" ".join(said.split()), MAX_CHARS), emotions=(), weight=RECORDED_WEIGHT)
+            told = Extracted(
+                essence=_shortened(" ".join(said.split()), MAX_RECORDED_CHARS), emotions=(), weight=RECORDED_WEIGHT
+            )
             answer = " ".join(answered.split()) if asked else ""
-            dialogue = (_cut(answer, MAX_ANSWER_CHARS),) if answer else ()
+            dialogue = (_shortened(answer, MAX_ANSWER_CHARS),) if answer else ()
             found.append(Finding(told, tuple(line.message for line in exchange), dialogue))
     return found
 
 
-def _exchanges(lines: Sequence[Line]) -> list[list[Line]]:
+def _exchanges(lines: Sequence[SnippetLine]) -> list[list[SnippetLine]]:
     """What a person says begins one, and what is answered belongs to it."""
-    found: list[list[Line]] = []
+    found: list[list[SnippetLine]] = []
     for line in lines:
         begins = line.message.role == "user" and not (found and found[-1][-1].message.role == "user")
         if begins or not found:
@@ -123,5 +125,5 @@ def _exchanges(lines: Sequence[Line]) -> list[list[Line]]:
     return found
 
 
-def _cut(text: str, longest: int) -> str:
+def _shortened(text: str, longest: int) -> str:
     return text if len(text) <= longest else f"{text[: longest - 2].rstrip()} …"

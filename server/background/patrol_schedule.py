@@ -1,17 +1,19 @@
-"""Automatic patrols, in the process that owns the memory (spec P12; docs/adr/0016)."""
+"""Automatic patrols, in the process that owns the memory, and live events of patrols (spec P12; docs/adr/0016)."""
 
 from __future__ import annotations
 
+import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Sequence, Set
-from contextlib import AbstractAsyncContextManager, nullcontext
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence, Set
+from contextlib import AbstractAsyncContextManager, contextmanager, nullcontext
 from datetime import datetime, timedelta
-from typing import Protocol
+from typing import Any, Protocol
 
 from madeleine.memory.language_model import LanguageModel
 from madeleine.memory.model import BeingId, Scope
 from madeleine.memory.patrol_records import RecentActivity
-from madeleine.patrol.report import PatrolReport
+from madeleine.patrol.report import STEP_SYMBOLS, PatrolReport
+from madeleine.patrol.run import PatrolEvent
 from madeleine.patrol.triggers import PatrolTrigger, PatrolTriggers, due_trigger
 from madeleine.server.background.polling import PollingLoop
 from madeleine.server.settings.settings import Settings
@@ -117,3 +119,46 @@ def triggers_of(settings: Settings) -> PatrolTriggers:
         at_hour=settings.patrol_at_hour,
         after_idle=timedelta(minutes=idle) if idle else None,
     )
+
+
+MAX_QUEUED = 64
+"""Events that a subscriber has not read yet; beyond these the oldest are dropped."""
+
+
+class EventBroadcast:
+    """`publish` returns at once, however slow a subscriber is."""
+
+    def __init__(self) -> None:
+        self._queues: list[tuple[BeingId, asyncio.Queue[PatrolEvent]]] = []
+
+    def publish(self, event: PatrolEvent) -> None:
+        for being_id, queue in self._queues:
+            if being_id == event.being_id:
+                if queue.full():
+                    queue.get_nowait()
+                queue.put_nowait(event)
+
+    @contextmanager
+    def subscribe(self, being_id: BeingId) -> Iterator[AsyncIterator[PatrolEvent]]:
+        """An endless iterator over the events of one being, for one reader."""
+        subscription = (being_id, asyncio.Queue[PatrolEvent](MAX_QUEUED))
+        self._queues.append(subscription)
+        try:
+            yield _events(subscription[1])
+        finally:
+            self._queues.remove(subscription)
+
+
+async def _events(queue: asyncio.Queue[PatrolEvent]) -> AsyncIterator[PatrolEvent]:
+    while True:
+        yield await queue.get()
+
+
+def as_json(event: PatrolEvent) -> dict[str, Any]:
+    """One line to a watcher; no words of a memory."""
+    fields: dict[str, Any] = {"event": event.event, "run_id": event.run_id}
+    if progress := event.progress:
+        fields |= {"step": STEP_SYMBOLS[progress.step], "name": progress.step}
+        fields |= {"done": progress.done, "total": progress.total}
+        fields |= {"part": progress.part, "parts": progress.parts} if progress.parts else {}
+    return fields | ({"report": event.report.as_record()} if event.report else {})

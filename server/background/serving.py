@@ -1,20 +1,98 @@
-"""What every process that serves a memory runs beside its transport."""
+"""The memory as a process serves it: opened behind the first answers, with its background loops."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
-from contextlib import AsyncExitStack, asynccontextmanager
+import logging
+from collections.abc import AsyncIterator, Callable
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime
 from functools import partial
+from importlib import import_module
+from typing import TYPE_CHECKING
 
+from madeleine.memory.errors import MadeleineError
 from madeleine.server.background.memory_thread import MemoryThreadLoop, is_thread_enabled
-from madeleine.server.background.patrol_schedule import PatrolSchedule, triggers_of
+from madeleine.server.background.patrol_schedule import EventBroadcast, PatrolSchedule, triggers_of
 from madeleine.server.background.polling import PollingLoop
+from madeleine.server.mcp.lines import FINISH_SECONDS
 from madeleine.server.settings.settings import Settings
 from madeleine.server.wiring.language_models import LanguageModels
-from madeleine.server.wiring.lazy_memory import LazyMemory
+from madeleine.storage.resources import use_few_arenas
+from madeleine.tools.tool import UseCases
+
+if TYPE_CHECKING:
+    from madeleine.server.wiring.open_memory import OpenMemory
+
+    OpenMemoryOf = Callable[[Settings], AbstractAsyncContextManager[OpenMemory]]
+
+logger = logging.getLogger(__name__)
+
+DELAY_SECONDS = 0.3
+"""From the start to opening, unless a call comes first: time to answer a client's handshake and list the tools."""
+
+
+class LazyMemory:
+    """A failure to open is raised in the call that needs the memory; the next call tries again, for the cause may be
+    gone: another process that owned it, or a full disk."""
+
+    def __init__(self, settings: Settings, open_memory: OpenMemoryOf | None = None) -> None:
+        """`open_memory`: `server.wiring.open_memory.open_memory` by default."""
+        self._settings = settings
+        self._open_memory = open_memory
+        self._stack = AsyncExitStack()
+        self._opening: asyncio.Task[OpenMemory] | None = None
+        self._timer: asyncio.TimerHandle | None = None
+        self.patrol_events = EventBroadcast()
+        self.last_call: datetime | None = None
+        """When the use cases were last needed; UTC."""
+
+    async def __aenter__(self) -> LazyMemory:
+        use_few_arenas()  # before there are threads
+        self._timer = asyncio.get_running_loop().call_later(DELAY_SECONDS, self._begin)
+        return self
+
+    async def __aexit__(self, *exception: object) -> None:
+        if self._timer:
+            self._timer.cancel()
+        if self._opening:
+            # Longer work, as a rebuild of the index, continues at the next start.
+            await asyncio.wait([self._opening], timeout=FINISH_SECONDS)
+            self._opening.cancel()
+            await asyncio.wait([self._opening])
+        await self._stack.aclose()
+
+    def _begin(self) -> asyncio.Task[OpenMemory]:
+        """The task that opens it; a new one if there is none, or it failed."""
+        if self._opening is None or (self._opening.done() and self._opening.exception() is not None):
+            self._opening = asyncio.create_task(self._open(), name="open memory")
+            self._opening.add_done_callback(_log_failure)
+        return self._opening
+
+    async def _open(self) -> OpenMemory:
+        open_memory = self._open_memory
+        if open_memory is None:  # to import it takes half a second
+            module = await asyncio.to_thread(import_module, "madeleine.server.wiring.open_memory")
+            open_memory = partial(module.open_memory, on_patrol_event=self.patrol_events.publish)
+        return await self._stack.enter_async_context(open_memory(self._settings))
+
+    @property
+    def opened(self) -> OpenMemory | None:
+        """None while it is not open, or could not be opened."""
+        task = self._opening
+        return task.result() if task and task.done() and not task.cancelled() and task.exception() is None else None
+
+    async def use_cases(self) -> UseCases:
+        """Raises what opening raised."""
+        self.last_call = datetime.now(UTC)
+        return (await asyncio.shield(self._begin())).use
+
+
+def _log_failure(task: asyncio.Task[OpenMemory]) -> None:
+    if not task.cancelled() and (error := task.exception()):
+        is_expected = isinstance(error, MadeleineError)
+        logger.error("opening the memory failed: %s", error, exc_info=None if is_expected else error)
 
 
 @dataclass(frozen=True, slots=True)

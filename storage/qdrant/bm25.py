@@ -7,7 +7,8 @@ from functools import cache
 
 import qdrant_edge
 
-from madeleine.memory.text.terms import STOP_WORDS, normalize
+from madeleine.memory.text.lexicon import lexicon
+from madeleine.memory.text.terms import STOP_WORDS, normalize_words
 
 WORDS_VERSION = 3
 """Raise it when the analysis below or `memory.text.terms` changes: the index is then rebuilt."""
@@ -25,10 +26,7 @@ PAIR = 2
 _LETTERS = "bcdfghjklmnpqrtv"
 TWO_DIGITS = 2
 """Of such the leading zero is dropped: 03 is a day or an hour, 007 and 0049 are what they are."""
-_MONTHS = (
-    "January", "February", "March", "April", "May", "June",
-    "July", "August", "September", "October", "November", "December",
-)  # fmt: skip
+_MONTHS = [month.title() for month in lexicon("en").entries["months"].split()]
 _MONTH = "|".join(rf"{name[:3]}(?:{name[3:]})?" for name in _MONTHS) + "|Sept"
 _ISO_DATE = re.compile(r"(?<![\w-])(\d{4})-(0[1-9]|1[0-2])-([0-3]\d)(?![\d-])")
 _DAY_OF_MONTH = re.compile(
@@ -78,7 +76,7 @@ def document_terms(words: str) -> WeightedTerms:
 
 def query_terms(words: str) -> list[int]:
     """Each term once."""
-    return _bm25().embed_query(_with_numbers_as_words(_UNSPACED.sub(_query_pieces, normalize(words)))).indices
+    return _bm25().embed_query(_with_numbers_as_words(_UNSPACED.sub(_query_pieces, normalize_words(words)))).indices
 
 
 def _with_numbers_as_words(text: str) -> str:
@@ -132,7 +130,7 @@ def _query_pieces(run: re.Match[str]) -> str:
 
 def number_terms(words: str) -> frozenset[int]:
     """The terms of a query that are numbers or days."""
-    spelt = _SPELT_WORD.findall(_with_numbers_as_words(_UNSPACED.sub(" ", normalize(words))))
+    spelt = _SPELT_WORD.findall(_with_numbers_as_words(_UNSPACED.sub(" ", normalize_words(words))))
     number_words = [word for word in spelt if word not in _NAMES]
     return frozenset(_bm25().embed_query(" ".join(number_words)).indices) if number_words else frozenset()
 
@@ -141,7 +139,7 @@ def bridge_terms(words: str) -> frozenset[int]:
     """The terms of a query that are half hiragana: they join a word to its particle, 都の in 京都の桜."""
     half_hiragana = [
         pair
-        for run in _UNSPACED.findall(normalize(words))
+        for run in _UNSPACED.findall(normalize_words(words))
         for pair in _pairs(run)
         if len(pair) == PAIR and bool(_HIRAGANA.fullmatch(pair[0])) != bool(_HIRAGANA.fullmatch(pair[1]))
     ]

@@ -1,12 +1,19 @@
-"""Shards, points, filters and queries in the words of Qdrant Edge 0.9.0.
+"""Shards, points, filters and queries in the words of Qdrant Edge 0.9.0, and work on a copy of the index in a child
+process: graphs for search, or new files without deleted points.
 
-Nothing but this module, `edge`, `edge_renewal` and `bm25` knows that package.
+Nothing but this module, `edge` and `bm25` knows that package. It holds the GIL in every call, and `optimize` for 40,000
+points is one of 20 s, so that runs in another process.
 """
 
 from __future__ import annotations
 
+import asyncio
+import json
+import os
+import shutil
+import sys
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, cast
 from uuid import UUID
@@ -15,16 +22,21 @@ import qdrant_edge as qe
 
 from madeleine.memory.errors import IndexNeedsRebuild, IndexUnavailable
 from madeleine.memory.index import IndexPoint
-from madeleine.memory.model import MemoryId
-from madeleine.storage.qdrant import bm25, schema
-from madeleine.storage.qdrant.queries import Hit, PointFilter, PointQuery, weights_in
+from madeleine.storage.qdrant import schema
+from madeleine.storage.qdrant.queries import Hit, PointFilter, PointQuery, hit_of
+from madeleine.storage.resources import INDEX_RESERVE_BYTES, has_disk_space
 
 Change = tuple[str, "qe.Point | None"]
 """(id, the point as it is to be, None to delete it)."""
 
 _FEATURES = qe.PayloadSelector.Include(list(schema.FEATURES))
-_SAMPLE = 200
+_CHECKED_POINTS = 200
 """Points that are read when a shard is checked."""
+_POINTS_PER_READ = 500
+_DONE, _NOTHING_TO_DO = 0, 3
+
+Work = Callable[[str], int]
+"""`optimize_files` or `rewrite_files`: takes the shard's path, returns the exit code."""
 
 
 @contextmanager
@@ -86,28 +98,24 @@ def load_checked(path: Path, dim: int) -> qe.EdgeShard:
 def _check(shard: qe.EdgeShard, dim: int) -> None:
     """Makes the engine read every kind of file once, and compares its answers."""
     count = shard.count(qe.CountRequest())
-    sample, _ = shard.scroll(qe.ScrollRequest(limit=_SAMPLE, with_payload=True, with_vector=True))
+    sample, _ = shard.scroll(qe.ScrollRequest(limit=_CHECKED_POINTS, with_payload=True, with_vector=True))
     nowhere = qe.CountRequest(filter=qe.Filter(must=[qe.IsEmptyCondition(schema.BEING)]))
-    complete = len(sample) == min(count, _SAMPLE) and all(schema.BEING in (point.payload or {}) for point in sample)
+    complete = len(sample) == min(count, _CHECKED_POINTS) and all(
+        schema.BEING in (point.payload or {}) for point in sample
+    )
     if not complete or shard.count(nowhere):
         raise IndexNeedsRebuild("The index contradicts itself: points without payload.")
     shard.query(qe.QueryRequest(limit=10, query=qe.Query.Nearest([1.0] + [0.0] * (dim - 1), using=schema.DENSE)))
-    sparse = (vector for point in sample if isinstance(vector := _named(point.vector, schema.BM25), qe.SparseVector))
-    if (some := next(sparse, None)) and (terms := some.indices):
+    vectors = (point.vector.get(schema.BM25) for point in sample if isinstance(point.vector, dict))
+    sparse_vector = next((vector for vector in vectors if isinstance(vector, qe.SparseVector)), None)
+    if sparse_vector is not None and (terms := sparse_vector.indices):
         query = qe.Query.Nearest(qe.SparseVector(terms, [1.0] * len(terms)), using=schema.BM25)
         if not shard.query(qe.QueryRequest(limit=10, query=query)):
             raise IndexNeedsRebuild("The index contradicts itself: words that are not found.")
 
 
 def edge_point(point: IndexPoint) -> qe.Point:
-    vectors: dict[str, Any] = {}
-    if point.vector is not None:
-        vectors[schema.DENSE] = point.vector.tolist()
-    indices, values = bm25.document_terms(point.words)
-    # An empty sparse vector would count as a document in one kind of segment and not in the other.
-    if indices:
-        vectors[schema.BM25] = qe.SparseVector(indices, values)
-    return qe.Point(UUID(point.memory.id), vectors, schema.payload(point))
+    return qe.Point(UUID(point.memory.id), schema.named_vectors(point, qe.SparseVector), schema.payload(point))
 
 
 def apply(shard: qe.EdgeShard, changes: Iterable[Change]) -> None:
@@ -135,16 +143,15 @@ def edge_filter(where: PointFilter) -> qe.Filter:
 
 
 def edge_request(query: PointQuery, filter_of: Callable[[PointFilter], qe.Filter]) -> qe.QueryRequest:
+    target, using = query.target(qe.SparseVector)
     if query.vector is not None:
-        nearest = qe.Query.Nearest(query.vector.tolist(), using=schema.DENSE)
         params = qe.SearchParams(exact=query.exact, hnsw_ef=query.ef)
     else:
         corpus = filter_of(query.corpus) if query.corpus is not None else None
-        nearest = qe.Query.Nearest(qe.SparseVector(list(query.terms), [1.0] * len(query.terms)), using=schema.BM25)
         params = qe.SearchParams(idf=qe.IdfParams(corpus=corpus))
     return qe.QueryRequest(
         limit=query.limit,
-        query=nearest,
+        query=qe.Query.Nearest(target, using=using),
         params=params,
         filter=filter_of(query.where),
         with_vector=[schema.BM25] if query.weights_of else None,
@@ -152,14 +159,93 @@ def edge_request(query: PointQuery, filter_of: Callable[[PointFilter], qe.Filter
     )
 
 
-def hit_of(point: qe.ScoredPoint, query: PointQuery) -> Hit:
-    uuid = cast(UUID, point.id)
-    id = MemoryId(str(uuid))
-    if uuid.int in query.known or not (query.weights_of or query.features):
-        return Hit(uuid.int, id, point.score)
-    weights = weights_in(_named(point.vector, schema.BM25), query.weights_of)
-    return Hit(uuid.int, id, point.score, weights, schema.features(point.payload or {}) if query.features else None)
+def edge_hit(point: qe.ScoredPoint, query: PointQuery) -> Hit:
+    return hit_of(cast(UUID, point.id), point, query)
 
 
-def _named(vectors: Any, name: str) -> Any:
-    return vectors.get(name) if isinstance(vectors, dict) else None
+class Builder:
+    """Runs one child process at a time."""
+
+    def __init__(self) -> None:
+        self.process: asyncio.subprocess.Process | None = None
+        self.stopped = False
+        """Set by `stop`; whoever begins a renewal clears it."""
+
+    def stop(self) -> None:
+        self.stopped = True
+        if self.process is not None:
+            with suppress(ProcessLookupError):
+                self.process.kill()
+
+    async def run(self, work: Work, path: Path) -> bool:
+        """True if the shard at `path` was changed to the end. Raises `IndexUnavailable` if the process failed."""
+        if self.stopped:
+            return False
+        # The child is told where to import from, as this process may have been started in any way.
+        code = f"import sys; sys.path[:] = {sys.path!r}; from {work.__module__} import {work.__name__}; "
+        code += f"sys.exit({work.__name__}({str(path)!r}))"
+        self.process = await asyncio.create_subprocess_exec(
+            sys.executable, "-c", code,
+            stdin=asyncio.subprocess.DEVNULL, stdout=asyncio.subprocess.DEVNULL, stderr=asyncio.subprocess.DEVNULL,
+        )  # fmt: skip
+        try:
+            outcome = await self.process.wait()
+        finally:
+            if self.process.returncode is None:
+                self.process.kill()
+                await self.process.wait()
+            self.process = None
+        if outcome not in (_DONE, _NOTHING_TO_DO) and not self.stopped:
+            raise IndexUnavailable(f"Renewing the index ended with code {outcome}; it goes on as it is.")
+        return outcome == _DONE and not self.stopped
+
+
+def may_be_optimized(generation: Path, dim: int) -> bool:
+    """Whether a copy is worth its time, and has room: enough points, new or changed, are outside the graph.
+
+    The engine's API does not tell how many, its files of versions do: 8 bytes a point.
+    """
+    config = json.loads((generation / "edge_config.json").read_bytes())
+    threshold_points: float = config["optimizers"]["indexing_threshold"] * 1024 / (dim * 4)
+    unindexed = sum(path.stat().st_size // 8 for path in generation.glob("segments/*/mutable_id_tracker.versions"))
+    if unindexed <= threshold_points:
+        return False
+    size = sum(path.stat().st_size for path in generation.rglob("*") if path.is_file())
+    return has_disk_space(generation, 2 * size + INDEX_RESERVE_BYTES)
+
+
+# --- in the child process ---------------------------------------------------------------------------------------
+
+
+def optimize_files(path: str) -> int:
+    """Build the graphs of the shard at `path`, at low priority."""
+    if hasattr(os, "nice"):
+        os.nice(10)
+    shard = qe.EdgeShard.load(path)
+    changed = shard.optimize()
+    shard.close()
+    return _DONE if changed else _NOTHING_TO_DO
+
+
+def rewrite_files(path: str) -> int:
+    """Write the points of the shard at `path` into new files, which take the place of the old. Without graphs;
+    `optimize` builds those when there is time."""
+    old = qe.EdgeShard.load(path)
+    config = json.loads((Path(path) / "edge_config.json").read_bytes())
+    new_path = Path(f"{path}-anew")
+    new = create_shard(new_path, config["vectors"][schema.DENSE]["size"], config["optimizers"]["indexing_threshold"])
+    offset: Any = None
+    while True:
+        request = qe.ScrollRequest(offset=offset, limit=_POINTS_PER_READ, with_payload=True, with_vector=True)
+        records, offset = old.scroll(request)
+        points = [qe.Point(record.id, cast(Any, record.vector) or {}, record.payload) for record in records]
+        if points:
+            new.update(qe.UpdateOperation.upsert_points(points))
+        if offset is None:
+            break
+    new.flush()
+    new.close()
+    old.close()
+    shutil.rmtree(path)
+    new_path.rename(path)
+    return _DONE

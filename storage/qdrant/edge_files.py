@@ -49,10 +49,6 @@ class Manifest:
         files = {path: (size, _checksum(root / path, size)) for path, size in _sizes(root).items()}
         return cls(fingerprint, generation, files)
 
-    @staticmethod
-    def exists(directory: Path) -> bool:
-        return (directory / _NAME).exists()
-
     def write(self, directory: Path) -> None:
         """Atomic and durable."""
         text = json.dumps({"fingerprint": self.fingerprint, "generation": self.generation, "files": self.files})

@@ -15,17 +15,18 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import NamedTuple, Protocol
+from typing import Any, NamedTuple
+from uuid import UUID
 
 import numpy as np
 
 from madeleine.memory.index import CandidatePool, CandidateQuery, PendingVector, RankingFeatures
 from madeleine.memory.model import LIVING, BeingId, Category, MemoryId, Scope, Status, Vector
 from madeleine.memory.text.normalization import fold
-from madeleine.storage.qdrant import bm25
-from madeleine.storage.qdrant.schema import BEING, CATEGORY, RRF_K, RRF_WEIGHTS, STATUS, STATUS_OF_BEING, THEMES
+from madeleine.storage.qdrant import bm25, schema
+from madeleine.storage.qdrant.schema import BM25, DENSE, RRF_K, RRF_WEIGHTS
 
 _NEAREST_EF = 128
 
@@ -50,13 +51,13 @@ class PointFilter:
         """(payload field, values of which the point has one)."""
         living = self.being is not None and set(self.statuses) == set(LIVING)
         if self.being is not None:
-            yield STATUS_OF_BEING if living else BEING, (self.being,)
+            yield schema.STATUS_OF_BEING if living else schema.BEING, (self.being,)
         if self.statuses and not living:
-            yield STATUS, self.statuses
+            yield schema.STATUS, self.statuses
         if self.categories:
-            yield CATEGORY, self.categories
+            yield schema.CATEGORY, self.categories
         for theme in self.themes:
-            yield THEMES, (fold(theme),)
+            yield schema.THEMES, (fold(theme),)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -77,6 +78,12 @@ class PointQuery:
     known: Collection[int] = ()
     """Keys of points whose hits need neither weights nor features."""
 
+    def target(self, sparse_vector: Callable[..., Any]) -> tuple[Any, str]:
+        """(what the hits are near to, name of the vector that is compared). `sparse_vector`: the engine's class."""
+        if self.vector is not None:
+            return self.vector.tolist(), DENSE
+        return sparse_vector(indices=list(self.terms), values=[1.0] * len(self.terms)), BM25
+
 
 class Hit(NamedTuple):
     key: int
@@ -87,22 +94,21 @@ class Hit(NamedTuple):
     features: RankingFeatures | None = None
 
 
-class SparseVector(Protocol):
-    """A sparse vector of either engine."""
+def hit_of(id: UUID, point: Any, query: PointQuery) -> Hit:
+    """`point`: a scored point of either engine."""
+    if id.int in query.known or not (query.weights_of or query.features):
+        return Hit(id.int, MemoryId(str(id)), point.score)
+    sparse_vector = point.vector.get(BM25) if isinstance(point.vector, dict) else None
+    features = schema.features(point.payload or {}) if query.features else None
+    return Hit(id.int, MemoryId(str(id)), point.score, _weights_in(sparse_vector, query.weights_of), features)
 
-    @property
-    def indices(self) -> list[int]: ...
 
-    @property
-    def values(self) -> list[float]: ...
-
-
-def weights_in(vector: SparseVector | None, terms: Sequence[int]) -> list[float]:
-    """The weights of `terms` in a sparse vector, 0 for an absent term. Each property is read once, as Edge copies the
-    list at each reading."""
-    if vector is None or not frozenset(terms).intersection(indices := vector.indices):
+def _weights_in(sparse_vector: Any, terms: Sequence[int]) -> list[float]:
+    """The weights of `terms`, 0 for an absent term. Each property is read once, as Edge copies the list at each
+    reading."""
+    if sparse_vector is None or not frozenset(terms).intersection(indices := sparse_vector.indices):
         return [0.0] * len(terms)
-    values = vector.values
+    values = sparse_vector.values
     return [values[indices.index(term)] if term in indices else 0.0 for term in terms]
 
 

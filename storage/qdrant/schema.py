@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -10,7 +10,7 @@ from madeleine.memory.index import IndexPoint, RankingFeatures, WordingSignals
 from madeleine.memory.model import LIVING, ModelName
 from madeleine.memory.rules.ranking.blended import wording_signals
 from madeleine.memory.text.normalization import fold
-from madeleine.storage.qdrant.bm25 import WORDS_VERSION
+from madeleine.storage.qdrant.bm25 import WORDS_VERSION, document_terms
 
 SCHEMA_VERSION = 4
 """Raise it when vectors, payload or their indexes change: an index of another version is rebuilt."""
@@ -67,6 +67,16 @@ class Fingerprint:
 
     def to_json(self) -> dict[str, Any]:
         return asdict(self)
+
+
+def named_vectors(point: IndexPoint, sparse_vector: Callable[..., Any]) -> dict[str, Any]:
+    """`sparse_vector`: the engine's class, made of `indices` and `values`."""
+    vectors: dict[str, Any] = {} if point.vector is None else {DENSE: point.vector.tolist()}
+    indices, values = document_terms(point.words)
+    # An empty sparse vector would count as a document in one kind of segment and not in the other.
+    if indices:
+        vectors[BM25] = sparse_vector(indices=indices, values=values)
+    return vectors
 
 
 def payload(point: IndexPoint) -> dict[str, Any]:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager
-from typing import Any
 from uuid import UUID
 
 from httpx import HTTPError
@@ -20,8 +19,8 @@ from qdrant_client.http.exceptions import ApiException
 from madeleine.memory.errors import IndexNeedsRebuild, IndexUnavailable
 from madeleine.memory.index import IndexPoint
 from madeleine.memory.model import MemoryId, Scope
-from madeleine.storage.qdrant import bm25, schema
-from madeleine.storage.qdrant.queries import Hit, HybridIndex, IdfByTerm, PointFilter, PointQuery, weights_in
+from madeleine.storage.qdrant import schema
+from madeleine.storage.qdrant.queries import Hit, HybridIndex, IdfByTerm, PointFilter, PointQuery, hit_of
 
 _TIMEOUT_SECONDS = 10
 
@@ -131,7 +130,8 @@ class ServerIndex(HybridIndex):
             requests = [_request(query, local=self._local) for query in queries]
             answers = await self._client.query_batch_points(self._collection, requests)
             return [
-                [_hit(point, query) for point in answer.points] for query, answer in zip(queries, answers, strict=True)
+                [hit_of(UUID(str(point.id)), point, query) for point in answer.points]
+                for query, answer in zip(queries, answers, strict=True)
             ]
 
     def _known_idf(self, scope: Scope) -> IdfByTerm:
@@ -153,12 +153,7 @@ def _connect(location: str) -> AsyncQdrantClient:
 
 
 def _point(point: IndexPoint) -> qm.PointStruct:
-    vectors: dict[str, Any] = {}
-    if point.vector is not None:
-        vectors[schema.DENSE] = point.vector.tolist()
-    indices, values = bm25.document_terms(point.words)
-    if indices:
-        vectors[schema.BM25] = qm.SparseVector(indices=indices, values=values)
+    vectors = schema.named_vectors(point, qm.SparseVector)
     return qm.PointStruct(id=point.memory.id, vector=vectors, payload=schema.payload(point))
 
 
@@ -177,35 +172,20 @@ def _filter(where: PointFilter) -> qm.Filter:
 
 
 def _request(query: PointQuery, *, local: bool) -> qm.QueryRequest:
-    nearest: Any
-    params: qm.SearchParams | None
+    target, using = query.target(qm.SparseVector)
     if query.vector is not None:
-        using, nearest = schema.DENSE, query.vector.tolist()
         params = None if local else qm.SearchParams(exact=query.exact, hnsw_ef=query.ef)
     else:
-        using = schema.BM25
-        nearest = qm.SparseVector(indices=list(query.terms), values=[1.0] * len(query.terms))
         corpus = qm.IdfCorpusParams(corpus=_filter(query.corpus)) if query.corpus is not None else None
         params = qm.SearchParams(idf=corpus)
     return qm.QueryRequest(
-        query=nearest,
+        query=target,
         using=using,
         params=params,
         filter=_filter(query.where),
         limit=query.limit,
         with_vector=[schema.BM25] if query.weights_of else None,
         with_payload=list(schema.FEATURES) if query.features else None,
-    )
-
-
-def _hit(point: qm.ScoredPoint, query: PointQuery) -> Hit:
-    vector: Any = point.vector.get(schema.BM25) if isinstance(point.vector, dict) else None
-    return Hit(
-        UUID(str(point.id)).int,
-        MemoryId(str(point.id)),
-        point.score,
-        weights_in(vector, query.weights_of),
-        schema.features(point.payload or {}) if query.features else None,
     )
 
 

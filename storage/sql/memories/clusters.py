@@ -10,7 +10,7 @@ from sqlalchemy import BindParameter, and_, bindparam, delete, select
 
 from madeleine.memory.model import Cluster, ClusterId, Scope, Status, Vector
 from madeleine.memory.rules.dynamics.clustering import mean_vector
-from madeleine.storage.sql.database.dialect import among, as_list, excluded, insert_or_update, unindexed
+from madeleine.storage.sql.database.dialect import as_list, excluded, in_list, insert_or_update, unindexed
 from madeleine.storage.sql.database.engine import Reads, Row, Transaction
 from madeleine.storage.sql.database.mapping import Mapped, to_vector
 from madeleine.storage.sql.database.tables import clusters, embeddings, memories
@@ -21,7 +21,7 @@ _BEING: BindParameter[str] = bindparam("being")
 
 
 _ALL = select(*_CLUSTER.columns).where(_c.being_id == _BEING).order_by(_c.id)
-_BY_IDS = select(*_CLUSTER.columns).where(among(_c.id, "ids"), unindexed(_c.being_id) == _BEING).order_by(_c.id)
+_BY_IDS = select(*_CLUSTER.columns).where(in_list(_c.id, "ids"), unindexed(_c.being_id) == _BEING).order_by(_c.id)
 _UPSERT = insert_or_update(
     clusters, "name", "parent_id", "is_root", "vector", "model", where=_c.being_id == excluded(clusters).being_id
 )

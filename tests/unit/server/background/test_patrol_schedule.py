@@ -17,12 +17,7 @@ from madeleine.memory.patrol_records import RecentActivity
 from madeleine.patrol.report import PatrolReport
 from madeleine.patrol.triggers import PatrolTriggers
 from madeleine.server.background import polling as rounds
-from madeleine.server.background.patrol_schedule import (
-    CLIENT,
-    MINIMUM_INTERVAL,
-    PatrolSchedule,
-    triggers_of,
-)
+from madeleine.server.background.patrol_schedule import CLIENT, MINIMUM_INTERVAL, PatrolSchedule, triggers_of
 from madeleine.server.settings.settings import Settings
 from tests.doubles import NOW, Clock
 

@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
+from madeleine.server.background import serving as lazy
+from madeleine.server.background.serving import LazyMemory
 from madeleine.server.settings.settings import Settings
-from madeleine.server.wiring import lazy_memory as lazy
-from madeleine.server.wiring.lazy_memory import LazyMemory
 
 
 @pytest.mark.parametrize("finish_seconds", [0.0, 60.0])

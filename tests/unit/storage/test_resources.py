@@ -9,14 +9,14 @@ import sys
 
 import pytest
 
-from madeleine.storage.allocator import MAX_ARENAS
+from madeleine.storage.resources import MAX_ARENAS
 
 THREADS = 12
 BOUNDS = ("MALLOC_ARENA_MAX", "GLIBC_TUNABLES")
 # In a process of its own, as it counts for all of it. Each thread lives until all have asked for memory.
 HEAPS = f"""
 import ctypes, sys, threading
-from madeleine.storage.allocator import use_few_arenas
+from madeleine.storage.resources import use_few_arenas
 if sys.argv[1] == "few":
     use_few_arenas()
 libc = ctypes.CDLL(None)
