@@ -45,8 +45,8 @@ class PromptArguments(Arguments):
 async def get_context_prompt(call: Call, raw: Mapping[str, Any], *, max_text_chars: int) -> types.GetPromptResult:
     """Raises `InvalidInput` for invalid arguments."""
     # Fields left empty in a client's form arrive as "".
-    given = {name: text for name, text in raw.items() if text != ""}
-    arguments = read_arguments(PromptArguments, given, max_text_chars=max_text_chars)
+    filled_in = {name: text for name, text in raw.items() if text != ""}
+    arguments = read_arguments(PromptArguments, filled_in, max_text_chars=max_text_chars)
     query = ContextQuery(
         message=arguments.message,
         session_id=arguments.session_id,

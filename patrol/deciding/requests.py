@@ -194,8 +194,8 @@ def agent_request(request: DecisionRequest) -> dict[str, Any]:
         "think": [quoted(point) for point in request.think],
     }
     memories = [{"id": memory.id} | _memory_fields(memory, request.kind) for memory in request.memories]
-    given = {name: value for name, value in fields.items() if value}
-    return {"offer": request.id, "kind": request.kind, **given, "memories": memories}
+    filled_fields = {name: value for name, value in fields.items() if value}
+    return {"offer": request.id, "kind": request.kind, **filled_fields, "memories": memories}
 
 
 def _prompt_text(request: DecisionRequest) -> str:

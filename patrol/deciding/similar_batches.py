@@ -46,17 +46,17 @@ def _similar_groups(
     max_memories: int,
     max_characters: int,
 ) -> Iterator[list[Memory]]:
-    """Disjoint groups within the limits: the first that is left, and the nearest of those similar to it."""
+    """Disjoint groups within the limits: the first that remains, and the nearest of those similar to it."""
     rows = _vector_rows(memories, vectors)
-    left = np.arange(len(memories))
-    while len(left):
-        cosines = (rows @ rows[left[0]])[left]
+    remaining = np.arange(len(memories))
+    while len(remaining):
+        cosines = (rows @ rows[remaining[0]])[remaining]
         cosines[0] = np.inf
         order = np.argsort(-cosines, kind="stable")
-        similar = left[order[cosines[order] >= MIN_GROUP_SIMILARITY]]
+        similar = remaining[order[cosines[order] >= MIN_GROUP_SIMILARITY]]
         fitting = within_budget([sizes[memories[i].id] for i in similar], limit=max_memories, budget=max_characters)
         yield [memories[i] for i in similar[fitting]]
-        left = left[~np.isin(left, similar[fitting])]
+        remaining = remaining[~np.isin(remaining, similar[fitting])]
 
 
 def most_similar(

@@ -94,9 +94,9 @@ async def test_the_vector_of_every_affected_cluster_is_recomputed(store: StepSto
     store.put(a_memory("new"), lean(0.6))
     store.put(a_memory("elsewhere"), PRIVATE)
     await assigned(store)
-    found = store.ledger.cluster("Dinners")
-    assert found.vector is not None
-    assert found.vector.tolist() == pytest.approx(unit(axis(0) + lean(0.6)).tolist(), abs=1e-6)
+    result = store.ledger.cluster("Dinners")
+    assert result.vector is not None
+    assert result.vector.tolist() == pytest.approx(unit(axis(0) + lean(0.6)).tolist(), abs=1e-6)
     private = store.ledger.cluster("Private").vector
     assert private is not None
     assert private.tolist() == pytest.approx(PRIVATE.tolist())

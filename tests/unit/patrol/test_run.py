@@ -89,8 +89,8 @@ async def test_steps_that_need_a_key_are_skipped_with_the_words_of_the_spec(
 
 async def test_a_skipped_step_says_only_why(home: Household) -> None:
     """spec P7"""
-    [found] = (await home.patrol(ADA, steps=["split"])).as_json()["steps"]
-    assert found == {"step": STEP_SYMBOLS["split"], "name": "split", "skipped": SKIPPED_WITHOUT_KEY}
+    [result] = (await home.patrol(ADA, steps=["split"])).as_json()["steps"]
+    assert result == {"step": STEP_SYMBOLS["split"], "name": "split", "skipped": SKIPPED_WITHOUT_KEY}
 
 
 @pytest.mark.parametrize("steps", [["assign"], ["age", "flag", "revive", "merge"]])
@@ -321,9 +321,9 @@ async def test_a_failing_step_changes_nothing_and_the_patrol_goes_on(home: House
         home.ledger.put(alike := a_memory("tea with Ann"), home.embedder.vector(alike.embed_text))
     home.words.fails_with = IndexUnavailable("The index sleeps. Wake it.")
     report = await home.patrol(ADA)
-    found = {step.name: step for step in report.steps}
-    assert found["assign"].as_json() == {"step": "❶", "name": "assign", "failed": "The index sleeps. Wake it."}
-    assert found["flag"].counts["dying"] == 1
+    result = {step.name: step for step in report.steps}
+    assert result["assign"].as_json() == {"step": "❶", "name": "assign", "failed": "The index sleeps. Wake it."}
+    assert result["flag"].counts["dying"] == 1
     assert {memory.cluster_id for memory in home.ledger.state.memories.values()} == {None}
 
 

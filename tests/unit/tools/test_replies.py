@@ -181,10 +181,10 @@ def test_half_of_a_surrogate_pair_does_not_keep_an_answer_from_being_sent(bad: s
 
 
 def test_a_refusal_says_what_the_error_says() -> None:
-    found = over_the_wire(refused_answer(StorageFull("No space is left; make room.")))
-    assert found["content"][0]["text"] == "No space is left; make room."
-    assert found["isError"] is True
-    assert "structuredContent" not in found
+    result = over_the_wire(refused_answer(StorageFull("No space is left; make room.")))
+    assert result["content"][0]["text"] == "No space is left; make room."
+    assert result["isError"] is True
+    assert "structuredContent" not in result
 
 
 def test_a_crash_tells_an_incident_and_no_traceback_and_the_log_tells_all(caplog: pytest.LogCaptureFixture) -> None:
@@ -226,8 +226,8 @@ async def called(outcome: Any, **arguments: Any) -> types.CallToolResult:
     async def run(call: Call, arguments: NoArguments) -> dict[str, Any]:
         if isinstance(outcome, BaseException):
             raise outcome
-        found: dict[str, Any] = outcome
-        return found
+        result: dict[str, Any] = outcome
+        return result
 
     return await toolset(run).call("probe", arguments, Call(ADA, ONLY_AUDIT))
 

@@ -145,7 +145,7 @@ async def test_an_answer_in_numbers_comes_back_in_ids(kind: DecisionKind) -> Non
     raw, answer = ANSWERS[kind]
     spent: list[CallCost] = []
     assert await ask_model_to_decide(metered(ScriptedLanguage(raw), spent), request_of(kind, MEMORIES)) == answer
-    assert [one.purpose for one in spent] == [kind]
+    assert [cost.purpose for cost in spent] == [kind]
 
 
 async def test_an_unknown_number_is_rejected_and_the_model_asked_once_more() -> None:
@@ -192,8 +192,8 @@ async def test_actions_are_classified_fifty_at_a_time_by_a_small_model() -> None
     memories = [a_memory("ramen") for _ in range(101)]
     context = PatrolContext(services, ADA, RunId("run"), language)
     context.begin_step()
-    found = await choose_roots(context, memories, {memories[0].content_hash: at_cosine(1.0, 8, 1)})
-    assert list(found.values()) == ["Private"] * 50 + ["Business"] * 50 + ["Private"]
+    result = await choose_roots(context, memories, {memories[0].content_hash: at_cosine(1.0, 8, 1)})
+    assert list(result.values()) == ["Private"] * 50 + ["Business"] * 50 + ["Private"]
     assert {(prompt.size, prompt.purpose) for prompt in language.prompts} == {("small", "classify")}
 
 
@@ -230,10 +230,10 @@ def test_the_example_that_the_agent_is_shown_is_a_decision_that_is_accepted(kind
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_an_agent_sees_ids_and_what_it_needs(kind: DecisionKind) -> None:
-    found = agent_request(request_of(kind, MEMORIES))
-    assert found["offer"] == "offer-1"
-    assert [memory["id"] for memory in found["memories"]] == IDS
-    assert json.loads(json.dumps(found)) == found
+    result = agent_request(request_of(kind, MEMORIES))
+    assert result["offer"] == "offer-1"
+    assert [memory["id"] for memory in result["memories"]] == IDS
+    assert json.loads(json.dumps(result)) == result
 
 
 def decision(**fields: Any) -> Decision:
@@ -253,10 +253,10 @@ def decision(**fields: Any) -> Decision:
 )
 def test_a_field_of_another_kind_is_refused(kind: DecisionKind, fields: dict[str, Any]) -> None:
     """ruling 10: "nothing else is touched"."""
-    found = DECISION_TYPES[kind].answer_type.from_decision(decision(**fields))
-    assert isinstance(found, Rejected)
-    assert f"is to {kind}" in found.reason
-    assert "leave out" in found.reason
+    result = DECISION_TYPES[kind].answer_type.from_decision(decision(**fields))
+    assert isinstance(result, Rejected)
+    assert f"is to {kind}" in result.reason
+    assert "leave out" in result.reason
 
 
 def test_the_offer_alone_says_that_nothing_is_to_change() -> None:

@@ -33,15 +33,15 @@ def fading(name: str) -> Memory:
 
 
 def refusal(answer: Resolution, offer: DecisionRequest) -> str:
-    found = answer.against_request(offer)
-    assert isinstance(found, Rejected)
-    return found.reason
+    result = answer.against_request(offer)
+    assert isinstance(result, Rejected)
+    return result.reason
 
 
 def kept(answer: Resolution, offer: DecisionRequest, present: RequestState) -> CheckedAnswer:
-    found = checked(answer, offer, present)
-    assert isinstance(found, CheckedAnswer)
-    return found
+    result = checked(answer, offer, present)
+    assert isinstance(result, CheckedAnswer)
+    return result
 
 
 # --- ❹, the offer -----------------------------------------------------------------------------------------------
@@ -109,21 +109,21 @@ def test_what_changed_since_is_not_absorbed_and_the_rest_counts(now: Memory | No
     """ruling 10: decided in one call, applied in a later one."""
     memories = [home("A"), *([now] if now else []), home("C"), fading("D")]
     offer = request_of("consolidate", [home("A"), home("B"), home("C"), fading("D")])
-    found = kept(Consolidation((MemoryMerge(A, (B, C)),), (D,)), offer, current_of(memories))
-    assert found.answer == Consolidation((MemoryMerge(A, (C,)),), (D,))
-    (why,) = found.left_out
+    result = kept(Consolidation((MemoryMerge(A, (B, C)),), (D,)), offer, current_of(memories))
+    assert result.answer == Consolidation((MemoryMerge(A, (C,)),), (D,))
+    (why,) = result.left_out
     assert why.startswith(f"B {reason}")
 
 
 def test_nothing_is_merged_into_a_survivor_that_is_gone() -> None:
     offer = request_of("consolidate", FOUR)
-    found = kept(Consolidation((MemoryMerge(A, (B,)),), (D,)), offer, current_of(FOUR[1:]))
-    assert found == CheckedAnswer(Consolidation((), (D,)), ("A was forgotten: nothing was merged into it.",))
+    result = kept(Consolidation((MemoryMerge(A, (B,)),), (D,)), offer, current_of(FOUR[1:]))
+    assert result == CheckedAnswer(Consolidation((), (D,)), ("A was forgotten: nothing was merged into it.",))
 
 
 def test_a_merge_with_nothing_left_to_absorb_is_none() -> None:
-    found = kept(Consolidation((MemoryMerge(A, (B,)),)), request_of("consolidate", FOUR), current_of([FOUR[0]]))
-    assert found.answer == Consolidation()
+    result = kept(Consolidation((MemoryMerge(A, (B,)),)), request_of("consolidate", FOUR), current_of([FOUR[0]]))
+    assert result.answer == Consolidation()
 
 
 @pytest.mark.parametrize(
@@ -138,21 +138,21 @@ def test_a_merge_with_nothing_left_to_absorb_is_none() -> None:
 )
 def test_a_dying_memory_that_was_recalled_since_stays(now: Memory, reason: str) -> None:
     """spec P6 ❹, ruling 2: activation rewinds the clock."""
-    found = kept(Consolidation((), (D,)), request_of("consolidate", FOUR), current_of([*FOUR[:3], now]))
-    assert found == CheckedAnswer(Consolidation(), (f"D {reason}: it was not made dead.",))
+    result = kept(Consolidation((), (D,)), request_of("consolidate", FOUR), current_of([*FOUR[:3], now]))
+    assert result == CheckedAnswer(Consolidation(), (f"D {reason}: it was not made dead.",))
 
 
 def test_a_pinned_memory_may_be_a_survivor() -> None:
-    found = kept(Consolidation((MemoryMerge(C, (A,)),)), request_of("consolidate", FOUR), current_of(FOUR))
-    assert found.answer == Consolidation((MemoryMerge(C, (A,)),))
+    result = kept(Consolidation((MemoryMerge(C, (A,)),)), request_of("consolidate", FOUR), current_of(FOUR))
+    assert result.answer == Consolidation((MemoryMerge(C, (A,)),))
 
 
 def test_nothing_that_is_recalled_disappears_behind_a_summary() -> None:
     """spec L3, 3.3: compressed memories are not recalled; what is merged into one would not be either."""
     memories = [replace(home("A"), compressed=True), home("B"), replace(home("C"), compressed=True)]
-    found = kept(Consolidation((MemoryMerge(A, (B, C)),)), request_of("consolidate", memories), current_of(memories))
-    assert found.answer == Consolidation((MemoryMerge(A, (C,)),))
-    assert len(found.left_out) == 1
+    result = kept(Consolidation((MemoryMerge(A, (B, C)),)), request_of("consolidate", memories), current_of(memories))
+    assert result.answer == Consolidation((MemoryMerge(A, (C,)),))
+    assert len(result.left_out) == 1
 
 
 # --- ❻ ----------------------------------------------------------------------------------------------------------
@@ -166,10 +166,10 @@ def split(*parts: tuple[str, str]) -> ClusterSplit:
 
 def test_a_split_that_keeps_the_rules_counts_with_tidy_names() -> None:
     """spec P6 ❻"""
-    found = kept(
+    result = kept(
         split(("  Ramen \n evenings ", "AB"), ("Trains", "CDE")), request_of("split", TWELVE), current_of(TWELVE)
     )
-    assert found == CheckedAnswer(split(("Ramen evenings", "AB"), ("Trains", "CDE")))
+    assert result == CheckedAnswer(split(("Ramen evenings", "AB"), ("Trains", "CDE")))
 
 
 def test_that_all_is_one_topic_is_an_answer() -> None:
@@ -205,30 +205,30 @@ def test_two_memories_may_remain() -> None:
 
 def test_a_memory_dying_since_the_offer_is_not_moved() -> None:
     now = [fading("A") if m.id == A else m for m in TWELVE]
-    found = kept(split(("Ramen", "ABC")), request_of("split", TWELVE), current_of(now))
-    assert found.answer == split(("Ramen", "BC"))
-    assert found.left_out == ("A is dying by now: it was not moved to part 1.",)
+    result = kept(split(("Ramen", "ABC")), request_of("split", TWELVE), current_of(now))
+    assert result.answer == split(("Ramen", "BC"))
+    assert result.left_out == ("A is dying by now: it was not moved to part 1.",)
 
 
 def test_a_part_with_one_memory_left_is_not_made() -> None:
-    found = kept(split(("Ramen", "AB"), ("Trains", "CD")), request_of("split", TWELVE), current_of(TWELVE[1:]))
-    assert found.answer == split(("Trains", "CD"))
-    assert len(found.left_out) == 2
+    result = kept(split(("Ramen", "AB"), ("Trains", "CD")), request_of("split", TWELVE), current_of(TWELVE[1:]))
+    assert result.answer == split(("Trains", "CD"))
+    assert len(result.left_out) == 2
 
 
 @pytest.mark.parametrize("present", [current_of([]), current_of(TWELVE, active=10), current_of(TWELVE, is_root=True)])
 def test_a_cluster_that_is_small_by_now_or_gone_or_a_root_is_not_split(present: RequestState) -> None:
     """spec P6 ❻: more than 10 active, never a root."""
-    found = kept(split(("Ramen", "AB")), request_of("split", TWELVE), present)
-    assert found.answer == ClusterSplit()
-    assert found.left_out
+    result = kept(split(("Ramen", "AB")), request_of("split", TWELVE), present)
+    assert result.answer == ClusterSplit()
+    assert result.left_out
 
 
 def test_two_active_memories_remain_whatever_happened_meanwhile() -> None:
     """spec P6 ❻: the two that were to stay are gone."""
     now = [*TWELVE[:10], home("M")]
-    found = kept(split(("Ramen", "ABCDE"), ("Trains", "FGHIJ")), request_of("split", TWELVE), current_of(now))
-    assert found.answer == split(("Ramen", "ABCDE"))
+    result = kept(split(("Ramen", "ABCDE"), ("Trains", "FGHIJ")), request_of("split", TWELVE), current_of(now))
+    assert result.answer == split(("Ramen", "ABCDE"))
 
 
 # --- diary, summary ---------------------------------------------------------------------------------------------
@@ -244,8 +244,8 @@ def test_a_diary_loses_blank_lines_and_bullets() -> None:
 
 def test_a_diary_in_one_line_has_its_sentences_for_lines() -> None:
     answer = DiaryAnswer("We met. It rained! Was I glad? 嬉しかった。寝た。", POINTS)
-    found = answer.against_request(request_of("diary", FOUR))
-    assert found == DiaryAnswer("We met.\nIt rained!\nWas I glad?\n嬉しかった。\n寝た。", POINTS)
+    result = answer.against_request(request_of("diary", FOUR))
+    assert result == DiaryAnswer("We met.\nIt rained!\nWas I glad?\n嬉しかった。\n寝た。", POINTS)
 
 
 @pytest.mark.parametrize(
@@ -285,9 +285,9 @@ def test_no_text_is_written_from_what_was_forgotten_or_changed_since(now: list[M
         (SessionSummary("Ada rents."), request_of("compress", FOUR)),
         (DiaryAnswer("a\nb\nc", POINTS), request_of("diary", FOUR)),
     ):
-        found = checked(answer, offer, current_of(now))
-        assert isinstance(found, Rejected)
-        assert "'A'" in found.reason
+        result = checked(answer, offer, current_of(now))
+        assert isinstance(result, Rejected)
+        assert "'A'" in result.reason
 
 
 def test_a_session_is_not_summarised_twice() -> None:

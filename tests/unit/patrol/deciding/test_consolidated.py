@@ -28,7 +28,10 @@ def memory(name: str, when: tuple[WhenItem, ...] = (), **fields: Any) -> Memory:
 
 def after(answer: Consolidation, *memories: Memory) -> dict[str, Memory]:
     by_id = {one.id: one for one in memories}
-    return {one.id: one for one in consolidated(answer, RequestState(request_of("consolidate", memories), by_id))}
+    return {
+        request.id: request
+        for request in consolidated(answer, RequestState(request_of("consolidate", memories), by_id))
+    }
 
 
 A, B, C = MemoryId("A"), MemoryId("B"), MemoryId("C")
@@ -36,13 +39,13 @@ A, B, C = MemoryId("A"), MemoryId("B"), MemoryId("C")
 
 def test_the_survivor_grows_and_the_absorbed_die() -> None:
     """spec P6 ❹, ruling 3: the absorbed pass their reactivations on and start again at 0."""
-    found = after(
+    result = after(
         Consolidation((MemoryMerge(A, (B, C)),)),
         memory("A", importance=0.5, session_count=9, reactivation_count=1),
         memory("B", importance=0.9, session_count=4, reactivation_count=2),
         memory("C", importance=0.1, session_count=20, reactivation_count=5, status="dying", fresh=False),
     )
-    survivor, b, c = found["A"], found["B"], found["C"]
+    survivor, b, c = result["A"], result["B"], result["C"]
     assert survivor.importance == pytest.approx(0.55)
     assert (survivor.session_count, survivor.reactivation_count, survivor.status) == (4, 8, "active")
     assert (survivor.fresh, survivor.absorbed_into) == (False, None)
@@ -76,9 +79,9 @@ def test_a_dying_survivor_lives_if_what_it_became_has_not_faded(
 
 def test_a_memory_made_dead_starts_its_reactivations_again() -> None:
     """spec P6 ❹, ruling 3"""
-    found = after(Consolidation((), (A,)), memory("A", status="dying", session_count=70, reactivation_count=3))
-    assert (found["A"].status, found["A"].reactivation_count, found["A"].absorbed_into) == ("dead", 0, None)
-    assert (found["A"].fresh, found["A"].session_count) == (False, 70)
+    result = after(Consolidation((), (A,)), memory("A", status="dying", session_count=70, reactivation_count=3))
+    assert (result["A"].status, result["A"].reactivation_count, result["A"].absorbed_into) == ("dead", 0, None)
+    assert (result["A"].fresh, result["A"].session_count) == (False, 70)
 
 
 def test_other_offered_fresh_memories_are_fresh_no_longer() -> None:

@@ -68,9 +68,9 @@ def test_an_offer_comes_back_from_json_as_it_was() -> None:
 
 def test_a_shown_memory_has_its_first_day_and_a_text_of_bounded_length() -> None:
     memory = a_memory("x" * 5_000, when=(DatedAction("2026-02-01", "soup"), "2026-02-03"), feeling="y" * 5_000)
-    found = offered_memory(memory, "consolidate")
-    assert (found.when, len(found.text), found.text[-1]) == ("2026-02-01", OFFERED_TEXT_CHARACTERS, "…")
-    assert found.size < MAX_OFFERED_CHARACTERS
+    result = offered_memory(memory, "consolidate")
+    assert (result.when, len(result.text), result.text[-1]) == ("2026-02-01", OFFERED_TEXT_CHARACTERS, "…")
+    assert result.size < MAX_OFFERED_CHARACTERS
     assert len(offered_memory(memory, "compress").text) == SUMMARISED_TEXT_CHARACTERS
 
 
@@ -171,9 +171,9 @@ def test_there_is_room_for_partners_however_much_is_fresh() -> None:
 def test_a_cluster_is_offered_to_be_split_above_ten_active_memories(active: int, offered: bool) -> None:
     """spec P6 ❻"""
     others = numbered(5, text="dying", status="dying")
-    found = split_request(DINNERS, numbered(active) + others)
-    assert (found is not None) == offered
-    assert found is None or len(found.memories) == active
+    result = split_request(DINNERS, numbered(active) + others)
+    assert (result is not None) == offered
+    assert result is None or len(result.memories) == active
 
 
 def test_a_root_is_never_offered_to_be_split() -> None:
@@ -192,11 +192,11 @@ def test_a_diary_shows_the_most_important_in_the_order_in_which_they_happened() 
     """spec P8"""
     memories = [replace(m, importance=(i % 2) * 0.5) for i, m in enumerate(numbered(100))]
     offer = diary_request("2026-03-01", memories[::-1], "Before.", ["A point."])
-    found = ids(offer)
+    result = ids(offer)
     assert offer is not None
-    assert found == sorted(found)
-    assert {m.id for m in memories if m.importance} <= set(found)
-    assert (len(found), offer.earlier, offer.think, offer.date) == (60, "Before.", ("A point.",), "2026-03-01")
+    assert result == sorted(result)
+    assert {m.id for m in memories if m.importance} <= set(result)
+    assert (len(result), offer.earlier, offer.think, offer.date) == (60, "Before.", ("A point.",), "2026-03-01")
 
 
 def test_a_day_without_memories_has_no_diary() -> None:
@@ -239,13 +239,13 @@ def test_what_is_not_of_the_session_s_episodes_or_has_a_summary_is_not_summarise
 
 def test_equal_input_gives_equal_requests_except_for_their_ids() -> None:
     def anonymous(kind: DecisionKind) -> list[DecisionRequest]:
-        found: dict[DecisionKind, list[DecisionRequest | None]] = {
+        result: dict[DecisionKind, list[DecisionRequest | None]] = {
             "consolidate": [*consolidation_requests(DINNERS, numbered(70), {})],
             "split": [split_request(DINNERS, numbered(20))],
             "diary": [diary_request("2026-03-01", numbered(20), "", [])],
             "compress": [*compression_requests("s1", numbered(70))],
         }
-        return [replace(offer, id=DecisionRequestId("")) for offer in found[kind] if offer]
+        return [replace(offer, id=DecisionRequestId("")) for offer in result[kind] if offer]
 
     kinds: tuple[DecisionKind, ...] = ("consolidate", "split", "diary", "compress")
     for kind in kinds:
