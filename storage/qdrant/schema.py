@@ -9,7 +9,7 @@ from typing import Any
 from madeleine.memory.index import IndexPoint, RankingFeatures, WordingSignals
 from madeleine.memory.model import LIVING, ModelName
 from madeleine.memory.rules.ranking.blended import wording_signals
-from madeleine.memory.text.normalization import fold
+from madeleine.memory.text.normalization import fold_text
 from madeleine.storage.qdrant.bm25 import WORDS_VERSION, document_terms
 
 SCHEMA_VERSION = 4
@@ -87,7 +87,7 @@ def payload(point: IndexPoint) -> dict[str, Any]:
         CATEGORY: memory.category,
         SESSION: memory.provenance.session_id,
         TURN: memory.turn,
-        THEMES: [fold(theme) for theme in memory.themes],
+        THEMES: [fold_text(theme) for theme in memory.themes],
         TIME: int(memory.happened_at.timestamp()),
         ACTORS: list(memory.scene.actors),
         EMOTIONS: list(memory.emotions),
