@@ -173,20 +173,17 @@ class EdgeIndex(HybridIndex):
                 [edge_hit(point, query) for point in points] for query, points in zip(queries, answers, strict=True)
             ]
 
-    def _known_idf(self, scope: Scope) -> IdfByTerm:
-        return self._statistics_of(scope).idf
-
     async def _count_documents(self, scope: Scope) -> int:
-        return self._statistics_of(scope).documents
+        return self._statistics[scope.being_id].documents
 
-    def _statistics_of(self, scope: Scope) -> _Statistics:
+    def _known_idf(self, scope: Scope) -> IdfByTerm:
         statistics = self._statistics.get(scope.being_id)
         if statistics is None or statistics.writes > statistics.documents * _DRIFT:
             where = edge_filter(PointFilter(being=scope.being_id, vector=BM25))
             with engine_errors(IndexUnavailable):
                 documents = self._shard.count(qe.CountRequest(filter=where))
             statistics = self._statistics[scope.being_id] = _Statistics(documents)
-        return statistics
+        return statistics.idf
 
     # --- disk -------------------------------------------------------------------------------------------------
 

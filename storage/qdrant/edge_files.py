@@ -15,9 +15,10 @@ import json
 import os
 import shutil
 import zlib
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+from pydantic import BaseModel
 
 from madeleine.memory.errors import IndexNeedsRebuild
 
@@ -25,8 +26,7 @@ _NAME = "index.json"
 _CHECKSUM_BELOW_BYTES = 64 * 1024
 
 
-@dataclass(frozen=True, slots=True)
-class Manifest:
+class Manifest(BaseModel, frozen=True):
     """`files`: path relative to the generation → (bytes, CRC-32 of a small metadata file or None)."""
 
     fingerprint: dict[str, Any]
@@ -37,24 +37,21 @@ class Manifest:
     def read(cls, directory: Path) -> Manifest:
         """Raises `IndexNeedsRebuild`."""
         try:
-            raw = json.loads((directory / _NAME).read_bytes())
-            files = {str(path): (int(size), checksum) for path, (size, checksum) in raw["files"].items()}
-            return cls(dict(raw["fingerprint"]), str(raw["generation"]), files)
-        except (OSError, ValueError, TypeError, KeyError, AttributeError) as error:
+            return cls.model_validate_json((directory / _NAME).read_bytes())
+        except (OSError, ValueError) as error:
             raise IndexNeedsRebuild(f"The index's list of files cannot be read: {error!r}") from error
 
     @classmethod
     def survey(cls, directory: Path, fingerprint: dict[str, Any], generation: str) -> Manifest:
         root = directory / generation
         files = {path: (size, _checksum(root / path, size)) for path, size in _sizes(root).items()}
-        return cls(fingerprint, generation, files)
+        return cls(fingerprint=fingerprint, generation=generation, files=files)
 
     def write(self, directory: Path) -> None:
         """Atomic and durable."""
-        text = json.dumps({"fingerprint": self.fingerprint, "generation": self.generation, "files": self.files})
         temporary = directory / f"{_NAME}.new"
         with temporary.open("w") as file:
-            file.write(text)
+            file.write(self.model_dump_json())
             file.flush()
             os.fsync(file.fileno())
         temporary.replace(directory / _NAME)
@@ -86,11 +83,7 @@ class Manifest:
 
 
 def _sizes(root: Path) -> dict[str, int]:
-    return {
-        (Path(folder) / name).relative_to(root).as_posix(): (Path(folder) / name).stat().st_size
-        for folder, _, names in os.walk(root)
-        for name in names
-    }
+    return {path.relative_to(root).as_posix(): path.stat().st_size for path in root.rglob("*") if path.is_file()}
 
 
 def _is_wal_segment(path: str) -> bool:

@@ -121,7 +121,7 @@ class HybridIndex(ABC):
 
     @abstractmethod
     async def _count_documents(self, scope: Scope) -> int:
-        """Memories of the being that have words."""
+        """Memories of the being that have words, as of the last `_known_idf`."""
 
     @abstractmethod
     def _known_idf(self, scope: Scope) -> IdfByTerm:

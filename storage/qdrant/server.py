@@ -6,8 +6,8 @@ import this module only where it is used.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterator, Sequence
-from contextlib import asynccontextmanager, contextmanager
+from collections.abc import Iterator, Sequence
+from contextlib import AsyncExitStack, contextmanager
 from uuid import UUID
 
 from httpx import HTTPError
@@ -36,38 +36,27 @@ class ServerIndex(HybridIndex):
 
     @classmethod
     async def open(
-        cls,
-        location: str,
-        fingerprint: schema.Fingerprint,
-        *,
-        collection: str = "madeleine",
+        cls, location: str, fingerprint: schema.Fingerprint, *, collection: str = "madeleine", anew: bool = False
     ) -> ServerIndex:
-        """`location` is a URL, or a directory or `":memory:"` for local mode. Creates the collection if there is none.
+        """`location` is a URL, or a directory or `":memory:"` for local mode. Creates the collection if there is none;
+        with `anew` also if there is one, which is dropped.
 
         Raises `IndexNeedsRebuild` if it was made with another fingerprint, `IndexUnavailable` if the server does not
         answer.
         """
-        index = cls(_connect(location), collection, local="://" not in location)
-        async with index._closed_on_failure():
-            if not await index._client.collection_exists(collection):
-                await index._create(fingerprint)
-            metadata = (await index._client.get_collection(collection)).config.metadata or {}
-            if metadata.get("fingerprint") != fingerprint.to_json():
-                raise IndexNeedsRebuild("The collection was made with another model or schema.")
-        return index
-
-    @classmethod
-    async def create_anew(
-        cls,
-        location: str,
-        fingerprint: schema.Fingerprint,
-        *,
-        collection: str = "madeleine",
-    ) -> ServerIndex:
-        index = cls(_connect(location), collection, local="://" not in location)
-        async with index._closed_on_failure():
-            await index._client.delete_collection(collection)
-            await index._create(fingerprint)
+        async with AsyncExitStack() as closed_on_error:
+            client = _connect(location)
+            closed_on_error.push_async_callback(client.close)
+            index = cls(client, collection, local="://" not in location)
+            with _client_errors():
+                if anew:
+                    await client.delete_collection(collection)
+                if not await client.collection_exists(collection):
+                    await index._create(fingerprint)
+                metadata = (await client.get_collection(collection)).config.metadata or {}
+                if metadata.get("fingerprint") != fingerprint.to_json():
+                    raise IndexNeedsRebuild("The collection was made with another model or schema.")
+            closed_on_error.pop_all()
         return index
 
     async def upsert(self, points: Sequence[IndexPoint]) -> None:
@@ -96,15 +85,6 @@ class ServerIndex(HybridIndex):
     async def close(self) -> None:
         with _client_errors():
             await self._client.close()
-
-    @asynccontextmanager
-    async def _closed_on_failure(self) -> AsyncIterator[None]:
-        try:
-            with _client_errors():
-                yield
-        except BaseException:
-            await self._client.close()
-            raise
 
     async def _create(self, fingerprint: schema.Fingerprint) -> None:
         await self._client.create_collection(
