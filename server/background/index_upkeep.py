@@ -18,7 +18,7 @@ from madeleine.memory.index import Index
 from madeleine.memory.ingest.index_keeper import IndexKeeper, Progress, Scrubber
 from madeleine.memory.model import MemoryId
 from madeleine.server.settings.settings import Settings
-from madeleine.storage.qdrant.schema import Fingerprint
+from madeleine.storage.qdrant.schema import IndexFingerprint
 from madeleine.storage.sql.ledger import Ledger
 
 logger = logging.getLogger(__name__)
@@ -91,7 +91,8 @@ class IndexUpkeep:
 
     async def run(self) -> None:
         async with asyncio.TaskGroup() as tasks:
-            tasks.create_task(_repeat(self._keep_index, "updating the index", CATCH_UP_SECONDS, IndexUnavailable))
+            unavailable = (StorageFull, IndexUnavailable)
+            tasks.create_task(_repeat(self._keep_index, "updating the index", CATCH_UP_SECONDS, unavailable))
             tasks.create_task(_repeat(self._fill_in_vectors, "adding missing vectors", EMBED_RETRY_SECONDS))
             tasks.create_task(_repeat(self._erase, "erasing forgotten memories from the files", ERASE_RETRY_SECONDS))
 
@@ -126,7 +127,10 @@ class IndexUpkeep:
 
 
 async def _repeat(
-    work: Callable[[], Awaitable[None]], description: str, retry_seconds: float, *expected: type[Exception]
+    work: Callable[[], Awaitable[None]],
+    description: str,
+    retry_seconds: float,
+    expected: tuple[type[Exception], ...] = (StorageFull,),
 ) -> None:
     """Without an end. A failed work is repeated after a pause: the ledger's marks are still there. Those that are
     `expected` are logged without a traceback."""
@@ -136,7 +140,7 @@ async def _repeat(
             continue
         except EmbeddingUnavailable as error:
             logger.info("%s; retrying in %.0f s", error, retry_seconds)
-        except (StorageFull, *expected) as error:
+        except expected as error:
             logger.warning("%s failed, retrying: %s", description, error)
         except Exception:
             logger.exception("%s failed, retrying", description)
@@ -148,7 +152,7 @@ async def open_index(
 ) -> tuple[Index, IndexKeeper]:
     """The index, equal to the ledger: caught up from its pending marks, or rebuilt if it is damaged, incomplete, of
     another model, in another place than before, or differs from the ledger in the number of memories."""
-    fingerprint = Fingerprint(embedder.model, await embedder.dimension())
+    fingerprint = IndexFingerprint(embedder.model, await embedder.dimension())
     place, open_there, create_there = await _index_place(settings, ledger, fingerprint)
     if not rebuild and await ledger.index_source.setting(INDEX_BUILT_SETTING) == place:
         try:
@@ -171,7 +175,7 @@ async def open_index(
 
 
 async def _index_place(
-    settings: Settings, ledger: Ledger, fingerprint: Fingerprint
+    settings: Settings, ledger: Ledger, fingerprint: IndexFingerprint
 ) -> tuple[str, Callable[[], Awaitable[Index]], Callable[[], Awaitable[Index]]]:
     """Its name, and how to open the index there or create an empty one."""
     if not settings.qdrant_url:
