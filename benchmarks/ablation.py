@@ -10,8 +10,8 @@ import numpy as np
 from madeleine.memory.index import CandidatePool
 from madeleine.memory.model import MemoryId
 from madeleine.memory.recall.recall import RecallConfig
-from madeleine.memory.rules.ranking.blended import RankingWeights, blended
-from madeleine.memory.rules.ranking.matching import matches
+from madeleine.memory.rules.ranking.blended import RankingWeights, blended_scores
+from madeleine.memory.rules.ranking.profiles import matching_candidates
 
 COMPLETE = RankingWeights()
 WITHOUT: Mapping[str, RankingWeights] = {
@@ -34,14 +34,17 @@ WITHOUT: Mapping[str, RankingWeights] = {
 
 def rankings(text: str, pool: CandidatePool, *, trust: float, config: RecallConfig) -> dict[str, Sequence[MemoryId]]:
     """The order of the pool's matches without each part, by its name."""
-    matching = np.flatnonzero(matches(pool, dense_trust=trust, thresholds=config.thresholds))
+    matching = np.flatnonzero(matching_candidates(pool, dense_trust=trust, thresholds=config.thresholds))
     orders: dict[str, Sequence[MemoryId]] = {}
     for name, weights in WITHOUT.items():
-        scores = blended(text, pool, matching, dense_trust=trust, weights=weights)
+        scores = blended_scores(text, pool, matching, dense_trust=trust, weights=weights)
         orders[name] = [pool.ids[at] for at in matching[np.argsort(-scores, kind="stable")]]
     return orders
 
 
 def rrf_order(pool: CandidatePool, *, trust: float, config: RecallConfig) -> Sequence[MemoryId]:
     """The matches in the order of reciprocal rank fusion."""
-    return [pool.ids[at] for at in np.flatnonzero(matches(pool, dense_trust=trust, thresholds=config.thresholds))]
+    return [
+        pool.ids[at]
+        for at in np.flatnonzero(matching_candidates(pool, dense_trust=trust, thresholds=config.thresholds))
+    ]

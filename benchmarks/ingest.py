@@ -34,7 +34,7 @@ from benchmarks.made_up_pages import pages
 from madeleine.inference.dense import DenseEmbedder
 from madeleine.memory.rules.storing.chunking import chunked
 from madeleine.memory.text.normalization import clean_text
-from madeleine.server.attach.connector import HostRequest, NoHost, query_host
+from madeleine.server.attach.connector import NoHost, host_status
 from madeleine.server.cli.ingest_command import MAX_PART_CHARS
 from madeleine.server.cli.ingest_reading import Document
 
@@ -135,7 +135,7 @@ class ImportRun:
     def host_pid(self) -> int:
         """The process id of the host, 0 if there is none."""
         try:
-            return int(query_host(self.data, HostRequest(want="status"))["pid"])
+            return int(host_status(self.data)["pid"])
         except NoHost:
             return 0
 

@@ -31,7 +31,7 @@ from madeleine.memory.index import CandidateQuery
 from madeleine.memory.model import LIVING, BeingId, MemoryId, Scope, Vector
 from madeleine.memory.recall.ranking import RecallQuery
 from madeleine.memory.recall.recall import Recall, RecallConfig
-from madeleine.memory.rules.ranking.matching import MatchThresholds
+from madeleine.memory.rules.ranking.profiles import MatchThresholds
 from madeleine.server.settings.settings import Settings
 from madeleine.server.wiring.clocks import utc_now
 from madeleine.server.wiring.open_memory import OpenMemory, open_memory

@@ -13,47 +13,6 @@ from madeleine.memory.errors import EmbeddingUnavailable
 from madeleine.memory.model import ContentHash, ModelName, Vector, content_hash
 
 
-class VectorCache(Protocol):
-    async def vectors(self, model: ModelName, hashes: Sequence[ContentHash]) -> dict[ContentHash, Vector]:
-        """Vectors by content hash; a text that this model has never embedded is left out."""
-        ...
-
-
-@dataclass(frozen=True, slots=True)
-class Embedded:
-    """`vectors` by content hash. `error`: why some of the texts have none; None if all have one."""
-
-    vectors: dict[ContentHash, Vector]
-    error: EmbeddingUnavailable | None = None
-
-    @property
-    def unavailable(self) -> str:
-        """The error as text, "" for none."""
-        return str(self.error) if self.error else ""
-
-
-async def embed_cached(
-    embedder: Embedder, cache: VectorCache, texts: Iterable[str], known: Mapping[ContentHash, Vector] | None = None
-) -> Embedded:
-    """Vectors of `texts`: from `known`, else from the cache, else from the model, which gets each missing text once, in
-    one batch and in the order of `texts`.
-
-    Does not write to the cache: that is for the transaction which stores the text. While the model is unavailable, the
-    answer holds the vectors that are known or cached, and the error.
-    """
-    by_hash = {content_hash(text): text for text in texts}
-    vectors = {hash_: vector for hash_, vector in (known or {}).items() if hash_ in by_hash}
-    vectors |= await cache.vectors(embedder.model, [hash_ for hash_ in by_hash if hash_ not in vectors])
-    missing = [hash_ for hash_ in by_hash if hash_ not in vectors]
-    if not missing:
-        return Embedded(vectors)
-    try:
-        rows = await embedder.embed([by_hash[hash_] for hash_ in missing])
-    except EmbeddingUnavailable as error:
-        return Embedded(vectors, error)
-    return Embedded(vectors | dict(zip(missing, rows, strict=True)))
-
-
 class Embedder(Protocol):
     """Text to vectors, and to tokens. One call is one batch; work is done in a worker thread."""
 
@@ -71,3 +30,44 @@ class Embedder(Protocol):
     async def count_tokens(self, texts: Sequence[str]) -> list[int]:
         """Tokens of each text by the model's own tokenizer; an upper estimate while the model cannot be had."""
         ...
+
+
+class VectorCache(Protocol):
+    async def vectors(self, model: ModelName, hashes: Sequence[ContentHash]) -> dict[ContentHash, Vector]:
+        """Vectors by content hash; a text that this model has never embedded is left out."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class EmbeddedTexts:
+    """`vectors` by content hash. `error`: why some of the texts have none; None if all have one."""
+
+    vectors: dict[ContentHash, Vector]
+    error: EmbeddingUnavailable | None = None
+
+    @property
+    def unavailable(self) -> str:
+        """The error as text, "" for none."""
+        return str(self.error) if self.error else ""
+
+
+async def embed_cached(
+    embedder: Embedder, cache: VectorCache, texts: Iterable[str], known: Mapping[ContentHash, Vector] | None = None
+) -> EmbeddedTexts:
+    """Vectors of `texts`: from `known`, else from the cache, else from the model, which gets each missing text once, in
+    one batch and in the order of `texts`.
+
+    Does not write to the cache: that is for the transaction which stores the text. While the model is unavailable, the
+    answer holds the vectors that are known or cached, and the error.
+    """
+    by_hash = {content_hash(text): text for text in texts}
+    vectors = {hash_: vector for hash_, vector in (known or {}).items() if hash_ in by_hash}
+    vectors |= await cache.vectors(embedder.model, [hash_ for hash_ in by_hash if hash_ not in vectors])
+    missing = [hash_ for hash_ in by_hash if hash_ not in vectors]
+    if not missing:
+        return EmbeddedTexts(vectors)
+    try:
+        rows = await embedder.embed([by_hash[hash_] for hash_ in missing])
+    except EmbeddingUnavailable as error:
+        return EmbeddedTexts(vectors, error)
+    return EmbeddedTexts(vectors | dict(zip(missing, rows, strict=True)))

@@ -51,7 +51,7 @@ Stemmer = Callable[[str], str]
 """Returns the stem of a word; the word itself in languages that the stemmer does not know."""
 
 
-Position = tuple[int, str]
+HitPosition = tuple[int, str]
 """(microseconds since 1970, id): newest first, equal times by id."""
 
 
@@ -75,20 +75,20 @@ class Tag:
 @dataclass(frozen=True, slots=True)
 class TagQuery:
     """A search within the sources and filters of `filters`, whose terms and mode are ignored. `related`: folded themes
-    that co-occur with the tags. `newest`: number of texts of each source that are searched."""
+    that co-occur with the tags. `max_texts`: the newest texts of each source that are searched."""
 
     tags: tuple[Tag, ...]
     related: tuple[str, ...]
     filters: KeywordQuery
-    newest: int
+    max_texts: int
 
 
 @dataclass(frozen=True, slots=True)
 class TagMatches:
-    """What of one source holds any of the tags. `found` is (position, mask): `position` as of a `SearchHit`; bit `n` of
-    `mask` is set where it holds tag `n`, the bit after the last where it has a related theme. Of each mask the newest
-    only; `numbers` says how many there are of each."""
+    """The texts of one source that hold any of the tags. Bit `n` of a text's mask is set where it holds tag `n`, the
+    bit after the last where it has a related theme. `newest` are (position, mask) of the newest texts of each mask,
+    `counts` the number of all texts by mask."""
 
     source: SearchSource
-    found: tuple[tuple[Position, int], ...]
-    numbers: Mapping[int, int]
+    newest: tuple[tuple[HitPosition, int], ...]
+    counts: Mapping[int, int]

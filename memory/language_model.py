@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, replace
+from dataclasses import KW_ONLY, dataclass, field, replace
 from datetime import datetime
 from typing import Literal, Protocol, TypeVar
 
@@ -13,7 +13,7 @@ from pydantic import BaseModel
 from madeleine.memory.errors import TokenBudgetExceeded, UnusableAnswer
 from madeleine.memory.model import RunId, Scope
 
-Size = Literal["small", "large"]
+ModelSize = Literal["small", "large"]
 """A small model classifies; a large one consolidates, splits and writes."""
 
 Answer = TypeVar("Answer", bound=BaseModel)
@@ -37,16 +37,16 @@ class Prompt:
     purpose: str
     system: str
     text: str
-    size: Size
+    size: ModelSize
     max_tokens: int = 4_000
-    """Of the answer."""
+    """Upper bound for the answer."""
     rejected: Rejected | None = None
     """The previous answer to this prompt, with its `text`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Spent:
-    """One call: tokens as the API counted them, and US dollars, None where the price is not known."""
+class CallCost:
+    """Cost of one call: tokens as the API counted them; US dollars, None if the price is unknown."""
 
     purpose: str
     model: str
@@ -59,35 +59,39 @@ class Spent:
         return self.input_tokens + self.output_tokens
 
 
-ATTEMPTS = 2
+MAX_ASK_ATTEMPTS = 2
 MIN_BYTES_PER_TOKEN = 3
 """Lower bound for a prompt: English has 4 or 5, other scripts 3."""
 
 Accepted = TypeVar("Accepted")
 
 
+class LanguageModel(Protocol):
+    """Safe for use by several tasks. Retries, backoff and timeouts are its own."""
+
+    async def ask(self, prompt: Prompt, schema: type[Answer], on_cost: Callable[[CallCost], None]) -> Answer | Rejected:
+        """Return one answer that fits the schema, or why it does not. `on_cost` is called for every call that cost
+        tokens, also where the answer is invalid. Raises `LanguageModelUnavailable`, `UnusableAnswer`; never quotes the
+        key."""
+        ...
+
+
 class CostLog(Protocol):
-    async def record_cost(self, scope: Scope, run: RunId, spent: Spent, *, at: datetime) -> None: ...
+    async def record_cost(self, scope: Scope, run: RunId, spent: CallCost, *, at: datetime) -> None: ...
 
 
+@dataclass(eq=False)
 class MeteredModel:
-    """Safe for use by several tasks: the tokens of calls under way are reserved (spec O10)."""
+    """Safe for use by several tasks: the tokens of calls under way are reserved (spec O10). `record` is awaited after
+    each call that cost tokens. `budget`: tokens, 0 for unlimited. `spent_tokens`: how many of them are spent, for a
+    purpose."""
 
-    def __init__(
-        self,
-        model: LanguageModel,
-        record: Callable[[Spent], Awaitable[None]],
-        *,
-        budget: int = 0,
-        spent_tokens: Callable[[str], Awaitable[int]] | None = None,
-    ) -> None:
-        """`record` is awaited after each call that cost tokens. `budget`: tokens, 0 for unlimited. `spent_tokens`: how
-        many of them are spent, for a purpose."""
-        self._model = model
-        self._record = record
-        self._budget = budget
-        self._spent_tokens = spent_tokens
-        self._reserved = 0
+    model: LanguageModel
+    record: Callable[[CallCost], Awaitable[None]]
+    _: KW_ONLY
+    budget: int = 0
+    spent_tokens: Callable[[str], Awaitable[int]] | None = None
+    _reserved: int = field(default=0, init=False)
 
     async def ask(
         self, prompt: Prompt, schema: type[Answer], check: Callable[[Answer], Accepted | Rejected]
@@ -95,9 +99,9 @@ class MeteredModel:
         """Return what `check` makes of the answer. After an answer that breaks the schema, or that `check` rejects, the
         model is asked once more, with the complaint. Raises `LanguageModelUnavailable` (`TokenBudgetExceeded` if the
         call might cost more than is left), `UnusableAnswer`."""
-        costs: list[Spent] = []
+        costs: list[CallCost] = []
         reason = ""
-        for _ in range(ATTEMPTS):
+        for _ in range(MAX_ASK_ATTEMPTS):
             answer = await self._call(prompt, schema, costs)
             result = answer if isinstance(answer, Rejected) else check(answer)
             if not isinstance(result, Rejected):
@@ -107,20 +111,20 @@ class MeteredModel:
             prompt = replace(prompt, rejected=replace(result, text=text))
         raise UnusableAnswer(costs[-1].model if costs else "that was asked", reason)
 
-    async def _call(self, prompt: Prompt, schema: type[Answer], costs: list[Spent]) -> Answer | Rejected:
+    async def _call(self, prompt: Prompt, schema: type[Answer], costs: list[CallCost]) -> Answer | Rejected:
         maximum = maximum_tokens(prompt)
-        if self._budget and self._spent_tokens:
-            spent = await self._spent_tokens(prompt.purpose)
-            if spent + self._reserved + maximum > self._budget:
-                raise TokenBudgetExceeded(maximum, spent, self._budget)
+        if self.budget and self.spent_tokens:
+            spent = await self.spent_tokens(prompt.purpose)
+            if spent + self._reserved + maximum > self.budget:
+                raise TokenBudgetExceeded(maximum, spent, self.budget)
         recorded = len(costs)
         self._reserved += maximum
         try:
-            return await self._model.ask(prompt, schema, costs.append)
+            return await self.model.ask(prompt, schema, costs.append)
         finally:
             self._reserved -= maximum
             for cost in costs[recorded:]:
-                await self._record(cost)
+                await self.record(cost)
 
 
 def maximum_tokens(prompt: Prompt) -> int:
@@ -128,12 +132,3 @@ def maximum_tokens(prompt: Prompt) -> int:
     rejected = prompt.rejected or Rejected("")
     texts = (prompt.system, prompt.text, rejected.text, rejected.complaint or rejected.reason)
     return len("".join(texts).encode(errors="replace")) // MIN_BYTES_PER_TOKEN + prompt.max_tokens
-
-
-class LanguageModel(Protocol):
-    """Safe for use by several tasks. Retries, backoff and timeouts are its own."""
-
-    async def ask(self, prompt: Prompt, schema: type[Answer], on_spent: Callable[[Spent], None]) -> Answer | Rejected:
-        """One answer that fits the schema, or why it does not. `on_spent` is called for every call that cost tokens,
-        also where the answer is invalid. Raises `LanguageModelUnavailable`, `UnusableAnswer`; never quotes the key."""
-        ...

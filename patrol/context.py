@@ -10,9 +10,9 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import InitVar, dataclass, field
 from datetime import date, datetime
 
-from madeleine.memory.embedding import Embedded, Embedder, embed_cached
+from madeleine.memory.embedding import EmbeddedTexts, Embedder, embed_cached
 from madeleine.memory.index import WordStatistics
-from madeleine.memory.language_model import LanguageModel, MeteredModel, Spent
+from madeleine.memory.language_model import CallCost, LanguageModel, MeteredModel
 from madeleine.memory.model import ClusterId, ModelName, RunId, Scope
 from madeleine.memory.rules.storing.secrets import Redact, redact_secrets
 from madeleine.patrol.ports import PatrolLedger, PatrolReads, PatrolTransaction
@@ -53,7 +53,7 @@ class PatrolServices:
     def diary_date(self) -> date:
         return self.today() if self.today else self.now().date()
 
-    async def embed(self, texts: Iterable[str]) -> Embedded:
+    async def embed(self, texts: Iterable[str]) -> EmbeddedTexts:
         return await embed_cached(self.embedder, self.ledger, texts)
 
 
@@ -123,7 +123,7 @@ class PatrolContext:
     async def _spent_tokens(self, purpose: str) -> int:
         return self.costs.input_tokens + self.costs.output_tokens
 
-    async def _record_cost(self, spent: Spent) -> None:
+    async def _record_cost(self, spent: CallCost) -> None:
         """Recorded whatever becomes of the run."""
         before = self.costs
         self.costs = ModelCosts(

@@ -36,7 +36,7 @@ class PatrolReads(VectorCache, Protocol):
         ...
 
     async def with_outdated_status(self) -> list[records.MemoryState]:
-        """Living memories whose status `memory.rules.dynamics.importance.flagged` changes."""
+        """Living memories whose status `memory.rules.dynamics.importance.flagged_status` changes."""
         ...
 
     async def recalled_dead(self) -> list[records.MemoryState]:

@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 from typing_extensions import TypedDict
 
 from madeleine.memory.errors import EmbeddingUnavailable
-from madeleine.memory.language_model import LanguageModel, MeteredModel, Spent
+from madeleine.memory.language_model import CallCost, LanguageModel, MeteredModel
 from madeleine.memory.model import (
     BeingId,
     Category,
@@ -41,11 +41,11 @@ BOB = Scope(BeingId("bob"))
 _WORD = re.compile(r"\w+")
 
 
-def metered(model: LanguageModel, spent: list[Spent] | None = None, *, budget: int = 0) -> MeteredModel:
+def metered(model: LanguageModel, spent: list[CallCost] | None = None, *, budget: int = 0) -> MeteredModel:
     """Records into `spent`, which the budget counts."""
     costs = [] if spent is None else spent
 
-    async def record(cost: Spent) -> None:
+    async def record(cost: CallCost) -> None:
         costs.append(cost)
 
     async def spent_tokens(purpose: str) -> int:

@@ -91,7 +91,7 @@ class FakeChat:
         self._set_times(place)
         return [message.id for message in new]
 
-    async def link(self, scope: Scope, told: Mapping[MemoryId, Sequence[MessageId]]) -> None:
+    async def link_messages(self, scope: Scope, told: Mapping[MemoryId, Sequence[MessageId]]) -> None:
         own = {message.id for message in self._own(scope)}
         self.links |= {(id_, memory) for memory, ids in told.items() for id_ in ids if id_ in own}
 

@@ -20,7 +20,7 @@ from madeleine.memory.index import IndexPoint
 from madeleine.memory.ingest.notes import add_note
 from madeleine.memory.ingest.store import NewScene, Stored, StoreScenes
 from madeleine.memory.ingest.update import UpdateMemory
-from madeleine.memory.language_model import Answer, Prompt, Spent
+from madeleine.memory.language_model import Answer, CallCost, Prompt
 from madeleine.memory.model import (
     Memory,
     MemoryChanges,
@@ -264,11 +264,11 @@ class Mind:
         self.prompts: list[Prompt] = []
         self._answers: Mapping[str, Callable[[Prompt], Any]] = answers
 
-    async def ask(self, prompt: Prompt, schema: type[Answer], on_spent: Callable[[Spent], None]) -> Answer:
+    async def ask(self, prompt: Prompt, schema: type[Answer], on_cost: Callable[[CallCost], None]) -> Answer:
         self.prompts.append(prompt)
         if prompt.purpose not in self._answers:
             raise LanguageModelUnavailable("mind", "nobody told it what to say")
-        on_spent(Spent(purpose=prompt.purpose, model="mind-1", input_tokens=90, output_tokens=10, usd=0.001))
+        on_cost(CallCost(purpose=prompt.purpose, model="mind-1", input_tokens=90, output_tokens=10, usd=0.001))
         answer = self._answers[prompt.purpose](prompt)
         if isinstance(answer, BaseException):
             raise answer

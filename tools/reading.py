@@ -12,10 +12,9 @@ from pydantic import Field
 from madeleine.memory.errors import InvalidInput
 from madeleine.memory.keyword_search import KeywordQuery, SearchHit, SearchSource
 from madeleine.memory.model import Category, ClusterId, MemoryId, parse_moment
-from madeleine.memory.recall.browse import MemoryPage
 from madeleine.memory.recall.ranking import RecallQuery
 from madeleine.memory.recall.recall import RecallResult
-from madeleine.memory.recall.search import Page, terms_of
+from madeleine.memory.recall.search import MemoryPage, SearchPage, query_terms
 from madeleine.memory.rules.prompting.recalled_text import LIST_FORMAT, PROMPT_FORMAT, RandomSource, fragments_format
 from madeleine.memory.rules.ranking.profiles import RankingProfile
 from madeleine.tools.arguments import Arguments, Emotions, LongText, Short, unique
@@ -150,7 +149,7 @@ async def search_memory(call: Call, arguments: SearchArguments) -> dict[str, Any
     return {"hits": [hit_as_json(hit) for hit in page.hits]} | present(next_cursor=page.next_cursor)
 
 
-async def _search(call: Call, arguments: SearchArguments) -> Page:
+async def _search(call: Call, arguments: SearchArguments) -> SearchPage:
     query = KeywordQuery(
         terms=(),
         themes=tuple(unicodedata.normalize("NFKC", theme).casefold() for theme in arguments.themes),
@@ -166,7 +165,7 @@ async def _search(call: Call, arguments: SearchArguments) -> Page:
         if arguments.cursor:
             raise InvalidInput("cursor: mode tags has one page. Raise limit for more, or leave the cursor out.")
         return await call.use.search.about(call.scope, arguments.query, query)
-    terms = terms_of(arguments.query)
+    terms = query_terms(arguments.query)
     if len(terms) > MAX_SEARCH_WORDS:
         raise InvalidInput(
             f"query: has {len(terms)} words, at most {MAX_SEARCH_WORDS} are searched. Keep the specific ones."

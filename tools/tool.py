@@ -15,9 +15,8 @@ from madeleine.memory.ingest.store import StoreScenes
 from madeleine.memory.ingest.update import UpdateMemory
 from madeleine.memory.language_model import LanguageModel
 from madeleine.memory.model import Scope
-from madeleine.memory.recall.browse import BrowseMemories
 from madeleine.memory.recall.recall import Recall
-from madeleine.memory.recall.search import Search
+from madeleine.memory.recall.search import BrowseMemories, Search
 from madeleine.memory.watch.observe import Observe
 from madeleine.patrol.run import Patrol
 from madeleine.tools.arguments import Arguments

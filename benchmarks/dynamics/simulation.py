@@ -19,10 +19,9 @@ from madeleine.inference.stems import stem
 from madeleine.memory.ingest.store import StoreScenes
 from madeleine.memory.keyword_search import KeywordQuery
 from madeleine.memory.model import BeingId, Memory, MemoryId, ModelName, Scope
-from madeleine.memory.recall.browse import BrowseMemories
 from madeleine.memory.recall.ranking import RecallQuery
 from madeleine.memory.recall.recall import Recall
-from madeleine.memory.recall.search import MessageSearch, Search, terms_of
+from madeleine.memory.recall.search import BrowseMemories, MessageSearch, Search, query_terms
 from madeleine.patrol.context import PatrolServices
 from madeleine.patrol.report import STEPS, PatrolReport, StepName
 from madeleine.patrol.run import Patrol
@@ -147,7 +146,7 @@ class Simulation:
 
     async def keyword_hits(self, words: Sequence[str]) -> set[MemoryId]:
         """The ten newest memories that contain all of the words."""
-        page = await self.search(SCOPE, KeywordQuery(terms=terms_of(" ".join(words)), mode="and"))
+        page = await self.search(SCOPE, KeywordQuery(terms=query_terms(" ".join(words)), mode="and"))
         return {MemoryId(hit.id) for hit in page.hits}
 
 

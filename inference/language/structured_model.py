@@ -19,7 +19,7 @@ from pydantic import BaseModel, ValidationError
 from madeleine.inference.language.config import LanguageConfig
 from madeleine.inference.language.prices import cost_in_usd
 from madeleine.memory.errors import LanguageModelUnavailable, UnusableAnswer
-from madeleine.memory.language_model import Answer, Prompt, Rejected, Spent
+from madeleine.memory.language_model import Answer, CallCost, Prompt, Rejected
 
 if TYPE_CHECKING:
     import httpx2
@@ -85,12 +85,12 @@ class StructuredModel(ABC):
         self._accepted_variants: dict[str, int] = {}
         """Index of the variant that the server accepted for a model."""
 
-    async def ask(self, prompt: Prompt, schema: type[Answer], on_spent: Callable[[Spent], None]) -> Answer | Rejected:
+    async def ask(self, prompt: Prompt, schema: type[Answer], on_cost: Callable[[CallCost], None]) -> Answer | Rejected:
         model = self._config.large_model if prompt.size == "large" else self._config.small_model
         reply = await self._reply(model, prompt, schema)
         if isinstance(reply, ModelFailure):
             raise LanguageModelUnavailable(model, reply.reason)
-        on_spent(self._spent(prompt, model, reply))
+        on_cost(self._spent(prompt, model, reply))
         if reply.end == "cut off":
             raise UnusableAnswer(model, f"it was cut off at {prompt.max_tokens:,} tokens.")
         if reply.end == "declined":
@@ -175,13 +175,13 @@ class StructuredModel(ABC):
             "http_client": client_class(timeout=timeout, follow_redirects=False, event_hooks=hooks),
         }
 
-    def _spent(self, prompt: Prompt, model: str, reply: ModelReply) -> Spent:
+    def _spent(self, prompt: Prompt, model: str, reply: ModelReply) -> CallCost:
         input_tokens, output_tokens = reply.input_tokens, reply.output_tokens
         if not input_tokens + output_tokens:
             input_tokens = _estimated_tokens(prompt.system, *(turn["content"] for turn in prompt_messages(prompt)))
             output_tokens = _estimated_tokens(reply.text)
         cost = cost_in_usd(model, input_tokens, output_tokens, self._config.prices)
-        return Spent(
+        return CallCost(
             purpose=prompt.purpose, model=model, input_tokens=input_tokens, output_tokens=output_tokens, usd=cost
         )
 

@@ -174,9 +174,10 @@ def requested_parts(query: ContextQuery) -> set[PromptPart]:
 
 def built_context(query: ContextQuery, material: ContextMaterial, fit: FittedPrompt) -> BuiltContext:
     """Each requested list without the entries that were dropped."""
-    kept, full, texts = fit.selection.kept, fit.selection.full, fit.texts
-    dropped = {(entry.part, entry.id) for position, entry in enumerate(fit.entries) if position not in kept}
-    full_days = {fit.entries[position].id for position in full}
+    texts = fit.texts
+    shown = [entry for position, entry in enumerate(fit.entries) if position in fit.selection]
+    dropped = {(entry.part, entry.id) for position, entry in enumerate(fit.entries) if position not in fit.selection}
+    full_days = {fit.entries[position].id for position, in_full in fit.selection.items() if in_full}
     blocks = query.blocks - query.flags.disabled_blocks
 
     def remaining(block: ContextBlock, items: Iterable[Item], id_of: Callable[[Item], str]) -> tuple[Item, ...] | None:
@@ -207,7 +208,7 @@ def built_context(query: ContextQuery, material: ContextMaterial, fit: FittedPro
         tags_placeholder=() if "tags_placeholder" in blocks else None,
         dropped=tuple(fit.dropped()),
         tokens=fit.tokens,
-        shown=[audit_id(part, entry.id) for part in PARTS for entry in fit.kept(part)],
+        shown=[audit_id(entry.part, entry.id) for entry in shown],
         meaning_off=material.meaning_off,
     )
 

@@ -36,109 +36,6 @@ class PromptTexts:
         return "\n\n".join(text for text in (self.system_prompt, self.snapshot, self.turn) if text)
 
 
-@dataclass(frozen=True, slots=True)
-class FittedPrompt:
-    """`costs`: None where everything fits, so that nothing had to be counted one by one."""
-
-    entries: Sequence[PromptEntry]
-    selection: EntrySelection
-    texts: PromptTexts
-    tokens: Mapping[str, int]
-    costs: EntryCosts | None = None
-
-    def kept(self, part: PromptPart) -> list[PromptEntry]:
-        kept = self.selection.kept
-        return [entry for position, entry in enumerate(self.entries) if position in kept and entry.part == part]
-
-    def dropped(self) -> Iterator[DroppedPart]:
-        """What was left out or shortened, by part, in the order in which the parts are shown."""
-        if self.costs is None:
-            return
-        shown = self.selection
-        for part in PARTS:
-            positions = [position for position, entry in enumerate(self.entries) if entry.part == part]
-            left_out = [position for position in positions if position not in shown.kept]
-            shortened = [
-                position
-                for position in positions
-                if self.entries[position].full and position in shown.kept - shown.full
-            ]
-            if left_out:
-                tokens = sum(self.costs.entries[position] for position in left_out)
-                yield DroppedPart(part=part, count=len(left_out), tokens=tokens)
-            if shortened:
-                tokens = sum(self.costs.full[position] - self.costs.entries[position] for position in shortened)
-                yield DroppedPart(part=part, count=len(shortened), tokens=tokens, full=True)
-
-
-async def fit_prompt(
-    entries: Sequence[PromptEntry], embedder: Embedder, *, limit: int, with_notice: bool
-) -> FittedPrompt:
-    """Keep as many entries as fit, by priority. Neither the one prompt nor its messages together exceed `limit`."""
-    everything = EntrySelection(
-        frozenset(range(len(entries))), frozenset(n for n, entry in enumerate(entries) if entry.full)
-    )
-    texts = render_prompt(entries, everything, with_notice=with_notice)
-    tokens = await _count_tokens(texts, embedder)
-    if tokens["total"] <= limit:
-        return FittedPrompt(entries, everything, texts, tokens)
-    costs = await _entry_costs(entries, embedder, with_notice=with_notice)
-    budget = limit
-    while True:
-        selection = select_entries(entries, costs, limit=budget)
-        texts = render_prompt(entries, selection, with_notice=with_notice and costs.fixed <= budget)
-        tokens = await _count_tokens(texts, embedder)
-        if tokens["total"] <= limit or not texts.prompt:
-            return FittedPrompt(entries, selection, texts, tokens, costs)
-        # A tokenizer may need more for a text than for its lines.
-        budget -= tokens["total"] - limit
-
-
-def render_prompt(entries: Sequence[PromptEntry], selection: EntrySelection, *, with_notice: bool) -> PromptTexts:
-    by_part: dict[PromptPart, list[str]] = defaultdict(list)
-    for position, entry in enumerate(entries):
-        if position in selection.kept:
-            by_part[entry.part].append(entry.full if position in selection.full else entry.text)
-    system = render_parts(by_part, SYSTEM_PROMPT)
-    return PromptTexts(
-        system_prompt="\n\n".join(text for text in (system, DATA_NOTICE if with_notice else "") if text),
-        snapshot=render_parts(by_part, SNAPSHOT),
-        turn=render_parts(by_part, TURN),
-        by_part={part: render_part(part, by_part[part]) for part in TURN if by_part[part]},
-    )
-
-
-async def _count_tokens(texts: PromptTexts, embedder: Embedder) -> dict[str, int]:
-    """Tokens by block; `total` is the greater of the two forms, the one prompt and the messages."""
-    snapshot = f"{texts.snapshot}\n{SNAPSHOT_REPLY}" if texts.snapshot else ""
-    blocks: dict[str, str] = {"system_prompt": texts.system_prompt, "snapshot": snapshot, **texts.by_part}
-    prompt, turn, *counts = await embedder.count_tokens([texts.prompt, texts.turn, *blocks.values()])
-    tokens = dict(zip(blocks, counts, strict=True))
-    total = max(prompt, tokens["system_prompt"] + tokens["snapshot"] + turn)
-    return {"total": total} | {name: count for name, count in tokens.items() if count}
-
-
-async def _entry_costs(entries: Sequence[PromptEntry], embedder: Embedder, *, with_notice: bool) -> EntryCosts:
-    reply = f"{SNAPSHOT_REPLY}\n" if any(entry.part in SNAPSHOT for entry in entries) else ""
-    tags = ["\n".join((*delimiters(part), "\n")) for part in PARTS]
-    counted = await embedder.count_tokens(
-        [
-            f"{DATA_NOTICE}\n\n" if with_notice else "",
-            reply,
-            *tags,
-            *(f"{entry.text}\n" for entry in entries),
-            *(f"{entry.full}\n" for entry in entries),
-        ]
-    )
-    counts = iter(counted)
-    return EntryCosts(
-        fixed=next(counts) + next(counts),
-        tags={part: next(counts) for part in PARTS},
-        entries=[next(counts) for _ in entries],
-        full=list(counts),
-    )
-
-
 PRIORITY: tuple[PromptPart | None, ...] = (
     "soul", "partner_rules", "preferences", "memory_block", "notes", "thoughts", "relationships", "tools", "map",
     "knowledge", "diary", "recent_nodes", "memories", None, "history_current_chat", "history_recent",
@@ -170,37 +67,28 @@ class EntryCosts:
     fixed: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class EntrySelection:
-    """Positions of the entries that stay, and of those that stay in full."""
-
-    kept: frozenset[int]
-    full: frozenset[int]
+Selection = Mapping[int, bool]
+"""Positions of the entries that are kept, and whether they are kept in full."""
 
 
-def select_entries(entries: Sequence[PromptEntry], costs: EntryCosts, *, limit: int) -> EntrySelection:
-    """Greedy by priority: each entry that still fits stays; an entry that is too long leaves its room to the next ones.
-    The costs of the selection never exceed `limit`; nothing stays if `costs.fixed` alone exceeds it."""
+def select_entries(entries: Sequence[PromptEntry], costs: EntryCosts, *, limit: int) -> dict[int, bool]:
+    """Greedy by priority: each entry that still fits is kept; an entry that is too long leaves its room to the next
+    ones. The costs of the selection never exceed `limit`; nothing is kept if `costs.fixed` alone exceeds it."""
+    selection: dict[int, bool] = {}
     used = costs.fixed
-    kept: set[int] = set()
-    full: set[int] = set()
     open_parts: set[PromptPart] = set()
-    if used > limit:
-        return EntrySelection(frozenset(), frozenset())
     for priority, position in _by_priority(entries):
         part = entries[position].part
-        if priority == _FULL_TEXT:
+        in_full = priority == _FULL_TEXT
+        if in_full:
             cost = costs.full[position] - costs.entries[position]
-            if position in kept and used + cost <= limit:
-                full.add(position)
-                used += cost
-            continue
-        cost = costs.entries[position] + (0 if part in open_parts else costs.tags[part])
-        if used + cost <= limit:
-            kept.add(position)
+        else:
+            cost = costs.entries[position] + (0 if part in open_parts else costs.tags[part])
+        if used + cost <= limit and (position in selection or not in_full):
+            selection[position] = in_full
             open_parts.add(part)
             used += cost
-    return EntrySelection(frozenset(kept), frozenset(full))
+    return selection
 
 
 def _by_priority(entries: Sequence[PromptEntry]) -> list[tuple[int, int]]:
@@ -208,3 +96,89 @@ def _by_priority(entries: Sequence[PromptEntry]) -> list[tuple[int, int]]:
     keys = [(PRIORITY.index(entry.part), entry.rank, position) for position, entry in enumerate(entries)]
     keys += [(_FULL_TEXT, entry.rank, position) for position, entry in enumerate(entries) if entry.full]
     return [(priority, position) for priority, _, position in sorted(keys)]
+
+
+@dataclass(frozen=True, slots=True)
+class FittedPrompt:
+    """`costs`: None where everything fits, so that nothing had to be counted one by one."""
+
+    entries: Sequence[PromptEntry]
+    selection: Selection
+    texts: PromptTexts
+    tokens: Mapping[str, int]
+    costs: EntryCosts | None = None
+
+    def dropped(self) -> Iterator[DroppedPart]:
+        """The entries that were dropped or shortened, by part, in display order."""
+        if self.costs is None:
+            return
+        full, short = self.costs.full, self.costs.entries
+        for part in PARTS:
+            positions = [position for position, entry in enumerate(self.entries) if entry.part == part]
+            shortened = [at for at in positions if self.entries[at].full and self.selection.get(at) is False]
+            dropped_tokens = [short[at] for at in positions if at not in self.selection]
+            saved_tokens = [full[at] - short[at] for at in shortened]
+            for tokens, in_full in ((dropped_tokens, False), (saved_tokens, True)):
+                if tokens:
+                    yield DroppedPart(part=part, count=len(tokens), tokens=sum(tokens), full=in_full)
+
+
+async def fit_prompt(
+    entries: Sequence[PromptEntry], embedder: Embedder, *, limit: int, with_notice: bool
+) -> FittedPrompt:
+    """Keep as many entries as fit, by priority. Neither the one prompt nor its messages together exceed `limit`."""
+    selection = {position: bool(entry.full) for position, entry in enumerate(entries)}
+    texts = render_prompt(entries, selection, with_notice=with_notice)
+    tokens = await _count_tokens(texts, embedder)
+    if tokens["total"] <= limit:
+        return FittedPrompt(entries, selection, texts, tokens)
+    costs = await _entry_costs(entries, embedder, with_notice=with_notice)
+    budget = limit
+    while True:
+        selection = select_entries(entries, costs, limit=budget)
+        texts = render_prompt(entries, selection, with_notice=with_notice and costs.fixed <= budget)
+        tokens = await _count_tokens(texts, embedder)
+        if tokens["total"] <= limit or not texts.prompt:
+            return FittedPrompt(entries, selection, texts, tokens, costs)
+        # A tokenizer may need more for a text than for its lines.
+        budget -= tokens["total"] - limit
+
+
+def render_prompt(entries: Sequence[PromptEntry], selection: Selection, *, with_notice: bool) -> PromptTexts:
+    by_part: dict[PromptPart, list[str]] = defaultdict(list)
+    for position, entry in enumerate(entries):
+        if position in selection:
+            by_part[entry.part].append(entry.full if selection[position] else entry.text)
+    system = render_parts(by_part, SYSTEM_PROMPT)
+    return PromptTexts(
+        system_prompt="\n\n".join(text for text in (system, DATA_NOTICE if with_notice else "") if text),
+        snapshot=render_parts(by_part, SNAPSHOT),
+        turn=render_parts(by_part, TURN),
+        by_part={part: render_part(part, by_part[part]) for part in TURN if by_part[part]},
+    )
+
+
+async def _count_tokens(texts: PromptTexts, embedder: Embedder) -> dict[str, int]:
+    """Tokens by block; `total` is the greater of the two forms, the one prompt and the messages."""
+    snapshot = f"{texts.snapshot}\n{SNAPSHOT_REPLY}" if texts.snapshot else ""
+    blocks: dict[str, str] = {"system_prompt": texts.system_prompt, "snapshot": snapshot, **texts.by_part}
+    prompt, turn, *counts = await embedder.count_tokens([texts.prompt, texts.turn, *blocks.values()])
+    tokens = dict(zip(blocks, counts, strict=True))
+    total = max(prompt, tokens["system_prompt"] + tokens["snapshot"] + turn)
+    return {"total": total} | {name: count for name, count in tokens.items() if count}
+
+
+async def _entry_costs(entries: Sequence[PromptEntry], embedder: Embedder, *, with_notice: bool) -> EntryCosts:
+    notice = f"{DATA_NOTICE}\n\n" if with_notice else ""
+    reply = f"{SNAPSHOT_REPLY}\n" if any(entry.part in SNAPSHOT for entry in entries) else ""
+    tags = ["\n".join((*delimiters(part), "\n")) for part in PARTS]
+    counted = await embedder.count_tokens(
+        [notice, reply, *tags, *(f"{entry.text}\n" for entry in entries), *(f"{entry.full}\n" for entry in entries)]
+    )
+    counts = iter(counted)
+    return EntryCosts(
+        fixed=next(counts) + next(counts),
+        tags={part: next(counts) for part in PARTS},
+        entries=[next(counts) for _ in entries],
+        full=list(counts),
+    )

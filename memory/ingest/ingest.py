@@ -38,7 +38,7 @@ from madeleine.memory.rules.storing.chunking import DEFAULT_LIMITS, ChunkLimits,
 from madeleine.memory.rules.storing.secrets import Redact, redact_secrets
 from madeleine.memory.text.normalization import clean_text
 from madeleine.memory.text.reading import Reading
-from madeleine.memory.text.sentences import last_break
+from madeleine.memory.text.sentences import best_cut
 
 INGEST_TOOL = "ingest"
 SECTION_CHARS = 16_000
@@ -134,7 +134,7 @@ class Ingest:
         scored = await self._scored(scope, scenes, embedded.vectors)
         low_keys = [new.key for chunk, new in scored if chunk.importance < self.threshold and new.key is not None]
         # Stored by an earlier try that did not end: they were important enough before they were known.
-        stored_before = await self.ledger.keyed(scope, low_keys)
+        stored_before = await self.ledger.key_outcomes(scope, low_keys)
         kept = [(chunk, new) for chunk, new in scored if chunk.importance >= self.threshold or new.key in stored_before]
         new_scenes = [new for _, new in kept]
         stored = await self.store.store_redacted(scope, new_scenes, vectors=embedded.vectors) if kept else []
@@ -167,7 +167,7 @@ class Ingest:
             for position, chunk in enumerate(chunks)
         ]
         existing_keys = [chunk_key for chunk_key, chunk in zip(keys, chunks, strict=True) if chunk.id in existing]
-        known = await self.ledger.keyed(scope, existing_keys)
+        known = await self.ledger.key_outcomes(scope, existing_keys)
         remaining: list[Chunk] = []
         for chunk_key, chunk in zip(keys, chunks, strict=True):
             if chunk_key in known:
@@ -201,7 +201,7 @@ class Ingest:
         while start < len(text):
             section = text[start : start + 2 * SECTION_CHARS]
             if len(section) == 2 * SECTION_CHARS:
-                section = section[: last_break(section, SECTION_CHARS)]
+                section = section[: best_cut(section, SECTION_CHARS)]
             for piece in await chunked(section, self.embedder.count_tokens, self.limits):
                 yield piece
             start += len(section)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import uuid
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Annotated, Any
 
@@ -14,18 +14,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_valida
 from madeleine.memory.ingest.ports import NoteLedger
 from madeleine.memory.ingest.redaction import redact_note
 from madeleine.memory.ingest.store import NewScene, new_memory
-from madeleine.memory.model import (
-    Category,
-    DatedAction,
-    Emotion,
-    EmotionVector,
-    Memory,
-    Note,
-    NoteId,
-    Scene,
-    Scope,
-    WhenItem,
-)
+from madeleine.memory.model import Category, DatedAction, Emotion, EmotionVector, Memory, Note, NoteId, Scene, Scope
 from madeleine.memory.rules.storing.secrets import Redact, redact_secrets
 
 SCENE = "scene"
@@ -38,17 +27,17 @@ class _Dated(BaseModel):
     action: str
 
 
-_Axis = Annotated[float, Field(ge=-1, le=1, allow_inf_nan=False)]
+_EmotionAxis = Annotated[float, Field(ge=-1, le=1, allow_inf_nan=False)]
 
 
-class _Vadsnt(BaseModel):
+class _EmotionAxes(BaseModel):
     model_config = ConfigDict(defer_build=True)
-    valence: _Axis = 0.0
-    arousal: _Axis = 0.0
-    dominance: _Axis = 0.0
-    safety: _Axis = 0.0
-    novelty: _Axis = 0.0
-    trust: _Axis = 0.0
+    valence: _EmotionAxis = 0.0
+    arousal: _EmotionAxis = 0.0
+    dominance: _EmotionAxis = 0.0
+    safety: _EmotionAxis = 0.0
+    novelty: _EmotionAxis = 0.0
+    trust: _EmotionAxis = 0.0
 
 
 class SceneInput(BaseModel):
@@ -57,17 +46,17 @@ class SceneInput(BaseModel):
     model_config = ConfigDict(extra="ignore", defer_build=True)
 
     action: str = Field(min_length=1)
-    actors: list[str] = []
-    when: list[str | _Dated] = []
+    actors: tuple[str, ...] = ()
+    when: tuple[str | _Dated, ...] = ()
     setting: str | None = None
-    dialogue: list[str] = []
-    sensory: list[str] = []
+    dialogue: tuple[str, ...] = ()
+    sensory: tuple[str, ...] = ()
     feeling: str | None = None
     importance: float | None = Field(default=None, allow_inf_nan=False)
     category: Category = "episodic"
-    themes: list[str] = []
-    emotions: list[Emotion] = Field(default=[], max_length=3)
-    emotion: _Vadsnt | None = None
+    themes: tuple[str, ...] = ()
+    emotions: tuple[Emotion, ...] = Field(default=(), max_length=3)
+    emotion: _EmotionAxes | None = None
     lesson: str | None = None
     pinned: bool = False
 
@@ -84,12 +73,12 @@ class SceneInput(BaseModel):
         return value
 
 
-def _texts(value: Any) -> Iterator[str]:
+def _all_texts(value: Any) -> Iterator[str]:
     if isinstance(value, str):
         yield value
     elif isinstance(value, dict | list):
         for part in value.values() if isinstance(value, dict) else value:
-            yield from _texts(part)
+            yield from _all_texts(part)
 
 
 def read_scene(note: Note, scope: Scope, now: datetime) -> Memory | str:
@@ -99,7 +88,7 @@ def read_scene(note: Note, scope: Scope, now: datetime) -> Memory | str:
         if isinstance(raw, dict) and isinstance(raw.get("scene"), dict):
             raw = {**{k: v for k, v in raw.items() if k != "scene"}, **raw["scene"]}
         given = SceneInput.model_validate(raw)
-        for text in _texts(raw):
+        for text in _all_texts(raw):
             text.encode()  # half of a surrogate pair cannot be stored
             if "\x00" in text:
                 return "a NUL character cannot be stored"
@@ -108,38 +97,31 @@ def read_scene(note: Note, scope: Scope, now: datetime) -> Memory | str:
         return f"{'.'.join(map(str, first['loc'])) or 'note'}: {first['msg']}"
     except (ValueError, RecursionError) as error:
         return f"not JSON: {error}"
-    when: tuple[WhenItem, ...] = tuple(w if isinstance(w, str) else DatedAction(w.date, w.action) for w in given.when)
-    scene = Scene(
-        action=given.action,
-        actors=tuple(given.actors),
-        when=when,
-        setting=given.setting or "",
-        dialogue=tuple(given.dialogue),
-        sensory=tuple(given.sensory),
-    )
-    memory = new_memory(
-        scope,
-        NewScene(
-            scene=scene,
-            feeling=given.feeling or "",
-            category=given.category,
-            importance=given.importance,
-            emotions=tuple(given.emotions),
-            lesson=given.lesson or "",
-            themes=tuple(given.themes),
-            pinned=given.pinned,
-            tool="notes",
+    new = NewScene(
+        scene=Scene(
+            action=given.action,
+            actors=given.actors,
+            when=tuple(item if isinstance(item, str) else DatedAction(item.date, item.action) for item in given.when),
+            setting=given.setting or "",
+            dialogue=given.dialogue,
+            sensory=given.sensory,
         ),
-        now,
+        feeling=given.feeling or "",
+        category=given.category,
+        importance=given.importance,
+        emotions=given.emotions,
+        emotion=EmotionVector(**given.emotion.model_dump()) if given.emotion else None,
+        lesson=given.lesson or "",
+        themes=given.themes,
+        pinned=given.pinned,
+        tool="notes",
     )
-    if given.emotion is None:
-        return memory
-    return replace(memory, emotion=EmotionVector(**given.emotion.model_dump()))
+    return new_memory(scope, new, now)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Noted:
-    """The note as it was put into the inbox: without secrets. `redacted`: how many of which kind were taken out."""
+    """The note as it was put into the inbox. `redacted`: number of secrets removed, by kind."""
 
     note: Note
     redacted: Mapping[str, int] = field(default_factory=dict)

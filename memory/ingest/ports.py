@@ -52,17 +52,17 @@ class KeyedMemories(Protocol):
         """Those that exist, each once, in the order of `ids`."""
         ...
 
-    async def keyed(self, scope: Scope, keys: Sequence[str]) -> dict[str, KeyOutcome]:
+    async def key_outcomes(self, scope: Scope, keys: Sequence[str]) -> dict[str, KeyOutcome]:
         """The outcome of each key that was used before."""
         ...
 
 
 class StoreLedger(KeyedMemories, VectorCache, Protocol):
-    async def same_text(self, scope: Scope, hash_: ContentHash) -> list[MemoryId]:
+    async def ids_with_text(self, scope: Scope, hash_: ContentHash) -> list[MemoryId]:
         """Living memories with this very text to embed, oldest first, at most 5."""
         ...
 
-    async def turns(self, scope: Scope, sessions: Sequence[str]) -> dict[str, int]:
+    async def next_turns(self, scope: Scope, sessions: Sequence[str]) -> dict[str, int]:
         """The turn that the next memory of each session has."""
         ...
 

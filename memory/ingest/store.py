@@ -13,7 +13,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from madeleine.memory.embedding import Embedded, Embedder, embed_cached
+from madeleine.memory.embedding import EmbeddedTexts, Embedder, embed_cached
 from madeleine.memory.errors import IndexUnavailable, KeyConflict
 from madeleine.memory.index import IndexPoint, StoreIndex
 from madeleine.memory.ingest.index_keeper import index_now, index_points
@@ -128,7 +128,7 @@ class StoreScenes:
         scope: Scope,
         scenes: Sequence[NewScene],
         points: Sequence[IndexPoint],
-        embedded: Embedded,
+        embedded: EmbeddedTexts,
         approve: Callable[[MemoryId], None],
     ) -> list[Stored]:
         async with self.write_lock:
@@ -157,8 +157,8 @@ class StoreScenes:
         approve: Callable[[MemoryId], None],
     ) -> _StorePlan:
         """Decide which scenes become memories and which reinforce one."""
-        by_key = await self.ledger.keyed(scope, [scene.key for scene in scenes if scene.key is not None])
-        turns = await self.ledger.turns(scope, [scene.session_id for scene in scenes])
+        by_key = await self.ledger.key_outcomes(scope, [scene.key for scene in scenes if scene.key is not None])
+        turns = await self.ledger.next_turns(scope, [scene.session_id for scene in scenes])
         plan = _StorePlan(len(scenes))
         for scene, point in zip(scenes, points, strict=True):
             key, text = scene.key, scene.scene.action
@@ -193,7 +193,7 @@ class StoreScenes:
         for other, cosine in in_plan:
             if cosine >= SAME_COSINE and same_facts(point.memory, other):
                 return other.id, None
-        same_text = await self.ledger.same_text(scope, point.memory.content_hash)
+        same_text = await self.ledger.ids_with_text(scope, point.memory.content_hash)
         # A point without a vector may have an illegible text, whose vector says nothing.
         near = await self._near(scope, point.vector) if point.vector is not None else {}
         near |= dict.fromkeys(same_text, 1.0)

@@ -7,14 +7,14 @@ from collections.abc import Callable, Mapping
 from dataclasses import KW_ONLY, dataclass, field, replace
 from datetime import datetime
 
-from madeleine.memory.embedding import Embedded, Embedder, embed_cached
+from madeleine.memory.embedding import EmbeddedTexts, Embedder, embed_cached
 from madeleine.memory.errors import InvalidInput
 from madeleine.memory.index import StoreIndex
 from madeleine.memory.ingest.index_keeper import index_now, index_points
 from madeleine.memory.ingest.ports import UpdateLedger
 from madeleine.memory.ingest.redaction import Redaction
 from madeleine.memory.model import Memory, MemoryChanges, MemoryId, Scope
-from madeleine.memory.rules.dynamics.revision import changed
+from madeleine.memory.rules.dynamics.revision import changed_memory
 from madeleine.memory.rules.storing.secrets import Redact, redact_secrets
 
 
@@ -61,14 +61,16 @@ class UpdateMemory:
         memories = await self.ledger.memories(scope, [memory_id])
         if not memories:
             raise _unknown(memory_id)
-        memory = changed(memories[0], changes)
+        memory = changed_memory(memories[0], changes)
         if changes.text is None:  # a vector that the memory lacks is filled in by the background
-            embedded = Embedded(await self.ledger.vectors(self.embedder.model, [memory.content_hash]))
+            embedded = EmbeddedTexts(await self.ledger.vectors(self.embedder.model, [memory.content_hash]))
         else:
             embedded = await embed_cached(self.embedder, self.ledger, [memory.embed_text])
         return await asyncio.shield(self._commit(scope, memory_id, changes, embedded))
 
-    async def _commit(self, scope: Scope, memory_id: MemoryId, changes: MemoryChanges, embedded: Embedded) -> Updated:
+    async def _commit(
+        self, scope: Scope, memory_id: MemoryId, changes: MemoryChanges, embedded: EmbeddedTexts
+    ) -> Updated:
         async with self.write_lock:
             result = await self.ledger.change(
                 scope, memory_id, changes, at=self.now(), model=self.embedder.model, vectors=embedded.vectors

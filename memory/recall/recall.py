@@ -14,22 +14,23 @@ from numpy.typing import NDArray
 
 from madeleine.memory.embedding import Embedder
 from madeleine.memory.errors import EmbeddingUnavailable
-from madeleine.memory.index import CandidatePool, CandidateQuery
+from madeleine.memory.index import CandidatePool, CandidateQuery, RecallIndex
 from madeleine.memory.language_model import CostLog, LanguageModel
 from madeleine.memory.model import LIVING, Memory, Scope, Vector
-from madeleine.memory.recall.ports import Activation, ActivationLog, RecallIndex, RecallLedger, Reranker
+from madeleine.memory.recall.ports import Activation, ActivationLog, RecallLedger, Reranker
 from madeleine.memory.recall.ranking import RankedCandidates, RecallQuery, rerank
-from madeleine.memory.recall.reformulation import Attempt, ReformulationConfig, metered, reformulate
+from madeleine.memory.recall.reformulation import RecallAttempt, ReformulationConfig, metered_for_recall, reformulate
 from madeleine.memory.recall.selection import Selection, Selector
 from madeleine.memory.rules.prompting.recalled_text import LIST_FORMAT, AnswerFormat
-from madeleine.memory.rules.ranking.blended import RankingWeights, blended, shared_emotions
-from madeleine.memory.rules.ranking.matching import MatchThresholds, matches
+from madeleine.memory.rules.ranking.blended import RankingWeights, blended_scores, shared_emotions
 from madeleine.memory.rules.ranking.profiles import (
+    MatchThresholds,
     ProfileWeights,
     RankingProfile,
     associative,
-    in_order,
     linear,
+    matching_candidates,
+    rank_scores,
     similarity,
 )
 from madeleine.memory.rules.storing.secrets import Redact, redact_secrets
@@ -108,14 +109,14 @@ class Recall:
             return Selector(self.ledger, self.embedder, answer_format, scope, query, ranked, minimum).select()
 
         ranked = await rank(query)
-        attempt = Attempt(ranked, await select(ranked))
+        attempt = RecallAttempt(ranked, await select(ranked))
         if language is not None and self.config.reformulation.rounds:
-            model = metered(language, self.costs, scope, self.now)
+            model = metered_for_recall(language, self.costs, scope, self.now)
             config = self.config.reformulation
             attempt = await reformulate(query, attempt, model, config, rank=rank, select=select, redact=self.redact)
         return self._result(scope, query, attempt)
 
-    def _result(self, scope: Scope, query: RecallQuery, attempt: Attempt) -> RecallResult:
+    def _result(self, scope: Scope, query: RecallQuery, attempt: RecallAttempt) -> RecallResult:
         ranked, selection = attempt.ranked, attempt.selection
         now = self.now()
         self.activations.add(scope, [Activation(memory.id, 1, now) for memory in selection.memories])
@@ -154,7 +155,7 @@ class Recall:
         finally:
             embedding.cancel()
         trust = self.embedder.coverage(query.text) if vector is not None else 0.0
-        matching = np.flatnonzero(matches(pool, dense_trust=trust, thresholds=self.config.thresholds))
+        matching = np.flatnonzero(matching_candidates(pool, dense_trust=trust, thresholds=self.config.thresholds))
         if not len(matching):
             return RankedCandidates({}, {}, pool, meaning_off)
         matching, scores = await self._scores(scope, query, pool=pool, matching=matching, trust=trust)
@@ -173,10 +174,11 @@ class Recall:
         """Positions of the candidates to rank, and their scores by the profile."""
         profile, emotions = query.ranking or self.config.ranking, frozenset(query.emotions)
         if profile == "blended":
-            weights = self.config.weights
-            return matching, blended(query.text, pool, matching, dense_trust=trust, emotions=emotions, weights=weights)
+            return matching, blended_scores(
+                query.text, pool, matching, dense_trust=trust, emotions=emotions, weights=self.config.weights
+            )
         if profile == "rrf":
-            return matching, in_order(len(matching))
+            return matching, rank_scores(len(matching))
         states = await self.ledger.ranking_states(scope, [pool.ids[i] for i in matching])
         # Memories forgotten since they were indexed have no state.
         matching = matching[[pool.ids[i] in states for i in matching]]

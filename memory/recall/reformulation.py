@@ -14,7 +14,7 @@ from pathlib import Path
 from pydantic import BaseModel
 
 from madeleine.memory.errors import MadeleineError, StorageError
-from madeleine.memory.language_model import CostLog, LanguageModel, MeteredModel, Prompt, Spent
+from madeleine.memory.language_model import CallCost, CostLog, LanguageModel, MeteredModel, Prompt
 from madeleine.memory.model import Memory, RunId, Scope
 from madeleine.memory.recall.ranking import RankedCandidates, RecallQuery, merge_rankings
 from madeleine.memory.recall.selection import Selection
@@ -23,16 +23,16 @@ from madeleine.memory.rules.storing.secrets import Redact
 
 logger = logging.getLogger(__name__)
 
-SHOWN, SHOWN_CHARS = 10, 300
+MAX_SHOWN_MEMORIES, MAX_SHOWN_MEMORY_CHARS = 10, 300
 """Memories that the model is shown, and characters of each."""
-QUERY_CHARS = 2_000
-NEW_QUERY_CHARS = 500
+MAX_SHOWN_QUERY_CHARS = 2_000
+MAX_NEW_QUERY_CHARS = 500
 ANSWER_TOKENS = 300
-RECALL_RUN = RunId("recall")
+RECALL_RUN_ID = RunId("recall")
 """Takes the place of a patrol's run id in cost records."""
 
-SYSTEM_TEMPLATE = (Path(__file__).parent / "reformulation_prompt.txt").read_text("utf-8").rstrip()
-SYSTEM = SYSTEM_TEMPLATE.format(max_query_chars=NEW_QUERY_CHARS - 200)
+_INSTRUCTIONS_TEMPLATE = (Path(__file__).parent / "reformulation_prompt.txt").read_text("utf-8").rstrip()
+REFORMULATION_INSTRUCTIONS = _INSTRUCTIONS_TEMPLATE.format(max_query_chars=MAX_NEW_QUERY_CHARS - 200)
 
 
 class Judgement(BaseModel, strict=True, extra="forbid", frozen=True, defer_build=True):
@@ -50,7 +50,7 @@ class ReformulationConfig:
 
 
 @dataclass(frozen=True, slots=True)
-class Attempt:
+class RecallAttempt:
     """`rewordings`: the queries tried beside the original one."""
 
     ranked: RankedCandidates
@@ -60,14 +60,14 @@ class Attempt:
 
 async def reformulate(
     query: RecallQuery,
-    first: Attempt,
+    first: RecallAttempt,
     model: MeteredModel,
     config: ReformulationConfig,
     *,
     rank: Callable[[RecallQuery], Awaitable[RankedCandidates]],
     select: Callable[[RankedCandidates], Awaitable[Selection]],
     redact: Redact,
-) -> Attempt:
+) -> RecallAttempt:
     """Reword and search again until the memories suffice, the model has no new words, or a bound is reached."""
     best = first
     shown_query = redact(query.text).text
@@ -76,12 +76,12 @@ async def reformulate(
             for _ in range(config.rounds):
                 prompt = judgement_prompt(shown_query, best.selection.memories)
                 judgement = await model.ask(prompt, Judgement, lambda answer: answer)
-                words = " ".join(judgement.query.split())[:NEW_QUERY_CHARS]
+                words = " ".join(judgement.query.split())[:MAX_NEW_QUERY_CHARS]
                 tried = {text.casefold() for text in ("", query.text, *best.rewordings)}
                 if (judgement.sufficient and best.selection.memories) or words.casefold() in tried:
                     break
                 ranked = merge_rankings(best.ranked, await rank(replace(query, text=words)))
-                best = Attempt(ranked, await select(ranked), (*best.rewordings, words))
+                best = RecallAttempt(ranked, await select(ranked), (*best.rewordings, words))
     except TimeoutError:
         return _with_notice(best, f"It took longer than {config.seconds:g} s.")
     except MadeleineError as error:
@@ -89,13 +89,15 @@ async def reformulate(
     return best
 
 
-def metered(language: LanguageModel, costs: CostLog | None, scope: Scope, now: Callable[[], datetime]) -> MeteredModel:
+def metered_for_recall(
+    language: LanguageModel, costs: CostLog | None, scope: Scope, now: Callable[[], datetime]
+) -> MeteredModel:
     """Record the cost of each call, if `costs` is given. Failing to record is logged and does not fail the recall."""
 
-    async def record(spent: Spent) -> None:
+    async def record(spent: CallCost) -> None:
         try:
             if costs is not None:
-                await costs.record_cost(scope, RECALL_RUN, spent, at=now())
+                await costs.record_cost(scope, RECALL_RUN_ID, spent, at=now())
         except StorageError as error:
             logger.warning("recording the cost of a recall failed: %s", error)
 
@@ -103,17 +105,17 @@ def metered(language: LanguageModel, costs: CostLog | None, scope: Scope, now: C
 
 
 def judgement_prompt(query: str, memories: Sequence[Memory]) -> Prompt:
-    lines = [memory_line(memory)[:SHOWN_CHARS] for memory in memories[:SHOWN]]
-    query_json = json.dumps(quoted(query[:QUERY_CHARS]), ensure_ascii=False)
+    lines = [memory_line(memory)[:MAX_SHOWN_MEMORY_CHARS] for memory in memories[:MAX_SHOWN_MEMORIES]]
+    query_json = json.dumps(quoted(query[:MAX_SHOWN_QUERY_CHARS]), ensure_ascii=False)
     return Prompt(
         purpose="reformulate",
-        system=SYSTEM,
+        system=REFORMULATION_INSTRUCTIONS,
         text="\n".join([f"query: {query_json}", "<memory>", *lines, "</memory>"]),
         size="small",
         max_tokens=ANSWER_TOKENS,
     )
 
 
-def _with_notice(attempt: Attempt, reason: str) -> Attempt:
+def _with_notice(attempt: RecallAttempt, reason: str) -> RecallAttempt:
     notice = f"The query was not reworded. {reason}"
     return replace(attempt, ranked=replace(attempt.ranked, notices=(*attempt.ranked.notices, notice)))

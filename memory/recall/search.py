@@ -1,4 +1,5 @@
-"""Keyword search (spec P11, H2 to H4): exact words, no model. And search by the subject of a message (spec H1 to H4).
+"""Finding memories without a model: by keywords (spec P11, H2 to H4), by the subject of a message (spec H1 to H4), and
+whole ones by id or cluster (spec P10).
 
 The subject of a message is its tags. The best of all texts that hold a tag, or a theme related to one, form a pool;
 the pool is sorted by time and trimmed. Rare tags weigh more: otherwise the newest texts with the commonest word would
@@ -7,35 +8,36 @@ be the only ones returned.
 
 from __future__ import annotations
 
+import asyncio
 import base64
 import hashlib
 import json
 import re
 import unicodedata
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import KW_ONLY, dataclass, replace
 from datetime import datetime
 
 from madeleine.memory.errors import InvalidInput
 from madeleine.memory.keyword_search import KeywordQuery, SearchHit, SearchSource, Stemmer, TagQuery
-from madeleine.memory.model import MemoryId, Scope, Status
-from madeleine.memory.recall.ports import Activation, ActivationLog, SearchLedger, TagLedger
-from madeleine.memory.rules.searching.hits import deduplicated, excerpt, first_of, newest_first
-from madeleine.memory.rules.searching.tags import (
-    POOL_FACTOR,
-    best_matches,
-    match_finder,
-    pooled,
-    related_themes,
-    tags_of,
+from madeleine.memory.model import ClusterId, Memory, MemoryId, Revision, Scope, Status
+from madeleine.memory.recall.ports import (
+    Activation,
+    ActivationLog,
+    BrowseLedger,
+    ClusterSummary,
+    SearchLedger,
+    TagLedger,
 )
+from madeleine.memory.rules.searching.hits import deduplicated, excerpt, first_term_finder, newest_first
+from madeleine.memory.rules.searching.tags import best_matches, hits_near_best, match_finder, related_themes, tags_of
 from madeleine.memory.text.normalization import fold
 
-_TERM = re.compile(r'"([^"]+)"|(\S+)')
+_QUERY_TERM = re.compile(r'"([^"]+)"|(\S+)')
 
 
 @dataclass(frozen=True, slots=True)
-class Page:
+class SearchPage:
     hits: tuple[SearchHit, ...]
     next_cursor: str = ""
 
@@ -50,25 +52,25 @@ class Search:
     by_message: MessageSearch
     now: Callable[[], datetime]
 
-    async def __call__(self, scope: Scope, query: KeywordQuery, *, cursor: str = "") -> Page:
+    async def __call__(self, scope: Scope, query: KeywordQuery, *, cursor: str = "") -> SearchPage:
         """Raises `InvalidInput` for a cursor that is not of this query."""
         after = read_cursor(cursor, query) if cursor else None
         page_and_next = await self._page_and_next(scope, replace(query, after=after))
         hits = page_and_next[: query.limit]
         self._activate(scope, hits)
         has_more = len(page_and_next) > query.limit
-        return Page(tuple(hits), make_cursor(hits[-1].position, query) if has_more else "")
+        return SearchPage(tuple(hits), make_cursor(hits[-1].position, query) if has_more else "")
 
-    async def about(self, scope: Scope, message: str, query: KeywordQuery) -> Page:
-        """One page, by the tags of a message (`memory.recall.tagged`)."""
+    async def about(self, scope: Scope, message: str, query: KeywordQuery) -> SearchPage:
+        """Search one page by the tags of a message (`MessageSearch`)."""
         hits = await self.by_message.about(scope, message, query)
         self._activate(scope, hits)
-        return Page(hits)
+        return SearchPage(hits)
 
     async def _page_and_next(self, scope: Scope, query: KeywordQuery) -> list[SearchHit]:
         """A page and one hit more, if there is one. Duplicates are left out, and the page is filled up from where it
         ended (spec H2, H4)."""
-        find_match = first_of(query.terms)
+        find_match = first_term_finder(query.terms)
         hits: list[SearchHit] = []
         size = query.limit + 1
         while len(hits) < size:
@@ -90,18 +92,18 @@ def activation_of(memory_id: MemoryId, status: Status | None, at: datetime) -> A
     return Activation(memory_id, 2 if status == "dead" else 1, at)
 
 
-def terms_of(text: str) -> tuple[str, ...]:
+def query_terms(text: str) -> tuple[str, ...]:
     """Split a query at white space, `"a phrase"` as one term; casefolded and width-normalised, each once."""
     folded = unicodedata.normalize("NFKC", text).casefold()
-    return tuple(dict.fromkeys(phrase or word for phrase, word in _TERM.findall(folded)))
+    return tuple(dict.fromkeys(phrase or word for phrase, word in _QUERY_TERM.findall(folded)))
 
 
-def _fingerprint(query: KeywordQuery) -> str:
+def _query_fingerprint(query: KeywordQuery) -> str:
     return hashlib.sha256(repr(replace(query, after=None, limit=0)).encode()).hexdigest()[:12]
 
 
 def make_cursor(position: tuple[int, str], query: KeywordQuery) -> str:
-    return base64.urlsafe_b64encode(json.dumps([*position, _fingerprint(query)]).encode()).decode()
+    return base64.urlsafe_b64encode(json.dumps([*position, _query_fingerprint(query)]).encode()).decode()
 
 
 def read_cursor(cursor: str, query: KeywordQuery) -> tuple[int, str]:
@@ -110,15 +112,17 @@ def read_cursor(cursor: str, query: KeywordQuery) -> tuple[int, str]:
         position = (int(micros), str(id_))
     except (ValueError, TypeError, OverflowError, RecursionError) as error:
         raise InvalidInput("cursor is not one that search_memory returned; leave it out to start again.") from error
-    if fingerprint != _fingerprint(query):
+    if fingerprint != _query_fingerprint(query):
         raise InvalidInput("cursor belongs to another search; repeat the arguments it came from, or leave it out.")
     return position
 
 
-THEME_MEMORIES = 5_000
+POOL_FACTOR = 4
+"""Pool size as a multiple of the limit: of the pool, texts near the best one are sorted by time."""
+MAX_THEME_MEMORIES = 5_000
 """Newest memories whose themes are examined for co-occurrence."""
 MAX_RELATED_THEMES = 8
-MAX_TEXTS = 50_000
+MAX_SEARCHED_TEXTS = 50_000
 """Newest texts of each source that are searched. A context is built each turn, so its cost is bounded."""
 
 
@@ -145,20 +149,82 @@ class MessageSearch:
         tags = tags_of(message, self.stem)
         if not tags:
             return ()
-        themes = await self.ledger.cooccurring_themes(scope, tags, recent=THEME_MEMORIES)
+        themes = await self.ledger.cooccurring_themes(scope, tags, recent=MAX_THEME_MEMORIES)
         related = related_themes(themes, tags, most=MAX_RELATED_THEMES)
         pool_size = POOL_FACTOR * query.limit + 1  # the message itself may be among them
-        matches = await self.ledger.tagged(scope, TagQuery(tags, related, replace(query, limit=pool_size), MAX_TEXTS))
+        matches = await self.ledger.tagged(
+            scope, TagQuery(tags, related, replace(query, limit=pool_size), MAX_SEARCHED_TEXTS)
+        )
         best = best_matches(matches, len(tags), pool_size)
         hits = {(hit.source, hit.id): hit for hit in await self.ledger.hits(scope, [ref for ref, _ in best])}
         weighted = [(hits[ref], weight) for ref, weight in best if ref in hits]
-        others = [(hit, weight) for hit, weight in weighted if not _is_message(hit, message)]
+        others = [(hit, weight) for hit, weight in weighted if not _is_message_itself(hit, message)]
         find_match = match_finder(tags)
-        pool = newest_first(pooled(others, query.limit))
+        pool = newest_first(hits_near_best(others, query.limit))
         shown = (replace(hit, snippet=excerpt(hit.text, find_match)) for hit in pool)
         return tuple(deduplicated(shown)[: query.limit])
 
 
-def _is_message(hit: SearchHit, message: str) -> bool:
+def _is_message_itself(hit: SearchHit, message: str) -> bool:
     """True for a chat hit in the very words of the message: most likely the message itself, already observed."""
     return hit.source == "chat" and fold(hit.text).split() == fold(message).split()
+
+
+FLUSH_TIMEOUT_SECONDS = 0.2
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryPage:
+    """`missing`: ids under which this being has no memory. `revisions`: earlier versions of the memories, oldest
+    first."""
+
+    memories: tuple[Memory, ...]
+    revisions: tuple[Revision, ...] = ()
+    missing: tuple[MemoryId, ...] = ()
+    next_cursor: str = ""
+
+
+@dataclass(frozen=True, eq=False)
+class BrowseMemories:
+    """The use case. Each living memory that is shown gets +1 reactivation, each dead one +2."""
+
+    ledger: BrowseLedger
+    activations: ActivationLog
+    _: KW_ONLY
+    now: Callable[[], datetime]
+
+    async def by_ids(self, scope: Scope, ids: Sequence[MemoryId]) -> MemoryPage:
+        await self._flush_activations()
+        memories = await self.ledger.memories(scope, list(dict.fromkeys(ids)))
+        existing = {memory.id for memory in memories}
+        missing = tuple(id_ for id_ in dict.fromkeys(ids) if id_ not in existing)
+        return await self._page(scope, memories, missing=missing)
+
+    async def by_cluster(self, scope: Scope, cluster_id: ClusterId, *, limit: int, cursor: str = "") -> MemoryPage:
+        """Newest first. Raises `InvalidInput` for a cluster that does not exist."""
+        await self._flush_activations()
+        memories = await self.ledger.cluster_memories(scope, cluster_id, limit=limit + 1, after=cursor or None)
+        if memories is None:
+            raise InvalidInput(
+                f"There is no cluster {cluster_id!r}. Call recall_memory without arguments for the list of clusters."
+            )
+        next_cursor = memories[limit - 1].id if len(memories) > limit else ""
+        return await self._page(scope, memories[:limit], next_cursor=next_cursor)
+
+    async def clusters(self, scope: Scope) -> list[ClusterSummary]:
+        return await self.ledger.cluster_summaries(scope)
+
+    async def _page(
+        self, scope: Scope, memories: Sequence[Memory], *, missing: tuple[MemoryId, ...] = (), next_cursor: str = ""
+    ) -> MemoryPage:
+        now = self.now()
+        self.activations.add(scope, [activation_of(memory.id, memory.status, now) for memory in memories])
+        revisions = await self.ledger.revisions(scope, [memory.id for memory in memories])
+        return MemoryPage(tuple(memories), tuple(revisions), missing, next_cursor)
+
+    async def _flush_activations(self) -> None:
+        """Count recalls that were just made; bounded, so that no read waits for a busy writer."""
+        flush = asyncio.ensure_future(self.activations.flush())
+        # A failure is not the reader's: the counts are kept, and their writer tries again and logs it.
+        flush.add_done_callback(lambda done: done.cancelled() or done.exception())
+        await asyncio.wait({flush}, timeout=FLUSH_TIMEOUT_SECONDS)

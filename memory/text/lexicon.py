@@ -24,7 +24,7 @@ from functools import cache, cached_property, lru_cache
 from pathlib import Path
 from typing import Any
 
-FOLDER = Path(__file__).parent / "lexicons"
+LEXICON_FOLDER = Path(__file__).parent / "lexicons"
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,7 +66,7 @@ class Lexicon:
 
 
 @cache
-def headers(folder: Path = FOLDER) -> Mapping[str, Mapping[str, str]]:
+def lexicon_headers(folder: Path = LEXICON_FOLDER) -> Mapping[str, Mapping[str, str]]:
     """The header of each language's file, without reading what is below it."""
     return {path.stem: tomllib.loads(_header(path)) for path in sorted(folder.glob("*.toml"))}
 
@@ -77,35 +77,35 @@ def _header(path: Path) -> str:
 
 
 @cache
-def lexicon(language: str, folder: Path = FOLDER) -> Lexicon:
+def lexicon(language: str, folder: Path = LEXICON_FOLDER) -> Lexicon:
     """Read from its file at the first call."""
     return Lexicon(language, tomllib.loads((folder / f"{language}.toml").read_text("utf-8")))
 
 
-def lexicons_by_script(text: str, *, mixed: bool = False, folder: Path = FOLDER) -> tuple[Lexicon, ...]:
-    """Those of all languages that are written with letters of the text, by code. `mixed`: the text may be in several
+def lexicons_by_script(text: str, *, mixed: bool = False, folder: Path = LEXICON_FOLDER) -> tuple[Lexicon, ...]:
+    """Lexicons of all languages that are written with letters of the text, by code. `mixed`: the text may be in several
     languages, so that no letter rules a language out."""
-    found: dict[str, bool] = {}
-    for header in headers(folder).values():
+    matched: dict[str, bool] = {}
+    for header in lexicon_headers(folder).values():
         for expression in (header["letters"], header.get("unless", "")):
-            if expression and expression not in found:
-                found[expression] = bool(re.search(expression, text))
+            if expression and expression not in matched:
+                matched[expression] = bool(re.search(expression, text))
     return tuple(
         lexicon(language, folder)
-        for language, header in headers(folder).items()
-        if found[header["letters"]] and (mixed or not found.get(header.get("unless", ""), False))
+        for language, header in lexicon_headers(folder).items()
+        if matched[header["letters"]] and (mixed or not matched.get(header.get("unless", ""), False))
     )
 
 
 @lru_cache(maxsize=1_000)
 def listed(lexicons: tuple[Lexicon, ...], *lists: str) -> frozenset[str]:
     """The words of these lists of all these lexicons."""
-    return frozenset[str]().union(*(one.words(*lists) for one in lexicons))
+    return frozenset[str]().union(*(language.words(*lists) for language in lexicons))
 
 
-def without(text: str, pattern: str, lexicons: Iterable[Lexicon], *, by: str = " ") -> str:
+def without_pattern(text: str, pattern: str, lexicons: Iterable[Lexicon], *, by: str = " ") -> str:
     """The text with every match of the pattern of these lexicons replaced by `by`."""
-    for expression in (one.pattern(pattern) for one in lexicons):
+    for expression in (language.pattern(pattern) for language in lexicons):
         text = expression.sub(by, text) if expression else text
     return text
 
@@ -114,22 +114,22 @@ def without(text: str, pattern: str, lexicons: Iterable[Lexicon], *, by: str = "
 
 _WORD = re.compile(r"(?<!['’])[^\W\d_]+(?:['’](?=\w))?")
 """A word up to its apostrophe, which stays: `l'` of French, but nothing of what English joins to a word."""
-MIN_EVIDENCE = 2
+MIN_FUNCTION_WORDS = 2
 """Different function words that tell a language; one alone is often one of another language, too."""
-OWN_WORDS = 3
+MIN_OWN_FUNCTION_WORDS = 3
 """Different function words of one language alone, from which a part of the text is in it."""
 
 
-def lexicons_of(text: str) -> tuple[Lexicon, ...]:
+def probable_lexicons(text: str) -> tuple[Lexicon, ...]:
     """The languages that the text is probably in, told by script and then by function words: of each script those with
     at least half as many as the best, or with three that no other language has; all of the script where there are
     none."""
     scripts: dict[str, list[Lexicon]] = {}
-    for one in lexicons_by_script(text):
-        scripts.setdefault(one.entries["letters"], []).append(one)
+    for language in lexicons_by_script(text):
+        scripts.setdefault(language.entries["letters"], []).append(language)
     ambiguous = any(len(group) > 1 for group in scripts.values())
     words = Counter(_WORD.findall(text.lower().replace("’", "'"))) if ambiguous else Counter()
-    return tuple(one for group in scripts.values() for one in _most_probable(tuple(group), words))
+    return tuple(language for group in scripts.values() for language in _most_probable(tuple(group), words))
 
 
 def _most_probable(group: tuple[Lexicon, ...], words: Mapping[str, int]) -> tuple[Lexicon, ...]:
@@ -142,17 +142,19 @@ def _most_probable(group: tuple[Lexicon, ...], words: Mapping[str, int]) -> tupl
     for word, count in words.items():
         languages = known.get(word) or known.get(word.rstrip("'")) or ()
         evidence += bool(languages)
-        for one in languages:
-            scores[one] += count / len(languages)
-            own[one] += len(languages) == 1
+        for language in languages:
+            scores[language] += count / len(languages)
+            own[language] += len(languages) == 1
     best = max(scores.values())
-    if evidence < MIN_EVIDENCE:
+    if evidence < MIN_FUNCTION_WORDS:
         return group
-    return tuple(one for one in group if scores[one] * 2 >= best or own[one] >= OWN_WORDS)
+    return tuple(
+        language for language in group if scores[language] * 2 >= best or own[language] >= MIN_OWN_FUNCTION_WORDS
+    )
 
 
 @cache
 def _function_words(group: tuple[Lexicon, ...]) -> Mapping[str, tuple[Lexicon, ...]]:
     """The languages of the group that have each function word."""
     words = listed(group, "function_words")
-    return {word: tuple(one for one in group if word in one.words("function_words")) for word in words}
+    return {word: tuple(each for each in group if word in each.words("function_words")) for word in words}

@@ -9,8 +9,8 @@ import re
 import unicodedata
 from collections.abc import Iterator
 
-_LEAST_SHARE = 0.5
-"""Of its limit, that a part has at least, wherever a line or a word ends."""
+_MIN_PART_SHARE = 0.5
+"""Least length of a part as a share of the limit, wherever a line or a word ends."""
 
 
 def storable_text(text: str) -> str:
@@ -25,35 +25,35 @@ def split_by_length(text: str, limit: int) -> Iterator[str]:
     start = 0
     while len(text) - start > limit:
         end = start + limit
-        least = start + int(limit * _LEAST_SHARE)
+        least = start + int(limit * _MIN_PART_SHARE)
         cut = max(text.rfind("\n", least, end), 0) or max(text.rfind(" ", least, end), 0) or end - 1
         yield text[start : cut + 1]
         start = cut + 1
     yield text[start:]
 
 
-_ENDS_OF_LINES = re.compile(r"\r\n?")
-_THREE_OR_MORE = re.compile(r"\n{3,}")
+_LINE_ENDS = re.compile(r"\r\n?")
+_BLANK_LINES = re.compile(r"\n{3,}")
 
 
 def clean_text(text: str) -> str:
     """NFC, line ends as \\n, at most one blank line in a row, no white space at either end. Formatting and code stay.
     Idempotent."""
-    text = _ENDS_OF_LINES.sub("\n", unicodedata.normalize("NFC", text))
-    return _THREE_OR_MORE.sub("\n\n", text).strip()
+    text = _LINE_ENDS.sub("\n", unicodedata.normalize("NFC", text))
+    return _BLANK_LINES.sub("\n\n", text).strip()
 
 
-SEPARATOR = "\x1f"
+FIELD_SEPARATOR = "\x1f"
 """Between fields that are searched as one, so that no term matches across two of them; kept out of what is folded."""
 
 
 def fold(text: str) -> str:
     """NFKC of the casefolded text: `Ｓtraße` and `STRASSE` are one."""
     if text.isascii():
-        return text.lower().replace(SEPARATOR, " ")
+        return text.lower().replace(FIELD_SEPARATOR, " ")
     folded = unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", text).casefold())
     # A lone surrogate, which a client can send as JSON, cannot be written in UTF-8 and so cannot be stored.
-    return folded.replace(SEPARATOR, " ").encode(errors="replace").decode()
+    return folded.replace(FIELD_SEPARATOR, " ").encode(errors="replace").decode()
 
 
 def keyed_parts(text: str, key: str, limit: int) -> Iterator[tuple[str, str]]:

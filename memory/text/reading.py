@@ -1,4 +1,4 @@
-"""One reading of a text, which all rules share: its sentences, words, numbers, names and what its wording tells.
+"""The reading of a text, which all rules share: its sentences, words, numbers, names and what its wording tells.
 
 `Reading(text)` costs nothing; each part is worked out when it is first asked for, once. What is language lies in the
 lexicons (`memory.text.lexicon`), and is looked up in the languages that the text is probably in.
@@ -14,7 +14,7 @@ from functools import cached_property
 from itertools import groupby
 from typing import NamedTuple
 
-from madeleine.memory.text.lexicon import Lexicon, lexicons_by_script, lexicons_of, listed
+from madeleine.memory.text.lexicon import Lexicon, lexicons_by_script, listed, probable_lexicons
 from madeleine.memory.text.sentences import sentences
 
 _WORD = re.compile(r"[^\W\d_]+(?:'[^\W\d_]+)*")
@@ -24,12 +24,12 @@ _HAN_DIGITS = dict(zip("〇零一二两兩三四五六七八九", (0, 0, 1, 2, 2
 _HAN_UNITS = {"十": 10, "百": 100, "千": 1000}
 _WRITTEN_DATE = re.compile(r"\d{4}-\d{2}-\d{2}|\d{1,2}[./]\d{1,2}[./]\d{2,4}")
 _SENTENCE_OPENERS = frozenset('.!?:;…\n"“”„‘«([{—–-*#>|•/')
-_ASKS = re.compile(r"[?？؟][^\w?？؟]*+$")
+_QUESTION_END = re.compile(r"[?？؟][^\w?？؟]*+$")
 _ASSISTANT_LINE = re.compile(r"^[ \t>*-]*(?:assistant|ai|bot|model|agent)\**:.*$", re.MULTILINE | re.IGNORECASE)
 _INNER_CAPITAL = re.compile(r".+[A-Z]")
 _CAMEL_CASE = re.compile(r"[a-z][A-Z][a-z]+$")
 _HEADING = re.compile(r"^\s{0,3}#{1,6}\s.*$", re.MULTILINE)
-_ADDRESS = re.compile(
+_WEB_ADDRESS = re.compile(
     # Of an address and of a host only the end that tells: from their beginning, each part would be read to the end.
     r"(?<!\w)@\w{2,}|\w[.+\-]*@[\w\-]+\.\w{2,}|\bhttps?://\w|\w-*[\w\-]\.(?:com|org|net|io|dev|de|jp)\b"
 )
@@ -105,11 +105,11 @@ class Reading:
 
     @cached_property
     def lexicons(self) -> tuple[Lexicon, ...]:
-        """Of the languages that it is probably in."""
-        return lexicons_of(f"{self.text}\n{self.beside}" if self.beside else self.text)
+        """Lexicons of its probable languages."""
+        return probable_lexicons(f"{self.text}\n{self.beside}" if self.beside else self.text)
 
     def listed(self, *lists: str) -> tuple[str, ...]:
-        """Those of its words that stand in these lists of its languages, in order; as they stand there."""
+        """Its words that are in these lists of its languages, in order, in the form that is listed."""
         known = listed(self.lexicons, *lists)
         return tuple(
             form for word in self.words if (form := next((f for f in (word.low, word.stem) if f in known), ""))
@@ -122,9 +122,9 @@ class Reading:
     def matches(self, pattern: str) -> bool:
         """Whether a pattern of its languages is found in it."""
         return any(
-            bool((low := one.pattern(pattern)) and low.search(self.low))
-            or bool((cased := one.pattern(pattern, cased=True)) and cased.search(self.plain))
-            for one in self.lexicons
+            bool((low := lexicon.pattern(pattern)) and low.search(self.low))
+            or bool((cased := lexicon.pattern(pattern, cased=True)) and cased.search(self.plain))
+            for lexicon in self.lexicons
         )
 
     # --- numbers and dates --------------------------------------------------------------------------------------
@@ -137,7 +137,7 @@ class Reading:
     @cached_property
     def number_words(self) -> tuple[str, ...]:
         """The digits that each word for a number stands for, in order; 0 and 1 are also articles and are left out."""
-        values = (one.numbers.get(word.low, "") for word in self.words for one in self.lexicons)
+        values = (lexicon.numbers.get(word.low, "") for word in self.words for lexicon in self.lexicons)
         return tuple(value for value in values if value not in ("", "0", "1"))
 
     @cached_property
@@ -145,17 +145,17 @@ class Reading:
         """Every number of it in digits, whether in digits or in words: 1,000 and 1.000 are 1000; 3,5 and 3.5 are one;
         a date also gives its parts."""
         parts = {part for number in self.numbers for part in re.findall(r"\d+", number)}
-        values = {number_value(number) for number in self.numbers} | parts | {_han_value(run) for run in self._han_runs}
-        for one in self.lexicons:
+        values = (
+            {number_value(number) for number in self.numbers}
+            | parts
+            | set(map(_han_value, _HAN_NUMBER.findall(self.plain)))
+        )
+        for lexicon in self.lexicons:
             for name in ("numbers", "quantities"):
-                for digits, words in one.entries.get(name, {}).items():
+                for digits, words in lexicon.entries.get(name, {}).items():
                     if not self.known_words.isdisjoint(words.split()):
                         values.add(digits)
         return frozenset(values | {value.lstrip("0") for value in values})
-
-    @cached_property
-    def _han_runs(self) -> list[str]:
-        return _HAN_NUMBER.findall(self.plain)
 
     @cached_property
     def tells_number(self) -> bool:
@@ -187,7 +187,7 @@ class Reading:
     def names_something(self) -> bool:
         """It surely names a person, an organisation, a place or a product: a capital alone is not enough where a
         sentence begins, where nouns have one, or where most words are in capitals."""
-        return bool(_ADDRESS.search(self.text)) or self.matches("name") or self._has_title or self._has_sure_name
+        return bool(_WEB_ADDRESS.search(self.text)) or self.matches("name") or self._has_title or self._has_sure_name
 
     @cached_property
     def _has_title(self) -> bool:
@@ -217,7 +217,7 @@ class Reading:
         if word.opens:
             acts = beside and following is not None and following.low in listed(self.lexicons, "person_verbs")
             return pair or acts or word.low.endswith("'s")
-        return pair or not all(one.entries.get("nouns_capitalised") for one in self.lexicons)
+        return pair or not all(lexicon.entries.get("nouns_capitalised") for lexicon in self.lexicons)
 
     def _may_be_name(self, word: Word) -> bool:
         listed_otherwise = listed(self.lexicons, "not_names", "days", "months")
@@ -233,7 +233,7 @@ class Reading:
     @cached_property
     def asks(self) -> bool:
         """It ends with a question mark."""
-        return bool(_ASKS.search(self.text))
+        return bool(_QUESTION_END.search(self.text))
 
     @cached_property
     def is_question(self) -> bool:
@@ -259,10 +259,10 @@ class Reading:
         the first person or about them, not in a question, and not in a line that is marked as an assistant's."""
         if not (self.matches("preference") or self.matches("request")):
             return False
-        spoken = [Reading(one, self.text) for one in sentences(_ASSISTANT_LINE.sub("", self.text))]
+        spoken = [Reading(sentence, self.text) for sentence in sentences(_ASSISTANT_LINE.sub("", self.text))]
         return any(
-            one.matches("request") if one.asks and not one.matches("oneself") else one.matches("preference")
-            for one in spoken
+            sentence.matches("request" if sentence.asks and not sentence.matches("oneself") else "preference")
+            for sentence in spoken
         )
 
     @cached_property

@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from madeleine.memory.text.lexicon import Lexicon, lexicons_by_script, lexicons_of, listed
+from madeleine.memory.text.lexicon import Lexicon, lexicons_by_script, listed, probable_lexicons
 
 _CLOSERS = "\"'”’»›)\\]}*_`」』）】〉》〕"
-_END = re.compile(
+_SENTENCE_END = re.compile(
     # The full stops of scripts that put spaces between sentences: Latin, Cyrillic, Greek, Arabic, Urdu, Armenian,
     # Devanagari, Ethiopic, Burmese, Khmer, Tibetan …
     rf"(?P<mark>[.!?…‽؟۔։।॥።፧။៕།]++)[{_CLOSERS}]*+(?P<space>\s++)?"
@@ -30,15 +30,15 @@ def sentences(text: str) -> list[str]:
     """
     parts = []
     start = 0
-    for end in _ends(text):
+    for end in _sentence_ends(text):
         parts.append(text[start:end])
         start = end
     return [*parts, text[start:]] if start < len(text) else parts
 
 
-def _ends(text: str) -> Iterator[int]:
+def _sentence_ends(text: str) -> Iterator[int]:
     lexicons: tuple[Lexicon, ...] | None = None
-    for match in _END.finditer(text):
+    for match in _SENTENCE_END.finditer(text):
         if match["mark"] and not match["space"]:
             continue
         end = match.end()
@@ -62,7 +62,7 @@ def _is_abbreviated(text: str, match: re.Match[str], lexicons: tuple[Lexicon, ..
     if word.isdigit():
         near = text[max(0, match.start() - 200) : match.end() + 200]
         ordinal = len(word) <= 2 and following.isalpha()
-        return ordinal and any(one.entries.get("ordinal_dot") for one in lexicons_of(near))
+        return ordinal and any(lexicon.entries.get("ordinal_dot") for lexicon in probable_lexicons(near))
     if word in listed(lexicons, "numbered"):
         return following.isdigit()
     initial = len(word) == 1 and before[1].isupper() and before[1] != "I"
@@ -76,10 +76,10 @@ _BLANK_LINE = re.compile(r"\n[^\S\n]*\n\s*")
 _FENCE = re.compile(r"^[^\S\n]*(?:`{3,}|~{3,})", re.MULTILINE)
 _SPACE = re.compile(r"\s+")
 MIN_FILLED_SHARE = 0.5
-"""Of the maximum length: a shorter part is not made for a better kind of cut."""
+"""Least length of a part as a share of the maximum: no shorter part is made for a better kind of cut."""
 
 
-def last_break(text: str, most: int) -> int:
+def best_cut(text: str, most: int) -> int:
     """Position in (0, most]: behind the last paragraph that ends within `most` characters and outside a code block;
     else behind a line, a sentence, a word, whichever first lies in the second half; else `most`."""
     least = int(most * MIN_FILLED_SHARE)

@@ -14,10 +14,10 @@ words and pronouns in costs 3 points of nDCG@10 on LoCoMo."""
 
 _APOSTROPHES = re.compile("['\u2018\u2019\u02bc]")
 _ACCENTS_FOR_APOSTROPHES = re.compile(r"(?<=\w)[\u00b4`\u2032](?=\w)")
-"""As some keyboards write them; NFKC would make a space of the first."""
+"""Accents that some keyboards write for apostrophes; NFKC would make a space of the first."""
 
 
-def normalize(text: str) -> str:
+def normalize_words(text: str) -> str:
     """NFKC, apostrophes dropped (`don't` and `dont` are one word)."""
     return _APOSTROPHES.sub("", unicodedata.normalize("NFKC", _ACCENTS_FOR_APOSTROPHES.sub("", text)))
 
@@ -38,4 +38,4 @@ def memory_words(memory: Memory) -> str:
         *dates, *actors, scene.setting, scene.action, *scene.dialogue, *scene.sensory,
         memory.feeling, *memory.themes, memory.lesson,
     )  # fmt: skip
-    return normalize(" ".join(part for part in parts if part))
+    return normalize_words(" ".join(part for part in parts if part))

@@ -19,15 +19,15 @@ from madeleine.memory.model import parse_moment
 from madeleine.memory.text.json_stream import array_elements
 from madeleine.memory.text.normalization import keyed_parts, storable_text
 
-CLAUDE, CHATGPT = "claude.ai", "chatgpt.com"
-MAX_NAME_CHARS = 200
+CLAUDE_INTERFACE, CHATGPT_INTERFACE = "claude.ai", "chatgpt.com"
+MAX_FIELD_CHARS = 200
 _ROLES: Mapping[str, ChatRole] = {"human": "user", "user": "user", "assistant": "assistant"}
 _CITATION_MARK = re.compile("\ue200.*?\ue201", re.DOTALL)
 """Text that ChatGPT's page replaces by a link."""
 _JSON_TYPES = {dict: "an object", list: "a list", str: "a text", bool: "true or false", type(None): "null"}
 
 Json = dict[str, Any]
-T = TypeVar("T")
+JsonType = TypeVar("JsonType")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,7 +67,7 @@ class _ExportFormat:
     text: Callable[[Json], str]
 
 
-def conversations(
+def read_conversations(
     chunks: Iterable[str], *, max_text_chars: int
 ) -> Iterator[ExportedConversation | UnreadableConversation]:
     """Read the conversations of an export, in its order. Raises `ValueError` with the place where the text is not
@@ -76,27 +76,27 @@ def conversations(
         try:
             yield _conversation(export, max_text_chars)
         except _UnexpectedShape as error:
-            title = _typed(str, _typed(dict, export).get("title") or _typed(dict, export).get("name"))
+            title = _or_empty(str, _or_empty(dict, export).get("title") or _or_empty(dict, export).get("name"))
             yield UnreadableConversation(place, title, str(error))
 
 
 def _conversation(export: Any, max_text_chars: int) -> ExportedConversation:
-    export = _required(dict, export, "it")
+    export = _require_type(dict, export, "it")
     if "chat_messages" not in export and "mapping" not in export:
         raise _UnexpectedShape("it has neither chat_messages, as Claude's have, nor a mapping, as ChatGPT's")
-    shape = _CLAUDE if "chat_messages" in export else _CHATGPT
-    at = _moment(export.get(shape.time_field))
+    shape = _CLAUDE_FORMAT if "chat_messages" in export else _CHATGPT_FORMAT
+    at = _parse_export_time(export.get(shape.time_field))
     messages: list[NewMessage] = []
     for fallback_key, message in shape.messages(export):
         if role := shape.role(message):
-            at = _moment(message.get(shape.time_field)) or at
+            at = _parse_export_time(message.get(shape.time_field)) or at
             text = storable_text(shape.text(message)).strip()
-            parts = keyed_parts(text, _id(message, shape.id_fields[-1:]) or fallback_key, max_text_chars)
+            parts = keyed_parts(text, _usable_id(message, shape.id_fields[-1:]) or fallback_key, max_text_chars)
             messages += [NewMessage(role=role, text=part, at=at, key=key) for key, part in parts]
-    session_id = _id(export, shape.id_fields)
+    session_id = _usable_id(export, shape.id_fields)
     if not session_id:
         raise _UnexpectedShape(f"it has no {' or '.join(shape.id_fields)} that names it")
-    title = storable_text(_typed(str, export.get(shape.title_field))).strip()[:MAX_NAME_CHARS]
+    title = storable_text(_or_empty(str, export.get(shape.title_field))).strip()[:MAX_FIELD_CHARS]
     return ExportedConversation(session_id=session_id, title=title, interface=shape.interface, messages=tuple(messages))
 
 
@@ -104,8 +104,8 @@ def _conversation(export: Any, max_text_chars: int) -> ExportedConversation:
 
 
 def _claude_messages(export: Json) -> Iterator[tuple[str, Json]]:
-    for place, message in enumerate(_required(list, export["chat_messages"], "its chat_messages")):
-        yield str(place), _required(dict, message, f"message {place + 1}")
+    for place, message in enumerate(_require_type(list, export["chat_messages"], "its chat_messages")):
+        yield str(place), _require_type(dict, message, f"message {place + 1}")
 
 
 def _claude_role(message: Json) -> ChatRole | None:
@@ -114,17 +114,17 @@ def _claude_role(message: Json) -> ChatRole | None:
 
 def _claude_text(message: Json) -> str:
     """The words of the message, without thoughts and tools, and the names of its attachments."""
-    blocks = _objects(message.get("content"))
-    texts = [_typed(str, block.get("text")) for block in blocks if block.get("type") == "text"]
+    blocks = _json_objects(message.get("content"))
+    texts = [_or_empty(str, block.get("text")) for block in blocks if block.get("type") == "text"]
     if not blocks:
-        texts = [_typed(str, message.get("text"))]
-    attachments = [*_objects(message.get("attachments")), *_objects(message.get("files"))]
-    names = dict.fromkeys(name for attachment in attachments if (name := _id(attachment, ("file_name",))))
+        texts = [_or_empty(str, message.get("text"))]
+    attachments = [*_json_objects(message.get("attachments")), *_json_objects(message.get("files"))]
+    names = dict.fromkeys(name for attachment in attachments if (name := _usable_id(attachment, ("file_name",))))
     return "\n\n".join([*(text for text in texts if text.strip()), *(f"[attached: {name}]" for name in names)])
 
 
-_CLAUDE = _ExportFormat(
-    CLAUDE, ("uuid",), "name", "created_at", messages=_claude_messages, role=_claude_role, text=_claude_text
+_CLAUDE_FORMAT = _ExportFormat(
+    CLAUDE_INTERFACE, ("uuid",), "name", "created_at", messages=_claude_messages, role=_claude_role, text=_claude_text
 )
 
 
@@ -133,7 +133,7 @@ _CLAUDE = _ExportFormat(
 
 def _chatgpt_messages(export: Json) -> list[tuple[str, Json]]:
     """The messages of the branch that ends at the current node."""
-    mapping = _required(dict, export["mapping"], "its mapping")
+    mapping = _require_type(dict, export["mapping"], "its mapping")
     node = export.get("current_node") or next(reversed(mapping), None)
     branch: dict[str, Any] = {}
     while node is not None:
@@ -148,28 +148,28 @@ def _chatgpt_messages(export: Json) -> list[tuple[str, Json]]:
 
 def _chatgpt_role(message: Json) -> ChatRole | None:
     """None for hidden messages and for those from the model to a tool."""
-    role = _ROLES.get(str(_typed(dict, message.get("author")).get("role")))
-    hidden = _typed(dict, message.get("metadata")).get("is_visually_hidden_from_conversation")
+    role = _ROLES.get(str(_or_empty(dict, message.get("author")).get("role")))
+    hidden = _or_empty(dict, message.get("metadata")).get("is_visually_hidden_from_conversation")
     to_a_tool = role == "assistant" and message.get("recipient") not in (None, "all")
-    has_text = _typed(dict, message.get("content")).get("content_type") in ("text", "multimodal_text")
+    has_text = _or_empty(dict, message.get("content")).get("content_type") in ("text", "multimodal_text")
     return role if has_text and not hidden and not to_a_tool else None
 
 
 def _chatgpt_text(message: Json) -> str:
-    texts = map(_part_text, _typed(list, _typed(dict, message.get("content")).get("parts")))
+    texts = map(_part_text, _or_empty(list, _or_empty(dict, message.get("content")).get("parts")))
     return _CITATION_MARK.sub("", "\n\n".join(text for text in texts if text.strip()))
 
 
 def _part_text(part: Any) -> str:
     """Text, the transcript of speech, or a mark for an image."""
     if not isinstance(part, dict):
-        return _typed(str, part)
+        return _or_empty(str, part)
     image = "[image]" if part.get("content_type") == "image_asset_pointer" else ""
-    return _typed(str, part.get("text")) or image
+    return _or_empty(str, part.get("text")) or image
 
 
-_CHATGPT = _ExportFormat(
-    CHATGPT, ("conversation_id", "id"), "title", "create_time",
+_CHATGPT_FORMAT = _ExportFormat(
+    CHATGPT_INTERFACE, ("conversation_id", "id"), "title", "create_time",
     messages=_chatgpt_messages, role=_chatgpt_role, text=_chatgpt_text,
 )  # fmt: skip
 
@@ -177,7 +177,7 @@ _CHATGPT = _ExportFormat(
 # --- values -----------------------------------------------------------------------------------------------------
 
 
-def _moment(value: Any) -> datetime | None:
+def _parse_export_time(value: Any) -> datetime | None:
     """Read an ISO time, or seconds since 1970."""
     if isinstance(value, str):
         return parse_moment(value)
@@ -189,22 +189,22 @@ def _moment(value: Any) -> datetime | None:
     return None
 
 
-def _id(export: Json, fields: Iterable[str]) -> str:
+def _usable_id(export: Json, fields: Iterable[str]) -> str:
     """The first of the fields with a usable name; "" if there is none."""
-    names = (_typed(str, export.get(field)) for field in fields)
-    return next((name for name in names if name and len(name) <= MAX_NAME_CHARS and storable_text(name) == name), "")
+    names = (_or_empty(str, export.get(field)) for field in fields)
+    return next((name for name in names if name and len(name) <= MAX_FIELD_CHARS and storable_text(name) == name), "")
 
 
-def _objects(value: Any) -> list[Json]:
-    return [entry for entry in _typed(list, value) if isinstance(entry, dict)]
+def _json_objects(value: Any) -> list[Json]:
+    return [entry for entry in _or_empty(list, value) if isinstance(entry, dict)]
 
 
-def _typed(kind: type[T], value: Any) -> T:
+def _or_empty(kind: type[JsonType], value: Any) -> JsonType:
     """The value, or an empty one if it is of another type."""
     return value if isinstance(value, kind) else kind()
 
 
-def _required(kind: type[T], value: Any, subject: str) -> T:
+def _require_type(kind: type[JsonType], value: Any, subject: str) -> JsonType:
     if not isinstance(value, kind):
         raise _UnexpectedShape(f"{subject} is {_JSON_TYPES.get(type(value), 'a number')}, not {_JSON_TYPES[kind]}")
     return value

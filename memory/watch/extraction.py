@@ -1,4 +1,5 @@
-"""What a model makes of a snippet of a conversation: essence, emotions, weight and lesson (spec T3)."""
+"""Extraction of memories from a snippet of a conversation by a model: essence, emotions, weight and lesson (spec
+T3)."""
 
 from __future__ import annotations
 
@@ -20,22 +21,21 @@ from madeleine.memory.rules.storing.grounding import ungrounded
 from madeleine.memory.rules.storing.quoting import Statement, repeats_known_text
 from madeleine.memory.text.sentences import sentences
 
-PURPOSE = "extract"
 EMOTIONS: tuple[Emotion, ...] = get_args(Emotion)
 MAX_EMOTIONS = 3
 MAX_ESSENCES = 3
-"""Of one snippet. One is the rule; six messages may hold more than one thing."""
+"""Essences of one snippet. One is the rule; six messages may hold more than one thing."""
 MAX_ESSENCE_CHARS = 500
 MAX_LESSON_CHARS = 300
 MIN_WEIGHT = 0.1
 """Below it is noise (spec T3: 0.0)."""
-SHOWN_CHARS = 4_000
-"""Of one message: what is longer is shown without its middle."""
-MAX_TOKENS = 1_000
-NOTHING_COUNTS = "nothing of it could be used."
+MAX_SHOWN_MESSAGE_CHARS = 4_000
+"""Characters of one message; a longer one is shown without its middle."""
+MAX_ANSWER_TOKENS = 1_000
+NOTHING_USABLE = "nothing of it could be used."
 
-SYSTEM_TEMPLATE = (Path(__file__).parent / "extraction_prompt.txt").read_text("utf-8").rstrip()
-SYSTEM = SYSTEM_TEMPLATE.format(
+_INSTRUCTIONS_TEMPLATE = (Path(__file__).parent / "extraction_prompt.txt").read_text("utf-8").rstrip()
+EXTRACTION_INSTRUCTIONS = _INSTRUCTIONS_TEMPLATE.format(
     max_essences=MAX_ESSENCES,
     max_essence_chars=MAX_ESSENCE_CHARS,
     max_emotions=MAX_EMOTIONS,
@@ -56,7 +56,7 @@ class Extracted:
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """With the messages that it rests on, and lines of them to be kept word for word."""
+    """An extracted memory, the messages that it rests on, and lines of them to be kept word for word."""
 
     extracted: Extracted
     sources: tuple[Message, ...]
@@ -65,7 +65,7 @@ class Finding:
 
 @dataclass(frozen=True, slots=True)
 class Extraction:
-    """What counts of an answer, and why the rest does not: reasons without a word of what was said."""
+    """The usable part of an answer, and the reasons why the rest is dropped, without a word of the conversation."""
 
     findings: tuple[Finding, ...] = ()
     dropped: tuple[str, ...] = ()
@@ -85,7 +85,7 @@ class ExtractionSchema(BaseModel, strict=True, extra="forbid", frozen=True, defe
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class SnippetLine:
     """A message as the model is shown it. `text` is what is left of it without what it quotes."""
 
     message: Message
@@ -93,30 +93,36 @@ class Line:
     new: bool
 
 
-async def extract(model: MeteredModel, lines: Sequence[Line]) -> Extraction:
+async def extract(model: MeteredModel, lines: Sequence[SnippetLine]) -> Extraction:
     """Rejects an answer of which nothing counts; if nothing of the next one does either, the extraction is empty.
     Raises `LanguageModelUnavailable`, `UnusableAnswer`."""
     extraction = Extraction()
 
     def check(answer: ExtractionSchema) -> Extraction | Rejected:
         nonlocal extraction
-        extraction, complaint = check_answer(answer, lines)
-        return extraction if extraction.findings or not complaint else Rejected(NOTHING_COUNTS, complaint)
+        extraction, complaint = check_extraction(answer, lines)
+        return extraction if extraction.findings or not complaint else Rejected(NOTHING_USABLE, complaint)
 
     try:
         return await model.ask(extraction_prompt(lines), ExtractionSchema, check)
     except UnusableAnswer as error:
-        if error.reason != NOTHING_COUNTS:
+        if error.reason != NOTHING_USABLE:
             raise
         return extraction
 
 
-def extraction_prompt(lines: Sequence[Line]) -> Prompt:
-    shown = "\n".join(_shown(number, line) for number, line in enumerate(lines, start=1))
-    return Prompt(purpose=PURPOSE, system=SYSTEM, text=shown, size="small", max_tokens=MAX_TOKENS)
+def extraction_prompt(lines: Sequence[SnippetLine]) -> Prompt:
+    shown = "\n".join(_line_as_json(number, line) for number, line in enumerate(lines, start=1))
+    return Prompt(
+        purpose="extract",
+        system=EXTRACTION_INSTRUCTIONS,
+        text=shown,
+        size="small",
+        max_tokens=MAX_ANSWER_TOKENS,
+    )
 
 
-def _shown(number: int, line: Line) -> str:
+def _line_as_json(number: int, line: SnippetLine) -> str:
     message = line.message
     who = f"{message.speaker} ({message.role})" if message.speaker else message.role
     shown = {"n": number, "who": who, "day": message.at.date().isoformat(), "text": _without_middle(line.text)}
@@ -128,21 +134,23 @@ _ESCAPES = {ord(sign): f"\\u{ord(sign):04x}" for sign in "<>\u2028\u2029\u0085"}
 
 
 def _without_middle(text: str) -> str:
-    if len(text) <= SHOWN_CHARS:
+    if len(text) <= MAX_SHOWN_MESSAGE_CHARS:
         return text
-    return f"{text[: SHOWN_CHARS * 3 // 4]} […] {text[-SHOWN_CHARS // 4 :]}"
+    return f"{text[: MAX_SHOWN_MESSAGE_CHARS * 3 // 4]} […] {text[-MAX_SHOWN_MESSAGE_CHARS // 4 :]}"
 
 
 # --- what counts of an answer -----------------------------------------------------------------------------------
 
 
-def check_answer(answer: ExtractionSchema, lines: Sequence[Line]) -> tuple[Extraction, str]:
-    """What counts, and a complaint for the model alone about what does not; "" for none."""
+def check_extraction(answer: ExtractionSchema, lines: Sequence[SnippetLine]) -> tuple[Extraction, str]:
+    """The usable part of the answer, and a complaint about the rest for the model alone; "" for none."""
     findings: list[Finding] = []
     dropped: list[str] = []
     complaints: list[str] = []
     for number, essence in enumerate(answer.memories, start=1):
-        fault = f"memory {number} is one too many" if len(findings) == MAX_ESSENCES else _fault(essence, lines)
+        fault = (
+            f"memory {number} is one too many" if len(findings) == MAX_ESSENCES else _rejection_reason(essence, lines)
+        )
         if not fault:
             findings.append(_finding(essence, lines))
             continue
@@ -155,7 +163,7 @@ def check_answer(answer: ExtractionSchema, lines: Sequence[Line]) -> tuple[Extra
 
 NOISE_REASON = "its weight says that it is noise"
 _UNSTORABLE = re.compile("[\x00\ud800-\udfff]")
-_INSTRUCTION = re.compile(
+_INSTRUCTION_PATTERN = re.compile(
     r"<\|?[a-z_]+\|?>|\bignore (?:all|any|the|every|previous|prior|above)\b|\bdisregard\b.{0,40}\b(?:above|previous)\b|"
     r"\b(?:previous|prior|above) instructions?\b|\b(?:system|developer) prompt\b|\byou are now\b|"
     r"^\s*(?:system|assistant|user|instructions?)\s*:|^\s*(?:store|save|remember|memori[sz]e|record)\b(?: that|:)|"
@@ -165,8 +173,8 @@ _INSTRUCTION = re.compile(
 )
 
 
-def _fault(essence: EssenceSchema, lines: Sequence[Line]) -> str:
-    """Why it does not count, "" if it does; after a colon what the model alone is told."""
+def _rejection_reason(essence: EssenceSchema, lines: Sequence[SnippetLine]) -> str:
+    """Why it is not usable, "" if it is; the part behind a colon is for the model alone."""
     if not essence.essence.strip():
         return "its essence is empty"
     if len(essence.essence) > MAX_ESSENCE_CHARS:
@@ -181,7 +189,7 @@ def _fault(essence: EssenceSchema, lines: Sequence[Line]) -> str:
         return f"it rests on messages that were not shown: {', '.join(map(str, unknown[:5]))}"
     if not any(lines[number - 1].new for number in essence.messages):
         return "it rests on no new message"
-    if _INSTRUCTION.search(essence.essence) or repeats_known_text(essence.essence, _PROMPT_STATEMENTS):
+    if _INSTRUCTION_PATTERN.search(essence.essence) or repeats_known_text(essence.essence, _PROMPT_STATEMENTS):
         return "it is an instruction, and tells of nothing"
     if foreign := ungrounded(essence.essence, _shown_text(lines)):
         return f"it names what stands in no message: {', '.join(foreign[:5])}"
@@ -189,33 +197,33 @@ def _fault(essence: EssenceSchema, lines: Sequence[Line]) -> str:
 
 
 _PROMPT_STATEMENTS = tuple(
-    Statement(sentence) for sentence in sentences(SYSTEM.replace("\n", " ")) if len(sentence) > 30
+    Statement(sentence) for sentence in sentences(EXTRACTION_INSTRUCTIONS.replace("\n", " ")) if len(sentence) > 30
 )
 
 
-def _shown_text(lines: Sequence[Line]) -> str:
+def _shown_text(lines: Sequence[SnippetLine]) -> str:
     """All lines: the words of a message may stand in another one."""
-    return "\n".join(part for line in lines for part in (line.text, line.message.speaker, _day(line.message)))
+    return "\n".join(part for line in lines for part in (line.text, line.message.speaker, _day_in_words(line.message)))
 
 
-def _day(message: Message) -> str:
+def _day_in_words(message: Message) -> str:
     return f"{message.at:%Y-%m-%d} {message.at.day} {message.at:%B %A}"
 
 
-def _finding(essence: EssenceSchema, lines: Sequence[Line]) -> Finding:
+def _finding(essence: EssenceSchema, lines: Sequence[SnippetLine]) -> Finding:
     lesson = " ".join(essence.lesson.split())
     foreign = ungrounded(lesson, _shown_text(lines), orders=True)
-    if len(lesson) > MAX_LESSON_CHARS or _INSTRUCTION.search(lesson) or foreign:
+    if len(lesson) > MAX_LESSON_CHARS or _INSTRUCTION_PATTERN.search(lesson) or foreign:
         lesson = ""
     extracted = Extracted(
         essence=" ".join(essence.essence.split()),
-        emotions=tuple(dict.fromkeys(_known(essence.emotions)))[:MAX_EMOTIONS],
+        emotions=tuple(dict.fromkeys(_known_emotions(essence.emotions)))[:MAX_EMOTIONS],
         weight=min(1.0, essence.weight),
         lesson=lesson,
     )
     return Finding(extracted, tuple(lines[number - 1].message for number in sorted(set(essence.messages))))
 
 
-def _known(labels: Sequence[str]) -> Iterator[Emotion]:
+def _known_emotions(labels: Sequence[str]) -> Iterator[Emotion]:
     by_name = {emotion: emotion for emotion in EMOTIONS}
     return (by_name[low] for label in labels if (low := label.strip().lower()) in by_name)

@@ -20,13 +20,13 @@ from madeleine.memory.rules.storing.secrets import Redact, redact_secrets
 from madeleine.memory.watch.extraction import Extracted
 from madeleine.memory.watch.ports import ChatLedger
 
-_TICK = timedelta(microseconds=1)
+_ONE_MICROSECOND = timedelta(microseconds=1)
 
 
 @dataclass(frozen=True, slots=True)
 class AgentMemory:
-    """What an agent has extracted from a conversation itself. `sources`: the messages that it rests on, by their keys
-    in the session or by their places in the call; all of the call if there are none."""
+    """A memory that an agent has extracted from a conversation itself. `sources`: the messages that it rests on, by
+    their keys in the session or by their places in the call; all of the call if there are none."""
 
     extracted: Extracted
     sources: tuple[str | int, ...] = ()
@@ -90,7 +90,7 @@ class Observe:
                 "Nothing was stored: this process accepts messages but no memories. Send the messages alone."
             )
         observation, redacted = redact_observation(observation, self.redact)
-        _require_sources(observation)
+        _require_existing_places(observation)
         # A client that goes away does not stop half-way what it has asked for.
         observed = await asyncio.shield(self._store(scope, observation, request))
         counts = Counter(redacted)
@@ -142,7 +142,7 @@ class Observe:
                 role=message.role,
                 text=message.text,
                 speaker=message.speaker,
-                at=message.at or now + place * _TICK,
+                at=message.at or now + place * _ONE_MICROSECOND,
                 stored_at=now,
                 client=scope.client,
             )
@@ -192,7 +192,7 @@ def redact_observation(observation: Observation, redact: Redact) -> tuple[Observ
     return redacted, redaction.found
 
 
-def _require_sources(observation: Observation) -> None:
+def _require_existing_places(observation: Observation) -> None:
     count = len(observation.messages)
     for memory in observation.memories:
         for source in memory.sources:

@@ -1,4 +1,4 @@
-"""From an extraction to memories (spec T4 to T6): stored, reinforced, or recognised as a quote."""
+"""Extracted memories are stored, reinforced, or recognised as quotes (spec T4 to T6)."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from typing import Literal, Protocol
 from madeleine.memory.chat import Message, MessageId
 from madeleine.memory.embedding import Embedder
 from madeleine.memory.errors import EmbeddingUnavailable
-from madeleine.memory.index import CandidateQuery
+from madeleine.memory.index import CandidateQuery, RecallIndex
 from madeleine.memory.ingest.ports import KeyOutcome
 from madeleine.memory.ingest.redaction import Redaction
 from madeleine.memory.ingest.store import NewScene, Stored
 from madeleine.memory.model import LIVING, Memory, MemoryId, Scene, Scope, Status, Vector
-from madeleine.memory.recall.ports import RecallIndex, RecallLedger
+from madeleine.memory.recall.ports import RecallLedger
 from madeleine.memory.rules.storing.quoting import repeats_known_text, restates, share_said, statements_of
 from madeleine.memory.rules.storing.secrets import Redact, redact_secrets
 from madeleine.memory.watch.extraction import Extracted, Finding
@@ -69,7 +69,7 @@ class SimilarMemories:
 
 
 AGENT_TOOL = "observe"
-OWN_WORDS = 0.5
+OWN_WORDS_SHARE = 0.5
 """Share of an essence's words from which it counts as said by the person, and not by the assistant alone: a question is
 among the messages of its answer, too."""
 QUOTED_COSINE = 0.85
@@ -80,8 +80,8 @@ Outcome = Literal["stored", "reinforced", "repeated", "quoted"]
 
 @dataclass(frozen=True, slots=True)
 class Remembered:
-    """What became of an essence. Repeated: an earlier try had done it already, and `status` is what it did. Quoted: the
-    assistant said what a memory says, and nothing was done. `redacted`: secrets that were taken out, by kind."""
+    """Outcome for an extracted memory. Repeated: an earlier try stored it, and `status` is the outcome of that. Quoted:
+    the assistant repeated a memory, and nothing was done. `redacted`: secrets that were taken out, by kind."""
 
     extracted: Extracted
     outcome: Outcome
@@ -93,9 +93,9 @@ class Remembered:
 class RememberLedger(Protocol):
     async def memories(self, scope: Scope, ids: Sequence[MemoryId]) -> list[Memory]: ...
 
-    async def keyed(self, scope: Scope, keys: Sequence[str]) -> dict[str, KeyOutcome]: ...
+    async def key_outcomes(self, scope: Scope, keys: Sequence[str]) -> dict[str, KeyOutcome]: ...
 
-    async def link(self, scope: Scope, messages: Mapping[MemoryId, Sequence[MessageId]]) -> None: ...
+    async def link_messages(self, scope: Scope, messages: Mapping[MemoryId, Sequence[MessageId]]) -> None: ...
 
 
 StoreRedacted = Callable[[Scope, Sequence[NewScene]], Awaitable[list[Stored]]]
@@ -125,16 +125,18 @@ class Remember:
         default from the session, the messages and the essence. Raises `StorageFull`, `StorageError`,
         `IndexUnavailable`."""
         redactions = [Redaction(self.redact) for _ in findings]
-        findings = [_redacted(finding, redaction) for finding, redaction in zip(findings, redactions, strict=True)]
-        keys = keys or [key_of(session_id, finding) for finding in findings]
-        earlier = await self.ledger.keyed(scope, keys)
+        findings = [
+            _redacted_finding(finding, redaction) for finding, redaction in zip(findings, redactions, strict=True)
+        ]
+        keys = keys or [finding_key(session_id, finding) for finding in findings]
+        earlier = await self.ledger.key_outcomes(scope, keys)
         similar = await self.similar.near(scope, [finding.extracted.essence for finding in findings])
         results: dict[int, Remembered] = {}
         scenes: dict[int, NewScene] = {}
         for at, (finding, key, near) in enumerate(zip(findings, keys, similar, strict=True)):
             if again := earlier.get(key):
                 results[at] = Remembered(finding.extracted, "repeated", again.memory_id, again.status)
-            elif quote := _quoted(finding, near):
+            elif quote := _quoted_memory(finding, near):
                 results[at] = Remembered(finding.extracted, "quoted", quote.id)
             else:
                 scenes[at] = self._scene(finding, near, session_id, tool, key)
@@ -147,7 +149,7 @@ class Remember:
             if results[at].outcome != "quoted":
                 messages.setdefault(results[at].memory_id, []).extend(message.id for message in finding.sources)
         if messages:
-            await self.ledger.link(scope, messages)
+            await self.ledger.link_messages(scope, messages)
         return [replace(results[at], redacted=redaction.found) for at, redaction in enumerate(redactions)]
 
     async def agent_memory(
@@ -186,7 +188,7 @@ class Remember:
         return replace(new, scene=same.scene, feeling=same.feeling, category=same.category, emotions=(), lesson="")
 
 
-def _redacted(finding: Finding, redaction: Redaction) -> Finding:
+def _redacted_finding(finding: Finding, redaction: Redaction) -> Finding:
     extracted = replace(
         finding.extracted,
         essence=redaction.text(finding.extracted.essence),
@@ -195,13 +197,13 @@ def _redacted(finding: Finding, redaction: Redaction) -> Finding:
     return replace(finding, extracted=extracted, dialogue=redaction.texts(finding.dialogue))
 
 
-def key_of(session_id: str, finding: Finding) -> str:
+def finding_key(session_id: str, finding: Finding) -> str:
     """The same for the same essence and lesson of the same messages."""
     positions = [message.position for message in finding.sources]
-    return f"observed-{digest([session_id, positions, finding.extracted.essence, finding.extracted.lesson])}"
+    return f"observed-{json_digest([session_id, positions, finding.extracted.essence, finding.extracted.lesson])}"
 
 
-def digest(value: object) -> str:
+def json_digest(value: object) -> str:
     written = json.dumps(value, ensure_ascii=False)
     return hashlib.sha256(written.encode(errors="surrogatepass")).hexdigest()[:32]
 
@@ -210,11 +212,11 @@ def speakers_of(messages: Sequence[Message]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(message.speaker for message in messages if message.speaker))
 
 
-def _quoted(finding: Finding, similar: Sequence[SimilarMemory]) -> Memory | None:
+def _quoted_memory(finding: Finding, similar: Sequence[SimilarMemory]) -> Memory | None:
     """The memory, dead or alive, that the assistant only repeated."""
     essence = finding.extracted.essence
     asked = "\n".join(message.text for message in finding.sources if message.role == "user")
-    if not finding.sources or share_said(essence, asked) >= OWN_WORDS:
+    if not finding.sources or share_said(essence, asked) >= OWN_WORDS_SHARE:
         return None
     speakers = speakers_of(finding.sources)
     for each in similar:

@@ -6,8 +6,8 @@ import asyncio
 import logging
 import uuid
 from collections import Counter
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import KW_ONLY, dataclass, field
 from datetime import datetime, timedelta
 
 from madeleine.memory.chat import UnwatchedSession
@@ -19,24 +19,24 @@ from madeleine.memory.errors import (
     TokenBudgetExceeded,
     UnusableAnswer,
 )
-from madeleine.memory.language_model import LanguageModel, MeteredModel, Spent
+from madeleine.memory.language_model import CallCost, LanguageModel, MeteredModel
 from madeleine.memory.model import BeingId, RunId, Scope
-from madeleine.memory.watch.extraction import Finding, Line, extract
+from madeleine.memory.watch.extraction import Finding, SnippetLine, extract
 from madeleine.memory.watch.ports import CostLedger, WatchLedger
-from madeleine.memory.watch.remember import Remember, digest, speakers_of
+from madeleine.memory.watch.remember import Remember, json_digest, speakers_of
 from madeleine.memory.watch.snippets import (
     SNIPPET_MESSAGES,
     Snippet,
     choose_snippet,
-    recorded,
+    recorded_exchanges,
     without_quotes,
     worth_reading,
 )
 
 logger = logging.getLogger(__name__)
 
-CLIENT = "madeleine thread"
-TOOL = "thread"
+THREAD_CLIENT = "madeleine thread"
+THREAD_TOOL = "thread"
 SPOKEN_ROLES = ("user", "assistant")
 SESSIONS_PER_POLL = 50
 """Sessions of one poll, each with one snippet."""
@@ -46,7 +46,8 @@ BUDGET_PERIOD = timedelta(days=1)
 BUDGET_PAUSE = timedelta(minutes=10)
 """When a day's tokens are spent: until it is checked whether some of them were spent long enough ago."""
 MAX_FAILURES = 10
-"""Of any kind, also before a restart; after these, one more that does not pass by itself abandons the snippet."""
+"""Failures of any kind, before a restart too. After these, one more that does not pass by itself abandons the
+snippet."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,31 +71,24 @@ class PollResult:
     more: bool = False
 
 
+@dataclass(eq=False)
 class MemoryThread:
     """The use case. Its owner calls `poll` again and again, one call at a time."""
 
-    def __init__(
-        self,
-        ledger: WatchLedger,
-        costs: CostLedger,
-        remember: Remember,
-        *,
-        now: Callable[[], datetime],
-        config: ThreadConfig | None = None,
-    ) -> None:
-        self._ledger = ledger
-        self._costs = costs
-        self._remember = remember
-        self._now = now
-        self.config = config or ThreadConfig()
-        self.new_messages = asyncio.Event()
-        self._unusable_answers: Counter[tuple[BeingId, str, int]] = Counter()
-        self._refusals = 0
-        self._paused_until: datetime | None = None
-        """While the model is unavailable, or no call fits the budget."""
-        self._budget_warned_at: datetime | None = None
-        self._counts: Counter[str] = Counter()
-        """Of the current poll."""
+    ledger: WatchLedger
+    costs: CostLedger
+    remember: Remember
+    _: KW_ONLY
+    now: Callable[[], datetime]
+    config: ThreadConfig = ThreadConfig()
+    new_messages: asyncio.Event = field(default_factory=asyncio.Event, init=False)
+    _counts: Counter[str] = field(default_factory=Counter, init=False)
+    """Counts of the current poll."""
+    _unusable_answers: Counter[tuple[BeingId, str, int]] = field(default_factory=Counter, init=False)
+    _refusals: int = field(default=0, init=False)
+    _paused_until: datetime | None = field(default=None, init=False)
+    """While the model is unavailable, or no call fits the budget."""
+    _budget_warned_at: datetime | None = field(default=None, init=False)
 
     def wake(self) -> None:
         """Tell of new messages. Returns at once."""
@@ -106,13 +100,13 @@ class MemoryThread:
         result = PollResult()
         if language is None and not self.config.records:
             return result
-        now = self._now()
-        if language is not None and self._paused_until is not None and now < self._paused_until:
+        now = self.now()
+        if language is not None and self._paused_until and now < self._paused_until:
             return result
         run = RunId(str(uuid.uuid4()))
-        counts = self._counts = result.counts
-        for session in await self._ledger.unwatched_sessions(now=now, limit=SESSIONS_PER_POLL):
-            scope = Scope(session.being_id, CLIENT)
+        self._counts = result.counts
+        for session in await self.ledger.unwatched_sessions(now=now, limit=SESSIONS_PER_POLL):
+            scope = Scope(session.being_id, THREAD_CLIENT)
             metered = None if language is None else self._metered(language, scope, run)
             try:
                 result.more |= await self._read_session(scope, session, metered)
@@ -127,24 +121,24 @@ class MemoryThread:
                 await self._record_failure(scope, session)
             except StorageError as error:
                 logger.warning("the memory thread stops until the next poll: %s", error)
-                counts["failed"] += 1
+                result.counts["failed"] += 1
                 result.more = False
                 break
             except Exception:
                 logger.exception("reading unwatched messages failed; retrying later")
                 await self._record_failure(scope, session)
-        if counts["waiting"] and not counts["asked"]:
-            self._paused_until = self._now() + BUDGET_PAUSE
+        if result.counts["waiting"] and not result.counts["asked"]:
+            self._paused_until = self.now() + BUDGET_PAUSE
         return result
 
     def _metered(self, language: LanguageModel, scope: Scope, run: RunId) -> MeteredModel:
         """The budget counts the last 24 hours in the ledger, so that a restart does not begin a new one."""
 
-        async def record(spent: Spent) -> None:
-            await self._costs.record_cost(scope, run, spent, at=self._now())
+        def record(spent: CallCost) -> Awaitable[None]:
+            return self.costs.record_cost(scope, run, spent, at=self.now())
 
-        async def spent_tokens(purpose: str) -> int:
-            return await self._costs.tokens_since(purpose, self._now() - BUDGET_PERIOD)
+        def spent_tokens(purpose: str) -> Awaitable[int]:
+            return self.costs.tokens_since(purpose, self.now() - BUDGET_PERIOD)
 
         return MeteredModel(language, record, budget=self.config.token_budget, spent_tokens=spent_tokens)
 
@@ -152,8 +146,8 @@ class MemoryThread:
         """True if the session has more to read."""
         first = max(0, session.watched - SNIPPET_MESSAGES + 1)
         end = min(session.watched + SNIPPET_MESSAGES, session.messages)
-        messages = await self._ledger.messages_of(scope, session.session_id, start=first, end=end)
-        snippet = choose_snippet(session, messages, self._now() - self.config.settle)
+        messages = await self.ledger.messages_of(scope, session.session_id, start=first, end=end)
+        snippet = choose_snippet(session, messages, self.now() - self.config.settle)
         if snippet is None:
             self._counts["unanswered"] += 1
             return False
@@ -178,7 +172,7 @@ class MemoryThread:
             logger.warning("unwatched messages are skipped, as reading them failed too often: %s", error)
             self._counts["abandoned"] += 1
         self._unusable_answers.pop((session.being_id, session.session_id, session.watched), None)
-        await self._ledger.mark_watched(scope, session.session_id, up_to=end)
+        await self.ledger.mark_watched(scope, session.session_id, up_to=end)
         return end < session.messages
 
     async def _remember_snippet(
@@ -188,7 +182,7 @@ class MemoryThread:
         if end := await self._link_earlier(scope, session_id, snippet.start):
             return end
         if lines := await self._lines(scope, snippet):
-            findings = recorded(lines) if language is None else await self._extract(language, lines)
+            findings = recorded_exchanges(lines) if language is None else await self._extract(language, lines)
             await self._store(scope, session_id, snippet, findings)
         return snippet.end
 
@@ -196,35 +190,35 @@ class MemoryThread:
         """Link the memories that a killed poll has stored of a snippet with this start to its messages, and return the
         end of that snippet; 0 if there are none."""
         ends = range(start + 1, start + SNIPPET_MESSAGES + 1)
-        keys = {key: end for end in ends for key in keys_of(session_id, start, end)}
-        stored = await self._remember.ledger.keyed(scope, list(keys))
+        keys = {key: end for end in ends for key in snippet_keys(session_id, start, end)}
+        stored = await self.remember.ledger.key_outcomes(scope, list(keys))
         if not stored:
             return 0
         end = max(keys[key] for key in stored)
-        messages = await self._ledger.messages_of(scope, session_id, start=start, end=end)
+        messages = await self.ledger.messages_of(scope, session_id, start=start, end=end)
         message_ids = [message.id for message in messages if message.role in SPOKEN_ROLES]
         links = {outcome.memory_id: message_ids for outcome in stored.values()}
-        await self._remember.ledger.link(scope, links)
+        await self.remember.ledger.link_messages(scope, links)
         self._counts["repeated"] += len(links)
         return end
 
-    async def _lines(self, scope: Scope, snippet: Snippet) -> list[Line]:
+    async def _lines(self, scope: Scope, snippet: Snippet) -> list[SnippetLine]:
         """The snippet as a model may see it: without messages of programs and systems, and without quotes from memory;
         empty if it is not worth reading. Messages that an agent has made memories of count as read."""
-        remembered = await self._ledger.messages_with_memories(scope, [message.id for message in snippet.new])
+        remembered = await self.ledger.messages_with_memories(scope, [message.id for message in snippet.new])
         lines = [
-            Line(message, message.text, message.position >= snippet.start and message.id not in remembered)
+            SnippetLine(message, message.text, message.position >= snippet.start and message.id not in remembered)
             for message in snippet.shown
             if message.role in SPOKEN_ROLES
         ]
         if not worth_reading(lines):
             return []
-        similar = await self._remember.similar.near(scope, [line.text for line in lines])
+        similar = await self.remember.similar.near(scope, [line.text for line in lines])
         # In a thread: it may take some time, and the event loop has other calls to answer.
         lines = await asyncio.to_thread(without_quotes, lines, similar, speakers_of(snippet.shown))
         return [line for line in lines if line.text] if worth_reading(lines) else []
 
-    async def _extract(self, language: MeteredModel, lines: Sequence[Line]) -> Sequence[Finding]:
+    async def _extract(self, language: MeteredModel, lines: Sequence[SnippetLine]) -> Sequence[Finding]:
         try:
             extraction = await extract(language, lines)
         except UnusableAnswer:
@@ -240,12 +234,12 @@ class MemoryThread:
     async def _store(self, scope: Scope, session_id: str, snippet: Snippet, findings: Sequence[Finding]) -> None:
         # Messages that were forgotten while the model read them leave no memory.
         start = max(0, snippet.end - SNIPPET_MESSAGES)
-        messages = await self._ledger.messages_of(scope, session_id, start=start, end=snippet.end)
+        messages = await self.ledger.messages_of(scope, session_id, start=start, end=snippet.end)
         existing = {message.id for message in messages}
         findings = [finding for finding in findings if all(message.id in existing for message in finding.sources)]
         if findings:
-            keys = keys_of(session_id, snippet.start, snippet.end)[: len(findings)]
-            for result in await self._remember(scope, findings, session_id, tool=TOOL, keys=keys):
+            keys = snippet_keys(session_id, snippet.start, snippet.end)[: len(findings)]
+            for result in await self.remember(scope, findings, session_id, tool=THREAD_TOOL, keys=keys):
                 self._counts[result.outcome] += 1
 
     # --- failures ---------------------------------------------------------------------------------------------
@@ -255,9 +249,9 @@ class MemoryThread:
         await self._postpone(scope, session, self._backoff(session.failures), failed=True)
 
     async def _postpone(self, scope: Scope, session: UnwatchedSession, pause: timedelta, *, failed: bool) -> None:
-        next_try = self._now() + pause
+        next_try = self.now() + pause
         try:
-            await self._ledger.postpone_watch(scope, session.session_id, next_try=next_try, failed=failed)
+            await self.ledger.postpone_watch(scope, session.session_id, next_try=next_try, failed=failed)
         except StorageError as error:
             logger.warning("the next try could not be recorded: %s", error)
 
@@ -267,7 +261,7 @@ class MemoryThread:
 
     def _pause(self, error: LanguageModelUnavailable) -> None:
         pause = self._backoff(self._refusals)
-        self._paused_until = self._now() + pause
+        self._paused_until = self.now() + pause
         self._refusals += 1
         level = logging.WARNING if self._refusals == 1 else logging.INFO
         logger.log(level, "the memory thread pauses for %.0f s: %s", pause.total_seconds(), error)
@@ -275,7 +269,7 @@ class MemoryThread:
     async def _wait_for_tokens(self, scope: Scope, session: UnwatchedSession, error: TokenBudgetExceeded) -> None:
         self._counts["waiting"] += 1
         await self._postpone(scope, session, BUDGET_PAUSE, failed=False)
-        now = self._now()
+        now = self.now()
         # A warning not more than once in the period of the budget.
         first = self._budget_warned_at is None or now - self._budget_warned_at >= BUDGET_PERIOD
         if first:
@@ -290,7 +284,7 @@ class MemoryThread:
         )
 
 
-def keys_of(session_id: str, start: int, end: int) -> list[str]:
+def snippet_keys(session_id: str, start: int, end: int) -> list[str]:
     """Idempotency keys for the memories of the messages at positions in [start, end). Not made of their text: should a
     poll be repeated, the model may choose other words."""
-    return [f"{TOOL}-{digest([session_id, start, end, number])}" for number in range(SNIPPET_MESSAGES)]
+    return [f"{THREAD_TOOL}-{json_digest([session_id, start, end, number])}" for number in range(SNIPPET_MESSAGES)]

@@ -10,23 +10,23 @@ import hashlib
 import json
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from madeleine.memory.rules.storing.secrets import redact_secrets
 from madeleine.memory.text.normalization import storable_text
 
-_OF_SOMEBODY = re.compile(rb'"type"\s*:\s*"(?:user|assistant)"')
-"""Most lines are of neither, and long: they are not parsed."""
-_LEFT_OUT = ("isMeta", "isSidechain", "isCompactSummary", "isVisibleInTranscriptOnly", "isApiErrorMessage")
+_SPEAKER_TYPE = re.compile(rb'"type"\s*:\s*"(?:user|assistant)"')
+"""Most lines are of another type, and long: they are not parsed."""
+_SKIPPED_FLAGS = ("isMeta", "isSidechain", "isCompactSummary", "isVisibleInTranscriptOnly", "isApiErrorMessage")
 _REMINDER = re.compile(r"<system-reminder>.*?</system-reminder>", re.DOTALL)
-_NOISE = re.compile(
+_PROGRAM_TEXT = re.compile(
     r"<(?:command-|local-command-|bash-|user-memory-|task-|teammate-|ide_)"
     r"|\[Request interrupted|Caveat: The messages below"
 )
-_COMMAND = re.compile(r"/[\w:.-]+(?:\s|$)")
-"""What Claude Code carries out itself, or turns into another prompt."""
+_SLASH_COMMAND = re.compile(r"/[\w:.-]+(?:\s|$)")
+"""Commands that Claude Code carries out itself, or turns into another prompt."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,72 +42,68 @@ class TranscriptMessage:
 
 
 def read_transcript(lines: Iterable[bytes]) -> list[TranscriptMessage]:
-    """What user and assistant said to each other, in order: without tools and thoughts, reminders, commands, summaries
-    and what subagents do."""
-    asked: Counter[str] = Counter()
-    found: list[TranscriptMessage] = []
-    for line in lines:
-        for one in _spoken(line):
-            if one.role == "user":
-                stem = _stem(one.text)
-                found.append(replace(one, key=f"{stem}{asked[stem]}"))
-                asked[stem] += 1
-            else:
-                found.append(one)
-    return found
+    """The words of user and assistant in order, without tools and thoughts, reminders, commands, summaries and
+    subagents."""
+    prompt_counts: Counter[str] = Counter()
+    messages: list[TranscriptMessage] = []
+    for message in filter(None, map(_message_of, lines)):
+        key = message.key
+        if message.role == "user":
+            prefix = _prompt_key_prefix(message.text)
+            key = f"{prefix}{prompt_counts[prefix]}"
+            prompt_counts[prefix] += 1
+        messages.append(replace(message, key=key))
+    return messages
 
 
 def spoken_prompt(text: str) -> str:
     """A prompt as it will stand in the transcript; "" for one that is not said to the assistant."""
-    told = said(text)
-    return "" if _COMMAND.match(told) else told
+    spoken = spoken_text(text)
+    return "" if _SLASH_COMMAND.match(spoken) else spoken
 
 
-def _stem(text: str) -> str:
+def _prompt_key_prefix(text: str) -> str:
     """The key of a prompt without its number among equal prompts. A hook sees a prompt before its line is written and
     has its `uuid`. Computed from the redacted text: the hash of the whole text could confirm a guessed secret."""
     return f"prompt-{hashlib.sha256(redact_secrets(text).text.encode()).hexdigest()[:24]}-"
 
 
-def new_prompt(spoken: Sequence[TranscriptMessage], prompt: str, prompt_id: str) -> TranscriptMessage | None:
-    """A prompt that is just being made, behind what was `spoken`; None if it stands there already."""
-    stem = _stem(prompt)
-    alike = [one for one in spoken if one.role == "user" and one.key.startswith(stem)]
-    if prompt_id and any(one.prompt_id == prompt_id and one.text == prompt for one in alike):
+def new_prompt(messages: Sequence[TranscriptMessage], prompt: str, prompt_id: str) -> TranscriptMessage | None:
+    """The prompt that is being made, as the message behind `messages`; None if it is one of them already."""
+    prefix = _prompt_key_prefix(prompt)
+    equal = [message for message in messages if message.role == "user" and message.key.startswith(prefix)]
+    if prompt_id and any(message.prompt_id == prompt_id and message.text == prompt for message in equal):
         return None
-    return TranscriptMessage("user", prompt, f"{stem}{len(alike)}", prompt_id=prompt_id)
+    return TranscriptMessage("user", prompt, f"{prefix}{len(equal)}", prompt_id=prompt_id)
 
 
-def said(text: str) -> str:
-    """Without what the program adds to it; "" where nothing is left."""
-    told = _REMINDER.sub("", storable_text(text)).strip()
-    return "" if _NOISE.match(told) else told
+def spoken_text(text: str) -> str:
+    """The text without additions of the program; "" if nothing is left."""
+    spoken = _REMINDER.sub("", storable_text(text)).strip()
+    return "" if _PROGRAM_TEXT.match(spoken) else spoken
 
 
-def _spoken(line: bytes) -> Iterator[TranscriptMessage]:
-    if not _OF_SOMEBODY.search(line):
-        return
+def _message_of(line: bytes) -> TranscriptMessage | None:
+    """The message of a line; None for a line of another kind, and for one that is still being written."""
+    if not _SPEAKER_TYPE.search(line):
+        return None
     try:
         entry = json.loads(line)
-    except (ValueError, RecursionError):  # cut off: it is being written
-        return
+    except (ValueError, RecursionError):
+        return None
     message = entry.get("message") if isinstance(entry, dict) else None
-    if not isinstance(message, dict) or any(entry.get(name) for name in _LEFT_OUT):
-        return
-    role, key, at = entry.get("type"), entry.get("uuid"), entry.get("timestamp")
-    if not isinstance(key, str) or role not in ("user", "assistant") or message.get("model") == "<synthetic>":
-        return
-    if entry.get("promptSource") == "system":
-        return
-    text = said(_text(message.get("content")))
-    if text:
-        prompt = entry.get("promptId")
-        yield TranscriptMessage(
-            role, text, key, at if isinstance(at, str) else "", prompt if isinstance(prompt, str) else ""
-        )
+    if not isinstance(message, dict) or any(entry.get(flag) for flag in _SKIPPED_FLAGS):
+        return None
+    role, key, at, prompt_id = (entry.get(name) for name in ("type", "uuid", "timestamp", "promptId"))
+    by_program = message.get("model") == "<synthetic>" or entry.get("promptSource") == "system"
+    text = spoken_text(_content_text(message.get("content")))
+    if by_program or not text or not isinstance(key, str) or role not in ("user", "assistant"):
+        return None
+    at, prompt_id = (value if isinstance(value, str) else "" for value in (at, prompt_id))
+    return TranscriptMessage(role, text, key, at, prompt_id)
 
 
-def _text(content: Any) -> str:
+def _content_text(content: Any) -> str:
     if isinstance(content, str):
         return content
     blocks = content if isinstance(content, list) else []

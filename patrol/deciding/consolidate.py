@@ -19,7 +19,7 @@ from madeleine.memory.model import (
     parse_moment,
     when_date,
 )
-from madeleine.memory.rules.dynamics.importance import flagged
+from madeleine.memory.rules.dynamics.importance import flagged_status
 from madeleine.patrol.deciding.answers import Answer, AnswerSchema, CheckedAnswer, CurrentState, Decision, DecisionType
 from madeleine.patrol.deciding.requests import ORDER_OF_ARRIVAL, DecisionRequest, offered_memories, shortened
 from madeleine.patrol.deciding.similar_batches import nearest_first, similar_batches
@@ -105,7 +105,7 @@ def _merge_obstacle(id_: MemoryId, survivor: MemoryId, current: CurrentState) ->
 def _recalled_since(memory: Memory) -> str:
     if memory.pinned:
         return "is pinned by now"
-    status = flagged(
+    status = flagged_status(
         memory.status, importance=memory.importance, session_count=memory.session_count, pinned=memory.pinned
     )
     return "" if memory.status == status == "dying" else "was recalled since"
@@ -209,7 +209,9 @@ def survivor_of(survivor: Memory, absorbed: Sequence[Memory]) -> Memory:
         importance=importance,
         session_count=session_count,
         reactivation_count=survivor.reactivation_count + sum(memory.reactivation_count for memory in absorbed),
-        status=flagged(survivor.status, importance=importance, session_count=session_count, pinned=survivor.pinned),
+        status=flagged_status(
+            survivor.status, importance=importance, session_count=session_count, pinned=survivor.pinned
+        ),
         fresh=False,
     )
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from madeleine.memory.model import ClusterId
 from madeleine.memory.patrol_records import MemoryState
-from madeleine.memory.rules.dynamics.importance import flagged, revived_session_count
+from madeleine.memory.rules.dynamics.importance import flagged_status, revived_session_count
 from madeleine.patrol.unit_of_work import UnitOfWork
 
 
@@ -20,7 +20,7 @@ async def flag(work: UnitOfWork) -> dict[str, int]:
     counts = {"dying": 0, "active_again": 0}
     touched: set[ClusterId | None] = set()
     for state in work.current(await work.transaction.with_outdated_status()):
-        status = flagged(
+        status = flagged_status(
             state.status, importance=state.importance, session_count=state.session_count, pinned=state.pinned
         )
         work.put(replace(state, status=status))

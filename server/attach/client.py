@@ -17,7 +17,12 @@ from typing import Any
 from madeleine.memory.errors import ConnectionLost
 from madeleine.server.attach.connector import HostRequest, connect_or_start, connect_to_host
 from madeleine.server.attach.streams import read_lines
-from madeleine.server.attach.tool_calls import encode_json_rpc, initialize_params, result_of, structured_answer
+from madeleine.server.attach.tool_calls import (
+    encode_json_rpc,
+    initialize_params,
+    json_rpc_result,
+    structured_content_of,
+)
 
 OnProgress = Callable[[float, float | None, str | None], Awaitable[None]]
 """(done, total, message)."""
@@ -33,7 +38,7 @@ class ToolClient(ABC):
 
         Raises the `MadeleineError` that the tool answered with, `ConnectionLost`, `ServerUnavailable`."""
         params = {"name": tool, "arguments": arguments}
-        return structured_answer(await self.request("tools/call", params, on_progress))
+        return structured_content_of(await self.request("tools/call", params, on_progress))
 
     @abstractmethod
     async def request(
@@ -94,7 +99,7 @@ class HostClient(ToolClient):
             await self._send(id=id_, method=method, params={**params, **token})
             while (message := await received.get()) is not None:
                 if "method" not in message:
-                    return result_of(message)
+                    return json_rpc_result(message)
                 if on_progress:
                     await report_progress(message, on_progress)
             raise self._connection_lost()
@@ -134,7 +139,7 @@ async def host_client(
 ) -> AsyncIterator[HostClient]:
     """Connect, starting a host if there is none. `settings` as in `HostRequest`. Raises `ServerUnavailable`."""
     reader, writer = await asyncio.open_connection(
-        sock=await _connect(data_dir, environment, HostRequest(settings=settings))
+        sock=await _connect_in_thread(data_dir, environment, HostRequest(settings=settings))
     )
     with closing(writer):
         client = HostClient(writer, when_lost=when_lost)
@@ -150,10 +155,10 @@ async def host_client(
 
 async def start_host(data_dir: Path, environment: Mapping[str, str]) -> None:
     """Start a host if there is none. Raises `HostRefused`."""
-    (await _connect(data_dir, environment, HostRequest(want="status"))).close()
+    (await _connect_in_thread(data_dir, environment, HostRequest(want="status"))).close()
 
 
-async def _connect(data_dir: Path, environment: Mapping[str, str], request: HostRequest) -> socket.socket:
+async def _connect_in_thread(data_dir: Path, environment: Mapping[str, str], request: HostRequest) -> socket.socket:
     """Connect in a thread, starting a host if there is none. Cancelling the task ends the thread as well."""
     cancelled, cancel = socket.socketpair()
 

@@ -20,25 +20,18 @@ from typing import Any
 
 from madeleine.memory.errors import ServerUnavailable
 from madeleine.server import EXIT_USAGE, __version__
-from madeleine.server.attach.endpoint import (
-    HOST_LOCK_FILE,
-    UntrustedDirectory,
-    connect_socket,
-    find_address,
-    host_pid,
-    is_locked,
-)
+from madeleine.server.attach.endpoint import UntrustedDirectory, connect_socket, find_address, host_pid, is_host_locked
 
 HOST_PROTOCOL = 1
 """Version of the two lines and what they promise. The higher one wins: a host of a lower one is replaced, a client of a
 lower one is told to be updated."""
-MAX_REQUEST_BYTES = 64 * 1024
+MAX_HOST_REQUEST_BYTES = 64 * 1024
 HANDSHAKE_SECONDS = 30.0
-START_SECONDS = 60.0
+MAX_HOST_START_SECONDS = 60.0
 """From the first try to the host's answer; a machine that is busy takes long to import."""
-POLL_SECONDS = 0.02
-LOG_FILE = "madeleine.log"
-MAX_OUTPUT_BYTES = 4_000
+HOST_POLL_SECONDS = 0.02
+HOST_LOG_FILE = "madeleine.log"
+MAX_SHOWN_OUTPUT_BYTES = 4_000
 """Shown of what a host printed that failed to start."""
 
 
@@ -80,10 +73,10 @@ class HostRequest:
     settings: Mapping[str, str] = field(default_factory=dict, repr=False)
 
     def line(self) -> bytes:
-        return _encode_line(asdict(self))
+        return _encode_handshake_line(asdict(self))
 
 
-def parse_request(line: bytes) -> HostRequest:
+def parse_host_request(line: bytes) -> HostRequest:
     """Fields of a later protocol are ignored. Raises `ValueError`, `KeyError`, `TypeError` for anything else."""
     request = json.loads(line)["madeleine"]
     settings, protocol = request.get("settings", {}), request["protocol"]
@@ -97,21 +90,17 @@ def parse_request(line: bytes) -> HostRequest:
     )
 
 
-def encode_reply(**content: Any) -> bytes:
+def encode_host_reply(**content: Any) -> bytes:
     """`ok` or `error` (and `usage`); always the protocol, the version and the process id of the host."""
-    return _encode_line({"protocol": HOST_PROTOCOL, "version": __version__, "pid": os.getpid()} | content)
+    return _encode_handshake_line({"protocol": HOST_PROTOCOL, "version": __version__, "pid": os.getpid()} | content)
 
 
-def _encode_line(content: Mapping[str, Any]) -> bytes:
+def _encode_handshake_line(content: Mapping[str, Any]) -> bytes:
     return json.dumps({"madeleine": content}, separators=(",", ":")).encode() + b"\n"
 
 
 def connect_to_host(
-    data_dir: Path,
-    request: HostRequest,
-    *,
-    cancelled: socket.socket | None = None,
-    seconds: float = HANDSHAKE_SECONDS,
+    data_dir: Path, request: HostRequest, *, cancelled: socket.socket | None = None, seconds: float = HANDSHAKE_SECONDS
 ) -> tuple[socket.socket, dict[str, Any]]:
     """Connect to the host if there is one; the connection, and the host's reply.
 
@@ -119,7 +108,7 @@ def connect_to_host(
     try:
         address = find_address(data_dir)
         # Another program may have got a dead host's port: it must not see the token.
-        if address.port and not is_locked(data_dir / HOST_LOCK_FILE):
+        if address.port and not is_host_locked(data_dir):
             raise NoHost("nobody holds the lock")
         connection = connect_socket(address)
     except UntrustedDirectory as error:
@@ -127,7 +116,7 @@ def connect_to_host(
     except OSError as error:
         raise NoHost(str(error)) from error
     try:
-        return connection, _exchange_lines(connection, replace(request, token=address.token), cancelled, seconds)
+        return connection, _exchange_handshake(connection, replace(request, token=address.token), cancelled, seconds)
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         connection.close()
         raise NoHost(str(error)) from error
@@ -136,7 +125,7 @@ def connect_to_host(
         raise
 
 
-def _exchange_lines(
+def _exchange_handshake(
     connection: socket.socket, request: HostRequest, cancelled: socket.socket | None, seconds: float
 ) -> dict[str, Any]:
     """Send the request; the host's reply. What comes behind it stays in the socket."""
@@ -148,8 +137,8 @@ def _exchange_lines(
     while not line.endswith(b"\n"):
         if connection not in select.select(watched, [], [], max(0.0, until - time.monotonic()))[0]:
             raise NoHost("it does not answer")
-        waiting = connection.recv(MAX_REQUEST_BYTES, socket.MSG_PEEK)
-        if not waiting or len(line) > MAX_REQUEST_BYTES:
+        waiting = connection.recv(MAX_HOST_REQUEST_BYTES, socket.MSG_PEEK)
+        if not waiting or len(line) > MAX_HOST_REQUEST_BYTES:
             raise NoHost("it went away")
         line += connection.recv(waiting.find(b"\n") + 1 or len(waiting))
     connection.settimeout(None)
@@ -159,9 +148,14 @@ def _exchange_lines(
     return reply
 
 
-def query_host(data_dir: Path, request: HostRequest) -> dict[str, Any]:
-    """The host's reply alone. Raises as `connect_to_host` does."""
-    connection, reply = connect_to_host(data_dir, request)
+def host_status(data_dir: Path) -> dict[str, Any]:
+    """Raises as `connect_to_host` does."""
+    return _query_host(data_dir, "status")
+
+
+def _query_host(data_dir: Path, want: str) -> dict[str, Any]:
+    """The host's reply alone."""
+    connection, reply = connect_to_host(data_dir, HostRequest(want=want))
     connection.close()
     return reply
 
@@ -182,8 +176,8 @@ def connect_or_start(
     `environment` of a host that is started. `cancelled` ends the waiting when it becomes readable. `until`: by the
     monotonic clock. Raises `HostRefused` with a message for the person, `ConnectCancelled`.
     """
-    _make_directory(data_dir)
-    until = until or time.monotonic() + START_SECONDS
+    _make_data_directory(data_dir)
+    until = until or time.monotonic() + MAX_HOST_START_SECONDS
     started: subprocess.Popen[bytes] | None = None
     try:
         while True:
@@ -198,13 +192,13 @@ def connect_or_start(
             except NoHost:
                 pass
             if started is not None and started.poll() is not None:
-                _check_exit(started)
+                _raise_failed_start(started)
                 started = None
-            if started is None and not is_locked(data_dir / HOST_LOCK_FILE):
-                started = _start_process(data_dir, environment)
+            if started is None and not is_host_locked(data_dir):
+                started = _start_host_process(data_dir, environment)
             if time.monotonic() > until:
-                raise HostRefused(no_answer_message(data_dir))
-            if select.select([cancelled], [], [], POLL_SECONDS)[0]:
+                raise HostRefused(unresponsive_host_message(data_dir))
+            if select.select([cancelled], [], [], HOST_POLL_SECONDS)[0]:
                 raise ConnectCancelled
     finally:
         if started is not None:
@@ -214,17 +208,17 @@ def connect_or_start(
             threading.Thread(target=started.wait, name="host", daemon=True).start()
 
 
-def _make_directory(data_dir: Path) -> None:
+def _make_data_directory(data_dir: Path) -> None:
     try:
         data_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
-        is_locked(data_dir / HOST_LOCK_FILE)
+        is_host_locked(data_dir)
     except OSError as error:
         raise HostRefused(
             f"{data_dir} cannot be used: {error}. Set MADELEINE_DATA_DIR to a writable directory.", usage=True
         ) from error
 
 
-def _start_process(data_dir: Path, environment: Mapping[str, str]) -> subprocess.Popen[bytes]:
+def _start_host_process(data_dir: Path, environment: Mapping[str, str]) -> subprocess.Popen[bytes]:
     """In a session of its own, so that what ends the client's terminal or group does not end it."""
     detached: dict[str, Any] = {"start_new_session": True}
     if sys.platform == "win32":
@@ -241,12 +235,12 @@ def _start_process(data_dir: Path, environment: Mapping[str, str]) -> subprocess
     )
 
 
-def _check_exit(host: subprocess.Popen[bytes]) -> None:
+def _raise_failed_start(host: subprocess.Popen[bytes]) -> None:
     """Raises `HostRefused` with what the host printed, unless it ended with 0 (another host was faster) or was killed:
     then another is tried."""
     assert host.stdout is not None
     with host.stdout:
-        output = host.stdout.read()[-MAX_OUTPUT_BYTES:].decode(errors="replace").strip()
+        output = host.stdout.read()[-MAX_SHOWN_OUTPUT_BYTES:].decode(errors="replace").strip()
     if host.returncode > 0:
         reason = output.removeprefix("madeleine: ") or f"Madeleine's process ended with {host.returncode}."
         raise HostRefused(reason, usage=host.returncode == EXIT_USAGE)
@@ -262,30 +256,30 @@ def stop_host(data_dir: Path) -> bool:
     """
     pid = host_pid(data_dir)
     try:
-        pid = int(query_host(data_dir, HostRequest(want="stop"))["pid"])
+        pid = int(_query_host(data_dir, "stop")["pid"])
     except NoHost:  # or it accepts no connections any more, and is about to end
         if not host_is_running(data_dir):
             return False
-    until = time.monotonic() + START_SECONDS
+    until = time.monotonic() + MAX_HOST_START_SECONDS
     # Another client may start the next host at once: that is another process.
     while host_is_running(data_dir) and host_pid(data_dir) in (pid, 0):
         if time.monotonic() > until:
-            raise HostRefused(no_answer_message(data_dir))
-        time.sleep(POLL_SECONDS)
+            raise HostRefused(unresponsive_host_message(data_dir))
+        time.sleep(HOST_POLL_SECONDS)
     return True
 
 
 def host_is_running(data_dir: Path) -> bool:
     """Whether a process is the host, answering or not."""
     try:
-        return is_locked(data_dir / HOST_LOCK_FILE)
+        return is_host_locked(data_dir)
     except OSError:
         return False
 
 
-def no_answer_message(data_dir: Path) -> str:
+def unresponsive_host_message(data_dir: Path) -> str:
     pid = host_pid(data_dir)
     return (
         f"The process of the memory in {data_dir} ({f'id {pid}' if pid else 'its id is not known'}) does not answer. "
-        f"Look into {data_dir / LOG_FILE}, or kill it: nothing acknowledged is lost by that."
+        f"Look into {data_dir / HOST_LOG_FILE}, or kill it: nothing acknowledged is lost by that."
     )

@@ -27,9 +27,9 @@ HOST_FILE = "host.json"
 SOCKET_FILE = "host.sock"
 MAX_SOCKET_PATH_BYTES = 100
 """The smallest limit among the systems is 103."""
-LOOPBACK = "127.0.0.1"
-CONNECT_SECONDS = 5.0
-BACKLOG = 128
+LOOPBACK_ADDRESS = "127.0.0.1"
+SOCKET_CONNECT_SECONDS = 5.0
+SOCKET_BACKLOG = 128
 
 
 class UntrustedDirectory(Exception):
@@ -41,25 +41,25 @@ class UntrustedDirectory(Exception):
 if sys.platform == "win32":
     import msvcrt
 
-    def _lock(fd: int) -> None:
+    def _lock_file(fd: int) -> None:
         msvcrt.locking(fd, msvcrt.LK_NBLCK, 1)
 
 else:
     import fcntl
 
-    def _lock(fd: int) -> None:
+    def _lock_file(fd: int) -> None:
         fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
 
 
 @contextmanager
-def hold_lock(path: Path) -> Iterator[bool]:
+def hold_file_lock(path: Path) -> Iterator[bool]:
     """Hold the lock of a file; yields False if another process holds it. Raises `OSError` if the file cannot be used.
 
     The operating system frees the lock when the process ends, however it ends."""
     fd = os.open(path, os.O_RDWR | os.O_CREAT | getattr(os, "O_CLOEXEC", 0), 0o600)
     try:
         try:
-            _lock(fd)
+            _lock_file(fd)
         except (BlockingIOError, PermissionError):
             yield False
         else:
@@ -68,16 +68,21 @@ def hold_lock(path: Path) -> Iterator[bool]:
         os.close(fd)
 
 
-def is_locked(path: Path) -> bool:
-    with hold_lock(path) as acquired:
+def is_file_locked(path: Path) -> bool:
+    with hold_file_lock(path) as acquired:
         return not acquired
+
+
+def is_host_locked(data_dir: Path) -> bool:
+    """Whether a process is the host. Raises `OSError` if the directory cannot be used."""
+    return is_file_locked(data_dir / HOST_LOCK_FILE)
 
 
 # --- address ------------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
-class Address:
+class HostAddress:
     """The path of a Unix socket, or a port on loopback with the token that a client needs."""
 
     path: str = ""
@@ -108,7 +113,7 @@ def socket_path(data_dir: Path) -> Path:
     return folder / f"{hashlib.sha256(os.fsencode(data_dir)).hexdigest()[:16]}.sock"
 
 
-def write_host_file(data_dir: Path, address: Address) -> None:
+def write_host_file(data_dir: Path, address: HostAddress) -> None:
     """Replaced as a whole. Raises `OSError`."""
     content = {"pid": os.getpid(), "version": __version__}
     content |= {"socket": address.path} if address.path else {"port": address.port, "token": address.token}
@@ -137,30 +142,30 @@ def host_pid(data_dir: Path) -> int:
         return 0
 
 
-def find_address(data_dir: Path) -> Address:
+def find_address(data_dir: Path) -> HostAddress:
     """The address that a host would have; an empty one if it cannot be known. Raises `UntrustedDirectory`."""
     try:
         content = json.loads((data_dir / HOST_FILE).read_bytes())
         if "socket" in content:
-            return Address(path=str(content["socket"]))
-        return Address(port=int(content["port"]), token=str(content["token"]))
+            return HostAddress(path=str(content["socket"]))
+        return HostAddress(port=int(content["port"]), token=str(content["token"]))
     except (OSError, ValueError, KeyError, TypeError):
         # A full disk may have kept the host from writing it.
-        return Address(path=str(socket_path(data_dir))) if has_unix_sockets() else Address()
+        return HostAddress(path=str(socket_path(data_dir))) if has_unix_sockets() else HostAddress()
 
 
 # --- socket -------------------------------------------------------------------------------------------------------
 
 
-def connect_socket(address: Address) -> socket.socket:
+def connect_socket(address: HostAddress) -> socket.socket:
     """A connected, blocking socket without a timeout. Raises `OSError` if nobody listens."""
     if address.port:
-        connection = socket.create_connection((LOOPBACK, address.port), CONNECT_SECONDS)
+        connection = socket.create_connection((LOOPBACK_ADDRESS, address.port), SOCKET_CONNECT_SECONDS)
         connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     elif address.path:
         connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         try:
-            connection.settimeout(CONNECT_SECONDS)
+            connection.settimeout(SOCKET_CONNECT_SECONDS)
             connection.connect(address.path)
         except BaseException:
             connection.close()
@@ -172,17 +177,17 @@ def connect_socket(address: Address) -> socket.socket:
 
 
 @contextmanager
-def listening_socket(data_dir: Path, transport: str = "") -> Iterator[tuple[socket.socket, Address]]:
+def listening_socket(data_dir: Path, transport: str = "") -> Iterator[tuple[socket.socket, HostAddress]]:
     """A socket that clients can already connect to, and its address in the host file.
 
     `transport`: "unix", "tcp", or "" for the system's own. The caller holds the lock, so a file that is there is a
     leftover. Raises `OSError`, `UntrustedDirectory`."""
     (data_dir / HOST_FILE).unlink(missing_ok=True)
     if transport == "tcp" or not (transport or has_unix_sockets()):
-        listener = socket.create_server((LOOPBACK, 0), backlog=BACKLOG)
-        address = Address(port=listener.getsockname()[1], token=secrets.token_urlsafe(32))
+        listener = socket.create_server((LOOPBACK_ADDRESS, 0), backlog=SOCKET_BACKLOG)
+        address = HostAddress(port=listener.getsockname()[1], token=secrets.token_urlsafe(32))
     else:
-        address = Address(path=str(socket_path(data_dir)))
+        address = HostAddress(path=str(socket_path(data_dir)))
         listener = _listen_on_unix(Path(address.path))
     with listener:
         try:
@@ -204,11 +209,11 @@ def _listen_on_unix(path: Path) -> socket.socket:
     listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     listener.bind(str(path))
     path.chmod(0o600)
-    listener.listen(BACKLOG)
+    listener.listen(SOCKET_BACKLOG)
     return listener
 
 
-def _file_identity(address: Address) -> tuple[int, int] | None:
+def _file_identity(address: HostAddress) -> tuple[int, int] | None:
     """Device and inode of the socket's file: another host may have put its own there."""
     try:
         status = Path(address.path).stat() if address.path else None

@@ -18,7 +18,7 @@ from types import FrameType
 from madeleine.server import EXIT_USAGE
 from madeleine.server.attach.connector import ConnectCancelled, HostRefused, HostRequest, connect_or_start
 from madeleine.server.attach.pending_requests import PendingRequests
-from madeleine.server.attach.streams import READ_BYTES, InputPipe, LineBuffer, OutputPipe
+from madeleine.server.attach.streams import MAX_READ_BYTES, InputPipe, LineBuffer, OutputPipe
 
 MAX_RECONNECT_SECONDS = 15.0
 """After the client's end, for the next answer: a host hangs up somewhat earlier."""
@@ -107,7 +107,7 @@ class Forwarder:
 
     def _read_client(self) -> None:
         data = self.client_in.read()
-        for line in _whole_lines(self._from_client, data or b"\n"):
+        for line in _complete_lines(self._from_client, data or b"\n"):
             valid = self._pending.client_sends(line)
             if self._host is not None and not self._pending.awaits_handshake:
                 self._to_host += line
@@ -138,7 +138,7 @@ class Forwarder:
         if self._host is None:
             return
         try:
-            data = self._host.recv(READ_BYTES)
+            data = self._host.recv(MAX_READ_BYTES)
         except BlockingIOError:
             return
         except OSError:
@@ -149,7 +149,7 @@ class Forwarder:
             self._on_host_gone()
 
     def _forward_to_client(self, data: bytes) -> None:
-        for line in _whole_lines(self._from_host, data):
+        for line in _complete_lines(self._from_host, data):
             if self._pending.host_sends(line):
                 self.client_out.write(line)
                 if self._until is not None:
@@ -196,18 +196,18 @@ class Forwarder:
         self._send()
 
 
-def _whole_lines(buffer: LineBuffer, data: bytes) -> list[bytes]:
+def _complete_lines(buffer: LineBuffer, data: bytes) -> list[bytes]:
     """The lines that `data` completes, each with its end."""
     return [line + b"\n" for line in buffer.feed(data) if line is not None]
 
 
 @contextmanager
-def _stop_signals() -> Iterator[socket.socket]:
+def _stop_signal_socket() -> Iterator[socket.socket]:
     """A socket that SIGTERM and SIGINT make readable, as long as they would have ended the process."""
     writer, stop = socket.socketpair()
     with writer, stop:
         writer.setblocking(False)
-        handlers = {number: signal.signal(number, _do_nothing) for number in (signal.SIGTERM, signal.SIGINT)}
+        handlers = {number: signal.signal(number, _ignore_signal) for number in (signal.SIGTERM, signal.SIGINT)}
         wakeup = signal.set_wakeup_fd(writer.fileno(), warn_on_full_buffer=False)
         try:
             yield stop
@@ -217,7 +217,7 @@ def _stop_signals() -> Iterator[socket.socket]:
                 signal.signal(number, handler)
 
 
-def _do_nothing(signum: int, frame: FrameType | None) -> None:
+def _ignore_signal(signum: int, frame: FrameType | None) -> None:
     """The wakeup descriptor is written to."""
 
 
@@ -225,7 +225,7 @@ def forward_stdio(data_dir: Path, environment: Mapping[str, str], settings: Mapp
     """Forward standard input and output. The exit code: 2 for what the caller has to change, told on standard error."""
     request = HostRequest(session=uuid.uuid4().hex, settings=settings)
     try:
-        with _stop_signals() as stop:
+        with _stop_signal_socket() as stop:
             connect = partial(connect_or_start, data_dir, environment, request, cancelled=stop)
             answered = Forwarder(InputPipe(0), OutputPipe(1), connect, stop).run()
     except HostRefused as refusal:

@@ -3,21 +3,22 @@ so it survives a restart of the server."""
 
 from __future__ import annotations
 
-import json
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from itertools import count
 from typing import Any
 
 import httpx2
+from pydantic import TypeAdapter
 
 from madeleine.memory.errors import AuthenticationFailed, ConnectionLost, InvalidInput, ServerError, ServerUnavailable
 from madeleine.server import __version__
 from madeleine.server.attach.client import OnProgress, ToolClient, report_progress
-from madeleine.server.attach.tool_calls import result_of
+from madeleine.server.attach.tool_calls import json_rpc_result
 from madeleine.server.settings.http import is_safe_url
 
-MCP_VERSION = "2026-07-28"
+HTTP_MCP_VERSION = "2026-07-28"
+JSON_OBJECT_ADAPTER = TypeAdapter(dict[str, Any])
 HTTP_TIMEOUT = httpx2.Timeout(30, read=300)
 """Seconds. A patrol reports progress more often than it may be silent."""
 
@@ -37,7 +38,7 @@ class HttpClient(ToolClient):
         id_ = next(self._ids)
         prefix = "io.modelcontextprotocol/"
         meta = {
-            f"{prefix}protocolVersion": MCP_VERSION,
+            f"{prefix}protocolVersion": HTTP_MCP_VERSION,
             f"{prefix}clientCapabilities": {},
             f"{prefix}clientInfo": {"name": self._name, "version": __version__},
         } | ({"progressToken": id_} if on_progress else {})
@@ -45,10 +46,10 @@ class HttpClient(ToolClient):
         headers = {"mcp-method": method} | ({"mcp-name": params["name"]} if "name" in params else {})
         try:
             async with self._http.stream("POST", self._url, json=message, headers=headers) as response:
-                await _check_status(response)
-                async for received in _messages(response):
+                await _check_http_status(response)
+                async for received in _response_messages(response):
                     if "method" not in received:
-                        return result_of(received)
+                        return json_rpc_result(received)
                     if on_progress and received["method"] == "notifications/progress":
                         await report_progress(received, on_progress)
         except (httpx2.ConnectError, httpx2.ConnectTimeout, httpx2.UnsupportedProtocol, httpx2.InvalidURL) as error:
@@ -61,7 +62,7 @@ class HttpClient(ToolClient):
         return ConnectionLost(f"{self._url} went away before it answered ({reason}). Call again.")
 
 
-async def _check_status(response: httpx2.Response) -> None:
+async def _check_http_status(response: httpx2.Response) -> None:
     if response.status_code in (401, 403):
         raise AuthenticationFailed(
             f"{response.url} does not accept the token, or needs one: `madeleine token create` makes one on the server."
@@ -75,23 +76,20 @@ async def _check_status(response: httpx2.Response) -> None:
         raise ServerUnavailable(message) if response.status_code in (429, 503) else ServerError(message)
 
 
-async def _messages(response: httpx2.Response) -> AsyncIterator[dict[str, Any]]:
+async def _response_messages(response: httpx2.Response) -> AsyncIterator[dict[str, Any]]:
     if response.headers.get("content-type", "").startswith("text/event-stream"):
         async for event in httpx2.EventSource(response):
             if event.data:
-                yield _parsed(event.data, response)
+                yield _parse_json_object(event.data, response)
     else:
-        yield _parsed(await response.aread(), response)
+        yield _parse_json_object(await response.aread(), response)
 
 
-def _parsed(data: str | bytes, response: httpx2.Response) -> dict[str, Any]:
+def _parse_json_object(data: str | bytes, response: httpx2.Response) -> dict[str, Any]:
     try:
-        message = json.loads(data)
-    except ValueError:
-        message = None
-    if not isinstance(message, dict):
-        raise ServerError(f"{response.url} is no MCP server. Check the address.")
-    return message
+        return JSON_OBJECT_ADAPTER.validate_json(data)
+    except ValueError as error:
+        raise ServerError(f"{response.url} is no MCP server. Check the address.") from error
 
 
 @asynccontextmanager
@@ -102,7 +100,7 @@ async def http_client(url: str, token: str, name: str) -> AsyncIterator[ToolClie
         raise InvalidInput("The token would go unencrypted: write https://, or an address of this machine.")
     headers = {
         "accept": "application/json, text/event-stream",
-        "mcp-protocol-version": MCP_VERSION,
+        "mcp-protocol-version": HTTP_MCP_VERSION,
     } | ({"authorization": f"Bearer {token}"} if token else {})
     async with httpx2.AsyncClient(headers=headers, timeout=HTTP_TIMEOUT) as http:
         client = HttpClient(http, url, name)

@@ -9,7 +9,7 @@ from typing import Any
 
 from madeleine.server.attach.streams import MAX_LINE_BYTES
 
-REPEATABLE = frozenset(
+REPEATABLE_TOOLS = frozenset(
     {
         "recall", "recall_memory", "search_memory", "context",
         "store", "update_memory", "forget", "observe", "ingest",
@@ -17,9 +17,9 @@ REPEATABLE = frozenset(
 )  # fmt: skip
 """Tools whose call may be repeated when nobody knows whether the first was carried out. For `store`, `observe` and
 `ingest` the host takes session and request id for an idempotency key."""
-MAX_REPEATS = 5
+MAX_REQUEST_REPEATS = 5
 """A request over which hosts die is not repeated for ever."""
-_VERSION_KEY = b'"io.modelcontextprotocol/protocolVersion"'
+_PROTOCOL_VERSION_KEY = b'"io.modelcontextprotocol/protocolVersion"'
 
 RequestId = str | int
 
@@ -33,7 +33,7 @@ class PendingRequest:
 
     @property
     def repeatable(self) -> bool:
-        return self.repeats < MAX_REPEATS and (self.method != "tools/call" or self.tool in REPEATABLE)
+        return self.repeats < MAX_REQUEST_REPEATS and (self.method != "tools/call" or self.tool in REPEATABLE_TOOLS)
 
 
 class PendingRequests:
@@ -53,7 +53,7 @@ class PendingRequests:
         """Note a line of the client's. False if it is no JSON-RPC message: then a host has to answer what is wrong."""
         if len(line) > MAX_LINE_BYTES:  # no host reads it; its answer names no request
             return False
-        match _parse(line):
+        match _parse_json(line):
             case {"method": str(method), "id": str() | int() as id_, **fields} if not isinstance(id_, bool):
                 params = fields.get("params")
                 tool = params.get("name") if isinstance(params, dict) else ""
@@ -72,7 +72,7 @@ class PendingRequests:
 
     def host_sends(self, line: bytes) -> bool:
         """Note a line of the host's. Whether it is for the client: the answer to a repeated handshake is not."""
-        match _parse(line):
+        match _parse_json(line):
             case {"id": str() | int() as id_, **fields} if "method" not in fields:
                 if id_ == self._repeated_handshake:
                     self._repeated_handshake = None
@@ -109,21 +109,21 @@ class PendingRequests:
         for id_, request in list(self._pending.items()):
             if repeatable_too or not request.repeatable:
                 del self._pending[id_]
-                yield _error_answer(id_, request, reason)
+                yield _failed_request_answer(id_, request, reason)
 
 
-def _error_answer(id_: RequestId, request: PendingRequest, reason: str) -> bytes:
+def _failed_request_answer(id_: RequestId, request: PendingRequest, reason: str) -> bytes:
     message: dict[str, Any] = {"jsonrpc": "2.0", "id": id_}
     if request.method == "tools/call":
         message["result"] = {"content": [{"type": "text", "text": reason}], "isError": True}
-        if _VERSION_KEY in request.line:  # since 2026-07-28 each request does, and each result has a type
+        if _PROTOCOL_VERSION_KEY in request.line:  # since 2026-07-28 each request does, and each result has a type
             message["result"]["resultType"] = "complete"
     else:
         message["error"] = {"code": -32603, "message": reason}
     return json.dumps(message).encode() + b"\n"
 
 
-def _parse(line: bytes) -> Any:
+def _parse_json(line: bytes) -> Any:
     try:
         return json.loads(line)
     except (ValueError, RecursionError):

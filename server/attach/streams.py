@@ -12,13 +12,13 @@ from contextlib import suppress
 
 MAX_LINE_BYTES = 16 * 1024 * 1024
 """Of a JSON-RPC message; a longer line is skipped and answered with an error."""
-READ_BYTES = 64 * 1024
+MAX_READ_BYTES = 64 * 1024
 """Read at once, at most."""
-PIPE_BUF = 4096
+PIPE_WRITE_BYTES = 4096
 """Bytes that a pipe which is ready takes without blocking."""
 
 
-ReadBytes = Callable[[int], Awaitable[bytes]]
+ByteReader = Callable[[int], Awaitable[bytes]]
 """Takes a limit; returns at most that many bytes, b"" at the end."""
 
 
@@ -53,10 +53,10 @@ class LineBuffer:
         return self._max_bytes is not None and size > self._max_bytes
 
 
-async def read_lines(read: ReadBytes, max_bytes: int = MAX_LINE_BYTES) -> AsyncIterator[bytes | None]:
+async def read_lines(read: ByteReader, max_bytes: int = MAX_LINE_BYTES) -> AsyncIterator[bytes | None]:
     """Each line as `LineBuffer` has it; the last one may have no end."""
     buffer = LineBuffer(max_bytes)
-    while chunk := await read(READ_BYTES):
+    while chunk := await read(MAX_READ_BYTES):
         for line in buffer.feed(chunk):
             yield line
     for line in buffer.feed(b"\n"):
@@ -71,7 +71,7 @@ class InputPipe:
         self._relay: socket.socket | None = None
         if sys.platform == "win32":
             self._relay, writer = socket.socketpair()
-            threading.Thread(target=_copy, args=(fd, writer), name="stdin", daemon=True).start()
+            threading.Thread(target=_copy_to_socket, args=(fd, writer), name="stdin", daemon=True).start()
 
     def fileno(self) -> int:
         return self._relay.fileno() if self._relay else self._fd
@@ -79,14 +79,14 @@ class InputPipe:
     def read(self) -> bytes:
         """The bytes that have arrived; b"" at the end."""
         try:
-            return self._relay.recv(READ_BYTES) if self._relay else os.read(self._fd, READ_BYTES)
+            return self._relay.recv(MAX_READ_BYTES) if self._relay else os.read(self._fd, MAX_READ_BYTES)
         except ConnectionError:
             return b""
 
 
-def _copy(fd: int, writer: socket.socket) -> None:
+def _copy_to_socket(fd: int, writer: socket.socket) -> None:
     with suppress(OSError), writer:
-        while data := os.read(fd, READ_BYTES):
+        while data := os.read(fd, MAX_READ_BYTES):
             writer.sendall(data)
 
 
@@ -107,10 +107,10 @@ class OutputPipe:
 
     def flush(self) -> None:
         # On Windows, where nobody can tell whether a pipe takes more, writing waits.
-        while self.unsent and (sys.platform == "win32" or is_writable(self._fd)):
-            del self.unsent[: os.write(self._fd, self.unsent[:PIPE_BUF])]
+        while self.unsent and (sys.platform == "win32" or is_fd_writable(self._fd)):
+            del self.unsent[: os.write(self._fd, self.unsent[:PIPE_WRITE_BYTES])]
 
 
-def is_writable(fd: int) -> bool:
+def is_fd_writable(fd: int) -> bool:
     """Whether a write does not block. False on Windows, where nobody can tell."""
     return sys.platform != "win32" and bool(select.select([], [fd], [], 0)[1])

@@ -27,7 +27,7 @@ def encode_json_rpc(**message: Any) -> bytes:
     return json.dumps({"jsonrpc": "2.0"} | message).encode() + b"\n"
 
 
-def result_of(answer: Mapping[str, Any]) -> dict[str, Any]:
+def json_rpc_result(answer: Mapping[str, Any]) -> dict[str, Any]:
     """The result of a JSON-RPC answer. Raises `ServerError`."""
     if "error" in answer:
         raise ServerError(str(answer["error"].get("message")))
@@ -35,7 +35,7 @@ def result_of(answer: Mapping[str, Any]) -> dict[str, Any]:
     return result
 
 
-def structured_answer(result: Mapping[str, Any]) -> dict[str, Any]:
+def structured_content_of(result: Mapping[str, Any]) -> dict[str, Any]:
     """The structured content of a `tools/call` result. Raises the `MadeleineError` that the tool answered with."""
     if result.get("isError"):
         message = "".join(str(part.get("text", "")) for part in result.get("content", ()))
@@ -44,7 +44,7 @@ def structured_answer(result: Mapping[str, Any]) -> dict[str, Any]:
     return content if isinstance(content, dict) else {}
 
 
-class ToolCalls:
+class BlockingHostClient:
     """One connection to the host; one call at a time. It waits as long as the host does: the caller limits the time."""
 
     def __init__(self, connection: socket.socket) -> None:
@@ -54,7 +54,7 @@ class ToolCalls:
 
     def __call__(self, tool: str, arguments: Mapping[str, Any]) -> dict[str, Any]:
         """The structured answer. Raises the `MadeleineError` that the tool answered with, `ConnectionLost`."""
-        return structured_answer(self._request("tools/call", {"name": tool, "arguments": arguments}))
+        return structured_content_of(self._request("tools/call", {"name": tool, "arguments": arguments}))
 
     def initialize(self, name: str) -> None:
         self._request("initialize", initialize_params(name))
@@ -68,7 +68,7 @@ class ToolCalls:
             for line in self._lines:
                 message = json.loads(line)
                 if isinstance(message, dict) and message.get("id") == self._request_count and "method" not in message:
-                    return result_of(message)
+                    return json_rpc_result(message)
         except OSError as error:
             raise ConnectionLost(str(error)) from error
         except ValueError as error:
@@ -83,9 +83,9 @@ class ToolCalls:
 
 
 @contextmanager
-def host_tool_calls(
+def blocking_host_client(
     data_dir: Path, environment: Mapping[str, str], settings: Mapping[str, str], *, name: str, until: float
-) -> Iterator[ToolCalls]:
+) -> Iterator[BlockingHostClient]:
     """Connect, starting a host if there is none. `settings` as in `HostRequest`. `until`, by the monotonic
     clock: when to give up connecting. Raises `ServerUnavailable`."""
     cancelled, cancel = socket.socketpair()
@@ -93,6 +93,6 @@ def host_tool_calls(
         request = HostRequest(settings=settings)
         connection = connect_or_start(data_dir, environment, request, cancelled=cancelled, until=until)
     with closing(connection):
-        calls = ToolCalls(connection)
+        calls = BlockingHostClient(connection)
         calls.initialize(name)
         yield calls

@@ -12,16 +12,16 @@ from madeleine.server import __version__
 PROFILE_KINDS = "soul, partner_rules, preferences, relationships, tools, map, knowledge or notes"
 HOOK_TIMEOUT_SECONDS = 8.0
 """Default time limit of `madeleine observe`."""
-FLAG: dict[str, Any] = {"action": "store_true", "default": argparse.SUPPRESS}
+OPTIONAL_FLAG: dict[str, Any] = {"action": "store_true", "default": argparse.SUPPRESS}
 """An option that may stand before or behind a subcommand, whose default would overwrite it; see `set_defaults`."""
 
 if TYPE_CHECKING:
     Commands = argparse._SubParsersAction[argparse.ArgumentParser]
 
 
-def parse(argv: Sequence[str] | None) -> argparse.Namespace:
+def parse_command_line(argv: Sequence[str] | None) -> argparse.Namespace:
     """`command` is always set. Raises `SystemExit`."""
-    grammar = parser()
+    grammar = command_line_parser()
     arguments = grammar.parse_args(argv)
     arguments.command = arguments.command or "serve"
     if not arguments.http and (arguments.sse or hasattr(arguments, "http_host") or hasattr(arguments, "http_port")):
@@ -29,9 +29,9 @@ def parse(argv: Sequence[str] | None) -> argparse.Namespace:
     return arguments
 
 
-def parser() -> argparse.ArgumentParser:
+def command_line_parser() -> argparse.ArgumentParser:
     serving, json = _serving_options(), argparse.ArgumentParser(add_help=False)
-    json.add_argument("--json", **FLAG, help="print JSON; audit entries and watched events one per line")
+    json.add_argument("--json", **OPTIONAL_FLAG, help="print JSON; audit entries and watched events one per line")
     grammar = argparse.ArgumentParser(
         prog="madeleine",
         description="Long-term memory for AI agents, an MCP server. Without a command: serve MCP on stdin and stdout, "
@@ -60,8 +60,8 @@ def parser() -> argparse.ArgumentParser:
 
 def _serving_options() -> argparse.ArgumentParser:
     options = argparse.ArgumentParser(add_help=False)
-    options.add_argument("--in-process", **FLAG, help="serve in this process, as in a container")
-    options.add_argument("--read-only", **FLAG, help="only tools that change nothing")
+    options.add_argument("--in-process", **OPTIONAL_FLAG, help="serve in this process, as in a container")
+    options.add_argument("--read-only", **OPTIONAL_FLAG, help="only tools that change nothing")
     families = "memory, patrol, conversation, context; or all"
     for option, text in {
         "--toolsets": f"only these families of tools, separated by commas ({families})",
@@ -75,8 +75,8 @@ def _serving_options() -> argparse.ArgumentParser:
 def _add_serve(commands: Commands, serving: argparse.ArgumentParser) -> None:
     text = "serve MCP, on standard input and output (the default) or over HTTP"
     add = commands.add_parser("serve", parents=[serving], help=text).add_argument
-    add("--http", **FLAG, help="serve streamable HTTP at /mcp instead")
-    add("--sse", **FLAG, help="with --http: also the older transport, at /sse (deprecated)")
+    add("--http", **OPTIONAL_FLAG, help="serve streamable HTTP at /mcp instead")
+    add("--sse", **OPTIONAL_FLAG, help="with --http: also the older transport, at /sse (deprecated)")
     for option, text in (("host", "address to listen on (default 127.0.0.1)"), ("port", "port (default 8765; 0: any)")):
         add(f"--{option}", dest=f"http_{option}", default=argparse.SUPPRESS, help=f"with --http: the {text}")
 

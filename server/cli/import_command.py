@@ -18,7 +18,7 @@ from typing import IO
 
 from madeleine.memory.errors import InvalidInput
 from madeleine.memory.model import BeingId, Scope
-from madeleine.memory.watch.exports import ExportedConversation, UnreadableConversation, conversations
+from madeleine.memory.watch.exports import ExportedConversation, UnreadableConversation, read_conversations
 from madeleine.memory.watch.observe import Observation, Observe
 from madeleine.server import EXIT_FAILURE
 from madeleine.server.cli.output import byte_progress, redaction_note
@@ -72,7 +72,7 @@ class Importer:
             for name, _, binary in exports:
                 position = 0
                 chunks = iter(partial(io.TextIOWrapper(binary, encoding="utf-8-sig").read, CHUNK_CHARS), "")
-                exported = conversations(chunks, max_text_chars=self._max_text_chars)
+                exported = read_conversations(chunks, max_text_chars=self._max_text_chars)
                 while (conversation := await asyncio.to_thread(next_conversation, exported, path)) is not None:
                     if isinstance(conversation, UnreadableConversation):
                         title = f" ({conversation.title[:80]!r})" if conversation.title else ""

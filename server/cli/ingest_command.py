@@ -21,7 +21,7 @@ from madeleine.memory.errors import ConnectionLost, InvalidInput, MadeleineError
 from madeleine.memory.model import Category
 from madeleine.server import EXIT_FAILURE
 from madeleine.server.attach.client import HostClient
-from madeleine.server.cli.ingest_reading import Document, Part
+from madeleine.server.cli.ingest_reading import Document, DocumentPart
 from madeleine.server.cli.output import ShowBytes, byte_progress, host_tool, print_json, printable, redaction_note
 from madeleine.server.settings.settings import Settings
 
@@ -43,7 +43,7 @@ class PartRefused(MadeleineError):
 
 
 @dataclass(slots=True)
-class FileReport:
+class IngestFileReport:
     """What became of one file, in chunks. `without_text`: empty messages."""
 
     file: str
@@ -89,7 +89,7 @@ async def ingest_command(settings: Settings, arguments: argparse.Namespace) -> i
         raise InvalidInput("--session: give 1 to 200 characters.")
     defaults = {"session_id": arguments.session, "category": arguments.category}
     key_prefix = json.dumps([arguments.session, arguments.category])
-    reports: list[FileReport] = []
+    reports: list[IngestFileReport] = []
     try:
         with ExitStack() as stack:
             # All are opened before the first is read.
@@ -101,7 +101,7 @@ async def ingest_command(settings: Settings, arguments: argparse.Namespace) -> i
                 most_chars = min(await max_text_chars(call), MAX_PART_CHARS)
                 for path, file in zip(arguments.files, files, strict=True):
                     name = "standard input" if path == "-" else path
-                    reports.append(FileReport(name))
+                    reports.append(IngestFileReport(name))
                     document = Document(file, name, about=key_prefix, most_chars=most_chars)
                     await ingest_document(call, document, reports[-1], show, defaults)
     except (MadeleineError, ExceptionGroup) as error:
@@ -117,7 +117,7 @@ async def ingest_command(settings: Settings, arguments: argparse.Namespace) -> i
     return 0
 
 
-def print_reports(reports: list[FileReport], *, as_json: bool) -> None:
+def print_reports(reports: list[IngestFileReport], *, as_json: bool) -> None:
     if as_json:
         print_json([report.as_json() for report in reports])
     else:
@@ -126,14 +126,14 @@ def print_reports(reports: list[FileReport], *, as_json: bool) -> None:
 
 
 async def ingest_document(
-    call: HostClient, document: Document, report: FileReport, show: ShowBytes, defaults: Mapping[str, str | None]
+    call: HostClient, document: Document, report: IngestFileReport, show: ShowBytes, defaults: Mapping[str, str | None]
 ) -> None:
     """`defaults`: arguments of the tool for parts that have none of their own. Raises `PartRefused`, `ConnectionLost`,
     in a group."""
     slots = asyncio.Semaphore(MAX_PARTS_IN_FLIGHT)
     parts = document.parts()
 
-    async def ingest(part: Part) -> None:
+    async def ingest(part: DocumentPart) -> None:
         try:
             if part.text:
                 report.add(await ingest_part(call, part, defaults))
@@ -153,7 +153,7 @@ async def ingest_document(
             tasks.create_task(ingest(part))
 
 
-async def ingest_part(call: HostClient, part: Part, defaults: Mapping[str, str | None]) -> dict[str, Any]:
+async def ingest_part(call: HostClient, part: DocumentPart, defaults: Mapping[str, str | None]) -> dict[str, Any]:
     own = {"session_id": part.session_id, "when": part.when, "actors": [part.speaker] if part.speaker else None}
     arguments: dict[str, Any] = {"text": part.text, "key": part.key}
     for optional in (defaults, own):

@@ -11,13 +11,15 @@ import hashlib
 import json
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import datetime
 from itertools import chain, dropwhile
 from typing import IO, Any
 
+from pydantic import TypeAdapter, ValidationError
+
 from madeleine.memory.errors import InvalidInput
 from madeleine.memory.text.normalization import storable_text
-from madeleine.memory.text.sentences import last_break
+from madeleine.memory.text.sentences import best_cut
 
 BLOCK_BYTES = 64 * 1024
 MAX_LINE_BYTES = 16 * 1024 * 1024
@@ -31,7 +33,7 @@ _SESSION_FIELDS = ("session_id", "session", "conversation_id")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Part:
+class DocumentPart:
     """`size`: its bytes of the file. `text` is "" for a message without text. `place`: its origin, for errors."""
 
     text: str
@@ -52,7 +54,7 @@ class Document:
         self._digest = hashlib.sha256(about.encode())
         self._most_chars = most_chars
 
-    def parts(self) -> Iterator[Part]:
+    def parts(self) -> Iterator[DocumentPart]:
         """Raises `InvalidInput` for content that is not text; parts before it may be ingested already."""
         blocks = dropwhile(lambda block: not block.strip(), self._blocks())
         first = next(blocks, b"")
@@ -74,10 +76,10 @@ class Document:
         except OSError as error:
             raise InvalidInput(f"{self._name} cannot be read: {error.strerror or error}.") from error
 
-    def _part(self, text: str, size: int, place: str, **about: str) -> Part:
+    def _part(self, text: str, size: int, place: str, **about: str) -> DocumentPart:
         self._digest.update(json.dumps([text, about]).encode())
         key = f"file-{self._digest.hexdigest()[:KEY_DIGITS]}"
-        return Part(text=text, key=key, size=size, place=place, **about)
+        return DocumentPart(text=text, key=key, size=size, place=place, **about)
 
     # --- texts ----------------------------------------------------------------------------------------------------
 
@@ -98,7 +100,7 @@ class Document:
         for text in texts:
             buffer += text
             while len(buffer) > self._most_chars:
-                end = last_break(buffer, self._most_chars)
+                end = best_cut(buffer, self._most_chars)
                 yield buffer[:end]
                 buffer = buffer[end:]
         if buffer:
@@ -106,7 +108,7 @@ class Document:
 
     # --- conversations --------------------------------------------------------------------------------------------
 
-    def _messages(self, blocks: Iterable[bytes]) -> Iterator[Part]:
+    def _messages(self, blocks: Iterable[bytes]) -> Iterator[DocumentPart]:
         for number, line in enumerate(self._lines(blocks), start=1):
             if not line.strip():
                 continue
@@ -120,7 +122,7 @@ class Document:
                 raise self._invalid_line(number, "is not a JSON object")
             text = storable_text(_message_text(_first_value(message, _TEXT_FIELDS)))
             if not text:
-                yield Part(text="", key="", size=len(line) + 1)
+                yield DocumentPart(text="", key="", size=len(line) + 1)
                 continue
             about = {
                 "when": _iso_moment(_first_value(message, _TIME_FIELDS)),
@@ -190,11 +192,9 @@ def _message_text(content: Any) -> str:
 
 def _iso_moment(value: Any) -> str:
     """A text as it is; a number counts seconds since 1970, or milliseconds."""
-    if isinstance(value, bool) or not isinstance(value, int | float | str):
-        return ""
     if isinstance(value, str):
         return _shortened(value)
     try:
-        return datetime.fromtimestamp(value / 1000 if abs(value) > 1e11 else value, UTC).isoformat()
-    except (ValueError, OverflowError, OSError):
+        return TypeAdapter(datetime).validate_python(value).isoformat()
+    except ValidationError:
         return ""

@@ -38,9 +38,9 @@ MAX_IDS_PER_LINE = 3
 async def serve_command(settings: Settings, arguments: argparse.Namespace) -> None:
     """Serve MCP from this process until standard input ends, or the process is told to end."""
     if arguments.http:
-        from madeleine.server.http.serve import serve_over_http
+        from madeleine.server.http.serve import serve_http_as_host
 
-        await serve_over_http(settings, sse=arguments.sse)
+        await serve_http_as_host(settings, sse=arguments.sse)
     else:
         from madeleine.server.mcp.stdio import serve_stdio
 

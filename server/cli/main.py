@@ -14,21 +14,14 @@ from typing import Any
 
 from madeleine.memory.errors import MadeleineError, ServerUnavailable
 from madeleine.server import EXIT_FAILURE, EXIT_USAGE
-from madeleine.server.attach.connector import (
-    HostRequest,
-    NoHost,
-    host_is_running,
-    no_answer_message,
-    query_host,
-    stop_host,
-)
-from madeleine.server.cli.arguments import parse
+from madeleine.server.attach.connector import NoHost, host_is_running, host_status, stop_host, unresponsive_host_message
+from madeleine.server.cli.arguments import parse_command_line
 from madeleine.server.settings.environment import data_directory, environment, madeleine_variables
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     try:
-        arguments = parse(argv)
+        arguments = parse_command_line(argv)
     except SystemExit as error:
         # To a hook's caller 2 means: stop the agent.
         if error.code and "observe" in (sys.argv[1:] if argv is None else argv):
@@ -68,20 +61,22 @@ def forward_to_host(arguments: argparse.Namespace) -> int:
     from madeleine.server.attach.forwarder import forward_stdio
 
     variables = environment()
-    settings = madeleine_variables(variables) | {name: str(value) for name, value in overrides(arguments).items()}
+    settings = madeleine_variables(variables) | {
+        name: str(value) for name, value in setting_overrides(arguments).items()
+    }
     return forward_stdio(data_directory(settings.pop("data_dir", None)), variables, settings)
 
 
 def print_status(data_dir: Path, *, as_json: bool) -> None:
     """Print the process that owns the memory, and its clients. Raises `HostRefused`."""
     try:
-        status = query_host(data_dir, HostRequest(want="status"))
+        status = host_status(data_dir)
     except NoHost:
         status = {"data_dir": str(data_dir)}
     if as_json:
         print(json.dumps(status, indent=2))
     elif "pid" not in status and host_is_running(data_dir):
-        print(no_answer_message(data_dir))
+        print(unresponsive_host_message(data_dir))
     elif "pid" not in status:
         print(f"No process serves the memory in {data_dir}; the next client starts one.")
     else:
@@ -101,7 +96,7 @@ def run_with_settings(arguments: argparse.Namespace) -> int:
     from madeleine.server.settings.settings import read_settings
     from madeleine.server.wiring.data_directory import restrict_umask
 
-    settings = read_settings(overrides=overrides(arguments))
+    settings = read_settings(overrides=setting_overrides(arguments))
     start_logging(settings.log_level)
     restrict_umask()
     name = f"{arguments.command}_command"
@@ -111,7 +106,7 @@ def run_with_settings(arguments: argparse.Namespace) -> int:
     return asyncio.run(command(settings, arguments)) or 0
 
 
-def overrides(arguments: argparse.Namespace) -> dict[str, Any]:
+def setting_overrides(arguments: argparse.Namespace) -> dict[str, Any]:
     """Settings from the command line, which win over the environment."""
     names = ("toolsets", "tools", "exclude_tools", "read_only", "http_host", "http_port")
     return {name: getattr(arguments, name) for name in names if hasattr(arguments, name)}

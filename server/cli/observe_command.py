@@ -19,9 +19,15 @@ from typing import Any
 
 from madeleine.memory.errors import ConnectionLost, InvalidInput, MadeleineError
 from madeleine.memory.text.normalization import split_by_length, storable_text
-from madeleine.memory.watch.transcripts import TranscriptMessage, new_prompt, read_transcript, said, spoken_prompt
+from madeleine.memory.watch.transcripts import (
+    TranscriptMessage,
+    new_prompt,
+    read_transcript,
+    spoken_prompt,
+    spoken_text,
+)
 from madeleine.server import EXIT_FAILURE
-from madeleine.server.attach.tool_calls import ToolCalls, host_tool_calls
+from madeleine.server.attach.tool_calls import BlockingHostClient, blocking_host_client
 from madeleine.server.settings.environment import (
     MAX_TEXT_CHARS,
     data_directory,
@@ -55,7 +61,7 @@ class Outcome:
 
 def observe_command(arguments: argparse.Namespace) -> int:
     """Always 0; with --strict 1 if something was not recorded."""
-    outcome = run_in_time(arguments.timeout, lambda deadline: observe(arguments, deadline))
+    outcome = run_with_time_limit(arguments.timeout, lambda deadline: observe_conversation(arguments, deadline))
     if outcome.recalled:
         print(outcome.recalled, flush=True)
     if outcome.complaint:
@@ -63,7 +69,7 @@ def observe_command(arguments: argparse.Namespace) -> int:
     return EXIT_FAILURE if outcome.complaint and arguments.strict else 0
 
 
-def run_in_time(seconds: float, work: Callable[[float], Outcome]) -> Outcome:
+def run_with_time_limit(seconds: float, work: Callable[[float], Outcome]) -> Outcome:
     """Run `work` in a thread, which is abandoned after `seconds`, as at a pipe that nobody closes. `work` is given its
     deadline, on the monotonic clock."""
     outcomes: list[Outcome] = []
@@ -86,7 +92,7 @@ def run_in_time(seconds: float, work: Callable[[float], Outcome]) -> Outcome:
     return outcomes[0] if outcomes else late
 
 
-def observe(arguments: argparse.Namespace, deadline: float) -> Outcome:
+def observe_conversation(arguments: argparse.Namespace, deadline: float) -> Outcome:
     request = parse_input(arguments, _read_standard_input())
     if request is None:
         return Outcome()
@@ -97,15 +103,15 @@ def observe(arguments: argparse.Namespace, deadline: float) -> Outcome:
     # The tools used here need not be among those that a client has chosen for its model.
     chosen = {name: value for name, value in settings.items() if name not in ("tools", "exclude_tools")}
     settings = chosen | {"toolsets": "all"}
-    with host_tool_calls(data_dir, variables, settings, name=CLIENT_NAME, until=deadline) as call:
+    with blocking_host_client(data_dir, variables, settings, name=CLIENT_NAME, until=deadline) as call:
         complaint = ""
         try:
-            record(call, request, limit)
+            record_messages(call, request, limit)
         except ConnectionLost:
             raise
         except MadeleineError as error:  # a read-only client may still recall
             complaint = str(error)
-        recalled = recall(call, request.prompt) if arguments.recall and request.prompt else ""
+        recalled = recall_for_prompt(call, request.prompt) if arguments.recall and request.prompt else ""
     return Outcome(recalled, complaint)
 
 
@@ -128,7 +134,7 @@ def parse_input(arguments: argparse.Namespace, text: str) -> ObserveRequest | No
     if arguments.role:
         optional = {"speaker": arguments.speaker, "key": arguments.key}
         message = {"role": arguments.role, "text": text.strip()} | {k: v for k, v in optional.items() if v}
-        return ObserveRequest({"session_id": _session(arguments)}, messages=[message], prompt=text.strip())
+        return ObserveRequest({"session_id": _session_id_argument(arguments)}, messages=[message], prompt=text.strip())
     try:
         content = json.loads(text)
     except (ValueError, RecursionError) as error:
@@ -136,12 +142,12 @@ def parse_input(arguments: argparse.Namespace, text: str) -> ObserveRequest | No
             f"standard input is not JSON ({error}). Give a hook's input, a list of messages, or text with --role."
         ) from error
     if isinstance(content, list):
-        return ObserveRequest({"session_id": _session(arguments)}, messages=content)
+        return ObserveRequest({"session_id": _session_id_argument(arguments)}, messages=content)
     if not isinstance(content, dict):
         raise InvalidInput("standard input is neither a hook's input nor a list of messages.")
     if "hook_event_name" in content:
         return parse_hook(content)
-    session = {} if "session_id" in content else {"session_id": _session(arguments)}
+    session = {} if "session_id" in content else {"session_id": _session_id_argument(arguments)}
     others = {name: value for name, value in content.items() if name != "messages"}
     return ObserveRequest(session | others, messages=content.get("messages") or [])
 
@@ -157,21 +163,21 @@ def parse_hook(hook: Mapping[str, Any]) -> ObserveRequest | None:
     title = hook.get("session_title")
     arguments = {"session_id": session, "interface": INTERFACE}
     arguments |= {"title": title[:200]} if isinstance(title, str) and title.strip() else {}
-    spoken = _transcript(hook.get("transcript_path"))
-    transcript = [_as_argument(message) for message in spoken or ()]
+    spoken = _read_transcript_file(hook.get("transcript_path"))
+    transcript = [_message_argument(message) for message in spoken or ()]
     prompt_id = hook.get("prompt_id")
     if event == "UserPromptSubmit" and isinstance(hook.get("prompt"), str):
         prompt = "" if hook.get("source") == "system" else spoken_prompt(hook["prompt"])
         message = new_prompt(spoken or (), prompt, str(prompt_id or "")) if prompt else None
-        return ObserveRequest(arguments, transcript, [_as_argument(message)] if message else [], prompt)
+        return ObserveRequest(arguments, transcript, [_message_argument(message)] if message else [], prompt)
     if spoken is None and event == "Stop" and isinstance(last := hook.get("last_assistant_message"), str):
         key = {"key": f"answer-{prompt_id}"} if isinstance(prompt_id, str) else {}
-        answer = said(last)
+        answer = spoken_text(last)
         return ObserveRequest(arguments, messages=[{"role": "assistant", "text": answer} | key] if answer else [])
     return ObserveRequest(arguments, transcript)
 
 
-def _transcript(path: Any) -> list[TranscriptMessage] | None:
+def _read_transcript_file(path: Any) -> list[TranscriptMessage] | None:
     """None if there is none, as before the first answer."""
     if not isinstance(path, str) or not path:
         return None
@@ -184,7 +190,7 @@ def _transcript(path: Any) -> list[TranscriptMessage] | None:
         raise InvalidInput(f"the transcript {path} cannot be read: {error}") from error
 
 
-def _session(arguments: argparse.Namespace) -> str:
+def _session_id_argument(arguments: argparse.Namespace) -> str:
     if not arguments.session:
         raise InvalidInput("name the conversation: --session S")
     return str(arguments.session)
@@ -198,7 +204,7 @@ def _read_standard_input() -> str:
 # --- calls --------------------------------------------------------------------------------------------------------
 
 
-def record(call: ToolCalls, request: ObserveRequest, limit: int) -> None:
+def record_messages(call: BlockingHostClient, request: ObserveRequest, limit: int) -> None:
     """In order: the key of the last message tells where to continue. A refused message prevents no other from being
     recorded, unless a whole call is refused. Raises the first refusal at the end."""
     transcript: list[Any] = []
@@ -208,17 +214,17 @@ def record(call: ToolCalls, request: ObserveRequest, limit: int) -> None:
     messages = [*transcript, *split_messages(request.messages, limit)]
     # Memories may name messages by their places in the call, so they come with the last of them.
     without_memories = {name: value for name, value in request.arguments.items() if name != "memories"}
-    *batches, last_batch = list(_batches(messages)) or [[]]
-    refusals = [refusal for batch in batches for refusal in _send(call, without_memories, batch)]
+    *batches, last_batch = list(_message_batches(messages)) or [[]]
+    refusals = [refusal for batch in batches for refusal in _send_batch(call, without_memories, batch)]
     if request.arguments.get("memories"):
         call("observe", {**request.arguments, "messages": last_batch})
     elif last_batch:
-        refusals += _send(call, request.arguments, last_batch)
+        refusals += _send_batch(call, request.arguments, last_batch)
     if refusals:
         raise refusals[0]
 
 
-def _send(call: ToolCalls, arguments: Mapping[str, Any], batch: Sequence[Any]) -> list[MadeleineError]:
+def _send_batch(call: BlockingHostClient, arguments: Mapping[str, Any], batch: Sequence[Any]) -> list[MadeleineError]:
     """The refusals. A call is refused whole for one of its messages, so they are then sent one by one. Raises the first
     refusal if all of several were refused, and `ConnectionLost`."""
     try:
@@ -230,13 +236,13 @@ def _send(call: ToolCalls, arguments: Mapping[str, Any], batch: Sequence[Any]) -
             return [error]
     else:
         return []
-    refusals = [refusal for message in batch for refusal in _send(call, arguments, [message])]
+    refusals = [refusal for message in batch for refusal in _send_batch(call, arguments, [message])]
     if len(refusals) == len(batch):
         raise refusals[0]
     return refusals
 
 
-def _as_argument(message: TranscriptMessage) -> dict[str, Any]:
+def _message_argument(message: TranscriptMessage) -> dict[str, Any]:
     at = {"at": message.at} if message.at else {}
     return {"role": message.role, "text": message.text, "key": message.key} | at
 
@@ -251,10 +257,10 @@ def since_last_recorded(messages: list[Any], last_key: str | None, overlap: int 
 
 def split_messages(messages: Iterable[Any], limit: int) -> list[Any]:
     """Split each text longer than `limit` characters; nothing is lost. The tool refuses invalid messages."""
-    return [part for message in messages for part in _split_message(message, limit)]
+    return [part for message in messages for part in _split_long_message(message, limit)]
 
 
-def _split_message(message: Any, limit: int) -> Iterator[Any]:
+def _split_long_message(message: Any, limit: int) -> Iterator[Any]:
     text = message.get("text") if isinstance(message, Mapping) else None
     if not isinstance(text, str) or len(text) <= limit:
         yield message
@@ -264,7 +270,7 @@ def _split_message(message: Any, limit: int) -> Iterator[Any]:
         yield {**message, "text": part} | ({"key": f"{key}#{place}"} if key and place else {})
 
 
-def _batches(messages: Sequence[Any]) -> Iterator[list[Any]]:
+def _message_batches(messages: Sequence[Any]) -> Iterator[list[Any]]:
     batch: list[Any] = []
     chars = 0
     for message in messages:
@@ -278,7 +284,7 @@ def _batches(messages: Sequence[Any]) -> Iterator[list[Any]]:
         yield batch
 
 
-def recall(call: ToolCalls, prompt: str) -> str:
+def recall_for_prompt(call: BlockingHostClient, prompt: str) -> str:
     """The `<memory>` block of the memories that match, or ""."""
     query = {"query": prompt[:RECALL_QUERY_CHARS], "format": "prompt", "token_budget": RECALL_TOKEN_BUDGET}
     answer = call("recall", query)

@@ -16,7 +16,6 @@ from madeleine.server.settings.settings import Settings
 
 if TYPE_CHECKING:
     from rich.console import Console
-    from rich.progress import ProgressColumn
 
 PIPED_WIDTH = 120
 PROGRESS_LINE_SHARE = 0.1
@@ -57,27 +56,15 @@ def console(file: IO[str] | None = None) -> Console:
     return Console(file=file, highlight=False, markup=False, width=None if file.isatty() else PIPED_WIDTH)
 
 
-def progress_columns(*further: ProgressColumn) -> list[ProgressColumn]:
-    from rich import progress
-
-    return [
-        progress.SpinnerColumn(),
-        progress.TextColumn("{task.description}"),
-        progress.BarColumn(),
-        progress.TaskProgressColumn(),
-        *further,
-    ]
-
-
 @contextmanager
 def byte_progress(total: int) -> Iterator[ShowBytes]:
     """Progress of reading files, on standard error: a bar, or a line now and then where there is no terminal. `total`:
     bytes of all files, 0 if not known."""
-    from rich.progress import DownloadColumn, Progress, TextColumn, TimeRemainingColumn
+    from rich.progress import DownloadColumn, Progress, SpinnerColumn, TextColumn
 
     out = console(sys.stderr)
     printed_bytes = 0.0
-    columns = progress_columns(DownloadColumn(), TimeRemainingColumn(), TextColumn("{task.fields[state]}"))
+    columns = (SpinnerColumn(), *Progress.get_default_columns(), DownloadColumn(), TextColumn("{task.fields[state]}"))
     with Progress(*columns, console=out, disable=not out.is_terminal) as bar:
         task = bar.add_task("opening the memory", total=total or None, state="")
 

@@ -11,7 +11,7 @@ from contextlib import ExitStack, contextmanager, suppress
 from typing import Any
 
 from rich.console import Console
-from rich.progress import Progress, TimeElapsedColumn
+from rich.progress import Progress, SpinnerColumn, TimeElapsedColumn
 from rich.table import Column, Table
 from rich.text import Text
 
@@ -21,7 +21,7 @@ from madeleine.memory.patrol_records import PatrolRun
 from madeleine.patrol.report import STEPS, PatrolProgress
 from madeleine.server.attach.client import patrol_events, start_host
 from madeleine.server.attach.connector import NoHost
-from madeleine.server.cli.output import client_settings, console, host_tool, print_json, printable, progress_columns
+from madeleine.server.cli.output import client_settings, console, host_tool, print_json, printable
 from madeleine.server.settings.environment import environment
 from madeleine.server.settings.fields import split_names
 from madeleine.server.settings.settings import Settings
@@ -76,7 +76,7 @@ async def print_runs(settings: Settings, *, limit: int, as_json: bool) -> None:
 
 async def watch_patrols(settings: Settings, *, as_json: bool) -> None:
     """Until SIGINT or SIGTERM. Waits for the next host if the host ends, but does not start another one."""
-    from madeleine.server.mcp.stdio import stop_signals
+    from madeleine.server.mcp.stdio import call_on_stop_signals
 
     watching = asyncio.current_task()
     assert watching is not None
@@ -84,7 +84,7 @@ async def watch_patrols(settings: Settings, *, as_json: bool) -> None:
     def end() -> None:
         watching.cancel()
 
-    with stop_signals(end), suppress(asyncio.CancelledError), event_display(console()) as print_event:
+    with call_on_stop_signals(end), suppress(asyncio.CancelledError), event_display(console()) as print_event:
         await start_host(settings.data_dir, environment())
         while True:
             with suppress(NoHost):
@@ -135,7 +135,8 @@ def patrol_progress(out: Console) -> Iterator[ShowProgress]:
     if not out.is_terminal:
         yield lambda done, total, message: out.print(f"{done:g} of {total:g} {printable(message)}".rstrip())
         return
-    with Progress(*progress_columns(TimeElapsedColumn()), console=out, transient=True) as bar:
+    columns = (SpinnerColumn(), *Progress.get_default_columns(), TimeElapsedColumn())
+    with Progress(*columns, console=out, transient=True) as bar:
         task = bar.add_task("the patrol begins", total=None)
         yield lambda done, total, message: bar.update(task, completed=done, total=total, description=printable(message))
 
@@ -178,7 +179,7 @@ def print_report(out: Console, report: Mapping[str, Any]) -> None:
         out.print(table)
     if decided := report.get("decided"):
         out.print(f"{applied_count(decided)} of {len(decided)} decisions were applied")
-    for line in closing_lines(report):
+    for line in report_footer(report):
         out.print(line, soft_wrap=True)
 
 
@@ -201,7 +202,7 @@ def applied_count(decided: Sequence[Mapping[str, Any]]) -> int:
     return sum(not result.get("refused") for result in decided)
 
 
-def closing_lines(report: Mapping[str, Any]) -> Iterator[str]:
+def report_footer(report: Mapping[str, Any]) -> Iterator[str]:
     if pending := len(report.get("pending", ())) + report.get("waiting", 0):
         decisions = "1 decision" if pending == 1 else f"{pending} decisions"
         yield f"{decisions} pending, for an agent that calls run_patrol, or for a language model."

@@ -12,7 +12,7 @@ import sys
 from pathlib import Path
 
 from madeleine.server import EXIT_USAGE
-from madeleine.server.attach.endpoint import HOST_LOCK_FILE, UntrustedDirectory, hold_lock, listening_socket
+from madeleine.server.attach.endpoint import HOST_LOCK_FILE, UntrustedDirectory, hold_file_lock, listening_socket
 from madeleine.server.settings.environment import environment, madeleine_variables
 
 
@@ -20,7 +20,7 @@ def main() -> int:
     os.umask(0o077)
     data_dir = Path(sys.argv[1])
     try:
-        with hold_lock(data_dir / HOST_LOCK_FILE) as acquired:
+        with hold_file_lock(data_dir / HOST_LOCK_FILE) as acquired:
             if not acquired:
                 return 0
             transport = madeleine_variables(environment()).get("attach", "")

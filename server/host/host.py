@@ -26,20 +26,20 @@ from madeleine.patrol.run import PatrolEvent
 from madeleine.server import EXIT_USAGE, __version__
 from madeleine.server.attach.connector import (
     HANDSHAKE_SECONDS,
+    HOST_LOG_FILE,
     HOST_PROTOCOL,
-    LOG_FILE,
-    MAX_REQUEST_BYTES,
+    MAX_HOST_REQUEST_BYTES,
     HostRequest,
-    encode_reply,
-    parse_request,
+    encode_host_reply,
+    parse_host_request,
 )
-from madeleine.server.attach.endpoint import Address
+from madeleine.server.attach.endpoint import HostAddress
 from madeleine.server.background.patrol_schedule import PatrolEventBroadcast, patrol_event_as_json
 from madeleine.server.background.serving import served_memory
 from madeleine.server.logs import start_logging
-from madeleine.server.mcp.lines import FINISH_SECONDS, WriteBytes, line_transport, write_to_socket
-from madeleine.server.mcp.server import Caller, RequestHandlers, toolset_of
-from madeleine.server.mcp.stdio import stop_signals
+from madeleine.server.mcp.lines import FINISH_SECONDS, ByteWriter, line_transport, write_to_socket
+from madeleine.server.mcp.server import Caller, McpRequestHandlers, selected_toolset
+from madeleine.server.mcp.stdio import call_on_stop_signals
 from madeleine.server.settings.http import HttpSettings
 from madeleine.server.settings.language_model import LlmSettings
 from madeleine.server.settings.settings import Settings, read_settings, settings_from_variables
@@ -91,7 +91,7 @@ class Host:
         listener.setblocking(False)
         unix = listener.family == getattr(socket, "AF_UNIX", None)
         listen = asyncio.start_unix_server if unix else asyncio.start_server
-        server = await listen(self._connected, sock=listener, limit=MAX_REQUEST_BYTES)
+        server = await listen(self._connected, sock=listener, limit=MAX_HOST_REQUEST_BYTES)
         self._update_idle_end()
         await self.ending.wait()
         # Closed at once: a client that connects from now on finds no host, and starts the next when this one has gone.
@@ -142,25 +142,25 @@ class Host:
             return
         write = partial(write_to_socket, writer)
         if request.want == "stop":
-            await write(encode_reply(ok=True))
+            await write(encode_host_reply(ok=True))
             self.end()
         elif request.want == "status":
-            await write(encode_reply(ok=True, **self._status()))
+            await write(encode_host_reply(ok=True, **self._status()))
         elif request.protocol != HOST_PROTOCOL:
-            await write(encode_reply(error=_protocol_mismatch(request)))
+            await write(encode_host_reply(error=_protocol_mismatch_message(request)))
         elif (serve := {"serve": self._serve_tools, "watch": self._show_patrols}.get(request.want)) is None:
-            await write(encode_reply(error=_unknown_request(request)))
+            await write(encode_host_reply(error=_unknown_request_message(request)))
         else:
             try:
                 await serve(request, reader, write)
             except InvalidInput as error:
-                await write(encode_reply(error=str(error), usage=True))
+                await write(encode_host_reply(error=str(error), usage=True))
 
     async def _read_request(self, reader: asyncio.StreamReader) -> HostRequest | None:
         """None for a malformed request, or one without the token: it gets no answer."""
         try:
             async with asyncio.timeout(HANDSHAKE_SECONDS):
-                request = parse_request(await reader.readuntil(b"\n"))
+                request = parse_host_request(await reader.readuntil(b"\n"))
             authorized = hmac.compare_digest(request.token.encode(), self.token.encode())
         except (ValueError, KeyError, TypeError, asyncio.IncompleteReadError, asyncio.LimitOverrunError, TimeoutError):
             return None
@@ -170,15 +170,15 @@ class Host:
         """Raises `InvalidInput`."""
         return settings_from_variables(dict(request.settings) | {"data_dir": str(self.settings.data_dir)})
 
-    async def _serve_tools(self, request: HostRequest, reader: asyncio.StreamReader, write: WriteBytes) -> None:
+    async def _serve_tools(self, request: HostRequest, reader: asyncio.StreamReader, write: ByteWriter) -> None:
         settings = self._client_settings(request)
-        toolset = toolset_of(settings.model_copy(update={"max_text_chars": self.settings.max_text_chars}))
+        toolset = selected_toolset(settings.model_copy(update={"max_text_chars": self.settings.max_text_chars}))
         self._log_differences(settings)
-        await write(encode_reply(ok=True))
+        await write(encode_host_reply(ok=True))
         caller = Caller(BeingId(settings.being))
         task = cast("asyncio.Task[None]", asyncio.current_task())
         self._clients[task] = {"being": caller.being_id, "version": request.version, "since": round(time.time(), 3)}
-        handlers = RequestHandlers(
+        handlers = McpRequestHandlers(
             toolset, lambda _: caller, self.use_cases, lambda _: self.models.for_client(settings), request.session
         )
         try:
@@ -187,13 +187,13 @@ class Host:
         finally:
             del self._clients[task]
 
-    async def _show_patrols(self, request: HostRequest, reader: asyncio.StreamReader, write: WriteBytes) -> None:
+    async def _show_patrols(self, request: HostRequest, reader: asyncio.StreamReader, write: ByteWriter) -> None:
         """Write each patrol event as one line of JSON, until the client disconnects."""
         being = self._client_settings(request).being
         with self.patrol_events.subscribe(BeingId(being)) as events:
-            await write(encode_reply(ok=True, being=being))
+            await write(encode_host_reply(ok=True, being=being))
             async with asyncio.TaskGroup() as tasks:
-                showing = tasks.create_task(_send_events(events, write))
+                showing = tasks.create_task(_send_patrol_events(events, write))
                 with suppress(ConnectionError):
                     await reader.read(1)
                 showing.cancel()
@@ -217,21 +217,21 @@ class Host:
         }
 
 
-def _protocol_mismatch(request: HostRequest) -> str:
+def _protocol_mismatch_message(request: HostRequest) -> str:
     return (
         f"This memory's process is Madeleine {__version__}, and Madeleine {request.version or '?'} asks for it: they "
         f"speak different protocols ({HOST_PROTOCOL} and {request.protocol}). Update the older installation."
     )
 
 
-def _unknown_request(request: HostRequest) -> str:
+def _unknown_request_message(request: HostRequest) -> str:
     return (
         f"This memory's process is Madeleine {__version__}, which does not know what is asked of it "
         f"({request.want[:20]!r}). Update it, or end it with `madeleine stop` if that is done."
     )
 
 
-async def _send_events(events: AsyncIterator[PatrolEvent], write: WriteBytes) -> None:
+async def _send_patrol_events(events: AsyncIterator[PatrolEvent], write: ByteWriter) -> None:
     with suppress(ConnectionError):
         async for event in events:
             await write(json.dumps(patrol_event_as_json(event), ensure_ascii=False).encode() + b"\n")
@@ -240,10 +240,10 @@ async def _send_events(events: AsyncIterator[PatrolEvent], write: WriteBytes) ->
 # --- process ---------------------------------------------------------------------------------------------------------
 
 
-def run_host(data_dir: Path, listener: socket.socket, address: Address) -> int:
+def run_host(data_dir: Path, listener: socket.socket, address: HostAddress) -> int:
     try:
         settings = read_settings()
-        log_to_file(data_dir / LOG_FILE, settings)
+        log_to_file(data_dir / HOST_LOG_FILE, settings)
     except InvalidInput as error:
         print(f"madeleine: {error}", file=sys.stderr)
         return EXIT_USAGE
@@ -251,13 +251,13 @@ def run_host(data_dir: Path, listener: socket.socket, address: Address) -> int:
     return 0
 
 
-async def serve_as_host(settings: Settings, listener: socket.socket, address: Address) -> None:
+async def serve_as_host(settings: Settings, listener: socket.socket, address: HostAddress) -> None:
     """Serve until `madeleine stop`, SIGTERM or SIGINT, or `settings.idle_seconds` without a client."""
     async with served_memory(settings) as served:
         memory = served.memory
         host = Host(settings, memory.use_cases, served.models, address.token, memory.patrol_events)
         host.wait_until_idle = served.wait_until_idle
-        with stop_signals(host.end):
+        with call_on_stop_signals(host.end):
             logger.info("process %d is the host of %s", os.getpid(), settings.data_dir)
             detach_output()
             await host.serve(listener)

@@ -23,8 +23,16 @@ from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from madeleine.server.http.authentication import BearerTokenVerifier, require_caller
-from madeleine.server.http.limits import RateLimit, RateLimited, buffer_body, limit_concurrency
-from madeleine.server.http.request_checks import TransportSecurity, error_response, security_settings, take_language_key
+from madeleine.server.http.request_checks import (
+    RateLimit,
+    RateLimitMiddleware,
+    TransportSecurity,
+    buffer_json_body,
+    error_response,
+    limit_concurrency,
+    take_language_key,
+    transport_security_settings,
+)
 from madeleine.server.http.uvicorn_server import GracefulShutdown
 from madeleine.server.mcp.server import Caller
 from madeleine.server.settings.http import HttpSettings
@@ -63,10 +71,10 @@ def build_app(
 
     def protected(app: ASGIApp, max_requests: int) -> ASGIApp:
         """The outermost check is the last one here."""
-        app = buffer_body(app, max_bytes=settings.http_max_body_bytes, max_seconds=MAX_BODY_SECONDS)
+        app = buffer_json_body(app, max_bytes=settings.http_max_body_bytes, max_seconds=MAX_BODY_SECONDS)
         app = limit_concurrency(shutdown.wrap(app), max_requests)
         app = require_caller(app, verifier.tokens, anonymous=anonymous, metadata_url=metadata_url)
-        return RateLimited(app, rate)
+        return RateLimitMiddleware(app, rate)
 
     sessions = StreamableHTTPSessionManager(
         server,
@@ -78,7 +86,7 @@ def build_app(
     streamable = StreamableHTTPASGIApp(sessions)
     routes = [
         Route(HEALTH_PATH, answer_health, methods=["GET"]),
-        *metadata_routes(settings, resource),
+        *resource_metadata_routes(settings, resource),
         # A stream is open for hours and a call for milliseconds: each kind has a limit of its own.
         Route(MCP_PATH, protected(streamable, MAX_OPEN_STREAMS), methods=["GET"]),
         Route(MCP_PATH, protected(streamable, MAX_CONCURRENT_CALLS)),
@@ -98,7 +106,7 @@ def build_app(
         ]
     middleware = [
         Middleware(take_language_key),
-        Middleware(TransportSecurity, settings=security_settings(settings)),
+        Middleware(TransportSecurity, settings=transport_security_settings(settings)),
         *cors_middleware(settings),
         Middleware(AuthenticationMiddleware, backend=BearerAuthBackend(verifier, resource_server_url=resource)),
     ]
@@ -127,7 +135,7 @@ def cors_middleware(settings: HttpSettings) -> list[Middleware]:
     ]
 
 
-def metadata_routes(settings: HttpSettings, resource: AnyHttpUrl) -> list[Route]:
+def resource_metadata_routes(settings: HttpSettings, resource: AnyHttpUrl) -> list[Route]:
     """RFC 9728. Without an issuer there is no authorization server to name, which the RFC allows and the SDK does
     not: then this page stands in for it."""
     if settings.oauth_issuer:

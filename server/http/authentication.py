@@ -13,7 +13,7 @@ from madeleine.server.http.tokens import TOKEN_PREFIX, TokenLedger, find_valid_t
 from madeleine.server.mcp.server import Caller, RequestContext
 from madeleine.server.wiring.clocks import utc_now
 
-CALLER_SCOPE = "madeleine.caller"
+CALLER_SCOPE_KEY = "madeleine.caller"
 """Key of a request's caller in its ASGI scope, set by `require_caller` alone."""
 
 
@@ -23,17 +23,17 @@ class CallerToken(AccessToken):
     caller: Caller
 
 
-def token_of(scope: Scope) -> CallerToken | None:
+def request_token(scope: Scope) -> CallerToken | None:
     user = scope.get("user")
     token = user.access_token if isinstance(user, AuthenticatedUser) else None
     return token if isinstance(token, CallerToken) else None
 
 
-def caller_of(context: RequestContext) -> Caller:
+def request_caller(context: RequestContext) -> Caller:
     """The caller of the HTTP request that carried the message, also when its session has seen others."""
     if not isinstance(context.request, Request):
         raise PermissionError("a message came without its HTTP request")
-    caller = context.request.scope[CALLER_SCOPE]
+    caller = context.request.scope[CALLER_SCOPE_KEY]
     assert isinstance(caller, Caller)
     return caller
 
@@ -72,14 +72,14 @@ def require_caller(app: ASGIApp, tokens: TokenLedger, *, anonymous: Caller | Non
 
     async def serve(scope: Scope, receive: Receive, send: Send) -> None:
         caller = None
-        if token := token_of(scope):
+        if token := request_token(scope):
             caller = token.caller
         elif anonymous and "authorization" not in Headers(scope=scope) and not await tokens.any():
             caller = anonymous
         if caller is None:
             await unauthorized(dict(scope, user=None), receive, send)
         else:
-            scope[CALLER_SCOPE] = caller
+            scope[CALLER_SCOPE_KEY] = caller
             await app(scope, receive, send)
 
     return serve

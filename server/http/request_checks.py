@@ -1,5 +1,5 @@
-"""The outer layers of the HTTP server: the check of `Host` and `Origin`, a client's own key for the language model, the
-access log, and errors as JSON-RPC.
+"""Checks of an HTTP request. Before authentication: `Host` and `Origin`, a client's own key for the language model, the
+access log. After it: requests per minute, requests at once, bytes and seconds of a body. Errors are JSON-RPC.
 
 A browser may speak for anybody's page: DNS rebinding shows in `Host`, a foreign page in `Origin` (MCP specification,
 transports, security warning). Every path is checked, on every address.
@@ -7,8 +7,11 @@ transports, security warning). Every path is checked, on every address.
 
 from __future__ import annotations
 
+import asyncio
 import logging
+import math
 import time
+from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from urllib.parse import urlsplit
 
@@ -16,12 +19,13 @@ import mcp_types as types
 from mcp.server.transport_security import TransportSecurityMiddleware, TransportSecuritySettings
 from pydantic import SecretStr
 from starlette.datastructures import MutableHeaders
-from starlette.requests import Request
+from starlette.exceptions import HTTPException
+from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from madeleine.memory.errors import MadeleineError
-from madeleine.server.http.authentication import token_of
+from madeleine.server.http.authentication import request_token
 from madeleine.server.mcp.server import RequestContext
 from madeleine.server.settings.http import LOOPBACK_HOSTS, HttpSettings, in_url, is_loopback
 from madeleine.server.settings.language_model import is_valid_key
@@ -30,14 +34,14 @@ logger = logging.getLogger(__name__)
 
 BUSY_ERROR_CODE = -32000
 """The first of JSON-RPC's codes that are free for servers."""
-RETRY_HEADERS = {"Retry-After": "1"}
+RETRY_AFTER_HEADERS = {"Retry-After": "1"}
 """Seconds."""
 REJECTION_MESSAGES = {
     421: "This server does not answer to that Host. Add it to MADELEINE_ALLOWED_HOSTS if it should.",
     403: "Pages of that Origin may not use this server. Add it to MADELEINE_ALLOWED_ORIGINS if they should.",
 }
 LANGUAGE_KEY_HEADER = "X-Madeleine-LLM-Key"
-LANGUAGE_KEY_SCOPE = "madeleine.llm_key"
+LANGUAGE_KEY_SCOPE_KEY = "madeleine.llm_key"
 """Key of the header's value in a request's ASGI scope, set by `take_language_key` alone."""
 
 
@@ -58,7 +62,7 @@ def take_language_key(app: ASGIApp) -> ASGIApp:
             headers = MutableHeaders(scope=scope)
             keys = [key.strip() for key in headers.getlist(LANGUAGE_KEY_HEADER)]
             del headers[LANGUAGE_KEY_HEADER]
-            scope[LANGUAGE_KEY_SCOPE] = SecretStr("".join(keys))
+            scope[LANGUAGE_KEY_SCOPE_KEY] = SecretStr("".join(keys))
             if len(keys) > 1 or not all(map(is_valid_key, keys)):
                 serving = error_response(400, f"Send {LANGUAGE_KEY_HEADER} once, as one line without spaces.")
         await serving(scope, receive, send)
@@ -66,25 +70,25 @@ def take_language_key(app: ASGIApp) -> ASGIApp:
     return serve
 
 
-def language_key_of(context: RequestContext) -> str:
+def request_language_key(context: RequestContext) -> str:
     """The key of the HTTP request that carried the message, not of its session; "" without one."""
-    key = context.request.scope.get(LANGUAGE_KEY_SCOPE) if isinstance(context.request, Request) else None
+    key = context.request.scope.get(LANGUAGE_KEY_SCOPE_KEY) if isinstance(context.request, Request) else None
     return key.get_secret_value() if isinstance(key, SecretStr) else ""
 
 
-def security_settings(settings: HttpSettings) -> TransportSecuritySettings:
+def transport_security_settings(settings: HttpSettings) -> TransportSecuritySettings:
     """The loopback's names, the public URL, and the configured hosts and origins. Pages of this machine's other servers
     are allowed only where the server listens to this machine alone."""
     url = urlsplit(settings.resource)
     local: Sequence[str] = (*LOOPBACK_HOSTS, in_url(settings.http_host)) if is_loopback(settings.http_host) else ()
     local_origins = [f"http://{host}" for host in local]
     return TransportSecuritySettings(
-        allowed_hosts=[*_any_port([*LOOPBACK_HOSTS, *local]), url.netloc, *settings.allowed_hosts],
-        allowed_origins=[*_any_port(local_origins), f"{url.scheme}://{url.netloc}", *settings.allowed_origins],
+        allowed_hosts=[*_with_any_port([*LOOPBACK_HOSTS, *local]), url.netloc, *settings.allowed_hosts],
+        allowed_origins=[*_with_any_port(local_origins), f"{url.scheme}://{url.netloc}", *settings.allowed_origins],
     )
 
 
-def _any_port(names: Sequence[str]) -> list[str]:
+def _with_any_port(names: Sequence[str]) -> list[str]:
     return [pattern for name in names for pattern in (name, f"{name}:*")]
 
 
@@ -116,10 +120,10 @@ class TransportSecurity:
         except MadeleineError as error:
             logger.warning("a request could not be served: %s", error)
             if not status:
-                await error_response(503, str(error), RETRY_HEADERS)(scope, receive, send_with_status)
+                await error_response(503, str(error), RETRY_AFTER_HEADERS)(scope, receive, send_with_status)
         finally:
             # Never the headers, which hold the token, nor the query, which may hold anything.
-            token = token_of(scope)
+            token = request_token(scope)
             logger.info(
                 "%s %.200s %s, %s, %.0f ms",
                 scope["method"],
@@ -128,3 +132,107 @@ class TransportSecurity:
                 token.client_id[:100] if token else "no token",
                 (time.monotonic() - started) * 1000,
             )
+
+
+MAX_RATE_BUCKETS = 10_000
+"""Remembered callers; beyond them the one seen longest ago starts anew."""
+
+
+class RateLimit:
+    """A token bucket for each key that holds a minute's worth and is filled evenly."""
+
+    def __init__(self, per_minute: int) -> None:
+        self._capacity = float(per_minute)
+        self._per_second = per_minute / 60
+        self._buckets: OrderedDict[str, tuple[float, float]] = OrderedDict()
+        """Key → (tokens, when)."""
+
+    def wait(self, key: str, *, now: float) -> float:
+        """0 if the request is accepted, else the seconds until one will be. `now`: seconds, of any origin."""
+        tokens, since = self._buckets.pop(key, (self._capacity, now))
+        tokens = min(self._capacity, tokens + (now - since) * self._per_second)
+        accepted = tokens >= 1
+        self._buckets[key] = (tokens - 1 if accepted else tokens, now)
+        if len(self._buckets) > MAX_RATE_BUCKETS:
+            self._buckets.popitem(last=False)
+        return 0.0 if accepted else (1 - tokens) / self._per_second
+
+
+class RateLimitMiddleware:
+    """429 for a token that asks too often; without a token, for an address. So tokens cannot be tried out either."""
+
+    def __init__(self, app: ASGIApp, limit: RateLimit) -> None:
+        self._app = app
+        self._limit = limit
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if seconds := math.ceil(self._limit.wait(rate_limit_key(scope), now=time.monotonic())):
+            message = f"Too many requests. Try again in {seconds} s"
+            raise HTTPException(429, message, {"Retry-After": str(seconds)})
+        await self._app(scope, receive, send)
+
+
+def rate_limit_key(scope: Scope) -> str:
+    if token := request_token(scope):
+        return f"token {token.client_id} {token.subject} {(token.claims or {}).get('iss', '')}"
+    return f"address {(scope.get('client') or ('',))[0]}"
+
+
+def limit_concurrency(app: ASGIApp, max_requests: int) -> ASGIApp:
+    """503 for a request beyond that many at once."""
+    active = 0
+
+    async def serve(scope: Scope, receive: Receive, send: Send) -> None:
+        nonlocal active
+        if active >= max_requests:
+            raise HTTPException(
+                503, f"{max_requests} requests are served already. Try again in a moment", RETRY_AFTER_HEADERS
+            )
+        active += 1
+        try:
+            await app(scope, receive, send)
+        finally:
+            active -= 1
+
+    return serve
+
+
+def buffer_json_body(app: ASGIApp, *, max_bytes: int, max_seconds: float) -> ASGIApp:
+    """Passes a POST on when its whole body has arrived: 413 if it is too long, 408 if it takes too long, 415 if its
+    type is not JSON."""
+
+    async def serve(scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["method"] != "POST":
+            await app(scope, receive, send)
+            return
+        try:
+            async with asyncio.timeout(max_seconds):
+                body = await _read_json_body(Request(scope, receive), max_bytes)
+        except ClientDisconnect:
+            return
+        except TimeoutError as error:
+            raise HTTPException(408, f"The request took longer than {max_seconds:g} s to arrive") from error
+        unread: list[Message] = [{"type": "http.request", "body": body, "more_body": False}]
+
+        async def replay() -> Message:
+            return unread.pop() if unread else await receive()
+
+        await app(scope, replay, send)
+
+    return serve
+
+
+async def _read_json_body(request: Request, max_bytes: int) -> bytes:
+    """Raises `HTTPException`, `ClientDisconnect`."""
+    if request.headers.get("content-type", "").split(";")[0].strip().lower() != "application/json":
+        raise HTTPException(415, "Send JSON, with Content-Type: application/json")
+    too_long = HTTPException(413, f"The request is longer than {max_bytes:,} bytes. Split it")
+    declared = request.headers.get("content-length", "")
+    if declared.isdecimal() and int(declared[:20]) > max_bytes:
+        raise too_long
+    body = bytearray()
+    async for chunk in request.stream():
+        body += chunk
+        if len(body) > max_bytes:
+            raise too_long
+    return bytes(body)

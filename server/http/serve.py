@@ -16,17 +16,23 @@ import httpx
 
 from madeleine.memory.errors import InvalidInput, StorageBusy, StorageError
 from madeleine.memory.model import BeingId
-from madeleine.server.attach.connector import HostRefused, HostRequest, NoHost, query_host, stop_host
-from madeleine.server.attach.endpoint import HOST_LOCK_FILE, Address, UntrustedDirectory, hold_lock, listening_socket
+from madeleine.server.attach.connector import HostRefused, NoHost, host_status, stop_host
+from madeleine.server.attach.endpoint import (
+    HOST_LOCK_FILE,
+    HostAddress,
+    UntrustedDirectory,
+    hold_file_lock,
+    listening_socket,
+)
 from madeleine.server.background.serving import served_memory
 from madeleine.server.host.host import Host
 from madeleine.server.http.app import build_app
-from madeleine.server.http.authentication import BearerTokenVerifier, caller_of
+from madeleine.server.http.authentication import BearerTokenVerifier, request_caller
 from madeleine.server.http.jwt_issuer import ISSUER_TIMEOUT_SECONDS, JwtIssuer
-from madeleine.server.http.request_checks import language_key_of
+from madeleine.server.http.request_checks import request_language_key
 from madeleine.server.http.uvicorn_server import GracefulShutdown, bind_listener, run_uvicorn
-from madeleine.server.mcp.server import Caller, RequestHandlers, toolset_of
-from madeleine.server.mcp.stdio import stop_signals
+from madeleine.server.mcp.server import Caller, McpRequestHandlers, selected_toolset
+from madeleine.server.mcp.stdio import call_on_stop_signals
 from madeleine.server.settings.http import HttpSettings, in_url, is_loopback
 from madeleine.server.settings.settings import Settings
 from madeleine.server.wiring.language_models import LanguageModels
@@ -39,14 +45,14 @@ MAX_TAKEOVER_ATTEMPTS = 20
 """A client that has lost its host starts another, and may be faster."""
 
 
-async def serve_over_http(settings: Settings, *, sse: bool) -> None:
+async def serve_http_as_host(settings: Settings, *, sse: bool) -> None:
     """Until SIGTERM, SIGINT or `madeleine stop`. Calls in progress are answered, the index is flushed.
 
     Clients on stdio share the memory: a host that runs is ended, and they go on with this one. Raises `StorageBusy` if
     that one serves HTTP itself, `StorageError`, and as `serve_http` does.
     """
     # Everything that may prevent serving is tried before another host is ended.
-    toolset_of(settings)
+    selected_toolset(settings)
     async with open_token_ledger(settings) as tokens:
         require_auth_when_exposed(settings, has_tokens=await tokens.any())
     with bind_listener(settings.http_host, settings.http_port):
@@ -59,7 +65,7 @@ async def serve_over_http(settings: Settings, *, sse: bool) -> None:
             host.http_url = url
             print(f"Madeleine listens on {url}", file=sys.stderr, flush=True)
 
-        with stop_signals(host.end):
+        with call_on_stop_signals(host.end):
             serving = asyncio.create_task(host.serve(listener), name="host")
             try:
                 await serve_http(settings, memory.use_cases, models, end=host.ending, sse=sse, listening=announce)
@@ -69,14 +75,14 @@ async def serve_over_http(settings: Settings, *, sse: bool) -> None:
 
 
 @asynccontextmanager
-async def _become_host(settings: Settings) -> AsyncIterator[tuple[socket.socket, Address]]:
+async def _become_host(settings: Settings) -> AsyncIterator[tuple[socket.socket, HostAddress]]:
     """Raises `StorageBusy`, `StorageError`."""
     data_dir = settings.data_dir
     with ExitStack() as stack:
         try:
             for _ in range(MAX_TAKEOVER_ATTEMPTS):
-                await asyncio.to_thread(_end_host, data_dir)
-                if stack.enter_context(hold_lock(data_dir / HOST_LOCK_FILE)):
+                await asyncio.to_thread(_end_other_host, data_dir)
+                if stack.enter_context(hold_file_lock(data_dir / HOST_LOCK_FILE)):
                     break
                 stack.close()
             else:
@@ -87,11 +93,11 @@ async def _become_host(settings: Settings) -> AsyncIterator[tuple[socket.socket,
         yield listener
 
 
-def _end_host(data_dir: Path) -> None:
+def _end_other_host(data_dir: Path) -> None:
     """If there is one, after its calls in progress. Blocking. Raises `StorageBusy`."""
     try:
         with suppress(NoHost):
-            status = query_host(data_dir, HostRequest(want="status"))
+            status = host_status(data_dir)
             if status.get("http"):
                 raise StorageBusy(
                     f"Process {status['pid']} serves the memory in {data_dir} already, at {status['http']}. End it "
@@ -125,8 +131,11 @@ async def serve_http(
             async with httpx.AsyncClient(timeout=ISSUER_TIMEOUT_SECONDS) as client:
                 anonymous = anonymous_caller(settings)
                 shutdown = GracefulShutdown()
-                handlers = RequestHandlers(
-                    toolset_of(settings), caller_of, use_cases, lambda context: models.for_key(language_key_of(context))
+                handlers = McpRequestHandlers(
+                    selected_toolset(settings),
+                    request_caller,
+                    use_cases,
+                    lambda context: models.for_key(request_language_key(context)),
                 )
                 verifier = BearerTokenVerifier(tokens, JwtIssuer(client, settings) if settings.oauth_issuer else None)
                 app = build_app(handlers.server(), settings, verifier, shutdown, anonymous=anonymous, sse=sse)

@@ -66,7 +66,7 @@ def create_token(
     id_, secret = secrets.token_hex(6), secrets.token_urlsafe(32)
     token = BearerToken(
         id=BearerTokenId(id_),
-        secret_hash=hash_secret(secret),
+        secret_hash=hash_token_secret(secret),
         being_id=being_id,
         role=role,
         read_only=read_only,
@@ -78,7 +78,7 @@ def create_token(
     return NewBearerToken(token, f"{TOKEN_PREFIX}{id_}_{secret}")
 
 
-def hash_secret(secret: str) -> bytes:
+def hash_token_secret(secret: str) -> bytes:
     return hashlib.sha256(secret.encode()).digest()
 
 
@@ -89,7 +89,7 @@ async def find_valid_token(bearer: str, ledger: TokenLedger, *, now: datetime) -
         return None
     token = await ledger.find(BearerTokenId(match[1]))
     expected = token.secret_hash if token else bytes(32)
-    is_secret = hmac.compare_digest(hash_secret(match[2]), expected)
+    is_secret = hmac.compare_digest(hash_token_secret(match[2]), expected)
     return token if token and is_secret and token.valid(now) else None
 
 

@@ -16,14 +16,14 @@ from starlette.exceptions import HTTPException
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from madeleine.memory.errors import MadeleineError
-from madeleine.server.http.request_checks import RETRY_HEADERS
-from madeleine.server.mcp.lines import FINISH_SECONDS, OpenRequests
+from madeleine.server.http.request_checks import RETRY_AFTER_HEADERS
+from madeleine.server.mcp.lines import FINISH_SECONDS, OpenRequestCounter
 from madeleine.server.settings.http import in_url
 
-MAX_CONNECTIONS = 2_000
+MAX_HTTP_CONNECTIONS = 2_000
 """Open at once, idle ones included; beyond, uvicorn answers 503."""
-BACKLOG = 256
-FLUSH_SECONDS = 0.1
+HTTP_BACKLOG = 256
+STREAM_FLUSH_SECONDS = 0.1
 """In which an answer that was given reaches its stream; the SDK does not report when it has."""
 
 
@@ -44,7 +44,7 @@ def bind_listener(host: str, port: int) -> Iterator[socket.socket]:
     """Raises `CannotListen`. Bound here, for uvicorn ends the process if the address is in use."""
     try:
         family, _, _, _, address = socket.getaddrinfo(host.strip("[]"), port, type=socket.SOCK_STREAM)[0]
-        listener = socket.create_server(address[:2], family=family, backlog=BACKLOG)
+        listener = socket.create_server(address[:2], family=family, backlog=HTTP_BACKLOG)
     except OSError as error:
         raise CannotListen(host, port, error.strerror or str(error)) from error
     with listener:
@@ -55,7 +55,7 @@ class GracefulShutdown:
     """Counts calls in progress, as middleware of the MCP server, whichever connection they came by."""
 
     def __init__(self) -> None:
-        self._calls = OpenRequests()
+        self._calls = OpenRequestCounter()
         self._draining = False
         self._close_streams = anyio.Event()
 
@@ -70,7 +70,7 @@ class GracefulShutdown:
         """Refuses new requests, waits `FINISH_SECONDS` at most for the calls in progress, then closes the streams."""
         self._draining = True
         await self._calls.finished()
-        await anyio.sleep(FLUSH_SECONDS)
+        await anyio.sleep(STREAM_FLUSH_SECONDS)
         self._close_streams.set()
 
     def wrap(self, app: ASGIApp) -> ASGIApp:
@@ -78,7 +78,7 @@ class GracefulShutdown:
 
         async def serve(scope: Scope, receive: Receive, send: Send) -> None:
             if self._draining:
-                raise HTTPException(503, "The server is shutting down. Try again in a moment", RETRY_HEADERS)
+                raise HTTPException(503, "The server is shutting down. Try again in a moment", RETRY_AFTER_HEADERS)
             if scope["method"] == "GET":
                 await self._serve_stream(app, scope, receive, send)
             else:
@@ -134,7 +134,7 @@ async def run_uvicorn(
         access_log=False,  # it would write the query
         proxy_headers=False,
         server_header=False,
-        limit_concurrency=MAX_CONNECTIONS,
+        limit_concurrency=MAX_HTTP_CONNECTIONS,
         timeout_graceful_shutdown=int(FINISH_SECONDS),
     )
     server = _UvicornWithoutSignals(config)

@@ -24,7 +24,7 @@ from mcp.shared.message import ServerMessageMetadata, SessionMessage
 from pydantic import ValidationError
 from pydantic_core import PydanticSerializationError
 
-from madeleine.server.attach.streams import MAX_LINE_BYTES, PIPE_BUF, ReadBytes, is_writable, read_lines
+from madeleine.server.attach.streams import MAX_LINE_BYTES, PIPE_WRITE_BYTES, ByteReader, is_fd_writable, read_lines
 
 logger = logging.getLogger(__name__)
 
@@ -32,13 +32,13 @@ FINISH_SECONDS = 10.0
 """How long calls under way may take to their end when the client has gone, or the process is told to end."""
 
 
-WriteBytes = Callable[[bytes], Awaitable[None]]
+ByteWriter = Callable[[bytes], Awaitable[None]]
 IncomingMessages = MemoryObjectReceiveStream[SessionMessage | Exception]
 OutgoingMessages = MemoryObjectSendStream[SessionMessage]
 MessageStreams = tuple[IncomingMessages, OutgoingMessages]
 
 
-class OpenRequests:
+class OpenRequestCounter:
     """The number of requests that are neither answered nor cancelled by the client."""
 
     def __init__(self) -> None:
@@ -65,7 +65,7 @@ class OpenRequests:
 
 @asynccontextmanager
 async def line_transport(
-    read_bytes: ReadBytes, write_bytes: WriteBytes, *, end: anyio.Event | None = None
+    read_bytes: ByteReader, write_bytes: ByteWriter, *, end: anyio.Event | None = None
 ) -> AsyncIterator[MessageStreams]:
     """The two streams that `Server.run` takes.
 
@@ -76,9 +76,8 @@ async def line_transport(
     """
     to_server, read_stream = anyio.create_memory_object_stream[SessionMessage | Exception](16)
     write_stream, from_server = anyio.create_memory_object_stream[SessionMessage](16)
-    unanswered = OpenRequests()
+    unanswered = OpenRequestCounter()
     reading = anyio.CancelScope()
-    client_gone = anyio.Event()
     readable = True
 
     async def write(message: types.JSONRPCMessage) -> None:
@@ -90,7 +89,7 @@ async def line_transport(
         except ConnectionError as error:
             logger.info("the client reads no more: %s", error)
             readable = False
-            client_gone.set()
+            reading.cancel()
 
     async def read() -> None:
         async for line in read_lines(read_bytes):
@@ -118,14 +117,13 @@ async def line_transport(
                 if isinstance(message.message, (types.JSONRPCResponse, types.JSONRPCError)):
                     await unanswered.remove()
 
-    async def stop_reading(at: anyio.Event) -> None:
-        await at.wait()
+    async def stop_reading(end: anyio.Event) -> None:
+        await end.wait()
         reading.cancel()
 
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(reader)
         tasks.start_soon(writer)
-        tasks.start_soon(stop_reading, client_gone)
         if end is not None:
             tasks.start_soon(stop_reading, end)
         yield read_stream, write_stream
@@ -135,21 +133,21 @@ async def line_transport(
 def parse_message(line: bytes | None) -> SessionMessage | types.JSONRPCError:
     """The message, or the error to answer with."""
     if line is None:
-        return error_answer(types.INVALID_REQUEST, f"the message is longer than {MAX_LINE_BYTES} bytes", None)
+        return json_rpc_error(types.INVALID_REQUEST, f"the message is longer than {MAX_LINE_BYTES} bytes", None)
     with suppress(ValidationError):
         return SessionMessage(types.jsonrpc_message_adapter.validate_json(line, by_name=False))
     try:
         raw: Any = json.loads(line)
     except (ValueError, RecursionError):
-        return error_answer(types.PARSE_ERROR, "the line is not JSON", None)
+        return json_rpc_error(types.PARSE_ERROR, "the line is not JSON", None)
     with suppress(ValidationError):
         return SessionMessage(types.jsonrpc_message_adapter.validate_python(raw, by_name=False))
     id_ = raw.get("id") if isinstance(raw, dict) else None
     known_id = id_ if isinstance(id_, (str, int)) and not isinstance(id_, bool) else None
-    return error_answer(types.INVALID_REQUEST, "the line is not a JSON-RPC 2.0 message", known_id)
+    return json_rpc_error(types.INVALID_REQUEST, "the line is not a JSON-RPC 2.0 message", known_id)
 
 
-def error_answer(code: int, message: str, id_: str | int | None) -> types.JSONRPCError:
+def json_rpc_error(code: int, message: str, id_: str | int | None) -> types.JSONRPCError:
     return types.JSONRPCError(jsonrpc="2.0", id=id_, error=types.ErrorData(code=code, message=message))
 
 
@@ -167,7 +165,7 @@ async def write_to_socket(writer: asyncio.StreamWriter, data: bytes) -> None:
 
 async def _read_fd(fd: int, limit: int) -> bytes:
     """From a pipe or socket on the event loop, from a regular file (or anything on Windows) in a thread."""
-    if await _wait_ready(anyio.wait_readable, fd):
+    if await _wait_until_ready(anyio.wait_readable, fd):
         return os.read(fd, limit)
     return await anyio.to_thread.run_sync(os.read, fd, limit, abandon_on_cancel=True)
 
@@ -183,13 +181,13 @@ class _FdWriter:
         async with self._write_lock:
             view = memoryview(data)
             while view:
-                if is_writable(self._fd) or await _wait_ready(anyio.wait_writable, self._fd):
-                    view = view[os.write(self._fd, view[:PIPE_BUF]) :]
+                if is_fd_writable(self._fd) or await _wait_until_ready(anyio.wait_writable, self._fd):
+                    view = view[os.write(self._fd, view[:PIPE_WRITE_BYTES]) :]
                 else:
                     view = view[await anyio.to_thread.run_sync(os.write, self._fd, view) :]
 
 
-async def _wait_ready(wait: Callable[[int], Awaitable[None]], fd: int) -> bool:
+async def _wait_until_ready(wait: Callable[[int], Awaitable[None]], fd: int) -> bool:
     """True when the descriptor is ready; False if the event loop cannot watch it."""
     try:
         await wait(fd)

@@ -25,13 +25,7 @@ from madeleine.server import __version__
 from madeleine.server.mcp.lines import IncomingMessages, OutgoingMessages
 from madeleine.server.settings.settings import Settings
 from madeleine.tools.arguments import printable
-from madeleine.tools.prompt_and_resources import (
-    CONTEXT_PROMPT,
-    RESOURCE_SCHEME,
-    find_resource,
-    get_context_prompt,
-    resources_of_being,
-)
+from madeleine.tools.prompt_and_resources import CONTEXT_PROMPT, find_resource, get_context_prompt, resources_of_being
 from madeleine.tools.replies import crash, refusal
 from madeleine.tools.tool import Call, ReportProgress, UseCases
 from madeleine.tools.toolset import Toolset, choose_tools, default_tools
@@ -75,7 +69,7 @@ LanguageModelOf = Callable[[RequestContext], AbstractAsyncContextManager[Languag
 
 
 @dataclass(frozen=True)
-class RequestHandlers:
+class McpRequestHandlers:
     """What an MCP server answers: tools, and for connections with the tool `context` prompts and resources.
 
     `use_cases` is awaited at each call: the memory may still be opening behind the first answers.
@@ -170,7 +164,7 @@ class RequestHandlers:
         resource = find_resource(params.uri, self.caller_of(context).being_id)
         if resource is None:
             raise MCPError(types.INVALID_PARAMS, "Resource not found", {"uri": printable(params.uri)})
-        async with self._context_call(f"{RESOURCE_SCHEME}://{resource.name}", context) as call:
+        async with self._context_call(f"resource {resource.name}", context) as call:
             text = await resource.read(call)
         content = types.TextResourceContents(uri=params.uri, mime_type=resource.mime_type, text=text)
         return types.ReadResourceResult(contents=[content])
@@ -198,7 +192,7 @@ def server_instructions(toolset: Toolset) -> str:
     return " ".join([INSTRUCTIONS_OPENING, *advice, STORED_DATA_WARNING])
 
 
-def toolset_of(settings: Settings) -> Toolset:
+def selected_toolset(settings: Settings) -> Toolset:
     """The selected tools. Raises `InvalidInput` for an unknown name, and for a selection without tools."""
     tools = choose_tools(
         default_tools(random.SystemRandom()),

@@ -43,9 +43,9 @@ def from_json(example: str) -> BeforeValidator:
     return parse_text(parse)
 
 
-Names = Annotated[tuple[str, ...], parse_text(split_names)]
+NameList = Annotated[tuple[str, ...], parse_text(split_names)]
 """In the environment separated by commas, in the file a list or the same."""
-AnyCase = parse_text(str.lower)
+CaseInsensitive = parse_text(str.lower)
 Share = Annotated[float, Field(ge=0, le=1)]
 TokenBudget = Annotated[int, Field(ge=0, le=10**12)]
 """0: no limit."""

@@ -8,7 +8,7 @@ from urllib.parse import urlsplit
 
 from pydantic import BaseModel, Field
 
-from madeleine.server.settings.fields import Names, require
+from madeleine.server.settings.fields import NameList, require
 
 LOOPBACK_HOSTS = ("127.0.0.1", "localhost", "[::1]")
 
@@ -42,7 +42,7 @@ def in_url(host: str) -> str:
     return f"[{host}]" if ":" in host and not host.startswith("[") else host
 
 
-Claim = Annotated[str, Field(min_length=1, max_length=200)]
+ClaimName = Annotated[str, Field(min_length=1, max_length=200)]
 SafeUrl = Annotated[str, require(is_safe_url, "it must begin with https:// (http:// for this machine only)")]
 """Whoever can change the keys of tokens on their way can be anybody."""
 
@@ -53,10 +53,10 @@ class HttpSettings(BaseModel):
     """0: any free port."""
     public_url: Annotated[str, require(is_whole_url, "write it whole, as in https://memory.example.org/mcp")] = ""
     """As clients write it, with the path; tokens are bound to it. Empty: made of host and port."""
-    allowed_hosts: Names = ()
+    allowed_hosts: NameList = ()
     """`Host` headers besides those of the loopback and of the public URL; `name:*` for any port."""
     allowed_origins: Annotated[
-        Names, require(are_origins, "write origins as in https://app.example.org, without a path")
+        NameList, require(are_origins, "write origins as in https://app.example.org, without a path")
     ] = ()
     """`Origin` headers besides those of the loopback, as in `https://app.example.org`."""
 
@@ -65,9 +65,9 @@ class HttpSettings(BaseModel):
     """Empty: taken from the issuer's metadata."""
     oauth_audience: str = ""
     """Empty: the public URL."""
-    oauth_being_claim: Claim = "sub"
-    oauth_role_claim: Claim = "role"
-    oauth_read_only_claim: Claim = "read_only"
+    oauth_being_claim: ClaimName = "sub"
+    oauth_role_claim: ClaimName = "role"
+    oauth_read_only_claim: ClaimName = "read_only"
 
     http_rate_per_minute: Annotated[int, Field(ge=1, le=1_000_000)] = 600
     """Requests of one token; as many may come at once."""

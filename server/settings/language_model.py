@@ -9,7 +9,7 @@ from pydantic import BaseModel, Field, SecretStr
 
 from madeleine.inference.language.config import LLM_RETRIES, LLM_TIMEOUT_SECONDS, LanguageConfig
 from madeleine.memory.errors import InvalidInput
-from madeleine.server.settings.fields import AnyCase, from_json, parse_text, require
+from madeleine.server.settings.fields import CaseInsensitive, from_json, parse_text, require
 from madeleine.server.settings.http import is_safe_url, is_whole_url
 
 SMALL_MODEL = "claude-haiku-5-5"
@@ -27,41 +27,41 @@ def _is_valid_secret(key: SecretStr) -> bool:
     return is_valid_key(key.get_secret_value())
 
 
-def _has_only_address(url: str) -> bool:
+def _has_no_credentials_or_query(url: str) -> bool:
     parts = urlsplit(url)
     return parts.username is None and not parts.query and not parts.fragment
 
 
-Key = Annotated[
+ApiKey = Annotated[
     SecretStr,
     parse_text(str.strip),
     require(_is_valid_secret, "a key is one line of visible ASCII characters, without spaces"),
 ]
-Price = Annotated[float, Field(ge=0, le=1_000_000)]
+UsdPerMillionTokens = Annotated[float, Field(ge=0, le=1_000_000)]
 
 
 class LlmSettings(BaseModel):
     """`anthropic_api_key` and `openai_api_key` are the variables that other programs use as well, `ANTHROPIC_API_KEY`
     and `OPENAI_API_KEY`; they count where `llm_api_key` is not set."""
 
-    llm: Annotated[Literal["", "anthropic", "openai", "off"], AnyCase] = ""
+    llm: Annotated[Literal["", "anthropic", "openai", "off"], CaseInsensitive] = ""
     """"": OpenAI's protocol if there is an `llm_url`, else Anthropic if there is a key for it."""
-    llm_api_key: Key = SecretStr("")
-    anthropic_api_key: Key = SecretStr("")
-    openai_api_key: Key = SecretStr("")
+    llm_api_key: ApiKey = SecretStr("")
+    anthropic_api_key: ApiKey = SecretStr("")
+    openai_api_key: ApiKey = SecretStr("")
     llm_url: Annotated[
         str,
         require(is_whole_url, "write it whole, as in http://localhost:11434/v1"),
-        require(_has_only_address, "it takes no user, query or fragment; the key is MADELEINE_LLM_API_KEY"),
+        require(_has_no_credentials_or_query, "it takes no user, query or fragment; the key is MADELEINE_LLM_API_KEY"),
     ] = ""
     """Of an API that is not the provider's own."""
     llm_small_model: Annotated[str, Field(max_length=200)] = ""
     llm_large_model: Annotated[str, Field(max_length=200)] = ""
     llm_timeout_seconds: Annotated[float, Field(gt=0, le=3_600)] = LLM_TIMEOUT_SECONDS
     llm_retries: Annotated[int, Field(ge=0, le=10)] = LLM_RETRIES
-    llm_prices: Annotated[dict[str, tuple[Price, Price]], from_json('{"qwen": [0, 0], "gpt-5": [1.25, 10]}')] = Field(
-        default_factory=dict
-    )
+    llm_prices: Annotated[
+        dict[str, tuple[UsdPerMillionTokens, UsdPerMillionTokens]], from_json('{"qwen": [0, 0], "gpt-5": [1.25, 10]}')
+    ] = Field(default_factory=dict)
     """Beginning of a model's name → US dollars per million tokens of input and of output."""
 
     def language_config(self) -> LanguageConfig | None:

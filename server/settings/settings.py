@@ -31,20 +31,26 @@ from madeleine.server.settings.environment import (
     madeleine_variables,
     read_settings_file,
 )
-from madeleine.server.settings.fields import AnyCase, Names, Seconds, Share, TokenBudget, from_json, parse_text, require
-from madeleine.server.settings.http import HttpSettings
+from madeleine.server.settings.fields import (
+    CaseInsensitive,
+    NameList,
+    Seconds,
+    Share,
+    TokenBudget,
+    from_json,
+    parse_text,
+    require,
+)
+from madeleine.server.settings.http import HttpSettings, is_whole_url
 from madeleine.server.settings.language_model import LlmSettings
 
 _RECALL_DEFAULTS, _PATROL_DEFAULTS = RecallConfig(), PatrolConfig()
+_QDRANT_HINT = "as in http://localhost:6333; leave it out for the index in the data directory"
 _SCHEDULE_DEFAULTS, _THREAD_DEFAULTS = PatrolTriggers(), ThreadConfig()
 
 
 def _hour_or_off(written: str) -> object:
     return None if written.strip().lower() in ("off", "none", "never", "") else written
-
-
-def _is_http_url(url: str) -> bool:
-    return url.startswith(("http://", "https://"))
 
 
 class Settings(HttpSettings, LlmSettings, ContextFlags):
@@ -53,28 +59,21 @@ class Settings(HttpSettings, LlmSettings, ContextFlags):
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
     data_dir: Annotated[Path, AfterValidator(lambda path: path.expanduser().absolute())] = Field(
-        default_factory=lambda: data_directory(None)
+        default_factory=data_directory
     )
     being: Annotated[str, Field(min_length=1, max_length=200, pattern=r"^[^\x00-\x1f]+$")] = "default"
     embedding_model: Annotated[str, Field(min_length=1)] = PACKAGED_MODEL
-    qdrant_url: Annotated[
-        str,
-        require(
-            _is_http_url,
-            "it must begin with http:// or https://, as in http://localhost:6333; leave it out for the index in the "
-            "data directory",
-        ),
-    ] = ""
+    qdrant_url: Annotated[str, require(is_whole_url, f"it must begin with http:// or https://, {_QDRANT_HINT}")] = ""
     """A Qdrant server instead of the embedded index. Its client takes anything else for a directory, and makes it."""
     idle_seconds: Annotated[float, Field(gt=0, le=10**7)] = 600.0
     """Time from the last client's disconnection to the host's end."""
     attach: Literal["", "unix", "tcp"] = ""
     """How clients reach their host: a Unix socket, or loopback TCP with a token; "": the platform's default."""
-    log_level: Annotated[Literal["debug", "info", "warning", "error"], AnyCase] = "info"
+    log_level: Annotated[Literal["debug", "info", "warning", "error"], CaseInsensitive] = "info"
 
-    toolsets: Names = ()
-    tools: Names = ()
-    exclude_tools: Names = ()
+    toolsets: NameList = ()
+    tools: NameList = ()
+    exclude_tools: NameList = ()
     read_only: bool = False
 
     max_text_chars: Annotated[int, Field(ge=100, le=10_000_000)] = MAX_TEXT_CHARS
@@ -87,7 +86,7 @@ class Settings(HttpSettings, LlmSettings, ContextFlags):
     recall_min_importance: Share = _RECALL_DEFAULTS.min_importance
     recall_non_inferable_only: bool = False
     """Restrict recall to memories with the theme `non-inferable`."""
-    ranking: Annotated[RankingProfile, AnyCase] = _RECALL_DEFAULTS.ranking
+    ranking: Annotated[RankingProfile, CaseInsensitive] = _RECALL_DEFAULTS.ranking
     """The profile of calls that choose none."""
     associative_weights: Annotated[AssociativeWeights, from_json('{"similarity": 0.45}')] = (
         _RECALL_DEFAULTS.profiles.associative
@@ -116,7 +115,7 @@ class Settings(HttpSettings, LlmSettings, ContextFlags):
     patrol_token_budget: TokenBudget = _PATROL_DEFAULTS.token_budget
     compression_threshold: Annotated[int, Field(ge=1, le=10**9)] = _PATROL_DEFAULTS.compression_threshold
 
-    thread: Annotated[Literal["auto", "on", "off"], AnyCase] = "auto"
+    thread: Annotated[Literal["auto", "on", "off"], CaseInsensitive] = "auto"
     """auto: where a language model was chosen for this program, or `thread_records` is on. on: also with a key that
     lies in the environment for others."""
     thread_seconds: Seconds = 5.0

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from madeleine.memory.errors import StorageBusy, StorageError
 from madeleine.server import __version__
-from madeleine.server.attach.endpoint import hold_lock
+from madeleine.server.attach.endpoint import hold_file_lock
 
 logger = logging.getLogger(__name__)
 
@@ -33,7 +33,7 @@ def own_directory(data_dir: Path) -> Iterator[None]:
     with ExitStack() as stack:
         try:
             data_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
-            acquired = stack.enter_context(hold_lock(data_dir / OWNER_LOCK_FILE))
+            acquired = stack.enter_context(hold_file_lock(data_dir / OWNER_LOCK_FILE))
         except OSError as error:
             raise StorageError(
                 f"{data_dir} cannot be used: {error}. Set MADELEINE_DATA_DIR to a writable directory."

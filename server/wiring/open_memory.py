@@ -24,14 +24,12 @@ from madeleine.memory.ingest.index_keeper import IndexKeeper, Progress, Scrubber
 from madeleine.memory.ingest.ingest import Ingest
 from madeleine.memory.ingest.store import StoreScenes
 from madeleine.memory.ingest.update import UpdateMemory
-from madeleine.memory.recall.browse import BrowseMemories
 from madeleine.memory.recall.ports import Reranker
 from madeleine.memory.recall.ranking import NON_INFERABLE_THEME
 from madeleine.memory.recall.recall import Recall, RecallConfig
 from madeleine.memory.recall.reformulation import ReformulationConfig
-from madeleine.memory.recall.search import MessageSearch, Search
-from madeleine.memory.rules.ranking.matching import MatchThresholds
-from madeleine.memory.rules.ranking.profiles import ProfileWeights
+from madeleine.memory.recall.search import BrowseMemories, MessageSearch, Search
+from madeleine.memory.rules.ranking.profiles import MatchThresholds, ProfileWeights
 from madeleine.memory.rules.storing.secrets import Redact, redact_secrets, without_redaction
 from madeleine.memory.watch.observe import Observe
 from madeleine.memory.watch.remember import Remember, SimilarMemories

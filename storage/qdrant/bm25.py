@@ -8,7 +8,7 @@ from functools import cache
 import qdrant_edge
 
 from madeleine.memory.text.lexicon import lexicon
-from madeleine.memory.text.terms import STOP_WORDS, normalize
+from madeleine.memory.text.terms import STOP_WORDS, normalize_words
 
 BM25_TERMS_VERSION = 3
 """Raise it when the analysis below or `memory.text.terms` changes: the index is then rebuilt."""
@@ -76,7 +76,9 @@ def document_terms(words: str) -> WeightedTerms:
 
 def query_terms(words: str) -> list[int]:
     """Each term once."""
-    return _encoder().embed_query(_with_numbers_as_words(_UNSPACED_RUN.sub(_query_pairs, normalize(words)))).indices
+    return (
+        _encoder().embed_query(_with_numbers_as_words(_UNSPACED_RUN.sub(_query_pairs, normalize_words(words)))).indices
+    )
 
 
 def _with_numbers_as_words(text: str) -> str:
@@ -130,7 +132,7 @@ def _query_pairs(run: re.Match[str]) -> str:
 
 def number_terms(words: str) -> frozenset[int]:
     """The terms of a query that are numbers or days."""
-    spelt = _SPELT_NUMBER_OR_NAME.findall(_with_numbers_as_words(_UNSPACED_RUN.sub(" ", normalize(words))))
+    spelt = _SPELT_NUMBER_OR_NAME.findall(_with_numbers_as_words(_UNSPACED_RUN.sub(" ", normalize_words(words))))
     number_words = [word for word in spelt if word not in _SPELT_NAMES]
     return frozenset(_encoder().embed_query(" ".join(number_words)).indices) if number_words else frozenset()
 
@@ -139,7 +141,7 @@ def particle_bridge_terms(words: str) -> frozenset[int]:
     """The terms of a query that are half hiragana: they join a word to its particle, 都の in 京都の桜."""
     half_hiragana = [
         pair
-        for run in _UNSPACED_RUN.findall(normalize(words))
+        for run in _UNSPACED_RUN.findall(normalize_words(words))
         for pair in _sign_pairs(run)
         if len(pair) == PAIR_LENGTH and bool(_HIRAGANA.fullmatch(pair[0])) != bool(_HIRAGANA.fullmatch(pair[1]))
     ]

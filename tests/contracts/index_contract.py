@@ -15,7 +15,7 @@ from madeleine.memory.model import (
     Provenance,
     Scope,
 )
-from madeleine.memory.text.terms import normalize
+from madeleine.memory.text.terms import normalize_words
 from tests.contracts.index_points import (
     ADA,
     BOB,
@@ -277,7 +277,7 @@ class IndexContract:
         ],
     )
     async def test_words_are_found_in_any_script_and_form(self, index: Index, text: str, query: str) -> None:
-        await index.upsert([point(1, "harbor violin"), point(2, normalize(text))])
+        await index.upsert([point(1, "harbor violin"), point(2, normalize_words(text))])
         assert (await candidates(index, ADA, asked(query))).ids == (memory_id(2),)
 
     async def test_what_differs_in_a_number_alone_is_told_apart(self, index: Index) -> None:

@@ -12,7 +12,7 @@ from uuid import UUID
 import numpy as np
 import pytest
 
-from madeleine.memory.index import CandidatePool, CandidateQuery, IndexPoint
+from madeleine.memory.index import CandidatePool, CandidateQuery, IndexPoint, RecallIndex
 from madeleine.memory.model import (
     LIVING,
     BeingId,
@@ -27,7 +27,6 @@ from madeleine.memory.model import (
     Vector,
 )
 from madeleine.memory.model import Status as MemoryStatus
-from madeleine.memory.recall.ports import RecallIndex
 from madeleine.storage.qdrant import bm25
 from madeleine.storage.qdrant.schema import IndexFingerprint
 

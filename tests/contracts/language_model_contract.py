@@ -16,7 +16,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from madeleine.inference.language.config import LanguageConfig
 from madeleine.inference.language.structured_model import StructuredModel, open_language_model
 from madeleine.memory.errors import LanguageModelUnavailable, TokenBudgetExceeded, UnusableAnswer
-from madeleine.memory.language_model import Prompt, Size, Spent
+from madeleine.memory.language_model import CallCost, ModelSize, Prompt
 from tests.doubles import metered
 from tests.language.stub import (
     KEY,
@@ -52,10 +52,11 @@ class Kind(BaseModel):
 
 GOOD = {"kind": "lesson", "parts": [{"id": "a", "weight": 0.5}], "why": None}
 WRONG = {"kind": PRIVATE, PRIVATE: 1}
+Costs = list[CallCost]
 Open = Callable[..., AbstractAsyncContextManager[StructuredModel]]
 
 
-def prompt(size: Size = "small", max_tokens: int = 700) -> Prompt:
+def prompt(size: ModelSize = "small", max_tokens: int = 700) -> Prompt:
     return Prompt(purpose="classify", system="Say what kind it is.", text=PRIVATE, size=size, max_tokens=max_tokens)
 
 
@@ -69,7 +70,7 @@ class LanguageModelContract:
         assert stub.unexpected == []
 
     @pytest.fixture
-    def spent(self) -> list[Spent]:
+    def spent(self) -> list[CallCost]:
         return []
 
     @pytest.fixture
@@ -90,19 +91,17 @@ class LanguageModelContract:
 
     # --- answers ------------------------------------------------------------------------------------------------
 
-    async def test_an_answer_comes_in_its_shape_and_is_counted(
-        self, opened: Open, stub: Stub, spent: list[Spent]
-    ) -> None:
+    async def test_an_answer_comes_in_its_shape_and_is_counted(self, opened: Open, stub: Stub, spent: Costs) -> None:
         async with opened([said(GOOD, input_tokens=210, output_tokens=33)]) as model:
             assert await model.ask(prompt(), Kind, spent.append) == Kind.model_validate(GOOD)
-        assert spent == [Spent(purpose="classify", model="small", input_tokens=210, output_tokens=33, usd=None)]
+        assert spent == [CallCost(purpose="classify", model="small", input_tokens=210, output_tokens=33, usd=None)]
         [asked] = stub.asked
         assert (asked.key, asked.model, asked.shape) == (KEY, "small", "Kind")
         assert asked.system.startswith("Say what kind it is.")
         assert asked.turns == [("user", PRIVATE)]
         assert 700 in asked.body.values()
 
-    async def test_the_answer_is_held_to_a_schema(self, opened: Open, stub: Stub, spent: list[Spent]) -> None:
+    async def test_the_answer_is_held_to_a_schema(self, opened: Open, stub: Stub, spent: Costs) -> None:
         async with opened([said(GOOD)]) as model:
             await model.ask(prompt(), Kind, spent.append)
         [asked] = stub.asked
@@ -110,7 +109,7 @@ class LanguageModelContract:
         assert asked.schema["additionalProperties"] is False
         assert "kind" in asked.schema["properties"]
 
-    async def test_each_size_has_its_model_and_each_model_its_price(self, opened: Open, spent: list[Spent]) -> None:
+    async def test_each_size_has_its_model_and_each_model_its_price(self, opened: Open, spent: Costs) -> None:
         names = {"small_model": "claude-haiku-4-5", "large_model": "own-7b", "prices": (("own", (2.0, 4.0)),)}
         counted: dict[str, Any] = {"input_tokens": 1_000_000, "output_tokens": 500_000}
         async with opened([said(GOOD, **counted), said(GOOD, **counted)], **names) as model:
@@ -126,11 +125,11 @@ class LanguageModelContract:
             '<think>{"kind": "lesson"}?</think>\n{"kind": "event"}',
         ],
     )
-    async def test_json_is_found_in_what_is_around_it(self, opened: Open, spent: list[Spent], text: str) -> None:
+    async def test_json_is_found_in_what_is_around_it(self, opened: Open, spent: Costs, text: str) -> None:
         async with opened([said(text)]) as model:
             assert await model.ask(prompt(), Kind, spent.append) == Kind(kind="event")
 
-    async def test_several_may_ask_at_once(self, opened: Open, stub: Stub, spent: list[Spent]) -> None:
+    async def test_several_may_ask_at_once(self, opened: Open, stub: Stub, spent: Costs) -> None:
         async with opened([said(GOOD)] * 8) as model:
             found = await asyncio.gather(*(model.ask(prompt(), Kind, spent.append) for _ in range(8)))
         assert len(found) == len(spent) == len(stub.asked) == 8
@@ -139,7 +138,7 @@ class LanguageModelContract:
 
     @pytest.mark.parametrize("answer", [WRONG, '{"kind": "less', "I would rather not use JSON.", "", "[" * 5_000])
     async def test_an_invalid_answer_is_sent_back_once_with_a_complaint(
-        self, opened: Open, stub: Stub, spent: list[Spent], answer: object
+        self, opened: Open, stub: Stub, spent: Costs, answer: object
     ) -> None:
         async with opened([said(answer), said(GOOD)]) as model:
             assert (await metered(model, spent).ask(prompt(), Kind, lambda kind: kind)).kind == "lesson"
@@ -150,7 +149,7 @@ class LanguageModelContract:
 
     @pytest.mark.parametrize("answer", [WRONG, "no JSON"])
     async def test_two_invalid_answers_are_unusable_and_counted(
-        self, opened: Open, spent: list[Spent], answer: object
+        self, opened: Open, spent: Costs, answer: object
     ) -> None:
         async with opened([said(answer)] * 2) as model:
             with pytest.raises(UnusableAnswer) as caught:
@@ -160,7 +159,7 @@ class LanguageModelContract:
 
     @pytest.mark.parametrize(("end", "word"), [("cut off", "700 tokens"), ("declined", "declined")])
     async def test_an_answer_without_an_end_is_unusable_at_once_and_counted(
-        self, opened: Open, spent: list[Spent], end: Literal["cut off", "declined"], word: str
+        self, opened: Open, spent: Costs, end: Literal["cut off", "declined"], word: str
     ) -> None:
         async with opened([said('{"kind": "event"', end=end)]) as model:
             with pytest.raises(UnusableAnswer, match=word):
@@ -168,7 +167,7 @@ class LanguageModelContract:
         assert [one.tokens for one in spent] == [120]
 
     async def test_the_second_call_is_not_made_if_it_exceeds_the_budget(
-        self, opened: Open, stub: Stub, spent: list[Spent]
+        self, opened: Open, stub: Stub, spent: Costs
     ) -> None:
         async with opened([said("no JSON")]) as model:
             with pytest.raises(TokenBudgetExceeded):
@@ -179,14 +178,14 @@ class LanguageModelContract:
 
     @pytest.mark.parametrize("status", [429, 500, 503, 529])
     async def test_a_server_that_cannot_now_is_asked_again(
-        self, opened: Open, stub: Stub, spent: list[Spent], status: int
+        self, opened: Open, stub: Stub, spent: Costs, status: int
     ) -> None:
         async with opened([refused(status), refused(status), said(GOOD)], retries=2) as model:
             await model.ask(prompt(), Kind, spent.append)
         assert len(stub.asked) == 3
         assert len(spent) == 1
 
-    async def test_a_connection_that_is_cut_is_tried_again(self, opened: Open, stub: Stub, spent: list[Spent]) -> None:
+    async def test_a_connection_that_is_cut_is_tried_again(self, opened: Open, stub: Stub, spent: Costs) -> None:
         async with opened([half(), said(GOOD)], retries=1) as model:
             await model.ask(prompt(), Kind, spent.append)
         assert len(stub.asked) == 2
@@ -212,7 +211,7 @@ class LanguageModelContract:
         ],
     )
     async def test_who_does_not_answer_is_unavailable_and_the_reason_quotes_nobody(
-        self, opened: Open, spent: list[Spent], answer: Answering, words: str, caplog: pytest.LogCaptureFixture
+        self, opened: Open, spent: Costs, answer: Answering, words: str, caplog: pytest.LogCaptureFixture
     ) -> None:
         caplog.set_level(logging.INFO)
         async with opened([answer]) as model:
@@ -223,13 +222,13 @@ class LanguageModelContract:
         quotes_nobody(caught.value)
         assert not any(secret in caplog.text for secret in (KEY, PRIVATE))
 
-    async def test_silence_ends_with_the_timeout(self, opened: Open, spent: list[Spent]) -> None:
+    async def test_silence_ends_with_the_timeout(self, opened: Open, spent: Costs) -> None:
         async with opened([silence()], timeout_seconds=0.2) as model:
             with pytest.raises(LanguageModelUnavailable, match=r"within 0\.2 s"):
                 await model.ask(prompt(), Kind, spent.append)
         assert spent == []
 
-    async def test_nobody_at_the_address_is_unavailable(self, opened: Open, spent: list[Spent]) -> None:
+    async def test_nobody_at_the_address_is_unavailable(self, opened: Open, spent: Costs) -> None:
         with language_server() as gone:
             url = gone.url(self.protocol)
         async with opened(url=url) as model:
@@ -245,14 +244,14 @@ class LanguageModelContract:
         ],
     )
     async def test_nobody_waits_for_hours(
-        self, opened: Open, stub: Stub, spent: list[Spent], headers: dict[str, str]
+        self, opened: Open, stub: Stub, spent: Costs, headers: dict[str, str]
     ) -> None:
         async with opened([refused(429, headers=headers)], retries=5) as model:
             with pytest.raises(LanguageModelUnavailable, match="429"):
                 await model.ask(prompt(), Kind, spent.append)
         assert len(stub.asked) == 1
 
-    async def test_a_redirect_gets_no_key(self, opened: Open, stub: Stub, spent: list[Spent]) -> None:
+    async def test_a_redirect_gets_no_key(self, opened: Open, stub: Stub, spent: Costs) -> None:
         with language_server() as thief:
             location = {"location": f"{thief.url(self.protocol)}/messages"}
             async with opened([refused(307, headers=location)]) as model:
@@ -260,7 +259,7 @@ class LanguageModelContract:
                     await model.ask(prompt(), Kind, spent.append)
         assert thief.asked == []
 
-    async def test_cancellation_passes(self, opened: Open, stub: Stub, spent: list[Spent]) -> None:
+    async def test_cancellation_passes(self, opened: Open, stub: Stub, spent: Costs) -> None:
         async with opened([silence()], retries=3) as model:
             task = asyncio.create_task(model.ask(prompt(), Kind, spent.append))
             await stub.came(1)
@@ -268,7 +267,7 @@ class LanguageModelContract:
             with pytest.raises(asyncio.CancelledError):
                 await task
 
-    async def test_a_caller_who_has_waited_enough_is_free(self, opened: Open, stub: Stub, spent: list[Spent]) -> None:
+    async def test_a_caller_who_has_waited_enough_is_free(self, opened: Open, stub: Stub, spent: Costs) -> None:
         go = threading.Event()
         async with opened([held(go, said(GOOD))]) as model:
             with pytest.raises(TimeoutError):
@@ -279,7 +278,7 @@ class LanguageModelContract:
     # --- servers that know no schemas -------------------------------------------------------------------------------
 
     async def test_a_server_that_knows_no_schemas_is_told_in_words_and_is_not_asked_in_vain_again(
-        self, opened: Open, stub: Stub, spent: list[Spent]
+        self, opened: Open, stub: Stub, spent: Costs
     ) -> None:
         async with opened() as model:
             stub.answers = lambda asked: refused(400) if asked.form else said(GOOD)
@@ -292,7 +291,7 @@ class LanguageModelContract:
         assert stub.asked[-1].shape == "Kind"
 
     async def test_a_request_that_is_refused_in_every_form_is_unavailable(
-        self, opened: Open, stub: Stub, spent: list[Spent]
+        self, opened: Open, stub: Stub, spent: Costs
     ) -> None:
         async with opened() as model:
             stub.answers = lambda asked: refused(400, "invalid_request_error")
@@ -302,14 +301,14 @@ class LanguageModelContract:
 
     # --- its end ----------------------------------------------------------------------------------------------------
 
-    async def test_closed_it_can_be_asked_again(self, opened: Open, spent: list[Spent]) -> None:
+    async def test_closed_it_can_be_asked_again(self, opened: Open, spent: Costs) -> None:
         async with opened([said(GOOD), said(GOOD)]) as model:
             await model.ask(prompt(), Kind, spent.append)
             await model.aclose()
             await model.aclose()
             await model.ask(prompt(), Kind, spent.append)
 
-    async def test_nothing_that_can_be_printed_holds_the_key(self, opened: Open, spent: list[Spent]) -> None:
+    async def test_nothing_that_can_be_printed_holds_the_key(self, opened: Open, spent: Costs) -> None:
         async with opened([said(GOOD)]) as model:
             await model.ask(prompt(), Kind, spent.append)
             assert KEY not in repr(model) + str(model)

@@ -15,7 +15,7 @@ from mcp_types import TextContent, TextResourceContents
 
 from madeleine.memory.audit import AuditQuery
 from madeleine.memory.errors import InvalidInput
-from madeleine.server.cli.arguments import parser
+from madeleine.server.cli.arguments import command_line_parser
 from madeleine.server.cli.profile_command import profile_command
 from madeleine.server.settings.settings import Settings
 from madeleine.server.wiring.ledgers import ledger_alone
@@ -265,7 +265,7 @@ async def test_the_command_shows_and_changes_a_profile_through_the_host(
     rule.write_text("never\ntell it", encoding="utf-8")
 
     async def profile(*arguments: str) -> str:
-        await profile_command(settings, parser().parse_args(["profile", *arguments]))
+        await profile_command(settings, command_line_parser().parse_args(["profile", *arguments]))
         return capsys.readouterr().out
 
     try:
@@ -302,7 +302,9 @@ async def test_a_profile_command_without_its_tool_names_the_setting_and_starts_n
     tmp_path: Path, setting: dict[str, Any], said: str
 ) -> None:
     with pytest.raises(InvalidInput, match=said):
-        await profile_command(Settings(data_dir=tmp_path, **setting), parser().parse_args(["profile", "show"]))
+        await profile_command(
+            Settings(data_dir=tmp_path, **setting), command_line_parser().parse_args(["profile", "show"])
+        )
     assert hosts_of(tmp_path) == []
 
 

@@ -29,7 +29,7 @@ from madeleine.memory.model import (
     Vector,
 )
 from madeleine.memory.recall.ports import Activation, ClusterSummary, PreferenceQuery
-from madeleine.memory.rules.dynamics.revision import changed, effective, revision
+from madeleine.memory.rules.dynamics.revision import changed_memory, effective_changes, revision
 from madeleine.memory.text.normalization import fold
 from madeleine.storage.sql.database.mapping import to_micros
 from tests.fakes.search import InMemorySearch
@@ -51,7 +51,7 @@ class InMemoryMemories:
 
     # --- storing
 
-    async def keyed(self, scope: Scope, keys: Sequence[str]) -> dict[str, KeyOutcome]:
+    async def key_outcomes(self, scope: Scope, keys: Sequence[str]) -> dict[str, KeyOutcome]:
         outcomes = {one.key: KeyOutcome(one.id, self._first_text(one), "stored") for one in self._store.own(scope)}
         outcomes |= {
             one.key: KeyOutcome(one.memory_id, one.text, "reinforced")
@@ -64,11 +64,11 @@ class InMemoryMemories:
         texts = [one.before.text for one in self._store.revisions if one.memory_id == memory.id and one.before.text]
         return texts[0] if texts else memory.scene.action
 
-    async def same_text(self, scope: Scope, hash_: ContentHash) -> list[MemoryId]:
+    async def ids_with_text(self, scope: Scope, hash_: ContentHash) -> list[MemoryId]:
         own = self._store.own(scope)
         return [one.id for one in own if one.content_hash == hash_ and one.status != "dead"][:5]
 
-    async def turns(self, scope: Scope, sessions: Sequence[str]) -> dict[str, int]:
+    async def next_turns(self, scope: Scope, sessions: Sequence[str]) -> dict[str, int]:
         own = self._store.own(scope)
         return {
             session: max((one.turn + 1 for one in own if one.provenance.session_id == session), default=0)
@@ -80,7 +80,7 @@ class InMemoryMemories:
         memories = dict(self._store.memories)
         given = [*(one.key for one in batch.new), *(one.key for one in batch.reinforcements)]
         keys = [key for key in given if key is not None]
-        taken = await self.keyed(scope, keys)
+        taken = await self.key_outcomes(scope, keys)
         for position, key in enumerate(keys):
             if key in taken or key in keys[:position]:
                 raise KeyConflict(key)
@@ -101,7 +101,7 @@ class InMemoryMemories:
         self._store.reinforcements += [(scope, one) for one in batch.reinforcements]
         self._store.patrols.mark([*(one.id for one in batch.new), *grown])
 
-    async def link(self, scope: Scope, told: Mapping[MemoryId, Sequence[MessageId]]) -> None:
+    async def link_messages(self, scope: Scope, told: Mapping[MemoryId, Sequence[MessageId]]) -> None:
         own = {one.id for one in self._store.own(scope)}
         self._store.links |= {(message, id_) for id_, messages in told.items() if id_ in own for message in messages}
 
@@ -121,10 +121,10 @@ class InMemoryMemories:
         if not found:
             return None
         [old] = found
-        done = effective(old, changes)
+        done = effective_changes(old, changes)
         if done == MemoryChanges():
             return old, done
-        new = changed(old, done)
+        new = changed_memory(old, done)
         if new.content_hash != old.content_hash:
             for one in self._store.own(scope):
                 if one.resembles == new.id:

@@ -11,7 +11,7 @@ from datetime import datetime
 from typing import Any
 
 from madeleine.memory.errors import CannotUndo
-from madeleine.memory.language_model import Spent
+from madeleine.memory.language_model import CallCost
 from madeleine.memory.model import (
     Cluster,
     ClusterId,
@@ -38,7 +38,7 @@ from madeleine.memory.patrol_records import (
     Thoughts,
     UndoResult,
 )
-from madeleine.memory.rules.dynamics.importance import flagged
+from madeleine.memory.rules.dynamics.importance import flagged_status
 from madeleine.patrol.ports import PatrolReads
 from madeleine.patrol.unit_of_work import state_of
 from tests.doubles import ADA, NOW
@@ -95,7 +95,8 @@ class FakePatrolTransaction:
         return [
             state_of(m)
             for m in self._own()
-            if flagged(m.status, importance=m.importance, session_count=m.session_count, pinned=m.pinned) != m.status
+            if flagged_status(m.status, importance=m.importance, session_count=m.session_count, pinned=m.pinned)
+            != m.status
         ]
 
     async def recalled_dead(self) -> list[MemoryState]:
@@ -225,7 +226,7 @@ class FakePatrolLedger:
 
     def __init__(self) -> None:
         self.state = PatrolState({}, {}, {})
-        self.costs: list[tuple[RunId, Spent]] = []
+        self.costs: list[tuple[RunId, CallCost]] = []
         self.cached: dict[tuple[str, str], Vector] = {}
         """(model, content hash) → vector"""
         self.marks: list[tuple[int, MemoryId]] = []
@@ -326,5 +327,5 @@ class FakePatrolLedger:
     async def undo(self, scope: Scope, run: RunId, *, at: datetime, state: RunState = "undone") -> UndoResult:
         raise CannotUndo("Nothing is journalled here.")
 
-    async def record_cost(self, scope: Scope, run: RunId, spent: Spent, *, at: datetime) -> None:
+    async def record_cost(self, scope: Scope, run: RunId, spent: CallCost, *, at: datetime) -> None:
         self.costs.append((run, spent))

@@ -5,16 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from madeleine.memory.keyword_search import KeywordQuery, SearchHit
-from madeleine.memory.model import (
-    Memory,
-    Note,
-    Provenance,
-    Scope,
-    scene_to_text,
-    when_as_searched,
-)
+from madeleine.memory.model import Memory, Note, Provenance, Scope, scene_to_text, when_as_search_text
 from madeleine.memory.rules.searching.hits import newest_first
-from madeleine.memory.text.normalization import SEPARATOR, fold
+from madeleine.memory.text.normalization import FIELD_SEPARATOR, fold
 from madeleine.storage.sql.database.mapping import to_micros
 from tests.fakes.store import Store
 
@@ -48,9 +41,9 @@ def _holds_terms(query: KeywordQuery, text: str, themes: Sequence[str] = ()) -> 
 
 
 def _memory_matches(memory: Memory, query: KeywordQuery) -> bool:
-    fields = (memory.scene.action, memory.feeling, when_as_searched(memory.scene.when))
+    fields = (memory.scene.action, memory.feeling, when_as_search_text(memory.scene.when))
     return (
-        _holds_terms(query, SEPARATOR.join(map(fold, fields)), memory.themes)
+        _holds_terms(query, FIELD_SEPARATOR.join(map(fold, fields)), memory.themes)
         and {*map(fold, query.themes)} <= {*map(fold, memory.themes)}
         and (not query.categories or memory.category in query.categories)
         and (query.include_dead or memory.status != "dead")

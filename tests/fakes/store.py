@@ -7,13 +7,7 @@ from typing import Any
 
 from madeleine.memory.chat import MessageId
 from madeleine.memory.ingest.ports import Reinforcement
-from madeleine.memory.model import (
-    Memory,
-    MemoryId,
-    Revision,
-    Scope,
-    Vector,
-)
+from madeleine.memory.model import Memory, MemoryId, Revision, Scope, Vector
 from tests.fakes.patrol_ledger import FakePatrolLedger
 
 

@@ -20,11 +20,11 @@ from madeleine.server.attach.connector import (
     HostRequest,
     NoHost,
     connect_to_host,
-    encode_reply,
-    no_answer_message,
-    parse_request,
+    encode_host_reply,
+    parse_host_request,
+    unresponsive_host_message,
 )
-from madeleine.server.attach.endpoint import HOST_FILE, HOST_LOCK_FILE, find_address, hold_lock
+from madeleine.server.attach.endpoint import HOST_FILE, HOST_LOCK_FILE, find_address, hold_file_lock
 from tests.e2e.hosting import asking, hosted, hosts_of, madeleine, mode, no_host_left, status
 from tests.e2e.serving import ask
 
@@ -50,16 +50,16 @@ def another_installation(data_dir: Path, *, protocol: int) -> Iterator[list[str]
     listener.listen()
 
     def serve() -> None:
-        with hold_lock(data_dir / HOST_LOCK_FILE) as mine:
+        with hold_file_lock(data_dir / HOST_LOCK_FILE) as mine:
             assert mine
             held.set()
             while "stop" not in wanted:
                 link, _ = listener.accept()
                 with link, link.makefile("rb") as lines:
-                    hello = parse_request(lines.readline())
+                    hello = parse_host_request(lines.readline())
                     wanted.append(hello.want)
                     no = {} if hello.want == "stop" else {"error": "update one of us"}
-                    answer = json.loads(encode_reply(version="x", pid=0, **no))
+                    answer = json.loads(encode_host_reply(version="x", pid=0, **no))
                     answer["madeleine"]["protocol"] = protocol
                     link.sendall(json.dumps(answer).encode() + b"\n")
             listener.close()
@@ -173,7 +173,7 @@ def test_a_host_that_does_not_answer_is_told_of_with_its_id(data_dir: Path) -> N
             assert waiting.process.wait(timeout=20) == 0, "who waits for a host can be told to end"
         with pytest.raises(NoHost):
             connect_to_host(data_dir, HostRequest(want="status"), seconds=0.2)
-        assert f"(id {pid}) does not answer" in no_answer_message(data_dir)
+        assert f"(id {pid}) does not answer" in unresponsive_host_message(data_dir)
         os.kill(pid, signal.SIGCONT)
         assert status(data_dir)["pid"] == pid
 

@@ -13,14 +13,14 @@ from numpy.typing import NDArray
 
 from madeleine.memory.model import Memory
 from madeleine.memory.text.reading import Reading
-from madeleine.memory.text.terms import STOP_WORDS, normalize
+from madeleine.memory.text.terms import STOP_WORDS, normalize_words
 
 MIN_GROUP_SIMILARITY = 0.45
 """Cosine from which a memory belongs to a cluster (spec P6 ❶) and two memories to one group (ruling 4)."""
 MIN_GROUP_SIZE = 3
 MAX_NEIGHBOURS = 200
-"""Of the rows alike to a seed, this many of the nearest are searched for the largest group, starting from each of them;
-the farther ones are only added to what was found. Measured over 10,000 random unit rows of mean cosine 0.45 (dim 384,
+"""Number of the nearest rows to a seed that are searched for the largest group, starting from each of them;
+the farther rows are only added to that group. Measured over 10,000 random unit rows of mean cosine 0.45 (dim 384,
 one core): 1.9 s with 200 and groups as large as with 400, 5.3 s with 1,000 and groups a tenth larger."""
 SEED_BATCH = 64
 """Seeds compared with all rows in one product. Measured over 10,000 rows without a group: 1.4 s, and 3.3 s one by one;
@@ -59,16 +59,16 @@ def _group_among(vectors: NDArray[np.float32], around: NDArray[np.intp]) -> list
     """Rows of `around`, the nearest first, that are all alike: the largest clique of the `MAX_NEIGHBOURS`, then, block
     by block and in order, each of the others that is alike to all that were taken."""
     searched, farther = around[:MAX_NEIGHBOURS], around[MAX_NEIGHBOURS:]
-    taken = searched[_largest_clique(_alike(vectors[searched]))]
+    taken = searched[_largest_clique(_similar_row_bits(vectors[searched]))]
     group: list[int] = taken.tolist()
     while len(farther := farther[_alike_to_all(vectors, farther, taken)]):
         block, farther = farther[:MAX_NEIGHBOURS], farther[MAX_NEIGHBOURS:]
-        taken = block[_in_order(_alike(vectors[block]), (1 << len(block)) - 1)]
+        taken = block[_greedy_clique(_similar_row_bits(vectors[block]), (1 << len(block)) - 1)]
         group += taken.tolist()
     return group
 
 
-def _alike(vectors: NDArray[np.float32]) -> list[int]:
+def _similar_row_bits(vectors: NDArray[np.float32]) -> list[int]:
     """For each row, the bits of the other rows that are alike to it."""
     similar = vectors @ vectors.T >= MIN_GROUP_SIMILARITY
     np.fill_diagonal(similar, False)
@@ -80,17 +80,17 @@ def _alike_to_all(vectors: NDArray[np.float32], rows: NDArray[np.intp], others: 
 
 
 def _largest_clique(alike: Sequence[int]) -> list[int]:
-    """Of those found by starting at each row in turn and taking, in order, whatever is alike to all that were taken."""
+    """The largest of the cliques that start at each row in turn and grow greedily, in order."""
     best: list[int] = []
     for first, others in enumerate(alike):
         if others.bit_count() >= len(best):
-            clique = [first, *_in_order(alike, others)]
+            clique = [first, *_greedy_clique(alike, others)]
             best = max(best, clique, key=len)
     return best
 
 
-def _in_order(alike: Sequence[int], fitting: int) -> list[int]:
-    """Of the rows whose bits are set in `fitting`, the first, the next one alike to it, the next alike to both, ..."""
+def _greedy_clique(alike: Sequence[int], fitting: int) -> list[int]:
+    """Rows with bits set in `fitting`: the first, then each next one that is similar to all rows taken so far."""
     taken: list[int] = []
     while fitting:
         row = (fitting & -fitting).bit_length() - 1
@@ -109,13 +109,13 @@ def mean_vector(vectors: NDArray[np.float32]) -> NDArray[np.float32] | None:
 
 
 MIN_WORD_CHARS = 3
-NAME_PARTS = 2
-MAX_NAME_CHARS = 60
+CLUSTER_NAME_PARTS = 2
+MAX_CLUSTER_NAME_CHARS = 60
 
 
-def words_of(memory: Memory) -> set[str]:
+def naming_words(memory: Memory) -> set[str]:
     """The words of the action that could name a group, lower case; names of its actors are left out."""
-    text = normalize(memory.scene.action).casefold()
+    text = normalize_words(memory.scene.action).casefold()
     actors = {word for actor in memory.scene.actors for word in _long_words(actor.casefold())}
     return _long_words(text) - STOP_WORDS - actors
 
@@ -126,8 +126,8 @@ def _long_words(text: str) -> set[str]:
 
 def common_words(memories: Sequence[Memory]) -> Counter[str]:
     """Words that at least two of the memories hold, with how many do."""
-    counts = Counter(word for memory in memories for word in words_of(memory))
-    return Counter({word: count for word, count in counts.items() if count >= NAME_PARTS})
+    counts = Counter(word for memory in memories for word in naming_words(memory))
+    return Counter({word: count for word, count in counts.items() if count >= CLUSTER_NAME_PARTS})
 
 
 def cluster_name(memories: Sequence[Memory], idf: Mapping[str, float]) -> str:
@@ -136,12 +136,12 @@ def cluster_name(memories: Sequence[Memory], idf: Mapping[str, float]) -> str:
     themes = Counter(theme for memory in memories for theme in dict.fromkeys(memory.themes))
     common = [theme for theme, count in themes.most_common() if count * 2 >= len(memories)]
     if common:
-        return " & ".join(common[:NAME_PARTS])[:MAX_NAME_CHARS]
+        return " & ".join(common[:CLUSTER_NAME_PARTS])[:MAX_CLUSTER_NAME_CHARS]
     counts = common_words(memories)
     telling = sorted(counts, key=lambda word: (-counts[word] * idf.get(word, 0.0), word))
     if telling:
-        return " & ".join(telling[:NAME_PARTS])[:MAX_NAME_CHARS]
-    return " ".join(memories[0].scene.action.split())[:MAX_NAME_CHARS]
+        return " & ".join(telling[:CLUSTER_NAME_PARTS])[:MAX_CLUSTER_NAME_CHARS]
+    return " ".join(memories[0].scene.action.split())[:MAX_CLUSTER_NAME_CHARS]
 
 
 Root = Literal["Business", "Private"]

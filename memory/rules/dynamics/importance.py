@@ -18,7 +18,7 @@ def effective_importance(importance: float, session_count: float) -> float:
     return importance * math.exp(-session_count / DECAY_CYCLES)
 
 
-def flagged(status: Status, *, importance: float, session_count: int, pinned: bool) -> Status:
+def flagged_status(status: Status, *, importance: float, session_count: int, pinned: bool) -> Status:
     """The status after ❸: active memories that have faded are dying, dying ones that were recalled are active
     again (ruling 2). A pinned memory never fades; a dead one stays dead."""
     if status == "dead":

@@ -12,7 +12,7 @@ from madeleine.memory.model import DatedAction, Memory, Scene, WhenItem
 from madeleine.memory.rules.dynamics.clustering import cluster_name, common_words
 from madeleine.memory.text.terms import STOP_WORDS
 
-FORGOTTEN_NAME = "[forgotten]"
+FORGOTTEN_MARK = "[forgotten]"
 """Replaces words of a forgotten memory in a report."""
 _KEPT_KEYS = frozenset({"step", "name", "skipped", "run_id", "id", "cluster_id", "memory_id"})
 """Keys of a report whose text is never from a memory."""
@@ -20,38 +20,39 @@ _KEPT_KEYS = frozenset({"step", "name", "skipped", "run_id", "id", "cluster_id",
 _WORD = re.compile(r"\w+")
 
 
-def folded(texts: Iterable[str]) -> str:
-    """One text for `mentions` to search for words; decomposed, so that a name cut before an accent is found too."""
+def folded_texts(texts: Iterable[str]) -> str:
+    """One text for `mentions_forgotten` to search for words; decomposed, so that a name cut before an accent is found
+    too."""
     return unicodedata.normalize("NFKD", unicodedata.normalize("NFKD", "\n".join(texts)).casefold())
 
 
-def all_texts(memory: Memory) -> list[str]:
+def memory_texts(memory: Memory) -> list[str]:
     """Every text of its fields."""
     scene = memory.scene
-    dated = [part for item in scene.when for part in _texts(item)]
+    dated = [part for item in scene.when for part in _timeline_item_texts(item)]
     return [
         scene.action, *scene.actors, *dated, scene.setting, *scene.dialogue, *scene.sensory,
         memory.feeling, *memory.themes, memory.lesson,
     ]  # fmt: skip
 
 
-def _texts(item: str | DatedAction) -> tuple[str, ...]:
+def _timeline_item_texts(item: str | DatedAction) -> tuple[str, ...]:
     return (item,) if isinstance(item, str) else (item.date, item.action)
 
 
-def mentions(text: str, gone: str, kept: str = "") -> bool:
+def mentions_forgotten(text: str, gone: str, kept: str = "") -> bool:
     """Whether `text` has a word, or the beginning of one, from `gone` that is not in `kept`; both are `folded`.
 
     Parts of words count because names are cut off at a length, and because some scripts put no space between words.
     """
-    words = set(_WORD.findall(folded([text]))) - STOP_WORDS
+    words = set(_WORD.findall(folded_texts([text]))) - STOP_WORDS
     return any(word in gone and word not in kept for word in words)
 
 
 def name_without(name: str, gone: str, members: Collection[Memory], fallback: str) -> str:
     """The cluster's name if all that it mentions of the forgotten texts is in its members too, else a new one made from
     the members, or `fallback` without members."""
-    if not mentions(name, gone, folded(text for member in members for text in all_texts(member))):
+    if not mentions_forgotten(name, gone, folded_texts(text for member in members for text in memory_texts(member))):
         return name
     if not members:
         return fallback
@@ -63,7 +64,7 @@ def redact_report(report: Any, gone: str, names: Collection[str]) -> Any:
     """A patrol's report without texts that mention the forgotten; ids, counts and the `names` of clusters stay."""
     match report:
         case str():
-            return FORGOTTEN_NAME if report not in names and mentions(report, gone) else report
+            return FORGOTTEN_MARK if report not in names and mentions_forgotten(report, gone) else report
         case Mapping():
             return {
                 key: value if key in _KEPT_KEYS and isinstance(value, str) else redact_report(value, gone, names)

@@ -9,19 +9,19 @@ from typing import Any
 from madeleine.memory.model import LIVING, Memory, MemoryChanges, Revision
 
 
-def effective(memory: Memory, changes: MemoryChanges) -> MemoryChanges:
-    """Of `changes` those that differ from the memory."""
-    given, before = _given(changes), _values(memory)
-    return MemoryChanges(**{name: value for name, value in given.items() if value != before[name]})
+def effective_changes(memory: Memory, changes: MemoryChanges) -> MemoryChanges:
+    """The changes that differ from the memory."""
+    requested, before = _requested_values(changes), _changeable_values(memory)
+    return MemoryChanges(**{name: value for name, value in requested.items() if value != before[name]})
 
 
-def changed(memory: Memory, changes: MemoryChanges) -> Memory:
+def changed_memory(memory: Memory, changes: MemoryChanges) -> Memory:
     """The memory after the changes. A living one with another text is fresh and without a cluster again, as if it had
     just been stored (ruling 1), since it may not belong to its cluster any more. A dead one stays dead, in its cluster.
     It may not resemble any more what it resembled."""
-    given = _given(changes)
-    text = given.pop("text", None)
-    memory = replace(memory, **given)
+    requested = _requested_values(changes)
+    text = requested.pop("text", None)
+    memory = replace(memory, **requested)
     if text is None:
         return memory
     memory = replace(memory, scene=replace(memory.scene, action=text), resembles=None)
@@ -30,17 +30,17 @@ def changed(memory: Memory, changes: MemoryChanges) -> Memory:
 
 def revision(memory: Memory, changes: MemoryChanges, *, at: datetime, client: str) -> Revision:
     """The values of `memory` in the fields that `changes` names."""
-    values = _values(memory)
-    before = MemoryChanges(**{name: values[name] for name in _given(changes)})
+    values = _changeable_values(memory)
+    before = MemoryChanges(**{name: values[name] for name in _requested_values(changes)})
     return Revision(memory_id=memory.id, at=at, client=client, before=before)
 
 
-def _given(changes: MemoryChanges) -> dict[str, Any]:
+def _requested_values(changes: MemoryChanges) -> dict[str, Any]:
     values = {name: getattr(changes, name) for name in ("text", "importance", "themes", "pinned")}
     return {name: value for name, value in values.items() if value is not None}
 
 
-def _values(memory: Memory) -> dict[str, Any]:
+def _changeable_values(memory: Memory) -> dict[str, Any]:
     return {
         "text": memory.scene.action, "importance": memory.importance, "themes": memory.themes, "pinned": memory.pinned
     }  # fmt: skip

@@ -44,7 +44,7 @@ class RankingWeights:
     """BM25's share of the blend; cosine has the rest."""
     next_turn: float = 0.15
     question: float = 0.3
-    """Of the question that this turn answers."""
+    """Weight of the question that this turn answers."""
     session: float = 0.25
     actor: float = 0.1
     user: float = 0.2
@@ -67,8 +67,8 @@ MIN_FOR_BASELINE = 20
 EMOTION_MAX_GAP = 0.02
 """Distance from the best f within which a shared feeling decides between candidates (`make emotions`)."""
 _WORD = re.compile(r"\w+")
-_USERS = frozenset({"user", "human", "me", "i"})
-_MACHINES = frozenset(
+_USER_NAMES = frozenset({"user", "human", "me", "i"})
+_MACHINE_NAMES = frozenset(
     {"assistant", "ai", "agent", "bot", "chatbot", "model", "system", "chatgpt", "gpt", "claude", "gemini", "copilot"}
 )
 """Their answers are rarely what happened."""
@@ -79,7 +79,7 @@ def first_name(actor: str) -> str:
     return match.group() if match else ""
 
 
-def speaker(features: RankingFeatures) -> str:
+def speaker_name(features: RankingFeatures) -> str:
     """The speaker's first name; "" where it is not known."""
     return first_name(features.actors[0]) if features.actors else ""
 
@@ -114,7 +114,7 @@ def answers_question(turn: RankingFeatures, before: RankingFeatures) -> bool:
     return (
         before.signals.asks
         and bool(before.actors)
-        and speaker(turn) not in {"", *_USERS, *_MACHINES}
+        and speaker_name(turn) not in {"", *_USER_NAMES, *_MACHINE_NAMES}
         and turn.actors[0] != before.actors[0]
     )
 
@@ -130,27 +130,27 @@ def best_of_session(g: Floats, features: Sequence[RankingFeatures]) -> Floats:
 
 def shared_emotions(query: str, f: Floats, features: Sequence[RankingFeatures], emotions: frozenset[str]) -> Floats:
     """float64, (n,), in [0, 1] (spec T7): the share of the emotions that each candidate has, as far as they count."""
-    if not emotions or not len(f) or (feeling := feeling_in(read_query(query))) == "beside":
+    if not emotions or not len(f) or (feeling := feeling_role(read_query(query))) == "beside":
         return np.zeros(len(f))
     shares = np.asarray([len(emotions.intersection(candidate.emotions)) / len(emotions) for candidate in features])
     return shares if feeling == "asked" else shares * np.clip(1 - (f.max() - f) / EMOTION_MAX_GAP, 0, 1)
 
 
-def prior_of(query: str, weights: RankingWeights) -> Callable[[RankingFeatures], float]:
-    """What a candidate is worth for this query, whatever its subject."""
+def query_prior(query: str, weights: RankingWeights) -> Callable[[RankingFeatures], float]:
+    """Return the function that gives a candidate's score for this query, whatever its subject."""
     query_words = frozenset(_WORD.findall(query.casefold().replace("'", "").replace("’", "")))
     reading = read_query(query)
     oneself, when, advice = asks_about_oneself(reading), asks_when(reading), asks_for_advice(reading)
 
     def prior(candidate: RankingFeatures) -> float:
-        signals, said_by = candidate.signals, speaker(candidate)
+        signals, said_by = candidate.signals, speaker_name(candidate)
         worth = weights.length * min(candidate.words, weights.length_words) / weights.length_words
-        if any((name := first_name(actor)) in query_words and name not in _USERS for actor in candidate.actors):
+        if any((name := first_name(actor)) in query_words and name not in _USER_NAMES for actor in candidate.actors):
             worth += weights.actor
         if oneself:
-            by_user = weights.user * (said_by in _USERS)
+            by_user = weights.user * (said_by in _USER_NAMES)
             worth += by_user if candidate.actors else weights.first_person * signals.first_person
-        if advice and signals.prefers and said_by not in _MACHINES:
+        if advice and signals.prefers and said_by not in _MACHINE_NAMES:
             worth += weights.preference
         if when and signals.tells_when:
             worth += weights.when
@@ -159,7 +159,7 @@ def prior_of(query: str, weights: RankingWeights) -> Callable[[RankingFeatures],
     return prior
 
 
-def blended(
+def blended_scores(
     query: str,
     pool: CandidatePool,
     matching: NDArray[np.intp],
@@ -177,7 +177,7 @@ def blended(
     f = np.asarray(blend(pool, dense_trust=dense_trust, words=weights.words)[matching], np.float64)
     features = [pool.features[position] for position in matching]
     g = add_neighbours(f, features, weights, dense_trust)
-    prior = prior_of(query, weights)
+    prior = query_prior(query, weights)
     sums = (
         weights.emotion * shared_emotions(query, f, features, emotions)
         + g
@@ -188,13 +188,13 @@ def blended(
 
 
 MAX_QUERY_CHARS = 2_000
-"""Of a query whose wording is read: a question is short, and what is longer quotes something."""
+"""Part of a query whose wording is read: a question is short, and a longer text quotes something."""
 
-WordedFeeling = Literal["asked", "there", "beside"]
+FeelingRole = Literal["asked", "there", "beside"]
 
 
 def wording_signals(text: str) -> WordingSignals:
-    """Of a memory's action, read once, when it is indexed."""
+    """Read the wording of a memory's action, once, when it is indexed."""
     reading = Reading(text)
     return WordingSignals(
         asks=reading.asks,
@@ -229,9 +229,9 @@ def asks_for_advice(query: Reading) -> bool:
     return query.matches("asks_advice") and not asks_what_you_said(query)
 
 
-def feeling_in(query: Reading) -> WordedFeeling:
-    """What the feeling that is there has to do with the query: it asks for how something felt; it says something, and
-    the feeling with it; or it asks for a fact, which is the same whatever is felt."""
+def feeling_role(query: Reading) -> FeelingRole:
+    """Role of a feeling for the query: "asked" if it asks how something felt; "beside" if it asks for a fact, which is
+    the same whatever is felt; "there" otherwise."""
     if query.matches("asks_feeling"):
         return "asked"
     return "beside" if query.matches("asks_fact") else "there"

@@ -9,9 +9,9 @@ from madeleine.memory.keyword_search import SearchHit
 from madeleine.memory.text.normalization import fold
 
 SNIPPET_CHARS = 400
-"""Of a snippet at most (spec H3)."""
+"""Length of a snippet at most (spec H3)."""
 LEAD_CHARS = 100
-"""Of them before the match."""
+"""Characters of a snippet before the match."""
 ELLIPSIS = "…"
 _WORD_SLACK = 40
 """Characters given up at most to begin and end with a whole word."""
@@ -20,8 +20,9 @@ MatchFinder = Callable[[str], int]
 """Position of the first match in a folded text; -1 for none."""
 
 
-def first_of(terms: Iterable[str]) -> MatchFinder:
-    """Not a pattern: two long terms that differ at their ends would be compared anew at each character."""
+def first_term_finder(terms: Iterable[str]) -> MatchFinder:
+    """Find the first of the terms. Not a pattern: two long terms that differ at their ends would be compared anew at
+    each character."""
     folded_terms = [fold(term) for term in terms]
     return lambda folded: min((at for at in map(folded.find, folded_terms) if at >= 0), default=-1)
 
@@ -60,7 +61,7 @@ def _last_word_end(text: str, end: int, at: int) -> int:
     return next((position for position in slack if text[position].isspace()), end)
 
 
-PREFIX_CHARS = 100
+DUPLICATE_PREFIX_CHARS = 100
 """Beginning of the snippet that tells two hits apart."""
 
 
@@ -68,7 +69,7 @@ def deduplicated(hits: Iterable[SearchHit]) -> list[SearchHit]:
     """Keep the first of the hits with the same source, id and beginning of the snippet, in the given order."""
     unique: dict[tuple[str, str, str], SearchHit] = {}
     for hit in hits:
-        unique.setdefault((hit.source, hit.id, hit.snippet[:PREFIX_CHARS]), hit)
+        unique.setdefault((hit.source, hit.id, hit.snippet[:DUPLICATE_PREFIX_CHARS]), hit)
     return list(unique.values())
 
 

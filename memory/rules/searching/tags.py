@@ -16,14 +16,14 @@ from heapq import nsmallest
 from itertools import chain, takewhile
 from math import log2
 
-from madeleine.memory.keyword_search import Position, SearchHit, SearchSource, Stemmer, Tag, TagMatches
+from madeleine.memory.keyword_search import HitPosition, SearchHit, SearchSource, Stemmer, Tag, TagMatches
 from madeleine.memory.rules.searching.hits import MatchFinder
-from madeleine.memory.text.lexicon import lexicons_by_script, without
+from madeleine.memory.text.lexicon import lexicons_by_script, without_pattern
 from madeleine.memory.text.normalization import fold
 from madeleine.memory.text.sentences import sentences
-from madeleine.memory.text.terms import STOP_WORDS, normalize
+from madeleine.memory.text.terms import STOP_WORDS, normalize_words
 
-WORD_SIGNS = "0-9a-z_\u00df-\u00f6\u00f8-\u00ff\u0100-\u1fff\u2c00-\u2dff"
+WORD_CHARS = "0-9a-z_\u00df-\u00f6\u00f8-\u00ff\u0100-\u1fff\u2c00-\u2dff"
 """Inside of a character class: letters of folded words in scripts with spaces. Unspaced scripts are left out, so that a
 Latin word ends where Japanese follows."""
 LONG_STEM = 5
@@ -33,13 +33,13 @@ HAN = "\u3005\u3007\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
 KATAKANA = "\u30a1-\u30fa\u30fc-\u30fe"
 HANGUL = "\uac00-\ud7a3"
 THAI = "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff"
-UNSPACED = re.compile(f"[{HAN}]+|[{KATAKANA}]+|[{HANGUL}]+|[{THAI}]+")
-_DOUBLES = re.compile("[aeiou][bdgklmnprt]$")
+UNSPACED_RUN = re.compile(f"[{HAN}]+|[{KATAKANA}]+|[{HANGUL}]+|[{THAI}]+")
+_DOUBLED_CONSONANT = re.compile("[aeiou][bdgklmnprt]$")
 
 
 def tag_of(text: str, stem: Stemmer) -> Tag:
     """Build the tag of a folded word or phrase, with the forms in which texts hold it."""
-    if UNSPACED.match(text):
+    if UNSPACED_RUN.match(text):
         return Tag(text, "part", (text,), text)
     if not text.isalpha():
         spaced = text.replace("_", " ")
@@ -48,7 +48,7 @@ def tag_of(text: str, stem: Stemmer) -> Tag:
     base = _common_prefix([text, stemmed.removesuffix("i")])
     if len(base) >= LONG_STEM + (base == text):
         return Tag(text, "beginning", (base,), base)
-    forms = sorted({text, *(form for form in _forms(stemmed) if stem(form) == stemmed)})
+    forms = sorted({text, *(form for form in _english_forms(stemmed) if stem(form) == stemmed)})
     return Tag(text, "words", tuple(forms), _common_prefix(forms))
 
 
@@ -57,7 +57,7 @@ def _common_prefix(words: Sequence[str]) -> str:
     return "".join(letters[0] for letters in same)
 
 
-def _forms(stemmed: str) -> list[str]:
+def _english_forms(stemmed: str) -> list[str]:
     """Possible English forms of a short stem; non-words among them match nothing."""
     if stemmed.endswith("i"):  # berri: berry
         root = stemmed[:-1]
@@ -65,18 +65,18 @@ def _forms(stemmed: str) -> list[str]:
     if stemmed.endswith("e"):  # make
         root = stemmed[:-1]
         return [root + ending for ending in ("e", "es", "ed", "ing")]
-    doubled = stemmed + stemmed[-1:] if _DOUBLES.search(stemmed) else stemmed
+    doubled = stemmed + stemmed[-1:] if _DOUBLED_CONSONANT.search(stemmed) else stemmed
     return [stemmed, *(stemmed + ending for ending in ("s", "es", "e")), doubled + "ed", doubled + "ing"]
 
 
-def holds(folded: str, tag: Tag) -> bool:
+def holds_tag(folded: str, tag: Tag) -> bool:
     """Whether a folded text holds the tag."""
-    return tag.anchor in folded and _compiled(_pattern(tag)).search(folded) is not None
+    return tag.anchor in folded and _compiled_pattern(_tag_pattern(tag)).search(folded) is not None
 
 
 def match_finder(tags: Iterable[Tag]) -> MatchFinder:
     """Find the first of the tags in a folded text."""
-    pattern = _compiled("|".join(map(_pattern, tags)))
+    pattern = _compiled_pattern("|".join(map(_tag_pattern, tags)))
 
     def find_match(folded: str) -> int:
         match = pattern.search(folded)
@@ -85,16 +85,16 @@ def match_finder(tags: Iterable[Tag]) -> MatchFinder:
     return find_match
 
 
-def _pattern(tag: Tag) -> str:
+def _tag_pattern(tag: Tag) -> str:
     forms = "|".join(re.escape(form) for form in tag.forms)
     if tag.kind == "part":
         return forms
-    end = f"(?![{WORD_SIGNS}])" if tag.kind == "words" else ""
-    return f"(?<![{WORD_SIGNS}])(?:{forms}){end}"
+    end = f"(?![{WORD_CHARS}])" if tag.kind == "words" else ""
+    return f"(?<![{WORD_CHARS}])(?:{forms}){end}"
 
 
 @lru_cache(maxsize=64)
-def _compiled(pattern: str) -> re.Pattern[str]:
+def _compiled_pattern(pattern: str) -> re.Pattern[str]:
     return re.compile(pattern)
 
 
@@ -151,17 +151,19 @@ def _words(text: str) -> Iterator[tuple[int, str]]:
 
 def _is_specific(tag: str) -> bool:
     shortest = 3 if tag.isascii() and " " not in tag else 2
-    return shortest <= len(tag) <= MAX_TAG_CHARS and normalize(tag) not in STOP_WORDS
+    return shortest <= len(tag) <= MAX_TAG_CHARS and normalize_words(tag) not in STOP_WORDS
 
 
 def _unspaced_words(text: str) -> list[str]:
     words: list[str] = []
     lexicons = lexicons_by_script(text)
-    for run in UNSPACED.findall(text):
+    for run in UNSPACED_RUN.findall(text):
         if re.match(f"[{HAN}]", run):
-            words += [word for part in without(run, "function_signs", lexicons).split() for word in _han_words(part)]
+            words += [
+                word for part in without_pattern(run, "function_signs", lexicons).split() for word in _han_words(part)
+            ]
         elif re.match(f"[{HANGUL}]", run):
-            words.append(without(run, "particle", lexicons, by="") or run)
+            words.append(without_pattern(run, "particle", lexicons, by="") or run)
         else:
             words.append(run)
     return words
@@ -177,21 +179,19 @@ def related_themes(cooccurring: Sequence[Sequence[str]], tags: Sequence[Tag], *,
     memories."""
     counts: Counter[str] = Counter()
     for themes in cooccurring:
-        counts.update(theme for theme in set(map(fold, themes)) if not any(holds(theme, tag) for tag in tags))
+        counts.update(theme for theme in set(map(fold, themes)) if not any(holds_tag(theme, tag) for tag in tags))
     frequent = [theme for theme, count in counts.items() if count >= max(2, len(cooccurring) / 4)]
     return tuple(sorted(frequent, key=lambda theme: (-counts[theme], theme))[:most])
 
 
 # --- ranking ---
 
-POOL_FACTOR = 4
-"""Pool size as a multiple of the limit: of the pool, texts near the best one are sorted by time."""
 NEAR_SHARE = 0.5
 """Share of the best weight from which a text counts as near; weaker ones only fill up the limit."""
 
 SourceRef = tuple[SearchSource, str]
 """A source and an id in it."""
-Weight = tuple[bool, float]
+TagWeight = tuple[bool, float]
 """Whether a text holds a tag of the message itself (these come before texts with a related theme alone), and the sum of
 the weights of its tags."""
 
@@ -201,32 +201,32 @@ def tag_weights(matches: Sequence[TagMatches], tags: int) -> tuple[float, ...]:
     thousand."""
     counts = [0] * (tags + 1)
     for source_matches in matches:
-        for mask, count in source_matches.numbers.items():
+        for mask, count in source_matches.counts.items():
             for bit in range(tags + 1):
                 counts[bit] += count * (mask >> bit & 1)
     return tuple(1 / log2(2 + count) for count in counts)
 
 
-def best_matches(matches: Sequence[TagMatches], tags: int, limit: int) -> list[tuple[SourceRef, Weight]]:
+def best_matches(matches: Sequence[TagMatches], tags: int, limit: int) -> list[tuple[SourceRef, TagWeight]]:
     """The best `limit` texts, best first; the newest of equals first."""
     weights = tag_weights(matches, tags)
     own_tags = (1 << tags) - 1
 
     @cache
-    def weight(mask: int) -> Weight:
+    def weight(mask: int) -> TagWeight:
         return bool(mask & own_tags), sum(weights[bit] for bit in range(tags + 1) if mask >> bit & 1)
 
-    def sort_key(match: tuple[Position, int, SearchSource]) -> tuple[bool, float, int, str, str]:
+    def sort_key(match: tuple[HitPosition, int, SearchSource]) -> tuple[bool, float, int, str, str]:
         (at, id_), mask, source = match
         is_own, total = weight(mask)
         return not is_own, -total, -at, id_, source
 
-    texts = ((position, mask, of_source.source) for of_source in matches for position, mask in of_source.found)
+    texts = ((position, mask, match.source) for match in matches for position, mask in match.newest)
     best = nsmallest(limit, texts, key=sort_key)
     return [((source, id_), weight(mask)) for (_, id_), mask, source in best]
 
 
-def pooled(hits: Sequence[tuple[SearchHit, Weight]], limit: int) -> list[SearchHit]:
+def hits_near_best(hits: Sequence[tuple[SearchHit, TagWeight]], limit: int) -> list[SearchHit]:
     """The hits near the best one, given best first; `limit` hits where fewer are near."""
     if not hits:
         return []

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from madeleine.memory.model import Category, Vector
 from madeleine.memory.text.reading import Reading
-from madeleine.memory.text.terms import STOP_WORDS, normalize
+from madeleine.memory.text.terms import STOP_WORDS, normalize_words
 
 NOVELTY_WEIGHT, SALIENCE_WEIGHT = 0.6, 0.4
 MIN_IMPORTANCE = 0.3
@@ -58,7 +58,7 @@ def salience(reading: Reading, *, rarity: float) -> float:
 
 def telling_words(text: str) -> list[str]:
     """Words whose rarity is the text's: no stop words, each once, the longest first, at most 48."""
-    words = {word.low for word in Reading(normalize(text)).words} - STOP_WORDS
+    words = {word.low for word in Reading(normalize_words(text)).words} - STOP_WORDS
     return sorted((word for word in words if len(word) > 1), key=lambda word: (-len(word), word))[:MAX_TELLING_WORDS]
 
 

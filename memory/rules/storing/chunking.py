@@ -39,17 +39,16 @@ class ChunkLimits:
 
 
 DEFAULT_LIMITS = ChunkLimits()
-TINY = 10
+TINY_ATOM_TOKENS = 10
 """Tokens below which an atom is joined to its neighbour: "Yes." is no place to cut, and the search is shorter."""
-LONGEST_WORD = 40
+LONGEST_UNCUT_WORD = 40
 """Characters after which a word that is too long may be cut."""
-PIECES = 4
+PIECES_A_CHUNK = 4
 """A sentence that is too long is cut into pieces of at most a quarter of a chunk."""
 
-_WITHIN, _WORDS = 1, 3
-"""Cost of a cut inside a paragraph, and inside a sentence or a line. Between paragraphs it is free."""
-_LINE_END = 2
-"""Cost after a line that ends without a full stop, before one that begins like a sentence."""
+_CUT_IN_PARAGRAPH, _CUT_AT_LINE_END, _CUT_IN_SENTENCE = 1, 2, 3
+"""Costs of a cut: inside a paragraph; after a line without a full stop, before a line that begins like a sentence;
+inside a sentence or a line. Between paragraphs a cut is free."""
 
 _LINES = re.compile(r"[^\n]*\n|[^\n]+")
 _FENCE = re.compile(r"\s*(`{3,}(?=[^`\n]*$)|~{3,})", re.MULTILINE)
@@ -105,7 +104,7 @@ def atoms(text: str) -> list[Atom]:
     blocks = list(_blocks(text))
     for block, following in zip(blocks, [*blocks[1:], ""], strict=True):
         parts = list(_atoms_of(block))
-        ends = _WITHIN if _belongs_to_next(block, following) else 0
+        ends = _CUT_IN_PARAGRAPH if _belongs_to_next(block, following) else 0
         uncounted += [*parts[:-1], replace(parts[-1], cut=ends)]
     return uncounted
 
@@ -121,7 +120,7 @@ def _blocks(text: str) -> Iterator[str]:
             block.append(line)
             if mark and mark[1].startswith(fence) and not line.strip().strip(fence[0]):
                 fence = ""
-                blank = True  # what follows a block of code is another
+                blank = True  # the next line begins another block
             continue
         if line.strip() and (blank or mark) and any(map(str.strip, block)):
             yield "".join(block)
@@ -135,7 +134,7 @@ def _blocks(text: str) -> Iterator[str]:
 
 
 def _belongs_to_next(block: str, following: str) -> bool:
-    """Whether it is a heading, announces what follows with a colon, or no blank line separates it from a code block."""
+    """Whether a block is a heading, ends with a colon, or is followed by a code block without a blank line."""
     content = block.rstrip()
     if not following or _FENCE.match(block):
         return False
@@ -144,59 +143,37 @@ def _belongs_to_next(block: str, following: str) -> bool:
 
 
 def _atoms_of(block: str) -> Iterator[Atom]:
-    if _FENCE.match(block) or all(_INDENTED.match(line) for line in _LINES.findall(block) if line.strip()):
-        yield from _lines_of_code(block)
+    lines = _LINES.findall(block)
+    if _FENCE.match(block) or all(_INDENTED.match(line) for line in lines if line.strip()):
+        for code in _grouped(lines, str.strip):
+            is_followed_by_blank_line = not _LINES.findall(code)[-1].strip()
+            yield Atom(code, _CUT_IN_PARAGRAPH if is_followed_by_blank_line else _CUT_AT_LINE_END)
     elif _ITEM.match(block):
-        yield from _items(block)
+        yield from (Atom(item, _CUT_IN_PARAGRAPH) for item in _grouped(lines, _ITEM.match))
     else:
-        yield from _sentences(block)
+        for sentence in sentences(block):
+            *rows, last = _grouped(_LINES.findall(sentence), _begins_like_sentence)
+            yield from (Atom(row, _CUT_AT_LINE_END) for row in rows)
+            yield Atom(last, _CUT_IN_PARAGRAPH)
 
 
-def _lines_of_code(block: str) -> Iterator[Atom]:
-    for line, blank in _with_blank_lines(_LINES.findall(block)):
-        yield Atom(line, _WITHIN if blank else _LINE_END)
+def _begins_like_sentence(line: str) -> bool:
+    beginning = line.lstrip()[:1]
+    return bool(beginning) and not beginning.islower()
 
 
-def _with_blank_lines(lines: Iterable[str]) -> Iterator[tuple[str, bool]]:
-    """Yield each line with the blank lines behind it, and whether there are any."""
-    held: list[str] = []
-    begun = blank = False
+def _grouped(lines: Iterable[str], begins: Callable[[str], object]) -> Iterator[str]:
+    """Join lines. A line for which `begins` holds starts a new group, once the group before has text."""
+    group: list[str] = []
+    has_text = False
     for line in lines:
-        has_text = bool(line.strip())
-        if begun and has_text:
-            yield "".join(held), blank
-            held, begun, blank = [], False, False
-        blank = blank or (begun and not has_text)
-        begun = begun or has_text
-        held.append(line)
-    if held:
-        yield "".join(held), blank
-
-
-def _items(block: str) -> Iterator[Atom]:
-    item = ""
-    for line in _LINES.findall(block):
-        if item and _ITEM.match(line):
-            yield Atom(item, _WITHIN)
-            item = ""
-        item += line
-    yield Atom(item, _WITHIN)
-
-
-def _sentences(block: str) -> Iterator[Atom]:
-    for sentence in sentences(block):
-        lines = _LINES.findall(sentence)
-        held: list[str] = []
-        begun = False
-        for line, following in zip(lines, [*lines[1:], ""], strict=True):
-            held.append(line)
-            begun = begun or bool(line.strip())
-            begins = following.lstrip()[:1]
-            if begun and begins and not begins.islower():
-                yield Atom("".join(held), _LINE_END)
-                held, begun = [], False
-        if held:
-            yield Atom("".join(held), _WITHIN)
+        if has_text and begins(line):
+            yield "".join(group)
+            group, has_text = [], False
+        group.append(line)
+        has_text = has_text or bool(line.strip())
+    if group:
+        yield "".join(group)
 
 
 # --- what is too long, and what is too short --------------------------------------------------------------------
@@ -205,7 +182,7 @@ def _sentences(block: str) -> Iterator[Atom]:
 async def _pieces(atom: Atom, count: CountTokens, most: int) -> list[Atom]:
     """Cut an atom above the limit between words, or between characters where a word is longer than a line, into pieces
     small enough to make chunks of similar length."""
-    longest = min(LONGEST_WORD, max(1, most // PIECES))
+    longest = min(LONGEST_UNCUT_WORD, max(1, most // PIECES_A_CHUNK))
     words: list[str] = []
     lengths: list[int] = []
     parts = await asyncio.to_thread(lambda: list(_words(atom.text, longest)))
@@ -218,8 +195,8 @@ async def _pieces(atom: Atom, count: CountTokens, most: int) -> list[Atom]:
     held: list[str] = []
     tokens = 0
     for word, length in zip(words, lengths, strict=True):
-        if held and tokens + length > most // PIECES:
-            pieces.append(Atom("".join(held), _WORDS, max(1, tokens)))
+        if held and tokens + length > most // PIECES_A_CHUNK:
+            pieces.append(Atom("".join(held), _CUT_IN_SENTENCE, max(1, tokens)))
             held, tokens = [], 0
         held.append(word)
         tokens += length
@@ -255,7 +232,7 @@ def _graphemes(text: str) -> Iterator[str]:
 
 
 async def _halves(chunk: str, count: CountTokens, most: int) -> list[str]:
-    parts = list(_words(chunk, LONGEST_WORD))
+    parts = list(_words(chunk, LONGEST_UNCUT_WORD))
     if len(parts) == 1:
         parts = list(_words(chunk, 1))
     middle = len(parts) // 2
@@ -273,7 +250,7 @@ def without_tiny(counted: Iterable[Atom], limits: ChunkLimits) -> list[Atom]:
     """Join atoms of a few tokens to the neighbour in their paragraph where a cut costs more, else to the next."""
     joined: list[Atom] = []
     for atom in counted:
-        if _tiny_within(joined[-1:]):
+        if joined and joined[-1].cut and joined[-1].tokens < TINY_ATOM_TOKENS:
             before = joined[-2].cut if len(joined) > 1 else 0
             if before > joined[-1].cut:
                 tiny = joined.pop()
@@ -281,17 +258,13 @@ def without_tiny(counted: Iterable[Atom], limits: ChunkLimits) -> list[Atom]:
                     joined.append(tiny)
             elif _join(joined, atom, limits):
                 continue
-        if atom.cut or atom.tokens >= TINY or not _join(joined, atom, limits):
+        if atom.cut or atom.tokens >= TINY_ATOM_TOKENS or not _join(joined, atom, limits):
             joined.append(atom)
     return joined
 
 
-def _tiny_within(last: Sequence[Atom]) -> bool:
-    return any(atom.cut and atom.tokens < TINY for atom in last)
-
-
 def _join(joined: list[Atom], atom: Atom, limits: ChunkLimits) -> bool:
-    """Join it to the last atom, if that is of the same paragraph and there is room; whether it was."""
+    """Join an atom to the last one if both are of one paragraph and within the limit. True if it was joined."""
     if not joined or not joined[-1].cut or joined[-1].tokens + atom.tokens > limits.most:
         return False
     last = joined.pop()

@@ -16,7 +16,7 @@ from typing import Any
 
 from madeleine.memory.model import CATEGORIES, DatedAction, Memory, when_date
 from madeleine.memory.rules.storing.likeness import FACT_LISTS, facts
-from madeleine.memory.text.lexicon import lexicons_by_script, without
+from madeleine.memory.text.lexicon import lexicons_by_script, without_pattern
 from madeleine.memory.text.reading import Reading
 from madeleine.memory.text.sentences import sentences
 from madeleine.memory.text.terms import STOP_WORDS
@@ -267,4 +267,4 @@ def caseless_parts(text: str, *, single: bool = False) -> frozenset[str]:
 def _unframed(text: str) -> str:
     """Without the phrases of unspaced scripts that only say that somebody speaks, remembers or is meant."""
     text = unicodedata.normalize("NFKC", text)
-    return text if text.isascii() else without(text, "framing", lexicons_by_script(text))
+    return text if text.isascii() else without_pattern(text, "framing", lexicons_by_script(text))

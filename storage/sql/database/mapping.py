@@ -33,14 +33,6 @@ def from_micros(micros: int) -> datetime:
     return _EPOCH + timedelta(microseconds=micros)
 
 
-def to_micros_or_none(moment: datetime | None) -> int | None:
-    return None if moment is None else to_micros(moment)
-
-
-def from_micros_or_none(micros: int | None) -> datetime | None:
-    return None if micros is None else from_micros(micros)
-
-
 def decode_texts(stored: str) -> tuple[Any, ...]:
     # Most lists of most memories are empty.
     return () if stored == "[]" else tuple(json.loads(stored))
@@ -136,18 +128,21 @@ class Mapped(Generic[T]):
         return {name: encode_value(getattr(record, name)) for name in names} | others
 
 
-def own_row(table: Table, key: str = "id") -> tuple[ColumnElement[bool], ColumnElement[bool]]:
+def is_own_row(table: Table, key: str = "id") -> tuple[ColumnElement[bool], ColumnElement[bool]]:
     """The row with the key `target`, if it is of the being that is asked for (`own_row_binds`)."""
     return table.c[key] == bindparam("target"), table.c.being_id == bindparam("being")
 
 
 def update_own_row(table: Table, *names: str, key: str = "id") -> Update:
     """Set these columns of an own row; for the binds see `own_row_binds`."""
-    return update(table).where(*own_row(table, key)).values({name: bindparam(f"new_{name}") for name in names})
+    return update(table).where(*is_own_row(table, key)).values({name: bindparam(f"new_{name}") for name in names})
 
 
-def own_row_binds(scope: Scope, key: str, **values: Any) -> dict[str, Any]:
-    """Binds of `own_row`, and of `update_own_row` for the values."""
+def own_row_binds(
+    scope: Scope, key: str, record: object = None, names: Iterable[str] = (), **values: Any
+) -> dict[str, Any]:
+    """Binds of `is_own_row`, and of `update_own_row` for the fields `names` of `record` and for the values."""
+    values |= {name: getattr(record, name) for name in names}
     return {"target": key, "being": scope.being_id} | {
         f"new_{name}": encode_value(value) for name, value in values.items()
     }

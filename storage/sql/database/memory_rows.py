@@ -11,7 +11,6 @@ from typing import Any
 from sqlalchemy import ColumnElement, bindparam, case, func, select
 
 from madeleine.memory.model import (
-    BeingId,
     DatedAction,
     EmotionVector,
     Memory,
@@ -19,20 +18,12 @@ from madeleine.memory.model import (
     Scene,
     Scope,
     WhenItem,
-    when_as_searched,
+    when_as_search_text,
 )
-from madeleine.memory.text.normalization import SEPARATOR, fold
+from madeleine.memory.text.normalization import FIELD_SEPARATOR, fold
 from madeleine.storage.sql.database.dialect import insert_or_update
 from madeleine.storage.sql.database.engine import Reads, Row, Transaction
-from madeleine.storage.sql.database.mapping import (
-    Mapped,
-    decode_texts,
-    decode_texts_cached,
-    json_texts,
-    own_row_binds,
-    scalar,
-    update_own_row,
-)
+from madeleine.storage.sql.database.mapping import Mapped, decode_texts_cached, own_row_binds, scalar, update_own_row
 from madeleine.storage.sql.database.tables import beings, memories
 
 _m = memories.c
@@ -51,24 +42,24 @@ _SELECT_CYCLE = select(cycle_of_being(bindparam("being")))
 _UPSERT_CYCLE = insert_or_update(beings, "cycle")
 
 
-async def patrol_cycle(reads: Reads, being: BeingId) -> int:
-    return int((await reads.rows(_SELECT_CYCLE, scalar, being=being))[0])
+async def patrol_cycle(reads: Reads, scope: Scope) -> int:
+    return int((await reads.rows(_SELECT_CYCLE, scalar, being=scope.being_id))[0])
 
 
-async def set_patrol_cycle(transaction: Transaction, being: BeingId, cycle: int) -> None:
-    row = {"being_id": being, "cycle": cycle, "think": "[]", "think_sources": "[]"}
+async def set_patrol_cycle(transaction: Transaction, scope: Scope, cycle: int) -> None:
+    row = {"being_id": scope.being_id, "cycle": cycle, "think": "[]", "think_sources": "[]"}
     await transaction.run(_UPSERT_CYCLE, [row])
 
 
-def to_when(stored: str) -> tuple[WhenItem, ...]:
-    return tuple(item if isinstance(item, str) else DatedAction(**item) for item in decode_texts(stored))
+def decode_when(stored: str) -> tuple[WhenItem, ...]:
+    return tuple(item if isinstance(item, str) else DatedAction(**item) for item in json.loads(stored))
 
 
 def _to_emotion(stored: str) -> EmotionVector:
     return EmotionVector(*json.loads(stored))
 
 
-_SCENE = Mapped(Scene, memories, when=memories.c.when_, decoders={"actors": decode_texts_cached, "when": to_when})
+_SCENE = Mapped(Scene, memories, when=memories.c.when_, decoders={"actors": decode_texts_cached, "when": decode_when})
 _PROVENANCE = Mapped(Provenance, memories)
 _MEMORY = Mapped(
     Memory,
@@ -76,7 +67,7 @@ _MEMORY = Mapped(
     session_count=SESSION_COUNT,
     decoders={"themes": decode_texts_cached, "emotions": decode_texts_cached, "emotion": _to_emotion},
 )
-MEMORY = (*_SCENE.columns, *_PROVENANCE.columns, *_MEMORY.columns)
+MEMORY_COLUMNS = (*_SCENE.columns, *_PROVENANCE.columns, *_MEMORY.columns)
 """The columns that `to_memory` takes, in its order."""
 _PROVENANCE_START = len(_SCENE.columns)
 _MEMORY_START = _PROVENANCE_START + len(_PROVENANCE.columns)
@@ -93,15 +84,15 @@ def to_memory(row: Row) -> Memory:
 def from_memory(memory: Memory) -> dict[str, Any]:
     """Values by column; `session_count` is kept as two columns."""
     scene = memory.scene
-    when = when_as_searched(scene.when)
-    emotion = json_texts(astuple(memory.emotion)) if memory.emotion else None
+    when = when_as_search_text(scene.when)
+    emotion = json.dumps(astuple(memory.emotion)) if memory.emotion else None
     return {
         **_SCENE.to_row(scene),
         **_PROVENANCE.to_row(memory.provenance),
         **_MEMORY.to_row(memory, emotion=emotion, session_count=memory.session_count),
         "when_": when,
         "content_hash": memory.content_hash,
-        "folded": SEPARATOR.join(map(fold, (scene.action, memory.feeling, when))),
+        "folded": FIELD_SEPARATOR.join(map(fold, (scene.action, memory.feeling, when))),
         "folded_themes": fold_themes(memory.themes),
     }
 
@@ -115,7 +106,7 @@ async def update_timelines(transaction: Transaction, scope: Scope, rewritten: It
 
 def delimited_theme(theme: str) -> str:
     """A theme with its bounds, to be found in `fold_themes` as a whole only."""
-    return f"{SEPARATOR}{fold(theme)}{SEPARATOR}"
+    return f"{FIELD_SEPARATOR}{fold(theme)}{FIELD_SEPARATOR}"
 
 
 def fold_themes(themes: Iterable[str]) -> str:

@@ -4,76 +4,109 @@ Each field is compared with what the run had left: where it is still that, it be
 changed since by a recall or by hand stays; recall counts keep what has been added since. The journal of the run is
 deleted with what the run had made.
 
-`undo_plan` says what every row becomes, `undo_refusals` when a run cannot be undone.
+`undo_plan` says what every row becomes. A refusal raises `CannotUndo`, which says why and what can be done.
 """
 
 from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
+from dataclasses import dataclass
 from datetime import datetime
+from typing import Any
 
-from sqlalchemy import bindparam, delete, func, insert, or_, select, update
+from sqlalchemy import ClauseElement, bindparam, delete, func, insert, select, update
 
-from madeleine.memory.model import ClusterId, Memory, MemoryId, RunId, Scope
+from madeleine.memory.errors import CannotUndo
+from madeleine.memory.model import Memory, MemoryId, RunId, Scope
 from madeleine.memory.patrol_records import RunState, UndoResult
 from madeleine.storage.sql.administration import record_audit
-from madeleine.storage.sql.database.dialect import among, as_list, greatest, unindexed
-from madeleine.storage.sql.database.engine import Transaction
+from madeleine.storage.sql.database import tables
+from madeleine.storage.sql.database.dialect import as_list, contains_text, equals_any, greatest, in_list, unindexed
+from madeleine.storage.sql.database.engine import Row, Transaction
 from madeleine.storage.sql.database.lifecycle import DeleteWithMemory, removal_statements
-from madeleine.storage.sql.database.mapping import own_row_binds, scalar, update_own_row
+from madeleine.storage.sql.database.mapping import decode_texts, own_row_binds, scalar, update_own_row
 from madeleine.storage.sql.database.memory_rows import patrol_cycle, set_patrol_cycle, update_timelines
-from madeleine.storage.sql.database.tables import clusters, forgotten, memories, metadata, patrol_changes, patrol_runs
-from madeleine.storage.sql.memories.clusters import clusters_by_ids, upsert_clusters, with_recomputed_vectors
+from madeleine.storage.sql.memories.clusters import recompute_clusters
 from madeleine.storage.sql.memories.index_source import delete_orphaned_vectors, mark_for_index
 from madeleine.storage.sql.memories.reading import memories_by_ids
-from madeleine.storage.sql.patrols import undo_refusals
-from madeleine.storage.sql.patrols.journal import JOURNALLED_TABLES, Change, to_change
+from madeleine.storage.sql.patrols.journal import CHANGE, JOURNALLED_TABLES, Change
 from madeleine.storage.sql.patrols.undo_plan import UndoPlan, plan_undo, write_plan
 
-_c, _j, _m, _r = clusters.c, patrol_changes.c, memories.c, patrol_runs.c
+_c, _j, _m, _r = tables.clusters.c, tables.patrol_changes.c, tables.memories.c, tables.patrol_runs.c
 _BEING = bindparam("being", type_=_m.being_id.type)
 _OF_RUN = (_j.run_id == bindparam("run"), _j.being_id == _BEING)
-_CHANGES_NEWEST_FIRST = select(_j.seq, _j.kind, _j.target, _j.before, _j.after).where(*_OF_RUN).order_by(_j.seq.desc())
-_DELETE_CHANGES = delete(patrol_changes).where(*_OF_RUN)
-_SET_RUN_STATE = update_own_row(patrol_runs, "state")
-_LEAVE_DELETED_CLUSTERS = (
-    update(memories)
-    .where(
-        _m.being_id == _BEING,
-        _m.cluster_id.is_not(None),
-        _m.cluster_id.not_in(select(_c.id).where(_c.being_id == _BEING)),
-    )
+_SELECT_CHANGES_NEWEST_FIRST = select(*CHANGE.columns).where(*_OF_RUN).order_by(_j.seq.desc())
+_DELETE_CHANGES = delete(tables.patrol_changes).where(*_OF_RUN)
+_SET_RUN_STATE = update_own_row(tables.patrol_runs, "state")
+_SELECT_OWN_CLUSTERS = select(_c.id).where(_c.being_id == _BEING)
+_CLEAR_DELETED_CLUSTERS = (
+    update(tables.memories)
+    .where(_m.being_id == _BEING, _m.cluster_id.is_not(None), _m.cluster_id.not_in(_SELECT_OWN_CLUSTERS))
     .values(cluster_id=None)
 )
-_REMOVE_MEMORIES = removal_statements(metadata, DeleteWithMemory)
-_EXISTING_MEMORIES = select(_m.id).where(among(_m.id, "ids"), unindexed(_m.being_id) == _BEING).order_by(_m.seq)
-_MARK_FOR_SCRUB = insert(forgotten)
+_REMOVE_MEMORIES = removal_statements(tables.metadata, DeleteWithMemory)
+_SELECT_EXISTING = select(_m.id).where(in_list(_m.id, "ids"), unindexed(_m.being_id) == _BEING).order_by(_m.seq)
+_MARK_FOR_SCRUB = insert(tables.forgotten)
+
+_SELECT_RUN_STATE = select(_r.state).where(_r.id == bindparam("run"), _r.being_id == _BEING)
+_RUN_STANDS = equals_any(_r.state, "finished", "running")
+_SELECT_LATER = (
+    select(_j.kind, _j.target, _j.before, _j.after, _j.run_id)
+    .join(tables.patrol_runs, _r.id == _j.run_id)
+    .where(_j.being_id == _BEING, in_list(_j.target, "targets"), _j.seq > bindparam("last"), _RUN_STANDS)
+    .order_by(_j.seq)
+)
+_SELECT_RESTATED_MEMORIES = (
+    select(tables.reinforcements.c.memory_id)
+    .where(in_list(tables.reinforcements.c.memory_id, "ids"))
+    .union(select(tables.revisions.c.memory_id).where(in_list(tables.revisions.c.memory_id, "ids")))
+)
+_SELECT_DELETED_CLUSTERS_IN_USE = (
+    select(_m.cluster_id)
+    .where(_m.being_id == _BEING, in_list(_m.cluster_id, "clusters"))
+    .union(select(_c.parent_id).where(_c.being_id == _BEING, _c.parent_id.not_in(_SELECT_OWN_CLUSTERS)))
+)
+_SELECT_LATEST_RUN_NAMING = (
+    select(_j.run_id)
+    .join(tables.patrol_runs, _r.id == _j.run_id)
+    .where(_j.being_id == _BEING, _j.run_id != bindparam("run"), _RUN_STANDS, contains_text(_j.after, bindparam("id")))
+    .order_by(_j.seq.desc())
+    .limit(1)
+)
+_SELECT_WRITTEN_SOURCES = (
+    select(tables.diary.c.sources)
+    .where(tables.diary.c.being_id == _BEING)
+    .union_all(select(tables.beings.c.think_sources).where(tables.beings.c.being_id == _BEING))
+)
+
 # The clock (spec P2 `session_count`, ❷; ruling 2). A tick is taken back if it is the last of a run that stands. Later
 # ones stand on it: by each of those a cycle has passed, and how many have since a memory was recalled cannot be told
 # once one between them is gone.
-_TICKS = (
+_SELECT_CLOCK_TICKS = (
     select(_j.seq)
-    .join(patrol_runs, _r.id == _j.run_id)
-    .where(_j.being_id == _BEING, _j.target == _BEING, _j.kind == "clock")
-    .where(or_(_r.state == "finished", _r.state == "running"))
+    .join(tables.patrol_runs, _r.id == _j.run_id)
+    .where(_j.being_id == _BEING, _j.target == _BEING, _j.kind == "clock", _RUN_STANDS)
 )
-_LATER_TICK = _TICKS.where(_j.seq > bindparam("last")).limit(1)
+_SELECT_LATER_TICK = _SELECT_CLOCK_TICKS.where(_j.seq > bindparam("last")).limit(1)
 _REWIND_CLOCKS = (
-    update(memories)
+    update(tables.memories)
     .where(_m.being_id == _BEING, _m.status == "active", _m.since > bindparam("cycle"))
     .values(since=bindparam("cycle"))
 )
 _ticks_since_recall = (
-    _TICKS.with_only_columns(func.count()).where(_r.started > _m.last_activated).correlate(memories).scalar_subquery()
+    _SELECT_CLOCK_TICKS.with_only_columns(func.count())
+    .where(_r.started > _m.last_activated)
+    .correlate(tables.memories)
+    .scalar_subquery()
 )
 _cycle_of_recall = bindparam("cycle", type_=_m.since.type) - _ticks_since_recall
-_REWIND_RECALLED = (
-    update(memories)
+_REWIND_CLOCKS_OF_RECALLED = (
+    update(tables.memories)
     .where(
         _m.being_id == _BEING,
-        among(_m.id, "ids"),
+        in_list(_m.id, "ids"),
         _m.last_activated > select(_r.started).where(_r.id == bindparam("run")).scalar_subquery(),
     )
     .values(since=func.coalesce(_m.stopped_at, greatest(_m.since, _cycle_of_recall)))
@@ -81,92 +114,163 @@ _REWIND_RECALLED = (
 
 
 async def undo_run(transaction: Transaction, scope: Scope, run: RunId, *, at: datetime, state: RunState) -> UndoResult:
-    if not await undo_refusals.require_undoable_run(transaction, scope, run, state):
+    undo = _Undo(transaction, scope, run)
+    if not await undo.require_undoable(state):
         return UndoResult(counts={})
-    changes = await transaction.rows(_CHANGES_NEWEST_FIRST, to_change, run=run, being=scope.being_id)
-    result = await _restore(transaction, scope, run, changes)
+    result = await undo.restore()
     await transaction.run(_DELETE_CHANGES, [{"run": run, "being": scope.being_id}])
     await transaction.run(_SET_RUN_STATE, [own_row_binds(scope, run, state=state)])
     await record_audit(transaction, scope, "patrol", at, tool=state, ids=[run])
     return result
 
 
-async def _restore(transaction: Transaction, scope: Scope, run: RunId, changes: Sequence[Change]) -> UndoResult:
-    """`changes`: the newest first. Some refusals can be told only afterwards: all is rolled back then."""
-    of_memories = [change for change in changes if change.kind == "memory"]
-    made = [MemoryId(change.target) for change in of_memories if change.before is None]
-    await undo_refusals.refuse_if_changed_later(transaction, scope, changes)
-    await undo_refusals.refuse_if_restated(transaction, made)
-    plans = {kind: await _plan(transaction, scope, kind, changes) for kind in JOURNALLED_TABLES}
-    for plan in plans.values():
-        await write_plan(transaction, scope, plan)
-    removed = await _remove_memories(transaction, scope, made)
-    ticks = [change for change in changes if change.kind == "clock"]
-    restored_ticks = await _restore_clock(transaction, scope, ticks)
-    await _rewind_recalled(transaction, scope, run, plans["memory"].changed_clocks)
-    cluster_plan = plans["cluster"]
-    await undo_refusals.refuse_if_cluster_used(transaction, scope, run, cluster_plan.made_clusters)
-    await undo_refusals.refuse_if_written_from(transaction, scope, run, made)
-    # The cluster may be gone: its other memories were forgotten since.
-    await transaction.run(_LEAVE_DELETED_CLUSTERS, [{"being": scope.being_id}])
-    await _update_derived(transaction, scope, [change for change in of_memories if change.before is not None])
-    await _recompute_means(transaction, scope, cluster_plan.clusters_without_mean - cluster_plan.made_clusters)
-    counts = Counter({kind: len(plan.changed) for kind, plan in plans.items()})
-    kept = len(ticks) - restored_ticks + sum(len(plan.kept) for plan in plans.values())
-    counts.update(memory=len(removed), clock=restored_ticks, kept=kept)
-    return UndoResult(
-        counts={name: count for name, count in counts.items() if count}, removed=tuple(memory.id for memory in removed)
-    )
+@dataclass(frozen=True, slots=True)
+class _Undo:
+    """The undo of one run."""
 
+    transaction: Transaction
+    scope: Scope
+    run: RunId
 
-async def _plan(transaction: Transaction, scope: Scope, kind: str, changes: Iterable[Change]) -> UndoPlan:
-    of_kind = [change for change in changes if change.kind == kind]
-    now = await JOURNALLED_TABLES[kind].rows(transaction, scope, [change.target for change in of_kind])
-    # For a large run this takes a while; the event loop has other work.
-    return await asyncio.to_thread(plan_undo, kind, of_kind, now)
+    async def require_undoable(self, to_be: RunState) -> bool:
+        """False if the run is only to be rolled back, and was never begun or has come to its end."""
+        states = await self._rows(_SELECT_RUN_STATE)
+        state = states[0] if states else None
+        if state is None and to_be != "rolled_back":
+            raise CannotUndo(
+                f"There is no patrol run {self.run!r}. Nothing was changed: `madeleine patrol runs` lists them."
+            )
+        if state in ("undone", "rolled_back"):
+            raise CannotUndo(f"The patrol run {self.run} was undone before. Nothing was changed.")
+        if state == "unjournalled":
+            raise CannotUndo(
+                f"The patrol run {self.run} is from before there was a journal: what it changed was not written down. "
+                "Nothing was changed."
+            )
+        if state == "running" and to_be != "rolled_back":
+            raise CannotUndo(
+                f"The patrol run {self.run} is still going on. Nothing was changed: wait until it has ended."
+            )
+        return state == "running" or to_be != "rolled_back"
 
+    async def restore(self) -> UndoResult:
+        """Some refusals can be told only afterwards: all is rolled back then."""
+        transaction, scope = self.transaction, self.scope
+        changes = await self._rows(_SELECT_CHANGES_NEWEST_FIRST, CHANGE.from_row)
+        of_memories = [change for change in changes if change.kind == "memory"]
+        made = [MemoryId(change.target) for change in of_memories if change.before is None]
+        await self._refuse_if_changed_later(changes)
+        await self._refuse_if_restated(made)
+        plans = {kind: await self._plan(kind, changes) for kind in JOURNALLED_TABLES}
+        for plan in plans.values():
+            await write_plan(transaction, scope, plan)
+        removed = await self._remove_memories(made)
+        ticks = [change for change in changes if change.kind == "clock"]
+        restored_ticks = await self._restore_clock(ticks)
+        await self._rewind_recalled(plans["memory"].changed_clocks)
+        made_clusters = plans["cluster"].made_clusters
+        await self._refuse_if_cluster_used(made_clusters)
+        await self._refuse_if_written_from(made)
+        # The cluster may be gone: its other memories were forgotten since.
+        await transaction.run(_CLEAR_DELETED_CLUSTERS, [{"being": scope.being_id}])
+        await self._update_derived([change for change in of_memories if change.before is not None])
+        await recompute_clusters(transaction, scope, plans["cluster"].clusters_without_mean - made_clusters)
+        counts = Counter({kind: len(plan.changed) for kind, plan in plans.items()})
+        kept = len(ticks) - restored_ticks + sum(len(plan.kept) for plan in plans.values())
+        counts.update(memory=len(removed), clock=restored_ticks, kept=kept)
+        return UndoResult(counts=dict(+counts), removed=tuple(memory.id for memory in removed))
 
-async def _remove_memories(transaction: Transaction, scope: Scope, made: Sequence[MemoryId]) -> list[Memory]:
-    removed = await memories_by_ids(transaction, scope, made)
-    if removed:
-        ids = [memory.id for memory in removed]
-        for statement in _REMOVE_MEMORIES:
-            await transaction.run(statement, [{"ids": as_list(ids)}])
-        await delete_orphaned_vectors(transaction, [memory.content_hash for memory in removed])
-        await transaction.run(_MARK_FOR_SCRUB, [{"memory_id": id_} for id_ in ids])
-    return removed
+    async def _rows(self, statement: ClauseElement, make: Callable[[Row], Any] = scalar, **binds: Any) -> list[Any]:
+        return await self.transaction.rows(statement, make, being=self.scope.being_id, run=self.run, **binds)
 
+    async def _plan(self, kind: str, changes: Iterable[Change]) -> UndoPlan:
+        of_kind = [change for change in changes if change.kind == kind]
+        targets = [change.target for change in of_kind]
+        now = await JOURNALLED_TABLES[kind].rows(self.transaction, self.scope, targets)
+        # For a large run this takes a while; the event loop has other work.
+        return await asyncio.to_thread(plan_undo, kind, of_kind, now)
 
-async def _restore_clock(transaction: Transaction, scope: Scope, ticks: Sequence[Change]) -> int:
-    """Take the ticks back, unless a later one stands; return their number."""
-    being = scope.being_id
-    if not ticks or await transaction.rows(_LATER_TICK, scalar, being=being, last=max(tick.seq for tick in ticks)):
-        return 0
-    cycle = max(0, await patrol_cycle(transaction, being) - len(ticks))
-    await set_patrol_cycle(transaction, being, cycle)
-    # Memories activated since were so in a cycle that has not been.
-    await transaction.run(_REWIND_CLOCKS, [{"being": being, "cycle": cycle}])
-    return len(ticks)
+    async def _remove_memories(self, made: Sequence[MemoryId]) -> list[Memory]:
+        removed = await memories_by_ids(self.transaction, self.scope, made)
+        if removed:
+            ids = [memory.id for memory in removed]
+            for statement in _REMOVE_MEMORIES:
+                await self.transaction.run(statement, [{"ids": as_list(ids)}])
+            await delete_orphaned_vectors(self.transaction, [memory.content_hash for memory in removed])
+            await self.transaction.run(_MARK_FOR_SCRUB, [{"memory_id": id_} for id_ in ids])
+        return removed
 
+    async def _restore_clock(self, ticks: Sequence[Change]) -> int:
+        """Take the ticks back, unless a later one stands; return their number."""
+        if not ticks or await self._rows(_SELECT_LATER_TICK, last=max(tick.seq for tick in ticks)):
+            return 0
+        cycle = max(0, await patrol_cycle(self.transaction, self.scope) - len(ticks))
+        await set_patrol_cycle(self.transaction, self.scope, cycle)
+        # Memories activated since were so in a cycle that has not been.
+        await self.transaction.run(_REWIND_CLOCKS, [{"being": self.scope.being_id, "cycle": cycle}])
+        return len(ticks)
 
-async def _rewind_recalled(transaction: Transaction, scope: Scope, run: RunId, ids: Sequence[str]) -> None:
-    """Correct the clocks that the undo has set of living memories: a recall since the run began has rewound them
-    (ruling 2), and each later tick has counted from there. The clock of one that was not active stood still."""
-    cycle = await patrol_cycle(transaction, scope.being_id)
-    binds = {"being": scope.being_id, "ids": as_list(ids), "cycle": cycle, "run": run}
-    await transaction.run(_REWIND_RECALLED, [binds])
+    async def _rewind_recalled(self, ids: Sequence[str]) -> None:
+        """Correct the clocks that the undo has set of living memories: a recall since the run began has rewound them
+        (ruling 2), and each later tick has counted from there. The clock of one that was not active stood still."""
+        cycle = await patrol_cycle(self.transaction, self.scope)
+        binds = {"being": self.scope.being_id, "ids": as_list(ids), "cycle": cycle, "run": self.run}
+        await self.transaction.run(_REWIND_CLOCKS_OF_RECALLED, [binds])
 
+    async def _update_derived(self, changes: Sequence[Change]) -> None:
+        """Update what is derived from the restored fields of memories, and mark the memories for the index."""
+        retold = [MemoryId(change.target) for change in changes if change.before and "when_" in change.before]
+        rewritten = await memories_by_ids(self.transaction, self.scope, retold)
+        await update_timelines(self.transaction, self.scope, rewritten)
+        hashes = [hash_ for change in changes if (hash_ := (change.after or {}).get("content_hash"))]
+        await delete_orphaned_vectors(self.transaction, hashes)
+        targets = as_list(dict.fromkeys(change.target for change in changes))
+        await mark_for_index(self.transaction, await self._rows(_SELECT_EXISTING, ids=targets))
 
-async def _update_derived(transaction: Transaction, scope: Scope, changes: Sequence[Change]) -> None:
-    """Update what is derived from the restored fields of memories, and mark the memories for the index."""
-    retold = [MemoryId(change.target) for change in changes if change.before and "when_" in change.before]
-    await update_timelines(transaction, scope, await memories_by_ids(transaction, scope, retold))
-    hashes = [hash_ for change in changes if (hash_ := (change.after or {}).get("content_hash"))]
-    await delete_orphaned_vectors(transaction, hashes)
-    ids = as_list(dict.fromkeys(change.target for change in changes))
-    await mark_for_index(transaction, await transaction.rows(_EXISTING_MEMORIES, scalar, ids=ids, being=scope.being_id))
+    # --- refusals
 
+    async def _refuse_if_changed_later(self, changes: Sequence[Change]) -> None:
+        """A later run that stands has not found what was before this one."""
+        if not changes:
+            return
+        targets = as_list({change.target for change in changes if change.kind != "clock"})
+        later = await self._rows(_SELECT_LATER, tuple, targets=targets, last=max(change.seq for change in changes))
+        for kind, target, before, after, later_run in later:
+            # A cluster's mean is computed anew; its name and its place are not.
+            if kind != "clock" and not (kind == "cluster" and before is not None and after is not None):
+                raise CannotUndo(
+                    f"The later patrol run {later_run} has touched the same {kind} {target}. Nothing was changed: "
+                    f"undo that run first."
+                )
 
-async def _recompute_means(transaction: Transaction, scope: Scope, ids: Iterable[str]) -> None:
-    outdated = await clusters_by_ids(transaction, scope, [ClusterId(id_) for id_ in ids])
-    await upsert_clusters(transaction, scope, await with_recomputed_vectors(transaction, scope, outdated))
+    async def _refuse_if_restated(self, made: Sequence[MemoryId]) -> None:
+        restated = await self._rows(_SELECT_RESTATED_MEMORIES, ids=as_list(made)) if made else []
+        if restated:
+            raise CannotUndo(
+                f"The memory {restated[0]}, which the run has made, was stored again or changed since. Nothing was "
+                "undone: that would lose what was said."
+            )
+
+    async def _refuse_if_cluster_used(self, made_clusters: Collection[str]) -> None:
+        in_use = await self._rows(_SELECT_DELETED_CLUSTERS_IN_USE, clusters=as_list(made_clusters))
+        if in_use:
+            raise CannotUndo(
+                f"{await self._later_run(in_use[0])} added memories to the cluster {in_use[0]}, which this undo would "
+                "delete. Nothing was undone: undo that run first."
+            )
+
+    async def _refuse_if_written_from(self, made: Collection[MemoryId]) -> None:
+        """A diary that tells of a memory names it, so that it is forgotten with it."""
+        written = await self._rows(_SELECT_WRITTEN_SOURCES) if made else []
+        named = set(made).intersection(id_ for sources in written for id_ in decode_texts(sources))
+        if named:
+            id_ = min(named)
+            raise CannotUndo(
+                f"{await self._later_run(id_)} has written of the memory {id_}, which this run has made. Nothing was "
+                "undone: undo that run first."
+            )
+
+    async def _later_run(self, id_: str) -> str:
+        """The last run that changed a cluster or a memory, in words."""
+        runs = await self._rows(_SELECT_LATEST_RUN_NAMING, id=id_)
+        return f"The later patrol run {runs[0]}" if runs else "A later patrol run"

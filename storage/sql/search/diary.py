@@ -13,11 +13,11 @@ from typing import Literal
 
 from sqlalchemy import bindparam, select, true
 
-from madeleine.memory.keyword_search import KeywordQuery, Position, SearchHit, TagMatches, TagQuery
+from madeleine.memory.keyword_search import HitPosition, KeywordQuery, SearchHit, TagMatches, TagQuery
 from madeleine.memory.model import Provenance, Scope, parse_moment
-from madeleine.memory.rules.searching.tags import holds
-from madeleine.memory.text.normalization import SEPARATOR, fold
-from madeleine.storage.sql.database.dialect import among, as_list, json_items
+from madeleine.memory.rules.searching.tags import holds_tag
+from madeleine.memory.text.normalization import FIELD_SEPARATOR, fold
+from madeleine.storage.sql.database.dialect import as_list, in_list, json_items
 from madeleine.storage.sql.database.engine import Reads, Row
 from madeleine.storage.sql.database.mapping import decode_texts_cached, from_micros, pair, to_micros
 from madeleine.storage.sql.database.tables import diary, memories
@@ -31,14 +31,14 @@ _AFTER_ALL_DATES = "\U0010ffff"
 _d, _m = diary.c, memories.c
 _SELECT_ENTRIES = select(_d.date, _d.text, _d.written_at).where(_d.being_id == bindparam("being"))
 _SELECT_PAGE = _SELECT_ENTRIES.where(_d.date < bindparam("before")).order_by(_d.date.desc()).limit(_PAGE_ENTRIES)
-_SELECT_DAYS = _SELECT_ENTRIES.where(among(_d.date, "ids"))
+_SELECT_DAYS = _SELECT_ENTRIES.where(in_list(_d.date, "ids"))
 _source = json_items(_d.sources)
 _SELECT_THEMES = (
     select(_d.date, _m.themes)
     .select_from(diary)
     .join(_source, true())
     .join(memories, _m.id == _source.c.value)
-    .where(_d.being_id == bindparam("being"), among(_d.date, "days"), _m.being_id == _d.being_id, _m.themes != "[]")
+    .where(_d.being_id == bindparam("being"), in_list(_d.date, "days"), _m.being_id == _d.being_id, _m.themes != "[]")
     .order_by(_d.date, _m.seq)
 )
 
@@ -67,25 +67,25 @@ def _contains_terms(text: str, terms: Sequence[str], mode: Literal["or", "and"])
 
 
 async def diary_tag_matches(reads: Reads, scope: Scope, query: TagQuery) -> TagMatches:
-    found: list[tuple[Position, int]] = []
+    newest: list[tuple[HitPosition, int]] = []
     counts: Counter[int] = Counter()
     required = {fold(theme) for theme in query.filters.themes}
     searched = 0
     async for page in _entry_pages(reads, scope):
-        entries = page[: max(0, query.newest - searched)]
+        entries = page[: max(0, query.max_texts - searched)]
         themed = [date for date, _, _ in (entries if required else entries[: max(0, THEMED_DAYS - searched)])]
         themes_by_day = await _themes_by_day(reads, scope, themed)
         searched += len(entries)
         for entry in entries:
             themes = {*map(fold, themes_by_day.get(entry[0], ()))}
-            folded = SEPARATOR.join((fold(entry[1]), *themes))
-            mask = sum(1 << n for n, tag in enumerate(query.tags) if holds(folded, tag))
+            folded = FIELD_SEPARATOR.join((fold(entry[1]), *themes))
+            mask = sum(1 << n for n, tag in enumerate(query.tags) if holds_tag(folded, tag))
             mask |= (not themes.isdisjoint(query.related)) << len(query.tags)
             if mask and required <= themes and _in_window(hit := _to_hit(entry), query.filters):
                 counts[mask] += 1
                 if counts[mask] <= query.filters.limit:
-                    found.append((hit.position, mask))
-    return TagMatches("diary", tuple(found), counts)
+                    newest.append((hit.position, mask))
+    return TagMatches("diary", tuple(newest), counts)
 
 
 async def diary_hits(reads: Reads, scope: Scope, days: Iterable[str]) -> list[SearchHit]:

@@ -18,13 +18,21 @@ from typing import Any, TypeVar
 
 from sqlalchemy import ColumnElement, Select, Text, and_, bindparam, case, exists, func, literal, or_, select
 
-from madeleine.memory.keyword_search import KeywordQuery, Position, SearchHit, SearchSource, Tag, TagMatches, TagQuery
+from madeleine.memory.keyword_search import (
+    HitPosition,
+    KeywordQuery,
+    SearchHit,
+    SearchSource,
+    Tag,
+    TagMatches,
+    TagQuery,
+)
 from madeleine.memory.model import Scope
 from madeleine.memory.rules.searching.hits import newest_first
-from madeleine.memory.rules.searching.tags import WORD_SIGNS
-from madeleine.memory.text.normalization import SEPARATOR
+from madeleine.memory.rules.searching.tags import WORD_CHARS
+from madeleine.memory.text.normalization import FIELD_SEPARATOR
 from madeleine.storage.sql.database.dialect import (
-    ANY_TEXT,
+    ANY_TEXT_PATTERN,
     as_list,
     contains_text,
     json_items,
@@ -77,11 +85,11 @@ class SearchRepository(Repository):
         binds = query_binds(scope, query.filters) | _tag_binds(query.tags)
         binds |= {f"related_{n}": delimited_theme(theme) for n, theme in enumerate(query.related)}
         statement = select_tag_masks(source, len(query.filters.themes), len(query.tags), len(query.related))
-        rows = await self._database.rows(statement, _to_mask_and_count, searched_texts=query.newest, **binds)
+        rows = await self._database.rows(statement, _to_mask_and_count, max_texts=query.max_texts, **binds)
         return TagMatches(
             source,
-            found=tuple((position, mask) for position, mask, _ in rows),
-            numbers={mask: count for _, mask, count in rows},
+            newest=tuple((position, mask) for position, mask, _ in rows),
+            counts={mask: count for _, mask, count in rows},
         )
 
     async def cooccurring_themes(self, scope: Scope, tags: Sequence[Tag], *, recent: int) -> list[tuple[str, ...]]:
@@ -111,21 +119,21 @@ def _to_themes(row: Row) -> tuple[str, ...]:
     return decode_texts_cached(row[0])
 
 
-def _to_mask_and_count(row: Row) -> tuple[Position, int, int]:
+def _to_mask_and_count(row: Row) -> tuple[HitPosition, int, int]:
     at, id_, mask, count = row
     return (at, id_), mask, count
 
 
 def _tag_binds(tags: Sequence[Tag]) -> dict[str, Any]:
-    binds: dict[str, Any] = {"edge": SEPARATOR} | {f"anchor_{n}": tag.anchor for n, tag in enumerate(tags)}
+    binds: dict[str, Any] = {"edge": FIELD_SEPARATOR} | {f"anchor_{n}": tag.anchor for n, tag in enumerate(tags)}
     return binds | {f"patterns_{n}": as_list(_patterns(tag)) for n, tag in enumerate(tags)}
 
 
 def _patterns(tag: Tag) -> list[str]:
     """For a text with a separator before and behind."""
     if tag.kind == "part":
-        return [ANY_TEXT]
-    return [word_pattern(form, WORD_SIGNS, whole=tag.kind == "words") for form in tag.forms]
+        return [ANY_TEXT_PATTERN]
+    return [word_pattern(form, WORD_CHARS, whole=tag.kind == "words") for form in tag.forms]
 
 
 def _holds_tag(text: ColumnElement[str], n: int) -> ColumnElement[bool]:
@@ -148,7 +156,7 @@ def select_tag_masks(source: SearchSource, themes: int, tags: int, related: int)
         bits.append(or_(*(contains_text(columns.folded_themes, bindparam(f"related_{n}")) for n in range(related))))
     mask: ColumnElement[int] = sum((case((bit, 1 << n), else_=0) for n, bit in enumerate(bits)), literal(0))
     masks = select(time.label("at"), columns.id.label("id"), mask.label("mask")).where(*searched.filters(themes))
-    masks = masks.order_by(time.desc(), columns.id).limit(bindparam("searched_texts"))
+    masks = masks.order_by(time.desc(), columns.id).limit(bindparam("max_texts"))
     # Materialized: else SQLite looks for the tags once to compare the mask, and once more to show it.
     masked = masks.cte("masked").prefix_with("MATERIALIZED")
     same_mask, newest = masked.c.mask, (masked.c.at.desc(), masked.c.id)

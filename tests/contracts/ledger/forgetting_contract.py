@@ -94,7 +94,7 @@ class ForgettingContract:
             assert await ledger.search.search(ADA, asked(old)) == []
         for new in ("oslo", "norway"):
             assert ids(await ledger.search.search(ADA, asked(new))) == [one.id]
-        assert await ledger.memories.same_text(ADA, one.content_hash) == []
+        assert await ledger.memories.ids_with_text(ADA, one.content_hash) == []
 
     async def test_a_changed_memory_leaves_a_mark_and_the_vector_of_its_new_text(self, ledger: AnyLedger) -> None:
         one, twin = memory("Rome"), memory("Rome", scope=BOB)
@@ -121,7 +121,7 @@ class ForgettingContract:
         await change(ledger, one, importance=0.9)
         await change(ledger, one, text="Ann lives in Oslo")
         await change(ledger, one, text="Ann lives in Bern")
-        assert (await ledger.memories.keyed(ADA, ["k"]))["k"].text == "Ann lives in Rome"
+        assert (await ledger.memories.key_outcomes(ADA, ["k"]))["k"].text == "Ann lives in Rome"
 
     async def test_a_cluster_is_no_longer_what_a_changed_memory_was(self, ledger: AnyLedger) -> None:
         """spec P3: the mean of its active memories."""
@@ -159,7 +159,7 @@ class ForgettingContract:
         assert await ledger.erasure.forget(ADA, [one.id, MemoryId("nobody"), one.id], at=LATER) == Erased((one.id,))
         assert await ledger.memories.memories(ADA, [one.id]) == []
         assert await ledger.recall.revisions(ADA, [one.id]) == []
-        assert await ledger.memories.keyed(ADA, ["k", "r"]) == {}
+        assert await ledger.memories.key_outcomes(ADA, ["k", "r"]) == {}
         assert await ledger.search.search(ADA, asked("xylophone")) == []
         for model in (MODEL, OTHER):
             assert await ledger.memories.vectors(model, [one.content_hash]) == {}

@@ -26,18 +26,7 @@ from madeleine.memory.model import (
 )
 from madeleine.memory.patrol_records import PatrolChanges
 from tests.contracts.ledger.any_ledger import StoringLedger
-from tests.contracts.ledger.ledger_values import (
-    ADA,
-    MOMENT,
-    _numbers,
-    apply,
-    asked,
-    batch,
-    cluster,
-    ids,
-    memory,
-    note,
-)
+from tests.contracts.ledger.ledger_values import ADA, MOMENT, _numbers, apply, asked, batch, cluster, ids, memory, note
 
 SHARED = [HealthCheck.function_scoped_fixture, HealthCheck.differing_executors]
 """Every ledger runs the same property, each example over a being of its own."""

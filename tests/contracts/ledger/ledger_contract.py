@@ -163,18 +163,18 @@ class LedgerContract:
         dead, foreign = memory("Same", status="dead"), memory("Same", scope=BOB)
         await ledger.memories.commit(ADA, batch(first, second, other, dead))
         await ledger.memories.commit(BOB, batch(foreign))
-        assert await ledger.memories.same_text(ADA, first.content_hash) == [first.id, second.id]
-        assert await ledger.memories.same_text(ADA, ContentHash("nothing")) == []
+        assert await ledger.memories.ids_with_text(ADA, first.content_hash) == [first.id, second.id]
+        assert await ledger.memories.ids_with_text(ADA, ContentHash("nothing")) == []
 
     async def test_a_key_tells_what_it_led_to(self, ledger: StoringLedger) -> None:
         one = memory("First words", key="a")
         await ledger.memories.commit(ADA, batch(one))
         await ledger.memories.commit(ADA, batch(again=[again(one, "Other words", key="b")]))
-        assert await ledger.memories.keyed(ADA, ["a", "b", "c"]) == {
+        assert await ledger.memories.key_outcomes(ADA, ["a", "b", "c"]) == {
             "a": KeyOutcome(one.id, "First words", "stored"),
             "b": KeyOutcome(one.id, "Other words", "reinforced"),
         }
-        assert await ledger.memories.keyed(ADA, []) == {}
+        assert await ledger.memories.key_outcomes(ADA, []) == {}
 
     @pytest.mark.parametrize("first_by", ["store", "reinforcement"])
     @pytest.mark.parametrize("then_by", ["store", "reinforcement"])
@@ -218,7 +218,7 @@ class LedgerContract:
         mine, theirs = memory(key="k"), memory(scope=BOB, key="k")
         await ledger.memories.commit(ADA, batch(mine))
         await ledger.memories.commit(BOB, batch(theirs))
-        assert (await ledger.memories.keyed(BOB, ["k"]))["k"].memory_id == theirs.id
+        assert (await ledger.memories.key_outcomes(BOB, ["k"]))["k"].memory_id == theirs.id
 
     # --- isolation
 
@@ -228,7 +228,7 @@ class LedgerContract:
         await ledger.context.add_note(BOB, note("Secret note", scope=BOB))
         await apply(ledger, PatrolChanges(clusters=(cluster("c", "Theirs", "c", scope=BOB),)), BOB)
         assert await ledger.memories.memories(ADA, [theirs.id]) == []
-        assert await ledger.memories.keyed(ADA, ["k"]) == {}
+        assert await ledger.memories.key_outcomes(ADA, ["k"]) == {}
         assert await ledger.search.search(ADA, asked("secret")) == []
         assert await ledger.recall.cluster_memories(ADA, ClusterId("c"), limit=10, after=None) is None
         assert await ledger.recall.cluster_summaries(ADA) == []

@@ -20,7 +20,7 @@ from madeleine.memory.patrol_records import (
     StoredDecisionRequest,
     Thoughts,
 )
-from madeleine.memory.rules.dynamics.importance import flagged
+from madeleine.memory.rules.dynamics.importance import flagged_status
 from madeleine.patrol.unit_of_work import state_of
 from tests.contracts.ledger.any_ledger import AnyLedger
 from tests.contracts.ledger.forgetting_contract import LATER, change, stored
@@ -100,7 +100,7 @@ class PatrolContract:
             one.id
             for one in all_
             if one.status
-            != flagged(one.status, importance=one.importance, session_count=one.session_count, pinned=one.pinned)
+            != flagged_status(one.status, importance=one.importance, session_count=one.session_count, pinned=one.pinned)
         }
         assert {one.id for one in await ledger.patrols.patrol_reads(scope).with_outdated_status()} == expected
 

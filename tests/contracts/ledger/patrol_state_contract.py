@@ -8,11 +8,7 @@ from datetime import datetime, timedelta
 
 import pytest
 
-from madeleine.memory.model import (
-    ClusterId,
-    Provenance,
-    RunId,
-)
+from madeleine.memory.model import ClusterId, Provenance, RunId
 from madeleine.memory.patrol_records import MemoryState, PatrolChanges, RecentActivity
 from madeleine.memory.recall.ports import Activation
 from tests.contracts.ledger.any_ledger import AnyLedger

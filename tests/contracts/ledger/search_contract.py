@@ -17,7 +17,7 @@ from madeleine.memory.chat import MessageId
 from madeleine.memory.keyword_search import KeywordQuery, SearchHit, SearchSource, Tag, TagMatches, TagQuery
 from madeleine.memory.model import BeingId, Memory, Provenance, Scope
 from madeleine.memory.patrol_records import DiaryEntry, PatrolChanges
-from madeleine.memory.rules.searching.tags import holds, tag_of
+from madeleine.memory.rules.searching.tags import holds_tag, tag_of
 from madeleine.memory.text.normalization import fold
 from tests.contracts.ledger.any_ledger import AnyLedger
 from tests.contracts.ledger.ledger_values import ADA, BOB, MOMENT, RUN, apply, asked, batch, ids, memory, note
@@ -57,7 +57,7 @@ def tagged(*texts: str, related: tuple[str, ...] = (), newest: int = 1_000, **fi
 
 
 def masks(found: list[TagMatches]) -> dict[str, int]:
-    return {id_: mask for of_source in found for (_, id_), mask in of_source.found}
+    return {id_: mask for of_source in found for (_, id_), mask in of_source.newest}
 
 
 class SearchContract:
@@ -133,7 +133,7 @@ class SearchContract:
         found = await ledger.search.search(ADA, asked("tea", **filters))
         assert {hit.source for hit in found} == set(expected.split())
         matched = await ledger.search.tagged(ADA, tagged("tea", **filters))
-        assert {one.source for one in matched if one.found} == set(expected.split())
+        assert {one.source for one in matched if one.newest} == set(expected.split())
 
     async def test_and_takes_all_terms_from_one_text(self, ledger: AnyLedger) -> None:
         both, one = await say(ledger, "tea and milk"), await say(ledger, "tea")
@@ -230,9 +230,9 @@ class SearchContract:
             ADA, tagged("ramen", "soup", limit=2, sources=("memories", "chat"))
         )
         assert masks([of_memories]) == {kept[3].id: 0b01, kept[2].id: 0b01, other.id: 0b11}
-        assert of_memories.numbers == {0b01: 4, 0b11: 1}
+        assert of_memories.counts == {0b01: 4, 0b11: 1}
         assert masks([of_chat]) == {said[2]: 0b10, said[1]: 0b10}
-        assert of_chat.numbers == {0b10: 3}
+        assert of_chat.counts == {0b10: 3}
 
     async def test_no_more_than_the_newest_of_each_source_are_looked_through(self, ledger: AnyLedger) -> None:
         kept = [await keep(ledger, text) for text in ("ramen", "ramen", "soup")]
@@ -262,7 +262,7 @@ class SearchContract:
         kept = await keep(ledger, said, scope=scope)
         message = await say(ledger, said, scope=scope)
         entry = await write(ledger, said, scope=scope)
-        mask = sum(1 << n for n, tag in enumerate(tags(*wanted)) if holds(fold(said), tag))
+        mask = sum(1 << n for n, tag in enumerate(tags(*wanted)) if holds_tag(fold(said), tag))
         expected = dict.fromkeys((kept.id, message, entry.date), mask) if mask else {}
         assert masks(await ledger.search.tagged(scope, tagged(*wanted))) == expected
 

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from madeleine.memory.language_model import Spent
+from madeleine.memory.language_model import CallCost
 from madeleine.server.attach.connector import HostRequest
 from madeleine.server.attach.endpoint import listening_socket
 from madeleine.server.host.host import Host
@@ -35,7 +35,7 @@ HEADER = "X-Madeleine-LLM-Key"
 
 async def probe(call: Call, arguments: Any) -> dict[str, Any]:
     """A tool that asks the language model of its call."""
-    spent: list[Spent] = []
+    spent: list[CallCost] = []
     if call.language is None:
         return {"asked": False}
     await call.language.ask(prompt(), Kind, spent.append)

@@ -16,7 +16,7 @@ from madeleine.memory.model import (
     happened_at,
     parse_moment,
     scene_to_text,
-    when_as_searched,
+    when_as_search_text,
     when_date,
 )
 from tests.doubles import NOW, a_memory
@@ -151,5 +151,5 @@ def test_a_scene_without_a_date_happened_when_it_was_stored() -> None:
 
 def test_search_sees_dated_actions_as_the_spec_writes_them() -> None:
     """spec P11: `"Day7"` or `"Hashi"` match `{"date":"Day7","action":"Hashiに正式決定"}`."""
-    text = when_as_searched(("2026-01-02", DatedAction("Day7", "Hashiに正式決定")))
+    text = when_as_search_text(("2026-01-02", DatedAction("Day7", "Hashiに正式決定")))
     assert text == '["2026-01-02", {"date": "Day7", "action": "Hashiに正式決定"}]'

@@ -12,7 +12,7 @@ import pytest
 
 from madeleine.memory.errors import LanguageModelUnavailable, UnusableAnswer
 from madeleine.memory.language_model import Prompt
-from madeleine.memory.rules.dynamics.importance import effective_importance, flagged, revived_session_count
+from madeleine.memory.rules.dynamics.importance import effective_importance, flagged_status, revived_session_count
 from madeleine.patrol.context import PatrolConfig
 from madeleine.patrol.deciding.answers import Decision
 from madeleine.patrol.report import StepName
@@ -58,7 +58,7 @@ def test_effective_importance_falls_as_in_the_table(
 ) -> None:
     """spec P6 ❸: "eff_imp = importance × exp(−session_count / 30)", "at or below 0.05"."""
     assert effective_importance(importance, cycles) == pytest.approx(effective, abs=1e-8)
-    assert flagged("active", importance=importance, session_count=cycles, pinned=False) == status
+    assert flagged_status("active", importance=importance, session_count=cycles, pinned=False) == status
 
 
 @pytest.mark.parametrize(

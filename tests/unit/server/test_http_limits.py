@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from madeleine.server.http.limits import MAX_RATE_BUCKETS, RateLimit
+from madeleine.server.http.request_checks import MAX_RATE_BUCKETS, RateLimit
 
 
 @given(st.integers(1, 100), st.lists(st.floats(0, 30), min_size=1, max_size=300))

@@ -18,8 +18,8 @@ from madeleine.memory.audit import Audit, AuditEntry
 from madeleine.memory.errors import InvalidInput, StorageFull
 from madeleine.memory.keyword_search import SearchHit
 from madeleine.memory.model import DatedAction, EmotionVector, Memory, Provenance
-from madeleine.memory.recall.browse import MemoryPage
 from madeleine.memory.recall.recall import RecallResult
+from madeleine.memory.recall.search import MemoryPage
 from madeleine.server.mcp.lines import encode_message
 from madeleine.tools.arguments import Arguments
 from madeleine.tools.reading import (

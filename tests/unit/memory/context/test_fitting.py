@@ -75,7 +75,7 @@ async def test_with_room_enough_all_of_it_is_there_and_nothing_is_counted_twice(
 ) -> None:
     counter = Counter(TOKENIZERS["words"])
     fit = await fit_prompt(some, counter, limit=100_000, with_notice=with_notice)
-    assert fit.selection.kept == frozenset(range(len(some)))
+    assert fit.selection.keys() == set(range(len(some)))
     assert (DATA_NOTICE in fit.texts.prompt) == with_notice
     assert counter.counted == 1
     assert all((one.full or one.text) in fit.texts.prompt for one in some)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from madeleine.memory.context.fitting import PRIORITY, EntryCosts, EntrySelection, PromptEntry, select_entries
+from madeleine.memory.context.fitting import PRIORITY, EntryCosts, PromptEntry, select_entries
 from madeleine.memory.rules.prompting.prompt_parts import PARTS, PromptPart
 
 NO_TAGS = dict.fromkeys(PARTS, 0)
@@ -18,7 +18,7 @@ def piece(part: PromptPart, id_: str, rank: int = 0, full: str = "") -> PromptEn
 def left(pieces: list[PromptEntry], tokens: list[int], limit: int, **costs: object) -> list[str]:
     given = {"full": tokens, "tags": NO_TAGS, "fixed": 0} | costs
     choice = select_entries(pieces, EntryCosts(entries=tokens, **given), limit=limit)  # type: ignore[arg-type]
-    return [one.id for position, one in enumerate(pieces) if position in choice.kept]
+    return [one.id for position, one in enumerate(pieces) if position in choice]
 
 
 def test_every_part_has_its_worth() -> None:
@@ -60,9 +60,9 @@ def test_a_day_is_told_in_short_before_anything_else_of_worth_goes() -> None:
     """By hand: short days take 5 each, in full 20. 40 hold the hit (10), both days (10), and one of them in full."""
     pieces = [piece("diary", "old", 1, "full"), piece("diary", "new", 0, "full"), piece("memories", "hit")]
     costs = EntryCosts(entries=[5, 5, 10], full=[20, 20, 0], tags=NO_TAGS)
-    assert select_entries(pieces, costs, limit=50) == EntrySelection(frozenset({0, 1, 2}), frozenset({0, 1}))
-    assert select_entries(pieces, costs, limit=40) == EntrySelection(frozenset({0, 1, 2}), frozenset({1}))
-    assert select_entries(pieces, costs, limit=20) == EntrySelection(frozenset({0, 1, 2}), frozenset())
+    assert select_entries(pieces, costs, limit=50) == {0: True, 1: True, 2: False}
+    assert select_entries(pieces, costs, limit=40) == {0: False, 1: True, 2: False}
+    assert select_entries(pieces, costs, limit=20) == {0: False, 1: False, 2: False}
 
 
 def test_nothing_stays_if_not_even_what_is_always_there_fits() -> None:
@@ -89,10 +89,8 @@ def test_the_limit_is_never_exceeded_and_all_stays_where_there_is_room(
 ) -> None:
     pieces, costs = given_
     choice = select_entries(pieces, costs, limit=limit)
-    used = sum(costs.full[n] if n in choice.full else costs.entries[n] for n in choice.kept)
-    used += sum(costs.tags[part] for part in {pieces[n].part for n in choice.kept})
-    assert choice.full <= choice.kept
-    assert not choice.kept or used + costs.fixed <= limit
+    used = sum(costs.full[n] if in_full else costs.entries[n] for n, in_full in choice.items())
+    used += sum(costs.tags[part] for part in {pieces[n].part for n in choice})
+    assert not choice or used + costs.fixed <= limit
     everything = select_entries(pieces, costs, limit=10_000)
-    assert everything.kept == frozenset(range(len(pieces)))
-    assert everything.full == {n for n, one in enumerate(pieces) if one.full}
+    assert everything == {n: bool(one.full) for n, one in enumerate(pieces)}

@@ -12,7 +12,7 @@ from madeleine.memory.ingest.index_keeper import IndexKeeper, index_points
 from madeleine.memory.ingest.store import NewScene, StoreScenes
 from madeleine.memory.model import MemoryId, Scene
 from madeleine.memory.patrol_records import PatrolChanges
-from madeleine.memory.recall.browse import BrowseMemories
+from madeleine.memory.recall.search import BrowseMemories
 from madeleine.memory.rules.storing.likeness import RESEMBLING_COSINE, SAME_COSINE
 from madeleine.storage.qdrant.edge import EdgeIndex
 from madeleine.storage.qdrant.schema import IndexFingerprint

@@ -11,8 +11,7 @@ from madeleine.inference.stems import stem
 from madeleine.memory.keyword_search import KeywordQuery
 from madeleine.memory.language_model import Prompt
 from madeleine.memory.model import Memory
-from madeleine.memory.recall.browse import BrowseMemories
-from madeleine.memory.recall.search import MessageSearch, Search
+from madeleine.memory.recall.search import BrowseMemories, MessageSearch, Search
 from tests.doubles import ADA
 from tests.household import Household, Mind, household, new_store, shown
 

@@ -11,10 +11,10 @@ import pytest
 from numpy.typing import NDArray
 
 from madeleine.memory.errors import IndexUnavailable
-from madeleine.memory.index import CandidatePool, CandidateQuery, PendingVector
+from madeleine.memory.index import CandidatePool, CandidateQuery, PendingVector, RecallIndex
 from madeleine.memory.model import Memory, Scope
 from madeleine.memory.patrol_records import PatrolChanges
-from madeleine.memory.recall.ports import Activation, RecallIndex
+from madeleine.memory.recall.ports import Activation
 from madeleine.memory.recall.ranking import RecallQuery
 from madeleine.memory.rules.prompting.recalled_text import PROMPT_FORMAT, memory_block_text
 from tests.contracts.ledger.ledger_values import WAIT_S, apply, states

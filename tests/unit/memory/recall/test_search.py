@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from madeleine.memory.errors import InvalidInput
 from madeleine.memory.keyword_search import KeywordQuery, SearchHit, SearchSource
 from madeleine.memory.model import Provenance, Scope
-from madeleine.memory.recall.search import Search, make_cursor, read_cursor, terms_of
+from madeleine.memory.recall.search import Search, make_cursor, query_terms, read_cursor
 from madeleine.memory.rules.searching.hits import newest_first
 from tests.doubles import ADA, NOW, Clock, FakeActivationLog
 
@@ -36,7 +36,7 @@ QUERY = KeywordQuery(terms=("ramen",), mode="and")
 )
 def test_terms_are_words_and_phrases_without_case_or_width(text: str, terms: tuple[str, ...]) -> None:
     """spec P11: OR logic per term."""
-    assert terms_of(text) == terms
+    assert query_terms(text) == terms
 
 
 def test_a_cursor_leads_back_to_its_place() -> None:

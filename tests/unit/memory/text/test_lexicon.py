@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from madeleine.memory.text.lexicon import FOLDER, headers, lexicon, lexicons_by_script
+from madeleine.memory.text.lexicon import LEXICON_FOLDER, lexicon, lexicon_headers, lexicons_by_script
 
 LANGUAGES = ("ar", "de", "en", "es", "fr", "it", "ja", "ko", "nl", "pt", "ru", "zh")
 EVERY_LANGUAGE_HAS = (
@@ -24,7 +24,7 @@ HOSTILE = (
 
 
 def test_there_are_twelve_languages() -> None:
-    assert tuple(headers()) == LANGUAGES
+    assert tuple(lexicon_headers()) == LANGUAGES
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
@@ -53,7 +53,7 @@ def test_the_patterns_take_time_by_the_length_of_a_text_and_not_by_its_square(la
 
 
 def test_all_lexicons_are_read_in_less_than_fifty_milliseconds_of_work() -> None:
-    texts = [path.read_text("utf-8") for path in FOLDER.glob("*.toml")]
+    texts = [path.read_text("utf-8") for path in LEXICON_FOLDER.glob("*.toml")]
 
     def seconds() -> float:
         begun = time.process_time()

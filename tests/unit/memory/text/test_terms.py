@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from madeleine.memory.model import DatedAction
-from madeleine.memory.text.terms import memory_words, normalize
+from madeleine.memory.text.terms import memory_words, normalize_words
 from tests.doubles import a_memory
 
 
@@ -45,4 +45,4 @@ def test_everything_that_was_said_of_a_scene_is_among_its_words() -> None:
 )
 def test_spellings_of_one_word_are_one(text: str, normal: str) -> None:
     """NFKC, apostrophes dropped."""
-    assert normalize(text) == normal
+    assert normalize_words(text) == normal

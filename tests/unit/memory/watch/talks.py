@@ -27,6 +27,7 @@ from tests.doubles import ADA, Clock, WordEmbedder
 from tests.household import Mind, NearbyIndex, new_store, rows
 
 Said = tuple[ChatRole, str]
+DEFAULT_CONFIG = ThreadConfig()
 
 
 def shown(prompt: Prompt) -> list[dict[str, Any]]:
@@ -67,7 +68,7 @@ class NearIndex(NearbyIndex):
 
 
 class Talks:
-    def __init__(self, path: Path, ledger: Ledger, index: Any, config: ThreadConfig | None) -> None:
+    def __init__(self, path: Path, ledger: Ledger, index: Any, config: ThreadConfig) -> None:
         self.path = path
         self.ledger = ledger
         self.index = index
@@ -81,7 +82,7 @@ class Talks:
         self.thread = self.thread_over(ledger.memories, config)
         self.mind = Mind(extract=copies)
 
-    def thread_over(self, memories: Any, config: ThreadConfig | None = None) -> MemoryThread:
+    def thread_over(self, memories: Any, config: ThreadConfig = DEFAULT_CONFIG) -> MemoryThread:
         """As after a restart."""
         remember = Remember(self.store.store_redacted, memories, self.similar)
         return MemoryThread(self.ledger.conversations, self.ledger.patrols, remember, now=self.clock, config=config)
@@ -141,7 +142,7 @@ class Talks:
 
 @asynccontextmanager
 async def talks(
-    templates: Path, tmp_path: Path, config: ThreadConfig | None = None, *, real: bool = False
+    templates: Path, tmp_path: Path, config: ThreadConfig = DEFAULT_CONFIG, *, real: bool = False
 ) -> AsyncIterator[Talks]:
     """`real`: with the real index, which can recall."""
     path = new_store(templates, tmp_path / "memory.db")

@@ -10,7 +10,13 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from madeleine.memory.watch.exports import CHATGPT, CLAUDE, ExportedConversation, UnreadableConversation, conversations
+from madeleine.memory.watch.exports import (
+    CHATGPT_INTERFACE,
+    CLAUDE_INTERFACE,
+    ExportedConversation,
+    UnreadableConversation,
+    read_conversations,
+)
 from tests.chat_exports import chatgpt, claude, node
 
 ANYTHING = st.recursive(
@@ -21,7 +27,7 @@ ANYTHING = st.recursive(
 
 
 def read(*found: Any, limit: int = 1000) -> list[ExportedConversation | UnreadableConversation]:
-    return list(conversations([json.dumps(found)], max_text_chars=limit))
+    return list(read_conversations([json.dumps(found)], max_text_chars=limit))
 
 
 def one(found: Any, limit: int = 1000) -> ExportedConversation:
@@ -45,7 +51,7 @@ def told(found: ExportedConversation) -> list[tuple[str, str]]:
 
 def test_a_conversation_of_claude_is_read() -> None:
     found = one(claude(("human", "Where is the harbour?"), ("assistant", "South.")))
-    assert (found.session_id, found.title, found.interface) == ("c-1", "The harbour", CLAUDE)
+    assert (found.session_id, found.title, found.interface) == ("c-1", "The harbour", CLAUDE_INTERFACE)
     assert told(found) == [("user", "Where is the harbour?"), ("assistant", "South.")]
     assert [message.key for message in found.messages] == ["c-1-0", "c-1-1"]
     assert found.messages[1].at == datetime(2025, 1, 2, 3, 5, tzinfo=UTC)
@@ -84,7 +90,7 @@ def test_a_conversation_of_chatgpt_is_the_branch_that_was_seen_last() -> None:
             node("d", "c", "user", "Thanks"), current="d",
         )
     )  # fmt: skip
-    assert (found.session_id, found.title, found.interface) == ("g-1", "The harbour", CHATGPT)
+    assert (found.session_id, found.title, found.interface) == ("g-1", "The harbour", CHATGPT_INTERFACE)
     assert told(found) == [("user", "Where is the harbour?"), ("assistant", "South."), ("user", "Thanks")]
     assert [message.key for message in found.messages] == ["m-a", "m-c", "m-d"]
     assert found.messages[0].at == datetime(2023, 11, 14, 22, 13, 20, tzinfo=UTC)

@@ -132,7 +132,7 @@ async def test_two_beings_have_each_their_own(home: Talks) -> None:
     found = await remember(home, LYON, await messages(home, SAID, scope=BOB), scope=BOB)
     assert found.outcome == "stored"
     assert await home.texts(ADA) == await home.texts(BOB) == [LYON.essence]
-    assert (await home.remember.ledger.keyed(BOB, ["thread-unknown"])) == {}
+    assert (await home.remember.ledger.key_outcomes(BOB, ["thread-unknown"])) == {}
 
 
 async def test_two_that_say_the_same_at_once_become_one(home: Talks) -> None:

@@ -185,7 +185,7 @@ async def test_a_turn_that_dies_after_storing_doubles_nothing_whatever_the_model
         def __getattr__(self, name: str) -> Any:
             return getattr(home.ledger.memories, name)
 
-        async def link(self, *args: Any) -> None:
+        async def link_messages(self, *args: Any) -> None:
             raise SystemExit
 
     dying = home.thread_over(Dies())

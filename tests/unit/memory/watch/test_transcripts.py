@@ -9,12 +9,7 @@ from typing import Any
 import pytest
 
 from madeleine.memory.rules.storing.secrets import redact_secrets
-from madeleine.memory.watch.transcripts import (
-    TranscriptMessage,
-    new_prompt,
-    read_transcript,
-    spoken_prompt,
-)
+from madeleine.memory.watch.transcripts import TranscriptMessage, new_prompt, read_transcript, spoken_prompt
 
 AT = "2026-03-01T12:00:00.000Z"
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
-from madeleine.memory.language_model import Answer, Prompt, Rejected, Spent
+from madeleine.memory.language_model import Answer, CallCost, Prompt, Rejected
 from madeleine.memory.model import Cluster, ClusterId, Memory
 from madeleine.memory.patrol_records import DecisionRequestId
 from madeleine.patrol.deciding.answers import Answer as AgentAnswer
@@ -42,7 +42,7 @@ class ScriptedLanguage:
         self.prompts: list[Prompt] = []
         self._answers = iter(answers)
 
-    async def ask(self, prompt: Prompt, schema: type[Answer], on_spent: Callable[[Spent], None]) -> Answer:
+    async def ask(self, prompt: Prompt, schema: type[Answer], on_cost: Callable[[CallCost], None]) -> Answer:
         self.prompts.append(prompt)
-        on_spent(Spent(purpose=prompt.purpose, model="scripted-1", input_tokens=90, output_tokens=10, usd=None))
+        on_cost(CallCost(purpose=prompt.purpose, model="scripted-1", input_tokens=90, output_tokens=10, usd=None))
         return schema.model_validate(next(self._answers))

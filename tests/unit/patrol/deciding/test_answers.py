@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from madeleine.memory.errors import UnusableAnswer
-from madeleine.memory.language_model import Rejected, Spent
+from madeleine.memory.language_model import CallCost, Rejected
 from madeleine.memory.model import MemoryId, RunId
 from madeleine.patrol.context import PatrolContext, PatrolServices
 from madeleine.patrol.deciding.answers import Answer, Decision
@@ -141,7 +141,7 @@ def test_the_schemas_hold_only_what_structured_outputs_know(shape: Any) -> None:
 async def test_an_answer_in_numbers_comes_back_in_ids(kind: DecisionKind) -> None:
     """ruling 10: the same values as from an agent."""
     raw, answer = ANSWERS[kind]
-    spent: list[Spent] = []
+    spent: list[CallCost] = []
     assert await ask_model(metered(ScriptedLanguage(raw), spent), request_of(kind, MEMORIES)) == answer
     assert [one.purpose for one in spent] == [kind]
 
@@ -168,7 +168,7 @@ async def test_a_complaint_names_memories_by_their_numbers() -> None:
 async def test_a_second_answer_that_breaks_a_rule_is_the_last() -> None:
     bad = {"diary": "a", "think_md": []}
     language = ScriptedLanguage(bad, bad)
-    spent: list[Spent] = []
+    spent: list[CallCost] = []
     with pytest.raises(UnusableAnswer, match=r"scripted-1 cannot be used: diary has 1 lines"):
         await ask_model(metered(language, spent), request_of("diary", MEMORIES))
     assert len(spent) == 2

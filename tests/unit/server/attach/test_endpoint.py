@@ -8,12 +8,12 @@ import pytest
 
 from madeleine.server.attach.endpoint import (
     HOST_FILE,
-    Address,
+    HostAddress,
     UntrustedDirectory,
     connect_socket,
     find_address,
-    hold_lock,
-    is_locked,
+    hold_file_lock,
+    is_file_locked,
     remove_host_file,
     socket_path,
     write_host_file,
@@ -21,13 +21,13 @@ from madeleine.server.attach.endpoint import (
 
 
 def test_a_written_address_is_found_and_only_the_user_can_read_it(tmp_path: Path) -> None:
-    for there in (Address(path="/somewhere/else.sock"), Address(port=4711, token="t")):
+    for there in (HostAddress(path="/somewhere/else.sock"), HostAddress(port=4711, token="t")):
         write_host_file(tmp_path, there)
         assert find_address(tmp_path) == there
         assert (tmp_path / HOST_FILE).stat().st_mode & 0o777 == 0o600
         assert [path.name for path in tmp_path.iterdir()] == [HOST_FILE]
     remove_host_file(tmp_path)
-    assert find_address(tmp_path) == Address(path=str(tmp_path / "host.sock"))
+    assert find_address(tmp_path) == HostAddress(path=str(tmp_path / "host.sock"))
 
 
 def test_a_directory_for_sockets_that_others_can_enter_is_not_used(
@@ -51,18 +51,18 @@ def test_two_directories_have_two_sockets(tmp_path: Path, monkeypatch: pytest.Mo
     assert socket_path(tmp_path / ("d" * 120)) != socket_path(tmp_path / ("e" * 120))
 
 
-@pytest.mark.parametrize("nobody", [Address(), Address(path="/nowhere/host.sock"), Address(port=1)])
-def test_an_address_without_a_listener_is_an_os_error(nobody: Address) -> None:
+@pytest.mark.parametrize("nobody", [HostAddress(), HostAddress(path="/nowhere/host.sock"), HostAddress(port=1)])
+def test_an_address_without_a_listener_is_an_os_error(nobody: HostAddress) -> None:
     with pytest.raises(OSError, match=r".+"):
         connect_socket(nobody)
 
 
 def test_a_lock_is_locked_by_one_and_freed_with_it(tmp_path: Path) -> None:
     lock = tmp_path / "lock"
-    assert not is_locked(lock)
-    with hold_lock(lock) as mine, hold_lock(lock) as again:
+    assert not is_file_locked(lock)
+    with hold_file_lock(lock) as mine, hold_file_lock(lock) as again:
         assert mine
         assert not again
-        assert is_locked(lock)
-    assert not is_locked(lock)
+        assert is_file_locked(lock)
+    assert not is_file_locked(lock)
     assert lock.stat().st_mode & 0o777 == 0o600

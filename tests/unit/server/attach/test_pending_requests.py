@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from madeleine.server.attach.pending_requests import MAX_REPEATS, PendingRequests
+from madeleine.server.attach.pending_requests import MAX_REQUEST_REPEATS, PendingRequests
 from madeleine.server.attach.streams import MAX_LINE_BYTES
 
 
@@ -103,7 +103,7 @@ def test_all_requests_are_answered_when_no_host_can_be_started() -> None:
 def test_a_request_over_which_hosts_die_is_not_repeated_for_ever() -> None:
     pending = PendingRequests()
     pending.client_sends(call(1, "store"))
-    for _ in range(MAX_REPEATS):
+    for _ in range(MAX_REQUEST_REPEATS):
         assert list(pending.fail("no")) == []
         assert list(pending.repeat()) == [call(1, "store")]
     assert len(list(pending.fail("no"))) == 1

@@ -13,7 +13,7 @@ import pytest
 
 from madeleine.memory.errors import ConnectionLost, ServerError
 from madeleine.server import __version__
-from madeleine.server.attach.tool_calls import ToolCalls
+from madeleine.server.attach.tool_calls import BlockingHostClient
 
 
 def answered(**result: Any) -> Callable[[dict[str, Any]], list[Any]]:
@@ -21,7 +21,7 @@ def answered(**result: Any) -> Callable[[dict[str, Any]], list[Any]]:
 
 
 @contextmanager
-def host(*answers: Callable[[dict[str, Any]], list[Any]]) -> Iterator[tuple[ToolCalls, list[Any]]]:
+def host(*answers: Callable[[dict[str, Any]], list[Any]]) -> Iterator[tuple[BlockingHostClient, list[Any]]]:
     """One that gives these answers to what it is asked, in turn, and hangs up."""
     ours, theirs = socket.socketpair()
     heard: list[Any] = []
@@ -37,7 +37,7 @@ def host(*answers: Callable[[dict[str, Any]], list[Any]]) -> Iterator[tuple[Tool
     thread = threading.Thread(target=serve)
     thread.start()
     with ours:
-        yield ToolCalls(ours), heard
+        yield BlockingHostClient(ours), heard
     thread.join()
 
 

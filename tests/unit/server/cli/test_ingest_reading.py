@@ -13,12 +13,12 @@ from hypothesis import strategies as st
 
 from madeleine.memory.errors import InvalidInput
 from madeleine.server.cli import ingest_reading
-from madeleine.server.cli.ingest_reading import Document, Part
+from madeleine.server.cli.ingest_reading import Document, DocumentPart
 
 MOST = 40
 
 
-def parts(content: bytes | IO[bytes], name: str = "a.txt", about: str = "", most: int = MOST) -> list[Part]:
+def parts(content: bytes | IO[bytes], name: str = "a.txt", about: str = "", most: int = MOST) -> list[DocumentPart]:
     file = io.BytesIO(content) if isinstance(content, bytes) else content
     return list(Document(file, name, about=about, most_chars=most).parts())
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from madeleine.memory.errors import StorageBusy
-from madeleine.server.attach.endpoint import is_locked
+from madeleine.server.attach.endpoint import is_file_locked
 from madeleine.server.wiring.data_directory import OWNER_FILE, OWNER_LOCK_FILE, own_directory
 
 
@@ -39,5 +39,5 @@ def test_an_owner_that_cannot_say_who_it_is_owns_all_the_same(
     """A full disk once made every call fail inside Madeleine."""
     in_the_way(tmp_path / OWNER_FILE)
     with own_directory(tmp_path):
-        assert is_locked(tmp_path / OWNER_LOCK_FILE)
-    assert not is_locked(tmp_path / OWNER_LOCK_FILE)
+        assert is_file_locked(tmp_path / OWNER_LOCK_FILE)
+    assert not is_file_locked(tmp_path / OWNER_LOCK_FILE)

@@ -6,8 +6,7 @@ from pathlib import Path
 
 from madeleine.memory.recall.recall import RecallConfig
 from madeleine.memory.recall.reformulation import ReformulationConfig
-from madeleine.memory.rules.ranking.matching import MatchThresholds
-from madeleine.memory.rules.ranking.profiles import AssociativeWeights, ProfileWeights
+from madeleine.memory.rules.ranking.profiles import AssociativeWeights, MatchThresholds, ProfileWeights
 from madeleine.server.settings.settings import Settings, read_settings
 from madeleine.server.wiring.open_memory import configured_recall, configured_reranker
 

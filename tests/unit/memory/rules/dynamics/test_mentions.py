@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 from madeleine.memory.model import DatedAction, Scene
 from madeleine.memory.rules.dynamics.clustering import cluster_name
 from madeleine.memory.rules.dynamics.mentions import (
-    FORGOTTEN_NAME,
-    all_texts,
-    folded,
-    mentions,
+    FORGOTTEN_MARK,
+    folded_texts,
+    memory_texts,
+    mentions_forgotten,
     name_without,
     redact_report,
     without_timeline_texts,
@@ -32,7 +32,7 @@ GONE = a_memory(
     themes=("instruments",),
     lesson="Ask for more",
 )
-WORDS = folded(all_texts(GONE))
+WORDS = folded_texts(memory_texts(GONE))
 
 
 @pytest.mark.parametrize(
@@ -43,18 +43,18 @@ WORDS = folded(all_texts(GONE))
     ],
 )  # fmt: skip
 def test_a_name_with_a_word_of_it_tells_of_it(name: str) -> None:
-    assert mentions(name, WORDS)
+    assert mentions_forgotten(name, WORDS)
 
 
 @pytest.mark.parametrize("name", ["dinner & wine", "the", "to the", "", "…", "Business"])
 def test_a_name_without_one_or_with_common_words_only_does_not(name: str) -> None:
-    assert not mentions(name, WORDS)
+    assert not mentions_forgotten(name, WORDS)
 
 
 def test_a_text_without_spaces_is_found_by_its_beginning() -> None:
-    gone = folded(["東京でラーメンを食べた"])
-    assert mentions("東京でラーメン", gone)
-    assert not mentions("大阪", gone)
+    gone = folded_texts(["東京でラーメンを食べた"])
+    assert mentions_forgotten("東京でラーメン", gone)
+    assert not mentions_forgotten("大阪", gone)
 
 
 @given(
@@ -64,7 +64,7 @@ def test_whatever_name_a_cluster_got_from_it_alone_tells_of_it(words: list[str])
     """A cluster's name is cut off at a length: half a word is a trace too."""
     action = " ".join(words)
     for length in range(4, 60):
-        assert mentions(cluster_name([a_memory(action)], {})[:length], folded([action]))
+        assert mentions_forgotten(cluster_name([a_memory(action)], {})[:length], folded_texts([action]))
 
 
 def test_a_cluster_keeps_a_name_that_those_who_stay_explain() -> None:
@@ -93,7 +93,7 @@ def test_a_report_keeps_ids_counts_and_the_names_of_today() -> None:
         "dry_run": False,
     }
     found = redact_report(report, WORDS, {"museum visits"})
-    assert found["pending"] == [report["pending"][0] | {"cluster": FORGOTTEN_NAME}, report["pending"][1]]
+    assert found["pending"] == [report["pending"][0] | {"cluster": FORGOTTEN_MARK}, report["pending"][1]]
     assert found["steps"] == report["steps"]
     assert (found["run_id"], found["dry_run"]) == ("r", False)
 

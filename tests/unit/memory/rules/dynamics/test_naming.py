@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from madeleine.memory.model import Memory
-from madeleine.memory.rules.dynamics.clustering import cluster_name, common_words, words_of
+from madeleine.memory.rules.dynamics.clustering import cluster_name, common_words, naming_words
 from tests.doubles import a_memory
 
 
@@ -62,7 +62,7 @@ def test_a_name_has_at_most_sixty_characters(memories: list[Memory]) -> None:
 def test_actors_and_function_words_and_short_words_name_nothing() -> None:
     """ruling 4"""
     memory = a_memory("Hashi and I don't go to the bar at 10", actors=("Hashi Tanaka",))
-    assert words_of(memory) == {"bar"}
+    assert naming_words(memory) == {"bar"}
 
 
 def test_a_word_is_common_if_two_memories_hold_it() -> None:

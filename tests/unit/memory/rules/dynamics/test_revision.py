@@ -7,7 +7,7 @@ from datetime import timedelta
 import pytest
 
 from madeleine.memory.model import ClusterId, MemoryChanges
-from madeleine.memory.rules.dynamics.revision import changed, effective, revision
+from madeleine.memory.rules.dynamics.revision import changed_memory, effective_changes, revision
 from tests.doubles import NOW, a_memory
 
 CLUSTER = ClusterId("c")
@@ -17,14 +17,14 @@ ALL = MemoryChanges(text="Ann lives in Oslo", importance=0.9, themes=("home", "m
 
 def test_only_what_differs_is_a_change() -> None:
     asked = MemoryChanges(text=OLD.scene.action, importance=0.4, themes=("home",), pinned=True)
-    assert effective(OLD, asked) == MemoryChanges(pinned=True)
-    assert effective(OLD, ALL) == ALL
+    assert effective_changes(OLD, asked) == MemoryChanges(pinned=True)
+    assert effective_changes(OLD, ALL) == ALL
 
 
 def test_false_zero_and_no_themes_are_values_like_others() -> None:
-    old = changed(OLD, ALL)
+    old = changed_memory(OLD, ALL)
     asked = MemoryChanges(importance=0.0, themes=(), pinned=False)
-    found = changed(old, effective(old, asked))
+    found = changed_memory(old, effective_changes(old, asked))
     assert (found.importance, found.themes, found.pinned) == (0.0, (), False)
     assert revision(old, asked, at=NOW, client="").before == MemoryChanges(
         importance=0.9, themes=("home", "move"), pinned=True
@@ -35,19 +35,19 @@ def test_false_zero_and_no_themes_are_values_like_others() -> None:
 def test_a_living_memory_with_another_text_is_fresh_and_looks_for_a_cluster_again(status: str) -> None:
     """ruling 1"""
     old = a_memory("Ann lives in Rome", status=status, fresh=False, cluster_id=CLUSTER)  # type: ignore[arg-type]
-    found = changed(old, ALL)
+    found = changed_memory(old, ALL)
     assert (found.scene.action, found.fresh, found.cluster_id, found.status) == (ALL.text, True, None, status)
     assert found.content_hash != old.content_hash
 
 
 def test_a_dead_memory_stays_dead_where_it_is() -> None:
     old = a_memory("Ann lives in Rome", status="dead", fresh=False, cluster_id=CLUSTER)
-    found = changed(old, ALL)
+    found = changed_memory(old, ALL)
     assert (found.scene.action, found.status, found.fresh, found.cluster_id) == (ALL.text, "dead", False, CLUSTER)
 
 
 def test_a_memory_whose_text_stays_stays_where_it_is() -> None:
-    found = changed(OLD, MemoryChanges(importance=0.9, pinned=True))
+    found = changed_memory(OLD, MemoryChanges(importance=0.9, pinned=True))
     assert (found.cluster_id, found.fresh, found.scene) == (CLUSTER, False, OLD.scene)
 
 

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from madeleine.memory.index import CandidatePool, RankingFeatures, WordingSignals
 from madeleine.memory.model import Emotion, MemoryId
-from madeleine.memory.rules.ranking.blended import RankingWeights, blend, blended, first_name
+from madeleine.memory.rules.ranking.blended import RankingWeights, blend, blended_scores, first_name
 
 WEIGHTS = RankingWeights()
 GREATEST = 2.5625
@@ -41,7 +41,7 @@ def pool(
 
 def score(features: RankingFeatures, query: str = "ramen", *, emotions: frozenset[Emotion] = frozenset()) -> float:
     """Of a candidate with cosine 0.5 and no word of the query: f = 0.6 × 0.5 = 0.3."""
-    [found] = blended(
+    [found] = blended_scores(
         query, pool([0.5], features=[features]), ALL[:1], dense_trust=1.0, emotions=emotions, weights=WEIGHTS
     )
     return round(float(found) * GREATEST, 6)
@@ -124,21 +124,21 @@ def test_an_emotion_decides_between_equally_relevant_and_everywhere_if_asked_for
     """spec T7: f = 0.6, 0.59 and 0.54; 0.1 × max(0, 1 − (0.6 − f) / 0.02)."""
     cosines = [1.0, 0.59 / 0.6, 0.9]
     joyful = pool(cosines, features=[replace(PLAIN, emotions=("joy",))] * 3)
-    with_joy = blended(query, joyful, ALL[:3], dense_trust=1.0, emotions=frozenset({"joy"}), weights=WEIGHTS)
-    without = blended(query, joyful, ALL[:3], dense_trust=1.0, weights=WEIGHTS)
+    with_joy = blended_scores(query, joyful, ALL[:3], dense_trust=1.0, emotions=frozenset({"joy"}), weights=WEIGHTS)
+    without = blended_scores(query, joyful, ALL[:3], dense_trust=1.0, weights=WEIGHTS)
     assert ((with_joy - without) * GREATEST).tolist() == pytest.approx(bonuses, abs=2e-6)
 
 
 def test_the_best_of_a_session_lifts_the_others_of_it() -> None:
     """ruling 9: f = 0.6, 0.06, 0.06; the second shares the first's session, the third is alone."""
     features = [replace(PLAIN, session_id="s"), replace(PLAIN, session_id="s"), replace(PLAIN, session_id="t")]
-    found = blended("ramen", pool([1.0, 0.1, 0.1], features=features), ALL[:3], dense_trust=1.0, weights=WEIGHTS)
+    found = blended_scores("ramen", pool([1.0, 0.1, 0.1], features=features), ALL[:3], dense_trust=1.0, weights=WEIGHTS)
     assert (found * GREATEST).tolist() == pytest.approx([0.6 + 0.15, 0.06 + 0.15, 0.06 + 0.015])
 
 
 def test_memories_without_a_session_do_not_share_one() -> None:
     """ruling 9"""
-    found = blended("ramen", pool([1.0, 0.1]), ALL[:2], dense_trust=1.0, weights=WEIGHTS)
+    found = blended_scores("ramen", pool([1.0, 0.1]), ALL[:2], dense_trust=1.0, weights=WEIGHTS)
     assert (found * GREATEST).tolist() == pytest.approx([0.75, 0.075])
 
 
@@ -160,7 +160,7 @@ def test_half_a_trust_gives_meaning_half_of_its_share() -> None:
 
 def test_an_empty_pool_has_no_scores() -> None:
     """spec P9"""
-    found = blended("ramen", pool([]), ALL[:0], dense_trust=1.0, weights=WEIGHTS)
+    found = blended_scores("ramen", pool([]), ALL[:0], dense_trust=1.0, weights=WEIGHTS)
     assert found.shape == (0,)
     assert found.dtype == np.float32
 
@@ -183,7 +183,7 @@ def talk(*turns: tuple[str, float, bool], session: str = "s") -> list[float]:
     cosines = [cosine for _, cosine, _ in turns]
     none = replace(WEIGHTS, next_turn=0, question=0, session=0)
     both = [
-        blended("ramen", pool(cosines, features=features), ALL[: len(turns)], dense_trust=1.0, weights=weights)
+        blended_scores("ramen", pool(cosines, features=features), ALL[: len(turns)], dense_trust=1.0, weights=weights)
         * weights.greatest
         for weights in (replace(WEIGHTS, session=0), none)
     ]
@@ -205,7 +205,7 @@ def test_among_many_similar_candidates_a_neighbour_does_not_outrank_the_answer()
     """The first is asked for, but its next turn is no candidate, as those of all others are."""
     features = [replace(PLAIN, session_id="s", turn=turn) for turn in (0, *range(7, 27))]
     cosines = [1.0, *[0.95, 0.9] * 10]
-    found = blended("ramen", pool(cosines, features=features), ALL[:21], dense_trust=1.0, weights=WEIGHTS)
+    found = blended_scores("ramen", pool(cosines, features=features), ALL[:21], dense_trust=1.0, weights=WEIGHTS)
     assert found.argmax() == 0
 
 
@@ -214,7 +214,7 @@ def test_an_answer_comes_before_the_question_that_it_answers(others: int) -> Non
     """However many other candidates there are: f = 0.6 and 0.54, of the others 0.18."""
     asked = replace(PLAIN, session_id="s", turn=0, actors=("Ann",), signals=WordingSignals(asks=True))
     answered = replace(PLAIN, session_id="s", turn=1, actors=("Bo",))
-    found = blended(
+    found = blended_scores(
         "ramen",
         pool([1.0, 0.9, *[0.3] * others], features=[asked, answered, *[PLAIN] * others]),
         ALL[: 2 + others],
@@ -231,7 +231,7 @@ def test_turns_of_no_session_are_no_neighbours() -> None:
 def test_only_the_very_next_turn_counts() -> None:
     features = [replace(PLAIN, session_id="s", turn=0), replace(PLAIN, session_id="s", turn=2)]
     weights = replace(WEIGHTS, session=0)
-    found = blended("ramen", pool([0.5, 1.0], features=features), ALL[:2], dense_trust=1.0, weights=weights)
+    found = blended_scores("ramen", pool([0.5, 1.0], features=features), ALL[:2], dense_trust=1.0, weights=weights)
     assert (found * weights.greatest).tolist() == pytest.approx([0.3, 0.6])
 
 
@@ -256,7 +256,7 @@ def test_what_a_person_answers_is_about_what_was_asked(asker: str, answerer: str
 def test_without_trust_in_the_vectors_turns_count_by_themselves() -> None:
     features = [replace(PLAIN, session_id="s", turn=at) for at in range(2)]
     weights = replace(WEIGHTS, session=0)
-    found = blended("梅雨", pool([0, 0], [1.0, 2.0], features), ALL[:2], dense_trust=0.0, weights=weights)
+    found = blended_scores("梅雨", pool([0, 0], [1.0, 2.0], features), ALL[:2], dense_trust=0.0, weights=weights)
     assert (found * weights.greatest).tolist() == pytest.approx([0.5, 1.0])
 
 
@@ -299,7 +299,9 @@ def test_a_candidate_that_has_all_that_goes_together_is_near_one() -> None:
     best = RankingFeatures("s", 0, ("user", "Hashi"), ("joy",), 15, 0, signs)
     after = RankingFeatures("s", 1, (), (), 0, 0)
     query, joy = "when should I call Hashi, and how was it?", frozenset({"joy"})
-    found = blended(query, pool([1, 1], [3, 3], [best, after]), ALL[:2], dense_trust=1.0, emotions=joy, weights=WEIGHTS)
+    found = blended_scores(
+        query, pool([1, 1], [3, 3], [best, after]), ALL[:2], dense_trust=1.0, emotions=joy, weights=WEIGHTS
+    )
     assert float(found[0]) == pytest.approx(2.1875 / 2.5625)
 
 
@@ -308,7 +310,7 @@ def test_a_score_lies_between_nought_and_one(
     candidates: list[tuple[float, float, RankingFeatures]], cosine: float, trust: float
 ) -> None:
     """ruling 9: negative cosines included."""
-    found = blended(
+    found = blended_scores(
         "what did I tell Hashi",
         pool(
             [cosine for _ in candidates], [bm25 for _, bm25, _ in candidates], [features for *_, features in candidates]
@@ -327,7 +329,7 @@ def test_scores_do_not_depend_on_the_order_of_the_candidates(
     """Fusion ignores input order (style.md)."""
 
     def scores(chosen: Sequence[tuple[float, float, RankingFeatures]]) -> list[float]:
-        found = blended(
+        found = blended_scores(
             "what did I tell Hashi",
             pool([c for c, _, _ in chosen], [b for _, b, _ in chosen], [t for _, _, t in chosen]),
             ALL[: len(chosen)],

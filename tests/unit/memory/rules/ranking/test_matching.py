@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from madeleine.memory.index import CandidatePool, RankingFeatures
 from madeleine.memory.model import MemoryId
-from madeleine.memory.rules.ranking.matching import MatchThresholds, matches, word_coverage
+from madeleine.memory.rules.ranking.profiles import MatchThresholds, matching_candidates, word_coverage
 
 
 def pool(
@@ -33,7 +33,7 @@ def pool(
 
 
 def matched(candidates: CandidatePool, dense_trust: float = 1.0) -> list[int]:
-    found = matches(candidates, dense_trust=dense_trust, thresholds=MatchThresholds())
+    found = matching_candidates(candidates, dense_trust=dense_trust, thresholds=MatchThresholds())
     assert found.dtype == np.bool_
     assert found.shape == (len(candidates.ids),)
     return [int(i) for i in np.flatnonzero(found)]

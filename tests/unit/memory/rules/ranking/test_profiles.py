@@ -18,8 +18,8 @@ from madeleine.memory.rules.ranking.profiles import (
     LinearWeights,
     ProfileWeights,
     associative,
-    in_order,
     linear,
+    rank_scores,
     recency,
     reinforcement_share,
     similarity,
@@ -93,9 +93,9 @@ def test_similarity_is_the_cosine_as_far_as_it_can_be_trusted(
 
 
 def test_the_engines_order_is_kept_with_scores_that_fall_evenly() -> None:
-    assert in_order(4).tolist() == [1.0, 0.75, 0.5, 0.25]
-    assert in_order(1).tolist() == [1.0]
-    assert in_order(0).tolist() == []
+    assert rank_scores(4).tolist() == [1.0, 0.75, 0.5, 0.25]
+    assert rank_scores(1).tolist() == [1.0]
+    assert rank_scores(0).tolist() == []
 
 
 # --- linear

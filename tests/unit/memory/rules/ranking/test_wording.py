@@ -12,7 +12,7 @@ from madeleine.memory.rules.ranking.blended import (
     asks_for_advice,
     asks_what_you_said,
     asks_when,
-    feeling_in,
+    feeling_role,
     read_query,
     wording_signals,
 )
@@ -218,7 +218,7 @@ def test_a_question_for_advice_is_told_from_one_for_what_was_advised(query: str,
 )
 def test_a_feeling_is_asked_for_or_there_or_beside_the_point(query: str, feeling: str) -> None:
     """spec T7"""
-    assert feeling_in(read_query(query)) == feeling
+    assert feeling_role(read_query(query)) == feeling
 
 
 @pytest.mark.parametrize("run", [" ", ".", "and ", "\t\n", "\u200b"])
@@ -226,5 +226,5 @@ def test_a_long_run_of_anything_is_read_at_once(run: str) -> None:
     """A pattern that tries a run again from every place in it would hold up everybody for seconds."""
     query = read_query(run * 500_000 + "when did you tell me what to do, how was it?")
     assert asks_when(query) is asks_for_advice(query) is asks_what_you_said(query) is False
-    assert feeling_in(query) == "there"
+    assert feeling_role(query) == "there"
     assert asks_when(read_query(" " * 1_000 + "when was it?"))

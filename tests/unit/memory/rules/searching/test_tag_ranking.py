@@ -6,7 +6,8 @@ import pytest
 
 from madeleine.memory.keyword_search import SearchHit, SearchSource, TagMatches
 from madeleine.memory.model import Provenance
-from madeleine.memory.rules.searching.tags import POOL_FACTOR, best_matches, pooled, tag_weights
+from madeleine.memory.recall.search import POOL_FACTOR
+from madeleine.memory.rules.searching.tags import best_matches, hits_near_best, tag_weights
 from tests.doubles import NOW
 
 
@@ -23,7 +24,7 @@ def matches(*found: tuple[int, str, int], numbers: dict[int, int] | None = None)
 def ids(*found: TagMatches, tags: int, limit: int) -> list[str]:
     """The pool."""
     best = [(a_hit(source, id_), weight) for (source, id_), weight in best_matches(found, tags, POOL_FACTOR * limit)]
-    return [hit.id for hit in pooled(best, limit)]
+    return [hit.id for hit in hits_near_best(best, limit)]
 
 
 def a_hit(source: SearchSource, id_: str) -> SearchHit:
@@ -74,7 +75,7 @@ def test_equals_come_newest_first_whatever_their_source_and_nothing_gives_nothin
 def test_near_the_best_is_what_weighs_half_as_much_and_is_of_its_kind() -> None:
     hits = [a_hit("memories", id_) for id_ in "abcde"]
     weights = [(True, 1.0), (True, 0.6), (True, 0.5), (True, 0.49), (False, 0.9)]
-    assert pooled(list(zip(hits, weights, strict=True)), 1) == hits[:3]
-    assert pooled(list(zip(hits, weights, strict=True)), 4) == hits[:4]
-    assert pooled([(hits[0], (False, 0.5)), (hits[1], (False, 0.5))], 1) == hits[:2]
-    assert pooled([], 5) == []
+    assert hits_near_best(list(zip(hits, weights, strict=True)), 1) == hits[:3]
+    assert hits_near_best(list(zip(hits, weights, strict=True)), 4) == hits[:4]
+    assert hits_near_best([(hits[0], (False, 0.5)), (hits[1], (False, 0.5))], 1) == hits[:2]
+    assert hits_near_best([], 5) == []

@@ -151,7 +151,7 @@ def test_salience_of_any_text_is_between_zero_and_one(text: str, rare: float) ->
 
 PLAINLY = (
     (
-        reading._ADDRESS,
+        reading._WEB_ADDRESS,
         r"(?<!\w)@\w{2,}|\b[\w.+\-]+@[\w\-]+\.\w{2,}|\bhttps?://\w|\b\w[\w\-]+\.(?:com|org|net|io|dev|de|jp)\b",
     ),
     (

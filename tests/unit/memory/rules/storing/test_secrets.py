@@ -132,8 +132,8 @@ def test_done_twice_it_is_done_once(parts: list[str], joint: str) -> None:
     assert redact_secrets(once.text).text == once.text
 
 
-PATTERNS = [*secrets.TOKENS.values(), secrets.PRIVATE_KEY, secrets.URL_PASSWORD, secrets.AUTHORIZATION, secrets.BEARER,
-            secrets.NAMED]  # fmt: skip
+PATTERNS = [*secrets.TOKEN_FORMATS.values(), secrets.PRIVATE_KEY, secrets.URL_PASSWORD, secrets.AUTHORIZATION,
+            secrets.BEARER, secrets.NAMED_SECRET]  # fmt: skip
 REPEATS = (regex.MAX_REPEAT, regex.MIN_REPEAT)
 MOST = 256
 """Signs that one attempt may give back."""

@@ -45,8 +45,8 @@ async def test_only_a_being_s_own_messages_and_memories_are_linked(home: Househo
         await appended(home.ledger.conversations, "a", "b"),
         await appended(home.ledger.conversations, "c", scope=BOB),
     )
-    await home.ledger.memories.link(ADA, {mine.id: [one, other], theirs.id: [two]})
-    await home.ledger.memories.link(ADA, {mine.id: [one]})
+    await home.ledger.memories.link_messages(ADA, {mine.id: [one, other], theirs.id: [two]})
+    await home.ledger.memories.link_messages(ADA, {mine.id: [one]})
     assert links(home) == {(one, mine.id)}
 
 
@@ -54,7 +54,7 @@ async def test_with_a_memory_go_the_messages_that_it_was_drawn_from(home: Househ
     """ruling 11"""
     [gone, stays] = await home.store("tea at five", "the garden gate")
     one, two, three = await appended(home.ledger.conversations, "tea", "gate", "rain")
-    await home.ledger.memories.link(ADA, {gone.id: [one, two], stays.id: [two]})
+    await home.ledger.memories.link_messages(ADA, {gone.id: [one, two], stays.id: [two]})
     erased = await home.ledger.erasure.forget(ADA, [gone.id], at=NOW)
     assert erased == Erased((gone.id,), (stays.id,), 0, (one, two))
     assert await whole(home.ledger.conversations) == [(2, "rain")]
@@ -67,7 +67,7 @@ async def test_with_a_memory_go_the_messages_that_it_was_drawn_from(home: Househ
 async def test_a_message_is_forgotten_by_itself_and_what_was_drawn_from_it_is_told(home: Household) -> None:
     [drawn] = await home.store("tea at five")
     one, two = await appended(home.ledger.conversations, "tea", "rain")
-    await home.ledger.memories.link(ADA, {drawn.id: [one]})
+    await home.ledger.memories.link_messages(ADA, {drawn.id: [one]})
     assert await home.ledger.erasure.forget(ADA, [one], at=NOW) == Erased((), (drawn.id,), 0, (one,))
     assert await whole(home.ledger.conversations) == [(1, "rain")]
     assert await home.ledger.erasure.forget(ADA, [one], at=NOW) == Erased()

@@ -3,7 +3,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from madeleine.memory.text.normalization import SEPARATOR, fold
+from madeleine.memory.text.normalization import FIELD_SEPARATOR, fold
 from madeleine.storage.sql.database.memory_rows import delimited_theme, fold_themes
 
 
@@ -11,7 +11,7 @@ from madeleine.storage.sql.database.memory_rows import delimited_theme, fold_the
 def test_folding_twice_is_folding_once_and_what_is_folded_can_be_stored(text: str) -> None:
     folded = fold(text)
     assert fold(folded) == folded
-    assert SEPARATOR not in folded
+    assert FIELD_SEPARATOR not in folded
     folded.encode()
 
 
