@@ -26,8 +26,8 @@ class WordingSignals:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RankingState:
-    """What ranking needs of a memory that changes over time. `last_active`: when it was last stored, reinforced or
-    recalled; `access_count`: times reinforced."""
+    """Values of a memory that ranking reads and that change over time. `last_active`: when it was last stored,
+    reinforced or recalled; `access_count`: times reinforced."""
 
     importance: float
     happened_at: datetime
@@ -63,11 +63,11 @@ class CandidateQuery:
 
 @dataclass(frozen=True, slots=True)
 class RankingFeatures:
-    """What ranking needs of a candidate beside its scores; constant for a memory's text."""
+    """Values of a candidate that ranking reads beside its scores; constant for a memory's text."""
 
     session_id: str
     turn: int
-    """Of the memory in its session."""
+    """The memory's place in its session."""
     actors: tuple[str, ...]
     emotions: tuple[Emotion, ...]
     words: int
@@ -121,12 +121,14 @@ class StoreIndex(Protocol):
         ...
 
 
-class Index(StoreIndex, WordStatistics, Protocol):
+class RecallIndex(Protocol):
+    async def candidates(self, scope: Scope, query: CandidateQuery, vector: PendingVector) -> CandidatePool: ...
+
+
+class Index(StoreIndex, RecallIndex, WordStatistics, Protocol):
     """The derived index. It may be thrown away at any time."""
 
     async def delete(self, ids: Sequence[MemoryId]) -> None: ...
-
-    async def candidates(self, scope: Scope, query: CandidateQuery, vector: PendingVector) -> CandidatePool: ...
 
     async def count(self) -> int: ...
 

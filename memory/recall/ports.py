@@ -1,4 +1,4 @@
-"""What recall and search need of the ledger, the index and a reranker."""
+"""Ports of recall and search: ledger, index, reranker, activation log."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Protocol
 
-from madeleine.memory.index import CandidatePool, CandidateQuery, PendingVector, RankingState
+from madeleine.memory.index import RankingState
 from madeleine.memory.keyword_search import KeywordQuery, SearchHit, SearchSource, Tag, TagMatches, TagQuery
 from madeleine.memory.model import ClusterId, Memory, MemoryId, Revision, Scope
 
@@ -101,10 +101,6 @@ class BrowseLedger(Protocol):
     async def cluster_summaries(self, scope: Scope) -> list[ClusterSummary]:
         """Roots first, then by the number of active memories, then by name."""
         ...
-
-
-class RecallIndex(Protocol):
-    async def candidates(self, scope: Scope, query: CandidateQuery, vector: PendingVector) -> CandidatePool: ...
 
 
 class TagLedger(Protocol):

@@ -13,10 +13,9 @@ from typing import Protocol
 
 from madeleine.memory.chat import Message, MessageId, NewMessage
 from madeleine.memory.errors import InvalidInput
-from madeleine.memory.ingest.redaction import Redaction, refuse_secret
 from madeleine.memory.ingest.store import Stored
 from madeleine.memory.model import Scope
-from madeleine.memory.rules.storing.secrets import Redact, redact_secrets
+from madeleine.memory.rules.storing.secrets import Redact, Redaction, redact_secrets, refuse_secret
 from madeleine.memory.watch.extraction import Extracted
 from madeleine.memory.watch.ports import ChatLedger
 
@@ -25,8 +24,8 @@ _ONE_MICROSECOND = timedelta(microseconds=1)
 
 @dataclass(frozen=True, slots=True)
 class AgentMemory:
-    """What an agent has extracted from a conversation itself. `sources`: the messages that it rests on, by their keys
-    in the session or by their places in the call; all of the call if there are none."""
+    """A memory that an agent has extracted from a conversation itself. `sources`: the messages that it rests on, by
+    their keys in the session or by their places in the call; all of the call if there are none."""
 
     extracted: Extracted
     sources: tuple[str | int, ...] = ()

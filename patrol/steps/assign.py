@@ -17,7 +17,6 @@ import numpy as np
 
 from madeleine.memory.errors import LanguageModelUnavailable, UnusableAnswer
 from madeleine.memory.ingest.notes import PARSE_FAILED, SCENE, read_scene
-from madeleine.memory.ingest.redaction import redact_note
 from madeleine.memory.language_model import MeteredModel, Prompt, Rejected
 from madeleine.memory.model import Cluster, ClusterId, ContentHash, Memory, MemoryId, Note, Scope, Vector, content_hash
 from madeleine.memory.patrol_records import MemoryState
@@ -31,7 +30,7 @@ from madeleine.memory.rules.dynamics.clustering import (
     nearest_root,
 )
 from madeleine.memory.rules.prompting.recalled_text import quoted
-from madeleine.memory.rules.storing.secrets import Redact, redact_secrets
+from madeleine.memory.rules.storing.secrets import Redact, redact_note, redact_secrets
 from madeleine.patrol.context import PatrolContext
 from madeleine.patrol.deciding.answers import AnswerSchema
 from madeleine.patrol.deciding.requests import SYSTEM, block, json_line, shortened

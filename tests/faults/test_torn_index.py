@@ -22,7 +22,7 @@ from madeleine.memory.errors import IndexNeedsRebuild, IndexUnavailable
 from madeleine.memory.index import IndexPoint
 from madeleine.storage.qdrant.edge import EdgeIndex
 from madeleine.storage.qdrant.edge_files import copy_tree
-from tests.contracts.index_points import ADA, FINGERPRINT, Asked, candidates, memory_id, point, random_points
+from tests.contracts.index_points import ADA, FINGERPRINT, VectorQuery, candidates, memory_id, point, random_points
 
 POINTS = 2000
 _ROOT = Path(__file__).parents[2]
@@ -36,7 +36,7 @@ def points_with_a_common_word(count: int, *, start: int = 1) -> list[IndexPoint]
 
 
 async def ids_of(index: EdgeIndex) -> set[str]:
-    question = Asked(words="everything", vector=None, statuses=(), sparse_limit=10 * POINTS)
+    question = VectorQuery(words="everything", vector=None, statuses=(), sparse_limit=10 * POINTS)
     return set((await candidates(index, ADA, question)).ids)
 
 

@@ -21,7 +21,8 @@ _WORD = re.compile(r"\w+")
 
 
 def folded_texts(texts: Iterable[str]) -> str:
-    """One text for `mentions` to search for words; decomposed, so that a name cut before an accent is found too."""
+    """One text for `mentions_forgotten` to search for words; decomposed, so that a name cut before an accent is found
+    too."""
     return unicodedata.normalize("NFKD", unicodedata.normalize("NFKD", "\n".join(texts)).casefold())
 
 

@@ -77,7 +77,8 @@ _SELECT_OPEN_NOTES = (
 )
 _SELECT_OTHER_NOTE = select(_n.id).where(*is_own_row(notes), _n.type != SCENE)
 _INSERT_NOTE = insert(notes)
-_UPDATE_NOTE = update_own_row(notes, "state", "reason", "content", "folded", "memory_id")
+_CHANGED_NOTE_FIELDS = ("state", "reason", "content", "memory_id")
+_UPDATE_NOTE = update_own_row(notes, *_CHANGED_NOTE_FIELDS, "folded")
 _CLOSE_NOTE = update(notes).where(*is_own_row(notes)).values(state="done")
 _DELETE_NOTE = delete(notes).where(*is_own_row(notes))
 
@@ -100,18 +101,7 @@ async def unread_notes(reads: Reads, scope: Scope, type_: str) -> list[Note]:
 
 
 async def update_notes(transaction: Transaction, scope: Scope, changed: Sequence[Note]) -> None:
-    rows = [
-        own_row_binds(
-            scope,
-            note.id,
-            state=note.state,
-            reason=note.reason,
-            content=note.content,
-            folded=fold(note.content),
-            memory_id=note.memory_id,
-        )
-        for note in changed
-    ]
+    rows = [own_row_binds(scope, note.id, note, _CHANGED_NOTE_FIELDS, folded=fold(note.content)) for note in changed]
     await transaction.run(_UPDATE_NOTE, rows)
 
 

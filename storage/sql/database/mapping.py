@@ -138,8 +138,11 @@ def update_own_row(table: Table, *names: str, key: str = "id") -> Update:
     return update(table).where(*is_own_row(table, key)).values({name: bindparam(f"new_{name}") for name in names})
 
 
-def own_row_binds(scope: Scope, key: str, **values: Any) -> dict[str, Any]:
-    """Binds of `is_own_row`, and of `update_own_row` for the values."""
+def own_row_binds(
+    scope: Scope, key: str, record: object = None, names: Iterable[str] = (), **values: Any
+) -> dict[str, Any]:
+    """Binds of `is_own_row`, and of `update_own_row` for the fields `names` of `record` and for the values."""
+    values |= {name: getattr(record, name) for name in names}
     return {"target": key, "being": scope.being_id} | {
         f"new_{name}": encode_value(value) for name, value in values.items()
     }

@@ -160,7 +160,7 @@ class _MemoryErasure:
         words. Return the names of all clusters, by id."""
         transaction, scope = self._transaction, self._scope
         former = {memory.cluster_id for memory in changed}
-        known = {cluster.id: cluster for cluster in await clusters.all_clusters(transaction, scope)}
+        known = {cluster.id: cluster for cluster in await clusters.read_clusters(transaction, scope)}
         outdated = [cluster for cluster in known.values() if cluster.id in former]
         mended = {c.id: c for c in await clusters.with_recomputed_vectors(transaction, scope, outdated)}
         removed = []

@@ -47,7 +47,7 @@ from madeleine.storage.sql.database.tables import (
     reinforcements,
     revisions,
 )
-from madeleine.storage.sql.memories.clusters import all_clusters, upsert_clusters, with_recomputed_vectors
+from madeleine.storage.sql.memories.clusters import recompute_clusters
 from madeleine.storage.sql.memories.index_source import cache_vectors, delete_orphaned_vectors, mark_for_index
 from madeleine.storage.sql.memories.reading import MemoryReads, memories_by_ids
 
@@ -178,12 +178,7 @@ async def _reinforce(transaction: Transaction, scope: Scope, batch: Sequence[Rei
             raise StorageError(f"There is no memory {id_} to reinforce. Nothing was stored: store it anew.")
         memories_now[id_] = _reinforced(memories_now[id_], reinforcement)
     rows = [
-        own_row_binds(
-            scope,
-            memory.id,
-            folded_themes=fold_themes(memory.themes),
-            **{name: getattr(memory, name) for name in _REINFORCED_FIELDS},
-        )
+        own_row_binds(scope, memory.id, memory, _REINFORCED_FIELDS, folded_themes=fold_themes(memory.themes))
         for memory in memories_now.values()
     ]
     await transaction.run(_UPDATE_REINFORCED, rows)
@@ -209,11 +204,6 @@ def _reinforced(memory: Memory, reinforcement: Reinforcement) -> Memory:
         pinned=memory.pinned or reinforcement.pinned,
         themes=(*memory.themes, *new_themes),
     )
-
-
-async def _recompute_cluster(transaction: Transaction, scope: Scope, memory: Memory) -> None:
-    own = [cluster for cluster in await all_clusters(transaction, scope) if cluster.id == memory.cluster_id]
-    await upsert_clusters(transaction, scope, await with_recomputed_vectors(transaction, scope, own))
 
 
 async def remove_ingest_digests(transaction: Transaction, scope: Scope, erased: Sequence[MemoryId]) -> None:
@@ -283,7 +273,7 @@ class MemoryRepository(MemoryReads):
             await transaction.run(_INSERT_REVISION, [_REVISION.to_row(before.before, **provenance)])
             if new.content_hash != old.content_hash:
                 await delete_orphaned_vectors(transaction, [old.content_hash])
-                await _recompute_cluster(transaction, scope, old)
+                await recompute_clusters(transaction, scope, [old.cluster_id] if old.cluster_id else [])
                 await transaction.run(_CLEAR_RESEMBLES, [{"target": new.id, "being": scope.being_id}])
                 preference = own_row_binds(scope, new.id, value=new.scene.action, updated_at=at)
                 await transaction.run(_UPDATE_PREFERENCE, [preference])

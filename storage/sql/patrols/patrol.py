@@ -55,7 +55,7 @@ from madeleine.storage.sql.database.memory_rows import (
     update_timelines,
 )
 from madeleine.storage.sql.database.tables import IS_RECALLED_DEAD, IS_UNSUMMARISED_EPISODE, memories, patrol_offers
-from madeleine.storage.sql.memories.clusters import all_clusters, clusters_by_ids, delete_clusters, upsert_clusters
+from madeleine.storage.sql.memories.clusters import delete_clusters, read_clusters, upsert_clusters
 from madeleine.storage.sql.memories.index_source import cache_vectors, cached_vectors, mark_for_index
 from madeleine.storage.sql.memories.reading import memories_by_ids
 from madeleine.storage.sql.memories.storing import insert_memories
@@ -212,9 +212,7 @@ class PatrolReader:
         return await self._rows(_COUNT_CLUSTERS, _CLUSTER_COUNTS.from_row, clusters=as_list(ids))
 
     async def clusters(self, ids: Sequence[ClusterId] | None = None) -> list[Cluster]:
-        if ids is None:
-            return await all_clusters(self._reads, self._scope)
-        return await clusters_by_ids(self._reads, self._scope, ids)
+        return await read_clusters(self._reads, self._scope, ids)
 
     async def vectors(self, model: ModelName, hashes: Sequence[ContentHash]) -> dict[ContentHash, Vector]:
         return await cached_vectors(self._reads, model, hashes)
@@ -279,10 +277,7 @@ class PatrolWriter(PatrolReader):
         await mark_for_index(self._transaction, await journal.write(changes))
 
     async def _update_memories(self, changes: PatrolChanges) -> None:
-        states = (
-            own_row_binds(self._scope, state.id, **{name: getattr(state, name) for name in _STATE_FIELDS})
-            for state in changes.states
-        )
+        states = (own_row_binds(self._scope, state.id, state, _STATE_FIELDS) for state in changes.states)
         await self._transaction.run(_UPDATE_STATE, states)
         await update_timelines(self._transaction, self._scope, changes.rewritten)
         compressed = (

@@ -19,7 +19,7 @@ from typing import Any
 from sqlalchemy import ClauseElement, bindparam, delete, func, insert, select, update
 
 from madeleine.memory.errors import CannotUndo
-from madeleine.memory.model import ClusterId, Memory, MemoryId, RunId, Scope
+from madeleine.memory.model import Memory, MemoryId, RunId, Scope
 from madeleine.memory.patrol_records import RunState, UndoResult
 from madeleine.storage.sql.administration import record_audit
 from madeleine.storage.sql.database import tables
@@ -28,7 +28,7 @@ from madeleine.storage.sql.database.engine import Row, Transaction
 from madeleine.storage.sql.database.lifecycle import DeleteWithMemory, removal_statements
 from madeleine.storage.sql.database.mapping import decode_texts, own_row_binds, scalar, update_own_row
 from madeleine.storage.sql.database.memory_rows import patrol_cycle, set_patrol_cycle, update_timelines
-from madeleine.storage.sql.memories.clusters import clusters_by_ids, upsert_clusters, with_recomputed_vectors
+from madeleine.storage.sql.memories.clusters import recompute_clusters
 from madeleine.storage.sql.memories.index_source import delete_orphaned_vectors, mark_for_index
 from madeleine.storage.sql.memories.reading import memories_by_ids
 from madeleine.storage.sql.patrols.journal import CHANGE, JOURNALLED_TABLES, Change
@@ -174,9 +174,7 @@ class _Undo:
         # The cluster may be gone: its other memories were forgotten since.
         await transaction.run(_CLEAR_DELETED_CLUSTERS, [{"being": scope.being_id}])
         await self._update_derived([change for change in of_memories if change.before is not None])
-        without_mean = [ClusterId(id_) for id_ in plans["cluster"].clusters_without_mean - made_clusters]
-        outdated = await clusters_by_ids(transaction, scope, without_mean)
-        await upsert_clusters(transaction, scope, await with_recomputed_vectors(transaction, scope, outdated))
+        await recompute_clusters(transaction, scope, plans["cluster"].clusters_without_mean - made_clusters)
         counts = Counter({kind: len(plan.changed) for kind, plan in plans.items()})
         kept = len(ticks) - restored_ticks + sum(len(plan.kept) for plan in plans.values())
         counts.update(memory=len(removed), clock=restored_ticks, kept=kept)

@@ -18,7 +18,7 @@ from madeleine.storage.qdrant.edge import EdgeIndex
 from madeleine.storage.qdrant.schema import Fingerprint
 from madeleine.storage.sql.ledger import open_ledger
 from madeleine.tools.replies import whole
-from tests.contracts.ledger.ledger_values import apply, states
+from tests.contracts.ledger.ledger_values import apply_changes, states
 from tests.doubles import ADA, BOB, Clock, WordEmbedder
 from tests.household import Household
 
@@ -65,7 +65,7 @@ async def test_nobody_is_linked_to_another_being_s_memory(home: Household) -> No
 async def test_a_dead_memory_is_linked_to_by_nobody(home: Household) -> None:
     [dead] = await home.store(PAID_40)
     died = replace((await states(home.ledger))[dead.id], status="dead")
-    await apply(home.ledger, PatrolChanges(states=(died,)))
+    await apply_changes(home.ledger, PatrolChanges(states=(died,)))
     [found] = await home.stored(PAID_45)
     assert found.resembles is None
 

@@ -24,7 +24,7 @@ from madeleine.memory.rules.storing.secrets import without_redaction
 from madeleine.storage.qdrant.edge import EdgeIndex
 from madeleine.storage.qdrant.schema import Fingerprint
 from madeleine.storage.sql.ledger import Ledger, open_ledger
-from tests.contracts.ledger.ledger_values import WAIT_S, apply, states
+from tests.contracts.ledger.ledger_values import WAIT_S, apply_changes, states
 from tests.doubles import ADA, BOB, Clock, WordEmbedder
 from tests.fakes.ledger import InMemoryLedger
 
@@ -230,7 +230,7 @@ async def test_what_says_the_same_as_a_dead_memory_is_stored_anew(home: Home) ->
     """ruling 1: stored means recallable, and a dead memory is not recalled."""
     [first] = await home.store(ADA, [scene(DINNER)])
     dead = replace((await states(home.ledger))[first.memory.id], status="dead")
-    await apply(home.ledger, PatrolChanges(states=(dead,)))
+    await apply_changes(home.ledger, PatrolChanges(states=(dead,)))
     await home.keeper.catch_up()
     [again] = await home.store(ADA, [scene(DINNER)])
     assert again.status == "stored"
@@ -286,7 +286,7 @@ async def test_a_memory_that_died_is_not_reinforced_though_the_index_has_yet_to_
     """ruling 1: what is stored is recallable."""
     [first] = await home.store(ADA, [scene(DINNER)])
     died = replace((await states(home.ledger))[first.memory.id], status="dead")
-    await apply(home.ledger, PatrolChanges(states=(died,)))
+    await apply_changes(home.ledger, PatrolChanges(states=(died,)))
     [again] = await home.store(ADA, [scene(DINNER)])
     assert again.status == "stored"
     assert again.memory.id in await home.recalled(DINNER)

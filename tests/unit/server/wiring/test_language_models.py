@@ -16,14 +16,14 @@ from madeleine.server.settings.settings import Settings
 from madeleine.server.wiring import language_models as language
 from madeleine.server.wiring.language_models import LanguageModels, LeasedModel
 from tests.contracts.language_model_contract import GOOD, Kind, prompt
-from tests.language.stub import KEY, Stub, language_server, said
+from tests.language.stub import KEY, Stub, language_server, model_says
 
 OWN, ADAS, BOBS = "key-own", "key-ada", "key-bob"
 
 
 @pytest.fixture
 def stub() -> Iterator[Stub]:
-    with language_server(lambda asked: said(GOOD)) as stub:
+    with language_server(lambda asked: model_says(GOOD)) as stub:
         yield stub
 
 
@@ -69,7 +69,7 @@ async def test_each_call_is_made_by_the_key_of_its_client(models: LanguageModels
 async def test_the_servers_key_goes_to_no_address_of_a_client(
     models: LanguageModels, stub: Stub, tmp_path: Path
 ) -> None:
-    with language_server(lambda asked: said(GOOD)) as theirs:
+    with language_server(lambda asked: model_says(GOOD)) as theirs:
         client = Settings(data_dir=tmp_path, llm_url=theirs.openai_url, llm_large_model="m")
         assert await asked(models.for_client(client))
         assert [one.key for one in theirs.asked] == ["none"]
