@@ -33,7 +33,6 @@ class CrossEncoder(Protocol):
 
     def rerank(self, query: str, documents: Iterable[str], batch_size: int = 64) -> Iterable[float]:
         """A number for each, greater is better, without bounds."""
-        ...
 
 
 def load(name: str, models_dir: Path) -> CrossEncoder:

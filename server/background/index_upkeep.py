@@ -42,7 +42,6 @@ class TextModel(Embedder, Protocol):
 
     async def dimension(self) -> int:
         """Of its vectors, without loading it. Raises `InvalidInput` for an unknown model."""
-        ...
 
     async def warm_up(self) -> None: ...
 

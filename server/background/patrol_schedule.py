@@ -36,7 +36,6 @@ class ActivityLedger(Protocol):
         applied decisions, does not. What a patrol has written itself is no activity. A recall counts if it returned
         any living memory.
         """
-        ...
 
 
 class AutomaticPatrol(Protocol):

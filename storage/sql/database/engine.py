@@ -58,7 +58,6 @@ class Reads(Protocol):
 
     async def rows(self, statement: ClauseElement, make: Callable[[Row], T], /, **binds: Any) -> list[T]:
         """Return the value that `make` makes of each row."""
-        ...
 
 
 async def run_to_completion(work: Coroutine[Any, Any, T], *, stop: Callable[[], Awaitable[None]] | None = None) -> T:
