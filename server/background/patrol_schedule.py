@@ -12,9 +12,9 @@ from typing import Any, Protocol
 from madeleine.memory.language_model import LanguageModel
 from madeleine.memory.model import BeingId, Scope
 from madeleine.memory.patrol_records import RecentActivity
-from madeleine.patrol.report import SYMBOLS, PatrolReport
+from madeleine.patrol.report import STEP_SYMBOLS, PatrolReport
 from madeleine.patrol.run import PatrolEvent
-from madeleine.patrol.triggers import PatrolTriggers, Trigger, due_trigger
+from madeleine.patrol.triggers import PatrolTrigger, PatrolTriggers, due_trigger
 from madeleine.server.background.polling import PollingLoop
 from madeleine.server.settings.settings import Settings
 
@@ -89,7 +89,7 @@ class PatrolSchedule(PollingLoop):
 
     def _next_due(
         self, activities: Sequence[RecentActivity], patrolled: Set[BeingId]
-    ) -> tuple[RecentActivity, Trigger] | None:
+    ) -> tuple[RecentActivity, PatrolTrigger] | None:
         now = self._now()
         for activity in activities:
             if activity.being_id in patrolled or now < self._not_before.get(activity.being_id, now):
@@ -98,7 +98,7 @@ class PatrolSchedule(PollingLoop):
                 return activity, trigger
         return None
 
-    async def _patrol(self, patrol: AutomaticPatrol, activity: RecentActivity, trigger: Trigger) -> None:
+    async def _patrol(self, patrol: AutomaticPatrol, activity: RecentActivity, trigger: PatrolTrigger) -> None:
         being_id = activity.being_id
         try:
             async with self._language() as language:
@@ -157,7 +157,7 @@ def as_json(event: PatrolEvent) -> dict[str, Any]:
     """One line to a watcher; no words of a memory."""
     fields: dict[str, Any] = {"event": event.event, "run_id": event.run_id}
     if progress := event.progress:
-        fields |= {"step": SYMBOLS[progress.step], "name": progress.step}
+        fields |= {"step": STEP_SYMBOLS[progress.step], "name": progress.step}
         fields |= {"done": progress.done, "total": progress.total}
         fields |= {"part": progress.part, "parts": progress.parts} if progress.parts else {}
     return fields | ({"report": event.report.as_record()} if event.report else {})
