@@ -93,8 +93,8 @@ class Forwarder:
             self._end()
         elif self.client_in in readable:
             self._read_client()
-        if host in readable:
-            self._read_host()
+        if host is not None and host in readable:
+            self._read_host(host)
         if host in writable:
             self._send()
 
@@ -134,21 +134,16 @@ class Forwarder:
 
     # --- host → client ------------------------------------------------------------------------------------------
 
-    def _read_host(self) -> None:
-        if self._host is None:
-            return
+    def _read_host(self, host: socket.socket) -> None:
         try:
-            data = self._host.recv(MAX_READ_BYTES)
+            data = host.recv(MAX_READ_BYTES)
         except BlockingIOError:
             return
         except OSError:
             data = b""
-        if data:
-            self._forward_to_client(data)
-        else:
+        if not data:
             self._on_host_gone()
-
-    def _forward_to_client(self, data: bytes) -> None:
+            return
         for line in _complete_lines(self._from_host, data):
             if self._pending.host_sends(line):
                 self.client_out.write(line)

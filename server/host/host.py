@@ -38,8 +38,7 @@ from madeleine.server.background.patrol_schedule import EventBroadcast, as_json
 from madeleine.server.background.serving import served_memory
 from madeleine.server.logs import start_logging
 from madeleine.server.mcp.lines import FINISH_SECONDS, ByteWriter, line_transport, write_to_socket
-from madeleine.server.mcp.server import Caller, McpRequestHandlers, selected_toolset
-from madeleine.server.mcp.stdio import call_on_stop_signals
+from madeleine.server.mcp.server import Caller, McpRequestHandlers, call_on_stop_signals, selected_toolset
 from madeleine.server.settings.http import HttpSettings
 from madeleine.server.settings.language_model import LlmSettings
 from madeleine.server.settings.settings import Settings, read_settings, settings_from_variables

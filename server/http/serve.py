@@ -27,12 +27,10 @@ from madeleine.server.attach.endpoint import (
 from madeleine.server.background.serving import served_memory
 from madeleine.server.host.host import Host
 from madeleine.server.http.app import build_app
-from madeleine.server.http.authentication import BearerTokenVerifier, request_caller
-from madeleine.server.http.jwt_issuer import ISSUER_TIMEOUT_SECONDS, JwtIssuer
+from madeleine.server.http.authentication import ISSUER_TIMEOUT_SECONDS, BearerTokenVerifier, JwtIssuer, request_caller
 from madeleine.server.http.request_checks import request_language_key
 from madeleine.server.http.uvicorn_server import GracefulShutdown, bind_listener, run_uvicorn
-from madeleine.server.mcp.server import Caller, McpRequestHandlers, selected_toolset
-from madeleine.server.mcp.stdio import call_on_stop_signals
+from madeleine.server.mcp.server import Caller, McpRequestHandlers, call_on_stop_signals, selected_toolset
 from madeleine.server.settings.http import HttpSettings, in_url, is_loopback
 from madeleine.server.settings.settings import Settings
 from madeleine.server.wiring.language_models import LanguageModels
