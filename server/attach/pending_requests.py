@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from madeleine.server.attach.streams import MAX_LINE_BYTES
+from madeleine.server.attach.tool_calls import encode_json_rpc
 
 REPEATABLE_TOOLS = frozenset(
     {
@@ -113,14 +114,12 @@ class PendingRequests:
 
 
 def _failed_request_answer(id_: RequestId, request: PendingRequest, reason: str) -> bytes:
-    message: dict[str, Any] = {"jsonrpc": "2.0", "id": id_}
-    if request.method == "tools/call":
-        message["result"] = {"content": [{"type": "text", "text": reason}], "isError": True}
-        if _PROTOCOL_VERSION_KEY in request.line:  # since 2026-07-28 each request does, and each result has a type
-            message["result"]["resultType"] = "complete"
-    else:
-        message["error"] = {"code": -32603, "message": reason}
-    return json.dumps(message).encode() + b"\n"
+    if request.method != "tools/call":
+        return encode_json_rpc(id=id_, error={"code": -32603, "message": reason})
+    # Since 2026-07-28 each request names the version, and each result has a type.
+    result_type = {"resultType": "complete"} if _PROTOCOL_VERSION_KEY in request.line else {}
+    result = {"content": [{"type": "text", "text": reason}], "isError": True}
+    return encode_json_rpc(id=id_, result=result | result_type)
 
 
 def _parse_json(line: bytes) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import select
 import socket
@@ -25,8 +26,8 @@ ByteReader = Callable[[int], Awaitable[bytes]]
 class LineBuffer:
     """Collects bytes until a line is complete. Blank lines are left out."""
 
-    def __init__(self, max_bytes: int | None = None) -> None:
-        """`max_bytes`: of a line; None for no limit."""
+    def __init__(self, max_bytes: float = math.inf) -> None:
+        """`max_bytes`: of a line."""
         self._max_bytes = max_bytes
         self._buffer = bytearray()
         self._skipping = False
@@ -39,18 +40,15 @@ class LineBuffer:
         while (end := self._buffer.find(b"\n", searched)) >= 0:
             line, searched = bytes(self._buffer[:end]), 0
             del self._buffer[: end + 1]
-            if self._skipping or self._too_long(len(line)):
+            if self._skipping or len(line) > self._max_bytes:
                 self._skipping = False
                 lines.append(None)
             elif line.strip():
                 lines.append(line)
-        if self._too_long(len(self._buffer)):
+        if len(self._buffer) > self._max_bytes:
             self._buffer.clear()
             self._skipping = True
         return lines
-
-    def _too_long(self, size: int) -> bool:
-        return self._max_bytes is not None and size > self._max_bytes
 
 
 async def read_lines(read: ByteReader, max_bytes: int = MAX_LINE_BYTES) -> AsyncIterator[bytes | None]:

@@ -181,7 +181,7 @@ class Host:
             toolset, lambda _: caller, self.use_cases, lambda _: self.models.for_client(settings), request.session
         )
         try:
-            async with line_transport(reader.read, write, end=self.ending) as (incoming, outgoing):
+            async with line_transport(reader.read, write, self.ending) as (incoming, outgoing):
                 await handlers.serve(incoming, outgoing)
         finally:
             del self._clients[task]

@@ -9,7 +9,6 @@ import hashlib
 import hmac
 import re
 import secrets
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Protocol
@@ -23,26 +22,14 @@ _BEING_NAME_PATTERN = re.compile(r"[^\x00-\x1f\ud800-\udfff]{1,200}")
 
 
 class TokenLedger(Protocol):
-    """Tokens are revoked, never removed: whose they were stays known."""
-
-    async def add(self, token: BearerToken) -> None:
-        """Audited, as `revoke` is (spec O10)."""
-        ...
+    """The tokens that were ever made. They are revoked, never removed: whose they were stays known."""
 
     async def find(self, id_: BearerTokenId) -> BearerToken | None:
         """As it is now, also when another process has just revoked it."""
         ...
 
-    async def all(self) -> Sequence[BearerToken]:
-        """Oldest first, revoked and expired ones too."""
-        ...
-
     async def any(self) -> bool:
         """Whether there ever was one."""
-        ...
-
-    async def revoke(self, id_: BearerTokenId, *, at: datetime) -> bool:
-        """False if there is none of this id. Revoked again, it keeps its first moment."""
         ...
 
 

@@ -65,7 +65,7 @@ class OpenRequestCounter:
 
 @asynccontextmanager
 async def line_transport(
-    read_bytes: ByteReader, write_bytes: ByteWriter, *, end: anyio.Event | None = None
+    read_bytes: ByteReader, write_bytes: ByteWriter, end: anyio.Event
 ) -> AsyncIterator[MessageStreams]:
     """The two streams that `Server.run` takes.
 
@@ -108,7 +108,7 @@ async def line_transport(
         async with to_server:
             with reading, suppress(ConnectionError):
                 await read()
-            readable = await unanswered.finished(in_all=end is not None and end.is_set()) and readable
+            readable = await unanswered.finished(in_all=end.is_set()) and readable
 
     async def writer() -> None:
         async with from_server:
@@ -117,15 +117,14 @@ async def line_transport(
                 if isinstance(message.message, (types.JSONRPCResponse, types.JSONRPCError)):
                     await unanswered.remove()
 
-    async def stop_reading(end: anyio.Event) -> None:
+    async def stop_reading() -> None:
         await end.wait()
         reading.cancel()
 
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(reader)
         tasks.start_soon(writer)
-        if end is not None:
-            tasks.start_soon(stop_reading, end)
+        tasks.start_soon(stop_reading)
         yield read_stream, write_stream
         tasks.cancel_scope.cancel()
 
@@ -207,7 +206,7 @@ async def stdio_transport(end: anyio.Event) -> AsyncIterator[MessageStreams]:
     os.dup2(2, 1)
     os.close(null)
     try:
-        async with line_transport(partial(_read_fd, wire_in), _FdWriter(wire_out), end=end) as streams:
+        async with line_transport(partial(_read_fd, wire_in), _FdWriter(wire_out), end) as streams:
             yield streams
     finally:
         os.dup2(wire_in, 0)
