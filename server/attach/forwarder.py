@@ -37,7 +37,7 @@ class Forwarder:
     client_in: InputPipe
     client_out: OutputPipe
     connect_host: Callable[..., socket.socket]
-    """As `connect_or_start` with its last argument left."""
+    """`connect_or_start` with all arguments bound except `until`."""
     stop: socket.socket
     """When it becomes readable the forwarder ends as if the client had closed its side."""
 
@@ -53,8 +53,9 @@ class Forwarder:
         """Once the client has closed its side: when to give up waiting for the next answer."""
 
     def run(self) -> bool:
-        """Whether every request was answered by a host, or could not be because there was none. Raises `HostRefused` if
-        there never was one."""
+        """Forward until the client has closed its side. Return False if a host ended before it answered every request.
+
+        Raises `HostRefused` if there never was a host."""
         with suppress(BrokenPipeError, ConnectCancelled):
             self._connect()
             while self._goes_on():

@@ -38,7 +38,7 @@ class PendingRequest:
 
 
 class PendingRequests:
-    """In the order in which they came; and the handshake, which has to be repeated to a new host."""
+    """The pending requests in order of arrival, and the handshake, which has to be repeated to a new host."""
 
     def __init__(self) -> None:
         self._pending: dict[RequestId, PendingRequest] = {}
@@ -95,7 +95,7 @@ class PendingRequests:
         return self._repeated_handshake is not None
 
     def repeat(self) -> list[bytes]:
-        """The lines for a new host after `repeat_handshake`: what is left of the client's own handshake comes first."""
+        """The lines for a new host after `repeat_handshake`. An unfinished handshake of the client comes first."""
         handshake = self._initialize[0] if self._initialize else None
         requests = [self._pending[id_] for id_ in sorted(self._pending, key=lambda id_: id_ != handshake)]
         for request in requests:

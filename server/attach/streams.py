@@ -12,7 +12,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import suppress
 
 MAX_LINE_BYTES = 16 * 1024 * 1024
-"""Of a JSON-RPC message; a longer line is skipped and answered with an error."""
+"""Limit of a JSON-RPC message; a longer line is skipped and answered with an error."""
 MAX_READ_BYTES = 64 * 1024
 """Read at once, at most."""
 PIPE_WRITE_BYTES = 4096
@@ -110,5 +110,5 @@ class OutputPipe:
 
 
 def is_fd_writable(fd: int) -> bool:
-    """Whether a write does not block. False on Windows, where nobody can tell."""
+    """Return whether a write would not block. False on Windows, where nobody can tell."""
     return sys.platform != "win32" and bool(select.select([], [fd], [], 0)[1])

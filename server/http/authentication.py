@@ -135,8 +135,9 @@ class JwtIssuer:
         self._fetching = asyncio.Lock()
 
     async def verify_token(self, token: str) -> CallerToken | None:
-        """None for a token that the issuer did not sign, or not for this resource, or not for now. Raises
-        `IssuerUnavailable`."""
+        """Return None for a token that is not signed by the issuer, not meant for this resource, or not valid now.
+
+        Raises `IssuerUnavailable`."""
         try:
             return self._caller_token(await self._verified_claims(token))
         except jwt.PyJWTError as error:

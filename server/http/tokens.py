@@ -25,11 +25,11 @@ class TokenLedger(Protocol):
     """The tokens that were ever made. They are revoked, never removed: whose they were stays known."""
 
     async def find(self, id_: BearerTokenId) -> BearerToken | None:
-        """As it is now, also when another process has just revoked it."""
+        """Read the current state: another process may just have revoked the token."""
         ...
 
     async def any(self) -> bool:
-        """Whether there ever was one."""
+        """Return whether a token was ever made."""
         ...
 
 
@@ -70,7 +70,7 @@ def hash_token_secret(secret: str) -> bytes:
 
 
 async def find_valid_token(bearer: str, ledger: TokenLedger, *, now: datetime) -> BearerToken | None:
-    """None if it is not one of ours, or not valid now. Its resource is not checked here."""
+    """Return None for a token that is not ours, or not valid now. The token's resource is not checked here."""
     match = _BEARER_PATTERN.fullmatch(bearer)
     if match is None:
         return None
@@ -81,5 +81,5 @@ async def find_valid_token(bearer: str, ledger: TokenLedger, *, now: datetime) -
 
 
 def parse_being_id(name: object) -> BeingId | None:
-    """None unless it is a string of 1 to 200 characters, none of them a control character."""
+    """Return None unless `name` is a string of 1 to 200 characters without control characters."""
     return BeingId(name) if isinstance(name, str) and _BEING_NAME_PATTERN.fullmatch(name) else None

@@ -54,7 +54,7 @@ class OpenRequestCounter:
         self._removed = anyio.Event()
 
     async def finished(self, *, in_all: bool = True) -> bool:
-        """Whether there are none within `FINISH_SECONDS`: `in_all`, or since the last one was removed."""
+        """Wait until no request is open. Return False after `FINISH_SECONDS` in all, or since the last removal."""
         with anyio.move_on_after(FINISH_SECONDS) as limit:
             while self._count > 0:
                 await self._removed.wait()
@@ -163,7 +163,7 @@ async def write_to_socket(writer: asyncio.StreamWriter, data: bytes) -> None:
 
 
 async def _read_fd(fd: int, limit: int) -> bytes:
-    """From a pipe or socket on the event loop, from a regular file (or anything on Windows) in a thread."""
+    """Read a pipe or socket on the event loop, a regular file (or anything on Windows) in a thread."""
     if await _wait_until_ready(anyio.wait_readable, fd):
         return os.read(fd, limit)
     return await anyio.to_thread.run_sync(os.read, fd, limit, abandon_on_cancel=True)

@@ -61,7 +61,7 @@ PageRequest = types.PaginatedRequestParams
 
 @dataclass(frozen=True, slots=True)
 class Caller:
-    """From stdio's configuration, or the token of an HTTP request (ruling 12)."""
+    """Being, role and rights of a connection: from the settings, or the token of an HTTP request (ruling 12)."""
 
     being_id: BeingId
     role: Role = "agent"
@@ -75,7 +75,7 @@ LanguageModelOf = Callable[[RequestContext], AbstractAsyncContextManager[Languag
 
 @dataclass(frozen=True)
 class McpRequestHandlers:
-    """What an MCP server answers: tools, and for connections with the tool `context` prompts and resources.
+    """Answers the requests of MCP: tools, and for connections with the tool `context` prompts and resources.
 
     `use_cases` is awaited at each call: the memory may still be opening behind the first answers.
 
@@ -167,7 +167,7 @@ class McpRequestHandlers:
 
     @asynccontextmanager
     async def _context_call(self, name: str, context: RequestContext) -> AsyncIterator[Call]:
-        """As for a tool call: expected errors say what to do, no traceback reaches a client."""
+        """A call whose errors are translated as a tool's: they say what to do, and no traceback reaches a client."""
         caller = self.caller_of(context)
         counts = self._allowed_tools(caller).counts_recalls(CONTEXT_TOOL)
         scope = Scope(caller.being_id, client_name(context), caller.role, count_activations=counts)
@@ -183,7 +183,7 @@ class McpRequestHandlers:
 
 
 def server_instructions(toolset: Toolset) -> str:
-    """For the tools that this connection has."""
+    """The instructions for the tools that this connection has."""
     advice = [sentence for name, sentence in TOOL_ADVICE.items() if name in toolset.names]
     return " ".join([INSTRUCTIONS_OPENING, *advice, STORED_DATA_WARNING])
 
