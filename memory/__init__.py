@@ -1,1 +1,1 @@
-"""What a memory is, and what can be done with one. Pure; the world is reached through ports."""
+"""The core: values, rules and use cases of memories. Pure; adapters implement its ports."""

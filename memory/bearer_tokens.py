@@ -1,4 +1,4 @@
-"""What a bearer token stands for. The token itself is known to its holder alone."""
+"""Bearer tokens as the server stores them; the secret part is known to the holder alone."""
 
 from __future__ import annotations
 

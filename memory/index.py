@@ -26,8 +26,8 @@ class WordingSignals:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RankingState:
-    """What ranking needs of a memory that changes over time. `last_active`: when it was last stored, reinforced or
-    recalled; `access_count`: times reinforced."""
+    """Values of a memory that ranking reads and that change over time. `last_active`: when it was last stored,
+    reinforced or recalled; `access_count`: times reinforced."""
 
     importance: float
     happened_at: datetime
@@ -63,11 +63,11 @@ class CandidateQuery:
 
 @dataclass(frozen=True, slots=True)
 class RankingFeatures:
-    """What ranking needs of a candidate beside its scores; constant for a memory's text."""
+    """Values of a candidate that ranking reads beside its scores; constant for a memory's text."""
 
     session_id: str
     turn: int
-    """Of the memory in its session."""
+    """The memory's place in its session."""
     actors: tuple[str, ...]
     emotions: tuple[Emotion, ...]
     words: int
@@ -106,7 +106,6 @@ class CandidatePool:
 class WordStatistics(Protocol):
     async def idf(self, scope: Scope, words: Sequence[str]) -> list[float]:
         """BM25's IDF of each word over the being's memories; 0 for stop words; the greatest for words that none has."""
-        ...
 
 
 class StoreIndex(Protocol):
@@ -118,29 +117,27 @@ class StoreIndex(Protocol):
         self, scope: Scope, vector: Vector, *, limit: int, statuses: Sequence[Status]
     ) -> list[tuple[MemoryId, float]]:
         """(id, cosine), nearest first."""
-        ...
 
 
-class Index(StoreIndex, WordStatistics, Protocol):
+class RecallIndex(Protocol):
+    async def candidates(self, scope: Scope, query: CandidateQuery, vector: PendingVector) -> CandidatePool: ...
+
+
+class Index(StoreIndex, RecallIndex, WordStatistics, Protocol):
     """The derived index. It may be thrown away at any time."""
 
     async def delete(self, ids: Sequence[MemoryId]) -> None: ...
-
-    async def candidates(self, scope: Scope, query: CandidateQuery, vector: PendingVector) -> CandidatePool: ...
 
     async def count(self) -> int: ...
 
     async def scrub(self) -> None:
         """Returns when nothing of what was deleted or replaced before the call is left in the index's own files.
         Queries and upserts go on meanwhile. Raises `IndexUnavailable`; it can be tried again."""
-        ...
 
     async def flush(self) -> None:
         """Returns when all upserts are on disk."""
-        ...
 
     async def optimize(self) -> bool:
         """Build what makes search fast (HNSW). Queries and upserts go on meanwhile. True if anything was done."""
-        ...
 
     async def close(self) -> None: ...

@@ -39,14 +39,14 @@ class Prompt:
     text: str
     size: ModelSize
     max_tokens: int = 4_000
-    """Of the answer."""
+    """Upper bound for the answer."""
     rejected: Rejected | None = None
     """The previous answer to this prompt, with its `text`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CallCost:
-    """One call: tokens as the API counted them, and US dollars, None where the price is not known."""
+    """Cost of one call: tokens as the API counted them; US dollars, None if the price is unknown."""
 
     purpose: str
     model: str
@@ -64,6 +64,15 @@ MIN_BYTES_PER_TOKEN = 3
 """Lower bound for a prompt: English has 4 or 5, other scripts 3."""
 
 Accepted = TypeVar("Accepted")
+
+
+class LanguageModel(Protocol):
+    """Safe for use by several tasks. Retries, backoff and timeouts are its own."""
+
+    async def ask(self, prompt: Prompt, schema: type[Answer], on_cost: Callable[[CallCost], None]) -> Answer | Rejected:
+        """Return one answer that fits the schema, or why it does not. `on_cost` is called for every call that cost
+        tokens, also where the answer is invalid. Raises `LanguageModelUnavailable`, `UnusableAnswer`; never quotes the
+        key."""
 
 
 class CostLog(Protocol):
@@ -122,12 +131,3 @@ def maximum_tokens(prompt: Prompt) -> int:
     rejected = prompt.rejected or Rejected("")
     texts = (prompt.system, prompt.text, rejected.text, rejected.complaint or rejected.reason)
     return len("".join(texts).encode(errors="replace")) // MIN_BYTES_PER_TOKEN + prompt.max_tokens
-
-
-class LanguageModel(Protocol):
-    """Safe for use by several tasks. Retries, backoff and timeouts are its own."""
-
-    async def ask(self, prompt: Prompt, schema: type[Answer], on_cost: Callable[[CallCost], None]) -> Answer | Rejected:
-        """One answer that fits the schema, or why it does not. `on_cost` is called for every call that cost tokens,
-        also where the answer is invalid. Raises `LanguageModelUnavailable`, `UnusableAnswer`; never quotes the key."""
-        ...

@@ -42,15 +42,16 @@ Emotion = Literal[
 
 
 Role = Literal["human", "senior", "agent"]
-"""Who speaks for a being: a person, an agent that is trusted with decisions, any other agent (spec O4)."""
+"""The kind of caller that speaks for a being: a person, an agent that is trusted with decisions, any other agent (spec
+O4)."""
 ROLES: tuple[Role, ...] = get_args(Role)
 
 
 @dataclass(frozen=True, slots=True)
 class Scope:
-    """Who is served, and as whom (spec P1, ruling 12). It comes from the connection, never from a tool argument. A
-    caller sees and changes the memories of this being and of no other. Without `count_activations` reactivations are
-    not counted."""
+    """The being that is served, and the caller (spec P1, ruling 12). It comes from the connection, never from a tool
+    argument. A caller sees and changes the memories of this being and of no other. Without `count_activations`
+    reactivations are not counted."""
 
     being_id: BeingId
     client: str = ""
@@ -95,7 +96,7 @@ class Scene:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Provenance:
-    """Where a memory came from: by which tool, from which client, in which session."""
+    """Origin of a memory: the tool, the client and the session."""
 
     tool: str
     client: str = ""
@@ -155,7 +156,7 @@ class Memory:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MemoryChanges:
-    """What is to be different about a memory; None for what stays."""
+    """New values of a memory's fields; None for a field that stays."""
 
     text: str | None = None
     importance: float | None = None
@@ -165,7 +166,7 @@ class MemoryChanges:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Revision:
-    """What a memory was until `at`, in the fields that were changed then; None in the others."""
+    """The values before a change at `at`; None in the fields that stayed."""
 
     memory_id: MemoryId
     at: datetime
@@ -219,8 +220,8 @@ def embed_text(scene: Scene, feeling: str) -> str:
     reads little, and a few of them drown what the memory itself says. They are found by their words.
     """
     plain = [when_date(item) for item in scene.when if isinstance(item, str)]
-    told = [f"{when_date(item)} {item.action}" for item in scene.when if isinstance(item, DatedAction)]
-    return " ".join(part for part in (*(plain or told), scene.action, feeling) if part)
+    dated = [f"{when_date(item)} {item.action}" for item in scene.when if isinstance(item, DatedAction)]
+    return " ".join(part for part in (*(plain or dated), scene.action, feeling) if part)
 
 
 def scene_to_text(scene: Scene, feeling: str) -> str:

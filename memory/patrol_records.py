@@ -61,8 +61,8 @@ class ClusterCounts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DiaryEntry:
-    """One a day (spec P8). `date` is ISO; `sources`: the memories that it was written from; `written_at`: when the last
-    memory that it covers was stored."""
+    """An entry of the diary, one a day (spec P8). `date` is ISO; `sources`: the memories that it was written from;
+    `written_at`: when the last memory that it covers was stored."""
 
     date: str
     text: str
@@ -110,7 +110,7 @@ class PatrolChanges:
     decided: tuple[DecisionRequestId, ...] = ()
     model: ModelName | None = None
     vectors: Mapping[ContentHash, Vector] = field(default_factory=dict)
-    """Of new texts, to be cached."""
+    """Vectors of new texts, to be cached."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -144,8 +144,8 @@ class UndoResult:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecentActivity:
-    """Of a being since its last patrol began. `stored`: number of new memories and notes. `first` and `latest`: times
-    of the first and the latest store or recall."""
+    """Activity of a being since its last patrol began. `stored`: number of new memories and notes. `first` and
+    `latest`: times of the first and the latest store or recall."""
 
     being_id: BeingId
     stored: int

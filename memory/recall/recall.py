@@ -14,10 +14,10 @@ from numpy.typing import NDArray
 
 from madeleine.memory.embedding import Embedder
 from madeleine.memory.errors import EmbeddingUnavailable
-from madeleine.memory.index import CandidatePool, CandidateQuery
+from madeleine.memory.index import CandidatePool, CandidateQuery, RecallIndex
 from madeleine.memory.language_model import CostLog, LanguageModel
 from madeleine.memory.model import LIVING, Memory, Scope, Vector
-from madeleine.memory.recall.ports import Activation, ActivationLog, RecallIndex, RecallLedger, Reranker
+from madeleine.memory.recall.ports import Activation, ActivationLog, RecallLedger, Reranker
 from madeleine.memory.recall.ranking import RankedCandidates, RecallQuery, rerank
 from madeleine.memory.recall.reformulation import RecallAttempt, ReformulationConfig, metered_for_recall, reformulate
 from madeleine.memory.recall.selection import Selection, Selector

@@ -62,7 +62,7 @@ class Search:
         return SearchPage(tuple(hits), make_cursor(hits[-1].position, query) if has_more else "")
 
     async def about(self, scope: Scope, message: str, query: KeywordQuery) -> SearchPage:
-        """One page, by the tags of a message (`memory.recall.tagged`)."""
+        """Search one page by the tags of a message (`MessageSearch`)."""
         hits = await self.by_message.about(scope, message, query)
         self._activate(scope, hits)
         return SearchPage(hits)
@@ -223,7 +223,7 @@ class BrowseMemories:
         return MemoryPage(tuple(memories), tuple(revisions), missing, next_cursor)
 
     async def _flush_activations(self) -> None:
-        """So that recalls just made are counted; bounded, so that no read waits for a busy writer."""
+        """Count recalls that were just made; bounded, so that no read waits for a busy writer."""
         flush = asyncio.ensure_future(self.activations.flush())
         # A failure is not the reader's: the counts are kept, and their writer tries again and logs it.
         flush.add_done_callback(lambda done: done.cancelled() or done.exception())

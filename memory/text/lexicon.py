@@ -19,7 +19,7 @@ import re
 import tomllib
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cache, cached_property, lru_cache
 from pathlib import Path
 from typing import Any
@@ -33,25 +33,19 @@ class Lexicon:
 
     language: str
     entries: Mapping[str, Any]
-    _words: dict[str, frozenset[str]] = field(default_factory=dict)
-    _patterns: dict[str, re.Pattern[str] | None] = field(default_factory=dict)
 
+    @cache  # noqa: B019  lexicons live as long as the process
     def words(self, *lists: str) -> frozenset[str]:
         """The words of these lists, or tables of words, together."""
-        key = " ".join(lists)
-        if key not in self._words:
-            entries = (self.entries.get(name, "") for name in lists)
-            texts = (entry if isinstance(entry, str) else " ".join(entry.values()) for entry in entries)
-            self._words[key] = frozenset(word for text in texts for word in text.split())
-        return self._words[key]
+        entries = (self.entries.get(name, "") for name in lists)
+        texts = (entry if isinstance(entry, str) else " ".join(entry.values()) for entry in entries)
+        return frozenset(word for text in texts for word in text.split())
 
+    @cache  # noqa: B019
     def pattern(self, name: str, *, cased: bool = False) -> re.Pattern[str] | None:
         """Compiled from all lines of the entry; None if the language has no such entry."""
-        key = f"{name} cased" if cased else name
-        if key not in self._patterns:
-            lines = self.entries.get("cased" if cased else "patterns", {}).get(name, "")
-            self._patterns[key] = self._compiled(lines) if lines.strip() else None
-        return self._patterns[key]
+        lines = self.entries.get("cased" if cased else "patterns", {}).get(name, "")
+        return self._compiled(lines) if lines.strip() else None
 
     @cached_property
     def numbers(self) -> Mapping[str, str]:
@@ -83,29 +77,29 @@ def lexicon(language: str, folder: Path = LEXICON_FOLDER) -> Lexicon:
 
 
 def lexicons_by_script(text: str, *, mixed: bool = False, folder: Path = LEXICON_FOLDER) -> tuple[Lexicon, ...]:
-    """Those of all languages that are written with letters of the text, by code. `mixed`: the text may be in several
+    """Lexicons of all languages that are written with letters of the text, by code. `mixed`: the text may be in several
     languages, so that no letter rules a language out."""
-    found: dict[str, bool] = {}
+    matched: dict[str, bool] = {}
     for header in lexicon_headers(folder).values():
         for expression in (header["letters"], header.get("unless", "")):
-            if expression and expression not in found:
-                found[expression] = bool(re.search(expression, text))
+            if expression and expression not in matched:
+                matched[expression] = bool(re.search(expression, text))
     return tuple(
         lexicon(language, folder)
         for language, header in lexicon_headers(folder).items()
-        if found[header["letters"]] and (mixed or not found.get(header.get("unless", ""), False))
+        if matched[header["letters"]] and (mixed or not matched.get(header.get("unless", ""), False))
     )
 
 
 @lru_cache(maxsize=1_000)
 def listed(lexicons: tuple[Lexicon, ...], *lists: str) -> frozenset[str]:
     """The words of these lists of all these lexicons."""
-    return frozenset[str]().union(*(one.words(*lists) for one in lexicons))
+    return frozenset[str]().union(*(language.words(*lists) for language in lexicons))
 
 
 def without_pattern(text: str, pattern: str, lexicons: Iterable[Lexicon], *, by: str = " ") -> str:
     """The text with every match of the pattern of these lexicons replaced by `by`."""
-    for expression in (one.pattern(pattern) for one in lexicons):
+    for expression in (language.pattern(pattern) for language in lexicons):
         text = expression.sub(by, text) if expression else text
     return text
 
@@ -125,11 +119,11 @@ def probable_lexicons(text: str) -> tuple[Lexicon, ...]:
     at least half as many as the best, or with three that no other language has; all of the script where there are
     none."""
     scripts: dict[str, list[Lexicon]] = {}
-    for one in lexicons_by_script(text):
-        scripts.setdefault(one.entries["letters"], []).append(one)
+    for language in lexicons_by_script(text):
+        scripts.setdefault(language.entries["letters"], []).append(language)
     ambiguous = any(len(group) > 1 for group in scripts.values())
     words = Counter(_WORD.findall(text.lower().replace("’", "'"))) if ambiguous else Counter()
-    return tuple(one for group in scripts.values() for one in _most_probable(tuple(group), words))
+    return tuple(language for group in scripts.values() for language in _most_probable(tuple(group), words))
 
 
 def _most_probable(group: tuple[Lexicon, ...], words: Mapping[str, int]) -> tuple[Lexicon, ...]:
@@ -142,17 +136,19 @@ def _most_probable(group: tuple[Lexicon, ...], words: Mapping[str, int]) -> tupl
     for word, count in words.items():
         languages = known.get(word) or known.get(word.rstrip("'")) or ()
         evidence += bool(languages)
-        for one in languages:
-            scores[one] += count / len(languages)
-            own[one] += len(languages) == 1
+        for language in languages:
+            scores[language] += count / len(languages)
+            own[language] += len(languages) == 1
     best = max(scores.values())
     if evidence < MIN_FUNCTION_WORDS:
         return group
-    return tuple(one for one in group if scores[one] * 2 >= best or own[one] >= MIN_OWN_FUNCTION_WORDS)
+    return tuple(
+        language for language in group if scores[language] * 2 >= best or own[language] >= MIN_OWN_FUNCTION_WORDS
+    )
 
 
 @cache
 def _function_words(group: tuple[Lexicon, ...]) -> Mapping[str, tuple[Lexicon, ...]]:
     """The languages of the group that have each function word."""
     words = listed(group, "function_words")
-    return {word: tuple(one for one in group if word in one.words("function_words")) for word in words}
+    return {word: tuple(each for each in group if word in each.words("function_words")) for word in words}

@@ -10,7 +10,7 @@ import unicodedata
 from collections.abc import Iterator
 
 _MIN_PART_SHARE = 0.5
-"""Of its limit, that a part has at least, wherever a line or a word ends."""
+"""Least length of a part as a share of the limit, wherever a line or a word ends."""
 
 
 def storable_text(text: str) -> str:

@@ -1,4 +1,4 @@
-"""One reading of a text, which all rules share: its sentences, words, numbers, names and what its wording tells.
+"""The reading of a text, which all rules share: its sentences, words, numbers, names and what its wording tells.
 
 `Reading(text)` costs nothing; each part is worked out when it is first asked for, once. What is language lies in the
 lexicons (`memory.text.lexicon`), and is looked up in the languages that the text is probably in.
@@ -105,11 +105,11 @@ class Reading:
 
     @cached_property
     def lexicons(self) -> tuple[Lexicon, ...]:
-        """Of the languages that it is probably in."""
+        """Lexicons of its probable languages."""
         return probable_lexicons(f"{self.text}\n{self.beside}" if self.beside else self.text)
 
     def listed(self, *lists: str) -> tuple[str, ...]:
-        """Those of its words that stand in these lists of its languages, in order; as they stand there."""
+        """Its words that are in these lists of its languages, in order, in the form that is listed."""
         known = listed(self.lexicons, *lists)
         return tuple(
             form for word in self.words if (form := next((f for f in (word.low, word.stem) if f in known), ""))
@@ -122,9 +122,9 @@ class Reading:
     def matches(self, pattern: str) -> bool:
         """Whether a pattern of its languages is found in it."""
         return any(
-            bool((low := one.pattern(pattern)) and low.search(self.low))
-            or bool((cased := one.pattern(pattern, cased=True)) and cased.search(self.plain))
-            for one in self.lexicons
+            bool((low := lexicon.pattern(pattern)) and low.search(self.low))
+            or bool((cased := lexicon.pattern(pattern, cased=True)) and cased.search(self.plain))
+            for lexicon in self.lexicons
         )
 
     # --- numbers and dates --------------------------------------------------------------------------------------
@@ -137,7 +137,7 @@ class Reading:
     @cached_property
     def number_words(self) -> tuple[str, ...]:
         """The digits that each word for a number stands for, in order; 0 and 1 are also articles and are left out."""
-        values = (one.numbers.get(word.low, "") for word in self.words for one in self.lexicons)
+        values = (lexicon.numbers.get(word.low, "") for word in self.words for lexicon in self.lexicons)
         return tuple(value for value in values if value not in ("", "0", "1"))
 
     @cached_property
@@ -150,9 +150,9 @@ class Reading:
             | parts
             | set(map(_han_value, _HAN_NUMBER.findall(self.plain)))
         )
-        for one in self.lexicons:
+        for lexicon in self.lexicons:
             for name in ("numbers", "quantities"):
-                for digits, words in one.entries.get(name, {}).items():
+                for digits, words in lexicon.entries.get(name, {}).items():
                     if not self.known_words.isdisjoint(words.split()):
                         values.add(digits)
         return frozenset(values | {value.lstrip("0") for value in values})
@@ -217,7 +217,7 @@ class Reading:
         if word.opens:
             acts = beside and following is not None and following.low in listed(self.lexicons, "person_verbs")
             return pair or acts or word.low.endswith("'s")
-        return pair or not all(one.entries.get("nouns_capitalised") for one in self.lexicons)
+        return pair or not all(lexicon.entries.get("nouns_capitalised") for lexicon in self.lexicons)
 
     def _may_be_name(self, word: Word) -> bool:
         listed_otherwise = listed(self.lexicons, "not_names", "days", "months")
@@ -259,10 +259,10 @@ class Reading:
         the first person or about them, not in a question, and not in a line that is marked as an assistant's."""
         if not (self.matches("preference") or self.matches("request")):
             return False
-        spoken = [Reading(one, self.text) for one in sentences(_ASSISTANT_LINE.sub("", self.text))]
+        spoken = [Reading(sentence, self.text) for sentence in sentences(_ASSISTANT_LINE.sub("", self.text))]
         return any(
-            one.matches("request") if one.asks and not one.matches("oneself") else one.matches("preference")
-            for one in spoken
+            sentence.matches("request" if sentence.asks and not sentence.matches("oneself") else "preference")
+            for sentence in spoken
         )
 
     @cached_property

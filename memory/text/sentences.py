@@ -62,7 +62,7 @@ def _is_abbreviated(text: str, match: re.Match[str], lexicons: tuple[Lexicon, ..
     if word.isdigit():
         near = text[max(0, match.start() - 200) : match.end() + 200]
         ordinal = len(word) <= 2 and following.isalpha()
-        return ordinal and any(one.entries.get("ordinal_dot") for one in probable_lexicons(near))
+        return ordinal and any(lexicon.entries.get("ordinal_dot") for lexicon in probable_lexicons(near))
     if word in listed(lexicons, "numbered"):
         return following.isdigit()
     initial = len(word) == 1 and before[1].isupper() and before[1] != "I"
@@ -76,7 +76,7 @@ _BLANK_LINE = re.compile(r"\n[^\S\n]*\n\s*")
 _FENCE = re.compile(r"^[^\S\n]*(?:`{3,}|~{3,})", re.MULTILINE)
 _SPACE = re.compile(r"\s+")
 MIN_FILLED_SHARE = 0.5
-"""Of the maximum length: a shorter part is not made for a better kind of cut."""
+"""Least length of a part as a share of the maximum: no shorter part is made for a better kind of cut."""
 
 
 def best_cut(text: str, most: int) -> int:

@@ -14,7 +14,7 @@ words and pronouns in costs 3 points of nDCG@10 on LoCoMo."""
 
 _APOSTROPHES = re.compile("['\u2018\u2019\u02bc]")
 _ACCENTS_FOR_APOSTROPHES = re.compile(r"(?<=\w)[\u00b4`\u2032](?=\w)")
-"""As some keyboards write them; NFKC would make a space of the first."""
+"""Accents that some keyboards write for apostrophes; NFKC would make a space of the first."""
 
 
 def normalize_words(text: str) -> str:

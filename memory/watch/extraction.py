@@ -1,4 +1,5 @@
-"""What a model makes of a snippet of a conversation: essence, emotions, weight and lesson (spec T3)."""
+"""Extraction of memories from a snippet of a conversation by a model: essence, emotions, weight and lesson (spec
+T3)."""
 
 from __future__ import annotations
 
@@ -23,13 +24,13 @@ from madeleine.memory.text.sentences import sentences
 EMOTIONS: tuple[Emotion, ...] = get_args(Emotion)
 MAX_EMOTIONS = 3
 MAX_ESSENCES = 3
-"""Of one snippet. One is the rule; six messages may hold more than one thing."""
+"""Essences of one snippet. One is the rule; six messages may hold more than one thing."""
 MAX_ESSENCE_CHARS = 500
 MAX_LESSON_CHARS = 300
 MIN_WEIGHT = 0.1
 """Below it is noise (spec T3: 0.0)."""
 MAX_SHOWN_MESSAGE_CHARS = 4_000
-"""Of one message: what is longer is shown without its middle."""
+"""Characters of one message; a longer one is shown without its middle."""
 MAX_ANSWER_TOKENS = 1_000
 NOTHING_USABLE = "nothing of it could be used."
 
@@ -55,7 +56,7 @@ class Extracted:
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """With the messages that it rests on, and lines of them to be kept word for word."""
+    """An extracted memory, the messages that it rests on, and lines of them to be kept word for word."""
 
     extracted: Extracted
     sources: tuple[Message, ...]
@@ -64,7 +65,7 @@ class Finding:
 
 @dataclass(frozen=True, slots=True)
 class Extraction:
-    """What counts of an answer, and why the rest does not: reasons without a word of what was said."""
+    """The usable part of an answer, and the reasons why the rest is dropped, without a word of the conversation."""
 
     findings: tuple[Finding, ...] = ()
     dropped: tuple[str, ...] = ()
@@ -142,7 +143,7 @@ def _without_middle(text: str) -> str:
 
 
 def check_extraction(answer: ExtractionSchema, lines: Sequence[SnippetLine]) -> tuple[Extraction, str]:
-    """What counts, and a complaint for the model alone about what does not; "" for none."""
+    """The usable part of the answer, and a complaint about the rest for the model alone; "" for none."""
     findings: list[Finding] = []
     dropped: list[str] = []
     complaints: list[str] = []
@@ -173,7 +174,7 @@ _INSTRUCTION_PATTERN = re.compile(
 
 
 def _rejection_reason(essence: EssenceSchema, lines: Sequence[SnippetLine]) -> str:
-    """Why it does not count, "" if it does; after a colon what the model alone is told."""
+    """Why it is not usable, "" if it is; the part behind a colon is for the model alone."""
     if not essence.essence.strip():
         return "its essence is empty"
     if len(essence.essence) > MAX_ESSENCE_CHARS:

@@ -1,4 +1,4 @@
-"""From an extraction to memories (spec T4 to T6): stored, reinforced, or recognised as a quote."""
+"""Extracted memories are stored, reinforced, or recognised as quotes (spec T4 to T6)."""
 
 from __future__ import annotations
 
@@ -13,14 +13,13 @@ from typing import Literal, Protocol
 from madeleine.memory.chat import Message, MessageId
 from madeleine.memory.embedding import Embedder
 from madeleine.memory.errors import EmbeddingUnavailable
-from madeleine.memory.index import CandidateQuery
+from madeleine.memory.index import CandidateQuery, RecallIndex
 from madeleine.memory.ingest.ports import KeyOutcome
-from madeleine.memory.ingest.redaction import Redaction
 from madeleine.memory.ingest.store import NewScene, Stored
 from madeleine.memory.model import LIVING, Memory, MemoryId, Scene, Scope, Status, Vector
-from madeleine.memory.recall.ports import RecallIndex, RecallLedger
+from madeleine.memory.recall.ports import RecallLedger
 from madeleine.memory.rules.storing.quoting import repeats_known_text, restates, share_said, statements_of
-from madeleine.memory.rules.storing.secrets import Redact, redact_secrets
+from madeleine.memory.rules.storing.secrets import Redact, Redaction, redact_secrets
 from madeleine.memory.watch.extraction import Extracted, Finding
 
 ALL_STATUSES: tuple[Status, ...] = ("active", "dying", "dead")
@@ -80,8 +79,8 @@ Outcome = Literal["stored", "reinforced", "repeated", "quoted"]
 
 @dataclass(frozen=True, slots=True)
 class Remembered:
-    """What became of an essence. Repeated: an earlier try had done it already, and `status` is what it did. Quoted: the
-    assistant said what a memory says, and nothing was done. `redacted`: secrets that were taken out, by kind."""
+    """Outcome for an extracted memory. Repeated: an earlier try stored it, and `status` is the outcome of that. Quoted:
+    the assistant repeated a memory, and nothing was done. `redacted`: secrets that were taken out, by kind."""
 
     extracted: Extracted
     outcome: Outcome
@@ -153,7 +152,7 @@ class Remember:
         return [replace(results[at], redacted=redaction.found) for at, redaction in enumerate(redactions)]
 
     async def agent_memory(
-        self, scope: Scope, session_id: str, extracted: Extracted, messages: Sequence[Message], *, key: str = ""
+        self, scope: Scope, session_id: str, extracted: Extracted, messages: Sequence[Message], key: str = ""
     ) -> Stored | None:
         """Store a memory that an agent has extracted itself. One that only repeats a memory, dead or alive, changes
         nothing. None if the memory was forgotten meanwhile."""

@@ -1,5 +1,5 @@
-"""Which messages the memory thread reads together, and which of their words count (spec T2); recording without a model
-(spec H6)."""
+"""Snippets of conversations that the memory thread reads, and their words that count (spec T2); recording without a
+model (spec H6)."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def choose_snippet(session: UnwatchedSession, messages: Sequence[Message], settl
 
 
 def _settled_messages(new: Sequence[Message], before: datetime) -> list[Message]:
-    """Without the last messages that may still be answered: all after the last answer, unless they are old."""
+    """The messages without the last ones that may still be answered: all after the last answer, unless they are old."""
     if not new or new[-1].role == "assistant" or new[-1].stored_at <= before:
         return list(new)
     last_answer = max((at for at, message in enumerate(new) if message.role == "assistant"), default=-1)
@@ -76,13 +76,13 @@ def without_quotes(
     lines: Sequence[SnippetLine], similar: Sequence[Sequence[SimilarMemory]], speakers: Sequence[str]
 ) -> list[SnippetLine]:
     """`lines` without what they quote from the memories that are similar to each."""
-    said_by = {one.memory.id: statements_of(one.memory) for memories in similar for one in memories}
+    statements = {each.memory.id: statements_of(each.memory) for memories in similar for each in memories}
     return [
         replace(
             line,
             text=unquoted(
                 line.text,
-                [said for one in memories for said in said_by[one.memory.id]],
+                [statement for each in memories for statement in statements[each.memory.id]],
                 by_assistant=line.message.role == "assistant",
                 speakers=speakers,
             ),
@@ -100,29 +100,29 @@ MAX_ANSWER_CHARS = 500
 def recorded_exchanges(lines: Sequence[SnippetLine]) -> list[Finding]:
     """Each exchange of the new messages that is worth it: the person's words are the memory, the answer its
     dialogue."""
-    found: list[Finding] = []
+    findings: list[Finding] = []
     for exchange in _exchanges([line for line in lines if line.new]):
         asked = "\n".join(line.text for line in exchange if line.message.role == "user")
         answered = "\n".join(line.text for line in exchange if line.message.role == "assistant")
-        if should_remember(asked, answered)[0] and (said := asked or answered):
-            told = Extracted(
-                essence=_shortened(" ".join(said.split()), MAX_RECORDED_CHARS), emotions=(), weight=RECORDED_WEIGHT
-            )
+        if should_remember(asked, answered)[0] and (text := " ".join((asked or answered).split())):
+            essence = _shortened(text, MAX_RECORDED_CHARS)
             answer = " ".join(answered.split()) if asked else ""
             dialogue = (_shortened(answer, MAX_ANSWER_CHARS),) if answer else ()
-            found.append(Finding(told, tuple(line.message for line in exchange), dialogue))
-    return found
+            extracted = Extracted(essence=essence, emotions=(), weight=RECORDED_WEIGHT)
+            findings.append(Finding(extracted, tuple(line.message for line in exchange), dialogue))
+    return findings
 
 
 def _exchanges(lines: Sequence[SnippetLine]) -> list[list[SnippetLine]]:
-    """What a person says begins one, and what is answered belongs to it."""
-    found: list[list[SnippetLine]] = []
+    """Split lines into exchanges: each begins with the person's words and ends with the answer."""
+    exchanges: list[list[SnippetLine]] = []
+    before = ""
     for line in lines:
-        begins = line.message.role == "user" and not (found and found[-1][-1].message.role == "user")
-        if begins or not found:
-            found.append([])
-        found[-1].append(line)
-    return found
+        if not exchanges or (line.message.role == "user" and before != "user"):
+            exchanges.append([])
+        exchanges[-1].append(line)
+        before = line.message.role
+    return exchanges
 
 
 def _shortened(text: str, longest: int) -> str:

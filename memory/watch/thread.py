@@ -46,7 +46,8 @@ BUDGET_PERIOD = timedelta(days=1)
 BUDGET_PAUSE = timedelta(minutes=10)
 """When a day's tokens are spent: until it is checked whether some of them were spent long enough ago."""
 MAX_FAILURES = 10
-"""Of any kind, also before a restart; after these, one more that does not pass by itself abandons the snippet."""
+"""Failures of any kind, before a restart too. After these, one more that does not pass by itself abandons the
+snippet."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,7 +83,7 @@ class MemoryThread:
     config: ThreadConfig = ThreadConfig()
     new_messages: asyncio.Event = field(default_factory=asyncio.Event, init=False)
     _counts: Counter[str] = field(default_factory=Counter, init=False)
-    """Of the current poll."""
+    """Counts of the current poll."""
     _unusable_answers: Counter[tuple[BeingId, str, int]] = field(default_factory=Counter, init=False)
     _refusals: int = field(default=0, init=False)
     _paused_until: datetime | None = field(default=None, init=False)

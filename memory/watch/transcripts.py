@@ -26,7 +26,7 @@ _PROGRAM_TEXT = re.compile(
     r"|\[Request interrupted|Caveat: The messages below"
 )
 _SLASH_COMMAND = re.compile(r"/[\w:.-]+(?:\s|$)")
-"""What Claude Code carries out itself, or turns into another prompt."""
+"""Commands that Claude Code carries out itself, or turns into another prompt."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -26,11 +26,9 @@ class TokenLedger(Protocol):
 
     async def find(self, id_: BearerTokenId) -> BearerToken | None:
         """Read the current state: another process may just have revoked the token."""
-        ...
 
     async def any(self) -> bool:
         """Return whether a token was ever made."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)

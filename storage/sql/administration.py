@@ -15,7 +15,7 @@ from sqlalchemy import bindparam, func, insert, literal, literal_column, or_, se
 from madeleine.memory.audit import AuditEntry, AuditEvent, AuditQuery, audit_entry
 from madeleine.memory.bearer_tokens import BearerToken, BearerTokenId
 from madeleine.memory.model import Scope
-from madeleine.storage.sql.database.dialect import GREATEST, SMALLEST, insert_missing, insert_or_update, last_issued
+from madeleine.storage.sql.database.dialect import MAX_INT, MIN_INT, insert_missing, insert_or_update, last_issued
 from madeleine.storage.sql.database.engine import Database, Reads, Repository, Transaction, open_database
 from madeleine.storage.sql.database.mapping import Mapped, scalar, to_micros
 from madeleine.storage.sql.database.tables import audit, settings, tokens
@@ -75,8 +75,8 @@ class AuditRepository(Repository):
             _AUDIT_ENTRY.from_row,
             being=query.being_id,
             event=query.event,
-            since=to_micros(query.since) if query.since else SMALLEST,
-            until=to_micros(query.until) if query.until else GREATEST,
+            since=to_micros(query.since) if query.since else MIN_INT,
+            until=to_micros(query.until) if query.until else MAX_INT,
             limit=query.limit,
         )
         return newest_first[::-1]

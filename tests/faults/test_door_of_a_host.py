@@ -26,7 +26,7 @@ from madeleine.server.attach.connector import (
 )
 from madeleine.server.attach.endpoint import HOST_FILE, HOST_LOCK_FILE, find_address, hold_file_lock
 from tests.e2e.hosting import asking, hosted, hosts_of, madeleine, mode, no_host_left, status
-from tests.e2e.serving import ask
+from tests.e2e.serving import call_tool
 
 
 @pytest.fixture(scope="module")
@@ -82,7 +82,7 @@ def another_installation(data_dir: Path, *, protocol: int) -> Iterator[list[str]
 async def test_the_host_of_an_older_installation_makes_room(data_dir: Path) -> None:
     with another_installation(data_dir, protocol=HOST_PROTOCOL - 1) as wanted:
         async with hosted(data_dir) as client:
-            await ask(client, "store", text="The lamp is broken")
+            await call_tool(client, "store", text="The lamp is broken")
         assert wanted == ["serve", "stop"]
 
 
@@ -117,7 +117,7 @@ async def test_a_caller_that_does_not_say_hello_properly_is_hung_up_on(settled: 
         link.sendall(line)
         assert link.recv(100) == b""
     async with hosted(settled) as client:
-        assert (await ask(client, "recall", query="Which lamp is broken?"))["count"] == 1
+        assert (await call_tool(client, "recall", query="Which lamp is broken?"))["count"] == 1
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import asdict, replace
 from datetime import datetime
 from typing import Any
 
@@ -10,18 +10,18 @@ from madeleine.memory.model import LIVING, Memory, MemoryChanges, Revision
 
 
 def effective_changes(memory: Memory, changes: MemoryChanges) -> MemoryChanges:
-    """Of `changes` those that differ from the memory."""
-    given, before = _requested_values(changes), _changeable_values(memory)
-    return MemoryChanges(**{name: value for name, value in given.items() if value != before[name]})
+    """The changes that differ from the memory."""
+    requested, before = _requested_values(changes), _changeable_values(memory)
+    return MemoryChanges(**{name: value for name, value in requested.items() if value != before[name]})
 
 
 def changed_memory(memory: Memory, changes: MemoryChanges) -> Memory:
     """The memory after the changes. A living one with another text is fresh and without a cluster again, as if it had
     just been stored (ruling 1), since it may not belong to its cluster any more. A dead one stays dead, in its cluster.
     It may not resemble any more what it resembled."""
-    given = _requested_values(changes)
-    text = given.pop("text", None)
-    memory = replace(memory, **given)
+    requested = _requested_values(changes)
+    text = requested.pop("text", None)
+    memory = replace(memory, **requested)
     if text is None:
         return memory
     memory = replace(memory, scene=replace(memory.scene, action=text), resembles=None)
@@ -36,8 +36,7 @@ def revision(memory: Memory, changes: MemoryChanges, *, at: datetime, client: st
 
 
 def _requested_values(changes: MemoryChanges) -> dict[str, Any]:
-    values = {name: getattr(changes, name) for name in ("text", "importance", "themes", "pinned")}
-    return {name: value for name, value in values.items() if value is not None}
+    return {name: value for name, value in asdict(changes).items() if value is not None}
 
 
 def _changeable_values(memory: Memory) -> dict[str, Any]:

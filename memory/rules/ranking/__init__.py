@@ -1,1 +1,1 @@
-"""Which candidates match, and in which order they come."""
+"""Matching and ranking of candidates."""

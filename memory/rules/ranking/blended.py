@@ -44,7 +44,7 @@ class RankingWeights:
     """BM25's share of the blend; cosine has the rest."""
     next_turn: float = 0.15
     question: float = 0.3
-    """Of the question that this turn answers."""
+    """Weight of the question that this turn answers."""
     session: float = 0.25
     actor: float = 0.1
     user: float = 0.2
@@ -137,7 +137,7 @@ def shared_emotions(query: str, f: Floats, features: Sequence[RankingFeatures], 
 
 
 def query_prior(query: str, weights: RankingWeights) -> Callable[[RankingFeatures], float]:
-    """What a candidate is worth for this query, whatever its subject."""
+    """Return the function that gives a candidate's score for this query, whatever its subject."""
     query_words = frozenset(_WORD.findall(query.casefold().replace("'", "").replace("’", "")))
     reading = read_query(query)
     oneself, when, advice = asks_about_oneself(reading), asks_when(reading), asks_for_advice(reading)
@@ -188,13 +188,13 @@ def blended_scores(
 
 
 MAX_QUERY_CHARS = 2_000
-"""Of a query whose wording is read: a question is short, and what is longer quotes something."""
+"""Part of a query whose wording is read: a question is short, and a longer text quotes something."""
 
 FeelingRole = Literal["asked", "there", "beside"]
 
 
 def wording_signals(text: str) -> WordingSignals:
-    """Of a memory's action, read once, when it is indexed."""
+    """Read the wording of a memory's action, once, when it is indexed."""
     reading = Reading(text)
     return WordingSignals(
         asks=reading.asks,
@@ -230,8 +230,8 @@ def asks_for_advice(query: Reading) -> bool:
 
 
 def feeling_role(query: Reading) -> FeelingRole:
-    """What the feeling that is there has to do with the query: it asks for how something felt; it says something, and
-    the feeling with it; or it asks for a fact, which is the same whatever is felt."""
+    """Role of a feeling for the query: "asked" if it asks how something felt; "beside" if it asks for a fact, which is
+    the same whatever is felt; "there" otherwise."""
     if query.matches("asks_feeling"):
         return "asked"
     return "beside" if query.matches("asks_fact") else "there"

@@ -1,4 +1,4 @@
-"""Which of the ranked memories fit (spec L2)."""
+"""Ranked memories that fit into a token budget (spec L2)."""
 
 from __future__ import annotations
 

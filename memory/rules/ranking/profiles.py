@@ -60,7 +60,7 @@ class ProfileWeights:
     linear: LinearWeights = LinearWeights()
     associative: AssociativeWeights = AssociativeWeights()
     decay_per_hour: float = 0.01
-    """Of recency: half after 69 hours."""
+    """Decay of recency: half after 69 hours."""
 
 
 def similarity(pool: CandidatePool, *, dense_trust: float) -> NDArray[np.float32]:
@@ -135,7 +135,7 @@ class MatchThresholds:
     companion_cosine: float = 0.2
     companion_coverage: float = 0.1
     unread: float = 0.6
-    """Where the model cannot read the query, all shares and counts of words are this much smaller: nothing else can
+    """Factor for a query that the model cannot read: all shares and counts of words are smaller by it: nothing else can
     tell what is meant, and a pair of signs is less than a word. Costs JSQuAD 0.1 points of nDCG@10 instead of 0.3."""
 
 

@@ -9,9 +9,9 @@ from madeleine.memory.keyword_search import SearchHit
 from madeleine.memory.text.normalization import fold
 
 SNIPPET_CHARS = 400
-"""Of a snippet at most (spec H3)."""
+"""Length of a snippet at most (spec H3)."""
 LEAD_CHARS = 100
-"""Of them before the match."""
+"""Characters of a snippet before the match."""
 ELLIPSIS = "…"
 _WORD_SLACK = 40
 """Characters given up at most to begin and end with a whole word."""
@@ -21,7 +21,8 @@ MatchFinder = Callable[[str], int]
 
 
 def first_term_finder(terms: Iterable[str]) -> MatchFinder:
-    """Not a pattern: two long terms that differ at their ends would be compared anew at each character."""
+    """Find the first of the terms. Not a pattern: two long terms that differ at their ends would be compared anew at
+    each character."""
     folded_terms = [fold(term) for term in terms]
     return lambda folded: min((at for at in map(folded.find, folded_terms) if at >= 0), default=-1)
 

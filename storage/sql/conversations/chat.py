@@ -14,12 +14,12 @@ from madeleine.memory.model import Scope
 from madeleine.memory.text.normalization import fold
 from madeleine.storage.sql.administration import record_audit
 from madeleine.storage.sql.database.dialect import (
-    GREATEST,
-    SMALLEST,
-    among,
+    MAX_INT,
+    MIN_INT,
     as_list,
     excluded,
     greatest,
+    in_list,
     insert_or_update,
     least,
     unindexed,
@@ -32,7 +32,7 @@ _m, _s, _l, _f = messages.c, sessions.c, message_memories.c, forgotten_keys.c
 ERASED_TITLE = "\x7f"
 """Stored in place of a title that told of forgotten messages; reads as "". While it is there, the next transcript or
 export that is read does not bring the old title back."""
-NO_FIRST_AT, NO_LAST_AT = GREATEST, SMALLEST
+NO_FIRST_AT, NO_LAST_AT = MAX_INT, MIN_INT
 """The times of a session without messages: those of any message replace them."""
 
 _BEING = bindparam("being", type_=_m.being_id.type)
@@ -45,8 +45,8 @@ _IN_SAME_SESSION = and_(_m.being_id == _s.being_id, _m.session_id == _s.session_
 # --- observing ----------------------------------------------------------------------------------------------------
 
 _MESSAGE = Mapped(Message, messages)
-_SELECT_KEYED_MESSAGES = select(_m.key, *_MESSAGE.columns).where(_IN_SESSION, among(_m.key, "keys"))
-_SELECT_FORGOTTEN_KEYS = select(_f.key_hash).where(_f.being_id == _BEING, among(_f.key_hash, "hashes"))
+_SELECT_KEYED_MESSAGES = select(_m.key, *_MESSAGE.columns).where(_IN_SESSION, in_list(_m.key, "keys"))
+_SELECT_FORGOTTEN_KEYS = select(_f.key_hash).where(_f.being_id == _BEING, in_list(_f.key_hash, "hashes"))
 _SELECT_LAST_KEY = select(_m.key).where(_IN_SESSION, _m.key.is_not(None)).order_by(_m.position.desc()).limit(1)
 _SELECT_SESSION_STATE = select(_s.messages, _s.watched, _s.next_try).where(_IS_SESSION)
 _INSERT_MESSAGE = insert(messages)
@@ -64,7 +64,7 @@ _UPSERT_SESSION = insert_or_update(
 
 # --- reading ------------------------------------------------------------------------------------------------------
 
-_SELECT_MESSAGES = select(*_MESSAGE.columns).where(among(_m.id, "ids"), unindexed(_m.being_id) == _BEING)
+_SELECT_MESSAGES = select(*_MESSAGE.columns).where(in_list(_m.id, "ids"), unindexed(_m.being_id) == _BEING)
 _SELECT_MESSAGES_BETWEEN = (
     select(*_MESSAGE.columns)
     .where(_IN_SESSION, _m.position >= bindparam("start"), _m.position < bindparam("end"))
@@ -123,7 +123,7 @@ _SELECT_MESSAGES_WITH_MEMORIES = (
     select(_m.id)
     .distinct()
     .join(message_memories, _l.message_id == _m.id)
-    .where(among(_m.id, "ids"), unindexed(_m.being_id) == _BEING)
+    .where(in_list(_m.id, "ids"), unindexed(_m.being_id) == _BEING)
 )
 
 

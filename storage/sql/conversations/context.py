@@ -17,10 +17,10 @@ from madeleine.memory.profile import ProfileEntry, duplicate_preference
 from madeleine.memory.text.normalization import fold
 from madeleine.storage.sql.administration import record_audit
 from madeleine.storage.sql.conversations.chat import ConversationRepository
-from madeleine.storage.sql.database.dialect import either, insert_or_update
+from madeleine.storage.sql.database.dialect import equals_any, insert_or_update
 from madeleine.storage.sql.database.engine import Reads, Row, Transaction
-from madeleine.storage.sql.database.mapping import Mapped, own_row, own_row_binds, scalar, update_own_row
-from madeleine.storage.sql.database.memory_rows import MEMORY, to_memory
+from madeleine.storage.sql.database.mapping import Mapped, is_own_row, own_row_binds, scalar, update_own_row
+from madeleine.storage.sql.database.memory_rows import MEMORY_COLUMNS, to_memory
 from madeleine.storage.sql.database.tables import memories, notes, profile
 from madeleine.storage.sql.patrols.diary import diary_since, read_thoughts
 
@@ -51,7 +51,7 @@ _SELECT_UNNAMED_PREFERENCES = (
         _m.being_id == _BEING,
         # As text, for SQLite to know that it is what `ix_memories_procedural` holds.
         _m.category == literal_column("'procedural'"),
-        either(_m.status, literal_column("'active'"), literal_column("'dying'")),
+        equals_any(_m.status, literal_column("'active'"), literal_column("'dying'")),
         _m.compressed.is_(False),
         ~exists().where(_p.memory_id == _m.id),
     )
@@ -75,14 +75,15 @@ _SELECT_UNREAD_NOTES = _SELECT_NOTES.where(_n.type == bindparam("note_type")).or
 _SELECT_OPEN_NOTES = (
     _SELECT_NOTES.where(_n.type != SCENE).order_by(_n.created_at.desc(), _n.seq.desc()).limit(bindparam("limit"))
 )
-_SELECT_OTHER_NOTE = select(_n.id).where(*own_row(notes), _n.type != SCENE)
+_SELECT_OTHER_NOTE = select(_n.id).where(*is_own_row(notes), _n.type != SCENE)
 _INSERT_NOTE = insert(notes)
-_UPDATE_NOTE = update_own_row(notes, "state", "reason", "content", "folded", "memory_id")
-_CLOSE_NOTE = update(notes).where(*own_row(notes)).values(state="done")
-_DELETE_NOTE = delete(notes).where(*own_row(notes))
+_CHANGED_NOTE_FIELDS = ("state", "reason", "content", "memory_id")
+_UPDATE_NOTE = update_own_row(notes, *_CHANGED_NOTE_FIELDS, "folded")
+_CLOSE_NOTE = update(notes).where(*is_own_row(notes)).values(state="done")
+_DELETE_NOTE = delete(notes).where(*is_own_row(notes))
 
 _SELECT_RECENT_MEMORIES = (
-    select(*MEMORY)
+    select(*MEMORY_COLUMNS)
     .where(
         _m.being_id == _BEING,
         _m.last_activated.is_not(None),
@@ -100,18 +101,7 @@ async def unread_notes(reads: Reads, scope: Scope, type_: str) -> list[Note]:
 
 
 async def update_notes(transaction: Transaction, scope: Scope, changed: Sequence[Note]) -> None:
-    rows = [
-        own_row_binds(
-            scope,
-            note.id,
-            state=note.state,
-            reason=note.reason,
-            content=note.content,
-            folded=fold(note.content),
-            memory_id=note.memory_id,
-        )
-        for note in changed
-    ]
+    rows = [own_row_binds(scope, note.id, note, _CHANGED_NOTE_FIELDS, folded=fold(note.content)) for note in changed]
     await transaction.run(_UPDATE_NOTE, rows)
 
 

@@ -1,5 +1,5 @@
-"""What SQLite and PostgreSQL say differently: here, and in the engine and the schema. All other statements are the same
-in both. Lists and records are JSON text in both.
+"""SQL that differs between SQLite and PostgreSQL. It stands here, in the engine and in the schema only; all other
+statements are the same in both. Lists and records are JSON text in both.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from sqlalchemy.sql.functions import GenericFunction
 from sqlalchemy.sql.selectable import TableValuedAlias
 from sqlalchemy.types import Float, Integer, LargeBinary, Text
 
-SMALLEST, GREATEST = -(2**63), 2**63 - 1
-"""Of an integer column: before and after every moment."""
+MIN_INT, MAX_INT = -(2**63), 2**63 - 1
+"""The limits of an integer column: before and after every moment."""
 
 
 class Moment(Integer):
@@ -42,8 +42,8 @@ class JsonRecord(Text):
     """A JSON object."""
 
 
-def only_where(condition: str) -> dict[str, Any]:
-    """Options of an index of some of the rows."""
+def partial_index(condition: str) -> dict[str, Any]:
+    """Options of an index that holds only the rows that meet the condition."""
     other = condition.replace("compressed = 0", "NOT compressed")
     return {"sqlite_where": text(condition), "postgresql_where": text(other)}
 
@@ -73,7 +73,7 @@ def insert_missing(table: Table) -> Insert:
 # --- functions ----------------------------------------------------------------------------------------------------
 
 
-def _function(name: str, type_: Any = None, *, sqlite: str, postgresql: str) -> Callable[..., Function[Any]]:
+def _sql_function(name: str, type_: Any = None, *, sqlite: str, postgresql: str) -> Callable[..., Function[Any]]:
     """An SQL function by its text in both dialects; `{0}` is its first argument. None is typed as a truth value: for
     SQLite, which has none, such a one is compared with 1, which keeps partial indexes from being used."""
 
@@ -90,12 +90,12 @@ def _function(name: str, type_: Any = None, *, sqlite: str, postgresql: str) -> 
     return function_class  # type: ignore[no-any-return]
 
 
-contains_text = _function("contains_text", sqlite="(instr({0}, {1}) > 0)", postgresql="(strpos({0}, {1}) > 0)")
+contains_text = _sql_function("contains_text", sqlite="(instr({0}, {1}) > 0)", postgresql="(strpos({0}, {1}) > 0)")
 """A text contains another. Unlike LIKE, the part needs no escaping and may be of any length."""
-greatest = _function("greatest", sqlite="max({0}, {1})", postgresql="greatest({0}, {1})")
-least = _function("least", sqlite="min({0}, {1})", postgresql="least({0}, {1})")
-"""Of two values in a row."""
-last_issued = _function(
+greatest = _sql_function("greatest", sqlite="max({0}, {1})", postgresql="greatest({0}, {1})")
+least = _sql_function("least", sqlite="min({0}, {1})", postgresql="least({0}, {1})")
+"""The greater and the lesser of two values in a row."""
+last_issued = _sql_function(
     "last_issued",
     Integer(),
     sqlite="coalesce((SELECT seq FROM sqlite_sequence WHERE name = {0}), 0)",
@@ -103,27 +103,29 @@ last_issued = _function(
 )
 """(table, its numbered column): the last number that was given; numbers are not used again."""
 
-_unindexed = _function("unindexed", sqlite="+{0}", postgresql="{0}")
-_items = _function(
+_unindexed_function = _sql_function("unindexed", sqlite="+{0}", postgresql="{0}")
+_json_items = _sql_function(
     "items",
     sqlite="json_each({0})",
     postgresql="(SELECT position - 1 AS key, value FROM jsonb_array_elements_text(CAST({0} AS JSONB))"
     " WITH ORDINALITY AS item (value, position))",
 )
-_field = _function("field", Text(), sqlite="json_extract({0}, '$.' || {1})", postgresql="(CAST({0} AS JSONB) ->> {1})")
-_with_field = _function(
+_json_field = _sql_function(
+    "field", Text(), sqlite="json_extract({0}, '$.' || {1})", postgresql="(CAST({0} AS JSONB) ->> {1})"
+)
+_json_with_field = _sql_function(
     "with_field",
     Text(),
     sqlite="json_set({0}, '$.' || {1}, {2})",
     postgresql="CAST(jsonb_set(CAST({0} AS JSONB), ARRAY[{1}], coalesce(to_jsonb(CAST({2} AS TEXT)), 'null')) AS TEXT)",
 )
-_without_field = _function(
+_json_without_field = _sql_function(
     "without_field",
     Text(),
     sqlite="json_remove({0}, '$.' || {1})",
     postgresql="CAST(CAST({0} AS JSONB) - {1} AS TEXT)",
 )
-number_at = _function(
+json_number_at = _sql_function(
     "number_at",
     Float(),
     sqlite="json_extract({0}, '$[' || ({1}) || ']')",
@@ -134,37 +136,38 @@ number_at = _function(
 
 def json_items(json_list: Any, name: str | None = None) -> TableValuedAlias:
     """The items of a JSON list as rows: `key`, from 0, and `value`."""
-    return _items(json_list).table_valued("key", "value", name=name)
+    return _json_items(json_list).table_valued("key", "value", name=name)
 
 
 def json_field(json_object: Any, name: str) -> ColumnElement[Any]:
-    return _field(json_object, literal_column(f"'{name}'"))
+    return _json_field(json_object, literal_column(f"'{name}'"))
 
 
-def set_json_field(json_object: Any, name: str, value: Any = None) -> ColumnElement[Any]:
+def set_json_key(json_object: Any, name: str, value: Any = None) -> ColumnElement[Any]:
     """The object with the field set to a text, or to null. NULL stays NULL."""
-    return _with_field(json_object, literal_column(f"'{name}'"), null() if value is None else value)
+    return _json_with_field(json_object, literal_column(f"'{name}'"), null() if value is None else value)
 
 
 def json_without_field(json_object: Any, name: str) -> ColumnElement[Any]:
-    return _without_field(json_object, literal_column(f"'{name}'"))
+    return _json_without_field(json_object, literal_column(f"'{name}'"))
 
 
-def among(column: ColumnElement[Any], name: str) -> ColumnElement[bool]:
+def in_list(column: ColumnElement[Any], name: str) -> ColumnElement[bool]:
     """`column` is in the list bound to `name` by `as_list`: one bind, one text, whatever the length. An expanding
     `IN` would have to be cut up at SQLite's limit of variables, and costs 0.1 ms more for 200 ids."""
     return column.in_(select(json_items(bindparam(name)).c.value))
 
 
 def as_list(values: Iterable[str]) -> str:
+    """The value to bind for `in_list`, as JSON."""
     return json.dumps(list(values))
 
 
 # --- patterns -----------------------------------------------------------------------------------------------------
 
-matches_pattern = _function("matches_pattern", sqlite="({0} GLOB {1})", postgresql="({0} ~ {1})")
+matches_pattern = _sql_function("matches_pattern", sqlite="({0} GLOB {1})", postgresql="({0} ~ {1})")
 """A text matches a pattern from its beginning to its end."""
-ANY_TEXT = "*"
+ANY_TEXT_PATTERN = "*"
 
 
 def word_pattern(form: str, word_signs: str, *, whole: bool) -> str:
@@ -178,21 +181,21 @@ def word_pattern(form: str, word_signs: str, *, whole: bool) -> str:
 
 
 def unindexed(column: ColumnElement[Any]) -> ColumnElement[Any]:
-    """No reason to use an index. Else SQLite takes one on the being for as good as the unique index on the id, and
-    would walk all of the being's memories to fetch ten."""
-    return _unindexed(column, type_=column.type)
+    """The column, without the use of an index. Else SQLite takes an index on the being for as good as the unique index
+    on the id, and reads all of the being's memories to fetch ten."""
+    return _unindexed_function(column, type_=column.type)
 
 
-def after(first: ColumnElement[Any], bind: ColumnElement[Any]) -> ColumnElement[Any]:
-    """`bind`, but not known before a row of `first` is: so SQLite begins with that table."""
+def evaluated_after(first: ColumnElement[Any], bind: ColumnElement[Any]) -> ColumnElement[Any]:
+    """`bind`, evaluated after a row of `first` is read: so SQLite begins the join with that table."""
     return case((first.is_not(None), bind))
 
 
-def either(column: ColumnElement[Any], *values: object) -> ColumnElement[bool]:
-    """For an index as good as `IN`, which the engine's reads do not spell out."""
+def equals_any(column: ColumnElement[Any], *values: object) -> ColumnElement[bool]:
+    """The column has one of the values. An index serves it as well as `IN`, which the engine's reads do not expand."""
     return or_(*(column == value for value in values))
 
 
 def as_indexed(words: str, condition: ColumnElement[bool]) -> ColumnElement[bool]:
-    """`condition` in the very words of a partial index's: by these alone SQLite knows that the index holds its rows."""
-    return _function("as_indexed", sqlite=f"({words})", postgresql="{0}")(condition)
+    """`condition` in the exact words of a partial index: SQLite compares the words to find that the index serves it."""
+    return _sql_function("as_indexed", sqlite=f"({words})", postgresql="{0}")(condition)

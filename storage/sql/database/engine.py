@@ -30,7 +30,7 @@ _log = logging.getLogger(__name__)
 
 T = TypeVar("T")
 Row = tuple[Any, ...]
-"""As SQLAlchemy declares its own, which is not quite one: a sequence."""
+"""Declared as SQLAlchemy declares its rows; the driver's are tuples."""
 
 READER_CONNECTIONS = 4
 _CHUNK_ROWS = 1000
@@ -54,14 +54,13 @@ _READER_PRAGMAS = (*_PRAGMAS, "PRAGMA query_only = ON")
 
 
 class Reads(Protocol):
-    """What answers a query: the readers, or a transaction that sees its own writes."""
+    """Answers queries: the readers, or a transaction that sees its own writes."""
 
     async def rows(self, statement: ClauseElement, make: Callable[[Row], T], /, **binds: Any) -> list[T]:
-        """Each row made a value."""
-        ...
+        """Return the value that `make` makes of each row."""
 
 
-async def finish(work: Coroutine[Any, Any, T], *, stop: Callable[[], Awaitable[None]] | None = None) -> T:
+async def run_to_completion(work: Coroutine[Any, Any, T], *, stop: Callable[[], Awaitable[None]] | None = None) -> T:
     """Run `work` to its end even if the caller is cancelled meanwhile; the cancellation is passed on afterwards. Raises
     the driver's errors as ours.
 
@@ -85,7 +84,7 @@ async def finish(work: Coroutine[Any, Any, T], *, stop: Callable[[], Awaitable[N
         raise
 
 
-def _engine(path: Path, begin: str | None, pragmas: Iterable[str]) -> AsyncEngine:
+def _create_engine(path: Path, begin: str | None, pragmas: Iterable[str]) -> AsyncEngine:
     engine = create_async_engine(
         URL.create("sqlite+aiosqlite", database=str(path)),
         poolclass=NullPool,
@@ -110,17 +109,17 @@ def _engine(path: Path, begin: str | None, pragmas: Iterable[str]) -> AsyncEngin
 class _Connection(NamedTuple):
     sql: AsyncConnection
     driver: aiosqlite.Connection
-    """For what SQLAlchemy has no name for: `interrupt`, a `rollback` that is always sent, and a query in one go."""
+    """For calls that SQLAlchemy lacks: `interrupt`, a `rollback` that is always sent, and a query in one call."""
 
     async def command(self, sql: str) -> None:
-        await finish(self.sql.exec_driver_sql(sql))
+        await run_to_completion(self.sql.exec_driver_sql(sql))
 
     async def read(
         self, statement: ClauseElement, binds: Mapping[str, Any], *, stop: Callable[[], Awaitable[None]] | None = None
     ) -> list[Row]:
         """The rows as SQLite has them: a truth value is 0 or 1."""
-        compiled = _compiled(statement)
-        rows = await finish(
+        compiled = _compile(statement)
+        rows = await run_to_completion(
             self.driver.execute_fetchall(str(compiled), cast(Any, compiled.construct_params(binds))), stop=stop
         )
         return cast(list[Row], rows)
@@ -132,11 +131,11 @@ class _Connection(NamedTuple):
 
 
 @lru_cache(maxsize=256)
-def _compiled(statement: ClauseElement) -> Compiled:
+def _compile(statement: ClauseElement) -> Compiled:
     return statement.compile(dialect=_NAMED_BINDS)
 
 
-async def _make_all(rows: Sequence[Row], make: Callable[[Row], T]) -> list[T]:
+async def _make_values(rows: Sequence[Row], make: Callable[[Row], T]) -> list[T]:
     made: list[T] = []
     for start in range(0, len(rows), _CHUNK_ROWS):
         if made:
@@ -146,7 +145,7 @@ async def _make_all(rows: Sequence[Row], make: Callable[[Row], T]) -> list[T]:
 
 
 class Transaction:
-    """All or nothing."""
+    """Statements that are committed together or not at all."""
 
     def __init__(self, writer: _Connection) -> None:
         self._writer = writer
@@ -155,13 +154,13 @@ class Transaction:
         """Once for each of `rows`."""
         remaining = iter(rows)
         while chunk := list(islice(remaining, _CHUNK_ROWS)):
-            await finish(self._writer.sql.execute(statement, chunk))
+            await run_to_completion(self._writer.sql.execute(statement, chunk))
 
     async def rows(self, statement: ClauseElement, make: Callable[[Row], T], /, **binds: Any) -> list[T]:
         if not self._writer.driver.in_transaction:
             # Before a write the driver says so itself, 0.2 ms sooner; before a read it would not.
             await self._writer.command("BEGIN IMMEDIATE")
-        return await _make_all(await self._writer.read(statement, binds), make)
+        return await _make_values(await self._writer.read(statement, binds), make)
 
 
 class Database:
@@ -169,8 +168,8 @@ class Database:
 
     def __init__(self, path: Path) -> None:
         self._directory = path.parent
-        self._writers = _engine(path, "IMMEDIATE", _WRITER_PRAGMAS)
-        self._readers = _engine(path, None, _READER_PRAGMAS)
+        self._writers = _create_engine(path, "IMMEDIATE", _WRITER_PRAGMAS)
+        self._readers = _create_engine(path, None, _READER_PRAGMAS)
         self._connections: list[_Connection] = []
         self._write_lock = asyncio.Lock()
         self._idle_readers: list[_Connection] = []
@@ -190,13 +189,13 @@ class Database:
         async with self._reader_slots:
             self._refuse_if_closed()
             while not self._idle_readers:
-                await finish(self._open_reader())
+                await run_to_completion(self._open_reader())
             reader = self._idle_readers.pop()
             try:
                 rows = await reader.read(statement, binds, stop=reader.driver.interrupt)
             finally:
                 self._idle_readers.append(reader)
-        return await _make_all(rows, make)
+        return await _make_values(rows, make)
 
     async def _open_reader(self) -> None:
         self._idle_readers.append(await self._connect(self._readers))
@@ -218,7 +217,7 @@ class Database:
                 if not durable:
                     await self._writer.command("PRAGMA synchronous = NORMAL")
                 yield Transaction(self._writer)
-                await finish(self._writer.sql.commit())
+                await run_to_completion(self._writer.sql.commit())
             except BaseException:
                 await self._roll_back()
                 raise
@@ -228,7 +227,7 @@ class Database:
 
     async def _roll_back(self) -> None:
         try:
-            await finish(self._writer.roll_back())
+            await run_to_completion(self._writer.roll_back())
         except StorageError:
             _log.exception("a transaction could not be rolled back")
 
@@ -253,7 +252,7 @@ class Database:
             raise StorageBusy("Another process reads the memory database, so that its log cannot be emptied yet.")
 
     async def close(self) -> None:
-        """What is under way ends first; what comes later is refused."""
+        """Close after running statements have ended; later ones are refused."""
         async with self._write_lock:
             self._closed = True
             for _ in range(READER_CONNECTIONS):
@@ -275,10 +274,10 @@ async def open_database(path: Path) -> AsyncIterator[Database]:
     await asyncio.to_thread(migrate_to_head, path)
     database = Database(path)
     try:
-        await finish(database.open())
+        await run_to_completion(database.open())
         yield database
     finally:
-        await finish(database.close())
+        await run_to_completion(database.close())
 
 
 class Repository:

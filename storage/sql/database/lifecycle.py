@@ -10,7 +10,7 @@ from typing import Any, NamedTuple, TypeVar
 
 from sqlalchemy import Delete, MetaData, Table, Update, delete, update
 
-from madeleine.storage.sql.database.dialect import among
+from madeleine.storage.sql.database.dialect import in_list
 
 T = TypeVar("T")
 
@@ -46,7 +46,7 @@ class KeepRows(NamedTuple):
     reason: str
 
 
-class Journal(NamedTuple):
+class JournalChanges(NamedTuple):
     """Changes of `columns` are journalled under `kind` by `key`; undo puts back what is still as the run left it."""
 
     kind: str
@@ -67,7 +67,7 @@ class LeftByUndo(NamedTuple):
 
 
 Erasure = DeleteRows | ClearReference | EraseListing | Redact | KeepRows
-Restoration = Journal | DeleteWithMemory | LeftByUndo
+Restoration = JournalChanges | DeleteWithMemory | LeftByUndo
 
 
 def tables_declaring(metadata: MetaData, kind: type[T]) -> list[tuple[Table, T]]:
@@ -85,8 +85,8 @@ def removal_statements(metadata: MetaData, kind: type[DeleteRows] | type[DeleteW
     declared: list[tuple[Table, DeleteRows | DeleteWithMemory]] = [*tables_declaring(metadata, kind)]
     return [
         *(
-            update(table).where(among(table.c[reference.column], "ids")).values({reference.column: None})
+            update(table).where(in_list(table.c[reference.column], "ids")).values({reference.column: None})
             for table, reference in tables_declaring(metadata, ClearReference)
         ),
-        *(delete(table).where(among(table.c[rows.column], "ids")) for table, rows in declared),
+        *(delete(table).where(in_list(table.c[rows.column], "ids")) for table, rows in declared),
     ]

@@ -128,18 +128,21 @@ class Mapped(Generic[T]):
         return {name: encode_value(getattr(record, name)) for name in names} | others
 
 
-def own_row(table: Table, key: str = "id") -> tuple[ColumnElement[bool], ColumnElement[bool]]:
+def is_own_row(table: Table, key: str = "id") -> tuple[ColumnElement[bool], ColumnElement[bool]]:
     """The row with the key `target`, if it is of the being that is asked for (`own_row_binds`)."""
     return table.c[key] == bindparam("target"), table.c.being_id == bindparam("being")
 
 
 def update_own_row(table: Table, *names: str, key: str = "id") -> Update:
     """Set these columns of an own row; for the binds see `own_row_binds`."""
-    return update(table).where(*own_row(table, key)).values({name: bindparam(f"new_{name}") for name in names})
+    return update(table).where(*is_own_row(table, key)).values({name: bindparam(f"new_{name}") for name in names})
 
 
-def own_row_binds(scope: Scope, key: str, **values: Any) -> dict[str, Any]:
-    """Binds of `own_row`, and of `update_own_row` for the values."""
+def own_row_binds(
+    scope: Scope, key: str, record: object = None, names: Iterable[str] = (), **values: Any
+) -> dict[str, Any]:
+    """Binds of `is_own_row`, and of `update_own_row` for the fields `names` of `record` and for the values."""
+    values |= {name: getattr(record, name) for name in names}
     return {"target": key, "being": scope.being_id} | {
         f"new_{name}": encode_value(value) for name, value in values.items()
     }

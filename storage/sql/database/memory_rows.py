@@ -51,7 +51,7 @@ async def set_patrol_cycle(transaction: Transaction, scope: Scope, cycle: int) -
     await transaction.run(_UPSERT_CYCLE, [row])
 
 
-def to_when(stored: str) -> tuple[WhenItem, ...]:
+def decode_when(stored: str) -> tuple[WhenItem, ...]:
     return tuple(item if isinstance(item, str) else DatedAction(**item) for item in json.loads(stored))
 
 
@@ -59,7 +59,7 @@ def _to_emotion(stored: str) -> EmotionVector:
     return EmotionVector(*json.loads(stored))
 
 
-_SCENE = Mapped(Scene, memories, when=memories.c.when_, decoders={"actors": decode_texts_cached, "when": to_when})
+_SCENE = Mapped(Scene, memories, when=memories.c.when_, decoders={"actors": decode_texts_cached, "when": decode_when})
 _PROVENANCE = Mapped(Provenance, memories)
 _MEMORY = Mapped(
     Memory,
@@ -67,7 +67,7 @@ _MEMORY = Mapped(
     session_count=SESSION_COUNT,
     decoders={"themes": decode_texts_cached, "emotions": decode_texts_cached, "emotion": _to_emotion},
 )
-MEMORY = (*_SCENE.columns, *_PROVENANCE.columns, *_MEMORY.columns)
+MEMORY_COLUMNS = (*_SCENE.columns, *_PROVENANCE.columns, *_MEMORY.columns)
 """The columns that `to_memory` takes, in its order."""
 _PROVENANCE_START = len(_SCENE.columns)
 _MEMORY_START = _PROVENANCE_START + len(_PROVENANCE.columns)

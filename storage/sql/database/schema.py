@@ -30,14 +30,14 @@ def migrate_to_head(path: Path) -> None:
         message = f"The memory database {path} cannot be opened ({error.strerror}). Check the directory and its owner."
         raise StorageError(message) from error
     with _MIGRATION_LOCK, driver_errors_translated():
-        revision = _revision(path)
+        revision = _schema_revision(path)
         if revision != SCHEMA_REVISION:
-            _migrate(path, revision)
+            _run_migrations(path, revision)
             with closing(sqlite3.connect(path, timeout=5)) as connection:
                 connection.execute("PRAGMA journal_mode = WAL")
 
 
-def _revision(path: Path) -> str | None:
+def _schema_revision(path: Path) -> str | None:
     with closing(sqlite3.connect(path, timeout=5)) as connection:
         if connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'alembic_version'").fetchone() is None:
             return None
@@ -45,7 +45,7 @@ def _revision(path: Path) -> str | None:
     return str(row[0]) if row else None
 
 
-def _migrate(path: Path, revision: str | None) -> None:
+def _run_migrations(path: Path, revision: str | None) -> None:
     from alembic import command
     from alembic.config import Config
     from alembic.script import ScriptDirectory
@@ -72,8 +72,8 @@ def _migrate(path: Path, revision: str | None) -> None:
         engine.dispose()
 
 
-_BUSY = {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED}
-_DAMAGED = {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB}
+_BUSY_CODES = {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED}
+_DAMAGED_CODES = {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB}
 
 
 @contextmanager
@@ -94,12 +94,12 @@ def translate_driver_error(error: BaseException | None) -> StorageError:
     code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR) & 0xFF
     if code == sqlite3.SQLITE_FULL:
         return StorageFull("The disk is full. Nothing was stored: free some space and try again.")
-    if code in _BUSY:
+    if code in _BUSY_CODES:
         return StorageBusy(
             "Another process is writing to the memory database. Nothing was stored: try again, "
             "or stop the other process if it should not be running."
         )
-    if code in _DAMAGED:
+    if code in _DAMAGED_CODES:
         return StorageError(f"The memory database cannot be read ({error}). Restore the file from a backup.")
     if code == sqlite3.SQLITE_READONLY:
         return StorageError("The memory database is read-only. Nothing was stored: check the file's permissions.")

@@ -9,14 +9,14 @@ from sqlalchemy import Boolean, Column, Float, ForeignKey, Index, Integer, Large
 from sqlalchemy.schema import SchemaItem, UniqueConstraint
 from sqlalchemy.types import TypeEngine
 
-from madeleine.storage.sql.database.dialect import Digest, JsonRecord, Moment, TextList, as_indexed, only_where
+from madeleine.storage.sql.database.dialect import Digest, JsonRecord, Moment, TextList, as_indexed, partial_index
 from madeleine.storage.sql.database.lifecycle import (
     ClearReference,
     DeleteRows,
     DeleteWithMemory,
     EraseListing,
     Erasure,
-    Journal,
+    JournalChanges,
     KeepRows,
     LeftByUndo,
     Redact,
@@ -85,20 +85,20 @@ memories = _table(
     # ❸ looks up, for each cycle of activation, those below the importance that has faded by now.
     Index("ix_memories_fading", "being_id", "status", "pinned", "since", "importance"),
     Index("ix_memories_created", "being_id", "created_at"),
-    Index("ix_memories_recalled_dead", "being_id", **only_where("status = 'dead' AND reactivation_count > 0")),
+    Index("ix_memories_recalled_dead", "being_id", **partial_index("status = 'dead' AND reactivation_count > 0")),
     Index(
         "ix_memories_sessions",
         *("being_id", "session_id", "created_at", "status", "pinned", "category", "compressed"),
-        **only_where("category = 'episodic' AND session_id != '' AND compressed = 0"),
+        **partial_index("category = 'episodic' AND session_id != '' AND compressed = 0"),
     ),
-    Index("ix_memories_turn", "being_id", "session_id", "turn", **only_where("session_id != ''")),
-    Index("ix_memories_procedural", "being_id", "status", **only_where("category = 'procedural'")),
+    Index("ix_memories_turn", "being_id", "session_id", "turn", **partial_index("session_id != ''")),
+    Index("ix_memories_procedural", "being_id", "status", **partial_index("category = 'procedural'")),
     Index("ix_memories_content_hash", "content_hash"),
     lifecycle=[
         DeleteRows("id"),
         ClearReference("resembles"),
         Redact("erasing.memories._MemoryErasure._release_absorbed"),
-        Journal(
+        JournalChanges(
             "memory",
             "id",
             (
@@ -111,15 +111,12 @@ memories = _table(
 )
 _m = memories.c
 Index("ix_memories_timeline", _m.being_id, _m.happened_at.desc(), _m.id)
-Index(
-    "ix_memories_activated",
-    *(_m.being_id, _m.last_activated.desc(), _m.id),
-    **only_where("last_activated IS NOT NULL"),
-)
-RECALLED_DEAD = as_indexed(
+_activated = partial_index("last_activated IS NOT NULL")
+Index("ix_memories_activated", _m.being_id, _m.last_activated.desc(), _m.id, **_activated)
+IS_RECALLED_DEAD = as_indexed(
     "memories.status = 'dead' AND memories.reactivation_count > 0", (_m.status == "dead") & (_m.reactivation_count > 0)
 )
-OF_A_SESSION = as_indexed(
+IS_UNSUMMARISED_EPISODE = as_indexed(
     "memories.category = 'episodic' AND memories.session_id != '' AND memories.compressed = 0",
     (_m.category == "episodic") & (_m.session_id != "") & _m.compressed.is_(False),
 )
@@ -145,7 +142,7 @@ clusters = _table(
     *_optional(Text, "model"),
     lifecycle=[
         Redact("erasing.memories._MemoryErasure._mend_clusters"),
-        Journal("cluster", "id", ("name", "parent_id", "is_root", "vector", "model")),
+        JournalChanges("cluster", "id", ("name", "parent_id", "is_root", "vector", "model")),
     ],
 )
 
@@ -159,7 +156,7 @@ notes = _table(
     Column("memory_id", Text, index=True),
     Index("ix_notes_inbox", "being_id", "state", "type"),
     # Without the content, which changes only by a secret being taken out of it.
-    lifecycle=[DeleteRows(), Journal("note", "id", ("state", "reason", "memory_id"))],
+    lifecycle=[DeleteRows(), JournalChanges("note", "id", ("state", "reason", "memory_id"))],
 )
 Index("ix_notes_timeline", notes.c.being_id, notes.c.created_at.desc(), notes.c.id)
 
@@ -240,7 +237,7 @@ sessions = _table(
     *_required(Text, "title", "interface"),
     *_required(Moment, "first_at", "last_at", "next_try"),
     *_required(Integer, "messages", "watched", "failures"),
-    Index("ix_sessions_unwatched", "next_try", **only_where("watched < messages")),
+    Index("ix_sessions_unwatched", "next_try", **partial_index("watched < messages")),
     lifecycle=[Redact("erasing.messages.erase_messages"), LeftByUndo("no patrol changes it")],
 )
 
@@ -315,7 +312,7 @@ beings = _table(
     *_required(TextList, "think", "think_sources"),
     lifecycle=[
         EraseListing("think_sources", {"think": "[]", "think_sources": "[]"}),
-        Journal("thoughts", "being_id", ("think", "think_sources")),
+        JournalChanges("thoughts", "being_id", ("think", "think_sources")),
     ],
 )
 
@@ -349,7 +346,7 @@ diary = _table(
     *_required(Text, "text"),
     *_required(TextList, "sources"),
     *_required(Moment, "written_at"),
-    lifecycle=[EraseListing("sources"), Journal("diary", "date", ("text", "sources", "written_at"))],
+    lifecycle=[EraseListing("sources"), JournalChanges("diary", "date", ("text", "sources", "written_at"))],
 )
 
 # Costs of language models (spec O10).

@@ -16,11 +16,11 @@ from madeleine.memory.ingest.ports import Erased
 from madeleine.memory.model import Cluster, Memory, MemoryId, Scope
 from madeleine.memory.rules.dynamics import mentions
 from madeleine.storage.sql.administration import record_audit
-from madeleine.storage.sql.database.dialect import among, as_list
+from madeleine.storage.sql.database.dialect import as_list, in_list
 from madeleine.storage.sql.database.engine import Repository, Transaction
 from madeleine.storage.sql.database.lifecycle import DeleteRows, removal_statements
 from madeleine.storage.sql.database.mapping import own_row_binds, pair, scalar, update_own_row
-from madeleine.storage.sql.database.memory_rows import MEMORY, to_memory, update_timelines
+from madeleine.storage.sql.database.memory_rows import MEMORY_COLUMNS, to_memory, update_timelines
 from madeleine.storage.sql.database.tables import forgotten, memories, metadata, notes, patrol_runs, reinforcements
 from madeleine.storage.sql.erasing import patrols
 from madeleine.storage.sql.erasing.messages import erase_messages, source_messages
@@ -32,22 +32,24 @@ from madeleine.storage.sql.memories.storing import remove_ingest_digests
 _m = memories.c
 _BEING = bindparam("being", type_=_m.being_id.type)
 _REMOVE_MEMORIES = removal_statements(metadata, DeleteRows)
-_REINFORCEMENT_TEXTS = select(reinforcements.c.text).where(among(reinforcements.c.memory_id, "ids"))
-_REMAINING = (_m.being_id == _BEING, ~among(_m.id, "ids"))
-_ABSORBED = select(_m.id, _m.absorbed_into).where(*_REMAINING, among(_m.absorbed_into, "ids"))
+_SELECT_REINFORCEMENT_TEXTS = select(reinforcements.c.text).where(in_list(reinforcements.c.memory_id, "ids"))
+_IS_REMAINING = (_m.being_id == _BEING, ~in_list(_m.id, "ids"))
+_SELECT_ABSORBED = select(_m.id, _m.absorbed_into).where(*_IS_REMAINING, in_list(_m.absorbed_into, "ids"))
 _SET_SURVIVOR = update_own_row(memories, "absorbed_into")
-_NOTES_OF_MEMORIES = select(notes.c.id).where(among(notes.c.memory_id, "ids"))
-_SUMMARISED = select(_m.id).where(*_REMAINING, among(_m.compressed_into, "ids"))
+_SELECT_NOTES_OF_MEMORIES = select(notes.c.id).where(in_list(notes.c.memory_id, "ids"))
+_SELECT_SUMMARISED = select(_m.id).where(*_IS_REMAINING, in_list(_m.compressed_into, "ids"))
 _CLEAR_SUMMARY = (
     update(memories)
-    .where(_m.being_id == _BEING, among(_m.compressed_into, "ids"))
+    .where(_m.being_id == _BEING, in_list(_m.compressed_into, "ids"))
     .values(compressed=False, compressed_into=None)
 )
-_CLUSTER_MEMBERS = select(*MEMORY).where(_m.being_id == _BEING, _m.cluster_id == bindparam("cluster")).order_by(_m.seq)
-_REPORTS = select(patrol_runs.c.id, patrol_runs.c.report).where(patrol_runs.c.being_id == _BEING)
+_SELECT_MEMBERS = (
+    select(*MEMORY_COLUMNS).where(_m.being_id == _BEING, _m.cluster_id == bindparam("cluster")).order_by(_m.seq)
+)
+_SELECT_REPORTS = select(patrol_runs.c.id, patrol_runs.c.report).where(patrol_runs.c.being_id == _BEING)
 _UPDATE_REPORT = update_own_row(patrol_runs, "report")
 _MARK_FOR_SCRUB = insert(forgotten)
-_PENDING_SCRUBS = select(forgotten.c.mark, forgotten.c.memory_id).order_by(forgotten.c.mark)
+_SELECT_PENDING_SCRUBS = select(forgotten.c.mark, forgotten.c.memory_id).order_by(forgotten.c.mark)
 _CLEAR_SCRUB = delete(forgotten).where(forgotten.c.mark == bindparam("old_mark"))
 
 
@@ -73,7 +75,7 @@ class _MemoryErasure:
         # A session is summarised with all that its memories have absorbed.
         summaries = [memory.compressed_into for memory in retold if memory.compressed_into]
         related = [*absorbed, *heirs, *(memory.id for memory in retold), *await self._clear_summaries(), *summaries]
-        note_ids = await transaction.rows(_NOTES_OF_MEMORIES, scalar, **self._binds)
+        note_ids = await transaction.rows(_SELECT_NOTES_OF_MEMORIES, scalar, **self._binds)
         for statement in _REMOVE_MEMORIES:
             await transaction.run(statement, [{"ids": as_list(self._ids)}])
         await remove_ingest_digests(transaction, scope, self._ids)
@@ -100,9 +102,9 @@ class _MemoryErasure:
         return [text for before in changes for text in (before.text or "", *(before.themes or ()))]
 
     async def _words(self, earlier: Iterable[str]) -> str:
-        """All that was ever said of the memories, folded for `mentions`."""
+        """Every text that was ever stored about the memories, folded for `mentions`."""
         texts = [text for memory in self._erased for text in mentions.memory_texts(memory)]
-        reinforced = await self._transaction.rows(_REINFORCEMENT_TEXTS, scalar, **self._binds)
+        reinforced = await self._transaction.rows(_SELECT_REINFORCEMENT_TEXTS, scalar, **self._binds)
         return mentions.folded_texts([*texts, *earlier, *reinforced])
 
     async def _timeline_texts(self, earlier: Collection[str]) -> frozenset[str]:
@@ -112,7 +114,9 @@ class _MemoryErasure:
         known = set(self._ids)
         wave = self._ids
         while wave:
-            absorbed = await self._transaction.rows(_ABSORBED, pair, being=self._scope.being_id, ids=as_list(wave))
+            absorbed = await self._transaction.rows(
+                _SELECT_ABSORBED, pair, being=self._scope.being_id, ids=as_list(wave)
+            )
             wave = [id_ for id_, _ in absorbed if id_ not in known]
             known.update(wave)
             kept.update(memory.scene.action for memory in await memories_by_ids(self._transaction, self._scope, wave))
@@ -121,7 +125,7 @@ class _MemoryErasure:
 
     async def _release_absorbed(self) -> list[MemoryId]:
         """Give the memories that the erased ones had absorbed to their heirs, if any (ruling 3); return their ids."""
-        absorbed = await self._transaction.rows(_ABSORBED, pair, **self._binds)
+        absorbed = await self._transaction.rows(_SELECT_ABSORBED, pair, **self._binds)
         rows = [own_row_binds(self._scope, id_, absorbed_into=self._heirs[survivor]) for id_, survivor in absorbed]
         await self._transaction.run(_SET_SURVIVOR, rows)
         return [id_ for id_, _ in absorbed]
@@ -145,7 +149,7 @@ class _MemoryErasure:
     async def _clear_summaries(self) -> list[MemoryId]:
         """Recall the originals of erased summaries again. Return those, and the remaining summaries that may tell of
         erased memories."""
-        originals = await self._transaction.rows(_SUMMARISED, scalar, **self._binds)
+        originals = await self._transaction.rows(_SELECT_SUMMARISED, scalar, **self._binds)
         await self._transaction.run(_CLEAR_SUMMARY, [self._binds])
         await mark_for_index(self._transaction, originals)
         summaries = (memory.compressed_into for memory in self._erased)
@@ -155,13 +159,13 @@ class _MemoryErasure:
         """Recompute the means that the changed memories were part of, and rename clusters whose names mention the
         words. Return the names of all clusters, by id."""
         transaction, scope = self._transaction, self._scope
-        left = {memory.cluster_id for memory in changed}
-        known = {cluster.id: cluster for cluster in await clusters.all_clusters(transaction, scope)}
-        outdated = [cluster for cluster in known.values() if cluster.id in left]
+        former = {memory.cluster_id for memory in changed}
+        known = {cluster.id: cluster for cluster in await clusters.read_clusters(transaction, scope)}
+        outdated = [cluster for cluster in known.values() if cluster.id in former]
         mended = {c.id: c for c in await clusters.with_recomputed_vectors(transaction, scope, outdated)}
         removed = []
         for cluster in await asyncio.to_thread(_clusters_mentioning, list(known.values()), words):
-            members = await transaction.rows(_CLUSTER_MEMBERS, to_memory, being=scope.being_id, cluster=cluster.id)
+            members = await transaction.rows(_SELECT_MEMBERS, to_memory, being=scope.being_id, cluster=cluster.id)
             parent = known.get(cluster.parent_id)
             name = mentions.name_without(cluster.name, words, members, parent.name if parent else "")
             if name != cluster.name and not members and all(c.parent_id != cluster.id for c in known.values()):
@@ -173,7 +177,7 @@ class _MemoryErasure:
         return {cluster.id: cluster.name for cluster in (known | mended).values() if cluster.id not in removed}
 
     async def _redact_reports(self, words: str, names: frozenset[str]) -> None:
-        reports = await self._transaction.rows(_REPORTS, pair, being=self._scope.being_id)
+        reports = await self._transaction.rows(_SELECT_REPORTS, pair, being=self._scope.being_id)
         redacted = await asyncio.to_thread(_redacted_reports, reports, words, names)
         rows = [own_row_binds(self._scope, run, report=report) for run, report in redacted]
         await self._transaction.run(_UPDATE_REPORT, rows)
@@ -224,7 +228,7 @@ class ErasureRepository(Repository):
             return replace(erased, related=related, messages=tuple(messages))
 
     async def pending_scrubs(self) -> list[tuple[int, MemoryId]]:
-        return await self._database.rows(_PENDING_SCRUBS, pair)
+        return await self._database.rows(_SELECT_PENDING_SCRUBS, pair)
 
     async def clear_scrubs(self, marks: Sequence[int]) -> None:
         async with self._database.transaction() as transaction:

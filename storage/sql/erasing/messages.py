@@ -13,46 +13,47 @@ from madeleine.memory.chat import MessageId
 from madeleine.memory.model import MemoryId, Scope
 from madeleine.memory.rules.dynamics.mentions import folded_texts, mentions_forgotten
 from madeleine.storage.sql.conversations.chat import ERASED_TITLE, NO_FIRST_AT, NO_LAST_AT, message_key_hash
-from madeleine.storage.sql.database.dialect import among, as_list, insert_missing, unindexed
+from madeleine.storage.sql.database.dialect import as_list, in_list, insert_missing, unindexed
 from madeleine.storage.sql.database.engine import Transaction
 from madeleine.storage.sql.database.mapping import pair, scalar
 from madeleine.storage.sql.database.tables import forgotten_keys, memories, message_memories, messages, sessions
 
 _m, _s, _l = messages.c, sessions.c, message_memories.c
 _BEING = bindparam("being", type_=_m.being_id.type)
-_OWN = (among(_m.id, "ids"), unindexed(_m.being_id) == _BEING)
-_IN_TOUCHED_SESSIONS = (_s.being_id == _BEING, among(_s.session_id, "sessions"))
-_OF_SESSION = (_m.being_id == _s.being_id, _m.session_id == _s.session_id)
+_IS_OWN = (in_list(_m.id, "ids"), unindexed(_m.being_id) == _BEING)
+_IS_TOUCHED = (_s.being_id == _BEING, in_list(_s.session_id, "sessions"))
+_IN_SESSION = (_m.being_id == _s.being_id, _m.session_id == _s.session_id)
 
-_MESSAGES_OF_MEMORIES = select(_l.message_id).where(among(_l.memory_id, "ids"))
-_ERASED_MESSAGES = select(_m.id, _m.session_id, _m.key, _m.speaker, _m.text).where(*_OWN).order_by(_m.seq)
-_MEMORIES_OF_MESSAGES = (
+_SELECT_SOURCE_MESSAGES = select(_l.message_id).where(in_list(_l.memory_id, "ids"))
+_SELECT_MESSAGES = select(_m.id, _m.session_id, _m.key, _m.speaker, _m.text).where(*_IS_OWN).order_by(_m.seq)
+_SELECT_DRAWN_MEMORIES = (
     select(_l.memory_id)
     .join(memories, memories.c.id == _l.memory_id)
-    .where(among(_l.message_id, "ids"), unindexed(memories.c.being_id) == _BEING)
+    .where(in_list(_l.message_id, "ids"), unindexed(memories.c.being_id) == _BEING)
     .order_by(memories.c.seq)
 )
-_DELETE_LINKS = delete(message_memories).where(among(_l.message_id, "ids"))
-_DELETE_MESSAGES = delete(messages).where(*_OWN)
+_DELETE_LINKS = delete(message_memories).where(in_list(_l.message_id, "ids"))
+_DELETE_MESSAGES = delete(messages).where(*_IS_OWN)
 _INSERT_FORGOTTEN_KEY = insert_missing(forgotten_keys)
-_SESSION_TITLES = select(_s.session_id, _s.title).where(*_IN_TOUCHED_SESSIONS, _s.title != "", _s.title != ERASED_TITLE)
-_CLEAR_TITLE = update(sessions).where(*_IN_TOUCHED_SESSIONS).values(title=ERASED_TITLE)
-_HAS_NO_MESSAGES = ~exists().where(*_OF_SESSION).correlate(sessions)
+_SELECT_TITLES = select(_s.session_id, _s.title).where(*_IS_TOUCHED, _s.title != "", _s.title != ERASED_TITLE)
+_CLEAR_TITLE = update(sessions).where(*_IS_TOUCHED).values(title=ERASED_TITLE)
+_HAS_NO_MESSAGES = ~exists().where(*_IN_SESSION).correlate(sessions)
 # What was counted stays, so that no position is given out twice; all else of it goes.
 _BLANK_EMPTY_SESSIONS = (
     update(sessions)
-    .where(*_IN_TOUCHED_SESSIONS, _HAS_NO_MESSAGES)
+    .where(*_IS_TOUCHED, _HAS_NO_MESSAGES)
     .values(title=ERASED_TITLE, interface="", failures=0, next_try=0, first_at=NO_FIRST_AT, last_at=NO_LAST_AT)
     .values(watched=_s.messages)
 )
 _UPDATE_SESSIONS = (
     update(sessions)
-    .where(*_IN_TOUCHED_SESSIONS, ~_HAS_NO_MESSAGES)
+    .where(*_IS_TOUCHED, ~_HAS_NO_MESSAGES)
     .values(
-        first_at=select(func.min(_m.at)).where(*_OF_SESSION).correlate(sessions).scalar_subquery(),
-        last_at=select(func.max(_m.at)).where(*_OF_SESSION).correlate(sessions).scalar_subquery(),
+        first_at=select(func.min(_m.at)).where(*_IN_SESSION).correlate(sessions).scalar_subquery(),
+        last_at=select(func.max(_m.at)).where(*_IN_SESSION).correlate(sessions).scalar_subquery(),
         watched=case(
-            (exists().where(*_OF_SESSION, _m.position >= _s.watched).correlate(sessions), _s.watched), else_=_s.messages
+            (exists().where(*_IN_SESSION, _m.position >= _s.watched).correlate(sessions), _s.watched),
+            else_=_s.messages,
         ),
     )
 )
@@ -68,7 +69,7 @@ class _ErasedMessage(NamedTuple):
 
 async def source_messages(transaction: Transaction, ids: Sequence[MemoryId]) -> list[MessageId]:
     """The messages that these memories were drawn from."""
-    return await transaction.rows(_MESSAGES_OF_MEMORIES, scalar, ids=as_list(ids))
+    return await transaction.rows(_SELECT_SOURCE_MESSAGES, scalar, ids=as_list(ids))
 
 
 async def erase_messages(
@@ -76,11 +77,11 @@ async def erase_messages(
 ) -> tuple[list[MessageId], list[MemoryId]]:
     """Return the ids of the messages that there were, and of the memories that were drawn from them. A session is
     erased with its last message, and its title as soon as it mentions an erased one."""
-    erased = await transaction.rows(_ERASED_MESSAGES, _ErasedMessage._make, ids=as_list(ids), being=scope.being_id)
+    erased = await transaction.rows(_SELECT_MESSAGES, _ErasedMessage._make, ids=as_list(ids), being=scope.being_id)
     if not erased:
         return [], []
     message_binds = {"ids": as_list(message.id for message in erased), "being": scope.being_id}
-    drawn = await transaction.rows(_MEMORIES_OF_MESSAGES, scalar, **message_binds)
+    drawn = await transaction.rows(_SELECT_DRAWN_MEMORIES, scalar, **message_binds)
     hashes = [message_key_hash(message.session_id, message.key) for message in erased if message.key is not None]
     await transaction.run(_INSERT_FORGOTTEN_KEY, [{"being_id": scope.being_id, "key_hash": hash_} for hash_ in hashes])
     for statement in (_DELETE_LINKS, _DELETE_MESSAGES):
@@ -88,7 +89,7 @@ async def erase_messages(
     session_binds = {"sessions": as_list({message.session_id for message in erased}), "being": scope.being_id}
     await transaction.run(_BLANK_EMPTY_SESSIONS, [session_binds])
     await transaction.run(_UPDATE_SESSIONS, [session_binds])
-    titles = dict(await transaction.rows(_SESSION_TITLES, pair, **session_binds))
+    titles = dict(await transaction.rows(_SELECT_TITLES, pair, **session_binds))
     mentioning = await asyncio.to_thread(_sessions_with_words_of, titles, erased)
     await transaction.run(_CLEAR_TITLE, [{"sessions": as_list(mentioning), "being": scope.being_id}])
     return [message.id for message in erased], list(dict.fromkeys(drawn))

@@ -18,14 +18,14 @@ from sqlalchemy import ColumnElement, bindparam, delete, exists, func, or_, sele
 
 from madeleine.memory.model import ContentHash, MemoryId, Scene, Scope, when_as_search_text
 from madeleine.memory.rules.dynamics.mentions import mentions_forgotten, without_timeline_texts
-from madeleine.storage.sql.database.dialect import among, as_list, contains_text, json_field, json_items, set_json_field
+from madeleine.storage.sql.database.dialect import as_list, contains_text, in_list, json_field, json_items, set_json_key
 from madeleine.storage.sql.database.engine import Row, Transaction
 from madeleine.storage.sql.database.lifecycle import EraseListing, tables_declaring
 from madeleine.storage.sql.database.mapping import decode_texts, encode_value, pair, scalar
-from madeleine.storage.sql.database.memory_rows import to_when
+from madeleine.storage.sql.database.memory_rows import decode_when
 from madeleine.storage.sql.database.tables import diary, memories, metadata, patrol_changes, patrol_offers
 from madeleine.storage.sql.memories.index_source import delete_orphaned_vectors
-from madeleine.storage.sql.patrols.journal import CHANGE, Change, Fields
+from madeleine.storage.sql.patrols.journal import CHANGE, Change, JournalFields
 
 _d, _j, _o = diary.c, patrol_changes.c, patrol_offers.c
 _BEING = bindparam("being", type_=_j.being_id.type)
@@ -34,7 +34,7 @@ _BEING = bindparam("being", type_=_j.being_id.type)
 def _lists_any(json_list: ColumnElement[Any]) -> ColumnElement[bool]:
     """One of the `ids` is in the JSON list."""
     listed = json_items(json_list)
-    return exists().select_from(listed).where(among(listed.c.value, "ids"))
+    return exists().select_from(listed).where(in_list(listed.c.value, "ids"))
 
 
 _COUNT_DIARY_ENTRIES = select(func.count()).where(_d.being_id == _BEING, _lists_any(_d.sources))
@@ -44,12 +44,12 @@ _ERASE_LISTINGS = [
     )
     for table, listing in tables_declaring(metadata, EraseListing)
 ]
-_OPEN_REQUESTS = select(_o.id, _o.body).where(_o.being_id == _BEING, _o.settled_by.is_(None))
-_DELETE_REQUESTS = delete(patrol_offers).where(_o.being_id == _BEING, among(_o.id, "ids"))
+_SELECT_OPEN_REQUESTS = select(_o.id, _o.body).where(_o.being_id == _BEING, _o.settled_by.is_(None))
+_DELETE_REQUESTS = delete(patrol_offers).where(_o.being_id == _BEING, in_list(_o.id, "ids"))
 
-_CHANGE = select(*CHANGE.columns)
-_OF_MEMORIES_AND_NOTES = (_j.being_id == _BEING, among(_j.target, "ids"), or_(_j.kind == "memory", _j.kind == "note"))
-_OWN_CHANGES = _CHANGE.where(*_OF_MEMORIES_AND_NOTES)
+_SELECT_CHANGES = select(*CHANGE.columns)
+_OF_MEMORIES_AND_NOTES = (_j.being_id == _BEING, in_list(_j.target, "ids"), or_(_j.kind == "memory", _j.kind == "note"))
+_SELECT_OWN_CHANGES = _SELECT_CHANGES.where(*_OF_MEMORIES_AND_NOTES)
 _DELETE_OWN_CHANGES = delete(patrol_changes).where(*_OF_MEMORIES_AND_NOTES)
 
 
@@ -59,7 +59,7 @@ def _contains(text: str) -> ColumnElement[bool]:
 
 def _names_any(field: str) -> ColumnElement[bool]:
     """The field is one of the `ids`."""
-    return or_(*(among(json_field(side, field), "ids") for side in (_j.before, _j.after)))
+    return or_(*(in_list(json_field(side, field), "ids") for side in (_j.before, _j.after)))
 
 
 def _field_lists_any(field: str) -> ColumnElement[bool]:
@@ -68,13 +68,13 @@ def _field_lists_any(field: str) -> ColumnElement[bool]:
 
 # An object inside the object: a timeline has entries with a date, and plain texts besides.
 _HAS_DATED_ENTRIES = or_(contains_text(func.substr(_j.before, 2), "{"), contains_text(func.substr(_j.after, 2), "{"))
-_MEMORIES_WITH_CHANGED_TIMELINE = (
+_SELECT_MEMORIES_WITH_CHANGED_TIMELINE = (
     select(_j.target)
     .join(memories, (memories.c.id == _j.target) & (memories.c.being_id == _BEING))
     .where(_j.being_id == _BEING, _j.kind == "memory", _contains('"when_"'), contains_text(memories.c.when_, "{"))
     .distinct()
 )
-_RELATED_CHANGES = _CHANGE.where(
+_SELECT_RELATED_CHANGES = _SELECT_CHANGES.where(
     _j.being_id == _BEING,
     or_(
         (_j.kind == "diary") & _field_lists_any("sources"),
@@ -89,26 +89,26 @@ _UPDATE_CHANGE = (
     .values(before=bindparam("new_before"), after=bindparam("new_after"))
 )
 _DELETE_CHANGE = delete(patrol_changes).where(_j.seq == bindparam("old_seq"))
-_CLUSTER_NAMES = select(_j.seq, _j.target, json_field(_j.before, "name"), json_field(_j.after, "name")).where(
+_SELECT_CLUSTER_NAMES = select(_j.seq, _j.target, json_field(_j.before, "name"), json_field(_j.after, "name")).where(
     _j.being_id == _BEING, _j.kind == "cluster"
 )
 # In SQL, so that the vectors beside the names are not moved. NULL stays NULL.
 _RENAME_BEFORE, _RENAME_AFTER = (
     update(patrol_changes)
     .where(_j.seq == bindparam("old_seq"))
-    .values({side.name: set_json_field(side, "name", bindparam("new_name"))})
+    .values({side.name: set_json_key(side, "name", bindparam("new_name"))})
     for side in (_j.before, _j.after)
 )
 _CLEAR_CLUSTER_VECTORS = (
     update(patrol_changes)
-    .where(_j.being_id == _BEING, _j.kind == "cluster", among(_j.target, "ids"))
-    .values({side.name: set_json_field(side, "vector") for side in (_j.before, _j.after)})
+    .where(_j.being_id == _BEING, _j.kind == "cluster", in_list(_j.target, "ids"))
+    .values({side.name: set_json_key(side, "vector") for side in (_j.before, _j.after)})
 )
 
 
 async def memories_with_changed_timeline(transaction: Transaction, scope: Scope) -> list[MemoryId]:
     """Memories with dated entries in a timeline that a patrol has ever changed: they may tell what others did."""
-    return await transaction.rows(_MEMORIES_WITH_CHANGED_TIMELINE, scalar, being=scope.being_id)
+    return await transaction.rows(_SELECT_MEMORIES_WITH_CHANGED_TIMELINE, scalar, being=scope.being_id)
 
 
 async def erase_from_diary(transaction: Transaction, scope: Scope, ids: Collection[MemoryId]) -> int:
@@ -123,7 +123,7 @@ async def erase_from_diary(transaction: Transaction, scope: Scope, ids: Collecti
 
 async def delete_requests(transaction: Transaction, scope: Scope, ids: Collection[MemoryId], words: str) -> None:
     """Delete open requests that show the memories, or hold a text that was written from more than they show."""
-    requests = await transaction.rows(_OPEN_REQUESTS, pair, being=scope.being_id)
+    requests = await transaction.rows(_SELECT_OPEN_REQUESTS, pair, being=scope.being_id)
     telling = await asyncio.to_thread(_requests_telling_of, requests, ids, words)
     await transaction.run(_DELETE_REQUESTS, [{"being": scope.being_id, "ids": as_list(telling)}])
 
@@ -160,10 +160,10 @@ class ErasedMemories:
 
 async def clean_journal(transaction: Transaction, scope: Scope, erased: ErasedMemories) -> None:
     own = {"being": scope.being_id, "ids": as_list([*erased.heirs, *erased.note_ids])}
-    own_changes = await transaction.rows(_OWN_CHANGES, CHANGE.from_row, **own)
+    own_changes = await transaction.rows(_SELECT_OWN_CHANGES, CHANGE.from_row, **own)
     await transaction.run(_DELETE_OWN_CHANGES, [own])
     related_to = {"being": scope.being_id, "ids": as_list(erased.heirs)}
-    related = await transaction.rows(_RELATED_CHANGES, CHANGE.from_row, **related_to)
+    related = await transaction.rows(_SELECT_RELATED_CHANGES, CHANGE.from_row, **related_to)
     cleaned = await asyncio.to_thread(_cleaned_changes, related, erased)
     await transaction.run(_DELETE_CHANGE, [{"old_seq": new.seq} for _, new in cleaned if new.before == new.after])
     updated = (
@@ -172,31 +172,31 @@ async def clean_journal(transaction: Transaction, scope: Scope, erased: ErasedMe
         if new.before != new.after
     )
     await transaction.run(_UPDATE_CHANGE, updated)
-    hashes = _values(own_changes, "content_hash")
+    hashes = _field_values(own_changes, "content_hash")
     for old, new in cleaned:
-        hashes |= _values([old], "content_hash") - _values([new], "content_hash")
+        hashes |= _field_values([old], "content_hash") - _field_values([new], "content_hash")
     await delete_orphaned_vectors(transaction, [ContentHash(hash_) for hash_ in hashes])
-    clusters = as_list({*erased.cluster_ids, *_values(own_changes, "cluster_id")})
+    clusters = as_list({*erased.cluster_ids, *_field_values(own_changes, "cluster_id")})
     await transaction.run(_CLEAR_CLUSTER_VECTORS, [{"being": scope.being_id, "ids": clusters}])
     # Clusters of long ago are renamed too.
-    names = await transaction.rows(_CLUSTER_NAMES, tuple, being=scope.being_id)
+    names = await transaction.rows(_SELECT_CLUSTER_NAMES, tuple, being=scope.being_id)
     before, after = await asyncio.to_thread(_renamed_clusters, names, erased)
     await transaction.run(_RENAME_BEFORE, before)
     await transaction.run(_RENAME_AFTER, after)
 
 
-def _values(changes: Iterable[Change], field: str) -> set[str]:
+def _field_values(changes: Iterable[Change], field: str) -> set[str]:
     sides = (side for change in changes for side in (change.before, change.after))
     return {value for side in sides if side and (value := side.get(field))}
 
 
 def _cleaned_changes(changes: Iterable[Change], erased: ErasedMemories) -> list[tuple[Change, Change]]:
     """The changes that told of the memories, as they are and as they are to be."""
-    cleaned = ((change, _cleaned(change, erased)) for change in changes)
+    cleaned = ((change, _cleaned_change(change, erased)) for change in changes)
     return [(old, new) for old, new in cleaned if old != new]
 
 
-def _cleaned(change: Change, erased: ErasedMemories) -> Change:
+def _cleaned_change(change: Change, erased: ErasedMemories) -> Change:
     before, after = change.before, change.after
     if change.kind == "memory":
         told = _tells_in_timeline(before, erased) or _tells_in_timeline(after, erased)
@@ -207,16 +207,16 @@ def _cleaned(change: Change, erased: ErasedMemories) -> Change:
     return replace(change, before=_unless_listed(before, sources, erased), after=_unless_listed(after, sources, erased))
 
 
-def _tells_in_timeline(fields: Fields | None, erased: ErasedMemories) -> bool:
+def _tells_in_timeline(fields: JournalFields | None, erased: ErasedMemories) -> bool:
     return fields is not None and "when_" in fields and _without_texts(fields["when_"], erased) != fields["when_"]
 
 
 def _without_texts(when: str, erased: ErasedMemories) -> str:
-    scene = Scene(action="", when=to_when(when))
+    scene = Scene(action="", when=decode_when(when))
     return when_as_search_text(without_timeline_texts(scene, erased.timeline_texts).when)
 
 
-def _without_ties(fields: Fields | None, erased: ErasedMemories, *, told: bool) -> Fields | None:
+def _without_ties(fields: JournalFields | None, erased: ErasedMemories, *, told: bool) -> JournalFields | None:
     """The fields as if the memories had never been merged or summarised. `told`: the content hash is of a text that
     told of them."""
     if fields is None:
@@ -233,14 +233,14 @@ def _without_ties(fields: Fields | None, erased: ErasedMemories, *, told: bool) 
     return cleaned
 
 
-def _unless_listed(fields: Fields | None, sources: str, erased: ErasedMemories) -> Fields | None:
+def _unless_listed(fields: JournalFields | None, sources: str, erased: ErasedMemories) -> JournalFields | None:
     return fields if fields and erased.heirs.keys().isdisjoint(decode_texts(fields[sources])) else None
 
 
-def _renamed_clusters(names: Iterable[Row], erased: ErasedMemories) -> tuple[list[Fields], list[Fields]]:
+def _renamed_clusters(names: Iterable[Row], erased: ErasedMemories) -> tuple[list[JournalFields], list[JournalFields]]:
     """The names to replace before and after each change. A few names occur again and again: each is read once."""
-    before: list[Fields] = []
-    after: list[Fields] = []
+    before: list[JournalFields] = []
+    after: list[JournalFields] = []
     tells = cache(lambda name: mentions_forgotten(name, erased.words))
     for seq, cluster_id, old_before, old_after in names:
         name = erased.cluster_names.get(cluster_id, "")

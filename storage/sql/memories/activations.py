@@ -16,7 +16,7 @@ from madeleine.memory.model import Scope
 from madeleine.memory.recall.ports import Activation
 from madeleine.storage.sql.administration import append_audit
 from madeleine.storage.sql.database.dialect import greatest
-from madeleine.storage.sql.database.engine import Database, finish
+from madeleine.storage.sql.database.engine import Database, run_to_completion
 from madeleine.storage.sql.database.mapping import to_micros
 from madeleine.storage.sql.database.memory_rows import SINCE_AFTER_RECALL
 from madeleine.storage.sql.database.tables import memories
@@ -69,7 +69,7 @@ class ActivationWriter:
         """Raises `StorageError` if writing fails; the records stay pending and are retried."""
         async with self._write_lock:
             # Not cancelled midway: after half a write it would not be known whether to count again.
-            await finish(self._write())
+            await run_to_completion(self._write())
 
     async def __aenter__(self) -> ActivationWriter:
         self._task = asyncio.create_task(self._write_in_batches(), name="activations")

@@ -1,4 +1,4 @@
-"""Clusters, and the memories in them (spec P3, P10)."""
+"""Clusters, and the vectors of their members (spec P3, P10)."""
 
 from __future__ import annotations
 
@@ -10,53 +10,55 @@ from sqlalchemy import BindParameter, and_, bindparam, delete, select
 
 from madeleine.memory.model import Cluster, ClusterId, Scope, Status, Vector
 from madeleine.memory.rules.dynamics.clustering import mean_vector
-from madeleine.storage.sql.database.dialect import among, as_list, excluded, insert_or_update, unindexed
+from madeleine.storage.sql.database.dialect import as_list, excluded, in_list, insert_or_update, unindexed
 from madeleine.storage.sql.database.engine import Reads, Row, Transaction
 from madeleine.storage.sql.database.mapping import Mapped, to_vector
 from madeleine.storage.sql.database.tables import clusters, embeddings, memories
 
 _c, _m = clusters.c, memories.c
-_CLUSTER = Mapped(Cluster, clusters)
 _BEING: BindParameter[str] = bindparam("being")
-
-
-_ALL = select(*_CLUSTER.columns).where(_c.being_id == _BEING).order_by(_c.id)
-_BY_IDS = select(*_CLUSTER.columns).where(among(_c.id, "ids"), unindexed(_c.being_id) == _BEING).order_by(_c.id)
-_UPSERT = insert_or_update(
+_CLUSTER = Mapped(Cluster, clusters)
+_SELECT_ALL_CLUSTERS = select(*_CLUSTER.columns).where(_c.being_id == _BEING).order_by(_c.id)
+_SELECT_CLUSTERS = (
+    select(*_CLUSTER.columns).where(in_list(_c.id, "ids"), unindexed(_c.being_id) == _BEING).order_by(_c.id)
+)
+_UPSERT_CLUSTER = insert_or_update(
     clusters, "name", "parent_id", "is_root", "vector", "model", where=_c.being_id == excluded(clusters).being_id
 )
-_MEMBER_VECTORS = (
+_SELECT_MEMBER_VECTORS = (
     select(_m.status, embeddings.c.vector)
     .join(embeddings, and_(embeddings.c.content_hash == _m.content_hash, embeddings.c.model == bindparam("model")))
     .where(_m.being_id == _BEING, _m.cluster_id == bindparam("cluster"))
     .order_by(_m.seq)
 )
-_DELETE = delete(clusters).where(_c.id == bindparam("old_id"), _c.being_id == _BEING)
+_DELETE_CLUSTER = delete(clusters).where(_c.id == bindparam("old_id"), _c.being_id == _BEING)
 
 
-async def all_clusters(reads: Reads, scope: Scope) -> list[Cluster]:
-    return await reads.rows(_ALL, _CLUSTER.from_row, being=scope.being_id)
-
-
-async def clusters_by_ids(reads: Reads, scope: Scope, ids: Sequence[ClusterId]) -> list[Cluster]:
-    if not ids:
-        return []
-    return await reads.rows(_BY_IDS, _CLUSTER.from_row, being=scope.being_id, ids=as_list(ids))
+async def read_clusters(reads: Reads, scope: Scope, ids: Iterable[str] | None = None) -> list[Cluster]:
+    """The being's clusters with these ids, or all, in order of id."""
+    if ids is None:
+        return await reads.rows(_SELECT_ALL_CLUSTERS, _CLUSTER.from_row, being=scope.being_id)
+    return await reads.rows(_SELECT_CLUSTERS, _CLUSTER.from_row, being=scope.being_id, ids=as_list(ids))
 
 
 async def upsert_clusters(transaction: Transaction, scope: Scope, changed: Sequence[Cluster]) -> None:
-    await transaction.run(_UPSERT, [_CLUSTER.to_row(cluster, being_id=scope.being_id) for cluster in changed])
+    await transaction.run(_UPSERT_CLUSTER, [_CLUSTER.to_row(cluster, being_id=scope.being_id) for cluster in changed])
 
 
-async def with_recomputed_vectors(transaction: Transaction, scope: Scope, found: Iterable[Cluster]) -> list[Cluster]:
-    """As they are to be after members have gone: the vector is the mean of the active members (spec P3), of the others
-    where all are asleep, and none where there are none; nothing of those that have gone is left in it."""
-    return [replace(cluster, vector=await _mean(transaction, scope, cluster)) for cluster in found if cluster.model]
+async def recompute_clusters(transaction: Transaction, scope: Scope, ids: Iterable[str]) -> None:
+    outdated = await read_clusters(transaction, scope, ids)
+    await upsert_clusters(transaction, scope, await with_recomputed_vectors(transaction, scope, outdated))
+
+
+async def with_recomputed_vectors(transaction: Transaction, scope: Scope, outdated: Iterable[Cluster]) -> list[Cluster]:
+    """The clusters as they are after members have left: the vector is the mean of the active members (spec P3), of the
+    others if none is active, None if there are none. Nothing of the members that left remains in it."""
+    return [replace(cluster, vector=await _mean(transaction, scope, cluster)) for cluster in outdated if cluster.model]
 
 
 async def _mean(transaction: Transaction, scope: Scope, cluster: Cluster) -> Vector | None:
     binds = {"being": scope.being_id, "cluster": cluster.id, "model": cluster.model}
-    members = await transaction.rows(_MEMBER_VECTORS, _to_status_and_vector, **binds)
+    members = await transaction.rows(_SELECT_MEMBER_VECTORS, _to_status_and_vector, **binds)
     active = [vector for status, vector in members if status == "active"]
     rows = active or [vector for _, vector in members]
     return mean_vector(np.stack(rows)) if rows else None
@@ -67,4 +69,4 @@ def _to_status_and_vector(row: Row) -> tuple[Status, Vector]:
 
 
 async def delete_clusters(transaction: Transaction, scope: Scope, ids: Sequence[ClusterId]) -> None:
-    await transaction.run(_DELETE, [{"old_id": id_, "being": scope.being_id} for id_ in ids])
+    await transaction.run(_DELETE_CLUSTER, [{"old_id": id_, "being": scope.being_id} for id_ in ids])

@@ -11,32 +11,34 @@ from sqlalchemy import bindparam, delete, exists, func, insert, select
 
 from madeleine.memory.model import ContentHash, Memory, MemoryId, ModelName, Vector
 from madeleine.storage.sql.administration import read_setting, write_setting
-from madeleine.storage.sql.database.dialect import among, as_list, insert_missing
+from madeleine.storage.sql.database.dialect import as_list, in_list, insert_missing
 from madeleine.storage.sql.database.engine import Database, Reads, Repository, Row, Transaction
 from madeleine.storage.sql.database.mapping import in_order_of, pair, scalar, to_bytes, to_vector
-from madeleine.storage.sql.database.memory_rows import MEMORY, to_memory
+from madeleine.storage.sql.database.memory_rows import MEMORY_COLUMNS, to_memory
 from madeleine.storage.sql.database.tables import embeddings, index_pending, memories
 
 _e, _m, _p = embeddings.c, memories.c, index_pending.c
 _SELECT_VECTORS = select(_e.content_hash, _e.vector).where(
-    _e.model == bindparam("model"), among(_e.content_hash, "hashes")
+    _e.model == bindparam("model"), in_list(_e.content_hash, "hashes")
 )
 _INSERT_VECTOR = insert_missing(embeddings)
 _DELETE_ORPHANED_VECTORS = delete(embeddings).where(
-    among(_e.content_hash, "hashes"), ~exists().where(_m.content_hash == _e.content_hash)
+    in_list(_e.content_hash, "hashes"), ~exists().where(_m.content_hash == _e.content_hash)
 )
 _INSERT_MARK = insert(index_pending)
-_MARK_TEXTS = insert(index_pending).from_select(["memory_id"], select(_m.id).where(among(_m.content_hash, "hashes")))
+_MARK_TEXTS = insert(index_pending).from_select(["memory_id"], select(_m.id).where(in_list(_m.content_hash, "hashes")))
 _SELECT_OLDEST_MARKS = select(_p.mark, _p.memory_id).order_by(_p.mark).limit(bindparam("limit"))
 _SELECT_LAST_MARK = select(func.coalesce(func.max(_p.mark), 0))
 _DELETE_MARK = delete(index_pending).where(_p.mark == bindparam("old_mark"))
-_DELETE_MARKS_OF_MEMORIES = delete(index_pending).where(among(_p.memory_id, "ids"), _p.mark <= bindparam("up_to"))
-_SELECT_MEMORIES_OF_ALL_BEINGS = select(*MEMORY).where(among(_m.id, "ids"))
-_SELECT_MEMORY_PAGE = select(*MEMORY).where(_m.id > bindparam("after")).order_by(_m.id).limit(bindparam("limit"))
+_DELETE_MARKS_OF_MEMORIES = delete(index_pending).where(in_list(_p.memory_id, "ids"), _p.mark <= bindparam("up_to"))
+_SELECT_MEMORIES_OF_ALL_BEINGS = select(*MEMORY_COLUMNS).where(in_list(_m.id, "ids"))
+_SELECT_MEMORY_PAGE = (
+    select(*MEMORY_COLUMNS).where(_m.id > bindparam("after")).order_by(_m.id).limit(bindparam("limit"))
+)
 _COUNT_MEMORIES = select(func.count()).select_from(memories)
-_SELECT_KNOWN_HASHES = select(_m.content_hash).where(among(_m.content_hash, "hashes")).distinct()
+_SELECT_KNOWN_HASHES = select(_m.content_hash).where(in_list(_m.content_hash, "hashes")).distinct()
 _SELECT_MEMORIES_WITHOUT_VECTOR = (
-    select(*MEMORY)
+    select(*MEMORY_COLUMNS)
     .where(~exists().where(_e.model == bindparam("model"), _e.content_hash == _m.content_hash))
     .order_by(_m.seq)
     .limit(bindparam("limit"))

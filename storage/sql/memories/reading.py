@@ -35,29 +35,29 @@ from madeleine.memory.model import (
 from madeleine.memory.recall.ports import ClusterSummary, PreferenceQuery
 from madeleine.storage.sql.database.dialect import (
     Moment,
-    among,
     as_list,
     contains_text,
-    either,
+    equals_any,
     greatest,
+    in_list,
     json_items,
     unindexed,
 )
 from madeleine.storage.sql.database.engine import Reads, Row
 from madeleine.storage.sql.database.mapping import Mapped, from_micros, in_order_of, pair, scalar, to_vector
-from madeleine.storage.sql.database.memory_rows import MEMORY, delimited_theme, to_memory
+from madeleine.storage.sql.database.memory_rows import MEMORY_COLUMNS, delimited_theme, to_memory
 from madeleine.storage.sql.database.tables import audit, clusters, embeddings, memories, profile, revisions
 from madeleine.storage.sql.memories.index_source import VectorReads
 
 _a, _c, _e, _m, _p, _r = audit.c, clusters.c, embeddings.c, memories.c, profile.c, revisions.c
 _BEING: BindParameter[str] = bindparam("being", type_=_m.being_id.type)
-_OWN_IDS = (among(_m.id, "ids"), unindexed(_m.being_id) == _BEING)
+_OWN_IDS = (in_list(_m.id, "ids"), unindexed(_m.being_id) == _BEING)
 
-_SELECT_MEMORIES = select(*MEMORY).where(*_OWN_IDS)
+_SELECT_MEMORIES = select(*MEMORY_COLUMNS).where(*_OWN_IDS)
 _BEFORE = Mapped(MemoryChanges, revisions)
 _SELECT_REVISIONS = (
     select(_r.memory_id, _r.at, _r.client, *_BEFORE.columns)
-    .where(among(_r.memory_id, "ids"), unindexed(_r.being_id) == _BEING)
+    .where(in_list(_r.memory_id, "ids"), unindexed(_r.being_id) == _BEING)
     .order_by(_r.seq)
 )
 
@@ -84,8 +84,8 @@ _PREFERENCE_IDS = (
 )
 # One statement for both: for a being without preferences the second part is a look into an empty part of an index.
 _SELECT_WITH_PREFERENCES = union_all(
-    select(literal_column("0"), _m.seq, *MEMORY).where(*_OWN_IDS),
-    select(literal_column("1"), _m.seq, *MEMORY).where(_m.id.in_(_PREFERENCE_IDS)),
+    select(literal_column("0"), _m.seq, *MEMORY_COLUMNS).where(*_OWN_IDS),
+    select(literal_column("1"), _m.seq, *MEMORY_COLUMNS).where(_m.id.in_(_PREFERENCE_IDS)),
 )
 _RANKING_STATE = Mapped(
     RankingState,
@@ -128,7 +128,7 @@ _PREVIOUS_AT = (
     .scalar_subquery()
 )
 _SELECT_CLUSTER_MEMORIES = (
-    select(*MEMORY)
+    select(*MEMORY_COLUMNS)
     .where(
         _m.being_id == _BEING,
         _m.cluster_id == bindparam("cluster"),
@@ -143,7 +143,7 @@ _SELECT_CLUSTER_MEMORIES = (
     .limit(bindparam("limit"))
 )
 
-_CHANGES_MEMORIES = and_(_a.being_id == _BEING, either(_a.event, "update", "forget", "patrol"))
+_CHANGES_MEMORIES = and_(_a.being_id == _BEING, equals_any(_a.event, "update", "forget", "patrol"))
 _SELECT_LAST_AUDIT = select(func.max(_a.seq), func.count(case((_CHANGES_MEMORIES, 1)))).where(
     _a.seq > bindparam("after")
 )

@@ -27,8 +27,8 @@ from madeleine.memory.rules.dynamics.revision import changed_memory, effective_c
 from madeleine.memory.text.normalization import fold
 from madeleine.storage.sql.administration import read_setting, record_audit, record_audit_by_tool, write_setting_once
 from madeleine.storage.sql.database.dialect import (
-    among,
     as_list,
+    in_list,
     insert_missing,
     json_field,
     json_items,
@@ -47,7 +47,7 @@ from madeleine.storage.sql.database.tables import (
     reinforcements,
     revisions,
 )
-from madeleine.storage.sql.memories.clusters import all_clusters, upsert_clusters, with_recomputed_vectors
+from madeleine.storage.sql.memories.clusters import recompute_clusters
 from madeleine.storage.sql.memories.index_source import cache_vectors, delete_orphaned_vectors, mark_for_index
 from madeleine.storage.sql.memories.reading import MemoryReads, memories_by_ids
 
@@ -65,7 +65,7 @@ _SELECT_IDS_BY_HASH = (
 )
 _SELECT_NEXT_TURNS = (
     select(_m.session_id, func.max(_m.turn) + 1)
-    .where(_m.being_id == _BEING, _m.session_id != literal_column("''"), among(_m.session_id, "sessions"))
+    .where(_m.being_id == _BEING, _m.session_id != literal_column("''"), in_list(_m.session_id, "sessions"))
     .group_by(_m.session_id)
 )
 _earliest = revisions.alias("earliest")
@@ -79,9 +79,9 @@ _FIRST_TEXT = (
 """The text as it was stored, of a memory whose text was changed since: its key stands for that text."""
 _SELECT_KEY_OUTCOMES = union_all(
     select(_m.key, _m.id, func.coalesce(_FIRST_TEXT, _m.action), literal("stored")).where(
-        _m.being_id == _BEING, among(_m.key, "keys")
+        _m.being_id == _BEING, in_list(_m.key, "keys")
     ),
-    select(_r.key, _r.memory_id, _r.text, literal("reinforced")).where(_r.being_id == _BEING, among(_r.key, "keys")),
+    select(_r.key, _r.memory_id, _r.text, literal("reinforced")).where(_r.being_id == _BEING, in_list(_r.key, "keys")),
 )
 _INSERTED_COLUMNS = [column.name for column in memories.columns if column.name not in ("seq", "since", "stopped_at")]
 _cycle = cycle_of_being(bindparam("new_being_id"))
@@ -120,7 +120,9 @@ _INSERT_INGEST_OUTCOME = insert_missing(ingested)
 _chunk = json_items(json_field(_i.outcome, "chunks"))
 _REMOVE_INGEST_DIGESTS = (
     update(ingested)
-    .where(_i.being_id == _BEING, select(_chunk.c.value).where(among(json_field(_chunk.c.value, "id"), "ids")).exists())
+    .where(
+        _i.being_id == _BEING, select(_chunk.c.value).where(in_list(json_field(_chunk.c.value, "id"), "ids")).exists()
+    )
     .values(outcome=json_without_field(_i.outcome, "digest"))
 )
 
@@ -176,12 +178,7 @@ async def _reinforce(transaction: Transaction, scope: Scope, batch: Sequence[Rei
             raise StorageError(f"There is no memory {id_} to reinforce. Nothing was stored: store it anew.")
         memories_now[id_] = _reinforced(memories_now[id_], reinforcement)
     rows = [
-        own_row_binds(
-            scope,
-            memory.id,
-            folded_themes=fold_themes(memory.themes),
-            **{name: getattr(memory, name) for name in _REINFORCED_FIELDS},
-        )
+        own_row_binds(scope, memory.id, memory, _REINFORCED_FIELDS, folded_themes=fold_themes(memory.themes))
         for memory in memories_now.values()
     ]
     await transaction.run(_UPDATE_REINFORCED, rows)
@@ -207,11 +204,6 @@ def _reinforced(memory: Memory, reinforcement: Reinforcement) -> Memory:
         pinned=memory.pinned or reinforcement.pinned,
         themes=(*memory.themes, *new_themes),
     )
-
-
-async def _recompute_cluster(transaction: Transaction, scope: Scope, memory: Memory) -> None:
-    own = [cluster for cluster in await all_clusters(transaction, scope) if cluster.id == memory.cluster_id]
-    await upsert_clusters(transaction, scope, await with_recomputed_vectors(transaction, scope, own))
 
 
 async def remove_ingest_digests(transaction: Transaction, scope: Scope, erased: Sequence[MemoryId]) -> None:
@@ -281,7 +273,7 @@ class MemoryRepository(MemoryReads):
             await transaction.run(_INSERT_REVISION, [_REVISION.to_row(before.before, **provenance)])
             if new.content_hash != old.content_hash:
                 await delete_orphaned_vectors(transaction, [old.content_hash])
-                await _recompute_cluster(transaction, scope, old)
+                await recompute_clusters(transaction, scope, [old.cluster_id] if old.cluster_id else [])
                 await transaction.run(_CLEAR_RESEMBLES, [{"target": new.id, "being": scope.being_id}])
                 preference = own_row_binds(scope, new.id, value=new.scene.action, updated_at=at)
                 await transaction.run(_UPDATE_PREFERENCE, [preference])

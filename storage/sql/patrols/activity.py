@@ -1,4 +1,4 @@
-"""What has come to each being since its last patrol (spec P12).
+"""New memories, recalls and notes of each being since its last patrol (spec P12).
 
 Beings are found by skipping from one to the next in an index, and of their memories only those are read whose clock
 says that they were active in this cycle or the one before (`memory_rows`): few, whatever the number of all.
@@ -12,7 +12,7 @@ from sqlalchemy import ColumnElement, Select, Table, case, func, literal, or_, s
 
 from madeleine.memory.ingest.notes import SCENE
 from madeleine.memory.patrol_records import RecentActivity
-from madeleine.storage.sql.database.dialect import Moment, either, json_field, json_items
+from madeleine.storage.sql.database.dialect import Moment, equals_any, json_field, json_items
 from madeleine.storage.sql.database.engine import Repository
 from madeleine.storage.sql.database.mapping import Mapped
 from madeleine.storage.sql.database.memory_rows import cycle_of_being
@@ -24,7 +24,7 @@ WRITTEN_BY_PATROL = ("notes", "run_patrol")
 _m, _n, _r = memories.c, notes.c, patrol_runs.c
 
 
-def _beings_of(table: Table) -> Select[Any]:
+def _select_beings_of(table: Table) -> Select[Any]:
     """Each being once."""
     first = select(func.min(table.c.being_id).label("being")).cte(f"{table.name}_beings", recursive=True)
     following = select(func.min(table.c.being_id)).where(table.c.being_id > first.c.being).scalar_subquery()
@@ -39,7 +39,7 @@ def _last_run_started(being: Any) -> ColumnElement[int]:
         select(_r.started)
         .where(
             _r.being_id == being,
-            either(_r.state, "finished", "undone", "unjournalled"),
+            equals_any(_r.state, "finished", "undone", "unjournalled"),
             select(json_items(json_field(_r.report, "steps")).c.key).exists(),
         )
         .order_by(_r.started.desc())
@@ -49,11 +49,11 @@ def _last_run_started(being: Any) -> ColumnElement[int]:
     return func.coalesce(started, -1)
 
 
-_beings = union(_beings_of(memories), _beings_of(notes)).cte("known_beings")
+_beings = union(_select_beings_of(memories), _select_beings_of(notes)).cte("known_beings")
 _since_last_run = select(
     _beings.c.being, cycle_of_being(_beings.c.being).label("cycle"), _last_run_started(_beings.c.being).label("until")
 ).cte("since_last_run")
-_is_stored = (_m.created_at > _since_last_run.c.until) & ~either(_m.tool, *WRITTEN_BY_PATROL)
+_is_stored = (_m.created_at > _since_last_run.c.until) & ~equals_any(_m.tool, *WRITTEN_BY_PATROL)
 _is_recalled = _m.last_activated > _since_last_run.c.until
 _memory_activity = (
     select(
@@ -65,8 +65,8 @@ _memory_activity = (
     .select_from(_since_last_run)
     .join(memories, _m.being_id == _since_last_run.c.being)
     .where(
-        either(_m.status, "active", "dying"),
-        either(_m.pinned, False, True),
+        equals_any(_m.status, "active", "dying"),
+        equals_any(_m.pinned, False, True),
         # What came while ❷ was still to come in that run is of the cycle before.
         _m.since >= _since_last_run.c.cycle - 1,
         or_(_is_stored, _is_recalled),
@@ -86,11 +86,11 @@ _ACTIVITY = Mapped(
     first=type_coerce(func.min(_activity.c.first), Moment()),
     latest=type_coerce(func.max(_activity.c.latest), Moment()),
 )
-_RECENT_ACTIVITY = select(*_ACTIVITY.columns).group_by(_activity.c.being).order_by(_activity.c.being)
+_SELECT_RECENT_ACTIVITY = select(*_ACTIVITY.columns).group_by(_activity.c.being).order_by(_activity.c.being)
 
 
 class ActivityRepository(Repository):
     """`ActivityLedger`."""
 
     async def recent_activity(self) -> list[RecentActivity]:
-        return await self._database.rows(_RECENT_ACTIVITY, _ACTIVITY.from_row)
+        return await self._database.rows(_SELECT_RECENT_ACTIVITY, _ACTIVITY.from_row)

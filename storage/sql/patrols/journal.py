@@ -11,13 +11,13 @@ from sqlalchemy import Table, bindparam, delete, insert, select
 
 from madeleine.memory.model import Memory, MemoryId, RunId, Scope
 from madeleine.memory.patrol_records import MemoryState, PatrolChanges
-from madeleine.storage.sql.database import lifecycle
-from madeleine.storage.sql.database.dialect import among, as_list, unindexed
+from madeleine.storage.sql.database.dialect import as_list, in_list, unindexed
 from madeleine.storage.sql.database.engine import Reads, Transaction
-from madeleine.storage.sql.database.mapping import Mapped, encode_value, own_row
+from madeleine.storage.sql.database.lifecycle import JournalChanges, tables_declaring
+from madeleine.storage.sql.database.mapping import Mapped, encode_value, is_own_row
 from madeleine.storage.sql.database.tables import metadata, patrol_changes
 
-Fields = dict[str, Any]
+JournalFields = dict[str, Any]
 
 INDEXED_FIELDS = frozenset({"status", "cluster_id", "when_", "compressed"})
 """Fields of a memory that are in the index too."""
@@ -27,18 +27,18 @@ _INSERT_CHANGES = insert(patrol_changes)
 class JournalledTable:
     """A table whose changes are journalled under a kind, and the statements on a being's own rows."""
 
-    def __init__(self, table: Table, journalled: lifecycle.Journal) -> None:
+    def __init__(self, table: Table, journalled: JournalChanges) -> None:
         self.table = table
         self.key = journalled.key
         self.columns = journalled.columns
         key, being = table.c[journalled.key], table.c.being_id
         # A diary's day is no key by itself.
         own = (being if key.name == "date" else unindexed(being)) == bindparam("being")
-        self.select_rows = select(key, *(table.c[name] for name in self.columns)).where(among(key, "keys"), own)
+        self.select_rows = select(key, *(table.c[name] for name in self.columns)).where(in_list(key, "keys"), own)
         self.insert_row = insert(table)
-        self.delete_row = delete(table).where(*own_row(table, self.key))
+        self.delete_row = delete(table).where(*is_own_row(table, self.key))
 
-    async def rows(self, reads: Reads, scope: Scope, keys: Iterable[str]) -> dict[str, Fields]:
+    async def rows(self, reads: Reads, scope: Scope, keys: Iterable[str]) -> dict[str, JournalFields]:
         """The rows as they are, by key; fields as JSON can hold them."""
         rows = await reads.rows(self.select_rows, tuple, being=scope.being_id, keys=as_list(dict.fromkeys(keys)))
         return {key: dict(zip(self.columns, map(_to_json_value, values), strict=True)) for key, *values in rows}
@@ -46,9 +46,9 @@ class JournalledTable:
 
 JOURNALLED_TABLES: Mapping[str, JournalledTable] = {
     journalled.kind: JournalledTable(table, journalled)
-    for table, journalled in lifecycle.tables_declaring(metadata, lifecycle.Journal)
+    for table, journalled in tables_declaring(metadata, JournalChanges)
 }
-"""By kind of change."""
+"""Tables by their kind of change."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,8 +58,8 @@ class Change:
     seq: int
     kind: str
     target: str
-    before: Fields | None
-    after: Fields | None
+    before: JournalFields | None
+    after: JournalFields | None
 
 
 CHANGE = Mapped(Change, patrol_changes)
@@ -73,7 +73,7 @@ class Journal:
         self._scope = scope
         self._run = run
         self._step = step
-        self._before: dict[str, dict[str, Fields]] = {}
+        self._before: dict[str, dict[str, JournalFields]] = {}
 
     async def read_before(self, changes: PatrolChanges) -> None:
         self._before = {kind: await self._rows(kind, keys) for kind, keys in _changed_keys(self._scope, changes)}
@@ -101,10 +101,10 @@ class Journal:
         row = self._row("clock", self._scope.being_id, {"cycle": cycle}, {"cycle": cycle + 1})
         await self._transaction.run(_INSERT_CHANGES, [row])
 
-    async def _rows(self, kind: str, keys: Iterable[str]) -> dict[str, Fields]:
+    async def _rows(self, kind: str, keys: Iterable[str]) -> dict[str, JournalFields]:
         return await JOURNALLED_TABLES[kind].rows(self._transaction, self._scope, keys)
 
-    def _row(self, kind: str, key: str, before: Fields | None, after: Fields | None) -> dict[str, Any]:
+    def _row(self, kind: str, key: str, before: JournalFields | None, after: JournalFields | None) -> dict[str, Any]:
         return {
             "run_id": self._run,
             "being_id": self._scope.being_id,
@@ -133,7 +133,7 @@ def _to_json_value(value: Any) -> Any:
     return base64.b64encode(value).decode() if isinstance(value, bytes) else value
 
 
-def to_column_values(fields: Fields, names: Iterable[str]) -> Fields:
+def to_column_values(fields: JournalFields, names: Iterable[str]) -> JournalFields:
     """Journalled fields of these names as their columns hold them."""
     vector = fields.get("vector")
     return {name: base64.b64decode(vector) if vector and name == "vector" else fields[name] for name in names}

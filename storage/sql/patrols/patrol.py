@@ -1,4 +1,4 @@
-"""What the patrol reads and changes of a being's memory (spec P6)."""
+"""Reads and changes of a being's memory by a patrol (spec P6)."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from datetime import datetime
 from typing import Any, TypeVar
 
-from sqlalchemy import ClauseElement, and_, bindparam, case, func, literal_column, or_, select
+from sqlalchemy import ClauseElement, bindparam, case, func, literal_column, or_, select
 
 from madeleine.memory.model import (
     Cluster,
@@ -34,11 +34,19 @@ from madeleine.memory.patrol_records import (
 )
 from madeleine.memory.rules.dynamics.importance import DECAY_CYCLES, MIN_LIVING_IMPORTANCE, flagged_status
 from madeleine.storage.sql.conversations.context import update_notes
-from madeleine.storage.sql.database.dialect import after, among, as_list, json_items, last_issued, number_at, unindexed
+from madeleine.storage.sql.database.dialect import (
+    as_list,
+    evaluated_after,
+    in_list,
+    json_items,
+    json_number_at,
+    last_issued,
+    unindexed,
+)
 from madeleine.storage.sql.database.engine import Reads, Row, Transaction
 from madeleine.storage.sql.database.mapping import Mapped, in_order_of, own_row_binds, scalar, to_micros, update_own_row
 from madeleine.storage.sql.database.memory_rows import (
-    MEMORY,
+    MEMORY_COLUMNS,
     SESSION_COUNT,
     cycle_of_being,
     patrol_cycle,
@@ -46,8 +54,8 @@ from madeleine.storage.sql.database.memory_rows import (
     to_memory,
     update_timelines,
 )
-from madeleine.storage.sql.database.tables import OF_A_SESSION, RECALLED_DEAD, memories, patrol_offers
-from madeleine.storage.sql.memories.clusters import all_clusters, clusters_by_ids, delete_clusters, upsert_clusters
+from madeleine.storage.sql.database.tables import IS_RECALLED_DEAD, IS_UNSUMMARISED_EPISODE, memories, patrol_offers
+from madeleine.storage.sql.memories.clusters import delete_clusters, read_clusters, upsert_clusters
 from madeleine.storage.sql.memories.index_source import cache_vectors, cached_vectors, mark_for_index
 from madeleine.storage.sql.memories.reading import memories_by_ids
 from madeleine.storage.sql.memories.storing import insert_memories
@@ -58,81 +66,73 @@ T = TypeVar("T")
 
 _m, _o = memories.c, patrol_offers.c
 _BEING = bindparam("being", type_=_m.being_id.type)
-_OF_BEING = _m.being_id == _BEING
-_STATE = Mapped(MemoryState, memories, session_count=SESSION_COUNT)
-_OWN_STATES = select(*_STATE.columns).where(_OF_BEING)
-_STATES_BY_IDS = select(*_STATE.columns).where(among(_m.id, "ids"), unindexed(_m.being_id) == _BEING)
-_UNCLUSTERED = (
-    _OWN_STATES.where(_m.cluster_id.is_(None), _m.status != "dead").order_by(_m.seq).limit(bindparam("limit"))
+_IS_OWN = _m.being_id == _BEING
+_MEMORY_STATE = Mapped(MemoryState, memories, session_count=SESSION_COUNT)
+_SELECT_STATES = select(*_MEMORY_STATE.columns).where(_IS_OWN)
+_SELECT_STATES_BY_IDS = select(*_MEMORY_STATE.columns).where(in_list(_m.id, "ids"), unindexed(_m.being_id) == _BEING)
+_SELECT_UNCLUSTERED = (
+    _SELECT_STATES.where(_m.cluster_id.is_(None), _m.status != "dead").order_by(_m.seq).limit(bindparam("limit"))
 )
-_STATES_OF_CLUSTERS = _OWN_STATES.where(among(_m.cluster_id, "clusters")).order_by(_m.seq)
-# ❸: below which importance a memory has faded by now, for each number of cycles since it was active. A little more is
-# taken than has: the rule decides. One seek in the index for each of the numbers, instead of a walk through all.
+_SELECT_STATES_OF_CLUSTERS = _SELECT_STATES.where(in_list(_m.cluster_id, "clusters")).order_by(_m.seq)
+# ❸: the importance below which a memory has faded by now, for each number of cycles since it was active, and a little
+# more: the rule decides. SQLite seeks once in the index for each of the numbers, instead of reading all memories.
 _MAX_FADING_CYCLES = math.ceil(DECAY_CYCLES * math.log(1 / MIN_LIVING_IMPORTANCE))
 _FADING_THRESHOLDS = [
     MIN_LIVING_IMPORTANCE * math.exp(cycles / DECAY_CYCLES) * (1 + 1e-9) for cycles in range(_MAX_FADING_CYCLES + 1)
 ]
 _thresholds = json_items(bindparam("thresholds"), "thresholds")
-_ACTIVE_FADED = (
-    select(*_STATE.columns)
+_SELECT_FADED_ACTIVE = (
+    select(*_MEMORY_STATE.columns)
     .select_from(_thresholds.join(memories, _m.since == bindparam("cycle") - _thresholds.c.key))
     .where(
-        _m.being_id == after(_thresholds.c.key, _BEING),
+        _m.being_id == evaluated_after(_thresholds.c.key, _BEING),
         _m.status == "active",
         _m.pinned.is_(False),
         _m.importance <= _thresholds.c.value,
     )
 )
-_ACTIVE_FADED_LONG_AGO = _OWN_STATES.where(
+_SELECT_LONG_FADED_ACTIVE = _SELECT_STATES.where(
     _m.status == "active", _m.pinned.is_(False), _m.since < bindparam("cycle") - bindparam("deepest")
 )
-_own_threshold = number_at(bindparam("thresholds"), _m.stopped_at - _m.since)
-_DYING_UNFADED = _OWN_STATES.where(
+_own_threshold = json_number_at(bindparam("thresholds"), _m.stopped_at - _m.since)
+_SELECT_UNFADED_DYING = _SELECT_STATES.where(
     _m.status == "dying", _m.pinned.is_(False), _m.importance * (1 + 1e-8) > func.coalesce(_own_threshold, 2.0)
 )
-_PINNED_DYING = _OWN_STATES.where(_m.status == "dying", _m.pinned.is_(True))
-_RECALLED_DEAD_STATES = _OWN_STATES.where(RECALLED_DEAD).order_by(_m.seq)
-_COUNT_ACTIVE = select(func.count()).where(_OF_BEING, _m.status == "active")
-
-
-def _count_if(*conditions: Any) -> Any:
-    return func.count(case((and_(*conditions), 1)))
+_SELECT_PINNED_DYING = _SELECT_STATES.where(_m.status == "dying", _m.pinned.is_(True))
+_SELECT_RECALLED_DEAD = _SELECT_STATES.where(IS_RECALLED_DEAD).order_by(_m.seq)
+_COUNT_ACTIVE_MEMORIES = select(func.count()).where(_IS_OWN, _m.status == "active")
 
 
 _CLUSTER_COUNTS = Mapped(
     ClusterCounts,
     memories,
-    active=_count_if(_m.status == "active"),
-    dying=_count_if(_m.status == "dying"),
-    dead=_count_if(_m.status == "dead"),
-    unconsolidated=_count_if(or_(_m.status == "dying", and_(_m.status == "active", _m.fresh.is_(True)))),
+    active=func.count().filter(_m.status == "active"),
+    dying=func.count().filter(_m.status == "dying"),
+    dead=func.count().filter(_m.status == "dead"),
+    unconsolidated=func.count().filter(or_(_m.status == "dying", (_m.status == "active") & _m.fresh.is_(True))),
 )
-_counts = select(*_CLUSTER_COUNTS.columns).where(_OF_BEING)
+_counts = select(*_CLUSTER_COUNTS.columns).where(_IS_OWN)
 _COUNT_ALL_CLUSTERS = _counts.where(_m.cluster_id.is_not(None)).group_by(_m.cluster_id)
-# Else it walks through all, in the order of the groups.
-_COUNT_CLUSTERS = _counts.where(among(_m.cluster_id, "clusters")).group_by(unindexed(_m.cluster_id))
-_STORED_SINCE = (
-    select(*MEMORY)
-    .where(_OF_BEING, _m.created_at > bindparam("after"), _m.compression_source.is_(False))
+# Unindexed, so that SQLite does not read all memories in the order of the groups.
+_COUNT_CLUSTERS = _counts.where(in_list(_m.cluster_id, "clusters")).group_by(unindexed(_m.cluster_id))
+_SELECT_STORED_SINCE = (
+    select(*MEMORY_COLUMNS)
+    .where(_IS_OWN, _m.created_at > bindparam("after"), _m.compression_source.is_(False))
     .order_by(_m.created_at.desc(), _m.seq.desc())
     .limit(bindparam("limit"))
 )
-_SUMMARISABLE = (
-    _OF_BEING,
-    OF_A_SESSION,
-    _m.pinned.is_(False),  # what is never to fade is not to be hidden behind a summary either
-    _m.status != "dead",
-)
+# A pinned memory never fades, and is not hidden behind a summary either.
+_IS_SUMMARISABLE = (_IS_OWN, IS_UNSUMMARISED_EPISODE, _m.pinned.is_(False), _m.status != "dead")
 _SESSION_COUNT = Mapped(SessionCount, memories, memories=func.count())
-_SUMMARISABLE_SESSIONS = (
+_SELECT_SUMMARISABLE_SESSIONS = (
     select(*_SESSION_COUNT.columns)
-    .where(*_SUMMARISABLE)
+    .where(*_IS_SUMMARISABLE)
     .group_by(_m.session_id)
     .order_by(func.min(_m.created_at), _m.session_id)
 )
-_SUMMARISABLE_OF_SESSION = (
-    select(*MEMORY)
-    .where(*_SUMMARISABLE, _m.session_id == bindparam("session"))
+_SELECT_SUMMARISABLE_MEMORIES = (
+    select(*MEMORY_COLUMNS)
+    .where(*_IS_SUMMARISABLE, _m.session_id == bindparam("session"))
     .order_by(unindexed(_m.happened_at), _m.seq)
 )
 
@@ -144,10 +144,10 @@ _UPDATE_STATE = update_own_row(memories, *_STATE_COLUMNS).values(
     stopped_at=case((bindparam("new_status") == "active", None), else_=_cycle),
 )
 _UPDATE_COMPRESSED = update_own_row(memories, "compressed", "compressed_into")
-_summaries = select(json_items(bindparam("ids")).c.value.label("id")).cte("of_them", recursive=True)
+_summaries = select(json_items(bindparam("ids")).c.value.label("id")).cte("summaries", recursive=True)
 _absorbed = memories.alias("absorbed")
 _summaries = _summaries.union(select(_absorbed.c.id).join(_summaries, _absorbed.c.absorbed_into == _summaries.c.id))
-_SUMMARISED_BY = (
+_SELECT_SUMMARISED = (
     select(_m.id)
     .join(_summaries, _m.compressed_into == _summaries.c.id)
     .where(unindexed(_m.being_id) == _BEING, _m.compressed.is_(True))
@@ -155,10 +155,10 @@ _SUMMARISED_BY = (
 
 DECISION_REQUEST = Mapped(StoredDecisionRequest, patrol_offers, decided_by=_o.settled_by)
 _own_requests = select(*DECISION_REQUEST.columns).where(_o.being_id == _BEING)
-_REQUESTS_BY_IDS = _own_requests.where(among(_o.id, "ids"))
-_OPEN_REQUESTS = _own_requests.where(_o.settled_by.is_(None)).order_by(_o.made_at, _o.id)
-_DECIDE_REQUEST = update_own_row(patrol_offers, "settled_by", "body")
-_LAST_ERASURE = select(last_issued(literal_column("'forgotten'"), literal_column("'mark'")))
+_SELECT_REQUESTS = _own_requests.where(in_list(_o.id, "ids"))
+_SELECT_OPEN_REQUESTS = _own_requests.where(_o.settled_by.is_(None)).order_by(_o.made_at, _o.id)
+_MARK_REQUEST_DECIDED = update_own_row(patrol_offers, "settled_by", "body")
+_SELECT_LAST_ERASURE = select(last_issued(literal_column("'forgotten'"), literal_column("'mark'")))
 
 
 def _status_by_decay(state: MemoryState) -> Status:
@@ -178,33 +178,33 @@ class PatrolReader:
         return await self._reads.rows(statement, make, being=self._scope.being_id, **binds)
 
     async def _states(self, statement: ClauseElement, **binds: Any) -> list[MemoryState]:
-        return await self._rows(statement, _STATE.from_row, **binds)
+        return await self._rows(statement, _MEMORY_STATE.from_row, **binds)
 
     async def last_erasure(self) -> int:
-        return int((await self._rows(_LAST_ERASURE, scalar))[0])
+        return int((await self._rows(_SELECT_LAST_ERASURE, scalar))[0])
 
     async def unclustered(self, *, limit: int) -> list[MemoryState]:
-        return await self._states(_UNCLUSTERED, limit=limit)
+        return await self._states(_SELECT_UNCLUSTERED, limit=limit)
 
     async def with_outdated_status(self) -> list[MemoryState]:
         cycle = await patrol_cycle(self._reads, self._scope)
         thresholds = json.dumps(_FADING_THRESHOLDS)
         states = [
-            *await self._states(_ACTIVE_FADED, thresholds=thresholds, cycle=cycle),
-            *await self._states(_ACTIVE_FADED_LONG_AGO, cycle=cycle, deepest=_MAX_FADING_CYCLES),
-            *await self._states(_DYING_UNFADED, thresholds=thresholds),
-            *await self._states(_PINNED_DYING),
+            *await self._states(_SELECT_FADED_ACTIVE, thresholds=thresholds, cycle=cycle),
+            *await self._states(_SELECT_LONG_FADED_ACTIVE, cycle=cycle, deepest=_MAX_FADING_CYCLES),
+            *await self._states(_SELECT_UNFADED_DYING, thresholds=thresholds),
+            *await self._states(_SELECT_PINNED_DYING),
         ]
         return [state for state in states if state.status != _status_by_decay(state)]
 
     async def recalled_dead(self) -> list[MemoryState]:
-        return await self._states(_RECALLED_DEAD_STATES)
+        return await self._states(_SELECT_RECALLED_DEAD)
 
     async def members(self, *cluster_ids: ClusterId) -> list[MemoryState]:
-        return await self._states(_STATES_OF_CLUSTERS, clusters=as_list(cluster_ids))
+        return await self._states(_SELECT_STATES_OF_CLUSTERS, clusters=as_list(cluster_ids))
 
     async def states(self, ids: Sequence[MemoryId]) -> list[MemoryState]:
-        return in_order_of(ids, await self._states(_STATES_BY_IDS, ids=as_list(ids)))
+        return in_order_of(ids, await self._states(_SELECT_STATES_BY_IDS, ids=as_list(ids)))
 
     async def cluster_counts(self, ids: Sequence[ClusterId] | None = None) -> list[ClusterCounts]:
         if ids is None:
@@ -212,9 +212,7 @@ class PatrolReader:
         return await self._rows(_COUNT_CLUSTERS, _CLUSTER_COUNTS.from_row, clusters=as_list(ids))
 
     async def clusters(self, ids: Sequence[ClusterId] | None = None) -> list[Cluster]:
-        if ids is None:
-            return await all_clusters(self._reads, self._scope)
-        return await clusters_by_ids(self._reads, self._scope, ids)
+        return await read_clusters(self._reads, self._scope, ids)
 
     async def vectors(self, model: ModelName, hashes: Sequence[ContentHash]) -> dict[ContentHash, Vector]:
         return await cached_vectors(self._reads, model, hashes)
@@ -224,16 +222,16 @@ class PatrolReader:
 
     async def stored_since(self, moment: datetime | None, *, limit: int) -> list[Memory]:
         after = to_micros(moment) if moment else 0
-        return (await self._rows(_STORED_SINCE, to_memory, after=after, limit=limit))[::-1]
+        return (await self._rows(_SELECT_STORED_SINCE, to_memory, after=after, limit=limit))[::-1]
 
     async def sessions(self) -> list[SessionCount]:
-        return await self._rows(_SUMMARISABLE_SESSIONS, _SESSION_COUNT.from_row)
+        return await self._rows(_SELECT_SUMMARISABLE_SESSIONS, _SESSION_COUNT.from_row)
 
     async def session_memories(self, session_id: str) -> list[Memory]:
-        return await self._rows(_SUMMARISABLE_OF_SESSION, to_memory, session=session_id)
+        return await self._rows(_SELECT_SUMMARISABLE_MEMORIES, to_memory, session=session_id)
 
     async def summarised_by(self, ids: Sequence[MemoryId]) -> list[MemoryId]:
-        return await self._rows(_SUMMARISED_BY, scalar, ids=as_list(ids)) if ids else []
+        return await self._rows(_SELECT_SUMMARISED, scalar, ids=as_list(ids)) if ids else []
 
     async def last_diary(self) -> DiaryEntry | None:
         return await last_diary(self._reads, self._scope)
@@ -242,10 +240,10 @@ class PatrolReader:
         return await read_thoughts(self._reads, self._scope)
 
     async def requests(self, ids: Sequence[DecisionRequestId]) -> list[StoredDecisionRequest]:
-        return in_order_of(ids, await self._rows(_REQUESTS_BY_IDS, DECISION_REQUEST.from_row, ids=as_list(ids)))
+        return in_order_of(ids, await self._rows(_SELECT_REQUESTS, DECISION_REQUEST.from_row, ids=as_list(ids)))
 
     async def open_requests(self) -> list[StoredDecisionRequest]:
-        return await self._rows(_OPEN_REQUESTS, DECISION_REQUEST.from_row)
+        return await self._rows(_SELECT_OPEN_REQUESTS, DECISION_REQUEST.from_row)
 
 
 class PatrolWriter(PatrolReader):
@@ -257,7 +255,7 @@ class PatrolWriter(PatrolReader):
         cycle = await patrol_cycle(self._transaction, self._scope)
         await set_patrol_cycle(self._transaction, self._scope, cycle + 1)
         await Journal(self._transaction, self._scope, run, "age").write_cycle(cycle)
-        return int((await self._rows(_COUNT_ACTIVE, scalar))[0])
+        return int((await self._rows(_COUNT_ACTIVE_MEMORIES, scalar))[0])
 
     async def apply(self, changes: PatrolChanges, *, run: RunId, step: str) -> None:
         """Before and after are read from the tables: what is journalled is what is there."""
@@ -275,14 +273,11 @@ class PatrolWriter(PatrolReader):
         if changes.thoughts:
             await write_thoughts(self._transaction, self._scope, changes.thoughts)
         decided = [own_row_binds(self._scope, id_, settled_by=run, body={}) for id_ in changes.decided]
-        await self._transaction.run(_DECIDE_REQUEST, decided)
+        await self._transaction.run(_MARK_REQUEST_DECIDED, decided)
         await mark_for_index(self._transaction, await journal.write(changes))
 
     async def _update_memories(self, changes: PatrolChanges) -> None:
-        states = (
-            own_row_binds(self._scope, state.id, **{name: getattr(state, name) for name in _STATE_FIELDS})
-            for state in changes.states
-        )
+        states = (own_row_binds(self._scope, state.id, state, _STATE_FIELDS) for state in changes.states)
         await self._transaction.run(_UPDATE_STATE, states)
         await update_timelines(self._transaction, self._scope, changes.rewritten)
         compressed = (

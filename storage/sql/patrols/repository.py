@@ -24,19 +24,19 @@ from madeleine.storage.sql.patrols.undo import undo_run
 UNDECIDED_REQUESTS_KEPT_FOR = timedelta(days=14)
 
 _c, _o, _r = cost_records.c, patrol_offers.c, patrol_runs.c
-_RUN = Mapped(PatrolRun, patrol_runs)
-_LATEST_RUNS = (
-    select(*_RUN.columns)
+_PATROL_RUN = Mapped(PatrolRun, patrol_runs)
+_SELECT_LATEST_RUNS = (
+    select(*_PATROL_RUN.columns)
     .where(_r.being_id == bindparam("being"))
     .order_by(_r.started.desc(), _r.id)
     .limit(bindparam("limit"))
 )
-_UNFINISHED_RUNS = select(*_RUN.columns).where(_r.state == "running").order_by(_r.started.desc())
+_SELECT_UNFINISHED_RUNS = select(*_PATROL_RUN.columns).where(_r.state == "running").order_by(_r.started.desc())
 _INSERT_RUN = insert(patrol_runs)
 _FINISH_RUN = update_own_row(patrol_runs, "finished", "state", "report")
 _COST = Mapped(CallCost, cost_records)
 _INSERT_COST = insert(cost_records)
-_TOKENS_SINCE = select(func.coalesce(func.sum(_c.input_tokens + _c.output_tokens), 0)).where(
+_SUM_TOKENS_SINCE = select(func.coalesce(func.sum(_c.input_tokens + _c.output_tokens), 0)).where(
     _c.purpose == bindparam("purpose"), _c.at >= bindparam("since")
 )
 _INSERT_REQUESTS = insert(patrol_offers)
@@ -79,7 +79,7 @@ class PatrolRepository(MemoryReads):
             id=run, being_id=scope.being_id, started=started, finished=started, state="running", report={}
         )
         async with self._database.transaction(grows=True) as transaction:
-            await transaction.run(_INSERT_RUN, [_RUN.to_row(begun)])
+            await transaction.run(_INSERT_RUN, [_PATROL_RUN.to_row(begun)])
 
     async def finish_run(self, scope: Scope, run: RunId, finished: datetime, report: Mapping[str, Any]) -> None:
         row = own_row_binds(scope, run, finished=finished, state="finished", report=report)
@@ -88,10 +88,10 @@ class PatrolRepository(MemoryReads):
             await record_audit(transaction, scope, "patrol", finished, tool="run_patrol", ids=[run])
 
     async def runs(self, scope: Scope, *, limit: int) -> list[PatrolRun]:
-        return await self._database.rows(_LATEST_RUNS, _RUN.from_row, being=scope.being_id, limit=limit)
+        return await self._database.rows(_SELECT_LATEST_RUNS, _PATROL_RUN.from_row, being=scope.being_id, limit=limit)
 
     async def unfinished_runs(self) -> list[PatrolRun]:
-        return await self._database.rows(_UNFINISHED_RUNS, _RUN.from_row)
+        return await self._database.rows(_SELECT_UNFINISHED_RUNS, _PATROL_RUN.from_row)
 
     async def undo(self, scope: Scope, run: RunId, *, at: datetime, state: RunState = "undone") -> UndoResult:
         async with self._database.transaction() as transaction:
@@ -103,5 +103,5 @@ class PatrolRepository(MemoryReads):
             await transaction.run(_INSERT_COST, [row])
 
     async def tokens_since(self, purpose: str, since: datetime) -> int:
-        [tokens] = await self._database.rows(_TOKENS_SINCE, scalar, purpose=purpose, since=to_micros(since))
+        [tokens] = await self._database.rows(_SUM_TOKENS_SINCE, scalar, purpose=purpose, since=to_micros(since))
         return int(tokens)

@@ -19,16 +19,16 @@ from typing import Any
 from sqlalchemy import ClauseElement, bindparam, delete, func, insert, select, update
 
 from madeleine.memory.errors import CannotUndo
-from madeleine.memory.model import ClusterId, Memory, MemoryId, RunId, Scope
+from madeleine.memory.model import Memory, MemoryId, RunId, Scope
 from madeleine.memory.patrol_records import RunState, UndoResult
 from madeleine.storage.sql.administration import record_audit
 from madeleine.storage.sql.database import tables
-from madeleine.storage.sql.database.dialect import among, as_list, contains_text, either, greatest, unindexed
+from madeleine.storage.sql.database.dialect import as_list, contains_text, equals_any, greatest, in_list, unindexed
 from madeleine.storage.sql.database.engine import Row, Transaction
 from madeleine.storage.sql.database.lifecycle import DeleteWithMemory, removal_statements
 from madeleine.storage.sql.database.mapping import decode_texts, own_row_binds, scalar, update_own_row
 from madeleine.storage.sql.database.memory_rows import patrol_cycle, set_patrol_cycle, update_timelines
-from madeleine.storage.sql.memories.clusters import clusters_by_ids, upsert_clusters, with_recomputed_vectors
+from madeleine.storage.sql.memories.clusters import recompute_clusters
 from madeleine.storage.sql.memories.index_source import delete_orphaned_vectors, mark_for_index
 from madeleine.storage.sql.memories.reading import memories_by_ids
 from madeleine.storage.sql.patrols.journal import CHANGE, JOURNALLED_TABLES, Change
@@ -37,45 +37,45 @@ from madeleine.storage.sql.patrols.undo_plan import UndoPlan, plan_undo, write_p
 _c, _j, _m, _r = tables.clusters.c, tables.patrol_changes.c, tables.memories.c, tables.patrol_runs.c
 _BEING = bindparam("being", type_=_m.being_id.type)
 _OF_RUN = (_j.run_id == bindparam("run"), _j.being_id == _BEING)
-_CHANGES_NEWEST_FIRST = select(*CHANGE.columns).where(*_OF_RUN).order_by(_j.seq.desc())
+_SELECT_CHANGES_NEWEST_FIRST = select(*CHANGE.columns).where(*_OF_RUN).order_by(_j.seq.desc())
 _DELETE_CHANGES = delete(tables.patrol_changes).where(*_OF_RUN)
 _SET_RUN_STATE = update_own_row(tables.patrol_runs, "state")
-_OWN_CLUSTERS = select(_c.id).where(_c.being_id == _BEING)
-_LEAVE_DELETED_CLUSTERS = (
+_SELECT_OWN_CLUSTERS = select(_c.id).where(_c.being_id == _BEING)
+_CLEAR_DELETED_CLUSTERS = (
     update(tables.memories)
-    .where(_m.being_id == _BEING, _m.cluster_id.is_not(None), _m.cluster_id.not_in(_OWN_CLUSTERS))
+    .where(_m.being_id == _BEING, _m.cluster_id.is_not(None), _m.cluster_id.not_in(_SELECT_OWN_CLUSTERS))
     .values(cluster_id=None)
 )
 _REMOVE_MEMORIES = removal_statements(tables.metadata, DeleteWithMemory)
-_EXISTING_MEMORIES = select(_m.id).where(among(_m.id, "ids"), unindexed(_m.being_id) == _BEING).order_by(_m.seq)
+_SELECT_EXISTING = select(_m.id).where(in_list(_m.id, "ids"), unindexed(_m.being_id) == _BEING).order_by(_m.seq)
 _MARK_FOR_SCRUB = insert(tables.forgotten)
 
-_RUN_STATE = select(_r.state).where(_r.id == bindparam("run"), _r.being_id == _BEING)
-_RUN_STANDS = either(_r.state, "finished", "running")
-_LATER_CHANGES = (
+_SELECT_RUN_STATE = select(_r.state).where(_r.id == bindparam("run"), _r.being_id == _BEING)
+_RUN_STANDS = equals_any(_r.state, "finished", "running")
+_SELECT_LATER = (
     select(_j.kind, _j.target, _j.before, _j.after, _j.run_id)
     .join(tables.patrol_runs, _r.id == _j.run_id)
-    .where(_j.being_id == _BEING, among(_j.target, "targets"), _j.seq > bindparam("last"), _RUN_STANDS)
+    .where(_j.being_id == _BEING, in_list(_j.target, "targets"), _j.seq > bindparam("last"), _RUN_STANDS)
     .order_by(_j.seq)
 )
-_RESTATED_MEMORIES = (
+_SELECT_RESTATED_MEMORIES = (
     select(tables.reinforcements.c.memory_id)
-    .where(among(tables.reinforcements.c.memory_id, "ids"))
-    .union(select(tables.revisions.c.memory_id).where(among(tables.revisions.c.memory_id, "ids")))
+    .where(in_list(tables.reinforcements.c.memory_id, "ids"))
+    .union(select(tables.revisions.c.memory_id).where(in_list(tables.revisions.c.memory_id, "ids")))
 )
-_DELETED_CLUSTERS_IN_USE = (
+_SELECT_DELETED_CLUSTERS_IN_USE = (
     select(_m.cluster_id)
-    .where(_m.being_id == _BEING, among(_m.cluster_id, "clusters"))
-    .union(select(_c.parent_id).where(_c.being_id == _BEING, _c.parent_id.not_in(_OWN_CLUSTERS)))
+    .where(_m.being_id == _BEING, in_list(_m.cluster_id, "clusters"))
+    .union(select(_c.parent_id).where(_c.being_id == _BEING, _c.parent_id.not_in(_SELECT_OWN_CLUSTERS)))
 )
-_LATEST_RUN_NAMING = (
+_SELECT_LATEST_RUN_NAMING = (
     select(_j.run_id)
     .join(tables.patrol_runs, _r.id == _j.run_id)
     .where(_j.being_id == _BEING, _j.run_id != bindparam("run"), _RUN_STANDS, contains_text(_j.after, bindparam("id")))
     .order_by(_j.seq.desc())
     .limit(1)
 )
-_WRITTEN_SOURCES = (
+_SELECT_WRITTEN_SOURCES = (
     select(tables.diary.c.sources)
     .where(tables.diary.c.being_id == _BEING)
     .union_all(select(tables.beings.c.think_sources).where(tables.beings.c.being_id == _BEING))
@@ -84,29 +84,29 @@ _WRITTEN_SOURCES = (
 # The clock (spec P2 `session_count`, ❷; ruling 2). A tick is taken back if it is the last of a run that stands. Later
 # ones stand on it: by each of those a cycle has passed, and how many have since a memory was recalled cannot be told
 # once one between them is gone.
-_TICKS = (
+_SELECT_CLOCK_TICKS = (
     select(_j.seq)
     .join(tables.patrol_runs, _r.id == _j.run_id)
     .where(_j.being_id == _BEING, _j.target == _BEING, _j.kind == "clock", _RUN_STANDS)
 )
-_LATER_TICK = _TICKS.where(_j.seq > bindparam("last")).limit(1)
+_SELECT_LATER_TICK = _SELECT_CLOCK_TICKS.where(_j.seq > bindparam("last")).limit(1)
 _REWIND_CLOCKS = (
     update(tables.memories)
     .where(_m.being_id == _BEING, _m.status == "active", _m.since > bindparam("cycle"))
     .values(since=bindparam("cycle"))
 )
 _ticks_since_recall = (
-    _TICKS.with_only_columns(func.count())
+    _SELECT_CLOCK_TICKS.with_only_columns(func.count())
     .where(_r.started > _m.last_activated)
     .correlate(tables.memories)
     .scalar_subquery()
 )
 _cycle_of_recall = bindparam("cycle", type_=_m.since.type) - _ticks_since_recall
-_REWIND_RECALLED = (
+_REWIND_CLOCKS_OF_RECALLED = (
     update(tables.memories)
     .where(
         _m.being_id == _BEING,
-        among(_m.id, "ids"),
+        in_list(_m.id, "ids"),
         _m.last_activated > select(_r.started).where(_r.id == bindparam("run")).scalar_subquery(),
     )
     .values(since=func.coalesce(_m.stopped_at, greatest(_m.since, _cycle_of_recall)))
@@ -134,7 +134,7 @@ class _Undo:
 
     async def require_undoable(self, to_be: RunState) -> bool:
         """False if the run is only to be rolled back, and was never begun or has come to its end."""
-        states = await self._rows(_RUN_STATE)
+        states = await self._rows(_SELECT_RUN_STATE)
         state = states[0] if states else None
         if state is None and to_be != "rolled_back":
             raise CannotUndo(
@@ -156,7 +156,7 @@ class _Undo:
     async def restore(self) -> UndoResult:
         """Some refusals can be told only afterwards: all is rolled back then."""
         transaction, scope = self.transaction, self.scope
-        changes = await self._rows(_CHANGES_NEWEST_FIRST, CHANGE.from_row)
+        changes = await self._rows(_SELECT_CHANGES_NEWEST_FIRST, CHANGE.from_row)
         of_memories = [change for change in changes if change.kind == "memory"]
         made = [MemoryId(change.target) for change in of_memories if change.before is None]
         await self._refuse_if_changed_later(changes)
@@ -172,11 +172,9 @@ class _Undo:
         await self._refuse_if_cluster_used(made_clusters)
         await self._refuse_if_written_from(made)
         # The cluster may be gone: its other memories were forgotten since.
-        await transaction.run(_LEAVE_DELETED_CLUSTERS, [{"being": scope.being_id}])
+        await transaction.run(_CLEAR_DELETED_CLUSTERS, [{"being": scope.being_id}])
         await self._update_derived([change for change in of_memories if change.before is not None])
-        without_mean = [ClusterId(id_) for id_ in plans["cluster"].clusters_without_mean - made_clusters]
-        outdated = await clusters_by_ids(transaction, scope, without_mean)
-        await upsert_clusters(transaction, scope, await with_recomputed_vectors(transaction, scope, outdated))
+        await recompute_clusters(transaction, scope, plans["cluster"].clusters_without_mean - made_clusters)
         counts = Counter({kind: len(plan.changed) for kind, plan in plans.items()})
         kept = len(ticks) - restored_ticks + sum(len(plan.kept) for plan in plans.values())
         counts.update(memory=len(removed), clock=restored_ticks, kept=kept)
@@ -204,7 +202,7 @@ class _Undo:
 
     async def _restore_clock(self, ticks: Sequence[Change]) -> int:
         """Take the ticks back, unless a later one stands; return their number."""
-        if not ticks or await self._rows(_LATER_TICK, last=max(tick.seq for tick in ticks)):
+        if not ticks or await self._rows(_SELECT_LATER_TICK, last=max(tick.seq for tick in ticks)):
             return 0
         cycle = max(0, await patrol_cycle(self.transaction, self.scope) - len(ticks))
         await set_patrol_cycle(self.transaction, self.scope, cycle)
@@ -217,7 +215,7 @@ class _Undo:
         (ruling 2), and each later tick has counted from there. The clock of one that was not active stood still."""
         cycle = await patrol_cycle(self.transaction, self.scope)
         binds = {"being": self.scope.being_id, "ids": as_list(ids), "cycle": cycle, "run": self.run}
-        await self.transaction.run(_REWIND_RECALLED, [binds])
+        await self.transaction.run(_REWIND_CLOCKS_OF_RECALLED, [binds])
 
     async def _update_derived(self, changes: Sequence[Change]) -> None:
         """Update what is derived from the restored fields of memories, and mark the memories for the index."""
@@ -227,7 +225,7 @@ class _Undo:
         hashes = [hash_ for change in changes if (hash_ := (change.after or {}).get("content_hash"))]
         await delete_orphaned_vectors(self.transaction, hashes)
         targets = as_list(dict.fromkeys(change.target for change in changes))
-        await mark_for_index(self.transaction, await self._rows(_EXISTING_MEMORIES, ids=targets))
+        await mark_for_index(self.transaction, await self._rows(_SELECT_EXISTING, ids=targets))
 
     # --- refusals
 
@@ -236,7 +234,7 @@ class _Undo:
         if not changes:
             return
         targets = as_list({change.target for change in changes if change.kind != "clock"})
-        later = await self._rows(_LATER_CHANGES, tuple, targets=targets, last=max(change.seq for change in changes))
+        later = await self._rows(_SELECT_LATER, tuple, targets=targets, last=max(change.seq for change in changes))
         for kind, target, before, after, later_run in later:
             # A cluster's mean is computed anew; its name and its place are not.
             if kind != "clock" and not (kind == "cluster" and before is not None and after is not None):
@@ -246,7 +244,7 @@ class _Undo:
                 )
 
     async def _refuse_if_restated(self, made: Sequence[MemoryId]) -> None:
-        restated = await self._rows(_RESTATED_MEMORIES, ids=as_list(made)) if made else []
+        restated = await self._rows(_SELECT_RESTATED_MEMORIES, ids=as_list(made)) if made else []
         if restated:
             raise CannotUndo(
                 f"The memory {restated[0]}, which the run has made, was stored again or changed since. Nothing was "
@@ -254,7 +252,7 @@ class _Undo:
             )
 
     async def _refuse_if_cluster_used(self, made_clusters: Collection[str]) -> None:
-        in_use = await self._rows(_DELETED_CLUSTERS_IN_USE, clusters=as_list(made_clusters))
+        in_use = await self._rows(_SELECT_DELETED_CLUSTERS_IN_USE, clusters=as_list(made_clusters))
         if in_use:
             raise CannotUndo(
                 f"{await self._later_run(in_use[0])} added memories to the cluster {in_use[0]}, which this undo would "
@@ -263,7 +261,7 @@ class _Undo:
 
     async def _refuse_if_written_from(self, made: Collection[MemoryId]) -> None:
         """A diary that tells of a memory names it, so that it is forgotten with it."""
-        written = await self._rows(_WRITTEN_SOURCES) if made else []
+        written = await self._rows(_SELECT_WRITTEN_SOURCES) if made else []
         named = set(made).intersection(id_ for sources in written for id_ in decode_texts(sources))
         if named:
             id_ = min(named)
@@ -274,5 +272,5 @@ class _Undo:
 
     async def _later_run(self, id_: str) -> str:
         """The last run that changed a cluster or a memory, in words."""
-        runs = await self._rows(_LATEST_RUN_NAMING, id=id_)
+        runs = await self._rows(_SELECT_LATEST_RUN_NAMING, id=id_)
         return f"The later patrol run {runs[0]}" if runs else "A later patrol run"

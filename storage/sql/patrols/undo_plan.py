@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from madeleine.memory.model import Scope
 from madeleine.storage.sql.database.engine import Transaction
 from madeleine.storage.sql.database.mapping import own_row_binds, update_own_row
-from madeleine.storage.sql.patrols.journal import JOURNALLED_TABLES, Change, Fields, to_column_values
+from madeleine.storage.sql.patrols.journal import JOURNALLED_TABLES, Change, JournalFields, to_column_values
 
 
 @dataclass(slots=True)
@@ -19,8 +19,8 @@ class UndoPlan:
     rows to delete."""
 
     kind: str
-    now: Mapping[str, Fields]
-    changed: dict[str, Fields | None] = field(default_factory=dict)
+    now: Mapping[str, JournalFields]
+    changed: dict[str, JournalFields | None] = field(default_factory=dict)
     kept: set[tuple[str, str]] = field(default_factory=set)
     """Row and field whose value is not the one that the run had left."""
     made_clusters: set[str] = field(default_factory=set)
@@ -34,16 +34,16 @@ class UndoPlan:
         return [key for key, fields in self.changed.items() if fields and _clock_differs(self.now[key], fields)]
 
 
-def _clock_differs(now: Fields, restored: Fields) -> bool:
+def _clock_differs(now: JournalFields, restored: JournalFields) -> bool:
     if restored["status"] == "dead":
         return False
     return now["status"] == "dead" or any(now[name] != restored[name] for name in ("since", "stopped_at"))
 
 
-def plan_undo(kind: str, changes: Sequence[Change], now: Mapping[str, Fields]) -> UndoPlan:
+def plan_undo(kind: str, changes: Sequence[Change], now: Mapping[str, JournalFields]) -> UndoPlan:
     """`changes`: of that kind, the newest first. `now`: the rows that they are about, as they are."""
     plan = UndoPlan(kind, now)
-    restored: dict[str, Fields | None] = dict(now)
+    restored: dict[str, JournalFields | None] = dict(now)
     for change in changes:
         current = restored.get(change.target)
         if kind == "memory" and (current is None or change.before is None):
@@ -53,7 +53,7 @@ def plan_undo(kind: str, changes: Sequence[Change], now: Mapping[str, Fields]) -
     return plan
 
 
-def _restore(plan: UndoPlan, change: Change, current: Fields | None) -> Fields | None:
+def _restore(plan: UndoPlan, change: Change, current: JournalFields | None) -> JournalFields | None:
     if plan.kind == "cluster" and change.before and change.before["model"] and change.before["vector"] is None:
         plan.clusters_without_mean.add(change.target)  # it was the mean of one that is forgotten
     if change.before is None or change.after is None or current is None:
@@ -71,7 +71,7 @@ def _restore(plan: UndoPlan, change: Change, current: Fields | None) -> Fields |
     return _with_valid_clock(restored, change.before) if plan.kind == "memory" else restored
 
 
-def _restore_row(plan: UndoPlan, change: Change, current: Fields | None) -> Fields | None:
+def _restore_row(plan: UndoPlan, change: Change, current: JournalFields | None) -> JournalFields | None:
     if plan.kind == "cluster" and change.before is None:
         plan.made_clusters.add(change.target)
     if plan.kind == "note" and current is None:
@@ -81,7 +81,7 @@ def _restore_row(plan: UndoPlan, change: Change, current: Fields | None) -> Fiel
     return change.before
 
 
-def _with_valid_clock(restored: Fields, before: Fields) -> Fields:
+def _with_valid_clock(restored: JournalFields, before: JournalFields) -> JournalFields:
     """A recall since then has rewound the clock of a living memory that now is dead again: a dead memory's clock is
     not rewound (ruling 2). No clock goes below 0."""
     if restored["status"] == "dead":
@@ -94,9 +94,9 @@ def _with_valid_clock(restored: Fields, before: Fields) -> Fields:
 async def write_plan(transaction: Transaction, scope: Scope, plan: UndoPlan) -> None:
     """One statement for rows to delete, one for rows to insert, one for each set of columns that differ."""
     journalled = JOURNALLED_TABLES[plan.kind]
-    deleted: list[Fields] = []
-    inserted: list[Fields] = []
-    updated: dict[tuple[str, ...], list[Fields]] = defaultdict(list)
+    deleted: list[JournalFields] = []
+    inserted: list[JournalFields] = []
+    updated: dict[tuple[str, ...], list[JournalFields]] = defaultdict(list)
     for key, fields in plan.changed.items():
         now = plan.now.get(key)
         if fields is None:

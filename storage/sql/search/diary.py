@@ -17,7 +17,7 @@ from madeleine.memory.keyword_search import HitPosition, KeywordQuery, SearchHit
 from madeleine.memory.model import Provenance, Scope, parse_moment
 from madeleine.memory.rules.searching.tags import holds_tag
 from madeleine.memory.text.normalization import FIELD_SEPARATOR, fold
-from madeleine.storage.sql.database.dialect import among, as_list, json_items
+from madeleine.storage.sql.database.dialect import as_list, in_list, json_items
 from madeleine.storage.sql.database.engine import Reads, Row
 from madeleine.storage.sql.database.mapping import decode_texts_cached, from_micros, pair, to_micros
 from madeleine.storage.sql.database.tables import diary, memories
@@ -31,14 +31,14 @@ _AFTER_ALL_DATES = "\U0010ffff"
 _d, _m = diary.c, memories.c
 _SELECT_ENTRIES = select(_d.date, _d.text, _d.written_at).where(_d.being_id == bindparam("being"))
 _SELECT_PAGE = _SELECT_ENTRIES.where(_d.date < bindparam("before")).order_by(_d.date.desc()).limit(_PAGE_ENTRIES)
-_SELECT_DAYS = _SELECT_ENTRIES.where(among(_d.date, "ids"))
+_SELECT_DAYS = _SELECT_ENTRIES.where(in_list(_d.date, "ids"))
 _source = json_items(_d.sources)
 _SELECT_THEMES = (
     select(_d.date, _m.themes)
     .select_from(diary)
     .join(_source, true())
     .join(memories, _m.id == _source.c.value)
-    .where(_d.being_id == bindparam("being"), among(_d.date, "days"), _m.being_id == _d.being_id, _m.themes != "[]")
+    .where(_d.being_id == bindparam("being"), in_list(_d.date, "days"), _m.being_id == _d.being_id, _m.themes != "[]")
     .order_by(_d.date, _m.seq)
 )
 

@@ -32,7 +32,7 @@ from madeleine.memory.rules.searching.hits import newest_first
 from madeleine.memory.rules.searching.tags import WORD_CHARS
 from madeleine.memory.text.normalization import FIELD_SEPARATOR
 from madeleine.storage.sql.database.dialect import (
-    ANY_TEXT,
+    ANY_TEXT_PATTERN,
     as_list,
     contains_text,
     json_items,
@@ -132,7 +132,7 @@ def _tag_binds(tags: Sequence[Tag]) -> dict[str, Any]:
 def _patterns(tag: Tag) -> list[str]:
     """For a text with a separator before and behind."""
     if tag.kind == "part":
-        return [ANY_TEXT]
+        return [ANY_TEXT_PATTERN]
     return [word_pattern(form, WORD_CHARS, whole=tag.kind == "words") for form in tag.forms]
 
 

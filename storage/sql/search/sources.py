@@ -16,10 +16,10 @@ from madeleine.memory.chat import Message
 from madeleine.memory.keyword_search import KeywordQuery, SearchHit, SearchSource
 from madeleine.memory.model import Note, Provenance, Scope, scene_to_text
 from madeleine.memory.text.normalization import fold
-from madeleine.storage.sql.database.dialect import GREATEST, SMALLEST, among, as_list, contains_text
+from madeleine.storage.sql.database.dialect import MAX_INT, MIN_INT, as_list, contains_text, in_list
 from madeleine.storage.sql.database.engine import Row
 from madeleine.storage.sql.database.mapping import Mapped, to_micros
-from madeleine.storage.sql.database.memory_rows import MEMORY, delimited_theme, to_memory
+from madeleine.storage.sql.database.memory_rows import MEMORY_COLUMNS, delimited_theme, to_memory
 from madeleine.storage.sql.database.tables import memories, messages, notes
 
 _m, _n = memories.c, notes.c
@@ -103,10 +103,10 @@ SEARCHED_TABLES = {
     "memories": SearchedTable(
         memories,
         _m.happened_at,
-        MEMORY,
+        MEMORY_COLUMNS,
         _memory_hit,
         conditions=(
-            or_(bindparam("categories") == as_list(()), among(_m.category, "categories")),
+            or_(bindparam("categories") == as_list(()), in_list(_m.category, "categories")),
             or_(bindparam("include_dead", type_=Boolean), _m.status != "dead"),
             or_(bindparam("include_compressed", type_=Boolean), _m.compressed.is_(False)),
         ),
@@ -134,16 +134,16 @@ def select_hits(source: SearchSource, mode: Literal["or", "and"], terms: int, th
 def select_hits_by_id(source: SearchSource) -> Select[Any]:
     searched = SEARCHED_TABLES[source]
     columns = searched.table.c
-    return select(*searched.columns).where(columns.being_id == bindparam("being"), among(columns.id, "ids"))
+    return select(*searched.columns).where(columns.being_id == bindparam("being"), in_list(columns.id, "ids"))
 
 
 def query_binds(scope: Scope, query: KeywordQuery) -> dict[str, Any]:
-    until = to_micros(query.until) if query.until else GREATEST
-    after_at, after_id = query.after or (GREATEST, "")
-    after_at = max(SMALLEST, min(after_at, GREATEST))  # a cursor comes from outside, and may hold any number
+    until = to_micros(query.until) if query.until else MAX_INT
+    after_at, after_id = query.after or (MAX_INT, "")
+    after_at = max(MIN_INT, min(after_at, MAX_INT))  # a cursor comes from outside, and may hold any number
     binds: dict[str, Any] = {
         "being": scope.being_id,
-        "since": to_micros(query.since) if query.since else SMALLEST,
+        "since": to_micros(query.since) if query.since else MIN_INT,
         "newest": min(until, after_at),
         "after_at": after_at,
         "after_id": after_id,

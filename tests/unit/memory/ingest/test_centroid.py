@@ -13,7 +13,7 @@ from madeleine.memory.ingest.being_statistics import Centroids
 from madeleine.memory.model import ModelName, Scope, Vector
 from madeleine.memory.patrol_records import PatrolChanges
 from madeleine.storage.sql.ledger import Ledger
-from tests.contracts.ledger.ledger_values import apply, states
+from tests.contracts.ledger.ledger_values import apply_changes, states
 from tests.doubles import ADA, BOB, unit
 from tests.household import Household
 
@@ -94,7 +94,7 @@ async def test_it_is_right_again_after_each_kind_of_change(home: Household) -> N
     await home.correct(house.id, text="lamp")
     assert await mine.centroid(ADA) == pytest.approx(mean(home, "lamp", "snow", "wolf"))
     died = replace((await states(home.ledger))[snow.id], status="dead")
-    await apply(home.ledger, PatrolChanges(states=(died,)))
+    await apply_changes(home.ledger, PatrolChanges(states=(died,)))
     await home.run_patrol(steps=["age"])  # what a patrol does is told at its end
     assert await mine.centroid(ADA) == pytest.approx(mean(home, "lamp", "wolf"))
     fresh, _ = centroids(home)

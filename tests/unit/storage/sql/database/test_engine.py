@@ -15,7 +15,7 @@ from sqlalchemy import insert, text
 
 from madeleine.memory.errors import StorageBusy, StorageError
 from madeleine.storage.sql.administration import read_setting, write_setting
-from madeleine.storage.sql.database.engine import Database, finish, open_database
+from madeleine.storage.sql.database.engine import Database, open_database, run_to_completion
 from madeleine.storage.sql.database.tables import settings as table
 from tests.remains import found_in
 
@@ -156,7 +156,7 @@ async def test_work_to_finish_ends_before_the_cancellation_goes_on() -> None:
         await go_on.wait()
         ended = True
 
-    task = asyncio.create_task(finish(work()))
+    task = asyncio.create_task(run_to_completion(work()))
     await asyncio.sleep(0)
     task.cancel()
     await asyncio.sleep(0)

@@ -13,7 +13,7 @@ from madeleine.storage.sql.database.lifecycle import (
     DeleteWithMemory,
     EraseListing,
     Erasure,
-    Journal,
+    JournalChanges,
     KeepRows,
     LeftByUndo,
     Redact,
@@ -37,7 +37,7 @@ def test_a_table_says_how_it_is_erased_and_restored(table: Table) -> None:
                 assert one.column in columns
             case EraseListing():
                 assert {one.column, *(one.values or ())} <= columns
-            case Journal():
+            case JournalChanges():
                 assert {one.key, *one.columns} <= columns
             case Redact():
                 assert callable(pkgutil.resolve_name(f"madeleine.storage.sql.{one.function}"))

@@ -16,7 +16,7 @@ from madeleine.memory.index import RankingState
 from madeleine.memory.ingest.ports import Reinforcement, StoreBatch
 from madeleine.memory.model import Memory, MemoryId, ModelName, Scope
 from madeleine.memory.recall.ports import Activation, PreferenceQuery
-from madeleine.storage.sql.database.engine import _compiled
+from madeleine.storage.sql.database.engine import _compile
 from madeleine.storage.sql.ledger import Ledger, open_ledger
 from madeleine.storage.sql.memories import reading
 from tests.doubles import ADA, BOB, NOW, a_memory
@@ -123,7 +123,7 @@ async def test_vitals_tell_the_last_of_what_happened_to_a_memory(ledger: Ledger)
 
 async def test_a_being_without_preferences_pays_for_a_look_into_an_index(ledger: Ledger, tmp_path: Path) -> None:
     """The default path of every recall: no table is walked for it."""
-    statement = _compiled(reading._SELECT_WITH_PREFERENCES)
+    statement = _compile(reading._SELECT_WITH_PREFERENCES)
     binds: Any = statement.construct_params({"ids": "[]", "matching": "[]", "themes": "[]", "most": 3, "being": "ada"})
     with closing(sqlite3.connect(tmp_path / "memory.db")) as connection:
         plan = [step for *_, step in connection.execute(f"EXPLAIN QUERY PLAN {statement}", binds)]
