@@ -152,7 +152,7 @@ class Remember:
         return [replace(results[at], redacted=redaction.found) for at, redaction in enumerate(redactions)]
 
     async def agent_memory(
-        self, scope: Scope, session_id: str, extracted: Extracted, messages: Sequence[Message], *, key: str = ""
+        self, scope: Scope, session_id: str, extracted: Extracted, messages: Sequence[Message], key: str = ""
     ) -> Stored | None:
         """Store a memory that an agent has extracted itself. One that only repeats a memory, dead or alive, changes
         nothing. None if the memory was forgotten meanwhile."""

@@ -26,7 +26,7 @@ from madeleine.server.mcp.lines import IncomingMessages, OutgoingMessages
 from madeleine.server.settings.settings import Settings
 from madeleine.tools.arguments import printable
 from madeleine.tools.prompt_and_resources import CONTEXT_PROMPT, find_resource, get_context_prompt, resources_of_being
-from madeleine.tools.replies import crash, refusal
+from madeleine.tools.replies import crash_answer, refused_answer
 from madeleine.tools.tool import Call, ReportProgress, UseCases
 from madeleine.tools.toolset import Toolset, choose_tools, default_tools
 
@@ -123,13 +123,13 @@ class McpRequestHandlers:
         caller = self.caller_of(context)
         tools = self._allowed_tools(caller)
         if params.name not in tools:
-            return refusal(NotPermitted(params.name))
+            return refused_answer(NotPermitted(params.name))
         try:
             use, language_model = await self.use_cases(), self.language_model_of(context)
         except MadeleineError as error:
-            return refusal(error)
+            return refused_answer(error)
         except Exception as error:  # as in Toolset.call: no traceback reaches a client
-            return crash(params.name, error)
+            return crash_answer(params.name, error)
         scope = Scope(caller.being_id, client_name(context), caller.role)
         async with language_model as language, progress_reporter(context) as progress:
             call = Call(scope, use, progress, partial(idempotency_key, self.session, context), language)
@@ -182,7 +182,9 @@ class McpRequestHandlers:
         except MadeleineError as error:
             raise MCPError(types.INTERNAL_ERROR, str(error)) from error
         except Exception as error:
-            message = "".join(part.text for part in crash(name, error).content if isinstance(part, types.TextContent))
+            message = "".join(
+                part.text for part in crash_answer(name, error).content if isinstance(part, types.TextContent)
+            )
             raise MCPError(types.INTERNAL_ERROR, message) from error
 
 

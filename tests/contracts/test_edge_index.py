@@ -13,7 +13,7 @@ from madeleine.memory.index import IndexPoint
 from madeleine.memory.model import LIVING, MemoryId, ModelName
 from madeleine.storage.qdrant import edge
 from madeleine.storage.qdrant.edge import EdgeIndex
-from madeleine.storage.qdrant.schema import Fingerprint
+from madeleine.storage.qdrant.schema import IndexFingerprint
 from tests.contracts.index_contract import IndexContract
 from tests.contracts.index_points import (
     ADA,
@@ -73,7 +73,7 @@ class TestEdgeIndex(IndexContract):
         first = await EdgeIndex.open(tmp_path / "i", FINGERPRINT)
         await first.upsert(random_points(5, seed=3))
         await first.close()
-        other = Fingerprint(model=ModelName("another"), dim=DIM)
+        other = IndexFingerprint(model=ModelName("another"), dim=DIM)
         with pytest.raises(IndexNeedsRebuild):
             await EdgeIndex.open(tmp_path / "i", other)
         anew = await EdgeIndex.create_anew(tmp_path / "i", other)

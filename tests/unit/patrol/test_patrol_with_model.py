@@ -16,7 +16,7 @@ from madeleine.memory.rules.dynamics.importance import effective_importance, fla
 from madeleine.patrol.context import PatrolConfig
 from madeleine.patrol.deciding.answers import Decision
 from madeleine.patrol.report import StepName
-from madeleine.patrol.run import WITHOUT_KEY
+from madeleine.patrol.run import SKIPPED_WITHOUT_KEY
 from tests.doubles import ADA, Clock
 from tests.household import MOMENT, Household, ScriptedModel, household, new_store, rows, shown_memories
 
@@ -299,7 +299,7 @@ async def test_with_a_key_the_missing_key_is_not_logged(home: Household, caplog:
     await home.store("Ann sang")
     with caplog.at_level(logging.INFO):
         await home.run_patrol(ScriptedModel())
-    assert WITHOUT_KEY not in caplog.text
+    assert SKIPPED_WITHOUT_KEY not in caplog.text
 
 
 async def test_a_day_has_one_entry_and_the_last_points_stand(home: Household) -> None:

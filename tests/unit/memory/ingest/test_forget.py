@@ -18,7 +18,7 @@ from madeleine.memory.model import MemoryId
 from madeleine.server.background import index_upkeep as background
 from madeleine.server.background.index_upkeep import IndexUpkeep
 from madeleine.storage.qdrant.edge import EdgeIndex
-from madeleine.storage.qdrant.schema import Fingerprint
+from madeleine.storage.qdrant.schema import IndexFingerprint
 from madeleine.storage.sql.ledger import Ledger, open_ledger
 from tests.contracts.ledger.ledger_values import WAIT_S
 from tests.doubles import ADA, NOW, WordEmbedder, a_memory
@@ -65,7 +65,7 @@ class House:
 
 @pytest.fixture
 async def house(tmp_path: Path, new_db: Path) -> AsyncIterator[House]:
-    index: Any = await Stubborn.open(tmp_path / "index", Fingerprint(WordEmbedder().model, WordEmbedder().dim))
+    index: Any = await Stubborn.open(tmp_path / "index", IndexFingerprint(WordEmbedder().model, WordEmbedder().dim))
     index.begun, index.go = asyncio.Event(), asyncio.Event()
     index.go.set()
     async with open_ledger(new_db) as ledger:

@@ -17,7 +17,7 @@ from madeleine.memory.ingest.ports import StoreBatch
 from madeleine.memory.model import LIVING, Memory, MemoryId, Scope
 from madeleine.memory.patrol_records import PatrolChanges
 from madeleine.storage.qdrant.edge import EdgeIndex
-from madeleine.storage.qdrant.schema import Fingerprint
+from madeleine.storage.qdrant.schema import IndexFingerprint
 from tests.contracts.index_points import candidates, index_query
 from tests.contracts.ledger.ledger_values import apply_changes, states
 from tests.doubles import ADA, BOB, WordEmbedder, a_memory
@@ -76,7 +76,7 @@ class Home:
 
 @asynccontextmanager
 async def opened(path: Path, kind: type[EdgeIndex] = EdgeIndex) -> AsyncIterator[EdgeIndex]:
-    index = await kind.open(path, Fingerprint(WordEmbedder().model, WordEmbedder().dim))
+    index = await kind.open(path, IndexFingerprint(WordEmbedder().model, WordEmbedder().dim))
     yield index
     await index.close()
 
