@@ -34,7 +34,7 @@ from madeleine.server.attach.connector import (
     parse_host_request,
 )
 from madeleine.server.attach.endpoint import HostAddress
-from madeleine.server.background.patrol_schedule import EventBroadcast, as_json
+from madeleine.server.background.patrol_schedule import PatrolEventBroadcast, patrol_event_as_json
 from madeleine.server.background.serving import served_memory
 from madeleine.server.logs import start_logging
 from madeleine.server.mcp.lines import FINISH_SECONDS, ByteWriter, line_transport, write_to_socket
@@ -68,7 +68,7 @@ class Host:
     models: LanguageModels
     token: str = ""
     """Required of a client, if the socket does not itself keep others out."""
-    patrol_events: EventBroadcast = field(default_factory=EventBroadcast)
+    patrol_events: PatrolEventBroadcast = field(default_factory=PatrolEventBroadcast)
     stays: bool = False
     """Does not end without clients."""
     wait_until_idle: Callable[[], Awaitable[None]] | None = None
@@ -234,7 +234,7 @@ def _unknown_request_message(request: HostRequest) -> str:
 async def _send_patrol_events(events: AsyncIterator[PatrolEvent], write: ByteWriter) -> None:
     with suppress(ConnectionError):
         async for event in events:
-            await write(json.dumps(as_json(event), ensure_ascii=False).encode() + b"\n")
+            await write(json.dumps(patrol_event_as_json(event), ensure_ascii=False).encode() + b"\n")
 
 
 # --- process ---------------------------------------------------------------------------------------------------------

@@ -30,8 +30,8 @@ RSA = generate_rsa(public_exponent=65537, key_size=2048)
 
 
 def published(key: Any, algorithm: Any, kid: str) -> dict[str, Any]:
-    found: dict[str, Any] = json.loads(algorithm.to_jwk(key.public_key()))
-    return found | {"kid": kid, "use": "sig"}
+    content: dict[str, Any] = json.loads(algorithm.to_jwk(key.public_key()))
+    return content | {"kid": kid, "use": "sig"}
 
 
 @dataclass

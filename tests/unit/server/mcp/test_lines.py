@@ -136,16 +136,16 @@ async def test_a_line_that_is_too_long_is_reported_once_and_the_next_is_read() -
 
 
 def refused(line: bytes | None) -> types.JSONRPCError:
-    found = parse_message(line)
-    assert isinstance(found, types.JSONRPCError)
-    assert json.loads(encode_message(found))["jsonrpc"] == "2.0"
-    return found
+    message = parse_message(line)
+    assert isinstance(message, types.JSONRPCError)
+    assert json.loads(encode_message(message))["jsonrpc"] == "2.0"
+    return message
 
 
 def accepted(line: bytes) -> Any:
-    found = parse_message(line)
-    assert isinstance(found, SessionMessage)
-    return found.message
+    message = parse_message(line)
+    assert isinstance(message, SessionMessage)
+    return message.message
 
 
 @pytest.mark.parametrize(
@@ -168,9 +168,9 @@ def test_a_json_rpc_message_is_let_through(line: bytes, kind: type[Any]) -> None
 )
 def test_what_is_not_json_is_answered_with_a_parse_error(line: bytes) -> None:
     """JSON-RPC 2.0, 5.1: −32700, and the id is null."""
-    found = refused(line)
-    assert found.error.code == -32700
-    assert found.id is None
+    message = refused(line)
+    assert message.error.code == -32700
+    assert message.id is None
 
 
 @pytest.mark.parametrize(
@@ -195,15 +195,15 @@ def test_what_is_not_json_is_answered_with_a_parse_error(line: bytes) -> None:
 )
 def test_what_is_not_json_rpc_is_answered_with_its_id(line: bytes, id_: str | int | None) -> None:
     """JSON-RPC 2.0, 5.1: −32600; so that no client waits for ever."""
-    found = refused(line)
-    assert found.error.code == -32600
-    assert found.id == id_
+    message = refused(line)
+    assert message.error.code == -32600
+    assert message.id == id_
 
 
 def test_a_line_that_was_too_long_is_answered() -> None:
-    found = refused(None)
-    assert found.error.code == -32600
-    assert str(MAX_LINE_BYTES) in found.error.message
+    message = refused(None)
+    assert message.error.code == -32600
+    assert str(MAX_LINE_BYTES) in message.error.message
 
 
 def test_half_of_a_surrogate_pair_is_let_through_to_the_tool() -> None:
@@ -219,8 +219,8 @@ def test_a_whole_surrogate_pair_is_one_character() -> None:
 
 @given(st.binary(max_size=40) | st.text(max_size=40).map(str.encode))
 def test_no_line_makes_reading_fail(line: bytes) -> None:
-    found = parse_message(line)
-    assert isinstance(found, SessionMessage) or encode_message(found)
+    message = parse_message(line)
+    assert isinstance(message, SessionMessage) or encode_message(message)
 
 
 @pytest.mark.parametrize("id_", ["\ud800", "ok"])
