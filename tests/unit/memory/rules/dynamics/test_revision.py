@@ -7,7 +7,7 @@ from datetime import timedelta
 import pytest
 
 from madeleine.memory.model import ClusterId, MemoryChanges
-from madeleine.memory.rules.dynamics.revision import changed_memory, effective_changes
+from madeleine.memory.rules.dynamics.revision import changed_memory, effective_changes, revision_before
 from tests.doubles import NOW, a_memory
 
 CLUSTER = ClusterId("c")
