@@ -72,7 +72,7 @@ def new_store(directory: Path, path: Path) -> Path:
     return path
 
 
-def told(connection: sqlite3.Connection) -> dict[str, list[tuple[Any, ...]]]:
+def kept_rows(connection: sqlite3.Connection) -> dict[str, list[tuple[Any, ...]]]:
     """All that is kept of everybody (`KEPT`), sorted."""
     found = {}
     for table, columns in KEPT.items():
@@ -87,7 +87,7 @@ def rows(path: Path, statement: str, *binds: Any) -> list[tuple[Any, ...]]:
         return list(connection.execute(statement, binds))
 
 
-def everything(connection: sqlite3.Connection) -> str:
+def all_texts(connection: sqlite3.Connection) -> str:
     """Every text in every table."""
     tables = [name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")]
     return "\n".join(
@@ -102,10 +102,10 @@ def everything(connection: sqlite3.Connection) -> str:
 def orphaned_vectors(path: Path) -> set[str]:
     """Hashes of cached texts that no memory has, nor the prototypes of the roots."""
     known = {content_hash(text) for texts in ROOT_PROTOTYPES.values() for text in texts}
-    found = rows(
+    stored_rows = rows(
         path, "SELECT content_hash FROM embeddings WHERE content_hash NOT IN (SELECT content_hash FROM memories)"
     )
-    return {hash_ for (hash_,) in found} - known
+    return {hash_ for (hash_,) in stored_rows} - known
 
 
 class NearbyIndex:
@@ -128,7 +128,7 @@ class NearbyIndex:
         return sorted(found, key=lambda one: (-one[1], one[0]))[:limit]
 
 
-class Killed(StorageError):
+class ProcessKilled(StorageError):
     """The process is dead: nothing is written any more."""
 
 
@@ -155,7 +155,7 @@ class MortalLedger:
                     raise self.raises
                 self.dead = True
         if self.dead:
-            raise Killed("dead")
+            raise ProcessKilled("dead")
 
     @asynccontextmanager
     async def patrol(self, scope: Scope) -> AsyncIterator[PatrolTransaction]:
@@ -173,7 +173,7 @@ class MortalLedger:
 
     async def undo(self, *args: Any, **fields: Any) -> UndoResult:
         if self.dead:
-            raise Killed("dead")
+            raise ProcessKilled("dead")
         return await self._ledger.undo(*args, **fields)
 
 
@@ -231,7 +231,7 @@ class Household:
 
     def told(self) -> dict[str, list[tuple[Any, ...]]]:
         with closing(sqlite3.connect(self.path)) as connection:
-            return told(connection)
+            return kept_rows(connection)
 
 
 def household(
@@ -251,13 +251,13 @@ async def _household(path: Path, clock: Clock, config: PatrolConfig, durable: bo
 # --- minds ------------------------------------------------------------------------------------------------------
 
 
-def shown(prompt: Prompt) -> list[str]:
+def shown_memories(prompt: Prompt) -> list[str]:
     """The lines of the memories that a prompt shows, in order: the number of each is its place, from 1."""
     inside = prompt.text.split("<memory>\n", 1)[1].split("\n</memory>", 1)[0].splitlines()
     return [line for line in inside if '"n": ' in line or line.startswith("- ") or '"text": ' in line]
 
 
-class Mind:
+class ScriptedModel:
     """`LanguageModel` that answers by purpose, at a hundred tokens each; what it is told nothing about it cannot."""
 
     def __init__(self, **answers: Callable[[Prompt], Any]) -> None:

@@ -99,16 +99,16 @@ async def read_snapshot(call: Call) -> str:
 
 async def read_recent_memories(call: Call) -> str:
     context = await _build_block(call, "recent_nodes")
-    return _json({"recent_nodes": [node_as_json(memory) for memory in context.recent_nodes or ()]})
+    return _json_text({"recent_nodes": [node_as_json(memory) for memory in context.recent_nodes or ()]})
 
 
 async def read_diary(call: Call) -> str:
     context = await _build_block(call, "diary")
-    return _json({"diary": [asdict(day) for day in context.diary or ()]})
+    return _json_text({"diary": [asdict(day) for day in context.diary or ()]})
 
 
 async def read_profile(call: Call) -> str:
-    return _json(await show_profile(call, audited_as="memory://profile"))
+    return _json_text(await show_profile(call, audited_as="memory://profile"))
 
 
 RESOURCES = (
@@ -152,5 +152,5 @@ async def _build_block(call: Call, block: ContextBlock, *, token_limit: int = UN
     return await build_context(call, query, audited_as=f"memory://{block}")
 
 
-def _json(content: Any) -> str:
+def _json_text(content: Any) -> str:
     return json.dumps(content, ensure_ascii=False)

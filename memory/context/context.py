@@ -10,10 +10,9 @@ from operator import attrgetter
 from typing import Protocol, TypeVar
 
 from madeleine.memory.chat import Message
-from madeleine.memory.context.entries import ContextMaterial, prompt_entries
-from madeleine.memory.context.fitting import FittedPrompt, fit_prompt
 from madeleine.memory.context.ports import ContextLedger
 from madeleine.memory.context.profile import in_order
+from madeleine.memory.context.prompt import ContextMaterial, FittedPrompt, fit_prompt, prompt_entries
 from madeleine.memory.context.values import (
     LITE_LIMIT,
     BuiltContext,

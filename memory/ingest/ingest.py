@@ -20,7 +20,6 @@ from madeleine.memory.embedding import Embedder, embed_cached
 from madeleine.memory.errors import KeyConflict
 from madeleine.memory.ingest.being_statistics import Centroids, WordRarity
 from madeleine.memory.ingest.ports import IngestLedger
-from madeleine.memory.ingest.redaction import Redaction, refuse_secret
 from madeleine.memory.ingest.store import NewScene, Stored, StoreScenes
 from madeleine.memory.model import (
     BeingId,
@@ -35,7 +34,7 @@ from madeleine.memory.model import (
 )
 from madeleine.memory.rules.storing.chunk_scoring import MIN_IMPORTANCE, chunk_category, importance, novelty, salience
 from madeleine.memory.rules.storing.chunking import DEFAULT_LIMITS, ChunkLimits, chunked
-from madeleine.memory.rules.storing.secrets import Redact, redact_secrets
+from madeleine.memory.rules.storing.secrets import Redact, Redaction, redact_secrets, refuse_secret
 from madeleine.memory.text.normalization import clean_text
 from madeleine.memory.text.reading import Reading
 from madeleine.memory.text.sentences import best_cut

@@ -12,10 +12,9 @@ from typing import Annotated, Any
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
 from madeleine.memory.ingest.ports import NoteLedger
-from madeleine.memory.ingest.redaction import redact_note
 from madeleine.memory.ingest.store import NewScene, new_memory
 from madeleine.memory.model import Category, DatedAction, Emotion, EmotionVector, Memory, Note, NoteId, Scene, Scope
-from madeleine.memory.rules.storing.secrets import Redact, redact_secrets
+from madeleine.memory.rules.storing.secrets import Redact, redact_note, redact_secrets
 
 SCENE = "scene"
 PARSE_FAILED = "[PARSE_FAILED]"

@@ -18,7 +18,6 @@ from madeleine.memory.errors import IndexUnavailable, KeyConflict
 from madeleine.memory.index import IndexPoint, StoreIndex
 from madeleine.memory.ingest.index_keeper import index_now, index_points
 from madeleine.memory.ingest.ports import KeyOutcome, Reinforcement, StoreBatch, StoreLedger
-from madeleine.memory.ingest.redaction import Redaction, refuse_secret
 from madeleine.memory.model import (
     LIVING,
     Category,
@@ -34,7 +33,7 @@ from madeleine.memory.model import (
     happened_at,
 )
 from madeleine.memory.rules.storing.likeness import RESEMBLING_COSINE, SAME_COSINE, same_facts
-from madeleine.memory.rules.storing.secrets import Redact, redact_secrets
+from madeleine.memory.rules.storing.secrets import Redact, Redaction, redact_secrets, refuse_secret
 
 logger = logging.getLogger(__name__)
 
@@ -76,6 +75,12 @@ class Stored:
     def resembles(self) -> MemoryId | None:
         """The nearest memory that says much the same, if the scene was stored beside it."""
         return self.memory.resembles if self.status == "stored" else None
+
+
+_Draft = tuple[NewScene, IndexPoint]
+"""A new scene, and the point of the memory that it may become."""
+_Outcome = tuple[KeyOutcome, bool]
+"""The outcome for a scene, and whether it is that of an earlier call with the same key."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -120,19 +125,15 @@ class StoreScenes:
         embedded = await embed_cached(self.embedder, self.ledger, [memory.embed_text for memory in memories], vectors)
         # Before the lock is taken: the model may be busy, and nobody's store should wait for that.
         points = await index_points(memories, embedded.vectors, self.embedder)
+        drafts = list(zip(scenes, points, strict=True))
         # A client that goes away does not stop its store half-way between ledger and index.
-        return await asyncio.shield(self._commit(scope, scenes, points, embedded, approve))
+        return await asyncio.shield(self._commit(scope, drafts, embedded, approve))
 
     async def _commit(
-        self,
-        scope: Scope,
-        scenes: Sequence[NewScene],
-        points: Sequence[IndexPoint],
-        embedded: EmbeddedTexts,
-        approve: Callable[[MemoryId], None],
+        self, scope: Scope, drafts: Sequence[_Draft], embedded: EmbeddedTexts, approve: Callable[[MemoryId], None]
     ) -> list[Stored]:
         async with self.write_lock:
-            plan = await self._plan(scope, scenes, points, approve)
+            plan = await self._plan(scope, drafts, approve)
             new = {point.memory.id: point.memory for point in plan.points}
             if new or plan.reinforcements:
                 hashes = {memory.content_hash for memory in new.values()}
@@ -149,18 +150,12 @@ class StoreScenes:
                 await index_now(self.index, plan.points)
             return await self._answers(scope, plan.outcomes, new, embedded.unavailable)
 
-    async def _plan(
-        self,
-        scope: Scope,
-        scenes: Sequence[NewScene],
-        points: Sequence[IndexPoint],
-        approve: Callable[[MemoryId], None],
-    ) -> _StorePlan:
+    async def _plan(self, scope: Scope, drafts: Sequence[_Draft], approve: Callable[[MemoryId], None]) -> _StorePlan:
         """Decide which scenes become memories and which reinforce one."""
-        by_key = await self.ledger.key_outcomes(scope, [scene.key for scene in scenes if scene.key is not None])
-        turns = await self.ledger.next_turns(scope, [scene.session_id for scene in scenes])
-        plan = _StorePlan(len(scenes))
-        for scene, point in zip(scenes, points, strict=True):
+        by_key = await self.ledger.key_outcomes(scope, [scene.key for scene, _ in drafts if scene.key is not None])
+        turns = await self.ledger.next_turns(scope, [scene.session_id for scene, _ in drafts])
+        plan = _StorePlan(len(drafts))
+        for scene, point in drafts:
             key, text = scene.key, scene.scene.action
             if key is not None and (earlier := by_key.get(key)):
                 if earlier.text != text:
@@ -214,30 +209,25 @@ class StoreScenes:
         return {id_: cosine for id_, cosine in near if cosine >= RESEMBLING_COSINE}
 
     async def _answers(
-        self,
-        scope: Scope,
-        outcomes: Sequence[tuple[KeyOutcome, bool]],
-        new: Mapping[MemoryId, Memory],
-        unembedded: str,
+        self, scope: Scope, outcomes: Sequence[_Outcome], new: Mapping[MemoryId, Memory], unembedded: str
     ) -> list[Stored]:
-        answers: list[Stored] = []
         earlier = [outcome.memory_id for outcome, repeated in outcomes if repeated or outcome.status == "reinforced"]
         known = {memory.id: memory for memory in await self.ledger.memories(scope, earlier)} if earlier else {}
-        for outcome, repeated in outcomes:
-            if outcome.status == "stored" and not repeated:
-                answers.append(Stored(memory=new[outcome.memory_id], status="stored", unembedded=unembedded))
-            else:
-                answers.append(Stored(memory=known[outcome.memory_id], status=outcome.status, repeated=repeated))
-        return answers
+        return [
+            Stored(memory=new[outcome.memory_id], status="stored", unembedded=unembedded)
+            if outcome.status == "stored" and not repeated
+            else Stored(memory=known[outcome.memory_id], status=outcome.status, repeated=repeated)
+            for outcome, repeated in outcomes
+        ]
 
 
 class _StorePlan:
-    """What a call stores, so far. `outcomes`: (outcome, repeated) of each scene, in order."""
+    """What a call stores, so far. `outcomes`: of each scene, in order."""
 
     def __init__(self, capacity: int) -> None:
         self.points: list[IndexPoint] = []
         self.reinforcements: list[Reinforcement] = []
-        self.outcomes: list[tuple[KeyOutcome, bool]] = []
+        self.outcomes: list[_Outcome] = []
         self._capacity = capacity
         self._by_hash: dict[ContentHash, Memory] = {}
         self._vectors: NDArray[np.float32] | None = None

@@ -12,10 +12,9 @@ from madeleine.memory.errors import InvalidInput
 from madeleine.memory.index import StoreIndex
 from madeleine.memory.ingest.index_keeper import index_now, index_points
 from madeleine.memory.ingest.ports import UpdateLedger
-from madeleine.memory.ingest.redaction import Redaction
 from madeleine.memory.model import Memory, MemoryChanges, MemoryId, Scope
 from madeleine.memory.rules.dynamics.revision import changed_memory
-from madeleine.memory.rules.storing.secrets import Redact, redact_secrets
+from madeleine.memory.rules.storing.secrets import Redact, Redaction, redact_secrets
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

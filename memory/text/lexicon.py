@@ -19,7 +19,7 @@ import re
 import tomllib
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cache, cached_property, lru_cache
 from pathlib import Path
 from typing import Any
@@ -33,25 +33,19 @@ class Lexicon:
 
     language: str
     entries: Mapping[str, Any]
-    _words: dict[str, frozenset[str]] = field(default_factory=dict)
-    _patterns: dict[str, re.Pattern[str] | None] = field(default_factory=dict)
 
+    @cache  # noqa: B019  lexicons live as long as the process
     def words(self, *lists: str) -> frozenset[str]:
         """The words of these lists, or tables of words, together."""
-        key = " ".join(lists)
-        if key not in self._words:
-            entries = (self.entries.get(name, "") for name in lists)
-            texts = (entry if isinstance(entry, str) else " ".join(entry.values()) for entry in entries)
-            self._words[key] = frozenset(word for text in texts for word in text.split())
-        return self._words[key]
+        entries = (self.entries.get(name, "") for name in lists)
+        texts = (entry if isinstance(entry, str) else " ".join(entry.values()) for entry in entries)
+        return frozenset(word for text in texts for word in text.split())
 
+    @cache  # noqa: B019
     def pattern(self, name: str, *, cased: bool = False) -> re.Pattern[str] | None:
         """Compiled from all lines of the entry; None if the language has no such entry."""
-        key = f"{name} cased" if cased else name
-        if key not in self._patterns:
-            lines = self.entries.get("cased" if cased else "patterns", {}).get(name, "")
-            self._patterns[key] = self._compiled(lines) if lines.strip() else None
-        return self._patterns[key]
+        lines = self.entries.get("cased" if cased else "patterns", {}).get(name, "")
+        return self._compiled(lines) if lines.strip() else None
 
     @cached_property
     def numbers(self) -> Mapping[str, str]:

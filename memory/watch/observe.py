@@ -6,17 +6,15 @@ from __future__ import annotations
 import asyncio
 import uuid
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, field, replace
 from datetime import datetime, timedelta
-from typing import Protocol
 
 from madeleine.memory.chat import Message, MessageId, NewMessage
 from madeleine.memory.errors import InvalidInput
-from madeleine.memory.ingest.redaction import Redaction, refuse_secret
 from madeleine.memory.ingest.store import Stored
 from madeleine.memory.model import Scope
-from madeleine.memory.rules.storing.secrets import Redact, redact_secrets
+from madeleine.memory.rules.storing.secrets import Redact, Redaction, redact_secrets, refuse_secret
 from madeleine.memory.watch.extraction import Extracted
 from madeleine.memory.watch.ports import ChatLedger
 
@@ -58,13 +56,9 @@ class Observed:
     redacted: Mapping[str, int] = field(default_factory=dict)
 
 
-class RememberAgentMemory(Protocol):
-    """`memory.watch.remember.Remember.agent_memory`: redacts and stores the memory, and links it to its messages. The
-    same non-empty `key` stores nothing twice."""
-
-    async def __call__(
-        self, scope: Scope, session_id: str, extracted: Extracted, messages: Sequence[Message], *, key: str = ""
-    ) -> Stored | None: ...
+RememberAgentMemory = Callable[[Scope, str, Extracted, Sequence[Message], str], Awaitable[Stored | None]]
+"""`memory.watch.remember.Remember.agent_memory`: (scope, session, memory, messages, key). Redacts and stores the
+memory, and links it to its messages. The same non-empty key stores nothing twice."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -123,7 +117,7 @@ class Observe:
                 if (memory.sources or messages) and not sources:  # it would bring back what was forgotten with them
                     memories.append(None)
                     continue
-                memories.append(await self.remember(scope, session_id, memory.extracted, sources, key=key))
+                memories.append(await self.remember(scope, session_id, memory.extracted, sources, key))
         return Observed(
             new=tuple(await self.ledger.messages(scope, ids)),
             known=len(messages) - len(ids),

@@ -15,12 +15,11 @@ from madeleine.memory.embedding import Embedder
 from madeleine.memory.errors import EmbeddingUnavailable
 from madeleine.memory.index import CandidateQuery, RecallIndex
 from madeleine.memory.ingest.ports import KeyOutcome
-from madeleine.memory.ingest.redaction import Redaction
 from madeleine.memory.ingest.store import NewScene, Stored
 from madeleine.memory.model import LIVING, Memory, MemoryId, Scene, Scope, Status, Vector
 from madeleine.memory.recall.ports import RecallLedger
 from madeleine.memory.rules.storing.quoting import repeats_known_text, restates, share_said, statements_of
-from madeleine.memory.rules.storing.secrets import Redact, redact_secrets
+from madeleine.memory.rules.storing.secrets import Redact, Redaction, redact_secrets
 from madeleine.memory.watch.extraction import Extracted, Finding
 
 ALL_STATUSES: tuple[Status, ...] = ("active", "dying", "dead")
@@ -153,7 +152,7 @@ class Remember:
         return [replace(results[at], redacted=redaction.found) for at, redaction in enumerate(redactions)]
 
     async def agent_memory(
-        self, scope: Scope, session_id: str, extracted: Extracted, messages: Sequence[Message], *, key: str = ""
+        self, scope: Scope, session_id: str, extracted: Extracted, messages: Sequence[Message], key: str = ""
     ) -> Stored | None:
         """Store a memory that an agent has extracted itself. One that only repeats a memory, dead or alive, changes
         nothing. None if the memory was forgotten meanwhile."""

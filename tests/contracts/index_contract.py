@@ -19,11 +19,11 @@ from madeleine.memory.text.terms import normalize_words
 from tests.contracts.index_points import (
     ADA,
     BOB,
-    Asked,
-    asked,
+    VectorQuery,
     assert_scores_are_true,
     candidates,
     expected_idf,
+    index_query,
     memory_id,
     point,
     random_points,
@@ -35,9 +35,9 @@ class IndexContract:
     async def test_an_upsert_is_visible_at_once_and_repeating_it_changes_nothing(self, index: Index) -> None:
         points = [point(1, "a walk to the harbor", unit(1)), point(2, "violin practice", unit(0, 1))]
         await index.upsert(points)
-        once = await candidates(index, ADA, asked("harbor", unit(1)))
+        once = await candidates(index, ADA, index_query("harbor", unit(1)))
         await index.upsert(points)
-        again = await candidates(index, ADA, asked("harbor", unit(1)))
+        again = await candidates(index, ADA, index_query("harbor", unit(1)))
         assert once.ids == again.ids == (memory_id(1), memory_id(2))
         assert again.idf.tolist() == once.idf.tolist()
         assert await index.count() == 2
@@ -51,24 +51,24 @@ class IndexContract:
         ]
         await index.upsert(points)
         await index.delete([memory_id(3)])
-        before = await candidates(index, ADA, asked("harbor", unit(1)))
+        before = await candidates(index, ADA, index_query("harbor", unit(1)))
         await index.scrub()
-        after = await candidates(index, ADA, asked("harbor", unit(1)))
+        after = await candidates(index, ADA, index_query("harbor", unit(1)))
         assert (after.ids, after.features, after.bm25.tolist()) == (before.ids, before.features, before.bm25.tolist())
         assert after.cosine.tolist() == pytest.approx(before.cosine.tolist(), abs=1e-6)
         assert await index.count() == 2
 
     async def test_the_last_of_two_points_with_one_id_counts(self, index: Index) -> None:
         await index.upsert([point(1, "harbor", unit(1)), point(1, "violin", unit(0, 1))])
-        assert (await candidates(index, ADA, asked("harbor"))).ids == ()
-        assert (await candidates(index, ADA, asked("violin"))).ids == (memory_id(1),)
+        assert (await candidates(index, ADA, index_query("harbor"))).ids == ()
+        assert (await candidates(index, ADA, index_query("violin"))).ids == (memory_id(1),)
         assert await index.count() == 1
 
     async def test_a_deleted_memory_is_not_found_and_not_counted(self, index: Index) -> None:
         points = [point(1, "harbor", unit(1)), point(2, "harbor violin", unit(1, 1)), point(3, "orchard", unit(0, 1))]
         await index.upsert(points)
         await index.delete([memory_id(1), memory_id(77)])
-        question = asked("harbor", unit(1))
+        question = index_query("harbor", unit(1))
         pool = await candidates(index, ADA, question)
         assert set(pool.ids) == {memory_id(2), memory_id(3)}
         assert_scores_are_true(pool, question, points[1:])
@@ -77,15 +77,15 @@ class IndexContract:
 
     async def test_no_being_sees_anothers_memories(self, index: Index) -> None:
         await index.upsert([point(1, "harbor", unit(1)), point(2, "harbor", unit(1), scope=BOB)])
-        assert (await candidates(index, ADA, asked("harbor", unit(1)))).ids == (memory_id(1),)
+        assert (await candidates(index, ADA, index_query("harbor", unit(1)))).ids == (memory_id(1),)
         assert [id for id, _ in await index.nearest(BOB, unit(1), limit=5, statuses=LIVING)] == [memory_id(2)]
-        assert (await candidates(index, Scope(BeingId("nobody")), asked("harbor", unit(1)))).ids == ()
+        assert (await candidates(index, Scope(BeingId("nobody")), index_query("harbor", unit(1)))).ids == ()
 
     async def test_a_word_that_is_common_with_another_being_keeps_its_idf_with_me(self, index: Index) -> None:
         mine = [point(1, "harbor at dawn", unit(1)), point(2, "violin practice", unit(0, 1)), point(3, "orchard")]
         await index.upsert([*mine, *(point(n, "harbor harbor", unit(1), scope=BOB) for n in range(10, 40))])
         assert await index.idf(ADA, ["harbor"]) == pytest.approx([expected_idf("harbor", mine)], rel=1e-4)
-        question = asked("harbor violin", unit(1))
+        question = index_query("harbor violin", unit(1))
         assert_scores_are_true(await candidates(index, ADA, question), question, mine)
 
     async def test_idf_is_zero_for_stop_words_and_greatest_for_unknown_ones(self, index: Index) -> None:
@@ -106,7 +106,7 @@ class IndexContract:
                 point(3, "harbor", unit(1), status="dying", category="semantic"),
             ]
         )
-        question = asked("harbor", unit(1))
+        question = index_query("harbor", unit(1))
         assert set((await candidates(index, ADA, question)).ids) == {memory_id(1), memory_id(3)}
         semantic = replace(question, categories=("semantic", "social"))
         assert (await candidates(index, ADA, semantic)).ids == (memory_id(3),)
@@ -123,7 +123,7 @@ class IndexContract:
             point(4, "harbor", unit(1), scope=BOB, themes=("sea", "non-inferable")),
         ]
         await index.upsert(points)
-        question = asked("harbor", unit(1))
+        question = index_query("harbor", unit(1))
         for themes, numbers in (
             ("", "123"), ("SEA", "12"), ("sea,Non-Inferable", "1"), ("se", ""), ("other,sea", ""),
             ("caf\u00e9", "1"), ("ab", "2"),
@@ -139,15 +139,15 @@ class IndexContract:
     async def test_an_upsert_with_another_status_moves_the_memory_between_filters(self, index: Index) -> None:
         await index.upsert([point(1, "harbor", unit(1), cluster="c1")])
         await index.upsert([point(1, "harbor", unit(1), status="dead", category="social")])
-        assert (await candidates(index, ADA, asked("harbor", unit(1)))).ids == ()
-        dead = Asked(words="harbor", vector=None, statuses=("dead",), categories=("social",))
+        assert (await candidates(index, ADA, index_query("harbor", unit(1)))).ids == ()
+        dead = VectorQuery(words="harbor", vector=None, statuses=("dead",), categories=("social",))
         assert (await candidates(index, ADA, dead)).ids == (memory_id(1),)
 
     @pytest.mark.parametrize("seed", range(4))
     async def test_all_candidates_have_both_scores_as_the_formulas_give_them(self, index: Index, seed: int) -> None:
         points = random_points(60, seed=seed)
         await index.upsert([*points, *random_points(40, seed=seed + 100, scope=BOB, start=1000)])
-        question = asked("harbor violin harbor zeppelin orchard the", unit(1, -1, 0.5), depth=15)
+        question = index_query("harbor violin harbor zeppelin orchard the", unit(1, -1, 0.5), depth=15)
         pool = await candidates(index, ADA, question)
         assert 15 <= len(pool.ids) <= 30
         assert_scores_are_true(pool, question, points)
@@ -156,7 +156,7 @@ class IndexContract:
     async def test_candidates_come_in_the_order_of_weighted_rrf(self, index: Index, seed: int) -> None:
         points = random_points(50, seed=seed)
         await index.upsert(points)
-        question = asked("harbor violin orchard", unit(1, -1, 0.5), depth=10)
+        question = index_query("harbor violin orchard", unit(1, -1, 0.5), depth=10)
         assert question.vector is not None
         everything = await candidates(index, ADA, replace(question, sparse_limit=50, dense_limit=50))
         dense = dict(zip(everything.ids, everything.cosine, strict=True))
@@ -175,7 +175,7 @@ class IndexContract:
         provenance = Provenance(tool="store", session_id="s7")
         memory = replace(told.memory, scene=scene, provenance=provenance, emotions=("joy",), turn=4)
         await index.upsert([replace(told, memory=memory), point(2, "violin", unit(1, 1))])
-        pool = await candidates(index, ADA, asked("harbor", unit(1)))
+        pool = await candidates(index, ADA, index_query("harbor", unit(1)))
         assert dict(zip(pool.ids, pool.features, strict=True)) == {
             memory_id(1): RankingFeatures(
                 session_id="s7", turn=4, actors=("Ann", "Bo"), emotions=("joy",), words=3, tokens=1
@@ -185,7 +185,7 @@ class IndexContract:
 
     async def test_a_memory_without_a_vector_is_found_by_its_words(self, index: Index) -> None:
         await index.upsert([point(1, "harbor"), point(2, "violin", unit(1))])
-        pool = await candidates(index, ADA, asked("harbor", unit(1)))
+        pool = await candidates(index, ADA, index_query("harbor", unit(1)))
         assert set(pool.ids) == {memory_id(1), memory_id(2)}
         assert pool.cosine[pool.ids.index(memory_id(1))] == 0.0
         assert await index.count() == 2
@@ -193,7 +193,7 @@ class IndexContract:
     async def test_a_memory_without_words_is_found_by_its_vector(self, index: Index) -> None:
         points = [point(1, "the", unit(1)), point(2, "harbor", unit(0, 1)), point(3, "")]
         await index.upsert(points)
-        question = asked("harbor", unit(1))
+        question = index_query("harbor", unit(1))
         pool = await candidates(index, ADA, question)
         assert memory_id(1) in pool.ids
         assert_scores_are_true(pool, question, points)
@@ -207,14 +207,14 @@ class IndexContract:
     async def test_a_question_without_a_vector_goes_by_words_alone(self, index: Index) -> None:
         points = random_points(30, seed=1)
         await index.upsert(points)
-        pool = await candidates(index, ADA, asked("harbor velvet"))
+        pool = await candidates(index, ADA, index_query("harbor velvet"))
         assert pool.bm25.tolist() == pytest.approx(sorted(pool.bm25.tolist(), reverse=True))
         assert pool.bm25.min() > 0
         assert not pool.cosine.any()
 
     async def test_a_question_of_stop_words_goes_by_the_vector_alone(self, index: Index) -> None:
         await index.upsert([point(1, "harbor", unit(1)), point(2, "violin", unit(1, 1)), point(3, "opal")])
-        pool = await candidates(index, ADA, asked("what was it?", unit(1)))
+        pool = await candidates(index, ADA, index_query("what was it?", unit(1)))
         assert pool.ids == (memory_id(1), memory_id(2))
         assert pool.cosine.tolist() == pytest.approx([1.0, math.sqrt(0.5)], abs=1e-5)
         assert pool.weights.shape == (2, 0)
@@ -222,12 +222,12 @@ class IndexContract:
 
     async def test_a_question_without_words_and_vector_finds_nothing(self, index: Index) -> None:
         await index.upsert([point(1, "harbor", unit(1))])
-        pool = await candidates(index, ADA, asked("the"))
+        pool = await candidates(index, ADA, index_query("the"))
         assert pool.ids == ()
         assert pool.bm25.shape == (0,)
 
     async def test_an_empty_index_answers(self, index: Index) -> None:
-        assert (await candidates(index, ADA, asked("harbor", unit(1)))).ids == ()
+        assert (await candidates(index, ADA, index_query("harbor", unit(1)))).ids == ()
         assert await index.nearest(ADA, unit(1), limit=3, statuses=LIVING) == []
         assert await index.idf(ADA, ["harbor"]) == pytest.approx([math.log(2)])
         assert await index.count() == 0
@@ -243,9 +243,9 @@ class IndexContract:
         expected = sorted(
             ((float(p.vector @ target), p.memory.id) for p in points if p.vector is not None), reverse=True
         )
-        found = await index.nearest(ADA, target, limit=5, statuses=LIVING)
-        assert [id for id, _ in found] == [id for _, id in expected[:5]]
-        assert [cosine for _, cosine in found] == pytest.approx([cosine for cosine, _ in expected[:5]], abs=1e-5)
+        neighbours = await index.nearest(ADA, target, limit=5, statuses=LIVING)
+        assert [id for id, _ in neighbours] == [id for _, id in expected[:5]]
+        assert [cosine for _, cosine in neighbours] == pytest.approx([cosine for cosine, _ in expected[:5]], abs=1e-5)
 
     @pytest.mark.parametrize(
         ("text", "query"),
@@ -278,11 +278,11 @@ class IndexContract:
     )
     async def test_words_are_found_in_any_script_and_form(self, index: Index, text: str, query: str) -> None:
         await index.upsert([point(1, "harbor violin"), point(2, normalize_words(text))])
-        assert (await candidates(index, ADA, asked(query))).ids == (memory_id(2),)
+        assert (await candidates(index, ADA, index_query(query))).ids == (memory_id(2),)
 
     async def test_what_differs_in_a_number_alone_is_told_apart(self, index: Index) -> None:
         await index.upsert([point(number, f"The code of door {number} is {9 * number}") for number in range(1, 31)])
-        assert (await candidates(index, ADA, asked("What is the code of door 17?"))).ids[0] == memory_id(17)
+        assert (await candidates(index, ADA, index_query("What is the code of door 17?"))).ids[0] == memory_id(17)
 
     @pytest.mark.parametrize(
         ("text", "query"),
@@ -301,16 +301,16 @@ class IndexContract:
     async def test_a_number_is_found_whole_or_not_at_all(self, index: Index, text: str, query: str) -> None:
         """A day is one with its month: the date beside every memory makes none of them one about that number."""
         await index.upsert([point(1, text)])
-        assert (await candidates(index, ADA, asked(query))).ids == ()
+        assert (await candidates(index, ADA, index_query(query))).ids == ()
 
     async def test_the_numbers_and_days_among_the_terms_are_marked(self, index: Index) -> None:
         """Of 12, apples, May and the third of May."""
         await index.upsert([point(1, "Twelve apples")])
-        found = await candidates(index, ADA, asked("12 apples on 3 May"))
+        found = await candidates(index, ADA, index_query("12 apples on 3 May"))
         assert (found.numbers.tolist().count(True), found.numbers.tolist().count(False)) == (2, 2)
         assert not found.numbers[found.weights[0] > 0].any()
 
     @pytest.mark.parametrize("query", ["May I come in?", "may", "Will you?", "I will", "will I"])
     async def test_verbs_that_are_written_like_names_are_not_looked_for(self, index: Index, query: str) -> None:
         await index.upsert([point(1, "It was in May, with Will")])
-        assert (await candidates(index, ADA, asked(query))).ids == ()
+        assert (await candidates(index, ADA, index_query(query))).ids == ()

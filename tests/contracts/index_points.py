@@ -28,10 +28,10 @@ from madeleine.memory.model import (
 )
 from madeleine.memory.model import Status as MemoryStatus
 from madeleine.storage.qdrant import bm25
-from madeleine.storage.qdrant.schema import Fingerprint
+from madeleine.storage.qdrant.schema import IndexFingerprint
 
 DIM = 8
-FINGERPRINT = Fingerprint(model=ModelName("tests"), dim=DIM)
+FINGERPRINT = IndexFingerprint(model=ModelName("tests"), dim=DIM)
 ADA = Scope(BeingId("ada"))
 BOB = Scope(BeingId("bob"))
 MOMENT = datetime(2025, 3, 1, 12, tzinfo=UTC)
@@ -93,17 +93,17 @@ def random_points(count: int, *, seed: int, scope: Scope = ADA, start: int = 1) 
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Asked(CandidateQuery):
+class VectorQuery(CandidateQuery):
     """With the vector that an index is given when it asks for it."""
 
     vector: Vector | None
 
 
-def asked(words: str = "", vector: Vector | None = None, depth: int = 100) -> Asked:
-    return Asked(words=words, vector=vector, statuses=LIVING, sparse_limit=depth, dense_limit=depth)
+def index_query(words: str = "", vector: Vector | None = None, depth: int = 100) -> VectorQuery:
+    return VectorQuery(words=words, vector=vector, statuses=LIVING, sparse_limit=depth, dense_limit=depth)
 
 
-async def candidates(index: RecallIndex, scope: Scope, question: Asked) -> CandidatePool:
+async def candidates(index: RecallIndex, scope: Scope, question: VectorQuery) -> CandidatePool:
     async def vector() -> Vector | None:
         return question.vector
 
@@ -117,7 +117,7 @@ def expected_idf(word: str, points: Sequence[IndexPoint]) -> float:
     return math.log(1 + (documents - having + 0.5) / (having + 0.5))
 
 
-def assert_scores_are_true(pool: CandidatePool, question: Asked, points: Sequence[IndexPoint]) -> None:
+def assert_scores_are_true(pool: CandidatePool, question: VectorQuery, points: Sequence[IndexPoint]) -> None:
     """Every cosine, weight and IDF of `pool` equals what the formulas give over `points`, all of one being."""
     by_id = {point.memory.id: point for point in points}
     terms = bm25.query_terms(question.words)

@@ -20,17 +20,17 @@ from madeleine.memory.language_model import CallCost, ModelSize, Prompt
 from tests.doubles import metered
 from tests.language.stub import (
     KEY,
-    Answering,
     Protocol,
     Stub,
-    half,
-    half_a_stream,
-    held,
+    StubAnswer,
+    held_answer,
+    http_error,
     language_server,
-    raw,
-    refused,
-    said,
-    silence,
+    model_says,
+    no_answer,
+    raw_body,
+    truncated_body,
+    truncated_stream,
 )
 
 PRIVATE = "Zoé buried the xylophoniser"
@@ -76,7 +76,7 @@ class LanguageModelContract:
     @pytest.fixture
     def opened(self, stub: Stub) -> Open:
         @asynccontextmanager
-        async def opened(answers: Sequence[Answering] = (), **settings: Any) -> AsyncIterator[StructuredModel]:
+        async def opened(answers: Sequence[StubAnswer] = (), **settings: Any) -> AsyncIterator[StructuredModel]:
             stub.answers = list(answers)
             given: dict[str, Any] = {"url": stub.url(self.protocol), "small_model": "small", "large_model": "large"}
             given |= {"protocol": self.protocol, "retries": 0} | settings
@@ -92,7 +92,7 @@ class LanguageModelContract:
     # --- answers ------------------------------------------------------------------------------------------------
 
     async def test_an_answer_comes_in_its_shape_and_is_counted(self, opened: Open, stub: Stub, spent: Costs) -> None:
-        async with opened([said(GOOD, input_tokens=210, output_tokens=33)]) as model:
+        async with opened([model_says(GOOD, input_tokens=210, output_tokens=33)]) as model:
             assert await model.ask(prompt(), Kind, spent.append) == Kind.model_validate(GOOD)
         assert spent == [CallCost(purpose="classify", model="small", input_tokens=210, output_tokens=33, usd=None)]
         [asked] = stub.asked
@@ -102,7 +102,7 @@ class LanguageModelContract:
         assert 700 in asked.body.values()
 
     async def test_the_answer_is_held_to_a_schema(self, opened: Open, stub: Stub, spent: Costs) -> None:
-        async with opened([said(GOOD)]) as model:
+        async with opened([model_says(GOOD)]) as model:
             await model.ask(prompt(), Kind, spent.append)
         [asked] = stub.asked
         assert asked.form == "json_schema"
@@ -112,7 +112,7 @@ class LanguageModelContract:
     async def test_each_size_has_its_model_and_each_model_its_price(self, opened: Open, spent: Costs) -> None:
         names = {"small_model": "claude-haiku-4-5", "large_model": "own-7b", "prices": (("own", (2.0, 4.0)),)}
         counted: dict[str, Any] = {"input_tokens": 1_000_000, "output_tokens": 500_000}
-        async with opened([said(GOOD, **counted), said(GOOD, **counted)], **names) as model:
+        async with opened([model_says(GOOD, **counted), model_says(GOOD, **counted)], **names) as model:
             await model.ask(prompt("small"), Kind, spent.append)
             await model.ask(prompt("large"), Kind, spent.append)
         assert [(one.model, one.usd) for one in spent] == [("claude-haiku-4-5", 3.5), ("own-7b", 4.0)]
@@ -126,13 +126,13 @@ class LanguageModelContract:
         ],
     )
     async def test_json_is_found_in_what_is_around_it(self, opened: Open, spent: Costs, text: str) -> None:
-        async with opened([said(text)]) as model:
+        async with opened([model_says(text)]) as model:
             assert await model.ask(prompt(), Kind, spent.append) == Kind(kind="event")
 
     async def test_several_may_ask_at_once(self, opened: Open, stub: Stub, spent: Costs) -> None:
-        async with opened([said(GOOD)] * 8) as model:
-            found = await asyncio.gather(*(model.ask(prompt(), Kind, spent.append) for _ in range(8)))
-        assert len(found) == len(spent) == len(stub.asked) == 8
+        async with opened([model_says(GOOD)] * 8) as model:
+            results = await asyncio.gather(*(model.ask(prompt(), Kind, spent.append) for _ in range(8)))
+        assert len(results) == len(spent) == len(stub.asked) == 8
 
     # --- answers that cannot be used ------------------------------------------------------------------------------
 
@@ -140,7 +140,7 @@ class LanguageModelContract:
     async def test_an_invalid_answer_is_sent_back_once_with_a_complaint(
         self, opened: Open, stub: Stub, spent: Costs, answer: object
     ) -> None:
-        async with opened([said(answer), said(GOOD)]) as model:
+        async with opened([model_says(answer), model_says(GOOD)]) as model:
             assert (await metered(model, spent).ask(prompt(), Kind, lambda kind: kind)).kind == "lesson"
         assert len(spent) == 2
         roles = [role for role, _ in stub.asked[1].turns]
@@ -151,7 +151,7 @@ class LanguageModelContract:
     async def test_two_invalid_answers_are_unusable_and_counted(
         self, opened: Open, spent: Costs, answer: object
     ) -> None:
-        async with opened([said(answer)] * 2) as model:
+        async with opened([model_says(answer)] * 2) as model:
             with pytest.raises(UnusableAnswer) as caught:
                 await metered(model, spent).ask(prompt(), Kind, lambda kind: kind)
         assert len(spent) == 2
@@ -161,7 +161,7 @@ class LanguageModelContract:
     async def test_an_answer_without_an_end_is_unusable_at_once_and_counted(
         self, opened: Open, spent: Costs, end: Literal["cut off", "declined"], word: str
     ) -> None:
-        async with opened([said('{"kind": "event"', end=end)]) as model:
+        async with opened([model_says('{"kind": "event"', end=end)]) as model:
             with pytest.raises(UnusableAnswer, match=word):
                 await model.ask(prompt(), Kind, spent.append)
         assert [one.tokens for one in spent] == [120]
@@ -169,7 +169,7 @@ class LanguageModelContract:
     async def test_the_second_call_is_not_made_if_it_exceeds_the_budget(
         self, opened: Open, stub: Stub, spent: Costs
     ) -> None:
-        async with opened([said("no JSON")]) as model:
+        async with opened([model_says("no JSON")]) as model:
             with pytest.raises(TokenBudgetExceeded):
                 await metered(model, spent, budget=800).ask(prompt(), Kind, lambda kind: kind)
         assert len(stub.asked) == len(spent) == 1
@@ -180,38 +180,38 @@ class LanguageModelContract:
     async def test_a_server_that_cannot_now_is_asked_again(
         self, opened: Open, stub: Stub, spent: Costs, status: int
     ) -> None:
-        async with opened([refused(status), refused(status), said(GOOD)], retries=2) as model:
+        async with opened([http_error(status), http_error(status), model_says(GOOD)], retries=2) as model:
             await model.ask(prompt(), Kind, spent.append)
         assert len(stub.asked) == 3
         assert len(spent) == 1
 
     async def test_a_connection_that_is_cut_is_tried_again(self, opened: Open, stub: Stub, spent: Costs) -> None:
-        async with opened([half(), said(GOOD)], retries=1) as model:
+        async with opened([truncated_body(), model_says(GOOD)], retries=1) as model:
             await model.ask(prompt(), Kind, spent.append)
         assert len(stub.asked) == 2
 
     @pytest.mark.parametrize(
         ("answer", "words"),
         [
-            (refused(401, "authentication_error", message=f"{KEY} is not valid"), "401 authentication_error"),
-            (refused(403, message=KEY), "refused the key"),
-            (refused(404, "not_found_error"), "no such model"),
-            (refused(413), "too long"),
-            (refused(429, "rate_limit_error", message=KEY), "429 rate_limit_error"),
-            (refused(500, KEY, message=PRIVATE), "500"),
-            (refused(529, "overloaded_error"), "529 overloaded_error"),
-            (half(), "hung up"),
-            (half_a_stream(), "hung up"),
-            (raw(b"<html>Welcome</html>", content_type="text/html"), "MADELEINE_LLM_URL"),
-            (raw(b'{"half":'), "MADELEINE_LLM_URL"),
-            (raw(b'{"hello": "world"}'), "MADELEINE_LLM_URL"),
-            (raw(b'{"content": 3, "choices": 4}'), "MADELEINE_LLM_URL"),
-            (raw(b"null"), "MADELEINE_LLM_URL"),
-            (raw(b"", status=302), "302"),
+            (http_error(401, "authentication_error", message=f"{KEY} is not valid"), "401 authentication_error"),
+            (http_error(403, message=KEY), "refused the key"),
+            (http_error(404, "not_found_error"), "no such model"),
+            (http_error(413), "too long"),
+            (http_error(429, "rate_limit_error", message=KEY), "429 rate_limit_error"),
+            (http_error(500, KEY, message=PRIVATE), "500"),
+            (http_error(529, "overloaded_error"), "529 overloaded_error"),
+            (truncated_body(), "hung up"),
+            (truncated_stream(), "hung up"),
+            (raw_body(b"<html>Welcome</html>", content_type="text/html"), "MADELEINE_LLM_URL"),
+            (raw_body(b'{"half":'), "MADELEINE_LLM_URL"),
+            (raw_body(b'{"hello": "world"}'), "MADELEINE_LLM_URL"),
+            (raw_body(b'{"content": 3, "choices": 4}'), "MADELEINE_LLM_URL"),
+            (raw_body(b"null"), "MADELEINE_LLM_URL"),
+            (raw_body(b"", status=302), "302"),
         ],
     )
     async def test_who_does_not_answer_is_unavailable_and_the_reason_quotes_nobody(
-        self, opened: Open, spent: Costs, answer: Answering, words: str, caplog: pytest.LogCaptureFixture
+        self, opened: Open, spent: Costs, answer: StubAnswer, words: str, caplog: pytest.LogCaptureFixture
     ) -> None:
         caplog.set_level(logging.INFO)
         async with opened([answer]) as model:
@@ -223,7 +223,7 @@ class LanguageModelContract:
         assert not any(secret in caplog.text for secret in (KEY, PRIVATE))
 
     async def test_silence_ends_with_the_timeout(self, opened: Open, spent: Costs) -> None:
-        async with opened([silence()], timeout_seconds=0.2) as model:
+        async with opened([no_answer()], timeout_seconds=0.2) as model:
             with pytest.raises(LanguageModelUnavailable, match=r"within 0\.2 s"):
                 await model.ask(prompt(), Kind, spent.append)
         assert spent == []
@@ -246,7 +246,7 @@ class LanguageModelContract:
     async def test_nobody_waits_for_hours(
         self, opened: Open, stub: Stub, spent: Costs, headers: dict[str, str]
     ) -> None:
-        async with opened([refused(429, headers=headers)], retries=5) as model:
+        async with opened([http_error(429, headers=headers)], retries=5) as model:
             with pytest.raises(LanguageModelUnavailable, match="429"):
                 await model.ask(prompt(), Kind, spent.append)
         assert len(stub.asked) == 1
@@ -254,13 +254,13 @@ class LanguageModelContract:
     async def test_a_redirect_gets_no_key(self, opened: Open, stub: Stub, spent: Costs) -> None:
         with language_server() as thief:
             location = {"location": f"{thief.url(self.protocol)}/messages"}
-            async with opened([refused(307, headers=location)]) as model:
+            async with opened([http_error(307, headers=location)]) as model:
                 with pytest.raises(LanguageModelUnavailable):
                     await model.ask(prompt(), Kind, spent.append)
         assert thief.asked == []
 
     async def test_cancellation_passes(self, opened: Open, stub: Stub, spent: Costs) -> None:
-        async with opened([silence()], retries=3) as model:
+        async with opened([no_answer()], retries=3) as model:
             task = asyncio.create_task(model.ask(prompt(), Kind, spent.append))
             await stub.came(1)
             task.cancel()
@@ -269,7 +269,7 @@ class LanguageModelContract:
 
     async def test_a_caller_who_has_waited_enough_is_free(self, opened: Open, stub: Stub, spent: Costs) -> None:
         go = threading.Event()
-        async with opened([held(go, said(GOOD))]) as model:
+        async with opened([held_answer(go, model_says(GOOD))]) as model:
             with pytest.raises(TimeoutError):
                 async with asyncio.timeout(0.1):
                     await model.ask(prompt(), Kind, spent.append)
@@ -281,7 +281,7 @@ class LanguageModelContract:
         self, opened: Open, stub: Stub, spent: Costs
     ) -> None:
         async with opened() as model:
-            stub.answers = lambda asked: refused(400) if asked.form else said(GOOD)
+            stub.answers = lambda asked: http_error(400) if asked.form else model_says(GOOD)
             assert await model.ask(prompt(), Kind, spent.append) == Kind.model_validate(GOOD)
             tried = len(stub.asked)
             await model.ask(prompt(), Kind, spent.append)
@@ -294,7 +294,7 @@ class LanguageModelContract:
         self, opened: Open, stub: Stub, spent: Costs
     ) -> None:
         async with opened() as model:
-            stub.answers = lambda asked: refused(400, "invalid_request_error")
+            stub.answers = lambda asked: http_error(400, "invalid_request_error")
             with pytest.raises(LanguageModelUnavailable, match="400 invalid_request_error"):
                 await model.ask(prompt(), Kind, spent.append)
         assert len(stub.asked) <= 3
@@ -302,14 +302,14 @@ class LanguageModelContract:
     # --- its end ----------------------------------------------------------------------------------------------------
 
     async def test_closed_it_can_be_asked_again(self, opened: Open, spent: Costs) -> None:
-        async with opened([said(GOOD), said(GOOD)]) as model:
+        async with opened([model_says(GOOD), model_says(GOOD)]) as model:
             await model.ask(prompt(), Kind, spent.append)
             await model.aclose()
             await model.aclose()
             await model.ask(prompt(), Kind, spent.append)
 
     async def test_nothing_that_can_be_printed_holds_the_key(self, opened: Open, spent: Costs) -> None:
-        async with opened([said(GOOD)]) as model:
+        async with opened([model_says(GOOD)]) as model:
             await model.ask(prompt(), Kind, spent.append)
             assert KEY not in repr(model) + str(model)
 

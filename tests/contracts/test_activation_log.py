@@ -14,7 +14,7 @@ from madeleine.memory.model import MemoryId
 from madeleine.memory.recall.ports import Activation, ActivationLog
 from madeleine.storage.sql.ledger import open_ledger
 from tests.contracts.ledger.any_ledger import StoringLedger
-from tests.contracts.ledger.ledger_values import ADA, MOMENT, batch, memory, the
+from tests.contracts.ledger.ledger_values import ADA, MOMENT, batch, memory, stored_memory
 from tests.doubles import FakeActivationLog
 from tests.fakes.ledger import InMemoryLedger
 
@@ -35,7 +35,7 @@ async def log_of(ledger: StoringLedger) -> CountedLog:
     await ledger.memories.commit(ADA, batch(*MEMORIES))
 
     async def counts() -> dict[MemoryId, int]:
-        stored = [await the(ledger, one) for one in MEMORIES]
+        stored = [await stored_memory(ledger, one) for one in MEMORIES]
         return {one.id: one.reactivation_count for one in stored if one.reactivation_count}
 
     return CountedLog(ledger.activations, counts)

@@ -15,7 +15,7 @@ from madeleine.memory.errors import KeyConflict, StorageError
 from madeleine.memory.model import Provenance, RunId, Scope
 from madeleine.memory.patrol_records import PatrolChanges
 from madeleine.storage.sql.ledger import Ledger, open_ledger
-from tests.contracts.ledger.ledger_values import ADA, BOB, MOMENT, again, apply, batch, memory, note
+from tests.contracts.ledger.ledger_values import ADA, BOB, MOMENT, apply_changes, batch, memory, note, reinforcement_of
 from tests.contracts.test_sql_ledger import no_room
 
 DESK = Scope(ADA.being_id, "desk", "senior")
@@ -40,10 +40,10 @@ def told(entries: list[AuditEntry]) -> list[tuple[str, str, str, tuple[str, ...]
 async def test_every_write_is_audited_by_whom_and_of_what_in_its_own_transaction(ledger: Ledger) -> None:
     one, two = memory("one"), memory("two", provenance=Provenance(tool="import"))
     await ledger.memories.commit(DESK, batch(one, two))
-    await ledger.memories.commit(DESK, batch(again=(again(one), again(one, "yet again"))))
+    await ledger.memories.commit(DESK, batch(again=(reinforcement_of(one), reinforcement_of(one, "yet again"))))
     await ledger.context.add_note(BOB, waiting := note("later", scope=BOB))
     fresh = memory("three", provenance=Provenance(tool="notes"))
-    await apply(ledger, PatrolChanges(new=(fresh,)))
+    await apply_changes(ledger, PatrolChanges(new=(fresh,)))
     await ledger.patrols.begin_run(DESK, RunId("run"), MOMENT)
     await ledger.patrols.finish_run(DESK, RunId("run"), MOMENT + timedelta(seconds=3), {})
     entries = await ledger.audit.audit(EVERYTHING)
@@ -91,8 +91,8 @@ async def test_recalls_that_could_not_be_written_are_written_later_in_order(ledg
             await ledger.activations.flush()
         ledger.activations.record(audit_entry(ADA, "recall", MOMENT, ids=["last"]))
     await ledger.activations.flush()
-    found = await ledger.audit.audit(AuditQuery(limit=5000))
-    assert [entry.ids[0] for entry in found] == [*(f"{number}" for number in range(1000)), "last"]
+    entries = await ledger.audit.audit(AuditQuery(limit=5000))
+    assert [entry.ids[0] for entry in entries] == [*(f"{number}" for number in range(1000)), "last"]
 
 
 @pytest.mark.parametrize(

@@ -13,15 +13,15 @@ from madeleine.memory.index import IndexPoint
 from madeleine.memory.model import LIVING, MemoryId, ModelName
 from madeleine.storage.qdrant import edge
 from madeleine.storage.qdrant.edge import EdgeIndex
-from madeleine.storage.qdrant.schema import Fingerprint
+from madeleine.storage.qdrant.schema import IndexFingerprint
 from tests.contracts.index_contract import IndexContract
 from tests.contracts.index_points import (
     ADA,
     DIM,
     FINGERPRINT,
-    asked,
     assert_scores_are_true,
     candidates,
+    index_query,
     memory_id,
     point,
     random_points,
@@ -57,7 +57,7 @@ async def written_until(index: EdgeIndex, points: dict[MemoryId, IndexPoint], do
 class TestEdgeIndex(IndexContract):
     async def test_everything_survives_close_and_reopen(self, tmp_path: Path) -> None:
         points = random_points(80, seed=3)
-        question = asked("harbor violin orchard", unit(1, -1, 0.5))
+        question = index_query("harbor violin orchard", unit(1, -1, 0.5))
         first = await EdgeIndex.open(tmp_path / "i", FINGERPRINT)
         await first.upsert(points)
         before = await candidates(first, ADA, question)
@@ -73,7 +73,7 @@ class TestEdgeIndex(IndexContract):
         first = await EdgeIndex.open(tmp_path / "i", FINGERPRINT)
         await first.upsert(random_points(5, seed=3))
         await first.close()
-        other = Fingerprint(model=ModelName("another"), dim=DIM)
+        other = IndexFingerprint(model=ModelName("another"), dim=DIM)
         with pytest.raises(IndexNeedsRebuild):
             await EdgeIndex.open(tmp_path / "i", other)
         anew = await EdgeIndex.create_anew(tmp_path / "i", other)
@@ -83,9 +83,9 @@ class TestEdgeIndex(IndexContract):
 
     async def test_a_second_opener_is_told_that_the_index_is_taken_and_does_no_harm(self, tmp_path: Path) -> None:
         first = await EdgeIndex.open(tmp_path / "i", FINGERPRINT)
-        with pytest.raises(IndexUnavailable) as told:
+        with pytest.raises(IndexUnavailable) as error:
             await EdgeIndex.open(tmp_path / "i", FINGERPRINT)
-        assert not isinstance(told.value, IndexNeedsRebuild)
+        assert not isinstance(error.value, IndexNeedsRebuild)
         await first.upsert(random_points(5, seed=3))
         await first.close()
         second = await EdgeIndex.open(tmp_path / "i", FINGERPRINT)
@@ -97,7 +97,7 @@ class TestEdgeIndex(IndexContract):
         await index.close()
         await index.close()
         with pytest.raises(IndexUnavailable):
-            await candidates(index, ADA, asked("harbor", unit(1)))
+            await candidates(index, ADA, index_query("harbor", unit(1)))
         with pytest.raises(IndexUnavailable):
             await index.upsert([point(1, "harbor")])
 
@@ -109,7 +109,7 @@ class TestEdgeIndex(IndexContract):
         written = await written_until(index, points, optimizing)
         assert await optimizing
         assert written >= 20
-        question = asked("harbor violin orchard zeppelin", unit(1, -1, 0.5), depth=300)
+        question = index_query("harbor violin orchard zeppelin", unit(1, -1, 0.5), depth=300)
         for _ in range(2):
             assert await index.count() == len(points)
             pool = await candidates(index, ADA, question)
@@ -183,7 +183,7 @@ class TestEdgeIndex(IndexContract):
         written = await written_until(index, points, scrubbing)
         await scrubbing
         assert written >= 20
-        question = asked("harbor violin orchard zeppelin", unit(1, -1, 0.5), depth=300)
+        question = index_query("harbor violin orchard zeppelin", unit(1, -1, 0.5), depth=300)
         for _ in range(2):
             assert await index.count() == len(points)
             assert_scores_are_true(await candidates(index, ADA, question), question, list(points.values()))

@@ -13,7 +13,7 @@ from madeleine.inference.language.structured_model import open_language_model
 from madeleine.memory.errors import LanguageModelUnavailable
 from madeleine.memory.language_model import CallCost
 from tests.contracts.language_model_contract import GOOD, PRIVATE, Kind, LanguageModelContract, Open, prompt
-from tests.language.stub import KEY, Protocol, Stub, language_server, refused, said
+from tests.language.stub import KEY, Protocol, Stub, http_error, language_server, model_says
 
 ROOT = Path(__file__).parents[2]
 
@@ -34,7 +34,7 @@ class TestAnthropic(LanguageModelContract):
     async def test_thoughts_take_no_room_from_the_answer(
         self, opened: Open, stub: Stub, spent: list[CallCost], model: str, thinking: str | None
     ) -> None:
-        async with opened([said(GOOD)], small_model=model) as found:
+        async with opened([model_says(GOOD)], small_model=model) as found:
             await found.ask(prompt(), Kind, spent.append)
         [asked] = stub.asked
         assert asked.body.get("thinking", {}).get("type") == thinking
@@ -43,7 +43,7 @@ class TestAnthropic(LanguageModelContract):
     async def test_a_model_that_cannot_stop_thinking_still_gets_its_schema(
         self, opened: Open, stub: Stub, spent: list[CallCost]
     ) -> None:
-        async with opened([refused(400), said(GOOD)], small_model="claude-haiku-5-5") as model:
+        async with opened([http_error(400), model_says(GOOD)], small_model="claude-haiku-5-5") as model:
             await model.ask(prompt(), Kind, spent.append)
         assert [("thinking" in asked.body, asked.form) for asked in stub.asked] == [
             (True, "json_schema"),
@@ -56,7 +56,7 @@ class TestAnthropic(LanguageModelContract):
         monkeypatch.setenv("ANTHROPIC_API_KEY", "another")
         monkeypatch.setenv("ANTHROPIC_AUTH_TOKEN", "another")
         monkeypatch.setenv("ANTHROPIC_BASE_URL", "http://127.0.0.1:9")
-        async with opened([said(GOOD)]) as model:
+        async with opened([model_says(GOOD)]) as model:
             await model.ask(prompt(), Kind, spent.append)
         assert stub.asked[0].key == KEY
         assert "another" not in str(stub.asked[0].headers)
@@ -66,7 +66,7 @@ class TestOpenAI(LanguageModelContract):
     protocol: Protocol = "openai"
 
     async def test_a_server_of_local_models_needs_no_key(self, stub: Stub, spent: list[CallCost]) -> None:
-        stub.answers = [said(GOOD)]
+        stub.answers = [model_says(GOOD)]
         config = LanguageConfig(protocol="openai", url=stub.openai_url, small_model="s", large_model="l")
         model = open_language_model(config, "")
         assert model is not None
@@ -74,13 +74,13 @@ class TestOpenAI(LanguageModelContract):
         await model.aclose()
 
     async def test_json_is_asked_for_before_prose(self, opened: Open, stub: Stub, spent: list[CallCost]) -> None:
-        async with opened([refused(422), said(GOOD)]) as model:
+        async with opened([http_error(422), model_says(GOOD)]) as model:
             await model.ask(prompt(), Kind, spent.append)
         assert [asked.form for asked in stub.asked] == ["json_schema", "json_object"]
 
     async def test_a_server_that_counts_no_tokens_is_counted_for(self, opened: Open, spent: list[CallCost]) -> None:
         """Else a budget would never be spent."""
-        async with opened([said(GOOD, input_tokens=0, output_tokens=0)]) as model:
+        async with opened([model_says(GOOD, input_tokens=0, output_tokens=0)]) as model:
             await model.ask(prompt(), Kind, spent.append)
         [one] = spent
         assert one.input_tokens > 5
@@ -91,7 +91,7 @@ class TestOpenAI(LanguageModelContract):
     ) -> None:
         monkeypatch.setenv("OPENAI_API_KEY", "another")
         monkeypatch.setenv("OPENAI_BASE_URL", "http://127.0.0.1:9")
-        async with opened([said(GOOD)]) as model:
+        async with opened([model_says(GOOD)]) as model:
             await model.ask(prompt(), Kind, spent.append)
         assert stub.asked[0].key == KEY
 
@@ -118,7 +118,7 @@ asyncio.run(main(*sys.argv[1:]))
 def test_an_sdk_that_is_told_to_log_all_that_it_sends_does_not(protocol: Protocol) -> None:
     """By variables that somebody set for another program."""
     talkative = {"ANTHROPIC_LOG": "debug", "OPENAI_LOG": "debug", "PATH": ""}
-    with language_server([refused(500, message=PRIVATE), said(GOOD)]) as stub:
+    with language_server([http_error(500, message=PRIVATE), model_says(GOOD)]) as stub:
         found = subprocess.run(
             [sys.executable, "-c", ASK, protocol, stub.url(protocol), KEY],
             cwd=ROOT, env=talkative, capture_output=True, text=True, check=False, timeout=60,

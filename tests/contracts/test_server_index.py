@@ -9,7 +9,7 @@ from madeleine.memory.errors import IndexUnavailable
 from madeleine.storage.qdrant.edge import EdgeIndex
 from madeleine.storage.qdrant.server import ServerIndex
 from tests.contracts.index_contract import IndexContract
-from tests.contracts.index_points import ADA, FINGERPRINT, asked, candidates, random_points, unit
+from tests.contracts.index_points import ADA, FINGERPRINT, candidates, index_query, random_points, unit
 
 
 @pytest.fixture
@@ -24,7 +24,7 @@ class TestServerIndex(IndexContract):
     async def test_it_ranks_as_the_embedded_index_does(self, index: ServerIndex, tmp_path: Path, seed: int) -> None:
         points = random_points(80, seed=seed)
         embedded = await EdgeIndex.open(tmp_path / "index", FINGERPRINT)
-        question = asked("harbor violin orchard quartz zeppelin", unit(1, -1, 0.5), depth=25)
+        question = index_query("harbor violin orchard quartz zeppelin", unit(1, -1, 0.5), depth=25)
         await index.upsert(points)
         await embedded.upsert(points)
         ours, theirs = await candidates(embedded, ADA, question), await candidates(index, ADA, question)

@@ -27,7 +27,18 @@ from tests.contracts.ledger.any_ledger import AnyLedger
 from tests.contracts.ledger.forgetting_contract import ForgettingContract
 from tests.contracts.ledger.keyword_contract import KeywordContract
 from tests.contracts.ledger.ledger_contract import LedgerContract
-from tests.contracts.ledger.ledger_values import ADA, MODEL, MOMENT, RUN, batch, everyone, memory, note, the, vector
+from tests.contracts.ledger.ledger_values import (
+    ADA,
+    MODEL,
+    MOMENT,
+    RUN,
+    all_states,
+    batch,
+    memory,
+    note,
+    stored_memory,
+    vector,
+)
 from tests.contracts.ledger.patrol_contract import PatrolContract
 from tests.contracts.ledger.patrol_state_contract import PatrolStateContract
 from tests.contracts.ledger.search_contract import SearchContract
@@ -85,7 +96,7 @@ class TestSqlLedger(
             await ledger.index_source.set_setting("a", [1])
             ledger.activations.add(ADA, [Activation(one.id, 3, MOMENT)])
         async with open_ledger(path) as ledger:
-            assert (await the(ledger, one)).reactivation_count == 3
+            assert (await stored_memory(ledger, one)).reactivation_count == 3
             assert list(await ledger.memories.vectors(MODEL, [one.content_hash])) == [one.content_hash]
             assert [id_ for _, id_ in await ledger.index_source.pending(limit=9)] == [one.id]
             assert await ledger.patrols.unread_notes(ADA, type="todo") == [waiting]
@@ -103,7 +114,7 @@ class TestSqlLedger(
             for suffix in ("", "-wal"):
                 killed.with_name(killed.name + suffix).write_bytes(path.with_name(path.name + suffix).read_bytes())
         async with open_ledger(killed) as ledger:
-            assert await the(ledger, one) == one
+            assert await stored_memory(ledger, one) == one
 
     async def test_the_files_are_for_their_owner_alone(self, path: Path) -> None:
         async with open_ledger(path) as ledger:
@@ -185,7 +196,7 @@ class TestSqlLedger(
     async def test_two_that_open_a_new_store_at_once_both_get_it(self, path: Path) -> None:
         async with open_ledger(path) as first, open_ledger(path) as second:
             await first.memories.commit(ADA, batch(one := memory()))
-            assert await the(second, one) == one
+            assert await stored_memory(second, one) == one
 
     async def test_a_file_that_is_no_database_is_refused_and_left_alone(self, path: Path) -> None:
         _write_rubbish(path)
@@ -215,7 +226,7 @@ class TestSqlLedger(
             async with no_room(ledger):
                 with pytest.raises(StorageFull):
                     await ledger.memories.commit(ADA, batch(*large))
-                assert await the(ledger, kept) == kept
+                assert await stored_memory(ledger, kept) == kept
             assert await ledger.index_source.count_memories() == 1
             await ledger.memories.commit(ADA, batch(*large))
             assert await ledger.index_source.count_memories() == 101
@@ -266,7 +277,7 @@ class TestSqlLedger(
                     await ledger.activations.flush()
                 ledger.activations.add(ADA, [Activation(one.id, 2, MOMENT)])
             await ledger.activations.flush()
-            assert (await the(ledger, one)).reactivation_count == 3
+            assert (await stored_memory(ledger, one)).reactivation_count == 3
 
     async def test_a_settle_that_is_cancelled_counts_each_activation_once(self, path: Path) -> None:
         async with open_ledger(path) as ledger:
@@ -279,14 +290,14 @@ class TestSqlLedger(
                 settle.cancel()
                 await asyncio.wait({settle})
             await ledger.activations.flush()
-            assert (await the(ledger, one)).reactivation_count == 20
+            assert (await stored_memory(ledger, one)).reactivation_count == 20
 
     async def test_a_patrol_of_many_memories_is_applied_whole(self, path: Path) -> None:
         async with open_ledger(path) as ledger:
             many = [memory(f"Memory {n}") for n in range(2000)]
             await ledger.memories.commit(ADA, batch(*many))
             async with ledger.patrols.patrol(ADA) as transaction:
-                read = await everyone(ledger, transaction)
+                read = await all_states(ledger, transaction)
                 assert [one.id for one in read] == [one.id for one in many]
                 await transaction.apply(PatrolChanges(states=tuple(read)), run=RUN, step="assign")
             assert len(await ledger.index_source.pending(limit=5000)) == 2000

@@ -86,28 +86,28 @@ async def connected(
         yield client
 
 
-async def ask(client: Client, tool: str, **arguments: Any) -> dict[str, Any]:
+async def call_tool(client: Client, tool: str, **arguments: Any) -> dict[str, Any]:
     """The structured answer of a call that succeeds; its text is the same."""
     answer = await client.call_tool(tool, arguments)
-    assert not answer.is_error, said(answer)
+    assert not answer.is_error, answer_text(answer)
     assert isinstance(answer.structured_content, dict)
-    assert json.loads(said(answer)) == answer.structured_content
+    assert json.loads(answer_text(answer)) == answer.structured_content
     return answer.structured_content
 
 
-async def refused(client: Client, tool: str, arguments: dict[str, Any]) -> str:
+async def tool_error(client: Client, tool: str, arguments: dict[str, Any]) -> str:
     """What is said of a call that fails."""
     answer = await client.call_tool(tool, arguments)
     assert answer.is_error
     assert answer.structured_content is None
-    return said(answer)
+    return answer_text(answer)
 
 
-def said(answer: CallToolResult) -> str:
+def answer_text(answer: CallToolResult) -> str:
     return "".join(part.text for part in answer.content if isinstance(part, TextContent))
 
 
-class Wire:
+class RawConnection:
     """Bytes to and from a server process, past any client."""
 
     def __init__(self, process: subprocess.Popen[bytes]) -> None:
@@ -140,12 +140,12 @@ class Wire:
 
 
 @contextmanager
-def wire(data_dir: Path) -> Iterator[Wire]:
+def raw_connection(data_dir: Path) -> Iterator[RawConnection]:
     with subprocess.Popen(
         command(), env=environment(data_dir), cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE
     ) as process:
         try:
-            yield Wire(process)
+            yield RawConnection(process)
             assert process.stdin
             process.stdin.close()
             assert process.wait(timeout=30) == 0
@@ -158,7 +158,7 @@ async def snippets(client: Client, word: str) -> Counter[str]:
     found: Counter[str] = Counter()
     cursor: dict[str, str] = {}
     while True:
-        page = await ask(client, "search_memory", query=word, limit=100, **cursor)
+        page = await call_tool(client, "search_memory", query=word, limit=100, **cursor)
         found.update(hit["snippet"] for hit in page["hits"])
         if "next_cursor" not in page:
             return found

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.e2e.serving import ROOT, Wire, ask, command, connected, environment
+from tests.e2e.serving import ROOT, RawConnection, call_tool, command, connected, environment
 
 TOKEN = "gh" + "p_" + "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8"
 PHRASE = "Tr0ub4dor" + "And3"
@@ -39,7 +39,7 @@ def test_everything_in_the_data_directory_is_for_its_owner_alone_also_under_a_la
         command(), env=environment(data_dir), cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, umask=0
     ) as process:
         try:
-            client = Wire(process)
+            client = RawConnection(process)
             assert not client.store(b'{"text": "We drank tea in Combray"}')["result"]["isError"]
             for name, arguments in (("recall", {"query": "tea"}), ("run_patrol", {})):
                 answer = client.call("tools/call", {"name": name, "arguments": arguments})
@@ -70,7 +70,7 @@ async def test_no_secret_reaches_the_disk_from_scenes_notes_or_queries_and_the_a
 ) -> None:
     data_dir = tmp_path / "data"
     async with connected(data_dir) as client:
-        stored = await ask(
+        stored = await call_tool(
             client, "store", text=f"Ada told me her token {TOKEN} and the key\n{KEY}",
             dialogue=[f"password={PHRASE}"],
             feeling=f"uneasy about {TOKEN}", lesson=f"Never write {TOKEN}", themes=["tokens", TOKEN], actors=["Ada"],
@@ -78,18 +78,18 @@ async def test_no_secret_reaches_the_disk_from_scenes_notes_or_queries_and_the_a
             session_id=TOKEN, key="k",
         )  # fmt: skip
         assert stored["redacted"] == {"github token": 7, "private key": 1, "password": 2}
-        again = await ask(client, "store", text=f"Ada told me her token {TOKEN} and the key\n{KEY}", key="k")
+        again = await call_tool(client, "store", text=f"Ada told me her token {TOKEN} and the key\n{KEY}", key="k")
         assert (again["id"], again["repeated"]) == (stored["id"], True)
-        plain = await ask(client, "store", text="We drank tea in Combray")
+        plain = await call_tool(client, "store", text="We drank tea in Combray")
         assert "redacted" not in plain
         said = madeleine(data_dir, "note", str(a_file(tmp_path, json.dumps({"action": f"Bob has {TOKEN}"}), TOKEN)))
         assert "2 github token" in said
-        await ask(client, "run_patrol")
+        await call_tool(client, "run_patrol")
         for query in (f"What about {TOKEN}?", f"password={PHRASE}"):
-            await ask(client, "recall", query=query)
-            await ask(client, "search_memory", query=query)
-        found = await ask(client, "recall", query="the token that Ada told me", format="memories")
-        assert "[redacted: github token]" in found["memories"][0]["text"]
+            await call_tool(client, "recall", query=query)
+            await call_tool(client, "search_memory", query=query)
+        answer = await call_tool(client, "recall", query="the token that Ada told me", format="memories")
+        assert "[redacted: github token]" in answer["memories"][0]["text"]
     (tmp_path / "notes.jsonl").unlink()
     for secret in (TOKEN, PHRASE, "MIIEvQIBADANBgkqhkiG9w0BAQEFAASC"):
         assert holding(data_dir, secret) == []
@@ -99,18 +99,18 @@ async def test_a_note_that_lay_in_the_inbox_before_is_cleaned_when_the_patrol_ta
     notes = a_file(tmp_path, json.dumps({"action": f"Bob has {TOKEN}"}), f"no JSON, but {TOKEN}")
     madeleine(tmp_path / "data", "note", str(notes), MADELEINE_REDACT="off")
     async with connected(tmp_path / "data") as client:
-        before = await ask(client, "search_memory", query=TOKEN)
+        before = await call_tool(client, "search_memory", query=TOKEN)
         assert len(before["hits"]) == 2
-        await ask(client, "run_patrol")
-        assert (await ask(client, "search_memory", query=TOKEN))["hits"] == []
-        cleaned = await ask(client, "search_memory", query='"[redacted: github token]"')
+        await call_tool(client, "run_patrol")
+        assert (await call_tool(client, "search_memory", query=TOKEN))["hits"] == []
+        cleaned = await call_tool(client, "search_memory", query='"[redacted: github token]"')
         assert sorted(hit["source"] for hit in cleaned["hits"]) == ["memories", "notes"]
 
 
 async def test_turned_off_what_is_told_is_kept_as_it_is(tmp_path: Path) -> None:
     async with connected(tmp_path, more={"MADELEINE_REDACT": "0"}) as client:
-        assert "redacted" not in await ask(client, "store", text=f"The test token is {TOKEN}")
-        assert (await ask(client, "search_memory", query=TOKEN))["hits"] != []
+        assert "redacted" not in await call_tool(client, "store", text=f"The test token is {TOKEN}")
+        assert (await call_tool(client, "search_memory", query=TOKEN))["hits"] != []
 
 
 async def test_the_audit_tells_beside_a_running_server_who_wrote_and_recalled_what_and_never_a_text(
@@ -119,12 +119,12 @@ async def test_the_audit_tells_beside_a_running_server_who_wrote_and_recalled_wh
     """spec O4, O10."""
     data_dir = tmp_path / "data"
     async with connected(data_dir) as client:
-        stored = await ask(client, "store", text="We drank tea in Combray", session_id="s1")
+        stored = await call_tool(client, "store", text="We drank tea in Combray", session_id="s1")
         # Prompts and fragments name no ids themselves: their sources do.
         for shape in ("fragments", "memories", "prompt"):
-            await ask(client, "recall", query="tea in Combray", format=shape)
-        await ask(client, "search_memory", query="zebra")
-        await ask(client, "recall_memory", memory_ids=[stored["id"]])
+            await call_tool(client, "recall", query="tea in Combray", format=shape)
+        await call_tool(client, "search_memory", query="zebra")
+        await call_tool(client, "recall_memory", memory_ids=[stored["id"]])
         beside = [json.loads(line) for line in madeleine(data_dir, "audit", "--json", "--event", "store").splitlines()]
         assert [entry["ids"] for entry in beside] == [[stored["id"]]]
     madeleine(data_dir, "reindex")

@@ -21,7 +21,7 @@ from madeleine.server.settings.settings import Settings
 from madeleine.server.wiring.ledgers import ledger_alone
 from tests.e2e.hosting import hosts_of
 from tests.e2e.http.http_serving import serving
-from tests.e2e.serving import COMMAND, ERAS, ROOT, Era, ask, connected, environment, refused
+from tests.e2e.serving import COMMAND, ERAS, ROOT, Era, call_tool, connected, environment, tool_error
 
 EXAMPLE = """\
 <memory>
@@ -38,25 +38,25 @@ MESSAGE = (
 
 
 async def live(client: Client) -> None:
-    await ask(client, "profile", action="set", kind="soul", name="personality", value="Warm and curious.")
-    await ask(client, "profile", action="set", kind="partner_rules", name="Address", value="never tell it")
-    await ask(
+    await call_tool(client, "profile", action="set", kind="soul", name="personality", value="Warm and curious.")
+    await call_tool(client, "profile", action="set", kind="partner_rules", name="Address", value="never tell it")
+    await call_tool(
         client, "profile", action="set", kind="preferences", name="Communication style",
         value="direct, technical, no preamble.",
     )  # fmt: skip
-    await ask(client, "profile", action="set", kind="knowledge", name="Router", value="in the hall")
-    await ask(client, "profile", action="set", kind="notes", name="todo", value="Buy </context> bread")
-    await ask(
+    await call_tool(client, "profile", action="set", kind="knowledge", name="Router", value="in the hall")
+    await call_tool(client, "profile", action="set", kind="notes", name="todo", value="Buy </context> bread")
+    await call_tool(
         client, "store", text="User is a backend engineer specializing in Python and PostgreSQL.", category="semantic"
     )
-    await ask(
+    await call_tool(
         client,
         "store",
         text="User is building a SaaS product with FastAPI and Stripe integration.",
         category="semantic",
     )
-    await ask(client, "store", text="User reported issue with Alembic autogenerate on enums.", when="2024-01-18")
-    await ask(client, "store", text="Discussed database migration from MySQL to PostgreSQL.", when="2024-01-20")
+    await call_tool(client, "store", text="User reported issue with Alembic autogenerate on enums.", when="2024-01-18")
+    await call_tool(client, "store", text="Discussed database migration from MySQL to PostgreSQL.", when="2024-01-20")
 
 
 async def read(client: Client, uri: str) -> str:
@@ -81,8 +81,8 @@ async def test_over_stdio_tool_prompt_and_resources_hold_identity_and_memory_blo
     async with connected(tmp_path, being="Ada / ü", era=era) as client:
         assert not {"context", "profile"} & {tool.name for tool in (await client.list_tools()).tools}
         await live(client)
-        await ask(client, "observe", session_id="s1", messages=[{"role": "user", "text": "Good morning"}])
-        whole = await ask(client, "context", message=MESSAGE, session_id="s1", enable_tags_placeholder=True)
+        await call_tool(client, "observe", session_id="s1", messages=[{"role": "user", "text": "Good morning"}])
+        whole = await call_tool(client, "context", message=MESSAGE, session_id="s1", enable_tags_placeholder=True)
         assert whole["memory_block"] == EXAMPLE
         assert whole["system_prompt"].startswith(
             "# Personality\nWarm and curious.\n\n# Rules\n- Address: never tell it"
@@ -92,7 +92,7 @@ async def test_over_stdio_tool_prompt_and_resources_hold_identity_and_memory_blo
         assert whole["tags_placeholder"] == whole["dropped"] == []
         assert whole["tokens"]["total"] <= whole["tokens"]["limit"] == 8_000
         assert len(whole["sources"]) == 5
-        little = await ask(client, "context", message=MESSAGE, session_id="s1", token_limit=60)
+        little = await call_tool(client, "context", message=MESSAGE, session_id="s1", token_limit=60)
         assert little["tokens"]["total"] <= 60
         assert "Warm and curious" in little["prompt"]
         assert {one["block"] for one in little["dropped"]} >= {"memory_block", "notes", "history_current_chat"}
@@ -136,7 +136,7 @@ async def test_over_http_the_being_is_the_tokens_and_no_other_is_read(tmp_path: 
             await live(client)
             adas = await resources(client)
             assert "Router" in await read(client, adas["snapshot"])
-            assert (await ask(client, "context", message=MESSAGE))["system_prompt"].startswith("# Personality")
+            assert (await call_tool(client, "context", message=MESSAGE))["system_prompt"].startswith("# Personality")
             for wrong, said in BAD_PROMPTS:
                 with pytest.raises(MCPError, match=said):
                     await client.get_prompt("memory_context", wrong)
@@ -150,19 +150,19 @@ async def test_over_http_the_being_is_the_tokens_and_no_other_is_read(tmp_path: 
             for uri in (*adas.values(), "memory://bob/secrets", "memory://bob/snapshot?x=1", "file:///etc/passwd", "x"):
                 with pytest.raises(MCPError, match="Resource not found"):
                     await client.read_resource(uri)
-            assert "Warm" not in json.dumps(await ask(client, "context", message=MESSAGE))
+            assert "Warm" not in json.dumps(await call_tool(client, "context", message=MESSAGE))
             assert "Warm" not in str(await prompt(client, message=MESSAGE))
         async with server.connected(reader, era=era, sse=sse) as client:
             assert "Warm" in str(await prompt(client, message=MESSAGE))
             assert "Router" in await read(client, adas["snapshot"])
-            assert "read-only" in await refused(client, "profile", {})
+            assert "read-only" in await tool_error(client, "profile", {})
 
 
 async def test_a_server_that_only_reads_gives_a_context_and_leaves_no_trace(tmp_path: Path) -> None:
     async with serving(tmp_path) as server, server.connected() as client:
         await live(client)
     async with serving(tmp_path, read_only=True) as server, server.connected() as client:
-        assert (await ask(client, "context", message=MESSAGE))["memory_block"] == EXAMPLE
+        assert (await call_tool(client, "context", message=MESSAGE))["memory_block"] == EXAMPLE
         assert EXAMPLE in (await prompt(client, message=MESSAGE))[-1][1]
         with pytest.raises(MCPError, match="no tool"):
             await client.call_tool("profile", {})
@@ -185,10 +185,12 @@ async def test_the_settings_are_what_holds_where_a_call_says_nothing_else(tmp_pa
     set_: dict[str, Any] = {"enable_memories": False, "context_token_limit": 70, "prompt_lite_mode": True}
     async with serving(tmp_path, **set_) as server, server.connected() as client:
         await live(client)
-        built = await ask(client, "context", message=MESSAGE)
+        built = await call_tool(client, "context", message=MESSAGE)
         assert "memory_block" not in built
         assert built["tokens"]["limit"] == 70
-        assert (await ask(client, "context", message=MESSAGE, enable_memories=True, token_limit=5_000))["memory_block"]
+        assert (await call_tool(client, "context", message=MESSAGE, enable_memories=True, token_limit=5_000))[
+            "memory_block"
+        ]
 
 
 PROFILE_CALLS: list[tuple[dict[str, Any], str]] = [
@@ -216,19 +218,19 @@ async def test_a_profile_is_shown_changed_and_audited_and_bad_changes_are_refuse
     async with serving(tmp_path) as server, server.connected() as client:
         await live(client)
         for arguments, named in PROFILE_CALLS:
-            assert named in await refused(client, "profile", arguments)
-        [note] = (await ask(client, "profile", kind="notes"))["notes"]
-        [style] = (await ask(client, "profile", kind="preferences"))["entries"]
-        await ask(client, "profile", action="disable", kind="partner_rules", name="Address")
-        assert await ask(client, "profile", action="done", kind="notes", name=note["id"]) == {"done": note["id"]}
-        await ask(client, "profile", action="remove", kind="preferences", name="Communication style")
-        assert (await ask(client, "recall_memory", memory_ids=[style["memory_id"]]))["memories"] == []
-        after = await ask(client, "profile")
+            assert named in await tool_error(client, "profile", arguments)
+        [note] = (await call_tool(client, "profile", kind="notes"))["notes"]
+        [style] = (await call_tool(client, "profile", kind="preferences"))["entries"]
+        await call_tool(client, "profile", action="disable", kind="partner_rules", name="Address")
+        assert await call_tool(client, "profile", action="done", kind="notes", name=note["id"]) == {"done": note["id"]}
+        await call_tool(client, "profile", action="remove", kind="preferences", name="Communication style")
+        assert (await call_tool(client, "recall_memory", memory_ids=[style["memory_id"]]))["memories"] == []
+        after = await call_tool(client, "profile")
         assert [(one["kind"], one.get("enabled")) for one in after["entries"]] == [
             ("soul", None), ("partner_rules", False), ("knowledge", None),
         ]  # fmt: skip
         assert after["notes"] == []
-        shown = await ask(client, "context", message=MESSAGE)
+        shown = await call_tool(client, "context", message=MESSAGE)
         assert "never tell it" not in shown["prompt"]
         assert "direct, technical" not in shown["prompt"]
 
@@ -237,11 +239,11 @@ async def test_what_is_shown_is_audited_with_its_ids(tmp_path: Path) -> None:
     """spec O4"""
     async with serving(tmp_path) as server, server.connected() as client:
         await live(client)
-        built = await ask(client, "context", message=MESSAGE)
+        built = await call_tool(client, "context", message=MESSAGE)
         await prompt(client, message=MESSAGE)
         await read(client, "memory://ada/profile")
-        [style] = (await ask(client, "profile", kind="preferences"))["entries"]
-        await ask(client, "profile", action="disable", kind="preferences", name=style["name"])
+        [style] = (await call_tool(client, "profile", kind="preferences"))["entries"]
+        await call_tool(client, "profile", action="disable", kind="preferences", name=style["name"])
     async with ledger_alone(Settings(data_dir=tmp_path)) as ledger:
         entries = await ledger.audit.audit(AuditQuery(event="recall"))
     shown = {entry.tool: entry.ids for entry in entries}

@@ -10,7 +10,7 @@ import pytest
 
 from tests.e2e.conftest import Lodger
 from tests.e2e.hosting import madeleine, no_host_left
-from tests.e2e.serving import COMMAND, ERAS, ROOT, Era, ask, connected, environment, refused
+from tests.e2e.serving import COMMAND, ERAS, ROOT, Era, call_tool, connected, environment, tool_error
 
 TRIP = (
     "Maria took the night train to Lisbon in May and forgot her blue umbrella there. She noticed it only when it "
@@ -27,10 +27,16 @@ TEA = (
 @pytest.mark.parametrize("era", ERAS)
 async def test_a_text_is_ingested_recalled_and_known_the_second_time(lodger: Lodger, era: Era) -> None:
     async with lodger.connected(era=era) as client:
-        ingested = await ask(client, "ingest", text=f"{TRIP}\n\n{TEA}", session_id="diary", key="k", when="2026-05-02")
-        again = await ask(client, "ingest", text=f"{TRIP}\n\n{TEA}", session_id="diary", key="k", when="2026-05-02")
-        recalled = await ask(client, "recall", query="Where did Maria forget the umbrella?", format="memories", limit=1)
-        other = await refused(client, "ingest", {"text": TEA, "key": "k"})
+        ingested = await call_tool(
+            client, "ingest", text=f"{TRIP}\n\n{TEA}", session_id="diary", key="k", when="2026-05-02"
+        )
+        again = await call_tool(
+            client, "ingest", text=f"{TRIP}\n\n{TEA}", session_id="diary", key="k", when="2026-05-02"
+        )
+        recalled = await call_tool(
+            client, "recall", query="Where did Maria forget the umbrella?", format="memories", limit=1
+        )
+        other = await tool_error(client, "ingest", {"text": TEA, "key": "k"})
     assert (ingested["stored"], ingested["reinforced"], ingested["dropped"]) == (2, 0, 0)
     trip, tea = ingested["chunks"]
     assert (trip["status"], trip["category"], tea["category"]) == ("stored", "episodic", "procedural")
@@ -47,9 +53,9 @@ async def test_a_text_is_ingested_recalled_and_known_the_second_time(lodger: Lod
 
 async def test_what_was_forgotten_is_called_so_and_the_answer_says_what_to_do(lodger: Lodger) -> None:
     async with lodger.connected() as client:
-        [chunk] = (await ask(client, "ingest", text=TRIP, key="k"))["chunks"]
-        await ask(client, "forget", memory_ids=[chunk["id"]])
-        again = await ask(client, "ingest", text=TEA, key="k")
+        [chunk] = (await call_tool(client, "ingest", text=TRIP, key="k"))["chunks"]
+        await call_tool(client, "forget", memory_ids=[chunk["id"]])
+        again = await call_tool(client, "ingest", text=TEA, key="k")
     assert (again["stored"], again["forgotten"], again["chunks"]) == (0, 1, [{"status": "forgotten"}])
     assert "use another key" in again["notice"]
 
@@ -67,15 +73,15 @@ async def test_bad_arguments_are_refused_and_nothing_is_stored(lodger: Lodger) -
     ]  # fmt: skip
     async with lodger.connected() as client:
         for arguments in bad:
-            assert (await refused(client, "ingest", arguments)).startswith("Nothing was done."), arguments
+            assert (await tool_error(client, "ingest", arguments)).startswith("Nothing was done."), arguments
 
 
 async def test_store_says_what_a_memory_resembles_and_recall_memory_shows_it(lodger: Lodger) -> None:
     """spec T6."""
     async with lodger.connected() as client:
-        first = await ask(client, "store", text="We paid 40 euros for the old boat")
-        second = await ask(client, "store", text="We paid 45 euros for the old boat")
-        shown = await ask(client, "recall_memory", memory_ids=[second["id"]])
+        first = await call_tool(client, "store", text="We paid 40 euros for the old boat")
+        second = await call_tool(client, "store", text="We paid 45 euros for the old boat")
+        shown = await call_tool(client, "recall_memory", memory_ids=[second["id"]])
     assert "resembles" not in first
     assert (second["status"], second["resembles"]) == ("stored", first["id"])
     assert shown["memories"][0]["resembles"] == first["id"]
@@ -94,7 +100,7 @@ async def test_the_command_ingests_files_once(tmp_path: Path) -> None:
         first = madeleine(data, "ingest", str(text), str(chat), "--session", "import")
         second = madeleine(data, "ingest", str(text), str(chat), "--session", "import", "--json")
         async with connected(data, words=COMMAND) as client:
-            recalled = await ask(client, "recall", query="Who sold the red bicycle?", format="memories", limit=1)
+            recalled = await call_tool(client, "recall", query="Who sold the red bicycle?", format="memories", limit=1)
     assert first.returncode == 0, first.stderr
     assert first.stdout.splitlines() == [f"{text}: 2 stored.", f"{chat}: 1 stored.", "  Lines without a text: 1."]
     assert "notes.md" in first.stderr
@@ -129,15 +135,15 @@ def test_the_command_reads_standard_input_and_gives_all_of_it_one_category(tmp_p
 )
 def test_invalid_input_is_reported_before_a_host_is_started(tmp_path: Path, words: list[str], said: str) -> None:
     with no_host_left(tmp_path):
-        found = madeleine(tmp_path, "ingest", *words)
-        assert found.returncode == 2
-        assert said in found.stderr
+        completed = madeleine(tmp_path, "ingest", *words)
+        assert completed.returncode == 2
+        assert said in completed.stderr
         assert not (tmp_path / "memory.db").exists()
 
 
 def test_who_may_only_read_is_told_so(tmp_path: Path) -> None:
     with no_host_left(tmp_path):
-        found = madeleine(tmp_path, "ingest", "Makefile", MADELEINE_READ_ONLY="true")
-        assert found.returncode != 0
-        assert "Traceback" not in found.stderr
-        assert "madeleine: " in found.stderr
+        completed = madeleine(tmp_path, "ingest", "Makefile", MADELEINE_READ_ONLY="true")
+        assert completed.returncode != 0
+        assert "Traceback" not in completed.stderr
+        assert "madeleine: " in completed.stderr

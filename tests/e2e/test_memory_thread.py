@@ -10,9 +10,9 @@ from typing import Any
 
 from mcp.client.client import Client
 
-from tests.e2e.serving import ask, connected
+from tests.e2e.serving import call_tool, connected
 from tests.household import rows
-from tests.language.stub import Answering, Asked, Stub, language_server, refused, said
+from tests.language.stub import ModelRequest, Stub, StubAnswer, http_error, language_server, model_says
 
 LYON = "I moved to Lyon in May with my two cats, and I am glad of it."
 ESSENCE = "Ada moved to Lyon in May with her two cats."
@@ -20,15 +20,15 @@ TOOLS = {"MADELEINE_TOOLS": "observe,recall,recall_memory,search_memory,store"}
 PATIENCE = 60.0
 
 
-def shown(asked: Asked) -> list[dict[str, Any]]:
+def shown(asked: ModelRequest) -> list[dict[str, Any]]:
     return [json.loads(line) for line in asked.text.splitlines() if line.startswith("{")]
 
 
-def extraction(*memories: dict[str, Any]) -> Answering:
-    return said({"memories": list(memories)})
+def extraction(*memories: dict[str, Any]) -> StubAnswer:
+    return model_says({"memories": list(memories)})
 
 
-def sensible(asked: Asked) -> Answering:
+def sensible(asked: ModelRequest) -> StubAnswer:
     """For Lyon what is right, and else what was said, word for word."""
     new = [line for line in shown(asked) if line.get("new")]
     texts = {line["n"]: ESSENCE if line["text"] == LYON else line["text"] for line in new if len(line["text"]) > 12}
@@ -45,7 +45,7 @@ def environment(stub: Stub, **more: str) -> dict[str, str]:
 
 async def say(client: Client, text: str, *, session: str = "s", role: str = "user", answer: str = "I see.") -> None:
     messages = [{"role": role, "text": text, "speaker": "Ada"} if role == "user" else {"role": role, "text": text}]
-    await ask(client, "observe", session_id=session, messages=[*messages, {"role": "assistant", "text": answer}])
+    await call_tool(client, "observe", session_id=session, messages=[*messages, {"role": "assistant", "text": answer}])
 
 
 async def eventually(client: Client, found: Callable[[], bool]) -> None:
@@ -68,13 +68,13 @@ async def test_a_conversation_is_remembered_recalled_and_not_remembered_again(tm
     """observe, thread, memory, recall; then all that recall shows goes through observe once more."""
     with language_server(sensible) as stub:
         async with connected(tmp_path, more=environment(stub)) as client:
-            await ask(client, "store", text="We shared ramen at the counter.", feeling="warm and a little sad")
+            await call_tool(client, "store", text="We shared ramen at the counter.", feeling="warm and a little sad")
             await say(client, LYON)
             await eventually(client, lambda: waiting(tmp_path) == 0)
-            recalled = await ask(client, "recall", query="Where does Ada live?", format="memories")
+            recalled = await call_tool(client, "recall", query="Where does Ada live?", format="memories")
             before = memories(tmp_path)
             for number, shape in enumerate(("fragments", "memories", "prompt")):
-                answer = await ask(
+                answer = await call_tool(
                     client, "recall", query="Lyon with cats, ramen at the counter", format=shape, limit=5
                 )
                 assert answer["count"] == 2
@@ -97,13 +97,13 @@ async def test_a_conversation_is_remembered_recalled_and_not_remembered_again(tm
 async def test_while_the_model_is_away_the_conversation_goes_on(tmp_path: Path) -> None:
     """What else it may answer, and what comes later: tests/unit/server/test_thread_and_model.py"""
     database = tmp_path / "memory.db"
-    with language_server(lambda asked: refused(529)) as stub:
+    with language_server(lambda asked: http_error(529)) as stub:
         async with connected(tmp_path, more=environment(stub)) as client:
             await say(client, LYON)
             await eventually(client, lambda: rows(database, "SELECT sum(failures) FROM sessions") == [(1,)])
-            await ask(client, "store", text="We shared ramen at the counter.")
+            await call_tool(client, "store", text="We shared ramen at the counter.")
             await say(client, "My sister Rosa is coming to see me.", session="t")
-            assert (await ask(client, "recall", query="ramen", format="memories"))["count"] == 1
+            assert (await call_tool(client, "recall", query="ramen", format="memories"))["count"] == 1
     assert waiting(tmp_path) == 2
     assert len(stub.asked) == 1, "it rests"
 
@@ -128,6 +128,6 @@ async def test_without_a_model_exchanges_can_be_recorded(tmp_path: Path) -> None
         await say(client, LYON, answer="How do the cats like it?")
         await say(client, "thanks!")
         await eventually(client, lambda: waiting(tmp_path) == 0)
-        [found] = (await ask(client, "recall", query="moved to Lyon with cats", format="memories"))["memories"]
-        [whole] = (await ask(client, "recall_memory", memory_ids=[found["id"]]))["memories"]
+        [found] = (await call_tool(client, "recall", query="moved to Lyon with cats", format="memories"))["memories"]
+        [whole] = (await call_tool(client, "recall_memory", memory_ids=[found["id"]]))["memories"]
     assert (whole["text"], whole["dialogue"]) == (LYON, ["How do the cats like it?"])

@@ -13,7 +13,7 @@ import pytest
 
 from tests.chat_exports import chatgpt, claude, node
 from tests.e2e.hosting import asking, hosted, hosts_of, no_host_left
-from tests.e2e.serving import COMMAND, ROOT, ask, connected, environment, refused
+from tests.e2e.serving import COMMAND, ROOT, call_tool, connected, environment, tool_error
 from tests.household import rows
 from tests.remains import found_in
 
@@ -73,23 +73,25 @@ async def test_what_is_observed_is_kept_once_remembered_if_asked_and_forgotten_f
     }
     async with connected(tmp_path) as client:
         assert "observe" not in {tool.name for tool in (await client.list_tools()).tools}
-        told = await ask(client, "observe", session_id="s", messages=messages, memories=[memory], title="A talk")
+        told = await call_tool(client, "observe", session_id="s", messages=messages, memories=[memory], title="A talk")
         assert (told["new"], told["position"], told["last_key"], len(told["ids"])) == (2, 0, "k2", 2)
         assert sum(told["redacted"].values()) == 1
         [remembered] = told["memories"]
-        again = await ask(client, "observe", session_id="s", messages=[*messages, {"role": "user", "text": "Yes"}])
+        again = await call_tool(
+            client, "observe", session_id="s", messages=[*messages, {"role": "user", "text": "Yes"}]
+        )
         assert (again["new"], again["known"], again["position"]) == (1, 2, 2)
-        assert await ask(client, "observe", session_id="s") == {"new": 0, "last_key": "k2"}
-        found = await ask(client, "recall", query="Where does Zoé live?", format="memories")
-        assert [one["id"] for one in found["memories"]] == [remembered["id"]]
-        assert found["memories"][0]["provenance"]["session_id"] == "s"
-        assert "is not an ISO date" in await refused(
+        assert await call_tool(client, "observe", session_id="s") == {"new": 0, "last_key": "k2"}
+        answer = await call_tool(client, "recall", query="Where does Zoé live?", format="memories")
+        assert [one["id"] for one in answer["memories"]] == [remembered["id"]]
+        assert answer["memories"][0]["provenance"]["session_id"] == "s"
+        assert "is not an ISO date" in await tool_error(
             client, "observe", {"session_id": "s", "messages": [{"role": "user", "text": "x", "at": "?"}]}
         )
-        gone = await ask(client, "forget", memory_ids=[remembered["id"], again["ids"][0]])
+        gone = await call_tool(client, "forget", memory_ids=[remembered["id"], again["ids"][0]])
         assert gone == {"erased": [remembered["id"], again["ids"][0]], "messages": 2}
         assert found_in(tmp_path, ["Xylomarseille", "ghp_"]) == {}
-        assert (await ask(client, "observe", session_id="s", messages=messages))["new"] == 0
+        assert (await call_tool(client, "observe", session_id="s", messages=messages))["new"] == 0
     assert [text for _, _, text in kept(tmp_path)] == ["How lovely"]
 
 
@@ -97,11 +99,11 @@ async def test_no_being_sees_or_changes_what_another_observed(common_dir: Path) 
     """spec P1"""
     message = {"role": "user", "text": HARBOUR, "key": "k"}
     async with hosted(common_dir, being="observed") as ada:
-        [id_] = (await ask(ada, "observe", session_id="s", messages=[message]))["ids"]
+        [id_] = (await call_tool(ada, "observe", session_id="s", messages=[message]))["ids"]
     async with hosted(common_dir, being="bob") as bob:
-        assert await ask(bob, "observe", session_id="s") == {"new": 0}
-        assert await ask(bob, "forget", memory_ids=[id_]) == {"erased": [], "not_found": [id_]}
-        assert (await ask(bob, "observe", session_id="s", messages=[message]))["new"] == 1
+        assert await call_tool(bob, "observe", session_id="s") == {"new": 0}
+        assert await call_tool(bob, "forget", memory_ids=[id_]) == {"erased": [], "not_found": [id_]}
+        assert (await call_tool(bob, "observe", session_id="s", messages=[message]))["new"] == 1
     assert kept(common_dir, "observed") == kept(common_dir, "bob") == [("s", "user", HARBOUR)]
 
 
@@ -256,9 +258,9 @@ def test_a_later_file_that_is_no_export_hides_nothing_of_the_earlier_ones(data_d
 async def test_an_import_beside_a_running_host_is_there_at_once(data_dir: Path, tmp_path: Path) -> None:
     (tmp_path / "c.json").write_text(json.dumps([claude(("human", HARBOUR))]))
     async with hosted(data_dir) as client:
-        await ask(client, "recall", query="harbour")
+        await call_tool(client, "recall", query="harbour")
         assert run(data_dir, "import", str(tmp_path / "c.json"))[0] == 0
-        assert await ask(client, "observe", session_id="c-1") == {"new": 0, "last_key": "c-1-0"}
+        assert await call_tool(client, "observe", session_id="c-1") == {"new": 0, "last_key": "c-1-0"}
 
 
 @pytest.mark.parametrize(

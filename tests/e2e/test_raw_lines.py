@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from tests.e2e.serving import EVERY_TOOL, ROOT, TIMEOUT_SECONDS, Wire, command, environment, wire
+from tests.e2e.serving import EVERY_TOOL, ROOT, TIMEOUT_SECONDS, RawConnection, command, environment, raw_connection
 
 STORE = (
     b'{"jsonrpc":"2.0","id":7,"method":"tools/call","params":'
@@ -23,7 +23,7 @@ STORE = (
 
 
 def test_numbers_that_are_none_and_half_characters_are_refused_and_nothing_is_stored(tmp_path: Path) -> None:
-    with wire(tmp_path) as client:
+    with raw_connection(tmp_path) as client:
         for arguments, named in (
             (b'{"text":"x","importance":NaN}', "importance"),
             (b'{"text":"x","importance":Infinity}', "importance"),
@@ -42,7 +42,7 @@ def test_numbers_that_are_none_and_half_characters_are_refused_and_nothing_is_st
 
 
 def test_a_line_that_is_no_message_is_answered_and_the_next_one_served(tmp_path: Path) -> None:
-    with wire(tmp_path) as client:
+    with raw_connection(tmp_path) as client:
         client.send(b"this is not JSON")
         assert client.answer()["error"]["code"] == -32700
         client.send(b'{"id":5,"method":"x"}')
@@ -52,10 +52,10 @@ def test_a_line_that_is_no_message_is_answered_and_the_next_one_served(tmp_path:
 
 
 def test_the_server_ends_with_its_input_and_leaves_no_owner_behind(tmp_path: Path) -> None:
-    with wire(tmp_path) as client:
+    with raw_connection(tmp_path) as client:
         client.store(b'{"text":"The last thing that was said"}')
     assert not (tmp_path / "owner.json").exists()
-    with wire(tmp_path) as client:
+    with raw_connection(tmp_path) as client:
         found = client.call("tools/call", {"name": "search_memory", "arguments": {"query": "last"}})
     assert len(found["result"]["structuredContent"]["hits"]) == 1
 
@@ -105,7 +105,7 @@ def test_what_was_asked_before_the_end_of_the_input_is_done_and_answered(tmp_pat
 def test_a_client_that_stops_reading_ends_the_server_and_loses_nothing(tmp_path: Path) -> None:
     """It ended with a traceback and exit code 1."""
     with serving(tmp_path) as process:
-        client = Wire(process)
+        client = RawConnection(process)
         client.source.close()
         client.send(STORE)
         assert process.wait(timeout=TIMEOUT_SECONDS) == 0
@@ -120,7 +120,7 @@ def test_a_client_that_stops_reading_ends_the_server_and_loses_nothing(tmp_path:
 def test_a_server_that_is_told_to_end_writes_what_it_knows(tmp_path: Path, told: signal.Signals) -> None:
     """What was recalled shortly before is counted, the index is flushed."""
     with serving(tmp_path) as process:
-        client = Wire(process)
+        client = RawConnection(process)
         client.send(STORE)
         client.answer()
         asked = {"name": "recall", "arguments": {"query": "What did grandmother cook?"}}
@@ -138,7 +138,7 @@ def test_a_server_that_is_told_to_end_writes_what_it_knows(tmp_path: Path, told:
 @pytest.mark.skipif(os.name == "nt", reason="its files have no modes")
 def test_what_is_remembered_is_for_nobody_elses_eyes(tmp_path: Path) -> None:
     """The ledger's words are in the index too."""
-    with wire(tmp_path) as client:
+    with raw_connection(tmp_path) as client:
         client.send(STORE)
         client.answer()
     modes = {path.name: path.stat().st_mode & 0o777 for path in tmp_path.iterdir()}

@@ -7,9 +7,9 @@ from random import Random
 from typing import Any
 
 from tests.e2e.conftest import Lodger
-from tests.e2e.serving import ask, connected, refused
-from tests.language.stub import Asked, language_server, said
-from tests.language.stub import refused as refused_by_the_model
+from tests.e2e.serving import call_tool, connected, tool_error
+from tests.language.stub import ModelRequest, language_server, model_says
+from tests.language.stub import http_error as refused_by_the_model
 from tests.rerankers import cross_encoder
 
 DINNERS = (
@@ -28,20 +28,20 @@ async def test_profiles_preferences_and_themes_can_be_asked_for(tmp_path: Path) 
     """spec L2, T7, O12"""
     async with connected(tmp_path, more={"MADELEINE_RANKING": "linear"}) as client:
         for text in DINNERS:
-            await ask(client, "store", text=text, themes=["Family"])
-        tagged = await ask(
+            await call_tool(client, "store", text=text, themes=["Family"])
+        tagged = await call_tool(
             client, "store", text="Grandmother moved Sunday dinner as the oven broke", themes=["FAMILY", "oven"]
         )
-        await ask(client, "store", text="I prefer answers without preamble.", category="procedural")
+        await call_tool(client, "store", text="I prefer answers without preamble.", category="procedural")
         orders = {
-            ranking: await ask(client, "recall", query=QUERY, format="memories", limit=6, ranking=ranking)
+            ranking: await call_tool(client, "recall", query=QUERY, format="memories", limit=6, ranking=ranking)
             for ranking in ("blended", "rrf", "linear", "associative")
         }
-        default = await ask(client, "recall", query=QUERY, format="memories", limit=6)
-        prompt = await ask(client, "recall", query=QUERY, format="prompt")
-        both = await ask(client, "recall", query=QUERY, format="memories", themes=["family", "Oven"])
-        none = await ask(client, "recall", query="the boiling point of tungsten", themes=["family"])
-        words = await refused(client, "recall", {"query": QUERY, "ranking": "best"})
+        default = await call_tool(client, "recall", query=QUERY, format="memories", limit=6)
+        prompt = await call_tool(client, "recall", query=QUERY, format="prompt")
+        both = await call_tool(client, "recall", query=QUERY, format="memories", themes=["family", "Oven"])
+        none = await call_tool(client, "recall", query="the boiling point of tungsten", themes=["family"])
+        words = await tool_error(client, "recall", {"query": QUERY, "ranking": "best"})
     assert [memory["score"] for memory in default["memories"]] == [
         memory["score"] for memory in orders["linear"]["memories"]
     ]
@@ -64,14 +64,14 @@ async def test_with_the_non_inferable_filter_a_store_without_the_theme_gets_advi
 ) -> None:
     """spec O12: advisory, never blocks."""
     async with connected(tmp_path, more={"MADELEINE_RECALL_NON_INFERABLE_ONLY": "true"}) as client:
-        plain = await ask(client, "store", text=DINNERS[0])
-        tagged = await ask(client, "store", text=DINNERS[1], themes=["Non-Inferable"])
-        found = await ask(client, "recall", query=QUERY, format="memories")
-        still = await ask(client, "recall_memory", memory_ids=[plain["id"]])
+        plain = await call_tool(client, "store", text=DINNERS[0])
+        tagged = await call_tool(client, "store", text=DINNERS[1], themes=["Non-Inferable"])
+        answer = await call_tool(client, "recall", query=QUERY, format="memories")
+        still = await call_tool(client, "recall_memory", memory_ids=[plain["id"]])
     assert plain["status"] == "stored"
     assert "'non-inferable'" in plain["notice"]
     assert "notice" not in tagged
-    assert [memory["id"] for memory in found["memories"]] == [tagged["id"]]
+    assert [memory["id"] for memory in answer["memories"]] == [tagged["id"]]
     assert texts(still) == [DINNERS[0]]
 
 
@@ -84,10 +84,10 @@ async def test_a_local_cross_encoder_reranks_and_an_unavailable_one_changes_noth
     query = "lasagne and lemon cake at grandmother's"
     async with connected(tmp_path / "data", more=more) as client:
         for text in DINNERS:
-            await ask(client, "store", text=text)
-        ranked = await ask(client, "recall", query=query, format="memories")
+            await call_tool(client, "store", text=text)
+        ranked = await call_tool(client, "recall", query=query, format="memories")
     async with connected(tmp_path / "data", more={"MADELEINE_RERANKER": "nobody/knows-this"}) as client:
-        fallen_back = await ask(client, "recall", query=query, format="memories")
+        fallen_back = await call_tool(client, "recall", query=query, format="memories")
     assert texts(ranked)[0] == DINNERS[1]
     assert "notice" not in ranked
     assert set(texts(fallen_back)) == set(texts(ranked))
@@ -97,22 +97,22 @@ async def test_a_local_cross_encoder_reranks_and_an_unavailable_one_changes_noth
 
 async def test_a_language_model_finds_other_words_and_one_that_fails_does_no_harm(tmp_path: Path) -> None:
     """spec O12"""
-    asked: list[Asked] = []
+    asked: list[ModelRequest] = []
 
-    def answer(one: Asked) -> Any:
+    def answer(one: ModelRequest) -> Any:
         asked.append(one)
         assert one.shape == "Judgement"
         if "violin" in one.text:
             return refused_by_the_model(400)
-        return said({"sufficient": False, "query": "grandmother Sunday dinner"})
+        return model_says({"sufficient": False, "query": "grandmother Sunday dinner"})
 
     with language_server(answer) as stub:
         more = stub.environment() | {"MADELEINE_RECALL_REFORMULATION": "true"}
         async with connected(tmp_path, more=more) as client:
             for text in DINNERS:
-                await ask(client, "store", text=text)
-            found = await ask(client, "recall", query="quantum chromodynamics", format="memories")
-            failed = await ask(client, "recall", query="violin practice", format="memories")
+                await call_tool(client, "store", text=text)
+            found = await call_tool(client, "recall", query="quantum chromodynamics", format="memories")
+            failed = await call_tool(client, "recall", query="violin practice", format="memories")
     assert set(texts(found)) == set(DINNERS)
     assert found["reformulated"] == ["grandmother Sunday dinner"]
     assert asked[0].model == "small"
@@ -126,6 +126,6 @@ async def test_what_is_asked_for_word_by_word_is_found_among_many_that_differ_in
     told = [f"Round {at // 25} number {at % 25}: somebody hid a {hidden[at]} in attic {at % 25}" for at in range(200)]
     async with lodger.connected() as client:
         for text in told:
-            await ask(client, "store", text=text, session_id="hiding")
+            await call_tool(client, "store", text=text, session_id="hiding")
         for text in told[5::10]:
-            assert text in texts(await ask(client, "recall", query=text, format="memories", limit=3))
+            assert text in texts(await call_tool(client, "recall", query=text, format="memories", limit=3))

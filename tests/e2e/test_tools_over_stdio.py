@@ -11,7 +11,7 @@ import pytest
 from mcp.shared.exceptions import MCPError
 
 from tests.e2e.conftest import Lodger
-from tests.e2e.serving import ERAS, EVERY_TOOL, Era, ask, connected, refused, wire
+from tests.e2e.serving import ERAS, EVERY_TOOL, Era, call_tool, connected, raw_connection, tool_error
 
 pytestmark = pytest.mark.parametrize("era", ERAS)
 
@@ -40,11 +40,11 @@ async def test_the_tools_are_listed_with_strict_schemas_and_all_four_hints(lodge
 async def test_what_is_stored_is_recalled_at_once_in_all_three_formats(tmp_path: Path, era: Era) -> None:
     """Ruling 1; spec P9, L4."""
     async with connected(tmp_path, era=era) as client:
-        stored = await ask(client, "store", text=DINNERS[0], feeling="I felt at home", when="2026-03-01")
+        stored = await call_tool(client, "store", text=DINNERS[0], feeling="I felt at home", when="2026-03-01")
         query = "What did grandmother cook?"
-        fragments = await ask(client, "recall", query=query)
-        precise = await ask(client, "recall", query=query, format="memories")
-        prompt = await ask(client, "recall", query=query, format="prompt")
+        fragments = await call_tool(client, "recall", query=query)
+        precise = await call_tool(client, "recall", query=query, format="memories")
+        prompt = await call_tool(client, "recall", query=query, format="prompt")
     assert stored["status"] == "stored"
     body = fragments["fragments"]
     assert body.startswith("<recall>")
@@ -61,22 +61,22 @@ async def test_an_unrelated_query_recalls_nothing_and_has_no_tag(lodger: Lodger,
     """Ruling 8; spec P9."""
     async with lodger.connected(era=era) as client:
         for text in DINNERS:
-            await ask(client, "store", text=text)
-        answer = await ask(client, "recall", query="the boiling point of tungsten")
+            await call_tool(client, "store", text=text)
+        answer = await call_tool(client, "recall", query="the boiling point of tungsten")
     assert (answer["fragments"], answer["count"], answer["total_tokens"]) == ("", 0, 0)
 
 
 async def test_every_schema_holds_for_the_answers(lodger: Lodger, era: Era) -> None:
     async with lodger.connected(era=era) as client:
         schemas = {tool.name: tool.output_schema for tool in (await client.list_tools()).tools}
-        answers = [("store", await ask(client, "store", text=text, themes=["family dinner"])) for text in DINNERS]
+        answers = [("store", await call_tool(client, "store", text=text, themes=["family dinner"])) for text in DINNERS]
         answers += [
-            ("recall", await ask(client, "recall", query="Sunday dinner", format="memories")),
-            ("search_memory", await ask(client, "search_memory", query="dinner", limit=2)),
-            ("run_patrol", await ask(client, "run_patrol", dry_run=True)),
-            ("run_patrol", await ask(client, "run_patrol")),
-            ("recall_memory", await ask(client, "recall_memory")),
-            ("recall_memory", await ask(client, "recall_memory", memory_ids=[answers[0][1]["id"], "nobody's"])),
+            ("recall", await call_tool(client, "recall", query="Sunday dinner", format="memories")),
+            ("search_memory", await call_tool(client, "search_memory", query="dinner", limit=2)),
+            ("run_patrol", await call_tool(client, "run_patrol", dry_run=True)),
+            ("run_patrol", await call_tool(client, "run_patrol")),
+            ("recall_memory", await call_tool(client, "recall_memory")),
+            ("recall_memory", await call_tool(client, "recall_memory", memory_ids=[answers[0][1]["id"], "nobody's"])),
         ]
     for name, answer in answers:
         jsonschema.validate(answer, schemas[name] or {})
@@ -91,14 +91,14 @@ async def test_a_patrol_sorts_memories_into_a_cluster_and_tells_its_progress(lod
 
     async with lodger.connected(era=era) as client:
         for text in DINNERS:
-            await ask(client, "store", text=text, themes=["family dinner"])
-        rehearsal = await ask(client, "run_patrol", dry_run=True)
-        assert (await ask(client, "recall_memory"))["clusters"] == []
+            await call_tool(client, "store", text=text, themes=["family dinner"])
+        rehearsal = await call_tool(client, "run_patrol", dry_run=True)
+        assert (await call_tool(client, "recall_memory"))["clusters"] == []
         answer = await client.call_tool("run_patrol", {}, progress_callback=hear)
         report = answer.structured_content
-        clusters = (await ask(client, "recall_memory"))["clusters"]
+        clusters = (await call_tool(client, "recall_memory"))["clusters"]
         made = next(cluster for cluster in clusters if not cluster["is_root"])
-        inside = await ask(client, "recall_memory", cluster_id=made["id"])
+        inside = await call_tool(client, "recall_memory", cluster_id=made["id"])
     steps = {step["name"]: step for step in report["steps"]}
     assert rehearsal["dry_run"]
     assert steps["assign"] == rehearsal["steps"][0]
@@ -115,11 +115,11 @@ async def test_search_finds_words_newest_first_page_by_page(lodger: Lodger, era:
     """spec P11, H3, H4."""
     async with lodger.connected(era=era) as client:
         for day, text in enumerate(DINNERS, 1):
-            await ask(client, "store", text=text, when=f"2026-03-{day:02}", themes=["dinner"])
-        first = await ask(client, "search_memory", query="DINNER lasagne", limit=3)
-        second = await ask(client, "search_memory", query="DINNER lasagne", limit=3, cursor=first["next_cursor"])
-        both = await ask(client, "search_memory", query="dinner lasagne", mode="and")
-        foreign = await refused(client, "search_memory", {"query": "other", "cursor": first["next_cursor"]})
+            await call_tool(client, "store", text=text, when=f"2026-03-{day:02}", themes=["dinner"])
+        first = await call_tool(client, "search_memory", query="DINNER lasagne", limit=3)
+        second = await call_tool(client, "search_memory", query="DINNER lasagne", limit=3, cursor=first["next_cursor"])
+        both = await call_tool(client, "search_memory", query="dinner lasagne", mode="and")
+        foreign = await tool_error(client, "search_memory", {"query": "other", "cursor": first["next_cursor"]})
     hits = first["hits"] + second["hits"]
     dated = [f"2026-03-{day:02} — {text}" for day, text in enumerate(DINNERS, 1)]
     assert [hit["snippet"] for hit in hits] == dated[::-1]
@@ -132,10 +132,10 @@ async def test_search_finds_words_newest_first_page_by_page(lodger: Lodger, era:
 async def test_the_same_scene_again_is_reinforced_and_a_differing_fact_is_not(lodger: Lodger, era: Era) -> None:
     """spec T6."""
     async with lodger.connected(era=era) as client:
-        first = await ask(client, "store", text="Anna paid 40 euros for the cello strings")
-        again = await ask(client, "store", text="Anna paid 40 euros for the cello strings.")
-        other = await ask(client, "store", text="Anna paid 45 euros for the cello strings")
-        whole = await ask(client, "recall_memory", memory_ids=[first["id"]])
+        first = await call_tool(client, "store", text="Anna paid 40 euros for the cello strings")
+        again = await call_tool(client, "store", text="Anna paid 40 euros for the cello strings.")
+        other = await call_tool(client, "store", text="Anna paid 45 euros for the cello strings")
+        whole = await call_tool(client, "recall_memory", memory_ids=[first["id"]])
     assert (again["id"], again["status"], again["access_count"]) == (first["id"], "reinforced", 1)
     assert other["status"] == "stored"
     assert whole["memories"][0]["access_count"] == 1
@@ -143,9 +143,9 @@ async def test_the_same_scene_again_is_reinforced_and_a_differing_fact_is_not(lo
 
 async def test_a_repeated_key_stores_nothing_again(lodger: Lodger, era: Era) -> None:
     async with lodger.connected(era=era) as client:
-        first = await ask(client, "store", text="The meeting is at ten", key="k1")
-        again = await ask(client, "store", text="The meeting is at ten", key="k1")
-        other = await refused(client, "store", {"text": "The meeting is at eleven", "key": "k1"})
+        first = await call_tool(client, "store", text="The meeting is at ten", key="k1")
+        again = await call_tool(client, "store", text="The meeting is at ten", key="k1")
+        other = await tool_error(client, "store", {"text": "The meeting is at eleven", "key": "k1"})
     assert again == first | {"repeated": True}
     assert "k1" in other
 
@@ -153,11 +153,11 @@ async def test_a_repeated_key_stores_nothing_again(lodger: Lodger, era: Era) -> 
 async def test_recalling_activates_and_rewinds_the_clock(lodger: Lodger, era: Era) -> None:
     """spec P9, P10; ruling 2."""
     async with lodger.connected(era=era) as client:
-        stored = await ask(client, "store", text=DINNERS[0])
-        await ask(client, "run_patrol", steps=["age"])
-        before = await ask(client, "recall_memory", memory_ids=[stored["id"]])
-        await ask(client, "recall", query="grandmother's lasagne")
-        after = await ask(client, "recall_memory", memory_ids=[stored["id"]])
+        stored = await call_tool(client, "store", text=DINNERS[0])
+        await call_tool(client, "run_patrol", steps=["age"])
+        before = await call_tool(client, "recall_memory", memory_ids=[stored["id"]])
+        await call_tool(client, "recall", query="grandmother's lasagne")
+        after = await call_tool(client, "recall_memory", memory_ids=[stored["id"]])
     assert (before["memories"][0]["session_count"], before["memories"][0]["reactivation_count"]) == (1, 0)
     # One for being looked at by its id, one for the recall.
     assert (after["memories"][0]["session_count"], after["memories"][0]["reactivation_count"]) == (0, 2)
@@ -182,25 +182,25 @@ BAD: tuple[tuple[dict[str, object], str], ...] = (
 async def test_bad_input_is_refused_with_advice_and_nothing_is_stored(lodger: Lodger, era: Era) -> None:
     async with lodger.connected(era=era) as client:
         for arguments, named in BAD:
-            message = await refused(client, "store", dict(arguments))
+            message = await tool_error(client, "store", dict(arguments))
             assert named in message
             assert "Nothing was done" in message
-        found = await ask(client, "search_memory", query="x")
-    assert found["hits"] == []
+        answer = await call_tool(client, "search_memory", query="x")
+    assert answer["hits"] == []
 
 
 async def test_a_corrected_memory_is_recalled_as_it_is_and_shows_what_it_was(lodger: Lodger, era: Era) -> None:
     async with lodger.connected(era=era) as client:
-        stored = await ask(client, "store", text="Ann moved into the yellow house in Rome", themes=["moving"])
-        done = await ask(
+        stored = await call_tool(client, "store", text="Ann moved into the yellow house in Rome", themes=["moving"])
+        done = await call_tool(
             client, "update_memory", memory_id=stored["id"], text="Ann moved into a hut in Oslo", pinned=True
         )
-        same = await ask(client, "update_memory", memory_id=stored["id"], pinned=True)
-        [now] = (await ask(client, "recall", query="Where did Ann move?", format="memories"))["memories"]
-        [whole] = (await ask(client, "recall_memory", memory_ids=[stored["id"]]))["memories"]
-        old = await ask(client, "search_memory", query="yellow Rome")
-        nothing = await refused(client, "update_memory", {"memory_id": stored["id"]})
-        nobody = await refused(client, "update_memory", {"memory_id": "nobody", "pinned": True})
+        same = await call_tool(client, "update_memory", memory_id=stored["id"], pinned=True)
+        [now] = (await call_tool(client, "recall", query="Where did Ann move?", format="memories"))["memories"]
+        [whole] = (await call_tool(client, "recall_memory", memory_ids=[stored["id"]]))["memories"]
+        old = await call_tool(client, "search_memory", query="yellow Rome")
+        nothing = await tool_error(client, "update_memory", {"memory_id": stored["id"]})
+        nobody = await tool_error(client, "update_memory", {"memory_id": "nobody", "pinned": True})
     assert done == {"id": stored["id"], "changed": ["text", "pinned"]}
     assert same == {"id": stored["id"], "changed": []}
     assert now["text"] == whole["text"] == "Ann moved into a hut in Oslo"
@@ -215,19 +215,19 @@ async def test_a_corrected_memory_is_recalled_as_it_is_and_shows_what_it_was(lod
 
 async def test_a_read_only_server_recalls_and_leaves_no_trace(lodger: Lodger, era: Era) -> None:
     async with lodger.connected(era=era) as client:
-        stored = await ask(client, "store", text=DINNERS[0])
+        stored = await call_tool(client, "store", text=DINNERS[0])
     async with lodger.connected(era=era, more={"MADELEINE_READ_ONLY": "true"}) as client:
         tools = (await client.list_tools()).tools
         assert [tool.name for tool in tools] == ["recall", "recall_memory", "search_memory"]
         assert all(tool.annotations and tool.annotations.read_only_hint for tool in tools)
-        assert (await ask(client, "recall", query="grandmother's lasagne"))["count"] == 1
-        assert (await ask(client, "search_memory", query="lasagne"))["hits"]
-        await ask(client, "recall_memory", memory_ids=[stored["id"]])
+        assert (await call_tool(client, "recall", query="grandmother's lasagne"))["count"] == 1
+        assert (await call_tool(client, "search_memory", query="lasagne"))["hits"]
+        await call_tool(client, "recall_memory", memory_ids=[stored["id"]])
         with pytest.raises(MCPError, match="no tool"):
             await client.call_tool("store", {"text": "x"})
         assert "Call store" not in (client.instructions or "")
     async with lodger.connected(era=era) as client:
-        [whole] = (await ask(client, "recall_memory", memory_ids=[stored["id"]]))["memories"]
+        [whole] = (await call_tool(client, "recall_memory", memory_ids=[stored["id"]]))["memories"]
     assert whole["reactivation_count"] == 0
 
 
@@ -239,22 +239,22 @@ async def test_an_unknown_tool_is_a_protocol_error(lodger: Lodger, era: Era) -> 
 
 async def test_memory_survives_a_restart(tmp_path: Path, era: Era) -> None:
     async with connected(tmp_path, era=era) as client:
-        stored = await ask(client, "store", text=DINNERS[2], pinned=True, lesson="Ask Pietro about wine")
+        stored = await call_tool(client, "store", text=DINNERS[2], pinned=True, lesson="Ask Pietro about wine")
     async with connected(tmp_path, era=era) as client:
-        answer = await ask(client, "recall", query="Who brought the wine?", format="memories")
-        [whole] = (await ask(client, "recall_memory", memory_ids=[stored["id"]]))["memories"]
+        answer = await call_tool(client, "recall", query="Who brought the wine?", format="memories")
+        [whole] = (await call_tool(client, "recall_memory", memory_ids=[stored["id"]]))["memories"]
     assert answer["memories"][0]["id"] == stored["id"]
     assert (whole["pinned"], whole["lesson"], whole["status"]) == (True, "Ask Pietro about wine", "active")
 
 
 async def test_a_second_process_on_a_memory_is_refused_until_the_first_is_gone(tmp_path: Path, era: Era) -> None:
     with ExitStack() as first:
-        owner = first.enter_context(wire(tmp_path))
+        owner = first.enter_context(raw_connection(tmp_path))
         owner.store(json.dumps({"text": DINNERS[0]}).encode())
         async with connected(tmp_path, era=era) as second:
-            message = await refused(second, "recall", {"query": "dinner"})
+            message = await tool_error(second, "recall", {"query": "dinner"})
             assert "in use by another Madeleine" in message
             assert "MADELEINE_DATA_DIR" in message
             first.close()
-            answer = await ask(second, "recall", query="Who cooked lasagne?", format="memories")
+            answer = await call_tool(second, "recall", query="Who cooked lasagne?", format="memories")
     assert answer["memories"][0]["text"] == DINNERS[0]

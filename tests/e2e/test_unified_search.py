@@ -16,7 +16,7 @@ from madeleine.server.wiring.open_memory import open_memory
 from madeleine.tools.tool import Call
 from madeleine.tools.toolset import Toolset, default_tools
 from tests.doubles import ADA, WordEmbedder
-from tests.e2e.serving import ask, connected, refused
+from tests.e2e.serving import call_tool, connected, tool_error
 from tests.e2e.test_content_is_safe import madeleine
 
 EVERY = {"MADELEINE_TOOLSETS": "all"}
@@ -25,23 +25,23 @@ QUESTION = "Which ramen did Zoé want in Kyoto?"
 
 async def live(client: Client) -> dict[str, str]:
     """A scene, a conversation and a day's entry; the id of each by its source."""
-    stored = await ask(
+    stored = await call_tool(
         client, "store", text="Zoé ate ramen at the counter", when="2026-02-03", themes=["Kyoto", "food"]
     )
-    heard = await ask(
+    heard = await call_tool(
         client, "observe", session_id="s1",
         messages=[
             {"role": "user", "speaker": "Zoé", "text": "Ramen " + "and more ramen " * 40, "at": "2026-02-02"},
             {"role": "assistant", "text": "Noted.", "at": "2026-02-02"},
         ],
     )  # fmt: skip
-    report = await ask(client, "run_patrol", steps=["diary"])
+    report = await call_tool(client, "run_patrol", steps=["diary"])
     [offer] = [one for one in report["pending"] if one["kind"] == "diary"]
     decision = {
         "offer": offer["offer"], "diary": "We went to Kyoto.\nThe ramen was hot.\nI was glad.",
         "think_md": ["Ramen.", "Kyoto.", "Zoé."],
     }  # fmt: skip
-    await ask(client, "run_patrol", decisions=[decision])
+    await call_tool(client, "run_patrol", decisions=[decision])
     return {"memories": stored["id"], "chat": heard["ids"][0]}
 
 
@@ -53,18 +53,18 @@ async def test_what_was_lived_said_written_and_noted_is_found_by_one_search(tmp_
     async with connected(data_dir, more=EVERY) as client:
         ids = await live(client)
         [schema] = [tool.output_schema for tool in (await client.list_tools()).tools if tool.name == "search_memory"]
-        answer = await ask(client, "search_memory", query="RAMEN")
+        answer = await call_tool(client, "search_memory", query="RAMEN")
         hits = {hit["source"]: hit for hit in answer["hits"]}
-        pages = [await ask(client, "search_memory", query="ramen", limit=3)]
-        pages.append(await ask(client, "search_memory", query="ramen", limit=3, cursor=pages[0]["next_cursor"]))
-        told = await ask(client, "search_memory", query="ramen", themes=["kyoto"])
-        about = await ask(client, "search_memory", query=QUESTION, mode="tags", limit=50)
-        said = await ask(client, "search_memory", query=QUESTION, mode="tags", sources=["chat"])
-        no_page = await refused(
+        pages = [await call_tool(client, "search_memory", query="ramen", limit=3)]
+        pages.append(await call_tool(client, "search_memory", query="ramen", limit=3, cursor=pages[0]["next_cursor"]))
+        told = await call_tool(client, "search_memory", query="ramen", themes=["kyoto"])
+        about = await call_tool(client, "search_memory", query=QUESTION, mode="tags", limit=50)
+        said = await call_tool(client, "search_memory", query=QUESTION, mode="tags", sources=["chat"])
+        no_page = await tool_error(
             client, "search_memory", {"query": QUESTION, "mode": "tags", "cursor": pages[0]["next_cursor"]}
         )
-        context = await ask(client, "context", message=QUESTION)
-        too_many = await refused(client, "search_memory", {"query": " ".join(map(str, range(33)))})
+        context = await call_tool(client, "context", message=QUESTION)
+        too_many = await tool_error(client, "search_memory", {"query": " ".join(map(str, range(33)))})
     jsonschema.validate(answer, schema or {})
     assert sorted(hits) == ["chat", "diary", "memories", "notes"]
     assert [hit["timestamp"] for hit in answer["hits"]] == sorted(

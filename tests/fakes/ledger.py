@@ -117,10 +117,10 @@ class InMemoryMemories:
         model: ModelName,
         vectors: Mapping[ContentHash, Vector],
     ) -> tuple[Memory, MemoryChanges] | None:
-        found = await self.memories(scope, [memory_id])
-        if not found:
+        memories = await self.memories(scope, [memory_id])
+        if not memories:
             return None
-        [old] = found
+        [old] = memories
         done = effective_changes(old, changes)
         if done == MemoryChanges():
             return old, done

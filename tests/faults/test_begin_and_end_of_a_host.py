@@ -16,7 +16,7 @@ from mcp.client.client import Client
 
 from madeleine.server.attach.endpoint import HOST_FILE, find_address
 from tests.e2e.hosting import asking, hosted, hosts_of, kill, madeleine, mode, no_host_left, status
-from tests.e2e.serving import COMMAND, ROOT, ask, environment, said
+from tests.e2e.serving import COMMAND, ROOT, answer_text, call_tool, environment
 
 
 async def test_stop_and_idleness_end_the_host_and_leave_nothing_behind(data_dir: Path) -> None:
@@ -32,11 +32,11 @@ async def test_stop_and_idleness_end_the_host_and_leave_nothing_behind(data_dir:
     assert madeleine(data_dir, "stop").stdout.startswith("No process serves")
     assert status(data_dir) == {"data_dir": str(data_dir)}
     async with hosted(data_dir) as client:
-        assert (await ask(client, "recall", query="Which colour has the bicycle?"))["count"] == 1
+        assert (await call_tool(client, "recall", query="Which colour has the bicycle?"))["count"] == 1
         over = os.pidfd_open(hosts_of(data_dir)[0])
         assert madeleine(data_dir, "stop").stdout == "Ended.\n"
         await readable(over)
-        assert (await ask(client, "recall", query="Which colour has the bicycle?"))["count"] == 1
+        assert (await call_tool(client, "recall", query="Which colour has the bicycle?"))["count"] == 1
 
 
 async def readable(fd: int) -> None:
@@ -53,16 +53,16 @@ async def readable(fd: int) -> None:
 
 async def test_leftovers_of_a_dead_host_are_no_hindrance(data_dir: Path) -> None:
     async with hosted(data_dir) as client:
-        await ask(client, "store", text="The mirror hangs in the hall")
+        await call_tool(client, "store", text="The mirror hangs in the hall")
     [pid] = hosts_of(data_dir)
     kill(pid)
     assert (data_dir / HOST_FILE).exists()
     (data_dir / HOST_FILE).write_text('{"pid": 1, "port": 9, "token": "x"}', encoding="utf-8")
     async with hosted(data_dir) as client:
-        assert (await ask(client, "recall", query="Where does the mirror hang?"))["count"] == 1
+        assert (await call_tool(client, "recall", query="Where does the mirror hang?"))["count"] == 1
     (data_dir / HOST_FILE).write_bytes(b"\x00garbage")
     async with hosted(data_dir) as client:
-        assert (await ask(client, "recall", query="Where does the mirror hang?"))["count"] == 1
+        assert (await call_tool(client, "recall", query="Where does the mirror hang?"))["count"] == 1
 
 
 def test_a_host_leaves_the_socket_of_its_successor_alone(data_dir: Path, tmp_path: Path) -> None:
@@ -88,7 +88,7 @@ async def test_a_data_directory_may_lie_deeper_than_a_sockets_name_may_be_long(t
     deep = tmp_path / ("a" * 60) / ("b" * 60)
     with no_host_left(deep):
         async with hosted(deep) as client:
-            await ask(client, "store", text="The well is deep")
+            await call_tool(client, "store", text="The well is deep")
             path = Path(status(deep)["data_dir"])
             assert path == deep
             elsewhere = Path(find_address(deep).path)
@@ -103,9 +103,9 @@ def there(path: str) -> bool:
 
 def test_a_directory_that_cannot_be_used_is_told_at_the_start(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
-    found = madeleine(tmp_path / "file" / "data")
-    assert found.returncode == 2
-    assert "Set MADELEINE_DATA_DIR to a writable directory" in found.stderr
+    completed = madeleine(tmp_path / "file" / "data")
+    assert completed.returncode == 2
+    assert "Set MADELEINE_DATA_DIR to a writable directory" in completed.stderr
 
 
 async def test_a_memory_that_another_process_owns_is_told_to_the_call_until_it_is_free(data_dir: Path) -> None:
@@ -115,14 +115,14 @@ async def test_a_memory_that_another_process_owns_is_told_to_the_call_until_it_i
         async with hosted(data_dir) as client:
             refused = await client.call_tool("recall", {"query": "lamp"})
             assert refused.is_error
-            assert f"in use by another Madeleine (process {owner.process.pid})" in said(refused)
+            assert f"in use by another Madeleine (process {owner.process.pid})" in answer_text(refused)
             assert owner.close() == 0
-            assert (await ask(client, "recall", query="lamp"))["count"] == 1
+            assert (await call_tool(client, "recall", query="lamp"))["count"] == 1
 
 
 async def test_http_that_cannot_serve_ends_nobody(data_dir: Path) -> None:
     async with hosted(data_dir) as client:
-        await ask(client, "store", text="The lamp is broken")
+        await call_tool(client, "store", text="The lamp is broken")
         hosts = hosts_of(data_dir)
         with socket.create_server(("127.0.0.1", 0)) as taken:
             for arguments in (["--port", str(taken.getsockname()[1])], ["--host", "0.0.0.0"], ["--tools", "remember"]):
@@ -133,22 +133,22 @@ async def test_http_that_cannot_serve_ends_nobody(data_dir: Path) -> None:
 async def test_one_process_serves_http_and_stdio_over_one_memory(data_dir: Path) -> None:
     """The host that there is makes room, its clients go on with the next; and no second one takes its place."""
     async with hosted(data_dir) as client:
-        await ask(client, "store", text="The bicycle is green")
+        await call_tool(client, "store", text="The bicycle is green")
         before = hosts_of(data_dir)
         async with over_http(data_dir) as (process, url):
             assert hosts_of(data_dir) == [] != before
-            assert (await ask(client, "recall", query="Which colour has the bicycle?"))["count"] == 1
+            assert (await call_tool(client, "recall", query="Which colour has the bicycle?"))["count"] == 1
             found = status(data_dir)
             assert (found["pid"], found["http"], len(found["clients"])) == (process.pid, url, 1)
             async with Client(url, mode="2026-07-28", read_timeout_seconds=60) as other:
-                await ask(other, "store", text="The bicycle has a bell")
-            assert (await ask(client, "recall", query="What has the bicycle?"))["count"] == 2
+                await call_tool(other, "store", text="The bicycle has a bell")
+            assert (await call_tool(client, "recall", query="What has the bicycle?"))["count"] == 2
             second = madeleine(data_dir, "serve", "--http", "--port", "0")
             assert second.returncode == 2
             assert f"Process {process.pid} serves the memory in {data_dir} already, at {url}" in second.stderr
             assert madeleine(data_dir, "stop").stdout == "Ended.\n"
             assert await process.wait() == 0
-        assert (await ask(client, "recall", query="What has the bicycle?"))["count"] == 2
+        assert (await call_tool(client, "recall", query="What has the bicycle?"))["count"] == 2
 
 
 @asynccontextmanager

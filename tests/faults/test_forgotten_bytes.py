@@ -30,8 +30,8 @@ from madeleine.memory.watch.observe import AgentMemory, Observation
 from madeleine.server.settings.settings import Settings
 from madeleine.server.wiring.open_memory import OpenMemory, open_memory
 from tests.doubles import ADA, BOB, NOW
-from tests.e2e.serving import ROOT, ask, command, connected, environment
-from tests.household import Mind, shown
+from tests.e2e.serving import ROOT, call_tool, command, connected, environment
+from tests.household import ScriptedModel, shown_memories
 from tests.remains import DenseWords, found_in
 
 SECRET = NewScene(
@@ -96,8 +96,8 @@ async def test_nothing_of_a_forgotten_memory_is_in_any_file(tmp_path: Path, seed
         [now] = (await memory.use.browse.by_ids(ADA, [secret.id])).memories
         rows.append(embedder.vector(now.embed_text))
         assert set(found_in(tmp_path, MORE_WORDS, rows[1:])) == {*MORE_WORDS, "vector"}  # it finds what is there
-        told = await memory.use.forget(ADA, [secret.id])
-        assert (told.erased, told.missing, told.bytes_gone) == ((secret.id,), (), True)
+        answer = await memory.use.forget(ADA, [secret.id])
+        assert (answer.erased, answer.missing, answer.bytes_gone) == ((secret.id,), (), True)
         assert found_in(tmp_path, MORE_WORDS, rows) == {}
         assert await memory.ledger.index_source.count_memories() == await memory.index.count() == 180
     assert found_in(tmp_path, MORE_WORDS, rows) == {}
@@ -117,8 +117,8 @@ async def test_the_note_that_it_came_from_and_the_cluster_that_it_named_are_gone
         inside = await memory.use.browse.by_cluster(ADA, named.id, limit=9)
         rows = [embedder.vector(one.embed_text) for one in inside.memories]
         assert found_in(tmp_path, ["xylophonisers", "Brandauerin"], rows)
-        told = await memory.use.forget(ADA, [one.id for one in inside.memories])
-        assert told.bytes_gone
+        answer = await memory.use.forget(ADA, [one.id for one in inside.memories])
+        assert answer.bytes_gone
         assert found_in(tmp_path, ["xylophoniser", "Brandauerin"], rows) == {}
         assert [one.name for one in await memory.use.browse.clusters(ADA) if not one.is_root] == []
 
@@ -141,11 +141,11 @@ async def test_the_messages_that_it_was_drawn_from_are_gone_too(tmp_path: Path) 
         assert set(found_in(tmp_path, words)) == set(words)
         [stored] = observed.memories
         assert stored is not None
-        told = await memory.use.forget(ADA, [stored.memory.id])
-        assert (told.messages, told.bytes_gone) == (1, True)
+        answer = await memory.use.forget(ADA, [stored.memory.id])
+        assert (answer.messages, answer.bytes_gone) == (1, True)
         assert set(found_in(tmp_path, words)) == {"zwischenlagered", "marzipanstone"}
-        told = await memory.use.forget(ADA, [observed.new[41].id])
-        assert (told.erased, told.messages, told.bytes_gone) == ((observed.new[41].id,), 1, True)
+        answer = await memory.use.forget(ADA, [observed.new[41].id])
+        assert (answer.erased, answer.messages, answer.bytes_gone) == ((observed.new[41].id,), 1, True)
         assert found_in(tmp_path, words) == {}
         again = await memory.use.observe(ADA, Observation(session_id="s", messages=[secret]))
         assert (again.new, again.known) == ((), 1)
@@ -171,9 +171,9 @@ async def test_what_patrols_have_made_of_it_is_gone_too(tmp_path: Path) -> None:
         stored = await use.store(ADA, [NewScene(scene=scene, importance=0.9), *others])
         kept = [one.memory for one in await use.store(ADA, [NewScene(scene=Scene(action=PLAIN))])]
 
-        def merging(into: str) -> Mind:
+        def merging(into: str) -> ScriptedModel:
             def consolidate(prompt: Prompt) -> Any:
-                lines = shown(prompt)
+                lines = shown_memories(prompt)
                 numbers = {
                     part: n for n, line in enumerate(lines, start=1) for part in (into, absorbed) if part in line
                 }
@@ -184,10 +184,10 @@ async def test_what_patrols_have_made_of_it_is_gone_too(tmp_path: Path) -> None:
                 }
 
             absorbed = "quincewood" if into == "day 0" else "day 0"
-            return Mind(consolidate=consolidate, diary=writing)
+            return ScriptedModel(consolidate=consolidate, diary=writing)
 
         def writing(prompt: Prompt) -> Any:
-            told = [line for line in shown(prompt) if "quincewood" in line]
+            told = [line for line in shown_memories(prompt) if "quincewood" in line]
             said = "I buried a xylophoniser under a quincewood." if told else "Nothing."
             return {"diary": f"{said}\nI slept.\nI rose.", "think_md": [said, "Two.", "Three."]}
 
@@ -269,8 +269,8 @@ async def test_while_others_store_recall_and_patrol_nothing_else_is_lost_and_not
                     action=f"Zoé buried xylophoniser {number} at {number} o'clock", actors=("Zoé Brandauerin",)
                 )
                 stored = await memory.use.store(ADA, [NewScene(scene=scene)])
-                told = await forget(stored[0].memory)
-                assert told.bytes_gone
+                answer = await forget(stored[0].memory)
+                assert answer.bytes_gone
             busy = False
         rows = [embedder.vector(one.embed_text) for one in secrets]
         await memory.use.forget(ADA, [secrets[0].id])
@@ -293,20 +293,23 @@ async def test_over_stdio_nothing_is_left_while_the_server_runs_and_after_it(tmp
     words = ("xylophoniser", "Brandauerin", "quincewood")
     async with connected(tmp_path) as client:
         for number in range(30):
-            await ask(
+            await call_tool(
                 client, "store", text=f"Grandmother told story number {number} about the lake of {number * 7} swans"
             )
         text = "Zoé buried the xylophoniser under the quincewood tree"
-        secret = await ask(client, "store", text=text, actors=["Zoé Brandauerin"], themes=["xylophonisers"])
-        assert (await ask(client, "recall", query="Where is the xylophoniser?"))["count"] == 1
-        await ask(client, "run_patrol")
+        secret = await call_tool(client, "store", text=text, actors=["Zoé Brandauerin"], themes=["xylophonisers"])
+        assert (await call_tool(client, "recall", query="Where is the xylophoniser?"))["count"] == 1
+        await call_tool(client, "run_patrol")
         assert found_in(tmp_path, words)
-        told = await ask(client, "forget", memory_ids=[secret["id"], "nobody's"])
-        assert told == {"erased": [secret["id"]], "not_found": ["nobody's"]}
+        answer = await call_tool(client, "forget", memory_ids=[secret["id"], "nobody's"])
+        assert answer == {"erased": [secret["id"]], "not_found": ["nobody's"]}
         assert found_in(tmp_path, words) == {}
-        assert (await ask(client, "recall", query="Where is the xylophoniser?"))["count"] == 0
-        assert (await ask(client, "recall", query="Which lake had swans in story 7?"))["count"] > 0
-        assert await ask(client, "forget", memory_ids=[secret["id"]]) == {"erased": [], "not_found": [secret["id"]]}
+        assert (await call_tool(client, "recall", query="Where is the xylophoniser?"))["count"] == 0
+        assert (await call_tool(client, "recall", query="Which lake had swans in story 7?"))["count"] > 0
+        assert await call_tool(client, "forget", memory_ids=[secret["id"]]) == {
+            "erased": [],
+            "not_found": [secret["id"]],
+        }
     assert found_in(tmp_path, words) == {}
 
 
@@ -357,7 +360,7 @@ async def test_killed_in_the_middle_it_is_wholly_there_or_finished_at_the_next_s
     chance = random.Random(rounds)
     async with connected(tmp_path) as client:
         kept = [
-            (await ask(client, "store", text=f"Grandmother told story number {n} about {n * 7} swans"))["id"]
+            (await call_tool(client, "store", text=f"Grandmother told story number {n} about {n * 7} swans"))["id"]
             for n in range(20)
         ]
         secret = await buried(client, 0)
@@ -365,15 +368,15 @@ async def test_killed_in_the_middle_it_is_wholly_there_or_finished_at_the_next_s
         kill_after = (round_ + chance.random()) / rounds * WHOLE_FORGET_S
         killed_while_forgetting(tmp_path, secret["id"], after_seconds=kill_after)
         async with connected(tmp_path) as client:
-            left = (await ask(client, "recall_memory", memory_ids=[secret["id"]]))["memories"]
+            left = (await call_tool(client, "recall_memory", memory_ids=[secret["id"]]))["memories"]
             # Wholly there, or asking again waits for what is left of it.
             assert [memory["text"] for memory in left] in ([], [told_of(round_)])
-            told = await ask(client, "forget", memory_ids=[secret["id"]])
+            told = await call_tool(client, "forget", memory_ids=[secret["id"]])
             assert told == ({"erased": [secret["id"]]} if left else {"erased": [], "not_found": [secret["id"]]})
             assert found_in(tmp_path, [f"xylophoniser{round_}x", f"vrobel{round_}x"]) == {}
-            found = await ask(client, "recall_memory", memory_ids=kept)
-            assert [memory["id"] for memory in found["memories"]] == kept
-            assert (await ask(client, "recall", query="Which story was about 35 swans?"))["count"] > 0
+            answer = await call_tool(client, "recall_memory", memory_ids=kept)
+            assert [memory["id"] for memory in answer["memories"]] == kept
+            assert (await call_tool(client, "recall", query="Which story was about 35 swans?"))["count"] > 0
             secret = await buried(client, round_ + 1)
 
 
@@ -382,4 +385,4 @@ def told_of(round_: int) -> str:
 
 
 async def buried(client: Client, round_: int) -> dict[str, Any]:
-    return await ask(client, "store", text=told_of(round_), actors=[f"vrobel{round_}x"])
+    return await call_tool(client, "store", text=told_of(round_), actors=[f"vrobel{round_}x"])

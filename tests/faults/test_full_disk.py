@@ -17,11 +17,11 @@ from madeleine.memory.index import IndexPoint
 from madeleine.memory.model import ModelName
 from madeleine.storage import resources
 from madeleine.storage.qdrant.edge import EdgeIndex
-from madeleine.storage.qdrant.schema import Fingerprint
+from madeleine.storage.qdrant.schema import IndexFingerprint
 from madeleine.storage.sql.ledger import open_ledger
 from tests.contracts.ledger.ledger_values import ADA, batch, memory
 from tests.doubles import a_memory, unit
-from tests.e2e.serving import ask, refused
+from tests.e2e.serving import call_tool, tool_error
 from tests.faults.small_disk import SmallDisk, small_disk
 
 THINGS = ("lamp", "kettle", "violin", "ladder", "compass", "teapot")
@@ -37,16 +37,16 @@ def disk(tmp_path: Path) -> Iterator[SmallDisk]:
 
 
 async def store(client: Client, thing: str) -> str:
-    return str((await ask(client, "store", text=f"In the attic stands a {thing}", key=thing))["id"])
+    return str((await call_tool(client, "store", text=f"In the attic stands a {thing}", key=thing))["id"])
 
 
 async def recalled(client: Client, thing: str) -> list[str]:
-    found = await ask(client, "recall", query=f"Where is the {thing}?", format="memories", limit=1)
-    return [memory["id"] for memory in found["memories"]]
+    answer = await call_tool(client, "recall", query=f"Where is the {thing}?", format="memories", limit=1)
+    return [memory["id"] for memory in answer["memories"]]
 
 
 async def everything(client: Client) -> dict[str, Any]:
-    return {hit["id"]: hit for hit in (await ask(client, "search_memory", query="attic", limit=100))["hits"]}
+    return {hit["id"]: hit for hit in (await call_tool(client, "search_memory", query="attic", limit=100))["hits"]}
 
 
 @pytest.mark.parametrize(
@@ -69,14 +69,16 @@ async def test_on_a_full_disk_stores_are_refused_recalls_go_on_and_room_is_used_
         # At once, so that the index has yet to write what it was given.
         disk.fill(leave=left)
         for number in range(3):
-            said = await refused(client, "store", {"text": f"In the attic stands a trunk {number} " + "full " * 5000})
+            said = await tool_error(
+                client, "store", {"text": f"In the attic stands a trunk {number} " + "full " * 5000}
+            )
             assert said.startswith("The disk is full")
             assert "Nothing was stored" in said
         for thing, id_ in stored.items():
             assert await recalled(client, thing) == [id_]
         if left < resources.INDEX_RESERVE_BYTES:
             await disk.logged("updating the index failed")
-        assert "disk is full" in await refused(client, "run_patrol", {})
+        assert "disk is full" in await tool_error(client, "run_patrol", {})
         assert set(await everything(client)) == set(stored.values())
         assert await recalled(client, THINGS[0]) == [stored[THINGS[0]]]
         disk.make_room()
@@ -109,7 +111,7 @@ async def test_a_server_that_starts_on_a_full_disk_says_so_and_opens_when_there_
     disk.fill(leave=1_000_000)
     async with disk.connected() as client:
         for _ in range(2):
-            assert (await refused(client, "recall", {"query": "lamp"})).startswith("The disk is full")
+            assert (await tool_error(client, "recall", {"query": "lamp"})).startswith("The disk is full")
         disk.make_room()
         for thing, id_ in stored.items():
             assert await recalled(client, thing) == [id_]
@@ -146,7 +148,7 @@ async def test_the_ledger_takes_in_nothing_that_the_index_could_not(
 async def test_an_index_without_room_writes_nothing_and_answers(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    fingerprint = Fingerprint(ModelName("m"), 2)
+    fingerprint = IndexFingerprint(ModelName("m"), 2)
     tea, milk = (
         IndexPoint(memory=a_memory(word), words=word, vector=unit([1, 0]), tokens=1) for word in ("tea", "milk")
     )

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from tests.e2e.hosting import Asker, asking, hosted, hosts_of, kill, status, texts_of
-from tests.e2e.serving import ERAS, Era, ask
+from tests.e2e.serving import ERAS, Era, call_tool
 
 KINDS = ("unix", "tcp")
 
@@ -21,11 +21,11 @@ KINDS = ("unix", "tcp")
 async def test_a_client_goes_on_with_the_next_host_when_its_own_is_killed(data_dir: Path, kind: str, era: Era) -> None:
     more = {"MADELEINE_ATTACH": kind}
     async with hosted(data_dir, era=era, more=more) as client:
-        stored = await ask(client, "store", text="Ada hid the violin in the attic")
+        stored = await call_tool(client, "store", text="Ada hid the violin in the attic")
         first = status(data_dir)["pid"]
         assert hosts_of(data_dir) == [first]
         kill(first)
-        answer = await ask(client, "recall", query="Where is the violin?", format="memories")
+        answer = await call_tool(client, "recall", query="Where is the violin?", format="memories")
         assert [memory["id"] for memory in answer["memories"]] == [stored["id"]]
         assert (await client.list_tools()).tools
         assert hosts_of(data_dir) == [status(data_dir)["pid"]] != [first]
@@ -41,14 +41,14 @@ async def test_clients_that_start_at_once_share_one_host_and_one_memory(data_dir
 
 async def store_one(data_dir: Path, text: str, *, being: str) -> None:
     async with hosted(data_dir, being=being) as client:
-        await ask(client, "store", text=text)
+        await call_tool(client, "store", text=text)
 
 
 async def test_each_client_has_the_memory_of_its_own_being(data_dir: Path) -> None:
     async with hosted(data_dir, being="ada") as ada, hosted(data_dir, being="bert") as bert:
-        await ask(ada, "store", text="The key lies under the blue flower pot")
-        assert (await ask(bert, "recall", query="Where does the key lie?"))["count"] == 0
-        assert (await ask(ada, "recall", query="Where does the key lie?"))["count"] == 1
+        await call_tool(ada, "store", text="The key lies under the blue flower pot")
+        assert (await call_tool(bert, "recall", query="Where does the key lie?"))["count"] == 0
+        assert (await call_tool(ada, "recall", query="Where does the key lie?"))["count"] == 1
         assert sorted(client["being"] for client in status(data_dir)["clients"]) == ["ada", "bert"]
 
 

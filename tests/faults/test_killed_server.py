@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.e2e.serving import ROOT, ask, command, connected, environment, snippets, wire
+from tests.e2e.serving import ROOT, call_tool, command, connected, environment, raw_connection, snippets
 
 FACTS = ("lamp", "kettle", "violin", "ladder", "compass", "teapot", "bicycle", "mirror", "candle", "barrel")
 ROUNDS_SLOW = 20
@@ -85,7 +85,7 @@ async def test_every_acknowledged_memory_survives_rounds_of_sigkill_once_and_rec
         assert set(found.values()) == {1}
     async with connected(tmp_path) as client:
         for text in chance.sample(acknowledged, min(20, len(acknowledged))):
-            answer = await ask(client, "recall", query=text, format="memories", limit=3)
+            answer = await call_tool(client, "recall", query=text, format="memories", limit=3)
             assert text in [memory["text"] for memory in answer["memories"]]
 
 
@@ -93,7 +93,7 @@ async def test_every_acknowledged_memory_survives_rounds_of_sigkill_once_and_rec
 def whole(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[str]]:
     """The data directory of a server that has ended, to be copied, and the id of each fact's memory."""
     folder = tmp_path_factory.mktemp("whole") / "data"
-    with wire(folder) as client:
+    with raw_connection(folder) as client:
         stored = [
             client.store(json.dumps({"text": f"In room {n} there is a {fact}", "key": fact}).encode())
             for n, fact in enumerate(FACTS)
@@ -118,9 +118,9 @@ async def test_a_damaged_index_is_healed_at_the_next_start(
         path.write_bytes({"emptied": b"", "halved": content[: len(content) // 2], "nonsense": b"\x00" * 17}[damage])
     async with connected(data_dir) as client:
         for n, fact in enumerate(FACTS):
-            answer = await ask(client, "recall", query=f"Where is the {fact}?", format="memories", limit=1)
+            answer = await call_tool(client, "recall", query=f"Where is the {fact}?", format="memories", limit=1)
             assert [memory["id"] for memory in answer["memories"]] == [ids[n]]
-        again = await ask(client, "store", text="In room 0 there is a lamp", key="lamp")
+        again = await call_tool(client, "store", text="In room 0 there is a lamp", key="lamp")
     assert again["id"] == ids[0]
 
 
@@ -132,5 +132,5 @@ async def test_each_single_file_of_the_index_may_be_lost(tmp_path: Path, whole: 
         shutil.copytree(pristine, data_dir)
         (data_dir / name).unlink()
         async with connected(data_dir) as client:
-            answer = await ask(client, "recall", query="Where is the violin?", format="memories", limit=1)
+            answer = await call_tool(client, "recall", query="Where is the violin?", format="memories", limit=1)
         assert [memory["text"] for memory in answer["memories"]] == ["In room 2 there is a violin"], name

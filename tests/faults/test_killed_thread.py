@@ -17,13 +17,13 @@ import pytest
 from tests.e2e.hosting import asking
 from tests.e2e.serving import connected
 from tests.household import rows
-from tests.language.stub import Answering, Asked, Said, held, language_server, said
+from tests.language.stub import ModelAnswer, ModelRequest, StubAnswer, held_answer, language_server, model_says
 
 TOWNS = ("Lyon", "Turin", "Porto", "Gdansk", "Bergen", "Malmo")
 PATIENCE = 60.0
 
 
-def answer(asked: Asked) -> Said:
+def answer(asked: ModelRequest) -> ModelAnswer:
     """In other words each time: nothing but the key tells that it is the same."""
     shown = [json.loads(line) for line in asked.text.splitlines() if line.startswith("{")]
     new = [line for line in shown if line.get("new") and "Ada" in line["who"]]
@@ -39,14 +39,14 @@ def answer(asked: Asked) -> Said:
         }
         for line in new
     ]
-    return said({"memories": memories})
+    return model_says({"memories": memories})
 
 
 answer.times = 0  # type: ignore[attr-defined]
 
 
-def slow(until: Event, asked: Asked) -> Answering:
-    return held(until, answer(asked))
+def slow(until: Event, asked: ModelRequest) -> StubAnswer:
+    return held_answer(until, answer(asked))
 
 
 def talk(town: str) -> dict[str, Any]:

@@ -3,7 +3,7 @@ Anthropic's Messages API and OpenAI's chat completions as far as the real SDKs n
 
 In one process:
 
-    with language_server([said({"kind": "event"}), refused(529), said("no JSON")]) as stub:
+    with language_server([model_says({"kind": "event"}), http_error(529), model_says("no JSON")]) as stub:
         config = LanguageConfig(protocol="anthropic", url=stub.anthropic_url, small_model="s", large_model="l")
         model = open_language_model(config, "a key")
         ...
@@ -17,15 +17,15 @@ For another process, such as a server over stdio, its environment:
 What it answers is a list, taken from the front (beyond its end it says 500 and the test has `stub.unexpected`), or a
 function of the request, called in the server's thread:
 
-    def answer(asked: Asked) -> Answering:
+    def answer(asked: ModelRequest) -> StubAnswer:
         if asked.shape == "Classified":  # the name of the pydantic class that was asked for
-            return said({"ids": re.findall(...asked.text)})
-        return refused(500)
+            return model_says({"ids": re.findall(...asked.text)})
+        return http_error(500)
 
-Answers: `said` (an object is sent as JSON, a string as it is: broken JSON, foreign ids, prose), with `end` "cut off" or
-"declined"; `refused` with any status, by default to be retried at once; `half()` a body, `half_a_stream()`, `silence()`
-until the server ends, `raw()` bytes, and `held(event, answer)`: the answer, when the event is set.
-`await stub.came(2)` waits until two requests are here.
+Answers: `model_says` (an object is sent as JSON, a string as it is: broken JSON, foreign ids, prose), with `end` "cut
+off" or "declined"; `http_error` with any status, by default to be retried at once; a `truncated_body()` or
+`truncated_stream()`; `no_answer()` until the server ends; `raw_body()` bytes; and `held_answer(event, answer)`: the
+answer, when the event is set. `await stub.came(2)` waits until two requests are here.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ KEY = "sk-test-" + "7Qx" * 8
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class ModelRequest:
     """One request, retries included."""
 
     protocol: Protocol
@@ -102,7 +102,7 @@ class Asked:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Said:
+class ModelAnswer:
     text: str
     end: End
     input_tokens: int
@@ -110,7 +110,7 @@ class Said:
 
 
 @dataclass(frozen=True, slots=True)
-class Raw:
+class RawAnswer:
     """`promised` bytes are announced, `body` is sent, and the connection closed; None: in chunks without an end."""
 
     status: int
@@ -120,57 +120,59 @@ class Raw:
 
 
 @dataclass(frozen=True, slots=True)
-class Held:
+class HeldAnswer:
     until: Event | None
-    then: Said | Raw | None
+    then: ModelAnswer | RawAnswer | None
 
 
-Answering = Said | Raw | Held
+StubAnswer = ModelAnswer | RawAnswer | HeldAnswer
 
 
-def said(content: object, *, end: End = "said", input_tokens: int = 100, output_tokens: int = 20) -> Said:
+def model_says(content: object, *, end: End = "said", input_tokens: int = 100, output_tokens: int = 20) -> ModelAnswer:
     text = content if isinstance(content, str) else json.dumps(content)
-    return Said(text=text, end=end, input_tokens=input_tokens, output_tokens=output_tokens)
+    return ModelAnswer(text=text, end=end, input_tokens=input_tokens, output_tokens=output_tokens)
 
 
-def refused(status: int, code: str = "", *, message: str = "no", headers: Mapping[str, str] | None = None) -> Raw:
+def http_error(
+    status: int, code: str = "", *, message: str = "no", headers: Mapping[str, str] | None = None
+) -> RawAnswer:
     """An error of the API. The SDKs try again, without waiting, where the status allows it."""
     error = {"type": code or "some_error", "code": code or "some_error", "message": message}
     body = json.dumps({"type": "error", "error": error}).encode()
-    return Raw(status, {"retry-after-ms": "1"} | dict(headers or {}), body, len(body))
+    return RawAnswer(status, {"retry-after-ms": "1"} | dict(headers or {}), body, len(body))
 
 
-def raw(body: bytes, *, status: int = 200, content_type: str = "application/json") -> Raw:
-    return Raw(status, {"content-type": content_type}, body, len(body))
+def raw_body(body: bytes, *, status: int = 200, content_type: str = "application/json") -> RawAnswer:
+    return RawAnswer(status, {"content-type": content_type}, body, len(body))
 
 
-def half() -> Raw:
+def truncated_body() -> RawAnswer:
     """Of a body: then the connection is cut."""
-    return Raw(200, {}, b'{"id": "msg_1", "type": "message", "content": [{"type": "te', 4_000)
+    return RawAnswer(200, {}, b'{"id": "msg_1", "type": "message", "content": [{"type": "te', 4_000)
 
 
-def half_a_stream() -> Raw:
+def truncated_stream() -> RawAnswer:
     """Of events, though nobody asked for a stream: then the connection is cut."""
     event = b'event: message_start\ndata: {"type": "message_start", "message": {"id": "msg_1"}}\n\n'
-    return Raw(200, {"content-type": "text/event-stream"}, event, None)
+    return RawAnswer(200, {"content-type": "text/event-stream"}, event, None)
 
 
-def silence() -> Held:
+def no_answer() -> HeldAnswer:
     """The request is read, and nothing is ever said."""
-    return Held(None, None)
+    return HeldAnswer(None, None)
 
 
-def held(until: Event, then: Said | Raw) -> Held:
-    return Held(until, then)
+def held_answer(until: Event, then: ModelAnswer | RawAnswer) -> HeldAnswer:
+    return HeldAnswer(until, then)
 
 
 @dataclass
 class Stub:
     port: int
-    answers: list[Answering] | Callable[[Asked], Answering]
+    answers: list[StubAnswer] | Callable[[ModelRequest], StubAnswer]
     """May be changed at any time."""
-    asked: list[Asked] = field(default_factory=list)
-    unexpected: list[Asked] = field(default_factory=list)
+    asked: list[ModelRequest] = field(default_factory=list)
+    unexpected: list[ModelRequest] = field(default_factory=list)
     """Requests for which no answer was left."""
     closing: Event = field(default_factory=Event)
     _news: Condition = field(default_factory=Condition)
@@ -205,7 +207,7 @@ class Stub:
         with self._news:
             assert self._news.wait_for(lambda: len(self.asked) >= count, timeout=WAIT_SECONDS), self.asked
 
-    def take(self, asked: Asked) -> Answering:
+    def take(self, asked: ModelRequest) -> StubAnswer:
         with self._news:
             self.asked.append(asked)
             self._news.notify_all()
@@ -214,11 +216,11 @@ class Stub:
             if self.answers:
                 return self.answers.pop(0)
             self.unexpected.append(asked)
-        return refused(500, headers={"x-should-retry": "false"})
+        return http_error(500, headers={"x-should-retry": "false"})
 
 
 @contextmanager
-def language_server(answers: Sequence[Answering] | Callable[[Asked], Answering] = ()) -> Iterator[Stub]:
+def language_server(answers: Sequence[StubAnswer] | Callable[[ModelRequest], StubAnswer] = ()) -> Iterator[Stub]:
     server = ThreadingHTTPServer(("127.0.0.1", 0), BaseHTTPRequestHandler)
     stub = Stub(server.server_address[1], answers if callable(answers) else list(answers))
     server.RequestHandlerClass = type("Handler", (_Handler,), {"stub": stub})
@@ -246,16 +248,16 @@ class _Handler(BaseHTTPRequestHandler):
         key = headers.get("x-api-key") or headers.get("authorization", "").removeprefix("Bearer ")
         match self.path.partition("?")[0]:
             case "/v1/messages":
-                asked = Asked("anthropic", key, headers, body)
+                asked = ModelRequest("anthropic", key, headers, body)
             case "/v1/chat/completions":
-                asked = Asked("openai", key, headers, body)
+                asked = ModelRequest("openai", key, headers, body)
             case _:
-                self._send(refused(404))
+                self._send(http_error(404))
                 return
         self._send(self._unheld(self.stub.take(asked)), asked)
 
-    def _unheld(self, answer: Answering) -> Said | Raw | None:
-        if not isinstance(answer, Held):
+    def _unheld(self, answer: StubAnswer) -> ModelAnswer | RawAnswer | None:
+        if not isinstance(answer, HeldAnswer):
             return answer
         if answer.until is None:
             self.stub.closing.wait(WAIT_SECONDS)
@@ -263,11 +265,11 @@ class _Handler(BaseHTTPRequestHandler):
             assert answer.until.wait(WAIT_SECONDS)
         return answer.then
 
-    def _send(self, answer: Said | Raw | None, asked: Asked | None = None) -> None:
-        if isinstance(answer, Said):
+    def _send(self, answer: ModelAnswer | RawAnswer | None, asked: ModelRequest | None = None) -> None:
+        if isinstance(answer, ModelAnswer):
             assert asked is not None
             written = json.dumps(_WRITTEN[asked.protocol](asked.model, answer)).encode()
-            answer = Raw(200, {}, written, len(written))
+            answer = RawAnswer(200, {}, written, len(written))
         if answer is None:
             return
         length = {"transfer-encoding": "chunked"} if answer.promised is None else {"content-length": answer.promised}
@@ -286,7 +288,7 @@ class _Handler(BaseHTTPRequestHandler):
         pass
 
 
-def _as_message(model: str, answer: Said) -> dict[str, Any]:
+def _as_message(model: str, answer: ModelAnswer) -> dict[str, Any]:
     ends = {"said": "end_turn", "cut off": "max_tokens", "declined": "refusal"}
     return {
         "id": "msg_1",
@@ -300,7 +302,7 @@ def _as_message(model: str, answer: Said) -> dict[str, Any]:
     }
 
 
-def _as_completion(model: str, answer: Said) -> dict[str, Any]:
+def _as_completion(model: str, answer: ModelAnswer) -> dict[str, Any]:
     ends = {"said": "stop", "cut off": "length", "declined": "content_filter"}
     counted = {"prompt_tokens": answer.input_tokens, "completion_tokens": answer.output_tokens}
     completion = {
@@ -316,7 +318,7 @@ def _as_completion(model: str, answer: Said) -> dict[str, Any]:
     return completion | ({"usage": counted | total} if total["total_tokens"] else {})
 
 
-_WRITTEN: Mapping[Protocol, Callable[[str, Said], dict[str, Any]]] = {
+_WRITTEN: Mapping[Protocol, Callable[[str, ModelAnswer], dict[str, Any]]] = {
     "anthropic": _as_message,
     "openai": _as_completion,
 }

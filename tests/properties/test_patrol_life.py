@@ -23,8 +23,8 @@ from madeleine.memory.model import MemoryId, RunId, Scope
 from madeleine.patrol.deciding.requests import DecisionRequest
 from madeleine.patrol.report import STEPS, PatrolReport
 from tests.doubles import ADA, BOB, Clock
-from tests.household import Household, everything, household, new_store, told
-from tests.properties.random_mind import decision_on, random_mind
+from tests.household import Household, all_texts, household, kept_rows, new_store
+from tests.properties.random_mind import decision_on, random_model
 
 SUBJECTS = (
     "Ann cooked lentil soup with carrots and garlic",
@@ -86,11 +86,11 @@ class Life(RuleBasedStateMachine):
         return list(self.reader.execute(statement, binds))
 
     def told(self) -> dict[str, list[tuple[Any, ...]]]:
-        return told(self.reader)
+        return kept_rows(self.reader)
 
     def ids(self, scope: Scope) -> list[MemoryId]:
-        found = self.rows("SELECT id FROM memories WHERE being_id = ? ORDER BY seq", scope.being_id)
-        return [MemoryId(id_) for (id_,) in found]
+        stored_rows = self.rows("SELECT id FROM memories WHERE being_id = ? ORDER BY seq", scope.being_id)
+        return [MemoryId(id_) for (id_,) in stored_rows]
 
     def some(self, scope: Scope, chance: Random, most: int) -> list[MemoryId]:
         """Often of those that something was made of."""
@@ -121,7 +121,7 @@ class Life(RuleBasedStateMachine):
             for id_, text in self._store(ADA, texts, importance=importance, session_id=session):
                 self.remember(ADA, text, id_)
         if night != "none":
-            report = self.do(self.home.run_patrol(random_mind(Random(seed)) if night == "with one" else None))
+            report = self.do(self.home.run_patrol(random_model(Random(seed)) if night == "with one" else None))
             self.offers += report.pending
             self.runs.append((ADA, report.run_id))
 
@@ -192,7 +192,7 @@ class Life(RuleBasedStateMachine):
 
     def _patrol(self, scope: Scope, chance: Random, **fields: Any) -> PatrolReport:
         steps = STEPS if chance.random() < 0.8 else chance.sample(STEPS, 3)
-        mind = random_mind(chance) if chance.random() < 0.7 else None
+        mind = random_model(chance) if chance.random() < 0.7 else None
         report: PatrolReport = self.do(self.home.run_patrol(mind, scope=scope, steps=steps, **fields))
         self.offers += report.pending
         if not report.dry_run:
@@ -287,7 +287,7 @@ class Life(RuleBasedStateMachine):
     @invariant()
     def what_was_forgotten_is_told_nowhere(self) -> None:
         if self.gone:
-            found = everything(self.reader)
+            found = all_texts(self.reader)
             for word in self.gone:
                 assert word not in found
 

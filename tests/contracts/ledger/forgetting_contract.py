@@ -29,16 +29,16 @@ from tests.contracts.ledger.ledger_values import (
     MODEL,
     MOMENT,
     RUN,
-    again,
-    apply,
-    asked,
+    all_states,
+    apply_changes,
     batch,
     cluster,
-    everyone,
     ids,
+    keyword_query,
     memory,
     note,
-    the,
+    reinforcement_of,
+    stored_memory,
     vector,
 )
 
@@ -69,7 +69,7 @@ class ForgettingContract:
         assert found is not None
         now, done = found
         assert done == replace(asked_for, importance=None)
-        assert now == await the(ledger, one)
+        assert now == await stored_memory(ledger, one)
         assert (now.scene.action, now.themes, now.pinned) == ("Ann lives in Oslo", ("home", "move"), True)
         assert (now.created_at, now.happened_at, now.provenance) == (one.created_at, one.happened_at, one.provenance)
         await change(ledger, one, importance=0.9)
@@ -91,9 +91,9 @@ class ForgettingContract:
         await stored(ledger, one)
         await change(ledger, one, text="Ann lives in Oslo", themes=("norway",))
         for old in ("rome", "italy"):
-            assert await ledger.search.search(ADA, asked(old)) == []
+            assert await ledger.search.search(ADA, keyword_query(old)) == []
         for new in ("oslo", "norway"):
-            assert ids(await ledger.search.search(ADA, asked(new))) == [one.id]
+            assert ids(await ledger.search.search(ADA, keyword_query(new))) == [one.id]
         assert await ledger.memories.ids_with_text(ADA, one.content_hash) == []
 
     async def test_a_changed_memory_leaves_a_mark_and_the_vector_of_its_new_text(self, ledger: AnyLedger) -> None:
@@ -130,18 +130,18 @@ class ForgettingContract:
         assert now is not None
         assert (now.cluster_id, now.fresh) == (None, True)
         assert await self._vector(ledger) == [1.0, 0.0]
-        assert (await the(ledger, left)).cluster_id == "c"
+        assert (await stored_memory(ledger, left)).cluster_id == "c"
 
     async def test_a_memory_of_another_being_cannot_be_changed_or_forgotten(self, ledger: AnyLedger) -> None:
         """spec P1; as if there were none."""
         theirs = memory("theirs", scope=BOB)
         await stored(ledger, theirs, scope=BOB, row=vector(1, 0))
         await change(ledger, theirs, BOB, importance=0.9)
-        before = await the(ledger, theirs, BOB)
+        before = await stored_memory(ledger, theirs, BOB)
         assert await change(ledger, theirs, ADA, text="mine") is None
         assert await ledger.recall.revisions(ADA, [theirs.id]) == []
         assert await ledger.erasure.forget(ADA, [theirs.id, MemoryId("nobody")], at=LATER) == Erased()
-        assert await the(ledger, theirs, BOB) == before
+        assert await stored_memory(ledger, theirs, BOB) == before
         assert len(await ledger.recall.revisions(BOB, [theirs.id])) == 1
         assert list(await ledger.memories.vectors(MODEL, [theirs.content_hash])) == [theirs.content_hash]
         assert await ledger.erasure.pending_scrubs() == []
@@ -152,20 +152,20 @@ class ForgettingContract:
         """ruling 11"""
         one, other = memory("Zoé sold a xylophone", key="k", themes=("music",)), memory("Ate a madeleine", key="o")
         await stored(ledger, one, other, row=vector(1, 0))
-        await ledger.memories.commit(ADA, batch(again=[again(one, "Zoé sold her xylophone", key="r")]))
+        await ledger.memories.commit(ADA, batch(again=[reinforcement_of(one, "Zoé sold her xylophone", key="r")]))
         await ledger.patrols.add_vectors(OTHER, {one.content_hash: vector(0, 1)})
         await change(ledger, one, text="Zoé sold the xylophone")
-        before = await the(ledger, other)
+        before = await stored_memory(ledger, other)
         assert await ledger.erasure.forget(ADA, [one.id, MemoryId("nobody"), one.id], at=LATER) == Erased((one.id,))
         assert await ledger.memories.memories(ADA, [one.id]) == []
         assert await ledger.recall.revisions(ADA, [one.id]) == []
         assert await ledger.memories.key_outcomes(ADA, ["k", "r"]) == {}
-        assert await ledger.search.search(ADA, asked("xylophone")) == []
+        assert await ledger.search.search(ADA, keyword_query("xylophone")) == []
         for model in (MODEL, OTHER):
             assert await ledger.memories.vectors(model, [one.content_hash]) == {}
         assert one.id not in [id_ for _, id_ in await ledger.index_source.pending(limit=9)]
         assert await ledger.index_source.count_memories() == 1
-        assert await the(ledger, other) == before
+        assert await stored_memory(ledger, other) == before
         await stored(ledger, memory("Zoé sold a xylophone", key="k"))  # as if it had never been
 
     async def test_a_mark_stays_until_it_is_said_that_nothing_is_left(self, ledger: AnyLedger) -> None:
@@ -196,10 +196,12 @@ class ForgettingContract:
         taken, unread = note("Found a key", type_="scene"), note("Found a key as well", type_="scene")
         for inbox in (taken, unread):
             await ledger.context.add_note(ADA, inbox)
-        await apply(ledger, PatrolChanges(new=(one,), notes=(replace(taken, state="parse_failed", memory_id=one.id),)))
-        assert ids(await ledger.search.search(ADA, asked("key", sources=("notes",)))) == [taken.id, unread.id]
+        await apply_changes(
+            ledger, PatrolChanges(new=(one,), notes=(replace(taken, state="parse_failed", memory_id=one.id),))
+        )
+        assert ids(await ledger.search.search(ADA, keyword_query("key", sources=("notes",)))) == [taken.id, unread.id]
         await ledger.erasure.forget(ADA, [one.id], at=LATER)
-        assert ids(await ledger.search.search(ADA, asked("key", sources=("notes",)))) == [unread.id]
+        assert ids(await ledger.search.search(ADA, keyword_query("key", sources=("notes",)))) == [unread.id]
 
     async def test_a_cluster_is_the_mean_of_those_that_stay(self, ledger: AnyLedger) -> None:
         """spec P3"""
@@ -227,7 +229,7 @@ class ForgettingContract:
                 PatrolChanges(
                     states=tuple(
                         replace(one, cluster_id=ClusterId(places[one.id]))
-                        for one in await everyone(ledger, transaction)
+                        for one in await all_states(ledger, transaction)
                     ),
                     clusters=(
                         cluster("root", "Private", "root", is_root=True),
@@ -259,9 +261,9 @@ class ForgettingContract:
         middle = replace(middle, status="dead", absorbed_into=last.id)
         await stored(ledger, last, middle, first)
         assert await ledger.erasure.forget(ADA, [middle.id], at=LATER) == Erased((middle.id,), (first.id, last.id))
-        assert (await the(ledger, first)).absorbed_into == last.id
+        assert (await stored_memory(ledger, first)).absorbed_into == last.id
         assert await ledger.erasure.forget(ADA, [last.id], at=LATER) == Erased((last.id,), (first.id,))
-        assert (await the(ledger, first)).absorbed_into is None
+        assert (await stored_memory(ledger, first)).absorbed_into is None
 
     async def test_a_chain_of_mergers_forgotten_together_leaves_no_tie(self, ledger: AnyLedger) -> None:
         one, two = memory("one"), memory("two")
@@ -269,7 +271,7 @@ class ForgettingContract:
         ring = replace(one, absorbed_into=two.id), replace(two, absorbed_into=one.id)
         await stored(ledger, *ring, three)
         assert await ledger.erasure.forget(ADA, [one.id, two.id], at=LATER) == Erased((one.id, two.id), (three.id,))
-        assert (await the(ledger, three)).absorbed_into is None
+        assert (await stored_memory(ledger, three)).absorbed_into is None
 
     async def test_a_survivor_no_longer_retells_what_it_absorbed(self, ledger: AnyLedger) -> None:
         """spec P4"""
@@ -280,9 +282,9 @@ class ForgettingContract:
         await stored(ledger, survivor, absorbed, row=vector(1, 0))
         await ledger.index_source.clear_marks([mark for mark, _ in await ledger.index_source.pending(limit=9)])
         assert await ledger.erasure.forget(ADA, [absorbed.id], at=LATER) == Erased((absorbed.id,), (survivor.id,))
-        now = await the(ledger, survivor)
+        now = await stored_memory(ledger, survivor)
         assert now.scene.when == (own,)
-        assert await ledger.search.search(ADA, asked("xylophone")) == []
+        assert await ledger.search.search(ADA, keyword_query("xylophone")) == []
         assert await ledger.memories.vectors(MODEL, [survivor.content_hash]) == {}
         assert await ledger.index_source.without_vector(MODEL, limit=9) == [now]
         assert [id_ for _, id_ in await ledger.index_source.pending(limit=9)] == [survivor.id]
@@ -310,7 +312,7 @@ class ForgettingContract:
         await stored(ledger, one := memory("one"), memory("two"))
         async with ledger.patrols.patrol(ADA) as transaction:
             forgetting = asyncio.create_task(ledger.erasure.forget(ADA, [one.id], at=LATER))
-            changed = [replace(subject, session_count=7) for subject in await everyone(ledger, transaction)]
+            changed = [replace(subject, session_count=7) for subject in await all_states(ledger, transaction)]
             await asyncio.sleep(0)
             await transaction.apply(PatrolChanges(states=tuple(changed)), run=RUN, step="assign")
             assert not forgetting.done()
@@ -332,7 +334,7 @@ class ForgettingContract:
         rows = {first.content_hash: vector(1, 0), second.content_hash: vector(0, 1)}
         await ledger.memories.commit(ADA, batch(first, second, vectors=rows))
         async with ledger.patrols.patrol(ADA) as transaction:
-            moved = tuple(replace(one, cluster_id=ClusterId("c")) for one in await everyone(ledger, transaction))
+            moved = tuple(replace(one, cluster_id=ClusterId("c")) for one in await all_states(ledger, transaction))
             made = (
                 cluster("root", "Private", "root", is_root=True),
                 cluster("c", "…", "root", vector=vector(0.5, 0.5), model=MODEL),

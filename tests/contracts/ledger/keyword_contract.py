@@ -26,7 +26,18 @@ from madeleine.memory.model import (
 )
 from madeleine.memory.patrol_records import PatrolChanges
 from tests.contracts.ledger.any_ledger import StoringLedger
-from tests.contracts.ledger.ledger_values import ADA, MOMENT, _numbers, apply, asked, batch, cluster, ids, memory, note
+from tests.contracts.ledger.ledger_values import (
+    ADA,
+    MOMENT,
+    _numbers,
+    apply_changes,
+    batch,
+    cluster,
+    ids,
+    keyword_query,
+    memory,
+    note,
+)
 
 SHARED = [HealthCheck.function_scoped_fixture, HealthCheck.differing_executors]
 """Every ledger runs the same property, each example over a being of its own."""
@@ -53,13 +64,13 @@ class KeywordContract:
     ) -> None:
         one = memory(written)
         await ledger.memories.commit(ADA, batch(one, memory("something else")))
-        assert ids(await ledger.search.search(ADA, asked(searched))) == [one.id]
+        assert ids(await ledger.search.search(ADA, keyword_query(searched))) == [one.id]
 
     @pytest.mark.parametrize("sign", ["%", "_", "\\", "*", "?"])
     async def test_no_character_of_a_term_stands_for_others(self, ledger: StoringLedger, sign: str) -> None:
         one = memory(f"with {sign} in it")
         await ledger.memories.commit(ADA, batch(one, memory("without in it")))
-        assert ids(await ledger.search.search(ADA, asked(sign))) == [one.id]
+        assert ids(await ledger.search.search(ADA, keyword_query(sign))) == [one.id]
 
     async def test_four_fields_are_searched_and_a_theme_only_as_a_whole(self, ledger: StoringLedger) -> None:
         by_action = memory("The quince tree")
@@ -71,25 +82,25 @@ class KeywordContract:
             scene=Scene(action="x", actors=("quince",), setting="quince", dialogue=("quince",)), lesson="quince"
         )
         await ledger.memories.commit(ADA, batch(by_action, by_feeling, by_when, by_theme, in_part, elsewhere))
-        assert set(ids(await ledger.search.search(ADA, asked("quince")))) == {
+        assert set(ids(await ledger.search.search(ADA, keyword_query("quince")))) == {
             by_action.id, by_feeling.id, by_when.id, by_theme.id,
         }  # fmt: skip
-        assert ids(await ledger.search.search(ADA, asked("day7"))) == [by_when.id]
-        assert ids(await ledger.search.search(ADA, asked("quince jam"))) == [in_part.id]
+        assert ids(await ledger.search.search(ADA, keyword_query("day7"))) == [by_when.id]
+        assert ids(await ledger.search.search(ADA, keyword_query("quince jam"))) == [in_part.id]
 
     async def test_no_term_matches_across_two_fields_or_themes(self, ledger: StoringLedger) -> None:
         await ledger.memories.commit(ADA, batch(memory("left", feeling="right", themes=("a", "b"))))
         for term in ("left\x1fright", "leftright", "left right", "a\x1f\x1fb", "\x1f", "ab"):
-            assert await ledger.search.search(ADA, asked(term)) == []
+            assert await ledger.search.search(ADA, keyword_query(term)) == []
 
     async def test_or_takes_any_term_and_and_takes_all_in_any_field(self, ledger: StoringLedger) -> None:
         both = memory("tea", feeling="warm")
         one = memory("tea", feeling="cold")
         none = memory("milk")
         await ledger.memories.commit(ADA, batch(both, one, none))
-        assert ids(await ledger.search.search(ADA, asked("tea", "warm"))) == [one.id, both.id]
-        assert ids(await ledger.search.search(ADA, asked("tea", "warm", mode="and"))) == [both.id]
-        assert ids(await ledger.search.search(ADA, asked())) == [none.id, one.id, both.id]
+        assert ids(await ledger.search.search(ADA, keyword_query("tea", "warm"))) == [one.id, both.id]
+        assert ids(await ledger.search.search(ADA, keyword_query("tea", "warm", mode="and"))) == [both.id]
+        assert ids(await ledger.search.search(ADA, keyword_query())) == [none.id, one.id, both.id]
 
     async def test_filters_narrow_by_theme_category_time_and_state(self, ledger: StoringLedger) -> None:
         day = timedelta(days=1)
@@ -100,7 +111,7 @@ class KeywordContract:
         await ledger.memories.commit(ADA, batch(plain, themed, dead, packed))
 
         async def found(**filters: Any) -> list[str]:
-            return ids(await ledger.search.search(ADA, asked("tea", **filters)))
+            return ids(await ledger.search.search(ADA, keyword_query("tea", **filters)))
 
         assert await found() == [plain.id, themed.id, dead.id]
         assert await found(include_dead=False) == [plain.id, themed.id]
@@ -122,7 +133,7 @@ class KeywordContract:
         aside = note("Buy tea", at=MOMENT + timedelta(hours=1))
         await ledger.memories.commit(ADA, batch(one))
         await ledger.context.add_note(ADA, aside)
-        of_note, of_memory = await ledger.search.search(ADA, asked("tea"))
+        of_note, of_memory = await ledger.search.search(ADA, keyword_query("tea"))
         micros = 1740830400123457
         assert of_memory == SearchHit(
             source="memories", id=one.id, timestamp=MOMENT, text=scene_to_text(one.scene, one.feeling),
@@ -142,11 +153,11 @@ class KeywordContract:
         for one in (aside, taken_in, waiting):
             await ledger.context.add_note(ADA, one)
         await ledger.memories.commit(ADA, batch(mem := memory("tea", themes=("x",))))
-        assert ids(await ledger.search.search(ADA, asked("tea", sources=("notes",)))) == [aside.id, waiting.id]
-        assert ids(await ledger.search.search(ADA, asked("tea", sources=("memories",)))) == [mem.id]
-        assert ids(await ledger.search.search(ADA, asked("tea", themes=("x",)))) == [mem.id]
-        assert ids(await ledger.search.search(ADA, asked("tea", categories=("episodic",)))) == [mem.id]
-        assert await ledger.search.search(ADA, asked("tea", sources=())) == []
+        assert ids(await ledger.search.search(ADA, keyword_query("tea", sources=("notes",)))) == [aside.id, waiting.id]
+        assert ids(await ledger.search.search(ADA, keyword_query("tea", sources=("memories",)))) == [mem.id]
+        assert ids(await ledger.search.search(ADA, keyword_query("tea", themes=("x",)))) == [mem.id]
+        assert ids(await ledger.search.search(ADA, keyword_query("tea", categories=("episodic",)))) == [mem.id]
+        assert await ledger.search.search(ADA, keyword_query("tea", sources=())) == []
 
     @given(
         written=st.lists(
@@ -172,7 +183,7 @@ class KeywordContract:
             matched = [term.casefold() in text for term in terms]
             if not terms or (all(matched) if every else any(matched)):
                 expected.append((-hours, one.id))
-        query = asked(*terms, mode="and" if every else "or", limit=limit)
+        query = keyword_query(*terms, mode="and" if every else "or", limit=limit)
         seen: list[str] = []
         while page := await ledger.search.search(scope, query):
             assert len(page) <= limit
@@ -192,13 +203,13 @@ class KeywordContract:
         start = data.draw(st.integers(0, len(seen)))
         # A combining mark cut off from its letter is another text under NFKC, so parts begin and end at letters.
         part = seen[start : data.draw(st.integers(start, len(seen)))] if seen.isascii() else seen
-        assert ids(await ledger.search.search(scope, asked(part))) == [one.id]
+        assert ids(await ledger.search.search(scope, keyword_query(part))) == [one.id]
 
     async def test_a_position_beyond_every_moment_begins_or_ends_the_search(self, ledger: StoringLedger) -> None:
         one = memory("tea")
         await ledger.memories.commit(ADA, batch(one))
-        assert ids(await ledger.search.search(ADA, asked("tea", after=(10**30, "")))) == [one.id]
-        assert await ledger.search.search(ADA, asked("tea", after=(-(10**30), ""))) == []
+        assert ids(await ledger.search.search(ADA, keyword_query("tea", after=(10**30, "")))) == [one.id]
+        assert await ledger.search.search(ADA, keyword_query("tea", after=(-(10**30), ""))) == []
 
     # --- clusters
 
@@ -209,7 +220,7 @@ class KeywordContract:
             for n, status in enumerate[Status](("active", "dead", "dying", "active", "dead"))
         ]
         await ledger.memories.commit(ADA, batch(*members, memory()))
-        await apply(ledger, PatrolChanges(clusters=(cluster("c", "C", "c"), cluster("e", "Empty", "c"))))
+        await apply_changes(ledger, PatrolChanges(clusters=(cluster("c", "C", "c"), cluster("e", "Empty", "c"))))
         expected = sorted(members, key=lambda one: (-one.happened_at.timestamp(), one.id))
         seen: list[Memory] = []
         after: str | None = None
@@ -222,7 +233,7 @@ class KeywordContract:
         assert await ledger.recall.cluster_memories(ADA, ClusterId("none"), limit=2, after=None) is None
 
     async def test_summaries_count_by_status_roots_first_then_the_most_alive(self, ledger: StoringLedger) -> None:
-        await apply(
+        await apply_changes(
             ledger,
             PatrolChanges(
                 clusters=(

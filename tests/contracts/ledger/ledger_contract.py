@@ -31,18 +31,18 @@ from tests.contracts.ledger.ledger_values import (
     MODEL,
     MOMENT,
     WAIT_S,
-    again,
-    apply,
-    asked,
+    all_states,
+    apply_changes,
     batch,
     cluster,
-    everyone,
     ids,
+    keyword_query,
     memory,
     memory_id,
     note,
+    reinforcement_of,
     states,
-    the,
+    stored_memory,
     vector,
 )
 
@@ -133,18 +133,20 @@ class LedgerContract:
     ) -> None:
         one = memory("Ate a madeleine", importance=0.5, themes=("Food",))
         await ledger.memories.commit(ADA, batch(one))
-        later = again(one, importance=0.8, pinned=True, themes=("Tea", "food", "Tea"))
+        later = reinforcement_of(one, importance=0.8, pinned=True, themes=("Tea", "food", "Tea"))
         await ledger.memories.commit(ADA, batch(again=[later]))
-        assert await the(ledger, one) == replace(
+        assert await stored_memory(ledger, one) == replace(
             one, access_count=1, last_accessed=later.at, importance=0.8, pinned=True, themes=("Food", "Tea")
         )
-        assert ids(await ledger.search.search(ADA, asked("tea"))) == [one.id]
+        assert ids(await ledger.search.search(ADA, keyword_query("tea"))) == [one.id]
 
     async def test_storing_again_never_lowers_or_unpins(self, ledger: StoringLedger) -> None:
         one = memory(importance=0.9, pinned=True)
-        await ledger.memories.commit(ADA, batch(one, again=[again(one, importance=0.1), again(one)]))
-        found = await the(ledger, one)
-        assert (found.importance, found.pinned, found.access_count) == (0.9, True, 2)
+        await ledger.memories.commit(
+            ADA, batch(one, again=[reinforcement_of(one, importance=0.1), reinforcement_of(one)])
+        )
+        stored = await stored_memory(ledger, one)
+        assert (stored.importance, stored.pinned, stored.access_count) == (0.9, True, 2)
 
     async def test_nothing_is_stored_when_the_memory_to_reinforce_is_not_the_being_s(
         self, ledger: StoringLedger
@@ -152,9 +154,9 @@ class LedgerContract:
         theirs, mine = memory(scope=BOB), memory()
         await ledger.memories.commit(BOB, batch(theirs))
         with pytest.raises(MadeleineError):
-            await ledger.memories.commit(ADA, batch(mine, again=[again(theirs)]))
+            await ledger.memories.commit(ADA, batch(mine, again=[reinforcement_of(theirs)]))
         assert await ledger.memories.memories(ADA, [mine.id]) == []
-        assert await the(ledger, theirs, BOB) == theirs
+        assert await stored_memory(ledger, theirs, BOB) == theirs
 
     # --- keys
 
@@ -169,7 +171,7 @@ class LedgerContract:
     async def test_a_key_tells_what_it_led_to(self, ledger: StoringLedger) -> None:
         one = memory("First words", key="a")
         await ledger.memories.commit(ADA, batch(one))
-        await ledger.memories.commit(ADA, batch(again=[again(one, "Other words", key="b")]))
+        await ledger.memories.commit(ADA, batch(again=[reinforcement_of(one, "Other words", key="b")]))
         assert await ledger.memories.key_outcomes(ADA, ["a", "b", "c"]) == {
             "a": KeyOutcome(one.id, "First words", "stored"),
             "b": KeyOutcome(one.id, "Other words", "reinforced"),
@@ -187,15 +189,15 @@ class LedgerContract:
         def using_the_key(how: str) -> StoreBatch:
             if how == "store":
                 return batch(bystander, memory(key="k")) if how == then_by else batch(memory(key="k"))
-            return batch(again=[again(base, key="k")])
+            return batch(again=[reinforcement_of(base, key="k")])
 
         await ledger.memories.commit(ADA, batch(memory(key="k")) if first_by == "store" else using_the_key(first_by))
-        before = await the(ledger, base)
+        before = await stored_memory(ledger, base)
         with pytest.raises(KeyConflict) as refused:
             await ledger.memories.commit(ADA, using_the_key(then_by))
         assert refused.value.key == "k"
         assert await ledger.memories.memories(ADA, [bystander.id]) == []
-        assert await the(ledger, base) == before
+        assert await stored_memory(ledger, base) == before
 
     async def test_a_key_used_twice_in_a_batch_is_refused(self, ledger: StoringLedger) -> None:
         with pytest.raises(KeyConflict):
@@ -226,15 +228,15 @@ class LedgerContract:
         theirs = memory("Secret harbour", scope=BOB, cluster_id=ClusterId("c"), key="k")
         await ledger.memories.commit(BOB, batch(theirs))
         await ledger.context.add_note(BOB, note("Secret note", scope=BOB))
-        await apply(ledger, PatrolChanges(clusters=(cluster("c", "Theirs", "c", scope=BOB),)), BOB)
+        await apply_changes(ledger, PatrolChanges(clusters=(cluster("c", "Theirs", "c", scope=BOB),)), BOB)
         assert await ledger.memories.memories(ADA, [theirs.id]) == []
         assert await ledger.memories.key_outcomes(ADA, ["k"]) == {}
-        assert await ledger.search.search(ADA, asked("secret")) == []
+        assert await ledger.search.search(ADA, keyword_query("secret")) == []
         assert await ledger.recall.cluster_memories(ADA, ClusterId("c"), limit=10, after=None) is None
         assert await ledger.recall.cluster_summaries(ADA) == []
         assert await ledger.patrols.unread_notes(ADA, type="todo") == []
         async with ledger.patrols.patrol(ADA) as transaction:
-            assert await everyone(ledger, transaction) == []
+            assert await all_states(ledger, transaction) == []
             assert await transaction.clusters() == []
             assert await transaction.clusters([ClusterId("c")]) == []
             assert await transaction.memories([theirs.id]) == []
@@ -245,10 +247,10 @@ class LedgerContract:
         group = cluster("c", "Theirs", "c", scope=BOB, is_root=True)
         await ledger.memories.commit(BOB, batch(theirs))
         await ledger.context.add_note(BOB, inbox)
-        await apply(ledger, PatrolChanges(clusters=(group,)), BOB)
+        await apply_changes(ledger, PatrolChanges(clusters=(group,)), BOB)
         (subject,) = (await states(ledger, BOB)).values()
         marks = await ledger.index_source.pending(limit=100)
-        await apply(
+        await apply_changes(
             ledger,
             PatrolChanges(
                 states=(replace(subject, status="dead", importance=0.0, cluster_id=None),),
@@ -260,7 +262,7 @@ class LedgerContract:
         )
         ledger.activations.add(ADA, [Activation(theirs.id, 5, MOMENT)])
         await ledger.activations.flush()
-        assert await the(ledger, theirs, BOB) == theirs
+        assert await stored_memory(ledger, theirs, BOB) == theirs
         assert [one.name for one in await ledger.recall.cluster_summaries(BOB)] == ["Theirs"]
         assert await ledger.patrols.unread_notes(BOB, type="todo") == [inbox]
         assert await ledger.index_source.pending(limit=100) == marks
@@ -295,7 +297,7 @@ class LedgerContract:
         one, two = memory(), memory()
         assert await ledger.index_source.last_mark() == 0
         await ledger.memories.commit(ADA, batch(one, two))
-        await ledger.memories.commit(ADA, batch(again=[again(one)]))
+        await ledger.memories.commit(ADA, batch(again=[reinforcement_of(one)]))
         marks = await ledger.index_source.pending(limit=10)
         assert [id_ for _, id_ in marks] == [one.id, two.id]
         assert await ledger.index_source.pending(limit=1) == marks[:1]
@@ -360,17 +362,21 @@ class LedgerContract:
         ledger.activations.add(ADA, [Activation(memory_id(10**9), 1, MOMENT)])
         ledger.activations.add(ADA, [])
         await ledger.activations.flush()
-        assert await the(ledger, active) == replace(active, session_count=0, reactivation_count=4, last_activated=later)
-        assert await the(ledger, dying) == replace(dying, session_count=0, reactivation_count=1, last_activated=MOMENT)
-        assert await the(ledger, dead) == replace(dead, reactivation_count=2, last_activated=MOMENT)
-        assert await the(ledger, untouched) == untouched
+        assert await stored_memory(ledger, active) == replace(
+            active, session_count=0, reactivation_count=4, last_activated=later
+        )
+        assert await stored_memory(ledger, dying) == replace(
+            dying, session_count=0, reactivation_count=1, last_activated=MOMENT
+        )
+        assert await stored_memory(ledger, dead) == replace(dead, reactivation_count=2, last_activated=MOMENT)
+        assert await stored_memory(ledger, untouched) == untouched
 
     async def test_activations_are_written_without_being_asked_for(self, ledger: StoringLedger) -> None:
         one = memory()
         await ledger.memories.commit(ADA, batch(one))
         ledger.activations.add(ADA, [Activation(one.id, 1, MOMENT)])
         async with asyncio.timeout(WAIT_S):
-            while (await the(ledger, one)).reactivation_count == 0:
+            while (await stored_memory(ledger, one)).reactivation_count == 0:
                 pass  # each look lets the writer have a turn
 
     async def test_activations_from_many_at_once_are_counted_each_once(self, ledger: StoringLedger) -> None:
@@ -383,4 +389,4 @@ class LedgerContract:
                 await ledger.activations.flush()
 
         await asyncio.gather(*(recall() for _ in range(5)))
-        assert (await the(ledger, one)).reactivation_count == 100
+        assert (await stored_memory(ledger, one)).reactivation_count == 100

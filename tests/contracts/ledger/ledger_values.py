@@ -69,7 +69,7 @@ def batch(
     return StoreBatch(new=new, reinforcements=tuple(again), model=MODEL, vectors=vectors or {})
 
 
-def again(of: Memory, text: str = "Ate one again", **other: Any) -> Reinforcement:
+def reinforcement_of(of: Memory, text: str = "Ate one again", **other: Any) -> Reinforcement:
     given: dict[str, Any] = {"memory_id": of.id, "text": text, "at": MOMENT + timedelta(days=1), "tool": "store"}
     return Reinforcement(**(given | other))
 
@@ -83,7 +83,7 @@ def cluster(id_: str, name: str, parent: str, *, scope: Scope = ADA, **other: An
     return Cluster(id=ClusterId(id_), being_id=scope.being_id, name=name, parent_id=ClusterId(parent), **other)
 
 
-def asked(*terms: str, **other: Any) -> KeywordQuery:
+def keyword_query(*terms: str, **other: Any) -> KeywordQuery:
     return KeywordQuery(terms=tuple(term.casefold() for term in terms), **other)
 
 
@@ -91,7 +91,7 @@ def ids(hits: Sequence[SearchHit]) -> list[str]:
     return [hit.id for hit in hits]
 
 
-async def the(ledger: StoringLedger, one: Memory, scope: Scope = ADA) -> Memory:
+async def stored_memory(ledger: StoringLedger, one: Memory, scope: Scope = ADA) -> Memory:
     (found,) = await ledger.memories.memories(scope, [one.id])
     return found
 
@@ -99,15 +99,15 @@ async def the(ledger: StoringLedger, one: Memory, scope: Scope = ADA) -> Memory:
 RUN = RunId("run")
 
 
-async def everyone(ledger: StoringLedger, patrol: PatrolReads) -> list[MemoryState]:
+async def all_states(ledger: StoringLedger, patrol: PatrolReads) -> list[MemoryState]:
     """Of all that were committed those that the patrol's being has."""
     return await patrol.states([one.id for one in await ledger.index_source.all_memories(after=None, limit=10_000)])
 
 
 async def states(ledger: StoringLedger, scope: Scope = ADA) -> dict[MemoryId, MemoryState]:
-    return {one.id: one for one in await everyone(ledger, ledger.patrols.patrol_reads(scope))}
+    return {one.id: one for one in await all_states(ledger, ledger.patrols.patrol_reads(scope))}
 
 
-async def apply(ledger: StoringLedger, changes: PatrolChanges, scope: Scope = ADA) -> None:
+async def apply_changes(ledger: StoringLedger, changes: PatrolChanges, scope: Scope = ADA) -> None:
     async with ledger.patrols.patrol(scope) as transaction:
         await transaction.apply(changes, run=RUN, step="assign")

@@ -21,7 +21,7 @@ from madeleine.memory.patrol_records import (
     Thoughts,
 )
 from madeleine.memory.rules.dynamics.importance import flagged_status
-from madeleine.patrol.unit_of_work import state_of
+from madeleine.patrol.unit_of_work import memory_state
 from tests.contracts.ledger.any_ledger import AnyLedger
 from tests.contracts.ledger.forgetting_contract import LATER, change, stored
 from tests.contracts.ledger.ledger_values import (
@@ -29,13 +29,13 @@ from tests.contracts.ledger.ledger_values import (
     BOB,
     MODEL,
     MOMENT,
-    asked,
+    all_states,
     batch,
     cluster,
-    everyone,
     ids,
+    keyword_query,
     memory,
-    the,
+    stored_memory,
     vector,
 )
 
@@ -57,7 +57,7 @@ async def merged(ledger: AnyLedger, id_: RunId, survivor: Memory, absorbed: Memo
     to_be = replace(survivor, scene=replace(survivor.scene, when=(*survivor.scene.when, *entries)), importance=0.55)
     dead = replace(absorbed, status="dead", absorbed_into=survivor.id)
     vectors = {to_be.content_hash: vector(0, 1)}
-    subjects = (state_of(to_be), state_of(dead))
+    subjects = (memory_state(to_be), memory_state(dead))
     await run(ledger, id_, PatrolChanges(states=subjects, rewritten=(to_be,), model=MODEL, vectors=vectors))
     return to_be
 
@@ -184,20 +184,20 @@ class PatrolContract:
         one, two = memory("one"), memory("two")
         await stored(ledger, one, two)
         summary = await self._summarised(ledger, FIRST, one, two)
-        assert (await the(ledger, one)).compressed_into == summary.id
+        assert (await stored_memory(ledger, one)).compressed_into == summary.id
         await ledger.index_source.clear_marks([mark for mark, _ in await ledger.index_source.pending(limit=9)])
         assert await ledger.erasure.forget(ADA, [summary.id], at=LATER) == Erased((summary.id,), (one.id, two.id))
-        assert [await the(ledger, one), await the(ledger, two)] == [one, two]
+        assert [await stored_memory(ledger, one), await stored_memory(ledger, two)] == [one, two]
         assert {id_ for _, id_ in await ledger.index_source.pending(limit=9)} == {one.id, two.id}
         await ledger.patrols.undo(ADA, FIRST, at=LATER)
-        assert [await the(ledger, one), await the(ledger, two)] == [one, two]
+        assert [await stored_memory(ledger, one), await stored_memory(ledger, two)] == [one, two]
 
     async def test_the_summary_of_what_is_forgotten_stays_and_is_told(self, ledger: AnyLedger) -> None:
         one, two = memory("one"), memory("two")
         await stored(ledger, one, two)
         summary = await self._summarised(ledger, FIRST, one, two)
         assert await ledger.erasure.forget(ADA, [one.id], at=LATER) == Erased((one.id,), (summary.id,))
-        assert (await the(ledger, two)).compressed_into == summary.id
+        assert (await stored_memory(ledger, two)).compressed_into == summary.id
         both = await ledger.erasure.forget(ADA, [two.id, summary.id], at=LATER)
         assert both == Erased((two.id, summary.id))
 
@@ -216,25 +216,25 @@ class PatrolContract:
         await merged(ledger, SECOND, last, middle, "middle", TOLD)
         erased = await ledger.erasure.forget(ADA, [first.id], at=LATER)
         assert set(erased.related) == {middle.id, last.id}
-        assert await ledger.search.search(ADA, asked("xylophone")) == []
-        assert (await the(ledger, last)).scene.when == (DatedAction("2025-02-01", "middle"),)
+        assert await ledger.search.search(ADA, keyword_query("xylophone")) == []
+        assert (await stored_memory(ledger, last)).scene.when == (DatedAction("2025-02-01", "middle"),)
 
     async def test_a_survivor_of_long_ago_does_not_retell_one_that_came_back(self, ledger: AnyLedger) -> None:
         """ruling 3: on revival the tie is gone, the timeline is not."""
         survivor, absorbed = memory("An auction"), memory(TOLD)
         await stored(ledger, survivor, absorbed)
         await merged(ledger, FIRST, survivor, absorbed)
-        await run(ledger, SECOND, PatrolChanges(states=(state_of(absorbed),)))
-        assert (await the(ledger, absorbed)).absorbed_into is None
+        await run(ledger, SECOND, PatrolChanges(states=(memory_state(absorbed),)))
+        assert (await stored_memory(ledger, absorbed)).absorbed_into is None
         assert (await ledger.erasure.forget(ADA, [absorbed.id], at=LATER)).related == (survivor.id,)
-        assert (await the(ledger, survivor)).scene.when == ()
+        assert (await stored_memory(ledger, survivor)).scene.when == ()
 
     async def test_a_timeline_that_cut_it_short_does_not_tell_it_either(self, ledger: AnyLedger) -> None:
         survivor, absorbed = memory("An auction"), memory(TOLD + " for a song" * 300)
         await stored(ledger, survivor, absorbed)
         await merged(ledger, FIRST, survivor, absorbed, absorbed.scene.action[:1_999] + "…", "another…")
         await ledger.erasure.forget(ADA, [absorbed.id], at=LATER)
-        assert (await the(ledger, survivor)).scene.when == (DatedAction("2025-02-01", "another…"),)
+        assert (await stored_memory(ledger, survivor)).scene.when == (DatedAction("2025-02-01", "another…"),)
 
     async def test_what_it_said_before_it_was_changed_and_its_own_dates_are_not_retold(self, ledger: AnyLedger) -> None:
         dated = DatedAction("2025-01-31", "Zoé tuned it")
@@ -245,30 +245,30 @@ class PatrolContract:
         await change(ledger, absorbed, text="Zoé kept everything")
         await ledger.erasure.forget(ADA, [absorbed.id], at=LATER)
         # What another one did, that stays, is still told.
-        assert (await the(ledger, survivor)).scene.when == (DatedAction("2025-02-01", other.scene.action),)
-        assert (await the(ledger, other)).absorbed_into == survivor.id
+        assert (await stored_memory(ledger, survivor)).scene.when == (DatedAction("2025-02-01", other.scene.action),)
+        assert (await stored_memory(ledger, other)).absorbed_into == survivor.id
 
     # --- the journal
 
     async def test_an_undo_after_it_brings_nothing_of_it_back(self, ledger: AnyLedger) -> None:
         survivor, absorbed = memory("An auction", importance=0.5), memory(TOLD)
         await stored(ledger, survivor, absorbed, row=vector(1, 0))
-        told = await merged(ledger, FIRST, survivor, absorbed)
+        merged_memory = await merged(ledger, FIRST, survivor, absorbed)
         await ledger.erasure.forget(ADA, [absorbed.id], at=LATER)
-        assert await ledger.memories.vectors(MODEL, [absorbed.content_hash, told.content_hash]) == {}
+        assert await ledger.memories.vectors(MODEL, [absorbed.content_hash, merged_memory.content_hash]) == {}
         await ledger.patrols.undo(ADA, FIRST, at=LATER)
         assert await ledger.memories.memories(ADA, [absorbed.id]) == []
-        assert await the(ledger, survivor) == survivor
-        assert ids(await ledger.search.search(ADA, asked("auction"))) == [survivor.id]
+        assert await stored_memory(ledger, survivor) == survivor
+        assert ids(await ledger.search.search(ADA, keyword_query("auction"))) == [survivor.id]
 
     async def test_the_vectors_of_all_its_earlier_texts_are_gone(self, ledger: AnyLedger) -> None:
         """Those of a survivor before its timeline grew are kept, for an undo."""
         survivor, absorbed = memory(TOLD), memory("An auction")
         await stored(ledger, survivor, absorbed, row=vector(1, 0))
-        told = await merged(ledger, FIRST, survivor, absorbed)
-        assert len(await ledger.memories.vectors(MODEL, [survivor.content_hash, told.content_hash])) == 2
+        merged_memory = await merged(ledger, FIRST, survivor, absorbed)
+        assert len(await ledger.memories.vectors(MODEL, [survivor.content_hash, merged_memory.content_hash])) == 2
         await ledger.erasure.forget(ADA, [survivor.id], at=LATER)
-        assert await ledger.memories.vectors(MODEL, [survivor.content_hash, told.content_hash]) == {}
+        assert await ledger.memories.vectors(MODEL, [survivor.content_hash, merged_memory.content_hash]) == {}
         assert list(await ledger.memories.vectors(MODEL, [absorbed.content_hash])) == [absorbed.content_hash]
 
     async def test_what_a_forgotten_survivor_absorbed_lives_again_after_an_undo_and_is_tied_to_nobody(
@@ -279,9 +279,9 @@ class PatrolContract:
         survivor = await merged(ledger, FIRST, survivor, absorbed)
         await merged(ledger, SECOND, last, survivor, "middle", "first")
         await ledger.erasure.forget(ADA, [survivor.id], at=LATER)
-        assert (await the(ledger, absorbed)).absorbed_into == last.id
+        assert (await stored_memory(ledger, absorbed)).absorbed_into == last.id
         await ledger.patrols.undo(ADA, FIRST, at=LATER)
-        now = await the(ledger, absorbed)
+        now = await stored_memory(ledger, absorbed)
         assert (now.status, now.absorbed_into) == ("active", None)
 
     async def test_a_cluster_that_an_undo_brings_back_tells_nothing_of_it(self, ledger: AnyLedger) -> None:
@@ -292,7 +292,7 @@ class PatrolContract:
         root = cluster("root", "Private", "root", is_root=True)
         mean = vector(*np.sqrt([0.5, 0.5]))
         named = cluster("c", "harp & xylophone", "root", vector=mean, model=MODEL)
-        in_c = tuple(replace(state_of(one), cluster_id=named.id) for one in (gone, stays))
+        in_c = tuple(replace(memory_state(one), cluster_id=named.id) for one in (gone, stays))
         await run(ledger, FIRST, PatrolChanges(clusters=(root, named), states=in_c))
         at_root = tuple(replace(one, cluster_id=root.id) for one in in_c)
         await run(ledger, SECOND, PatrolChanges(removed_clusters=(named.id,), states=at_root))
@@ -300,11 +300,11 @@ class PatrolContract:
         await ledger.patrols.undo(ADA, SECOND, at=LATER)
         async with ledger.patrols.patrol(ADA) as transaction:
             [found] = [one for one in await transaction.clusters() if one.id == "c"]
-            assert [one.id for one in await everyone(ledger, transaction)] == [stays.id]
+            assert [one.id for one in await all_states(ledger, transaction)] == [stays.id]
         assert "xylophone" not in found.name
         assert found.vector is not None
         assert found.vector.tolist() == [0, 1]
-        assert (await the(ledger, stays)).cluster_id == ClusterId("c")
+        assert (await stored_memory(ledger, stays)).cluster_id == ClusterId("c")
 
 
 def _points(text: str, *of: Memory) -> Thoughts:

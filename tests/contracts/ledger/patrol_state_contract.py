@@ -19,17 +19,17 @@ from tests.contracts.ledger.ledger_values import (
     MOMENT,
     RUN,
     WAIT_S,
-    again,
-    apply,
-    asked,
+    all_states,
+    apply_changes,
     batch,
     cluster,
-    everyone,
     ids,
+    keyword_query,
     memory,
     note,
+    reinforcement_of,
     states,
-    the,
+    stored_memory,
     vector,
 )
 
@@ -48,7 +48,7 @@ class PatrolStateContract:
         root = cluster("r", "Private", "r", is_root=True)
         group = cluster("g", "Tea", "r", vector=vector(0.6, 0.8), model=MODEL)
         async with ledger.patrols.patrol(ADA) as transaction:
-            read = {one.id: one for one in await everyone(ledger, transaction)}
+            read = {one.id: one for one in await all_states(ledger, transaction)}
             assert list(read) == [moved.id, counted.id]
             assert read[moved.id] == MemoryState(
                 id=moved.id, content_hash=moved.content_hash, importance=0.4, status="active", fresh=True,
@@ -81,12 +81,12 @@ class PatrolStateContract:
             assert len(await transaction.states([moved.id, counted.id, born.id])) == 3
         await ledger.patrols.begin_run(ADA, RUN, MOMENT)
         await ledger.patrols.finish_run(ADA, RUN, MOMENT + timedelta(seconds=1), {"é": [1]})
-        assert await the(ledger, moved) == replace(
+        assert await stored_memory(ledger, moved) == replace(
             moved, status="dead", cluster_id=group.id, importance=0.9, fresh=False, absorbed_into=counted.id,
             session_count=7, reactivation_count=2,
         )  # fmt: skip
-        assert await the(ledger, counted) == replace(counted, session_count=1)
-        assert await the(ledger, born) == born
+        assert await stored_memory(ledger, counted) == replace(counted, session_count=1)
+        assert await stored_memory(ledger, born) == born
         assert {id_ for _, id_ in await ledger.index_source.pending(limit=10)} == {born.id, moved.id}
         assert await ledger.patrols.unread_notes(ADA, type="scene") == []
         async with ledger.patrols.patrol(ADA) as transaction:
@@ -125,9 +125,9 @@ class PatrolStateContract:
         )
         # Once as the patrol does it, with what it has read, and once more without: the second finds nothing to move.
         async with ledger.patrols.patrol(ADA) as transaction:
-            await everyone(ledger, transaction)
+            await all_states(ledger, transaction)
             await transaction.apply(changes, run=RUN, step="assign")
-        await apply(ledger, changes)
+        await apply_changes(ledger, changes)
         assert [id_ for _, id_ in await ledger.index_source.pending(limit=10)] == [died.id, joined.id, left.id]
 
     async def test_a_being_to_whom_nothing_came_since_its_last_patrol_is_left_alone(self, ledger: AnyLedger) -> None:
@@ -211,7 +211,7 @@ class PatrolStateContract:
 
         with pytest.raises(RuntimeError):
             await fail_after_applying()
-        assert await the(ledger, one) == one
+        assert await stored_memory(ledger, one) == one
         assert await ledger.index_source.count_memories() == 1
         assert await ledger.recall.cluster_summaries(ADA) == []
         assert await ledger.index_source.pending(limit=10) == marks
@@ -220,16 +220,16 @@ class PatrolStateContract:
         one, later = memory("tea"), memory()
         await ledger.memories.commit(ADA, batch(one))
         async with asyncio.timeout(WAIT_S), ledger.patrols.patrol(ADA) as transaction:
-            (subject,) = await everyone(ledger, transaction)
+            (subject,) = await all_states(ledger, transaction)
             await transaction.apply(PatrolChanges(states=(replace(subject, status="dead"),)), run=RUN, step="assign")
             store = asyncio.create_task(ledger.memories.commit(ADA, batch(later)))
             reads = await asyncio.gather(*(ledger.memories.memories(ADA, [one.id]) for _ in range(20)))
             assert reads == [[one]] * 20
-            assert ids(await ledger.search.search(ADA, asked("tea"))) == [one.id]
+            assert ids(await ledger.search.search(ADA, keyword_query("tea"))) == [one.id]
             assert not store.done()
         await store
-        assert (await the(ledger, one)).status == "dead"
-        assert await the(ledger, later) == later
+        assert (await stored_memory(ledger, one)).status == "dead"
+        assert await stored_memory(ledger, later) == later
 
     async def test_a_patrol_that_is_cancelled_changes_nothing_and_frees_the_writer(self, ledger: AnyLedger) -> None:
         one = memory()
@@ -238,7 +238,7 @@ class PatrolStateContract:
 
         async def patrol() -> None:
             async with ledger.patrols.patrol(ADA) as transaction:
-                (subject,) = await everyone(ledger, transaction)
+                (subject,) = await all_states(ledger, transaction)
                 await transaction.apply(
                     PatrolChanges(states=(replace(subject, status="dead"),)), run=RUN, step="assign"
                 )
@@ -255,7 +255,7 @@ class PatrolStateContract:
             await task
         with pytest.raises(asyncio.CancelledError):
             await waiting
-        assert await the(ledger, one) == one
+        assert await stored_memory(ledger, one) == one
         await ledger.memories.commit(ADA, batch(memory()))
         assert await ledger.index_source.count_memories() == 2
 
@@ -265,16 +265,18 @@ class PatrolStateContract:
         await ledger.memories.commit(ADA, batch(base))
         new = [memory(f"New {turns} {n}", key=f"k{n}") for n in range(20)]
         vectors = {one.content_hash: vector(1, 0) for one in new}
-        store = asyncio.create_task(ledger.memories.commit(ADA, batch(*new, again=[again(base)], vectors=vectors)))
+        store = asyncio.create_task(
+            ledger.memories.commit(ADA, batch(*new, again=[reinforcement_of(base)], vectors=vectors))
+        )
         for _ in range(turns):
             await asyncio.sleep(0)
         store.cancel()
         await asyncio.wait({store})
-        found = await ledger.memories.memories(ADA, [one.id for one in new])
-        assert found in ([], new)
-        share = 1 if found else 0
+        memories = await ledger.memories.memories(ADA, [one.id for one in new])
+        assert memories in ([], new)
+        share = 1 if memories else 0
         assert len(await ledger.index_source.pending(limit=100)) == 1 + 20 * share
         assert len(await ledger.memories.vectors(MODEL, list(vectors))) == 20 * share
-        assert (await the(ledger, base)).access_count == share
+        assert (await stored_memory(ledger, base)).access_count == share
         await ledger.memories.commit(ADA, batch(memory()))
         assert await ledger.index_source.count_memories() == 2 + 20 * share

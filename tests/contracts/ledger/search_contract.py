@@ -20,7 +20,18 @@ from madeleine.memory.patrol_records import DiaryEntry, PatrolChanges
 from madeleine.memory.rules.searching.tags import holds_tag, tag_of
 from madeleine.memory.text.normalization import fold
 from tests.contracts.ledger.any_ledger import AnyLedger
-from tests.contracts.ledger.ledger_values import ADA, BOB, MOMENT, RUN, apply, asked, batch, ids, memory, note
+from tests.contracts.ledger.ledger_values import (
+    ADA,
+    BOB,
+    MOMENT,
+    RUN,
+    apply_changes,
+    batch,
+    ids,
+    keyword_query,
+    memory,
+    note,
+)
 from tests.doubles_chat import a_message
 
 DAY = timedelta(days=1)
@@ -38,7 +49,7 @@ async def say(ledger: AnyLedger, text: str, *, at: datetime = MOMENT, scope: Sco
 async def write(ledger: AnyLedger, text: str, *of: Memory, date: str = "2025-03-01", scope: Scope = ADA) -> DiaryEntry:
     sources = tuple(one.id for one in of)
     entry = DiaryEntry(date=date, text=text, sources=sources, written_at=MOMENT + timedelta(hours=9))
-    await apply(ledger, PatrolChanges(diary=entry), scope)
+    await apply_changes(ledger, PatrolChanges(diary=entry), scope)
     return entry
 
 
@@ -69,27 +80,27 @@ class SearchContract:
         entry = await write(ledger, "Tea all day.")
         await ledger.context.add_note(ADA, noted := note("Buy tea", at=MOMENT + timedelta(minutes=1)))
         await keep(ledger, "milk")
-        found = await ledger.search.search(ADA, asked("tea"))
+        hits = await ledger.search.search(ADA, keyword_query("tea"))
         # A day stands at its beginning.
-        assert [(hit.source, hit.id) for hit in found] == [
+        assert [(hit.source, hit.id) for hit in hits] == [
             ("chat", said), ("notes", noted.id), ("memories", kept.id), ("diary", entry.date),
         ]  # fmt: skip
         for source in SOURCES:
-            assert ids(await ledger.search.search(ADA, asked("tea", sources=(source,)))) == [
-                hit.id for hit in found if hit.source == source
+            assert ids(await ledger.search.search(ADA, keyword_query("tea", sources=(source,)))) == [
+                hit.id for hit in hits if hit.source == source
             ]
 
     async def test_a_message_that_is_found_says_who_said_it_when_and_where(self, ledger: AnyLedger) -> None:
         said = await say(ledger, "Gern, Straßentee!", speaker="Zoé", client="desk", stored_at=MOMENT + DAY)
-        [hit] = await ledger.search.search(ADA, asked("STRASSENTEE"))
+        [hit] = await ledger.search.search(ADA, keyword_query("STRASSENTEE"))
         assert hit == SearchHit(
             source="chat", id=said, timestamp=MOMENT, text="Gern, Straßentee!", stored_at=MOMENT + DAY,
             provenance=Provenance(tool="chat", client="desk", session_id="s"), actors=("Zoé",),
             position=(1740830400123457, said),
         )  # fmt: skip
-        assert ids(await ledger.search.search(ADA, asked("zoé"))) == [said]
+        assert ids(await ledger.search.search(ADA, keyword_query("zoé"))) == [said]
         await say(ledger, "nobody's tea", role="assistant")
-        assert [hit.actors for hit in await ledger.search.search(ADA, asked("nobody"))] == [("assistant",)]
+        assert [hit.actors for hit in await ledger.search.search(ADA, keyword_query("nobody"))] == [("assistant",)]
 
     async def test_a_day_that_is_found_has_the_themes_of_its_memories_the_commonest_first(
         self, ledger: AnyLedger
@@ -98,7 +109,7 @@ class SearchContract:
         two = await keep(ledger, "x", themes=("Food",))
         of_bob = await keep(ledger, "x", scope=BOB, themes=("Secret",))
         entry = await write(ledger, "Ate a Madeleine", one, two, of_bob)
-        [hit] = await ledger.search.search(ADA, asked("madeleine"))
+        [hit] = await ledger.search.search(ADA, keyword_query("madeleine"))
         start = datetime(2025, 3, 1, tzinfo=UTC)
         assert hit == SearchHit(
             source="diary", id="2025-03-01", timestamp=start, text="Ate a Madeleine", stored_at=entry.written_at,
@@ -130,8 +141,8 @@ class SearchContract:
         await write(ledger, "tea", kept)
         await say(ledger, "tea")
         await ledger.context.add_note(ADA, note("tea"))
-        found = await ledger.search.search(ADA, asked("tea", **filters))
-        assert {hit.source for hit in found} == set(expected.split())
+        hits = await ledger.search.search(ADA, keyword_query("tea", **filters))
+        assert {hit.source for hit in hits} == set(expected.split())
         matched = await ledger.search.tagged(ADA, tagged("tea", **filters))
         assert {one.source for one in matched if one.newest} == set(expected.split())
 
@@ -139,9 +150,9 @@ class SearchContract:
         both, one = await say(ledger, "tea and milk"), await say(ledger, "tea")
         await write(ledger, "Milk in tea")
         await write(ledger, "Milk", date="2025-03-02")
-        found = await ledger.search.search(ADA, asked("tea", "milk", mode="and"))
-        assert set(ids(found)) == {both, "2025-03-01"}
-        assert one in ids(await ledger.search.search(ADA, asked("tea", "milk")))
+        hits = await ledger.search.search(ADA, keyword_query("tea", "milk", mode="and"))
+        assert set(ids(hits)) == {both, "2025-03-01"}
+        assert one in ids(await ledger.search.search(ADA, keyword_query("tea", "milk")))
 
     async def test_a_diary_longer_than_one_reading_is_searched_to_its_first_day(self, ledger: AnyLedger) -> None:
         start = datetime(2023, 1, 1, tzinfo=UTC)
@@ -150,7 +161,7 @@ class SearchContract:
                 date, text = (start + day * DAY).date().isoformat(), "milk" if day else "tea"
                 entry = DiaryEntry(date=date, text=text, sources=(), written_at=MOMENT)
                 await patrol.apply(PatrolChanges(diary=entry), run=RUN, step="diary")
-        assert ids(await ledger.search.search(ADA, asked("tea"))) == ["2023-01-01"]
+        assert ids(await ledger.search.search(ADA, keyword_query("tea"))) == ["2023-01-01"]
 
     @given(
         written=st.lists(
@@ -183,7 +194,7 @@ class SearchContract:
             for id_, (at, text) in texts.items()
             if not terms or meets(term in text for term in looked_for)
         )
-        query = asked(*terms, mode="and" if every else "or", limit=limit)
+        query = keyword_query(*terms, mode="and" if every else "or", limit=limit)
         seen: list[str] = []
         while page := await ledger.search.search(scope, query):
             assert len(page) == min(limit, len(expected) - len(seen))
@@ -199,7 +210,7 @@ class SearchContract:
     async def test_no_terms_and_no_position_make_a_search_fail(
         self, ledger: AnyLedger, terms: list[str], after: tuple[int, str] | None
     ) -> None:
-        assert len(await ledger.search.search(ADA, asked(*terms, after=after))) <= 10
+        assert len(await ledger.search.search(ADA, keyword_query(*terms, after=after))) <= 10
 
     # --- by tags
 
@@ -270,13 +281,13 @@ class SearchContract:
         kept, said = await keep(ledger), await say(ledger, "tea")
         entry = await write(ledger, "tea", kept)
         await ledger.context.add_note(ADA, noted := note("tea"))
-        found = await ledger.search.search(ADA, asked("tea"))
+        hits = await ledger.search.search(ADA, keyword_query("tea"))
         wanted: list[tuple[SearchSource, str]] = [
             ("memories", kept.id), ("chat", said), ("diary", entry.date), ("notes", noted.id),
             ("memories", said), ("notes", "unknown"), ("diary", "yesterday"),
         ]  # fmt: skip
         by_id = await ledger.search.hits(ADA, wanted)
-        assert sorted(by_id, key=lambda hit: hit.id) == sorted(found, key=lambda hit: hit.id)
+        assert sorted(by_id, key=lambda hit: hit.id) == sorted(hits, key=lambda hit: hit.id)
         assert await ledger.search.hits(ADA, []) == []
 
     async def test_themes_that_stand_beside_a_tag_are_those_of_recent_memories(self, ledger: AnyLedger) -> None:
@@ -297,8 +308,12 @@ class SearchContract:
         wanted: list[tuple[SearchSource, str]] = [
             ("memories", kept.id), ("chat", said), ("diary", entry.date), ("notes", noted.id),
         ]  # fmt: skip
-        assert len(await ledger.search.search(BOB, asked("tea"))) == len(await ledger.search.hits(BOB, wanted)) == 4
-        assert await ledger.search.search(ADA, asked("tea")) == []
+        assert (
+            len(await ledger.search.search(BOB, keyword_query("tea")))
+            == len(await ledger.search.hits(BOB, wanted))
+            == 4
+        )
+        assert await ledger.search.search(ADA, keyword_query("tea")) == []
         assert masks(await ledger.search.tagged(ADA, tagged("tea", related=("secret",)))) == {}
         assert await ledger.search.hits(ADA, wanted) == []
         assert await ledger.search.cooccurring_themes(ADA, tags("tea"), recent=9) == []

@@ -15,9 +15,9 @@ from madeleine.server.cli.arguments import command_line_parser
 from tests.e2e.clients.npm import npx, output_of
 from tests.e2e.clients.test_claude_code import CLAUDE
 from tests.e2e.hosting import hosted, no_host_left
-from tests.e2e.serving import ROOT, ask, environment
+from tests.e2e.serving import ROOT, call_tool, environment
 from tests.household import rows
-from tests.language.stub import Answering, Asked, language_server, raw
+from tests.language.stub import ModelRequest, StubAnswer, language_server, raw_body
 
 FILE = ROOT / "hooks" / "claude-code.json"
 ANSWER = "Xanthippe is at the quay."
@@ -45,7 +45,7 @@ def test_each_hook_gives_up_before_it_is_killed_and_only_a_prompt_s_recalls() ->
     assert found["SessionEnd"]["timeout"] <= 60  # the longest that Claude Code waits at its end
 
 
-def answered(asked: Asked) -> Answering:
+def answered(asked: ModelRequest) -> StubAnswer:
     message: dict[str, Any] = {
         "id": "msg_1",
         "type": "message",
@@ -63,7 +63,7 @@ def answered(asked: Asked) -> Answering:
         {"type": "message_stop"},
     ]
     body = "".join(f"event: {event['type']}\ndata: {json.dumps(event)}\n\n" for event in events)
-    return raw(body.encode(), content_type="text/event-stream")
+    return raw_body(body.encode(), content_type="text/event-stream")
 
 
 @pytest.mark.slow
@@ -74,7 +74,7 @@ async def test_claude_code_feeds_the_memory_and_is_fed_by_it(tmp_path: Path) -> 
         pytest.skip(f"{CLAUDE} cannot be installed here: {said[-300:]}")
     with no_host_left(data_dir), language_server(answered) as model:
         async with hosted(data_dir) as client:
-            await ask(client, "store", text="The harbour master of Marseille is called Xanthippe.")
+            await call_tool(client, "store", text="The harbour master of Marseille is called Xanthippe.")
         settings: dict[str, Any] = json.loads(FILE.read_text())
         for event in settings["hooks"].values():
             for hook in event[0]["hooks"]:

@@ -18,7 +18,7 @@ from madeleine.server.settings.settings import Settings
 from madeleine.server.wiring.language_models import LanguageModels
 from madeleine.tools.tool import UseCases
 from tests.e2e.http.http_serving import JSON, MODERN, Served, asked, bearer, call, headers_of, posted, serving
-from tests.e2e.serving import TIMEOUT_SECONDS, ask
+from tests.e2e.serving import TIMEOUT_SECONDS, call_tool
 
 TEXT = "Grandmother cooked lasagne on Sunday"
 
@@ -262,6 +262,6 @@ async def test_sse_answers_the_one_who_asked(tmp_path: Path) -> None:
     async with serving(tmp_path, sse=True) as server:
         ada, bo = await server.token("ada"), await server.token("bo")
         async with server.connected(ada, sse=True) as one, server.connected(bo, sse=True) as two:
-            await ask(one, "store", text=TEXT)
-            assert (await ask(two, "search_memory", query="lasagne"))["hits"] == []
-            assert len((await ask(one, "search_memory", query="lasagne"))["hits"]) == 1
+            await call_tool(one, "store", text=TEXT)
+            assert (await call_tool(two, "search_memory", query="lasagne"))["hits"] == []
+            assert len((await call_tool(one, "search_memory", query="lasagne"))["hits"]) == 1

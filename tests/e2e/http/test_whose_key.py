@@ -26,8 +26,8 @@ from tests.contracts.language_model_contract import GOOD, Kind, prompt
 from tests.doubles import WordEmbedder
 from tests.e2e.hosting import hosted, madeleine, no_host_left
 from tests.e2e.http.http_serving import asked, posted, serving
-from tests.e2e.serving import TIMEOUT_SECONDS, ask
-from tests.language.stub import Stub, language_server, refused, said
+from tests.e2e.serving import TIMEOUT_SECONDS, call_tool
+from tests.language.stub import Stub, http_error, language_server, model_says
 
 OWN, ADAS, BOBS = (f"sk-{name}-" + "9Zt" * 8 for name in ("own", "ada", "bob"))
 HEADER = "X-Madeleine-LLM-Key"
@@ -51,7 +51,7 @@ def probing(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def stub() -> Iterator[Stub]:
-    with language_server(lambda asked: said(GOOD)) as stub:
+    with language_server(lambda asked: model_says(GOOD)) as stub:
         yield stub
 
 
@@ -64,7 +64,7 @@ async def test_over_http_the_key_comes_with_the_request(tmp_path: Path, stub: St
     async with serving(tmp_path, sse=True, **own_settings(stub)) as server:
         for more in ({HEADER: ADAS}, {HEADER.lower(): BOBS}, {}):
             async with server.connected(sse=sse, more=more) as client:
-                assert await ask(client, "run_patrol") == {"asked": True}
+                assert await call_tool(client, "run_patrol") == {"asked": True}
     assert [one.key for one in stub.asked] == [ADAS, BOBS, OWN]
 
 
@@ -74,7 +74,7 @@ async def test_over_http_no_answer_and_no_log_tells_a_key(
     caplog.set_level(logging.INFO)
     for name in ("server", "mcp", "uvicorn"):
         caplog.set_level(logging.DEBUG, name)
-    stub.answers = lambda asked: refused(401, message=f"{asked.key} is no key")
+    stub.answers = lambda asked: http_error(401, message=f"{asked.key} is no key")
     async with serving(tmp_path, **own_settings(stub)) as server, server.browser() as client:
         answers = [await asked(client, "run_patrol", {}, headers={HEADER: key}) for key in (ADAS, BOBS)]
         two = await posted(client, "tools/list", headers={HEADER: f"{ADAS} {BOBS}"})
@@ -152,7 +152,7 @@ async def test_no_file_and_no_status_of_a_host_holds_a_key(tmp_path: Path, stub:
             hosted(tmp_path, being="bob", more=more | {"MADELEINE_LLM_API_KEY": ADAS}) as bob,
         ):
             for client in (ada, bob):
-                await ask(client, "store", text="Grandmother cooked lasagne on Sunday")
+                await call_tool(client, "store", text="Grandmother cooked lasagne on Sunday")
             status = await asyncio.to_thread(madeleine, tmp_path, "status", "--json", **more)
             bad = await asyncio.to_thread(madeleine, tmp_path, **(more | {"MADELEINE_LLM_URL": "http://example.org"}))
             trail = await asyncio.to_thread(madeleine, tmp_path, "audit", **more)

@@ -10,49 +10,63 @@ from typing import Any
 import pytest
 
 from tests.e2e.conftest import Lodger
-from tests.e2e.serving import ask
-from tests.language.stub import Answering, Asked, Protocol, half, half_a_stream, language_server, refused, said, silence
+from tests.e2e.serving import call_tool
+from tests.language.stub import (
+    ModelRequest,
+    Protocol,
+    StubAnswer,
+    http_error,
+    language_server,
+    model_says,
+    no_answer,
+    truncated_body,
+    truncated_stream,
+)
 
 DINNERS = [f"We shared ramen at the counter on evening {number}, and talked for hours." for number in range(1, 13)]
 
 
-def lines(asked: Asked) -> list[dict[str, Any]]:
+def lines(asked: ModelRequest) -> list[dict[str, Any]]:
     """The memories as the model is shown them: one a line."""
-    return [found for line in asked.text.splitlines() if line.startswith("{") and "n" in (found := json.loads(line))]
+    return [
+        content for line in asked.text.splitlines() if line.startswith("{") and "n" in (content := json.loads(line))
+    ]
 
 
-def sensible(asked: Asked) -> Answering:
+def sensible(asked: ModelRequest) -> StubAnswer:
     numbers = [line["n"] for line in lines(asked)]
     match asked.shape:
         case "ClassificationSchema":
-            return said({"roots": [{"number": number, "root": "Business"} for number in numbers]})
+            return model_says({"roots": [{"number": number, "root": "Business"} for number in numbers]})
         case "ConsolidationSchema":
-            return said({"merges": [{"survivor": numbers[0], "absorbed": numbers[1:2]}], "make_dead": []})
+            return model_says({"merges": [{"survivor": numbers[0], "absorbed": numbers[1:2]}], "make_dead": []})
         case "SplitSchema":
-            return said({"parts": [{"name": "Late ramen", "memories": numbers[-3:]}]})
+            return model_says({"parts": [{"name": "Late ramen", "memories": numbers[-3:]}]})
         case "DiarySchema":
-            return said({"diary": "We ate.\nWe talked.\nI was glad.", "think_md": ["Ramen", "Hours", "The counter"]})
+            return model_says(
+                {"diary": "We ate.\nWe talked.\nI was glad.", "think_md": ["Ramen", "Hours", "The counter"]}
+            )
         case other:
             raise AssertionError(other)
 
 
-def hostile(asked: Asked) -> Answering:
+def hostile(asked: ModelRequest) -> StubAnswer:
     """Numbers that were not offered, everything at once, more than there is."""
     numbers = [line["n"] for line in lines(asked)]
     match asked.shape:
         case "ClassificationSchema":
-            return said({"roots": [{"number": 999, "root": "Business"}]})
+            return model_says({"roots": [{"number": 999, "root": "Business"}]})
         case "ConsolidationSchema":
-            return said({"merges": [{"survivor": 1, "absorbed": [1, 999]}], "make_dead": numbers})
+            return model_says({"merges": [{"survivor": 1, "absorbed": [1, 999]}], "make_dead": numbers})
         case "SplitSchema":
-            return said({"parts": [{"name": "All", "memories": numbers}, {"name": "One", "memories": [0]}]})
+            return model_says({"parts": [{"name": "All", "memories": numbers}, {"name": "One", "memories": [0]}]})
         case _:
-            return said({"diary": "x" * 5_000, "think_md": []})
+            return model_says({"diary": "x" * 5_000, "think_md": []})
 
 
 async def told(client: Any) -> dict[str, int]:
     """How many memories are what, over all clusters."""
-    clusters = (await ask(client, "recall_memory"))["clusters"]
+    clusters = (await call_tool(client, "recall_memory"))["clusters"]
     return {status: sum(one[status] for one in clusters) for status in ("active", "dying", "dead")}
 
 
@@ -62,13 +76,13 @@ async def test_with_a_key_the_patrol_consolidates_splits_and_writes(lodger: Lodg
     with language_server(sensible) as stub:
         async with lodger.connected(more=stub.environment(protocol)) as client:
             for text in DINNERS:
-                await ask(client, "store", text=text)
-            report = await ask(client, "run_patrol")
+                await call_tool(client, "store", text=text)
+            report = await call_tool(client, "run_patrol")
             assert await told(client) == {"active": 11, "dying": 0, "dead": 1}
-            clusters = {one["name"]: one for one in (await ask(client, "recall_memory"))["clusters"]}
-            await ask(client, "run_patrol", undo=report["run_id"])
+            clusters = {one["name"]: one for one in (await call_tool(client, "recall_memory"))["clusters"]}
+            await call_tool(client, "run_patrol", undo=report["run_id"])
             assert await told(client) == {"active": 0, "dying": 0, "dead": 0}  # ❶ is undone, too
-            hits = (await ask(client, "search_memory", query="ramen", limit=50))["hits"]
+            hits = (await call_tool(client, "search_memory", query="ramen", limit=50))["hits"]
         models = {asked.shape: asked.model for asked in stub.asked}
     steps = {step["name"]: step for step in report["steps"]}
     assert "skipped" not in json.dumps(report)
@@ -88,32 +102,32 @@ async def test_with_a_key_the_patrol_consolidates_splits_and_writes(lodger: Lodg
 @pytest.mark.parametrize(
     "answer",
     [
-        lambda asked: said("certainly! here is"),
-        lambda asked: said({"unheard": "of"}),
+        lambda asked: model_says("certainly! here is"),
+        lambda asked: model_says({"unheard": "of"}),
         hostile,
-        lambda asked: said("", end="declined"),
-        lambda asked: said('{"merges": [', end="cut off"),
-        lambda asked: refused(401),
-        lambda asked: refused(429),
-        lambda asked: refused(529),
-        lambda asked: half(),
-        lambda asked: half_a_stream(),
-        lambda asked: silence(),
+        lambda asked: model_says("", end="declined"),
+        lambda asked: model_says('{"merges": [', end="cut off"),
+        lambda asked: http_error(401),
+        lambda asked: http_error(429),
+        lambda asked: http_error(529),
+        lambda asked: truncated_body(),
+        lambda asked: truncated_stream(),
+        lambda asked: no_answer(),
     ],
     ids=["prose", "shape", "hostile", "declined", "cut off", "401", "429", "529", "half", "stream", "silence"],
 )  # fmt: skip
 async def test_whatever_the_model_answers_the_mechanical_patrol_is_done_and_nothing_else(
-    lodger: Lodger, answer: Callable[[Asked], Answering]
+    lodger: Lodger, answer: Callable[[ModelRequest], StubAnswer]
 ) -> None:
     """Good, broken, hostile, none: the store stays valid, and what was not decided is handed out (ruling 10)."""
     with language_server(answer) as stub:
         more = stub.environment("anthropic") | {"MADELEINE_LLM_TIMEOUT_SECONDS": "1"}
         async with lodger.connected(more=more) as client:
             for text in DINNERS:
-                await ask(client, "store", text=text)
-            report = await ask(client, "run_patrol")
+                await call_tool(client, "store", text=text)
+            report = await call_tool(client, "run_patrol")
             assert await told(client) == {"active": 12, "dying": 0, "dead": 0}
-            hits = (await ask(client, "search_memory", query="ramen", limit=50))["hits"]
+            hits = (await call_tool(client, "search_memory", query="ramen", limit=50))["hits"]
         assert stub.asked
     assert sorted(hit["snippet"] for hit in hits) == sorted(DINNERS)
     steps = {step["name"]: step for step in report["steps"]}

@@ -16,7 +16,7 @@ from madeleine.server.wiring.open_memory import OpenMemory, open_memory
 from madeleine.tools.tool import Call
 from madeleine.tools.toolset import Toolset, default_tools
 from tests.doubles import ADA
-from tests.household import Mind, shown
+from tests.household import ScriptedModel, shown_memories
 from tests.remains import DenseWords
 
 SESSIONS = 51
@@ -42,8 +42,8 @@ async def recalled(memory: OpenMemory, query: str) -> list[str]:
     return [one["text"] for one in found["memories"]]
 
 
-def summarising() -> Mind:
-    return Mind(compress=lambda prompt: {"summary": f"Summary: {shown(prompt)[0].split(': ', 1)[1]}"})
+def summarising() -> ScriptedModel:
+    return ScriptedModel(compress=lambda prompt: {"summary": f"Summary: {shown_memories(prompt)[0].split(': ', 1)[1]}"})
 
 
 async def summarised(memory: OpenMemory) -> tuple[str, Memory]:
@@ -98,7 +98,7 @@ async def test_a_survivor_is_reached_from_what_it_absorbed(memory: OpenMemory) -
         (await ask(memory, "store", text=f"Zoé sold the violin in the shop number{number}"))["id"]
         for number in range(3)
     ]
-    answers = Mind(consolidate=lambda prompt: {"merges": [{"survivor": 1, "absorbed": [2]}], "make_dead": []})
+    answers = ScriptedModel(consolidate=lambda prompt: {"merges": [{"survivor": 1, "absorbed": [2]}], "make_dead": []})
     report = await memory.use.patrol(ADA, steps=["assign", "consolidate"], language=answers)
     assert report.steps[1].counts["absorbed"] == 1
     found = (await ask(memory, "recall_memory", memory_ids=ids))["memories"]
@@ -116,5 +116,5 @@ async def test_forgetting_tells_how_many_days_of_the_diary_went_with_it(memory: 
     def diary(_: Prompt) -> Any:
         return {"diary": "I sold.\nI wept.\nI slept.", "think_md": ["One.", "Two.", "Three."]}
 
-    await memory.use.patrol(ADA, steps=["diary"], language=Mind(diary=diary))
+    await memory.use.patrol(ADA, steps=["diary"], language=ScriptedModel(diary=diary))
     assert await ask(memory, "forget", memory_ids=[stored["id"]]) == {"erased": [stored["id"]], "diary_entries": 1}

@@ -24,7 +24,7 @@ from madeleine.server.settings.settings import Settings
 from madeleine.server.wiring.ledgers import ledger_alone
 from tests.doubles import ADA
 from tests.e2e.hosting import asking, hosted, hosts_of, madeleine, no_host_left, status
-from tests.e2e.serving import COMMAND, ERAS, ROOT, Era, ask, connected, environment
+from tests.e2e.serving import COMMAND, ERAS, ROOT, Era, call_tool, connected, environment
 
 
 def after(memories: int) -> dict[str, str]:
@@ -167,15 +167,15 @@ def test_the_command_runs_lists_and_undoes_a_patrol(data_dir: Path, tmp_path: Pa
     ],
 )
 def test_what_cannot_be_done_is_said_with_what_to_change(common_dir: Path, words: list[str], said: str) -> None:
-    found = madeleine(common_dir, "patrol", *words)
-    assert (found.returncode, found.stdout) == (2, "")
-    assert said in found.stderr
-    assert "Traceback" not in found.stderr
+    completed = madeleine(common_dir, "patrol", *words)
+    assert (completed.returncode, completed.stdout) == (2, "")
+    assert said in completed.stderr
+    assert "Traceback" not in completed.stderr
 
 
 def test_a_client_that_may_only_read_runs_none(common_dir: Path) -> None:
-    found = madeleine(common_dir, "patrol", MADELEINE_READ_ONLY="true")
-    assert (found.returncode, "Traceback" in found.stderr) == (2, False)
+    completed = madeleine(common_dir, "patrol", MADELEINE_READ_ONLY="true")
+    assert (completed.returncode, "Traceback" in completed.stderr) == (2, False)
 
 
 # --- watched ----------------------------------------------------------------------------------------------------
@@ -183,9 +183,9 @@ def test_a_client_that_may_only_read_runs_none(common_dir: Path) -> None:
 
 async def test_a_watcher_sees_the_patrol_that_another_client_asked_for(data_dir: Path) -> None:
     async with hosted(data_dir) as client:
-        await ask(client, "store", text="The lamp is broken")
+        await call_tool(client, "store", text="The lamp is broken")
         async with watching(data_dir, "--json") as lines:
-            report = await ask(client, "run_patrol", steps=["assign", "age"])
+            report = await call_tool(client, "run_patrol", steps=["assign", "age"])
             told = [await anext(lines) for _ in range(4)]
     assert {one["run_id"] for one in told} == {report["run_id"]}
     assert [one["event"] for one in told] == ["begins", "progress", "progress", "ends"]
@@ -280,8 +280,8 @@ async def test_progress_comes_while_a_patrol_runs_and_never_goes_back(
 
 async def test_two_clients_that_ask_at_once_are_served_one_after_the_other(data_dir: Path) -> None:
     async with hosted(data_dir) as one, hosted(data_dir) as other:
-        await ask(one, "store", text="The lamp is broken")
-        reports = await asyncio.gather(*(ask(client, "run_patrol") for client in (one, other)))
+        await call_tool(one, "store", text="The lamp is broken")
+        reports = await asyncio.gather(*(call_tool(client, "run_patrol") for client in (one, other)))
         assert len({report["run_id"] for report in reports}) == 2
         later, earlier = runs_of(data_dir)
         assert later["started"] >= earlier["finished"]

@@ -14,14 +14,14 @@ from madeleine.patrol.deciding.answers import Decision
 from madeleine.patrol.deciding.requests import DecisionRequest
 from madeleine.patrol.report import PatrolReport
 from tests.doubles import ADA
-from tests.household import MOMENT, Household, Mind, rows, shown
+from tests.household import MOMENT, Household, ScriptedModel, rows, shown_memories
 
 DIARY: dict[str, Any] = {"diary": "I sang.\nI slept.\nI rose.", "think_md": ["One.", "Two.", "Three."]}
 
 
 def merging(prompt: Prompt) -> Any:
     """All that begin with the same words as the first into that one."""
-    lines = shown(prompt)
+    lines = shown_memories(prompt)
     same = [n for n, line in enumerate(lines, 1) if beginning(line) == beginning(lines[0])]
     return {"merges": [{"survivor": 1, "absorbed": same[1:]}] if same[1:] else [], "make_dead": []}
 
@@ -41,7 +41,7 @@ def the(report: PatrolReport, kind: str) -> DecisionRequest:
 async def test_a_merge_leaves_the_meaning_of_its_survivor_as_it_was(home: Household) -> None:
     """Nine retellings before it drowned what it says itself: no question in other words found it any more."""
     await home.store(*(f"Ann cooked lentil soup with carrots: pot {n}" for n in range(1, 10)), session_id="s")
-    await home.run_patrol(Mind(consolidate=merging), steps=["assign", "consolidate"])
+    await home.run_patrol(ScriptedModel(consolidate=merging), steps=["assign", "consolidate"])
     survivors = [one for one in await home.all() if len(one.scene.when) > 1]  # its day, and what it has absorbed
     assert survivors
     for survivor in survivors:
@@ -56,8 +56,8 @@ async def test_a_session_is_summarised_with_all_that_its_memories_have_absorbed(
     """spec L3: the summary hides them, and them alone it would tell of."""
     await home.store("Ann planned the garden behind the house", "Ann planned the garden: 900 euros", session_id="s")
     await home.store("The accountant sent the invoice", session_id="t")
-    await home.run_patrol(Mind(consolidate=merging), steps=["assign", "consolidate"])
-    mind = Mind(compress=lambda p: {"summary": "Ann planned a garden for 900 euros."})
+    await home.run_patrol(ScriptedModel(consolidate=merging), steps=["assign", "consolidate"])
+    mind = ScriptedModel(compress=lambda p: {"summary": "Ann planned a garden for 900 euros."})
     await home.run_patrol(mind, steps=["compress"])
     assert "900 euros" in mind.prompts[0].text
 
@@ -66,7 +66,7 @@ async def test_memories_behind_a_dead_summary_are_recalled_again(home: Household
     """Else neither of them would ever be recalled, though the one is revived or has never died."""
     told = await home.store("Ann sailed to Elba", "Ann slept on the deck", session_id="s", importance=1.0)
     await home.store("The accountant sent the invoice", session_id="t", importance=1.0)
-    await home.run_patrol(Mind(compress=lambda p: {"summary": "Ann sailed."}), steps=["assign", "compress"])
+    await home.run_patrol(ScriptedModel(compress=lambda p: {"summary": "Ann sailed."}), steps=["assign", "compress"])
     [summary] = [one for one in await home.all() if one.compression_source]
     assert (await home.now(told[0])).compressed_into == summary.id
     await home.run_patrol(steps=["assign"])
@@ -75,10 +75,10 @@ async def test_memories_behind_a_dead_summary_are_recalled_again(home: Household
     await home.recall(told[0].id, told[1].id)
 
     def let_go(prompt: Prompt) -> Any:
-        lines = shown(prompt)
+        lines = shown_memories(prompt)
         return {"merges": [], "make_dead": [n for n, line in enumerate(lines, 1) if '"dying"' in line]}
 
-    report = await home.run_patrol(Mind(consolidate=let_go), steps=["flag", "consolidate"])
+    report = await home.run_patrol(ScriptedModel(consolidate=let_go), steps=["flag", "consolidate"])
     assert (await home.now(summary)).status == "dead"
     found = await home.now(told[0])
     assert (found.status, found.compressed, found.compressed_into) == ("active", False, None)
@@ -106,7 +106,7 @@ async def test_what_is_told_while_the_diary_is_written_is_in_the_next_entry(home
 async def test_a_pair_that_was_split_off_is_not_merged_back_in_the_same_patrol(home: Household) -> None:
     """spec P6 ❻: at least 2 in a part; ❼: at most 2 are small."""
     await home.store(*(f"Ann cooked lentil soup with carrots and garlic: pot {n}" for n in range(12)))
-    mind = Mind(split=lambda p: {"parts": [{"name": "The first two", "memories": [1, 2]}]})
+    mind = ScriptedModel(split=lambda p: {"parts": [{"name": "The first two", "memories": [1, 2]}]})
     await home.run_patrol(mind, steps=["assign", "split", "merge"])
     assert ("The first two",) in rows(home.path, "SELECT name FROM clusters")
 
@@ -179,7 +179,7 @@ async def test_what_is_forgotten_while_decisions_are_collected_is_not_stored_wit
 async def test_clusters_are_decided_concurrently_and_applied_one_by_one(home: Household) -> None:
     for soup in ("lentil carrots garlic", "pumpkin ginger cream", "tomato basil oil"):
         await home.store(*(f"{soup} number {n}" for n in range(3)))
-    mind = Mind(consolidate=merging)
+    mind = ScriptedModel(consolidate=merging)
     report = await home.run_patrol(mind, steps=["assign", "consolidate"])
     counts = report.steps[1].counts
     assert counts["merged"] > 1
@@ -189,7 +189,7 @@ async def test_clusters_are_decided_concurrently_and_applied_one_by_one(home: Ho
 async def test_a_dry_run_reports_why_decisions_are_skipped(home: Household) -> None:
     """spec P7"""
     await home.store("Ann sang")
-    with_key = await home.run_patrol(Mind(), dry_run=True)
+    with_key = await home.run_patrol(ScriptedModel(), dry_run=True)
     without = await home.run_patrol(dry_run=True)
     assert {step.skipped for step in with_key.steps if step.skipped} == {"a dry run asks no language model"}
     assert all("BYOK key not set" in step.skipped for step in without.steps if step.skipped)

@@ -11,7 +11,7 @@ import pytest
 
 from madeleine.memory.model import Cluster, Memory, ModelName, Status, Vector
 from madeleine.memory.rules.dynamics.clustering import MIN_GROUP_SIMILARITY
-from madeleine.patrol.steps.merge import SMALL_CLUSTER, merge
+from madeleine.patrol.steps.merge import SMALL_CLUSTER_MEMORIES, merge_small_clusters
 from madeleine.patrol.unit_of_work import UnitOfWork
 from tests.doubles import a_memory, unit
 from tests.unit.patrol.step_fixtures import DIM, StepStore, axis, lean
@@ -26,7 +26,7 @@ def store() -> StepStore:
 
 async def merged(store: StepStore) -> Mapping[str, int]:
     work = await store.begin()
-    counts = await merge(work)
+    counts = await merge_small_clusters(work)
     await store.write(work)
     return counts
 
@@ -178,7 +178,7 @@ async def test_merging_twice_changes_nothing_more(store: StepStore) -> None:
 async def merged_one_by_one(work: UnitOfWork) -> None:
     """spec P6 ❼ as it is written: everything is computed anew after each move."""
     for cluster in sorted(work.sub_clusters(), key=lambda c: (work.active_count(c.id), c.name, c.id)):
-        if work.active_count(cluster.id) > SMALL_CLUSTER:
+        if work.active_count(cluster.id) > SMALL_CLUSTER_MEMORIES:
             continue
         if members := await work.members(cluster.id):
             own = work.vector_of(work.clusters[cluster.id])
@@ -218,7 +218,7 @@ async def test_many_clusters_at_once_end_where_one_by_one_they_would(seed: int) 
     many_clusters(store, Random(seed), 150)
     expected, found = await store.begin(), await store.begin()
     await merged_one_by_one(expected)
-    counts = await merge(found)
+    counts = await merge_small_clusters(found)
     assert min(counts.values()) > 5
     assert {one.id: one.cluster_id for one in found.changes().states} == {
         one.id: one.cluster_id for one in expected.changes().states

@@ -16,22 +16,22 @@ from madeleine.memory.rules.dynamics.importance import effective_importance, fla
 from madeleine.patrol.context import PatrolConfig
 from madeleine.patrol.deciding.answers import Decision
 from madeleine.patrol.report import StepName
-from madeleine.patrol.run import WITHOUT_KEY
+from madeleine.patrol.run import SKIPPED_WITHOUT_KEY
 from tests.doubles import ADA, Clock
-from tests.household import MOMENT, Household, Mind, household, new_store, rows, shown
+from tests.household import MOMENT, Household, ScriptedModel, household, new_store, rows, shown_memories
 
 SOUP = "Ann cooked lentil soup with carrots and garlic: pot {}."
 
 
 def roots(root: str) -> Any:
-    return lambda prompt: {"roots": [{"number": n + 1, "root": root} for n in range(len(shown(prompt)))]}
+    return lambda prompt: {"roots": [{"number": n + 1, "root": root} for n in range(len(shown_memories(prompt)))]}
 
 
 def nothing(prompt: Prompt) -> Any:
     return {"merges": [], "make_dead": []}
 
 
-async def step(home: Household, name: StepName, mind: Mind | None = None) -> dict[str, Any]:
+async def step(home: Household, name: StepName, mind: ScriptedModel | None = None) -> dict[str, Any]:
     [report] = (await home.run_patrol(mind, steps=[name])).steps
     return report.as_json()
 
@@ -77,8 +77,8 @@ def test_the_dead_come_back_as_in_the_table(
     importance: float, cycles: int, reactivations: int, then: int | None
 ) -> None:
     """spec P6 ❺, ruling 3: "eff_imp > 0.05" at session_count / (1 + reactivations); // on revival."""
-    found = revived_session_count(importance=importance, session_count=cycles, reactivation_count=reactivations)
-    assert found == then
+    session_count = revived_session_count(importance=importance, session_count=cycles, reactivation_count=reactivations)
+    assert session_count == then
 
 
 # --- ❶ ----------------------------------------------------------------------------------------------------------
@@ -88,7 +88,7 @@ def test_the_dead_come_back_as_in_the_table(
 async def test_what_is_like_no_cluster_goes_where_the_small_model_says(home: Household, root: str) -> None:
     """spec P6 ❶.5: "a Haiku LLM call to classify the action as `Business` or `Private`"."""
     [one] = await home.store("We had dinner with the family at home")
-    mind = Mind(classify=roots(root))
+    mind = ScriptedModel(classify=roots(root))
     await home.run_patrol(mind, steps=["assign"])
     cluster = (await home.now(one)).cluster_id
     assert rows(home.path, "SELECT name FROM clusters WHERE id = ?", cluster) == [(root,)]
@@ -100,7 +100,7 @@ async def test_what_is_like_a_cluster_is_not_asked_about(home: Household) -> Non
     await home.store(*(SOUP.format(n) for n in range(3)))
     await home.run_patrol(steps=["assign"])
     [one] = await home.store(SOUP.format(9))
-    mind = Mind(classify=roots("Business"))
+    mind = ScriptedModel(classify=roots("Business"))
     await home.run_patrol(mind, steps=["assign"])
     assert mind.prompts == []
     clusters = {(await home.now(found)).cluster_id for found in await home.all()}
@@ -119,7 +119,7 @@ async def test_what_is_like_a_cluster_is_not_asked_about(home: Household) -> Non
 async def test_without_a_usable_classification_the_prototypes_decide(home: Household, answer: Any) -> None:
     """spec P6 ❶.5, ruling 5"""
     [one] = await home.store("We had dinner with the family at home")
-    report = await step(home, "assign", Mind(classify=answer))
+    report = await step(home, "assign", ScriptedModel(classify=answer))
     assert "failed" not in report
     cluster = (await home.now(one)).cluster_id
     assert rows(home.path, "SELECT name FROM clusters WHERE id = ?", cluster) == [("Private",)]
@@ -132,15 +132,15 @@ async def test_only_clusters_with_fresh_or_dying_memories_are_sent_with_all_thei
     """spec P6 ❹: "For each cluster containing `fresh` or `dying` nodes, sends the full node list"."""
     await home.store(*(SOUP.format(n) for n in range(4)))
     await home.run_patrol(steps=["assign"])
-    mind = Mind(consolidate=nothing)
+    mind = ScriptedModel(consolidate=nothing)
     await home.run_patrol(mind, steps=["consolidate"])
-    assert [len(shown(prompt)) for prompt in mind.prompts] == [4]
+    assert [len(shown_memories(prompt)) for prompt in mind.prompts] == [4]
     assert not any(one.fresh for one in await home.all())
     await home.run_patrol(mind, steps=["consolidate"])
     assert mind.asked("consolidate") == 1
     await home.store(SOUP.format(9))
     await home.run_patrol(mind, steps=["assign", "consolidate"])
-    assert [len(shown(prompt)) for prompt in mind.prompts] == [4, 5]
+    assert [len(shown_memories(prompt)) for prompt in mind.prompts] == [4, 5]
 
 
 async def test_an_absorbed_memory_is_not_revived_in_the_same_patrol(home: Household) -> None:
@@ -151,7 +151,7 @@ async def test_an_absorbed_memory_is_not_revived_in_the_same_patrol(home: Househ
     def merge(prompt: Prompt) -> Any:
         return {"merges": [{"survivor": 1, "absorbed": [2, 3]}], "make_dead": []}
 
-    await home.run_patrol(Mind(classify=roots("Private"), consolidate=merge))
+    await home.run_patrol(ScriptedModel(classify=roots("Private"), consolidate=merge))
     found = await home.all()
     [survivor] = [one for one in found if one.id in {other.absorbed_into for other in found}]
     assert sorted(one.status for one in found) == ["active", "active", "dead", "dead"]
@@ -166,7 +166,7 @@ async def test_a_cluster_of_more_than_ten_is_split_under_the_same_root(home: Hou
     """spec P6 ❻: "New sub-clusters are created with the same `parent_id` as the original"."""
     await home.store(*(SOUP.format(n) for n in range(11)))
     await home.run_patrol(steps=["assign"])
-    mind = Mind(split=lambda p: {"parts": [{"name": "Big pots", "memories": [1, 2, 3]}]})
+    mind = ScriptedModel(split=lambda p: {"parts": [{"name": "Big pots", "memories": [1, 2, 3]}]})
     report = await step(home, "split", mind)
     assert (report["new_clusters"], report["moved"]) == (1, 3)
     parents = {parent for (parent,) in rows(home.path, "SELECT parent_id FROM clusters WHERE NOT is_root")}
@@ -208,7 +208,7 @@ async def test_an_unusable_answer_changes_nothing_and_its_cost_is_recorded(home:
     await home.run_patrol(steps=["assign"])
     before = home.told()
     kinds: tuple[StepName, ...] = ("consolidate", "split", "compress", "diary")
-    mind = Mind(**dict.fromkeys((*kinds, "classify"), answer))
+    mind = ScriptedModel(**dict.fromkeys((*kinds, "classify"), answer))
     report = await home.run_patrol(mind, steps=kinds)
     assert home.told() == before
     assert all(step.failed == "" and step.notes for step in report.steps)
@@ -223,7 +223,7 @@ async def test_an_unavailable_model_is_not_asked_again_in_that_step(home: Househ
     for number in range(3):
         await home.store(f"session {number}", session_id=f"s{number}")
         await home.store(f"again {number}", session_id=f"s{number}")
-    mind = Mind(compress=away)
+    mind = ScriptedModel(compress=away)
     report = await step(home, "compress", mind)
     assert mind.asked("compress") == 1
     assert "pending until the next patrol" in report["notes"][0]
@@ -232,9 +232,9 @@ async def test_an_unavailable_model_is_not_asked_again_in_that_step(home: Househ
 # --- bounds -----------------------------------------------------------------------------------------------------
 
 
-async def bounded(path: Path, templates: Path, config: PatrolConfig) -> tuple[Mind, list[dict[str, Any]]]:
+async def bounded(path: Path, templates: Path, config: PatrolConfig) -> tuple[ScriptedModel, list[dict[str, Any]]]:
     """After six sessions, of which three are to be summarised."""
-    mind = Mind(compress=lambda p: {"summary": "A session."}, diary=lambda p: UnusableAnswer("m", "none"))
+    mind = ScriptedModel(compress=lambda p: {"summary": "A session."}, diary=lambda p: UnusableAnswer("m", "none"))
     async with household(new_store(templates, path / "memory.db"), Clock(), config) as home:
         for number in range(7):
             await home.store(f"Somebody number{number} did thing{number}", session_id=f"s{number}")
@@ -277,10 +277,10 @@ async def test_a_step_starts_nothing_new_after_its_time_limit(tmp_path: Path, te
 async def test_the_small_model_is_not_asked_when_the_token_budget_is_spent(tmp_path: Path, templates: Path) -> None:
     """spec P6 ❶.5: of 150 memories at fifty a call the first two calls; the prototypes decide the rest."""
 
-    async def sorted_by(name: str, config: PatrolConfig) -> Mind:
+    async def sorted_by(name: str, config: PatrolConfig) -> ScriptedModel:
         async with household(new_store(templates, tmp_path / name), Clock(), config) as home:
             await home.store(*(f"thing{n} place{n} colour{n}" for n in range(150)))
-            mind = Mind(classify=roots("Business"))
+            mind = ScriptedModel(classify=roots("Business"))
             await home.run_patrol(mind, steps=["assign"])
             assert None not in {one.cluster_id for one in await home.all()}
             return mind
@@ -298,8 +298,8 @@ async def test_with_a_key_the_missing_key_is_not_logged(home: Household, caplog:
     """spec P7"""
     await home.store("Ann sang")
     with caplog.at_level(logging.INFO):
-        await home.run_patrol(Mind())
-    assert WITHOUT_KEY not in caplog.text
+        await home.run_patrol(ScriptedModel())
+    assert SKIPPED_WITHOUT_KEY not in caplog.text
 
 
 async def test_a_day_has_one_entry_and_the_last_points_stand(home: Household) -> None:
@@ -310,7 +310,7 @@ async def test_a_day_has_one_entry_and_the_last_points_stand(home: Household) ->
         text = next(texts)
         return {"diary": f"The {text}.\nI slept.\nI rose.", "think_md": ["One.", "Two.", text]}
 
-    mind = Mind(diary=diary)
+    mind = ScriptedModel(diary=diary)
     for thing in ("one", "another"):
         home.clock.advance(MOMENT)
         await home.store(f"{thing} thing of the day")
@@ -319,14 +319,16 @@ async def test_a_day_has_one_entry_and_the_last_points_stand(home: Household) ->
     thoughts = await home.ledger.patrols.patrol_reads(ADA).thoughts()
     assert thoughts.points == ("One.", "Two.", "second")
     assert "The first." in mind.prompts[1].text
-    again = Mind(diary=away)
+    again = ScriptedModel(diary=away)
     await home.run_patrol(again, steps=["diary"])
     assert again.prompts == []  # nothing was stored since
 
 
 async def test_a_diary_is_not_written_over_what_it_was_not_shown(home: Household) -> None:
     """ruling 11: the entry that an offer showed was taken back or forgotten; one written from it would tell it."""
-    mind = Mind(diary=lambda p: {"diary": "I sang.\nI slept.\nI rose.", "think_md": ["One.", "Two.", "Three."]})
+    mind = ScriptedModel(
+        diary=lambda p: {"diary": "I sang.\nI slept.\nI rose.", "think_md": ["One.", "Two.", "Three."]}
+    )
     await home.store("Ann sang")
     first = await home.run_patrol(mind, steps=["diary"])
     home.clock.advance(MOMENT)

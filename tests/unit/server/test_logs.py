@@ -12,7 +12,7 @@ import pytest
 
 from madeleine.memory.errors import KeyConflict, StorageFull
 from madeleine.server.logs import LOG_FORMAT, RedactingFormatter
-from tests.e2e.serving import ROOT, ask, connected
+from tests.e2e.serving import ROOT, call_tool, connected
 
 SECRET = "Zoé buried the xylophoniser"
 
@@ -84,10 +84,10 @@ def test_at_the_level_debug_a_server_logs_no_text_that_it_is_given(tmp_path: Pat
 async def converse(data_dir: str) -> None:
     """In a process of its own, whose standard error the server has too."""
     async with connected(Path(data_dir), more={"MADELEINE_LOG_LEVEL": "debug"}) as client:
-        stored = await ask(client, "store", text=SECRET, key="xylophoniser")
+        stored = await call_tool(client, "store", text=SECRET, key="xylophoniser")
         await client.call_tool("store", {"text": "another xylophoniser", "key": "xylophoniser"})
-        await ask(client, "recall", query="xylophoniser")
-        await ask(client, "search_memory", query="xylophoniser")
-        await ask(client, "update_memory", memory_id=stored["id"], text="the xylophoniser was found")
-        await ask(client, "run_patrol")
-        await ask(client, "forget", memory_ids=[stored["id"]])
+        await call_tool(client, "recall", query="xylophoniser")
+        await call_tool(client, "search_memory", query="xylophoniser")
+        await call_tool(client, "update_memory", memory_id=stored["id"], text="the xylophoniser was found")
+        await call_tool(client, "run_patrol")
+        await call_tool(client, "forget", memory_ids=[stored["id"]])

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from madeleine.memory.context.fitting import FittedPrompt, PromptEntry, fit_prompt
+from madeleine.memory.context.prompt import FittedPrompt, PromptEntry, fit_prompt
 from madeleine.memory.rules.prompting.prompt_parts import DATA_NOTICE, PARTS, SNAPSHOT_REPLY, PromptPart
 from tests.doubles import WordEmbedder
 

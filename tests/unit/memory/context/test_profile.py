@@ -17,7 +17,7 @@ from madeleine.memory.ingest.forget import Forget, Forgotten
 from madeleine.memory.model import MemoryId, Scope
 from madeleine.memory.profile import ProfileEntry, ProfileKind
 from tests.doubles import ADA, BOB, NOW
-from tests.household import Household, everything, rows
+from tests.household import Household, all_texts, rows
 
 TOKEN = "gh" + "p_" + "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8"
 
@@ -231,7 +231,7 @@ async def test_no_secret_is_written_and_the_answer_counts_them(home: Household, 
     assert plain.redacted == {}
     assert TOKEN not in noted.note.content + noted.note.type
     with closing(sqlite3.connect(home.path)) as connection:
-        held = everything(connection)
+        held = all_texts(connection)
     assert TOKEN not in held
     assert "Tr0ub4dor" not in held
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from madeleine.memory.context.fitting import PRIORITY, EntryCosts, PromptEntry, select_entries
+from madeleine.memory.context.prompt import PRIORITY, EntryCosts, PromptEntry, select_entries
 from madeleine.memory.rules.prompting.prompt_parts import PARTS, PromptPart
 
 NO_TAGS = dict.fromkeys(PARTS, 0)

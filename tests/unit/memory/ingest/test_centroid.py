@@ -13,7 +13,7 @@ from madeleine.memory.ingest.being_statistics import Centroids
 from madeleine.memory.model import ModelName, Scope, Vector
 from madeleine.memory.patrol_records import PatrolChanges
 from madeleine.storage.sql.ledger import Ledger
-from tests.contracts.ledger.ledger_values import apply, states
+from tests.contracts.ledger.ledger_values import apply_changes, states
 from tests.doubles import ADA, BOB, unit
 from tests.household import Household
 
@@ -53,8 +53,8 @@ async def test_without_memories_there_is_none(home: Household) -> None:
 async def test_it_is_the_mean_of_the_being_s_own_vectors(home: Household) -> None:
     await home.store("a red boat", "the green house")
     await home.store("a wolf in the snow", scope=BOB)
-    found = await centroids(home)[0].centroid(ADA)
-    assert found == pytest.approx(mean(home, "a red boat", "the green house"))
+    center = await centroids(home)[0].centroid(ADA)
+    assert center == pytest.approx(mean(home, "a red boat", "the green house"))
 
 
 async def test_only_what_is_new_is_read_again(home: Household) -> None:
@@ -62,8 +62,8 @@ async def test_only_what_is_new_is_read_again(home: Household) -> None:
     await home.store("a red boat", "the green house")
     await mine.centroid(ADA)
     await home.store("snow")
-    found = await mine.centroid(ADA)
-    assert found == pytest.approx(mean(home, "a red boat", "the green house", "snow"))
+    center = await mine.centroid(ADA)
+    assert center == pytest.approx(mean(home, "a red boat", "the green house", "snow"))
     await mine.centroid(ADA)
     assert [count for count in source.read if count] == [2, 1]
 
@@ -71,9 +71,9 @@ async def test_only_what_is_new_is_read_again(home: Household) -> None:
 async def test_three_that_ask_at_once_read_everything_once(home: Household) -> None:
     mine, source = centroids(home)
     await home.store("a red boat", "the green house")
-    found = await asyncio.gather(*(mine.centroid(ADA) for _ in range(3)))
+    results = await asyncio.gather(*(mine.centroid(ADA) for _ in range(3)))
     assert [count for count in source.read if count] == [2]
-    assert all(one == pytest.approx(mean(home, "a red boat", "the green house")) for one in found)
+    assert all(one == pytest.approx(mean(home, "a red boat", "the green house")) for one in results)
 
 
 async def test_it_is_read_in_pages(home: Household, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -94,7 +94,7 @@ async def test_it_is_right_again_after_each_kind_of_change(home: Household) -> N
     await home.correct(house.id, text="lamp")
     assert await mine.centroid(ADA) == pytest.approx(mean(home, "lamp", "snow", "wolf"))
     died = replace((await states(home.ledger))[snow.id], status="dead")
-    await apply(home.ledger, PatrolChanges(states=(died,)))
+    await apply_changes(home.ledger, PatrolChanges(states=(died,)))
     await home.run_patrol(steps=["age"])  # what a patrol does is told at its end
     assert await mine.centroid(ADA) == pytest.approx(mean(home, "lamp", "wolf"))
     fresh, _ = centroids(home)

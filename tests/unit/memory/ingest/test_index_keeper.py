@@ -17,9 +17,9 @@ from madeleine.memory.ingest.ports import StoreBatch
 from madeleine.memory.model import LIVING, Memory, MemoryId, Scope
 from madeleine.memory.patrol_records import PatrolChanges
 from madeleine.storage.qdrant.edge import EdgeIndex
-from madeleine.storage.qdrant.schema import Fingerprint
-from tests.contracts.index_points import asked, candidates
-from tests.contracts.ledger.ledger_values import apply, states
+from madeleine.storage.qdrant.schema import IndexFingerprint
+from tests.contracts.index_points import candidates, index_query
+from tests.contracts.ledger.ledger_values import apply_changes, states
 from tests.doubles import ADA, BOB, WordEmbedder, a_memory
 from tests.fakes.ledger import InMemoryLedger
 
@@ -67,16 +67,16 @@ class Home:
         return [id_ for _, id_ in await self.ledger.index_source.pending(limit=100)]
 
     async def by_words(self, text: str, index: EdgeIndex | None = None) -> list[MemoryId]:
-        return list((await candidates(index or self.index, ADA, asked(text))).ids)
+        return list((await candidates(index or self.index, ADA, index_query(text))).ids)
 
     async def by_meaning(self, text: str) -> list[MemoryId]:
-        found = await self.index.nearest(ADA, self.embedder.vector(text), limit=9, statuses=LIVING)
-        return [id_ for id_, cosine in found if cosine > 0.5]
+        neighbours = await self.index.nearest(ADA, self.embedder.vector(text), limit=9, statuses=LIVING)
+        return [id_ for id_, cosine in neighbours if cosine > 0.5]
 
 
 @asynccontextmanager
 async def opened(path: Path, kind: type[EdgeIndex] = EdgeIndex) -> AsyncIterator[EdgeIndex]:
-    index = await kind.open(path, Fingerprint(WordEmbedder().model, WordEmbedder().dim))
+    index = await kind.open(path, IndexFingerprint(WordEmbedder().model, WordEmbedder().dim))
     yield index
     await index.close()
 
@@ -117,7 +117,7 @@ async def test_a_memory_that_was_changed_is_brought_in_as_it_is_now(home: Home) 
     await home.commit(dying, other)
     await home.keeper.catch_up()
     dead = replace((await states(home.ledger))[dying.id], status="dead")
-    await apply(home.ledger, PatrolChanges(states=(dead,)))
+    await apply_changes(home.ledger, PatrolChanges(states=(dead,)))
     assert await home.keeper.catch_up() == 1
     assert await home.by_words("harbor") == [other.id]
 
@@ -160,7 +160,7 @@ async def test_an_index_that_is_built_anew_answers_as_the_one_before(
         assert await keeper.rebuild(progress) == 7
         await keeper.require_complete()
         for text in (*ACTIONS, "a violin in the harbor"):
-            question = asked(text, home.embedder.vector(text))
+            question = index_query(text, home.embedder.vector(text))
             before, after = [await candidates(index, ADA, question) for index in (home.index, anew)]
             assert after.ids == before.ids
             assert after.features == before.features
@@ -184,7 +184,7 @@ async def test_a_rebuild_clears_the_marks_that_it_answers_and_leaves_those_made_
         async def patrol() -> None:
             subject = (await states(ledger))[first]
             if subject.status == "active":
-                await apply(ledger, PatrolChanges(states=(replace(subject, status="dead"),)))
+                await apply_changes(ledger, PatrolChanges(states=(replace(subject, status="dead"),)))
 
         index.meanwhile = patrol
         await home.keeper.rebuild()

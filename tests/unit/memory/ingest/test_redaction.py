@@ -7,10 +7,9 @@ import json
 import pytest
 
 from madeleine.memory.errors import InvalidInput
-from madeleine.memory.ingest.redaction import redact_note
 from madeleine.memory.ingest.store import NewScene, redact_scene
 from madeleine.memory.model import DatedAction, Scene
-from madeleine.memory.rules.storing.secrets import redact_secrets, without_redaction
+from madeleine.memory.rules.storing.secrets import redact_note, redact_secrets, without_redaction
 
 TOKEN = "gh" + "p_" + "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8"
 MARK = "[redacted: github token]"

@@ -13,7 +13,7 @@ from madeleine.memory.language_model import Prompt
 from madeleine.memory.model import Memory
 from madeleine.memory.recall.search import BrowseMemories, MessageSearch, Search
 from tests.doubles import ADA
-from tests.household import Household, Mind, household, new_store, shown
+from tests.household import Household, ScriptedModel, household, new_store, shown_memories
 
 
 @pytest.fixture
@@ -34,9 +34,12 @@ async def dead_and_alive(home: Household) -> tuple[Memory, Memory]:
     await home.run_patrol(steps=["assign", "age", "flag"])
 
     def let_go(prompt: Prompt) -> object:
-        return {"merges": [], "make_dead": [n for n, line in enumerate(shown(prompt), start=1) if '"dying"' in line]}
+        return {
+            "merges": [],
+            "make_dead": [n for n, line in enumerate(shown_memories(prompt), start=1) if '"dying"' in line],
+        }
 
-    await home.run_patrol(Mind(consolidate=let_go), steps=["consolidate"])
+    await home.run_patrol(ScriptedModel(consolidate=let_go), steps=["consolidate"])
     found = {one.status: one for one in await home.all()}
     return found["active"], found["dead"]
 

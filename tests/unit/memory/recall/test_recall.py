@@ -17,7 +17,7 @@ from madeleine.memory.patrol_records import PatrolChanges
 from madeleine.memory.recall.ports import Activation
 from madeleine.memory.recall.ranking import RecallQuery
 from madeleine.memory.rules.prompting.recalled_text import PROMPT_FORMAT, memory_block_text
-from tests.contracts.ledger.ledger_values import WAIT_S, apply, states
+from tests.contracts.ledger.ledger_values import WAIT_S, apply_changes, states
 from tests.doubles import ADA, NOW, WordEmbedder, a_memory
 from tests.unit.memory.recall.homes import DIM, Home, ids
 
@@ -138,7 +138,7 @@ async def test_what_died_since_it_was_indexed_is_not_recalled_and_others_take_it
     folded = a_memory("harbor harbor harbor harbor", compressed=True)
     await home.put(LONG, folded, *SHORT)
     dead = [replace((await states(home.ledger))[one.id], status="dead") for one in (LONG, SHORT[1])]
-    await apply(home.ledger, PatrolChanges(states=tuple(dead)))
+    await apply_changes(home.ledger, PatrolChanges(states=tuple(dead)))
     found = await home.recall()(ADA, RecallQuery(text="harbor"))
     assert ids(found) == ids([SHORT[0], SHORT[2], SHORT[3]])
     assert found.total_tokens == 4 + 2 + 3

@@ -17,17 +17,17 @@ from madeleine.memory.recall.recall import RecallConfig, RecallResult
 from madeleine.memory.recall.reformulation import Judgement, ReformulationConfig, judgement_prompt
 from madeleine.memory.rules.storing.secrets import redact_secrets
 from tests.doubles import ADA, NOW, a_memory
-from tests.household import Mind
+from tests.household import ScriptedModel
 from tests.unit.memory.recall.homes import Home, ids
 
 HARBOR, PORT, QUAY = a_memory("harbor cat"), a_memory("port dog"), a_memory("quay bird")
 ON = RecallConfig(reformulation=ReformulationConfig(rounds=1, seconds=60))
 
 
-def mind(*answers: Any) -> Mind:
+def mind(*answers: Any) -> ScriptedModel:
     """Gives these answers to what it is asked, in order."""
     left = list(answers)
-    return Mind(reformulate=lambda prompt: left.pop(0))
+    return ScriptedModel(reformulate=lambda prompt: left.pop(0))
 
 
 def other(query: str, sufficient: bool = False) -> dict[str, Any]:

@@ -21,10 +21,10 @@ from madeleine.memory.watch.observe import AgentMemory, Observation, Observe
 from madeleine.memory.watch.remember import Remember, SimilarMemories
 from madeleine.memory.watch.thread import MemoryThread, PollResult, ThreadConfig
 from madeleine.storage.qdrant.edge import EdgeIndex
-from madeleine.storage.qdrant.schema import Fingerprint
+from madeleine.storage.qdrant.schema import IndexFingerprint
 from madeleine.storage.sql.ledger import Ledger, open_ledger
 from tests.doubles import ADA, Clock, WordEmbedder
-from tests.household import Mind, NearbyIndex, new_store, rows
+from tests.household import NearbyIndex, ScriptedModel, new_store, rows
 
 Said = tuple[ChatRole, str]
 DEFAULT_CONFIG = ThreadConfig()
@@ -80,7 +80,7 @@ class Talks:
         self.observe = Observe(ledger.conversations, self.remember.agent_memory, now=self.clock)
         self.recall = Recall(ledger.recall, index, self.embedder, ledger.activations, now=self.clock)
         self.thread = self.thread_over(ledger.memories, config)
-        self.mind = Mind(extract=copies)
+        self.mind = ScriptedModel(extract=copies)
 
     def thread_over(self, memories: Any, config: ThreadConfig = DEFAULT_CONFIG) -> MemoryThread:
         """As after a restart."""
@@ -88,7 +88,7 @@ class Talks:
         return MemoryThread(self.ledger.conversations, self.ledger.patrols, remember, now=self.clock, config=config)
 
     def answers(self, answer: Callable[[Prompt], Any]) -> None:
-        self.mind = Mind(extract=answer)
+        self.mind = ScriptedModel(extract=answer)
 
     async def say(self, *said: Said, session: str = "s", scope: Scope = ADA, speaker: str = "", **more: Any) -> None:
         messages = [NewMessage(role=role, text=text, speaker=speaker if role == "user" else "") for role, text in said]
@@ -122,8 +122,8 @@ class Talks:
         return [one.scene.action for one in await self.kept(scope)]
 
     async def recalled(self, query: str, scope: Scope = ADA) -> list[str]:
-        found = await self.recall(scope, RecallQuery(text=query))
-        return [one.scene.action for one, _ in found.memories]
+        recalled = await self.recall(scope, RecallQuery(text=query))
+        return [one.scene.action for one, _ in recalled.memories]
 
     def waits(self) -> list[tuple[str, int, int]]:
         """(session, looked at, of so many) of those that have not been looked at to the end."""
@@ -150,7 +150,7 @@ async def talks(
         index: Any = NearIndex()
         if real:
             embedder = WordEmbedder()
-            index = await EdgeIndex.open(tmp_path / "index", Fingerprint(embedder.model, embedder.dim))
+            index = await EdgeIndex.open(tmp_path / "index", IndexFingerprint(embedder.model, embedder.dim))
             stack.push_async_callback(index.close)
         ledger = await stack.enter_async_context(open_ledger(path))
         await ledger.database._writer.sql.exec_driver_sql("PRAGMA synchronous = OFF")

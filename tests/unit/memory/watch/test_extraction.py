@@ -27,7 +27,7 @@ from madeleine.memory.watch.extraction import (
 )
 from tests.doubles import metered
 from tests.doubles_chat import a_message
-from tests.household import Mind
+from tests.household import ScriptedModel
 from tests.unit.memory.watch.talks import memory, shown
 
 
@@ -130,9 +130,9 @@ def test_three_at_most_are_kept_of_a_snippet() -> None:
     assert found.dropped == ("memory 4 is one too many", "memory 5 is one too many")
 
 
-async def ask(answers: list[Callable[[Prompt], Any] | Any]) -> tuple[Extraction, Mind]:
+async def ask(answers: list[Callable[[Prompt], Any] | Any]) -> tuple[Extraction, ScriptedModel]:
     left = list(answers)
-    mind = Mind(extract=lambda prompt: left.pop(0))
+    mind = ScriptedModel(extract=lambda prompt: left.pop(0))
     return await extract(metered(mind), LYON), mind
 
 

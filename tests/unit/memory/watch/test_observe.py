@@ -35,7 +35,6 @@ class Remembered:
         session_id: str,
         extracted: Extracted,
         messages: Sequence[Message],
-        *,
         key: str = "",
     ) -> Stored:
         self.calls.append((extracted.essence, [message.text for message in messages], key))

@@ -18,7 +18,7 @@ from madeleine.memory.watch.snippets import SNIPPET_MESSAGES
 from madeleine.memory.watch.thread import MemoryThread, ThreadConfig
 from tests.doubles import ADA, BOB, Clock
 from tests.doubles_chat import FakeChat, a_message
-from tests.household import Mind, rows
+from tests.household import ScriptedModel, rows
 from tests.unit.memory.watch.talks import Said, Talks, copies, memory, shown, talks
 
 LYON: Said = ("user", "I moved to Lyon in May with my two cats.")
@@ -153,7 +153,7 @@ async def test_what_is_forgotten_while_the_model_thinks_about_it_is_not_stored(h
     await home.say(LYON, NICE)
     [told, _] = await home.ledger.conversations.recent_messages(ADA, limit=9, session_id="s")
 
-    class Slow(Mind):
+    class Slow(ScriptedModel):
         async def ask(self, *args: Any) -> Any:
             await home.ledger.erasure.forget(ADA, [told.id], at=home.clock())
             return await super().ask(*args)
@@ -204,10 +204,10 @@ async def test_every_message_is_new_in_one_snippet_and_one_only(talk: list[list[
         said = [a_message(f"{role} {n}", role=role, stored_at=clock()) for n, role in enumerate(part)]
         await chat.append(ADA, "s", said, keys=[None] * len(said))
         total += len(said)
-        while (await thread.poll(Mind())).more:
+        while (await thread.poll(ScriptedModel())).more:
             pass
     clock.advance(timedelta(days=1))
-    while (await thread.poll(Mind())).more:
+    while (await thread.poll(ScriptedModel())).more:
         pass
     assert [position for _, _, new in looked for position in new] == list(range(total))
     assert all(0 < end - start <= SNIPPET_MESSAGES for start, end, _ in looked)

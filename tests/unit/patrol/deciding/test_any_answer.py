@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 from madeleine.memory.language_model import Rejected
 from madeleine.memory.model import LIVING, ClusterId, Memory, MemoryId
 from madeleine.memory.rules.dynamics.importance import MIN_LIVING_IMPORTANCE, effective_importance
-from madeleine.patrol.deciding.answers import CheckedAnswer, CurrentState
-from madeleine.patrol.deciding.consolidate import Consolidation, Merge, consolidated
+from madeleine.patrol.deciding.answers import CheckedAnswer, RequestState
+from madeleine.patrol.deciding.consolidate import Consolidation, MemoryMerge, consolidated
 from madeleine.patrol.deciding.requests import DecisionKind, DecisionRequest
-from madeleine.patrol.deciding.split import NewCluster, Split
+from madeleine.patrol.deciding.split import ClusterSplit, NewCluster
 from tests.doubles import a_memory
 from tests.unit.patrol.deciding.request_fixtures import HOME, checked, current_of, request_of
 
@@ -37,9 +37,9 @@ def consolidations(draw: st.DrawFn, offer: DecisionRequest) -> Consolidation:
     pinned = {memory.id for memory in offer.memories if memory.pinned}
     found = heaps(draw, [memory.id for memory in offer.memories if draw(st.booleans())], 4)
     piles = [sorted(heap, key=lambda id_: id_ not in pinned) for heap in found if heap]
-    merges = [Merge(pile[0], tuple(pile[1:])) for pile in piles]
+    merges = [MemoryMerge(pile[0], tuple(pile[1:])) for pile in piles]
     if draw(st.integers(0, 4)):
-        merges = [Merge(m.survivor, tuple(i for i in m.absorbed if i not in pinned)) for m in merges]
+        merges = [MemoryMerge(m.survivor, tuple(i for i in m.absorbed if i not in pinned)) for m in merges]
         merges = [merge for merge in merges if merge.absorbed]
     named = {id_ for merge in merges for id_ in (merge.survivor, *merge.absorbed)}
     dying = [m.id for m in offer.memories if m.status == "dying" and m.id not in named | pinned]
@@ -47,10 +47,12 @@ def consolidations(draw: st.DrawFn, offer: DecisionRequest) -> Consolidation:
 
 
 @st.composite
-def splits(draw: st.DrawFn, offer: DecisionRequest) -> Split:
+def splits(draw: st.DrawFn, offer: DecisionRequest) -> ClusterSplit:
     names = draw(st.permutations(["Ramen", "Trains", "Cats"]))
     found = heaps(draw, [memory.id for memory in offer.memories], 3)
-    return Split(tuple(NewCluster(name, heap) for name, heap in zip(names, found, strict=False) if len(heap) != 1))
+    return ClusterSplit(
+        tuple(NewCluster(name, heap) for name, heap in zip(names, found, strict=False) if len(heap) != 1)
+    )
 
 
 @st.composite
@@ -111,7 +113,7 @@ def test_any_consolidation_keeps_the_rules_of_step_4(data: st.DataObject) -> Non
     if isinstance(found, Rejected):
         return
     assert isinstance(found.answer, Consolidation)
-    changed = consolidated(found.answer, CurrentState(offer, by_id))
+    changed = consolidated(found.answer, RequestState(offer, by_id))
     after = by_id | {memory.id: memory for memory in changed}
 
     offered = {memory.id for memory in offer.memories}
@@ -149,7 +151,7 @@ def test_any_split_keeps_the_rules_of_step_6(data: st.DataObject) -> None:
     found = checked(answer, offer, present)
     if isinstance(found, Rejected):
         return
-    assert isinstance(found.answer, Split)
+    assert isinstance(found.answer, ClusterSplit)
     moved = [id_ for part in found.answer.parts for id_ in part.memories]
     assert len(set(moved)) == len(moved)
     assert set(moved) <= {memory.id for memory in offer.memories}

@@ -16,14 +16,14 @@ from madeleine.server.settings.settings import Settings
 from madeleine.server.wiring import language_models as language
 from madeleine.server.wiring.language_models import LanguageModels, LeasedModel
 from tests.contracts.language_model_contract import GOOD, Kind, prompt
-from tests.language.stub import KEY, Stub, language_server, said
+from tests.language.stub import KEY, Stub, language_server, model_says
 
 OWN, ADAS, BOBS = "key-own", "key-ada", "key-bob"
 
 
 @pytest.fixture
 def stub() -> Iterator[Stub]:
-    with language_server(lambda asked: said(GOOD)) as stub:
+    with language_server(lambda asked: model_says(GOOD)) as stub:
         yield stub
 
 
@@ -69,7 +69,7 @@ async def test_each_call_is_made_by_the_key_of_its_client(models: LanguageModels
 async def test_the_servers_key_goes_to_no_address_of_a_client(
     models: LanguageModels, stub: Stub, tmp_path: Path
 ) -> None:
-    with language_server(lambda asked: said(GOOD)) as theirs:
+    with language_server(lambda asked: model_says(GOOD)) as theirs:
         client = Settings(data_dir=tmp_path, llm_url=theirs.openai_url, llm_large_model="m")
         assert await asked(models.for_client(client))
         assert [one.key for one in theirs.asked] == ["none"]
@@ -108,7 +108,7 @@ async def test_one_model_serves_all_calls_of_a_key(models: LanguageModels) -> No
 async def test_of_many_keys_the_last_stay_open_and_none_that_is_used_is_closed(
     models: LanguageModels, stub: Stub, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(language, "MAX_IDLE", 2)
+    monkeypatch.setattr(language, "MAX_IDLE_MODELS", 2)
     async with models.for_key(ADAS) as used:
         for number in range(5):
             assert await asked(models.for_key(f"key-{number}"))

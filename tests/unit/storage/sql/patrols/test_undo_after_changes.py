@@ -9,7 +9,7 @@ import pytest
 
 from madeleine.memory.language_model import Prompt
 from tests.doubles import ADA, BOB
-from tests.household import Household, Mind, rows
+from tests.household import Household, ScriptedModel, rows
 from tests.unit.storage.sql.patrols.tidying import SOUP, everything, lived, numbers, tidying
 
 # --- what came between ------------------------------------------------------------------------------------------
@@ -166,7 +166,7 @@ async def test_a_value_set_by_hand_that_the_run_had_passed_through_stays(home: H
         first, second = (numbers(prompt, f"pot {n}.")[0] for n in next(answers))
         return {"merges": [{"survivor": first, "absorbed": [second]}], "make_dead": []}
 
-    report = await home.run_patrol(Mind(consolidate=merge), steps=["consolidate"])
+    report = await home.run_patrol(ScriptedModel(consolidate=merge), steps=["consolidate"])
     assert (await home.now(soups[0])).importance == pytest.approx(0.55)
     await home.correct(soups[0].id, importance=0.5)
     await home.undo(report.run_id)

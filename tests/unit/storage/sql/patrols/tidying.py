@@ -11,17 +11,17 @@ from madeleine.memory.model import Memory, RunId
 from madeleine.memory.patrol_records import RunState
 from madeleine.patrol.report import PatrolReport
 from tests.doubles import ADA
-from tests.household import Household, Mind, shown
+from tests.household import Household, ScriptedModel, shown_memories
 
 SOUP = "Ann cooked lentil soup with carrots and garlic: pot {}."
 TRIP = "Ben sailed across the windy lake on boat {}"
 
 
 def numbers(prompt: Prompt, *words: str) -> list[int]:
-    return [n for n, line in enumerate(shown(prompt), start=1) if all(word in line for word in words)]
+    return [n for n, line in enumerate(shown_memories(prompt), start=1) if all(word in line for word in words)]
 
 
-def tidying() -> Mind:
+def tidying() -> ScriptedModel:
     """Merges the soups 1 and 2, lets the faded one die, takes the boats out of their cluster, writes."""
 
     def consolidate(prompt: Prompt) -> Any:
@@ -32,12 +32,12 @@ def tidying() -> Mind:
     def split(prompt: Prompt) -> Any:
         return {"parts": [{"name": "Two of the pots", "memories": [1, 2]}]}
 
-    return Mind(
-        classify=lambda p: {"roots": [{"number": n + 1, "root": "Private"} for n in range(len(shown(p)))]},
+    return ScriptedModel(
+        classify=lambda p: {"roots": [{"number": n + 1, "root": "Private"} for n in range(len(shown_memories(p)))]},
         consolidate=consolidate,
         split=split,
         diary=lambda p: {"diary": "We ate.\nWe sailed.\nWe slept.", "think_md": ["Soup.", "Lake.", "Sleep."]},
-        compress=lambda p: {"summary": f"A session of {len(shown(p))} things."},
+        compress=lambda p: {"summary": f"A session of {len(shown_memories(p))} things."},
     )
 
 
