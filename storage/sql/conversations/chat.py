@@ -11,7 +11,7 @@ from sqlalchemy import and_, bindparam, case, func, insert, or_, select, update
 from madeleine.memory.chat import ChatSession, Message, MessageId, UnwatchedSession
 from madeleine.memory.errors import InvalidInput
 from madeleine.memory.model import Scope
-from madeleine.memory.text.normalization import fold
+from madeleine.memory.text.normalization import fold_text
 from madeleine.storage.sql.administration import record_audit
 from madeleine.storage.sql.database.dialect import (
     MAX_INT,
@@ -177,7 +177,7 @@ class ConversationRepository(Repository):
                     being_id=scope.being_id,
                     position=position,
                     key=key,
-                    folded=fold(f"{message.speaker} {message.text}"),
+                    folded=fold_text(f"{message.speaker} {message.text}"),
                 )
                 for position, (message, key) in enumerate(new, start=end)
             ]

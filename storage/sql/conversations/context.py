@@ -14,7 +14,7 @@ from madeleine.memory.ingest.notes import SCENE
 from madeleine.memory.model import Memory, MemoryId, Note, NoteId, Scope
 from madeleine.memory.patrol_records import DiaryEntry, Thoughts
 from madeleine.memory.profile import ProfileEntry, duplicate_preference
-from madeleine.memory.text.normalization import fold
+from madeleine.memory.text.normalization import fold_text
 from madeleine.storage.sql.administration import record_audit
 from madeleine.storage.sql.conversations.chat import ConversationRepository
 from madeleine.storage.sql.database.dialect import equals_any, insert_or_update
@@ -101,7 +101,9 @@ async def unread_notes(reads: Reads, scope: Scope, type_: str) -> list[Note]:
 
 
 async def update_notes(transaction: Transaction, scope: Scope, changed: Sequence[Note]) -> None:
-    rows = [own_row_binds(scope, note.id, note, _CHANGED_NOTE_FIELDS, folded=fold(note.content)) for note in changed]
+    rows = [
+        own_row_binds(scope, note.id, note, _CHANGED_NOTE_FIELDS, folded=fold_text(note.content)) for note in changed
+    ]
     await transaction.run(_UPDATE_NOTE, rows)
 
 
@@ -155,7 +157,7 @@ class ContextRepository(ConversationRepository):
         if note.being_id != scope.being_id:
             raise InvalidInput("A note can only be left for the being that the connection serves.")
         async with self._database.transaction(grows=True) as transaction:
-            await transaction.run(_INSERT_NOTE, [_NOTE.to_row(note, folded=fold(note.content))])
+            await transaction.run(_INSERT_NOTE, [_NOTE.to_row(note, folded=fold_text(note.content))])
             await record_audit(transaction, scope, "note", note.created_at, ids=[note.id])
 
     async def open_notes(self, scope: Scope, *, limit: int) -> list[Note]:

@@ -23,8 +23,8 @@ from madeleine.memory.errors import InvalidInput, KeyConflict, StorageError
 from madeleine.memory.ingest.ports import KeyOutcome, Reinforcement, StoreBatch
 from madeleine.memory.model import ContentHash, Memory, MemoryChanges, MemoryId, ModelName, Scope, Vector
 from madeleine.memory.profile import ProfileEntry
-from madeleine.memory.rules.dynamics.revision import changed_memory, effective_changes, revision
-from madeleine.memory.text.normalization import fold
+from madeleine.memory.rules.dynamics.revision import changed_memory, effective_changes, revision_before
+from madeleine.memory.text.normalization import fold_text
 from madeleine.storage.sql.administration import read_setting, record_audit, record_audit_by_tool, write_setting_once
 from madeleine.storage.sql.database.dialect import (
     as_list,
@@ -193,9 +193,9 @@ async def _reinforce_memories(transaction: Transaction, scope: Scope, batch: Seq
 
 
 def _reinforced_memory(memory: Memory, reinforcement: Reinforcement) -> Memory:
-    themes = {fold(theme): theme for theme in reversed(reinforcement.themes)}
-    known = {fold(theme) for theme in memory.themes}
-    new_themes = [themes[key] for key in dict.fromkeys(map(fold, reinforcement.themes)) if key not in known]
+    themes = {fold_text(theme): theme for theme in reversed(reinforcement.themes)}
+    known = {fold_text(theme) for theme in memory.themes}
+    new_themes = [themes[key] for key in dict.fromkeys(map(fold_text, reinforcement.themes)) if key not in known]
     return replace(
         memory,
         access_count=memory.access_count + 1,
@@ -268,7 +268,7 @@ class MemoryRepository(MemoryReads):
             row = from_memory(new)
             columns = {name: row[name] for name in _CHANGED_COLUMNS}
             await transaction.run(_UPDATE_CHANGED_MEMORY, [own_row_binds(scope, new.id, **columns)])
-            before = revision(old, done, at=at, client=scope.client)
+            before = revision_before(old, done, at=at, client=scope.client)
             provenance = {"memory_id": old.id, "being_id": scope.being_id, "at": to_micros(at), "client": scope.client}
             await transaction.run(_INSERT_REVISION, [_REVISION.to_row(before.before, **provenance)])
             if new.content_hash != old.content_hash:

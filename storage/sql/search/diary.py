@@ -16,7 +16,7 @@ from sqlalchemy import bindparam, select, true
 from madeleine.memory.keyword_search import HitPosition, KeywordQuery, SearchHit, TagMatches, TagQuery
 from madeleine.memory.model import Provenance, Scope, parse_moment
 from madeleine.memory.rules.searching.tags import holds_tag
-from madeleine.memory.text.normalization import FIELD_SEPARATOR, fold
+from madeleine.memory.text.normalization import FIELD_SEPARATOR, fold_text
 from madeleine.storage.sql.database.dialect import as_list, in_list, json_items
 from madeleine.storage.sql.database.engine import Reads, Row
 from madeleine.storage.sql.database.mapping import decode_texts_cached, from_micros, pair, to_micros
@@ -45,15 +45,15 @@ _SELECT_THEMES = (
 
 async def search_diary(reads: Reads, scope: Scope, query: KeywordQuery) -> list[SearchHit]:
     """At most `query.limit`, newest first."""
-    terms = [fold(term) for term in query.terms]
-    themes = {fold(theme) for theme in query.themes}
+    terms = [fold_text(term) for term in query.terms]
+    themes = {fold_text(theme) for theme in query.themes}
     results: list[SearchHit] = []
     async for entries in _entry_pages(reads, scope):
         hits = [_to_diary_hit(entry) for entry in entries if _contains_terms(entry[1], terms, query.mode)]
         hits = [hit for hit in hits if _in_window(hit, query)]
         if themes:
             themes_by_day = await _themes_by_day(reads, scope, [hit.id for hit in hits])
-            hits = [hit for hit in hits if themes <= {*map(fold, themes_by_day.get(hit.id, ()))}]
+            hits = [hit for hit in hits if themes <= {*map(fold_text, themes_by_day.get(hit.id, ()))}]
         results += hits
         if len(results) >= query.limit:
             break
@@ -61,7 +61,7 @@ async def search_diary(reads: Reads, scope: Scope, query: KeywordQuery) -> list[
 
 
 def _contains_terms(text: str, terms: Sequence[str], mode: Literal["or", "and"]) -> bool:
-    folded = fold(text)
+    folded = fold_text(text)
     contained = (term in folded for term in terms)
     return not terms or (all(contained) if mode == "and" else any(contained))
 
@@ -69,7 +69,7 @@ def _contains_terms(text: str, terms: Sequence[str], mode: Literal["or", "and"])
 async def diary_tag_matches(reads: Reads, scope: Scope, query: TagQuery) -> TagMatches:
     newest: list[tuple[HitPosition, int]] = []
     counts: Counter[int] = Counter()
-    required = {fold(theme) for theme in query.filters.themes}
+    required = {fold_text(theme) for theme in query.filters.themes}
     searched = 0
     async for page in _entry_pages(reads, scope):
         entries = page[: max(0, query.max_texts - searched)]
@@ -77,8 +77,8 @@ async def diary_tag_matches(reads: Reads, scope: Scope, query: TagQuery) -> TagM
         themes_by_day = await _themes_by_day(reads, scope, themed)
         searched += len(entries)
         for entry in entries:
-            themes = {*map(fold, themes_by_day.get(entry[0], ()))}
-            folded = FIELD_SEPARATOR.join((fold(entry[1]), *themes))
+            themes = {*map(fold_text, themes_by_day.get(entry[0], ()))}
+            folded = FIELD_SEPARATOR.join((fold_text(entry[1]), *themes))
             mask = sum(1 << n for n, tag in enumerate(query.tags) if holds_tag(folded, tag))
             mask |= (not themes.isdisjoint(query.related)) << len(query.tags)
             if mask and required <= themes and _in_window(hit := _to_diary_hit(entry), query.filters):

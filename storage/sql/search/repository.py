@@ -28,7 +28,7 @@ from madeleine.memory.keyword_search import (
     TagQuery,
 )
 from madeleine.memory.model import Scope
-from madeleine.memory.rules.searching.hits import newest_first
+from madeleine.memory.rules.searching.hits import newest_hits_first
 from madeleine.memory.rules.searching.tags import WORD_CHARS
 from madeleine.memory.text.normalization import FIELD_SEPARATOR
 from madeleine.storage.sql.database.dialect import (
@@ -56,7 +56,7 @@ class SearchRepository(Repository):
 
     async def search(self, scope: Scope, query: KeywordQuery) -> list[SearchHit]:
         hits = await _gather_results(self._search(scope, query, source) for source in _sources_with_hits(query))
-        return newest_first(chain.from_iterable(hits))[: query.limit]
+        return newest_hits_first(chain.from_iterable(hits))[: query.limit]
 
     async def _search(self, scope: Scope, query: KeywordQuery, source: SearchSource) -> list[SearchHit]:
         if source == "diary":
