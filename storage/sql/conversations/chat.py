@@ -70,7 +70,7 @@ _SELECT_MESSAGES_BETWEEN = (
     .where(_IN_SESSION, _m.position >= bindparam("start"), _m.position < bindparam("end"))
     .order_by(_m.position)
 )
-_SELECT_LATEST_OF_SESSION = select(*_MESSAGE.columns).where(_IN_SESSION).order_by(_m.position.desc()).limit(_LIMIT)
+_SELECT_LATEST_IN_SESSION = select(*_MESSAGE.columns).where(_IN_SESSION).order_by(_m.position.desc()).limit(_LIMIT)
 _SELECT_LATEST_MESSAGES = (
     select(*_MESSAGE.columns)
     .where(_m.being_id == _BEING, or_(bindparam("other_than").is_(None), _m.session_id != bindparam("other_than")))
@@ -214,7 +214,7 @@ class ConversationRepository(Repository):
     async def recent_messages(
         self, scope: Scope, *, limit: int, session_id: str | None = None, other_than: str | None = None
     ) -> list[Message]:
-        statement = _SELECT_LATEST_MESSAGES if session_id is None else _SELECT_LATEST_OF_SESSION
+        statement = _SELECT_LATEST_MESSAGES if session_id is None else _SELECT_LATEST_IN_SESSION
         binds = {"being": scope.being_id, "session": session_id, "other_than": other_than, "limit": limit}
         return (await self._database.rows(statement, _MESSAGE.from_row, **binds))[::-1]
 
