@@ -83,9 +83,9 @@ class TestEdgeIndex(IndexContract):
 
     async def test_a_second_opener_is_told_that_the_index_is_taken_and_does_no_harm(self, tmp_path: Path) -> None:
         first = await EdgeIndex.open(tmp_path / "i", FINGERPRINT)
-        with pytest.raises(IndexUnavailable) as told:
+        with pytest.raises(IndexUnavailable) as error:
             await EdgeIndex.open(tmp_path / "i", FINGERPRINT)
-        assert not isinstance(told.value, IndexNeedsRebuild)
+        assert not isinstance(error.value, IndexNeedsRebuild)
         await first.upsert(random_points(5, seed=3))
         await first.close()
         second = await EdgeIndex.open(tmp_path / "i", FINGERPRINT)

@@ -41,8 +41,8 @@ async def store(client: Client, thing: str) -> str:
 
 
 async def recalled(client: Client, thing: str) -> list[str]:
-    found = await call_tool(client, "recall", query=f"Where is the {thing}?", format="memories", limit=1)
-    return [memory["id"] for memory in found["memories"]]
+    answer = await call_tool(client, "recall", query=f"Where is the {thing}?", format="memories", limit=1)
+    return [memory["id"] for memory in answer["memories"]]
 
 
 async def everything(client: Client) -> dict[str, Any]:

@@ -77,8 +77,8 @@ def test_the_dead_come_back_as_in_the_table(
     importance: float, cycles: int, reactivations: int, then: int | None
 ) -> None:
     """spec P6 ❺, ruling 3: "eff_imp > 0.05" at session_count / (1 + reactivations); // on revival."""
-    found = revived_session_count(importance=importance, session_count=cycles, reactivation_count=reactivations)
-    assert found == then
+    session_count = revived_session_count(importance=importance, session_count=cycles, reactivation_count=reactivations)
+    assert session_count == then
 
 
 # --- ❶ ----------------------------------------------------------------------------------------------------------

@@ -70,8 +70,8 @@ class Home:
         return list((await candidates(index or self.index, ADA, index_query(text))).ids)
 
     async def by_meaning(self, text: str) -> list[MemoryId]:
-        found = await self.index.nearest(ADA, self.embedder.vector(text), limit=9, statuses=LIVING)
-        return [id_ for id_, cosine in found if cosine > 0.5]
+        neighbours = await self.index.nearest(ADA, self.embedder.vector(text), limit=9, statuses=LIVING)
+        return [id_ for id_, cosine in neighbours if cosine > 0.5]
 
 
 @asynccontextmanager

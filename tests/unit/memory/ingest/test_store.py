@@ -336,9 +336,9 @@ async def test_a_key_with_another_text_is_refused_and_nothing_of_the_batch_is_st
 ) -> None:
     """spec T4: whose key it is cannot be told, so neither text is taken for the other."""
     await home.store(ADA, before)
-    with pytest.raises(KeyConflict) as told:
+    with pytest.raises(KeyConflict) as error:
         await home.store(ADA, [scene("Bought bread"), scene(DINNER, key="k"), scene("Baked bread", key="k")])
-    assert told.value.key == "k"
+    assert error.value.key == "k"
     assert [memory.scene.action for memory in await home.kept()] == [new.scene.action for new in before]
 
 

@@ -122,8 +122,8 @@ class Talks:
         return [one.scene.action for one in await self.kept(scope)]
 
     async def recalled(self, query: str, scope: Scope = ADA) -> list[str]:
-        found = await self.recall(scope, RecallQuery(text=query))
-        return [one.scene.action for one, _ in found.memories]
+        recalled = await self.recall(scope, RecallQuery(text=query))
+        return [one.scene.action for one, _ in recalled.memories]
 
     def waits(self) -> list[tuple[str, int, int]]:
         """(session, looked at, of so many) of those that have not been looked at to the end."""
