@@ -20,11 +20,11 @@ from madeleine.server.settings.settings import Settings
 
 logger = logging.getLogger(__name__)
 
-CLIENT = "madeleine schedule"
+SCHEDULE_CLIENT_NAME = "madeleine schedule"
 MINIMUM_INTERVAL = timedelta(hours=1)
 """Between two automatic patrols of one being, failed ones included: an import of thousands is one event, and must not
 age everything by many cycles; and what fails is not retried in a loop."""
-Language = Callable[[], AbstractAsyncContextManager[LanguageModel | None]]
+LanguageModelLease = Callable[[], AbstractAsyncContextManager[LanguageModel | None]]
 """Lends this process's own language model for one patrol; None where there is none."""
 
 
@@ -59,7 +59,7 @@ class PatrolSchedule(PollingLoop):
         now: Callable[[], datetime],
         wait: Callable[[], Awaitable[object]],
         last_call: Callable[[], datetime | None] = lambda: None,
-        language: Language = nullcontext,
+        language: LanguageModelLease = nullcontext,
     ) -> None:
         """`opened` returns None while the memory is not open. `now` is in this machine's time zone. `wait` comes before
         each poll, also before the first: calls are answered before patrols start."""
@@ -106,12 +106,12 @@ class PatrolSchedule(PollingLoop):
                     return
                 self._not_before[being_id] = self._now() + MINIMUM_INTERVAL
                 logger.info("an automatic patrol begins (trigger: %s; %d new memories)", trigger, activity.stored)
-                await patrol(Scope(being_id, CLIENT), language=language, offer_pending=False)
+                await patrol(Scope(being_id, SCHEDULE_CLIENT_NAME), language=language, offer_pending=False)
         except Exception:
             logger.exception("an automatic patrol failed; retrying in %s at the earliest", MINIMUM_INTERVAL)
 
 
-def triggers_of(settings: Settings) -> PatrolTriggers:
+def configured_triggers(settings: Settings) -> PatrolTriggers:
     idle = settings.patrol_after_idle_minutes
     return PatrolTriggers(
         after_memories=settings.patrol_after_memories,
@@ -120,11 +120,11 @@ def triggers_of(settings: Settings) -> PatrolTriggers:
     )
 
 
-MAX_QUEUED = 64
+MAX_QUEUED_EVENTS = 64
 """Events that a subscriber has not read yet; beyond these the oldest are dropped."""
 
 
-class EventBroadcast:
+class PatrolEventBroadcast:
     """`publish` returns at once, however slow a subscriber is."""
 
     def __init__(self) -> None:
@@ -140,20 +140,20 @@ class EventBroadcast:
     @contextmanager
     def subscribe(self, being_id: BeingId) -> Iterator[AsyncIterator[PatrolEvent]]:
         """An endless iterator over the events of one being, for one reader."""
-        subscription = (being_id, asyncio.Queue[PatrolEvent](MAX_QUEUED))
+        subscription = (being_id, asyncio.Queue[PatrolEvent](MAX_QUEUED_EVENTS))
         self._queues.append(subscription)
         try:
-            yield _events(subscription[1])
+            yield _queued_events(subscription[1])
         finally:
             self._queues.remove(subscription)
 
 
-async def _events(queue: asyncio.Queue[PatrolEvent]) -> AsyncIterator[PatrolEvent]:
+async def _queued_events(queue: asyncio.Queue[PatrolEvent]) -> AsyncIterator[PatrolEvent]:
     while True:
         yield await queue.get()
 
 
-def as_json(event: PatrolEvent) -> dict[str, Any]:
+def patrol_event_as_json(event: PatrolEvent) -> dict[str, Any]:
     """One line to a watcher; no words of a memory."""
     fields: dict[str, Any] = {"event": event.event, "run_id": event.run_id}
     if progress := event.progress:

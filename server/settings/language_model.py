@@ -7,7 +7,7 @@ from urllib.parse import urlsplit
 
 from pydantic import BaseModel, Field, SecretStr
 
-from madeleine.inference.language.config import RETRIES, TIMEOUT_SECONDS, LanguageConfig
+from madeleine.inference.language.config import LLM_RETRIES, LLM_TIMEOUT_SECONDS, LanguageConfig
 from madeleine.memory.errors import InvalidInput
 from madeleine.server.settings.fields import CaseInsensitive, from_json, parse_text, require
 from madeleine.server.settings.http import is_safe_url, is_whole_url
@@ -57,8 +57,8 @@ class LlmSettings(BaseModel):
     """Of an API that is not the provider's own."""
     llm_small_model: Annotated[str, Field(max_length=200)] = ""
     llm_large_model: Annotated[str, Field(max_length=200)] = ""
-    llm_timeout_seconds: Annotated[float, Field(gt=0, le=3_600)] = TIMEOUT_SECONDS
-    llm_retries: Annotated[int, Field(ge=0, le=10)] = RETRIES
+    llm_timeout_seconds: Annotated[float, Field(gt=0, le=3_600)] = LLM_TIMEOUT_SECONDS
+    llm_retries: Annotated[int, Field(ge=0, le=10)] = LLM_RETRIES
     llm_prices: Annotated[
         dict[str, tuple[UsdPerMillionTokens, UsdPerMillionTokens]], from_json('{"qwen": [0, 0], "gpt-5": [1.25, 10]}')
     ] = Field(default_factory=dict)

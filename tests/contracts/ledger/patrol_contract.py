@@ -253,9 +253,9 @@ class PatrolContract:
     async def test_an_undo_after_it_brings_nothing_of_it_back(self, ledger: AnyLedger) -> None:
         survivor, absorbed = memory("An auction", importance=0.5), memory(TOLD)
         await stored(ledger, survivor, absorbed, row=vector(1, 0))
-        told = await merged(ledger, FIRST, survivor, absorbed)
+        merged_memory = await merged(ledger, FIRST, survivor, absorbed)
         await ledger.erasure.forget(ADA, [absorbed.id], at=LATER)
-        assert await ledger.memories.vectors(MODEL, [absorbed.content_hash, told.content_hash]) == {}
+        assert await ledger.memories.vectors(MODEL, [absorbed.content_hash, merged_memory.content_hash]) == {}
         await ledger.patrols.undo(ADA, FIRST, at=LATER)
         assert await ledger.memories.memories(ADA, [absorbed.id]) == []
         assert await stored_memory(ledger, survivor) == survivor
@@ -265,10 +265,10 @@ class PatrolContract:
         """Those of a survivor before its timeline grew are kept, for an undo."""
         survivor, absorbed = memory(TOLD), memory("An auction")
         await stored(ledger, survivor, absorbed, row=vector(1, 0))
-        told = await merged(ledger, FIRST, survivor, absorbed)
-        assert len(await ledger.memories.vectors(MODEL, [survivor.content_hash, told.content_hash])) == 2
+        merged_memory = await merged(ledger, FIRST, survivor, absorbed)
+        assert len(await ledger.memories.vectors(MODEL, [survivor.content_hash, merged_memory.content_hash])) == 2
         await ledger.erasure.forget(ADA, [survivor.id], at=LATER)
-        assert await ledger.memories.vectors(MODEL, [survivor.content_hash, told.content_hash]) == {}
+        assert await ledger.memories.vectors(MODEL, [survivor.content_hash, merged_memory.content_hash]) == {}
         assert list(await ledger.memories.vectors(MODEL, [absorbed.content_hash])) == [absorbed.content_hash]
 
     async def test_what_a_forgotten_survivor_absorbed_lives_again_after_an_undo_and_is_tied_to_nobody(

@@ -77,8 +77,8 @@ def test_the_dead_come_back_as_in_the_table(
     importance: float, cycles: int, reactivations: int, then: int | None
 ) -> None:
     """spec P6 ❺, ruling 3: "eff_imp > 0.05" at session_count / (1 + reactivations); // on revival."""
-    result = revived_session_count(importance=importance, session_count=cycles, reactivation_count=reactivations)
-    assert result == then
+    session_count = revived_session_count(importance=importance, session_count=cycles, reactivation_count=reactivations)
+    assert session_count == then
 
 
 # --- ❶ ----------------------------------------------------------------------------------------------------------
@@ -103,7 +103,7 @@ async def test_what_is_like_a_cluster_is_not_asked_about(home: Household) -> Non
     mind = ScriptedModel(classify=roots("Business"))
     await home.run_patrol(mind, steps=["assign"])
     assert mind.prompts == []
-    clusters = {(await home.now(result)).cluster_id for result in await home.all()}
+    clusters = {(await home.now(found)).cluster_id for found in await home.all()}
     assert clusters == {(await home.now(one)).cluster_id}
 
 
@@ -135,7 +135,7 @@ async def test_only_clusters_with_fresh_or_dying_memories_are_sent_with_all_thei
     mind = ScriptedModel(consolidate=nothing)
     await home.run_patrol(mind, steps=["consolidate"])
     assert [len(shown_memories(prompt)) for prompt in mind.prompts] == [4]
-    assert not any(memory.fresh for memory in await home.all())
+    assert not any(one.fresh for one in await home.all())
     await home.run_patrol(mind, steps=["consolidate"])
     assert mind.asked("consolidate") == 1
     await home.store(SOUP.format(9))
@@ -152,9 +152,9 @@ async def test_an_absorbed_memory_is_not_revived_in_the_same_patrol(home: Househ
         return {"merges": [{"survivor": 1, "absorbed": [2, 3]}], "make_dead": []}
 
     await home.run_patrol(ScriptedModel(classify=roots("Private"), consolidate=merge))
-    result = await home.all()
-    [survivor] = [one for one in result if one.id in {other.absorbed_into for other in result}]
-    assert sorted(one.status for one in result) == ["active", "active", "dead", "dead"]
+    found = await home.all()
+    [survivor] = [one for one in found if one.id in {other.absorbed_into for other in found}]
+    assert sorted(one.status for one in found) == ["active", "active", "dead", "dead"]
     assert survivor.importance == pytest.approx(0.55)
     assert survivor.reactivation_count == 15
 
@@ -282,7 +282,7 @@ async def test_the_small_model_is_not_asked_when_the_token_budget_is_spent(tmp_p
             await home.store(*(f"thing{n} place{n} colour{n}" for n in range(150)))
             mind = ScriptedModel(classify=roots("Business"))
             await home.run_patrol(mind, steps=["assign"])
-            assert None not in {memory.cluster_id for memory in await home.all()}
+            assert None not in {one.cluster_id for one in await home.all()}
             return mind
 
     unbounded = await sorted_by("unbounded.db", PatrolConfig(token_budget=0))

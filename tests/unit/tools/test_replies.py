@@ -87,8 +87,8 @@ def over_the_wire(result: types.CallToolResult) -> dict[str, Any]:
     line = encode_message(types.JSONRPCResponse(jsonrpc="2.0", id=1, result=dumped))
     assert line.endswith(b"\n")
     assert line.count(b"\n") == 1
-    found: dict[str, Any] = json.loads(line)["result"]
-    return found
+    content: dict[str, Any] = json.loads(line)["result"]
+    return content
 
 
 def holds_null(value: Any) -> bool:
