@@ -71,7 +71,7 @@ def _header(path: Path) -> str:
 
 
 @cache
-def lexicon(language: str, folder: Path = LEXICON_FOLDER) -> Lexicon:
+def load_lexicon(language: str, folder: Path = LEXICON_FOLDER) -> Lexicon:
     """Read from its file at the first call."""
     return Lexicon(language, tomllib.loads((folder / f"{language}.toml").read_text("utf-8")))
 
@@ -85,14 +85,14 @@ def lexicons_by_script(text: str, *, mixed: bool = False, folder: Path = LEXICON
             if expression and expression not in matched:
                 matched[expression] = bool(re.search(expression, text))
     return tuple(
-        lexicon(language, folder)
+        load_lexicon(language, folder)
         for language, header in lexicon_headers(folder).items()
         if matched[header["letters"]] and (mixed or not matched.get(header.get("unless", ""), False))
     )
 
 
 @lru_cache(maxsize=1_000)
-def listed(lexicons: tuple[Lexicon, ...], *lists: str) -> frozenset[str]:
+def listed_words(lexicons: tuple[Lexicon, ...], *lists: str) -> frozenset[str]:
     """The words of these lists of all these lexicons."""
     return frozenset[str]().union(*(language.words(*lists) for language in lexicons))
 
@@ -150,5 +150,5 @@ def _most_probable(group: tuple[Lexicon, ...], words: Mapping[str, int]) -> tupl
 @cache
 def _function_words(group: tuple[Lexicon, ...]) -> Mapping[str, tuple[Lexicon, ...]]:
     """The languages of the group that have each function word."""
-    words = listed(group, "function_words")
+    words = listed_words(group, "function_words")
     return {word: tuple(each for each in group if word in each.words("function_words")) for word in words}

@@ -44,7 +44,7 @@ class Observation:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Observed:
+class ObservationResult:
     """`new`: messages as they are stored. `known`: how many were stored before, or forgotten. `last_key`: of the last
     message in the session that has a key. `memories`: in the order of the observation's; None for one that was not
     stored, since all its sources, or it itself, are forgotten. `redacted`: secrets that were taken out, by kind."""
@@ -73,7 +73,7 @@ class Observe:
     redact: Redact = redact_secrets
     on_append: Callable[[], None] = lambda: None
 
-    async def __call__(self, scope: Scope, observation: Observation, *, request: str = "") -> Observed:
+    async def __call__(self, scope: Scope, observation: Observation, *, request: str = "") -> ObservationResult:
         """Redact, store the messages, then the memories. `request`: the same for a repeated call, else "".
 
         Raises `InvalidInput` for a key or session id that is a secret, and for unknown sources; `StorageFull`,
@@ -92,7 +92,7 @@ class Observe:
             counts.update(stored.redacted if stored else {})
         return replace(observed, redacted=counts)
 
-    async def _store(self, scope: Scope, observation: Observation, request: str) -> Observed:
+    async def _store(self, scope: Scope, observation: Observation, request: str) -> ObservationResult:
         session_id = observation.session_id
         messages = self._messages(scope, observation)
         fallback_keys = (f"{request}-{place}" if request else None for place in range(len(messages)))
@@ -118,7 +118,7 @@ class Observe:
                     memories.append(None)
                     continue
                 memories.append(await self.remember(scope, session_id, memory.extracted, sources, key))
-        return Observed(
+        return ObservationResult(
             new=tuple(await self.ledger.messages(scope, ids)),
             known=len(messages) - len(ids),
             last_key=await self.ledger.last_key(scope, session_id),

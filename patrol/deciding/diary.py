@@ -10,7 +10,7 @@ from madeleine.memory.language_model import Rejected
 from madeleine.memory.model import Memory
 from madeleine.memory.patrol_records import DiaryEntry, Thoughts
 from madeleine.memory.rules.storing.secrets import Redact
-from madeleine.memory.text.sentences import sentences
+from madeleine.memory.text.sentences import split_sentences
 from madeleine.patrol.deciding.answers import THINK_POINTS, Decision, DecisionType, RawAnswer, RequestState, Resolution
 from madeleine.patrol.deciding.requests import BY_EVENT_TIME, MAX_OFFERED, DecisionRequest, offered_memories, shortened
 from madeleine.patrol.unit_of_work import UnitOfWork
@@ -65,7 +65,7 @@ class DiaryAnswer(Resolution):
 def _diary_lines(text: str) -> list[str]:
     """A diary written in one line has its sentences for lines."""
     lines = [line.strip() for line in text.splitlines() if line.strip()]
-    return [sentence.rstrip() for sentence in sentences(lines[0])] if len(lines) == 1 else lines
+    return [sentence.rstrip() for sentence in split_sentences(lines[0])] if len(lines) == 1 else lines
 
 
 class WriteDiary(DecisionType[DiaryAnswer]):

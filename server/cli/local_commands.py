@@ -42,7 +42,7 @@ async def serve_command(settings: Settings, arguments: argparse.Namespace) -> No
 
         await serve_http_as_host(settings, sse=arguments.sse)
     else:
-        from madeleine.server.mcp.stdio import serve_stdio
+        from madeleine.server.mcp.server import serve_stdio
 
         await serve_stdio(settings)
 

@@ -38,8 +38,7 @@ from madeleine.server.background.patrol_schedule import PatrolEventBroadcast, pa
 from madeleine.server.background.serving import served_memory
 from madeleine.server.logs import start_logging
 from madeleine.server.mcp.lines import FINISH_SECONDS, ByteWriter, line_transport, write_to_socket
-from madeleine.server.mcp.server import Caller, McpRequestHandlers, selected_toolset
-from madeleine.server.mcp.stdio import call_on_stop_signals
+from madeleine.server.mcp.server import Caller, McpRequestHandlers, call_on_stop_signals, selected_toolset
 from madeleine.server.settings.http import HttpSettings
 from madeleine.server.settings.language_model import LlmSettings
 from madeleine.server.settings.settings import Settings, read_settings, settings_from_variables
@@ -182,7 +181,7 @@ class Host:
             toolset, lambda _: caller, self.use_cases, lambda _: self.models.for_client(settings), request.session
         )
         try:
-            async with line_transport(reader.read, write, end=self.ending) as (incoming, outgoing):
+            async with line_transport(reader.read, write, self.ending) as (incoming, outgoing):
                 await handlers.serve(incoming, outgoing)
         finally:
             del self._clients[task]

@@ -24,7 +24,7 @@ import numpy as np
 
 from madeleine.memory.index import CandidatePool, CandidateQuery, PendingVector, RankingFeatures
 from madeleine.memory.model import LIVING, BeingId, Category, MemoryId, Scope, Status, Vector
-from madeleine.memory.text.normalization import fold
+from madeleine.memory.text.normalization import fold_text
 from madeleine.storage.qdrant import bm25, schema
 from madeleine.storage.qdrant.schema import BM25_VECTOR, DENSE_VECTOR, RRF_RANK_CONSTANT, RRF_WEIGHTS
 
@@ -57,7 +57,7 @@ class PointFilter:
         if self.categories:
             yield schema.CATEGORY_FIELD, self.categories
         for theme in self.themes:
-            yield schema.THEMES_FIELD, (fold(theme),)
+            yield schema.THEMES_FIELD, (fold_text(theme),)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

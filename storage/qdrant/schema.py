@@ -9,7 +9,7 @@ from typing import Any
 from madeleine.memory.index import IndexPoint, RankingFeatures, WordingSignals
 from madeleine.memory.model import LIVING, ModelName
 from madeleine.memory.rules.ranking.blended import wording_signals
-from madeleine.memory.text.normalization import fold
+from madeleine.memory.text.normalization import fold_text
 from madeleine.storage.qdrant.bm25 import BM25_TERMS_VERSION, document_terms
 
 INDEX_SCHEMA_VERSION = 4
@@ -87,7 +87,7 @@ def point_payload(point: IndexPoint) -> dict[str, Any]:
         CATEGORY_FIELD: memory.category,
         SESSION_FIELD: memory.provenance.session_id,
         TURN_FIELD: memory.turn,
-        THEMES_FIELD: [fold(theme) for theme in memory.themes],
+        THEMES_FIELD: [fold_text(theme) for theme in memory.themes],
         TIME_FIELD: int(memory.happened_at.timestamp()),
         ACTORS_FIELD: list(memory.scene.actors),
         EMOTIONS_FIELD: list(memory.emotions),

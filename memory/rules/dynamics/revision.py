@@ -28,7 +28,7 @@ def changed_memory(memory: Memory, changes: MemoryChanges) -> Memory:
     return replace(memory, fresh=True, cluster_id=None) if memory.status in LIVING else memory
 
 
-def revision(memory: Memory, changes: MemoryChanges, *, at: datetime, client: str) -> Revision:
+def revision_before(memory: Memory, changes: MemoryChanges, *, at: datetime, client: str) -> Revision:
     """The values of `memory` in the fields that `changes` names."""
     values = _changeable_values(memory)
     before = MemoryChanges(**{name: values[name] for name in _requested_values(changes)})

@@ -24,7 +24,7 @@ from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import accumulate, pairwise
 
-from madeleine.memory.text.sentences import sentences
+from madeleine.memory.text.sentences import split_sentences
 
 CountTokens = Callable[[Sequence[str]], Awaitable[list[int]]]
 """Tokens of each text, by the tokenizer of the model."""
@@ -151,7 +151,7 @@ def _atoms_of(block: str) -> Iterator[Atom]:
     elif _ITEM.match(block):
         yield from (Atom(item, _CUT_IN_PARAGRAPH) for item in _grouped(lines, _ITEM.match))
     else:
-        for sentence in sentences(block):
+        for sentence in split_sentences(block):
             *rows, last = _grouped(_LINES.findall(sentence), _begins_like_sentence)
             yield from (Atom(row, _CUT_AT_LINE_END) for row in rows)
             yield Atom(last, _CUT_IN_PARAGRAPH)

@@ -18,7 +18,7 @@ from madeleine.memory.keyword_search import KeywordQuery, SearchHit, SearchSourc
 from madeleine.memory.model import BeingId, Memory, Provenance, Scope
 from madeleine.memory.patrol_records import DiaryEntry, PatrolChanges
 from madeleine.memory.rules.searching.tags import holds_tag, tag_of
-from madeleine.memory.text.normalization import fold
+from madeleine.memory.text.normalization import fold_text
 from tests.contracts.ledger.any_ledger import AnyLedger
 from tests.contracts.ledger.ledger_values import (
     ADA,
@@ -60,7 +60,7 @@ async def keep(ledger: AnyLedger, text: str = "tea", *, scope: Scope = ADA, **ot
 
 
 def tags(*texts: str) -> tuple[Tag, ...]:
-    return tuple(tag_of(fold(text), stem) for text in texts)
+    return tuple(tag_of(fold_text(text), stem) for text in texts)
 
 
 def tagged(*texts: str, related: tuple[str, ...] = (), newest: int = 1_000, **filters: Any) -> TagQuery:
@@ -273,7 +273,7 @@ class SearchContract:
         kept = await keep(ledger, said, scope=scope)
         message = await say(ledger, said, scope=scope)
         entry = await write(ledger, said, scope=scope)
-        mask = sum(1 << n for n, tag in enumerate(tags(*wanted)) if holds_tag(fold(said), tag))
+        mask = sum(1 << n for n, tag in enumerate(tags(*wanted)) if holds_tag(fold_text(said), tag))
         expected = dict.fromkeys((kept.id, message, entry.date), mask) if mask else {}
         assert masks(await ledger.search.tagged(scope, tagged(*wanted))) == expected
 

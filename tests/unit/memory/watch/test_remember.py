@@ -13,7 +13,7 @@ import pytest
 from madeleine.memory.chat import Message
 from madeleine.memory.watch.extraction import Extracted, Finding
 from madeleine.memory.watch.observe import AgentMemory
-from madeleine.memory.watch.remember import Remembered
+from madeleine.memory.watch.remember import RememberResult
 from tests.doubles import ADA, BOB
 from tests.unit.memory.watch.talks import Said, Talks, talks
 
@@ -32,7 +32,7 @@ async def messages(home: Talks, *said: Said, session: str = "s", scope: Any = AD
     return (await home.ledger.conversations.recent_messages(scope, limit=100, session_id=session))[-len(said) :]
 
 
-async def remember(home: Talks, extracted: Extracted, sources: list[Message], **more: Any) -> Remembered:
+async def remember(home: Talks, extracted: Extracted, sources: list[Message], **more: Any) -> RememberResult:
     fields: dict[str, Any] = {"session_id": "s", "tool": "thread", "scope": ADA} | more
     [found] = await home.remember(fields.pop("scope"), [Finding(extracted, tuple(sources))], **fields)
     return found

@@ -243,7 +243,7 @@ def test_an_error_without_an_id_says_null() -> None:
 async def test_messages_go_in_and_bad_lines_are_answered_and_answers_go_out() -> None:
     written = Written()
     source = Chunks([PING + b"\nnot JSON\n" + PING + b"\n", b'{"jsonrpc":"2.0","id":9}\n'])
-    async with line_transport(source.read, written.write) as (incoming, outgoing), incoming, outgoing:
+    async with line_transport(source.read, written.write, anyio.Event()) as (incoming, outgoing), incoming, outgoing:
         found = [await incoming.receive(), await incoming.receive()]
         await outgoing.send(SessionMessage(types.JSONRPCResponse(jsonrpc="2.0", id=1, result={"a": "b"})))
         await written.until(3)
@@ -254,7 +254,11 @@ async def test_messages_go_in_and_bad_lines_are_answered_and_answers_go_out() ->
 
 
 async def test_the_read_side_ends_with_the_source() -> None:
-    async with line_transport(Chunks([]).read, Written().write) as (incoming, outgoing), incoming, outgoing:
+    async with (
+        line_transport(Chunks([]).read, Written().write, anyio.Event()) as (incoming, outgoing),
+        incoming,
+        outgoing,
+    ):
         assert [message async for message in incoming] == []
 
 
@@ -278,7 +282,11 @@ async def assert_open(streams: MessageStreams) -> None:
 async def test_the_read_side_stays_open_until_what_was_asked_is_answered() -> None:
     """A client that closed its end at once had its calls cancelled."""
     written = Written()
-    async with line_transport(Chunks([PING + b"\n" + PING]).read, written.write) as streams, streams[0], streams[1]:
+    async with (
+        line_transport(Chunks([PING + b"\n" + PING]).read, written.write, anyio.Event()) as streams,
+        streams[0],
+        streams[1],
+    ):
         await streams[0].receive()
         await streams[0].receive()
         await streams[1].send(ANSWER)
@@ -290,7 +298,7 @@ async def test_the_read_side_stays_open_until_what_was_asked_is_answered() -> No
 
 async def test_a_call_that_its_client_cancelled_is_not_waited_for() -> None:
     """MCP, cancellation: it is never answered."""
-    async with line_transport(Chunks([PING]).read, Written().write) as streams, streams[0], streams[1]:
+    async with line_transport(Chunks([PING]).read, Written().write, anyio.Event()) as streams, streams[0], streams[1]:
         message = await streams[0].receive()
         await assert_open(streams)
         assert isinstance(message, SessionMessage)
@@ -302,7 +310,7 @@ async def test_a_call_that_its_client_cancelled_is_not_waited_for() -> None:
 
 async def test_what_is_no_answer_ends_no_wait() -> None:
     progress = SessionMessage(types.JSONRPCNotification(jsonrpc="2.0", method="notifications/progress"))
-    async with line_transport(Chunks([PING]).read, Written().write) as streams, streams[0], streams[1]:
+    async with line_transport(Chunks([PING]).read, Written().write, anyio.Event()) as streams, streams[0], streams[1]:
         await streams[0].receive()
         await streams[1].send(progress)
         await assert_open(streams)
@@ -312,14 +320,14 @@ async def test_a_call_that_does_not_end_is_waited_for_no_longer_than_the_bound(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(transport, "FINISH_SECONDS", 0)
-    async with line_transport(Chunks([PING]).read, Written().write) as streams, streams[0], streams[1]:
+    async with line_transport(Chunks([PING]).read, Written().write, anyio.Event()) as streams, streams[0], streams[1]:
         await streams[0].receive()
         await assert_ended(streams)
 
 
 async def test_told_to_end_it_reads_no_more_and_waits_for_the_answers() -> None:
     end, written = anyio.Event(), Written()
-    async with line_transport(Silent(PING + b"\n").read, written.write, end=end) as streams, streams[0], streams[1]:
+    async with line_transport(Silent(PING + b"\n").read, written.write, end) as streams, streams[0], streams[1]:
         await streams[0].receive()
         end.set()
         await assert_open(streams)
@@ -331,7 +339,7 @@ async def test_told_to_end_it_reads_no_more_and_waits_for_the_answers() -> None:
 async def test_a_client_that_reads_no_more_is_the_end_and_what_it_asked_is_finished() -> None:
     """A broken pipe once ended the server with a traceback."""
     async with (
-        line_transport(Silent(PING + b"\n" + PING + b"\n").read, Gone().write) as streams,
+        line_transport(Silent(PING + b"\n" + PING + b"\n").read, Gone().write, anyio.Event()) as streams,
         streams[0],
         streams[1],
     ):
@@ -344,11 +352,15 @@ async def test_a_client_that_reads_no_more_is_the_end_and_what_it_asked_is_finis
 
 
 async def test_a_bad_line_of_a_client_that_reads_no_more_is_the_end_too() -> None:
-    async with line_transport(Silent(b"not JSON\n").read, Gone().write) as streams, streams[0], streams[1]:
+    async with (
+        line_transport(Silent(b"not JSON\n").read, Gone().write, anyio.Event()) as streams,
+        streams[0],
+        streams[1],
+    ):
         await assert_ended(streams)
 
 
 async def test_a_connection_that_is_reset_is_the_end() -> None:
     """A socket says so when its client died with answers unread."""
-    async with line_transport(Gone().read, Written().write) as streams, streams[0], streams[1]:
+    async with line_transport(Gone().read, Written().write, anyio.Event()) as streams, streams[0], streams[1]:
         await assert_ended(streams)

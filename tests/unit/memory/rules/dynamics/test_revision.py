@@ -7,7 +7,7 @@ from datetime import timedelta
 import pytest
 
 from madeleine.memory.model import ClusterId, MemoryChanges
-from madeleine.memory.rules.dynamics.revision import changed_memory, effective_changes, revision
+from madeleine.memory.rules.dynamics.revision import changed_memory, effective_changes, revision_before
 from tests.doubles import NOW, a_memory
 
 CLUSTER = ClusterId("c")
@@ -26,7 +26,7 @@ def test_false_zero_and_no_themes_are_values_like_others() -> None:
     asked = MemoryChanges(importance=0.0, themes=(), pinned=False)
     changed = changed_memory(old, effective_changes(old, asked))
     assert (changed.importance, changed.themes, changed.pinned) == (0.0, (), False)
-    assert revision(old, asked, at=NOW, client="").before == MemoryChanges(
+    assert revision_before(old, asked, at=NOW, client="").before == MemoryChanges(
         importance=0.9, themes=("home", "move"), pinned=True
     )
 
@@ -58,6 +58,6 @@ def test_a_memory_whose_text_stays_stays_where_it_is() -> None:
 
 def test_what_is_kept_is_what_was_before_and_only_of_what_changed() -> None:
     at = NOW + timedelta(days=1)
-    kept = revision(OLD, MemoryChanges(text="Ann lives in Oslo"), at=at, client="desk")
+    kept = revision_before(OLD, MemoryChanges(text="Ann lives in Oslo"), at=at, client="desk")
     assert (kept.memory_id, kept.at, kept.client) == (OLD.id, at, "desk")
     assert kept.before == MemoryChanges(text="Ann lives in Rome")

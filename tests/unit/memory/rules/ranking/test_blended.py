@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from madeleine.memory.index import CandidatePool, RankingFeatures, WordingSignals
 from madeleine.memory.model import Emotion, MemoryId
-from madeleine.memory.rules.ranking.blended import RankingWeights, blend, blended_scores, first_name
+from madeleine.memory.rules.ranking.blended import RankingWeights, blended_scores, blended_similarity, first_name
 
 WEIGHTS = RankingWeights()
 GREATEST = 2.5625
@@ -146,18 +146,20 @@ def test_memories_without_a_session_do_not_share_one() -> None:
 
 def test_words_have_four_tenths_of_the_blend_and_meaning_six() -> None:
     """ruling 9: 0.4 × 4/4 + 0.6 × 0.5, and 0.4 × 1/4 + 0.6 × 1."""
-    found = blend(pool([0.5, 1.0], [4.0, 1.0]), dense_trust=1.0, words=0.4)
+    found = blended_similarity(pool([0.5, 1.0], [4.0, 1.0]), dense_trust=1.0, words=0.4)
     assert found.tolist() == pytest.approx([0.7, 0.7])
 
 
 def test_without_trust_in_the_vectors_words_have_the_whole_blend() -> None:
     """ruling 8: w = 1 − 0.6 × 0."""
-    assert blend(pool([1.0, 0.0], [1.0, 4.0]), dense_trust=0.0, words=0.4).tolist() == pytest.approx([0.25, 1.0])
+    assert blended_similarity(pool([1.0, 0.0], [1.0, 4.0]), dense_trust=0.0, words=0.4).tolist() == pytest.approx(
+        [0.25, 1.0]
+    )
 
 
 def test_half_a_trust_gives_meaning_half_of_its_share() -> None:
     """ruling 8: w = 1 − 0.6 × 0.5 = 0.7."""
-    assert blend(pool([1.0], [2.0]), dense_trust=0.5, words=0.4).tolist() == pytest.approx([0.7 + 0.3])
+    assert blended_similarity(pool([1.0], [2.0]), dense_trust=0.5, words=0.4).tolist() == pytest.approx([0.7 + 0.3])
 
 
 def test_an_empty_pool_has_no_scores() -> None:
