@@ -29,22 +29,7 @@ import qdrant_edge as qe
 from madeleine.memory.errors import IndexNeedsRebuild, IndexUnavailable
 from madeleine.memory.index import IndexPoint
 from madeleine.memory.model import BeingId, MemoryId, Scope
-from madeleine.storage.qdrant.edge_engine import (
-    PointChange,
-    RenewalProcess,
-    RenewalWork,
-    apply_changes,
-    create_shard,
-    edge_filter,
-    edge_hit,
-    edge_point,
-    edge_request,
-    engine_errors,
-    is_worth_optimizing,
-    load_checked_shard,
-    optimize_shard_files,
-    rewrite_shard_files,
-)
+from madeleine.storage.qdrant import edge_engine as engine
 from madeleine.storage.qdrant.edge_files import Manifest, copy_sparse_tree
 from madeleine.storage.qdrant.queries import HybridIndex, IdfByTerm, PointFilter, PointHit, PointQuery
 from madeleine.storage.qdrant.schema import BM25_VECTOR, FULL_SCAN_POINTS, IndexFingerprint
@@ -85,7 +70,7 @@ class EdgeIndex(HybridIndex):
         self._missed: dict[str, qe.Point | None] | None = None
         """Changes of the live index since it was copied; None while there is no copy."""
         self._renewing = asyncio.Lock()
-        self._builder = RenewalProcess()
+        self._builder = engine.RenewalProcess()
 
     @classmethod
     async def open(cls, directory: Path, fingerprint: IndexFingerprint) -> EdgeIndex:
@@ -118,7 +103,7 @@ class EdgeIndex(HybridIndex):
         _require_index_reserve(directory)  # loading writes
         marker.touch()
         try:
-            shard = load_checked_shard(directory / manifest.generation, fingerprint.dim)
+            shard = engine.load_checked_shard(directory / manifest.generation, fingerprint.dim)
             index = cls(directory, fingerprint, manifest.generation, shard)
             index._write_out_live()
         finally:
@@ -132,9 +117,9 @@ class EdgeIndex(HybridIndex):
         generation = f"{_GENERATION_PREFIX}{uuid4().hex}"
         directory.mkdir(mode=0o700, parents=True, exist_ok=True)
         _require_index_reserve(directory)
-        with engine_errors(IndexUnavailable):
+        with engine.engine_errors(IndexUnavailable):
             kilobytes = max(1, scan_below * fingerprint.dim * 4 // 1024)
-            shard = create_shard(directory / generation, fingerprint.dim, kilobytes)
+            shard = engine.create_shard(directory / generation, fingerprint.dim, kilobytes)
         index = cls(directory, fingerprint, generation, shard)
         index._write_out_live()
         return index
@@ -142,18 +127,18 @@ class EdgeIndex(HybridIndex):
     # --- writing ----------------------------------------------------------------------------------------------
 
     async def upsert(self, points: Sequence[IndexPoint]) -> None:
-        await self._change(points, lambda point: (point.memory.id, edge_point(point)))
+        await self._change(points, lambda point: (point.memory.id, engine.edge_point(point)))
 
     async def delete(self, ids: Sequence[MemoryId]) -> None:
         await self._change(ids, lambda id: (id, None))
 
-    async def _change(self, items: Sequence[_Item], change_of: Callable[[_Item], PointChange]) -> None:
+    async def _change(self, items: Sequence[_Item], change_of: Callable[[_Item], engine.PointChange]) -> None:
         """In order, also among concurrent callers."""
         async with self._writing:
             for start in range(0, len(items), _POINTS_PER_UPDATE):
                 _require_index_reserve(self._directory)
                 changes = [change_of(item) for item in items[start : start + _POINTS_PER_UPDATE]]
-                apply_changes(self._shard, changes)
+                engine.apply_changes(self._shard, changes)
                 for statistics in self._statistics.values():
                     statistics.writes += len(changes)
                 if self._missed is not None:
@@ -163,16 +148,17 @@ class EdgeIndex(HybridIndex):
     # --- reading ----------------------------------------------------------------------------------------------
 
     async def count(self) -> int:
-        with engine_errors(IndexUnavailable):
+        with engine.engine_errors(IndexUnavailable):
             return self._shard.count(qe.CountRequest())
 
     async def _run(self, queries: Sequence[PointQuery]) -> list[list[PointHit]]:
-        filter_of = cache(edge_filter)  # built once for all queries of a batch
-        with engine_errors(IndexUnavailable):
-            batch = qe.QueryBatchRequest([edge_request(query, filter_of) for query in queries])
+        filter_of = cache(engine.edge_filter)  # built once for all queries of a batch
+        with engine.engine_errors(IndexUnavailable):
+            batch = qe.QueryBatchRequest([engine.edge_request(query, filter_of) for query in queries])
             answers = self._shard.query_batch(batch)
             return [
-                [edge_hit(point, query) for point in points] for query, points in zip(queries, answers, strict=True)
+                [engine.edge_hit(point, query) for point in points]
+                for query, points in zip(queries, answers, strict=True)
             ]
 
     async def _count_documents(self, scope: Scope) -> int:
@@ -181,8 +167,8 @@ class EdgeIndex(HybridIndex):
     def _known_idf(self, scope: Scope) -> IdfByTerm:
         statistics = self._statistics.get(scope.being_id)
         if statistics is None or statistics.writes > statistics.documents * _STALE_WRITES_SHARE:
-            where = edge_filter(PointFilter(being=scope.being_id, vector=BM25_VECTOR))
-            with engine_errors(IndexUnavailable):
+            where = engine.edge_filter(PointFilter(being=scope.being_id, vector=BM25_VECTOR))
+            with engine.engine_errors(IndexUnavailable):
                 documents = self._shard.count(qe.CountRequest(filter=where))
             statistics = self._statistics[scope.being_id] = _BeingStatistics(documents)
         return statistics.idf
@@ -226,7 +212,7 @@ class EdgeIndex(HybridIndex):
         """Everything to disk, and the manifest after it; the manifest makes `generation` the index."""
         marker = self._directory / _FLUSHING_MARKER
         _require_index_reserve(self._directory)
-        with engine_errors(IndexUnavailable):
+        with engine.engine_errors(IndexUnavailable):
             marker.touch()
             shard.flush()
             Manifest.survey(self._directory, self._fingerprint.to_json(), generation).write(self._directory)
@@ -238,15 +224,15 @@ class EdgeIndex(HybridIndex):
         if self._renewing.locked() or self._closed or not has_disk_space(self._directory, INDEX_RESERVE_BYTES):
             return False
         async with self._renewing:
-            return await self._renew(optimize_shard_files, only_if=is_worth_optimizing)
+            return await self._renew(engine.optimize_shard_files, only_if=engine.is_worth_optimizing)
 
     async def scrub(self) -> None:
         self._builder.stop()  # an optimization would have to be done again anyway
         async with self._renewing:
-            if not await self._renew(rewrite_shard_files):
+            if not await self._renew(engine.rewrite_shard_files):
                 raise IndexUnavailable("The index was closed, or stopped, before it was written anew.")
 
-    async def _renew(self, work: RenewalWork, *, only_if: Callable[[Path, int], bool] | None = None) -> bool:
+    async def _renew(self, work: engine.RenewalWork, *, only_if: Callable[[Path, int], bool] | None = None) -> bool:
         """Have `work` done to a copy, which then takes the live index's place. False if it did not come to that."""
         self._builder.stopped = False
         copy = f"{_GENERATION_PREFIX}{uuid4().hex}"
@@ -274,12 +260,12 @@ class EdgeIndex(HybridIndex):
     async def _replace_live_by(self, copy: str) -> None:
         if self._closed:
             return
-        with engine_errors(IndexUnavailable):
+        with engine.engine_errors(IndexUnavailable):
             shard = qe.EdgeShard.load(str(self._directory / copy))
         try:
             missed = list((self._missed or {}).items())
             for start in range(0, len(missed), _POINTS_PER_UPDATE):
-                apply_changes(shard, missed[start : start + _POINTS_PER_UPDATE])
+                engine.apply_changes(shard, missed[start : start + _POINTS_PER_UPDATE])
                 await asyncio.sleep(0)
             await self._on_disk(self._switch_to, shard, copy)
         finally:

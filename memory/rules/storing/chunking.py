@@ -69,7 +69,7 @@ class Atom:
 
 
 async def chunked(text: str, count: CountTokens, limits: ChunkLimits = DEFAULT_LIMITS) -> list[str]:
-    """Split a cleaned text (`memory.text.cleaning`); an empty one has no chunks."""
+    """Split a cleaned text (`memory.text.normalization.clean_text`); an empty one has no chunks."""
     if not text:
         return []
     uncounted = await asyncio.to_thread(atoms, text)
